@@ -1,0 +1,83 @@
+package task
+
+import "time"
+
+// Defaults, for what a submission leaves out.
+const (
+	DefaultNamespace = "default"
+	DefaultQueue     = "default"
+
+	DefaultMaxAttempts    = 4
+	DefaultBackoffInitial = time.Second
+	DefaultBackoffFactor  = 2.0
+	DefaultBackoffMax     = 10 * time.Minute
+	DefaultBackoffJitter  = 0.1
+
+	// DefaultTimeout is for types without a default of their own.
+	DefaultTimeout      = 10 * time.Minute
+	DefaultHTTPTimeout  = 30 * time.Second
+	DefaultShellTimeout = 10 * time.Minute
+
+	// DefaultRetention keeps what ended well, was cancelled or skipped; dead letters stay for
+	// DefaultFailedRetention, so that somebody can look at them after the weekend.
+	DefaultRetention       = 24 * time.Hour
+	DefaultFailedRetention = 7 * 24 * time.Hour
+)
+
+// Limits on what may be submitted. What is over one is refused, with the field named.
+const (
+	IDLimit        = 200                       // characters of an id, a namespace or a queue name
+	TypeLimit      = 100                       // characters
+	PayloadLimit   = 256 << 10                 // bytes of compact JSON
+	OwnerLimit     = 200                       // bytes
+	LabelsLimit    = 32                        // labels of one task
+	LabelLimit     = 200                       // bytes of a label's name or value
+	AttemptsLimit  = 1000                      // max_attempts
+	DelaysLimit    = 100                       // entries of retry.delays
+	BackoffLimit   = 30 * 24 * time.Hour       // the longest wait between two attempts
+	TimeoutLimit   = 7 * 24 * time.Hour        // of one attempt
+	RetentionLimit = 365 * 24 * time.Hour      // after the end
+	HorizonLimit   = 10 * 365 * 24 * time.Hour // how far ahead a task may be due
+	BatchLimit     = 1000                      // tasks in one request
+)
+
+// Limits on what a task leaves behind. What is over one is cut, and says so.
+const (
+	ResultLimit  = 16 << 10 // bytes
+	ErrorLimit   = 2 << 10  // bytes
+	HistoryLimit = 100      // attempts remembered, the newest
+	LogLimit     = 1000     // log lines remembered, the newest
+	LogLineLimit = 4 << 10  // bytes of one line
+)
+
+// EffectiveTimeout is the time one attempt may take.
+func (d Definition) EffectiveTimeout() time.Duration {
+	switch {
+	case d.Timeout > 0:
+		return d.Timeout
+	case d.Type == "http":
+		return DefaultHTTPTimeout
+	case d.Type == "shell":
+		return DefaultShellTimeout
+	}
+	return DefaultTimeout
+}
+
+// EffectiveRetention is how long the task is kept once it ended in that state.
+func (d Definition) EffectiveRetention(end State) time.Duration {
+	switch {
+	case d.Retention > 0:
+		return d.Retention
+	case end == Failed:
+		return DefaultFailedRetention
+	}
+	return DefaultRetention
+}
+
+// FirstDue is when the task is due for the first time.
+func (d Definition) FirstDue(created time.Time) time.Time {
+	if !d.RunAt.IsZero() {
+		return d.RunAt
+	}
+	return created.Add(d.Delay)
+}

@@ -1,0 +1,219 @@
+package task
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+const nameAlphabet = "A-Z a-z 0-9 . _ -"
+
+// ValidateRef checks the name of a task as a request gives it: ids of ticks ("nightly@20260102T150405Z")
+// can be asked for, but only schedules create them.
+func ValidateRef(r Ref) error {
+	if err := validateName("namespace", r.Namespace); err != nil {
+		return err
+	}
+	if len(r.ID) > IDLimit {
+		return Invalid("id", "is %d characters long, at most %d are allowed", len(r.ID), IDLimit)
+	}
+	root, tick, isTick := strings.Cut(r.ID, "@")
+	if !namePattern.MatchString(root) || isTick && !namePattern.MatchString(tick) {
+		return Invalid("id", "%q must be 1 to %d of %s", r.ID, IDLimit, nameAlphabet)
+	}
+	return nil
+}
+
+// ValidateQueue checks the name of a queue.
+func ValidateQueue(name string) error { return validateName("queue", name) }
+
+// Normalize fills in the namespace and queue, compacts the payload, and cuts times to whole ms.
+// It is called before Validate.
+func (d Definition) Normalize() Definition {
+	if d.Namespace == "" {
+		d.Namespace = DefaultNamespace
+	}
+	if d.Queue == "" {
+		d.Queue = DefaultQueue
+	}
+	if len(d.Payload) == 0 {
+		d.Payload = json.RawMessage("{}")
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, d.Payload) == nil {
+		d.Payload = compact.Bytes()
+	}
+	d.RunAt = d.RunAt.UTC().Truncate(time.Millisecond)
+	return d
+}
+
+// Validate checks a normalized definition at the time now. Its error names the field at fault and what
+// would be right.
+func (d Definition) Validate(now time.Time) error {
+	checks := []func() error{
+		func() error { return validateName("namespace", d.Namespace) },
+		func() error { return validateID(d.ID) },
+		func() error { return validateType(d.Type) },
+		func() error { return ValidateQueue(d.Queue) },
+		func() error { return validatePayload(d.Payload) },
+		func() error { return d.validateDue(now) },
+		func() error { return validateSpan("timeout", d.Timeout, TimeoutLimit) },
+		func() error { return validateSpan("retention", d.Retention, RetentionLimit) },
+		d.Retry.validate,
+		func() error { return validateText("owner", d.Owner, OwnerLimit) },
+		func() error { return validateLabels(d.Labels) },
+	}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateName(field, name string) error {
+	if len(name) > IDLimit {
+		return Invalid(field, "is %d characters long, at most %d are allowed", len(name), IDLimit)
+	}
+	if !namePattern.MatchString(name) {
+		return Invalid(field, "%q must be 1 to %d of %s", name, IDLimit, nameAlphabet)
+	}
+	return nil
+}
+
+func validateID(id string) error {
+	if strings.Contains(id, "@") {
+		return Invalid("id", "%q: an @ is kept for the ticks of schedules; use %s", id, nameAlphabet)
+	}
+	return validateName("id", id)
+}
+
+func validateType(name string) error {
+	switch {
+	case name == "":
+		return Invalid("type", "is missing: name an executor, such as http or shell")
+	case len(name) > TypeLimit:
+		return Invalid("type", "is %d characters long, at most %d are allowed", len(name), TypeLimit)
+	case !namePattern.MatchString(name):
+		return Invalid("type", "%q must be of %s", name, nameAlphabet)
+	}
+	return nil
+}
+
+func validatePayload(p json.RawMessage) error {
+	switch {
+	case len(p) > PayloadLimit:
+		return Invalid("payload", "is %d bytes long, at most %d are allowed", len(p), PayloadLimit)
+	case !json.Valid(p):
+		return Invalid("payload", "is not valid JSON")
+	case !utf8.Valid(p):
+		return Invalid("payload", "is not valid UTF-8")
+	}
+	return nil
+}
+
+func (d Definition) validateDue(now time.Time) error {
+	switch {
+	case !d.RunAt.IsZero() && d.Delay != 0:
+		return Invalid("delay", "give run_at or delay, not both")
+	case d.Delay < 0:
+		return Invalid("delay", "%s is negative", d.Delay)
+	case d.Delay%time.Millisecond != 0:
+		return Invalid("delay", "%s is not a whole number of milliseconds", d.Delay)
+	case d.Delay > HorizonLimit:
+		return Invalid("delay", "%s is too far ahead, at most %s is allowed", d.Delay, HorizonLimit)
+	case d.RunAt.Sub(now) > HorizonLimit:
+		return Invalid("run_at", "%s is too far ahead, at most %s from now is allowed", d.RunAt.Format(time.RFC3339), HorizonLimit)
+	case !d.RunAt.IsZero() && d.RunAt.Year() < 2000:
+		return Invalid("run_at", "%s is before the year 2000", d.RunAt.Format(time.RFC3339))
+	}
+	return nil
+}
+
+func validateSpan(field string, d, limit time.Duration) error {
+	switch {
+	case d < 0:
+		return Invalid(field, "%s is negative", d)
+	case d%time.Millisecond != 0:
+		return Invalid(field, "%s is not a whole number of milliseconds", d)
+	case d > limit:
+		return Invalid(field, "%s is too long, at most %s is allowed", d, limit)
+	}
+	return nil
+}
+
+func (r Retry) validate() error {
+	switch {
+	case r.MaxAttempts < 0 || r.MaxAttempts > AttemptsLimit:
+		return Invalid("retry.max_attempts", "%d must be 1 to %d", r.MaxAttempts, AttemptsLimit)
+	case len(r.Delays) > DelaysLimit:
+		return Invalid("retry.delays", "has %d entries, at most %d are allowed", len(r.Delays), DelaysLimit)
+	case len(r.Delays) > 0 && r.Backoff != (Backoff{}):
+		return Invalid("retry.delays", "give backoff or delays, not both")
+	}
+	for i, d := range r.Delays {
+		if err := validateSpan(fmt.Sprintf("retry.delays[%d]", i), d, BackoffLimit); err != nil {
+			return err
+		}
+	}
+	return r.Backoff.validate()
+}
+
+func (b Backoff) validate() error {
+	if err := validateSpan("retry.backoff.initial", b.Initial, BackoffLimit); err != nil {
+		return err
+	}
+	if err := validateSpan("retry.backoff.max", b.Max, BackoffLimit); err != nil {
+		return err
+	}
+	resolved := b.Resolved()
+	switch {
+	case resolved.Factor < 1 || resolved.Factor > 100:
+		return Invalid("retry.backoff.factor", "%g must be 1 to 100", b.Factor)
+	case *resolved.Jitter < 0 || *resolved.Jitter > 1:
+		return Invalid("retry.backoff.jitter", "%g must be 0 to 1", *b.Jitter)
+	case resolved.Max < resolved.Initial:
+		return Invalid("retry.backoff.max", "%s is less than initial (%s)", resolved.Max, resolved.Initial)
+	}
+	return nil
+}
+
+func validateLabels(labels map[string]string) error {
+	if len(labels) > LabelsLimit {
+		return Invalid("labels", "has %d entries, at most %d are allowed", len(labels), LabelsLimit)
+	}
+	for k, v := range labels {
+		if k == "" {
+			return Invalid("labels", "has an entry without a name")
+		}
+		if err := validateText("labels", k, LabelLimit); err != nil {
+			return err
+		}
+		if err := validateText("labels."+k, v, LabelLimit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validateText(field, s string, limit int) error {
+	switch {
+	case len(s) > limit:
+		return Invalid(field, "is %d bytes long, at most %d are allowed", len(s), limit)
+	case !utf8.ValidString(s):
+		return Invalid(field, "is not valid UTF-8")
+	}
+	return nil
+}
+
+// Root is the part of the id that decides the partition: all of it up to the first "@".
+func (r Ref) Root() string {
+	root, _, _ := strings.Cut(r.ID, "@")
+	return root
+}
