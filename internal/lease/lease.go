@@ -1,0 +1,99 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+// DefaultTTL is how long a lease lives without renewal if Options do not say.
+const DefaultTTL = 10 * time.Second
+
+var (
+	acquireScript = redisx.NewScript("acquire")
+	renewScript   = redisx.NewScript("renew")
+	releaseScript = redisx.NewScript("release")
+)
+
+// Options says which lease, for whom and for how long. DB and Key are needed.
+type Options struct {
+	DB *redisx.DB
+	// Key is the lease's key. Redis holds "<token>:<owner>" there.
+	Key string
+	// EpochKey is the key of the counter that tokens come from. "" means Key + ":epoch"; in a cluster, Key
+	// then needs a hash tag, since both must be in the same slot.
+	EpochKey string
+	// Owner is who holds the lease, unique for each process and each start. "" means a random name for this
+	// Lock, which makes it a plain lock.
+	Owner string
+	// TTL is how long the lease lives without renewal; 0 means DefaultTTL. It is at least 1 ms.
+	TTL time.Duration
+	// Channel is a pub/sub channel that is told Message when the lease is released, so that others try at
+	// once; "" means that nobody is told. Wait listens on it.
+	Channel, Message string
+	// Wake, if set, makes Wait try again at each signal instead of listening on Channel by itself, which
+	// costs a connection for each one that waits.
+	Wake <-chan struct{}
+	// Log is where the loss of a lease is reported; nil means nowhere.
+	Log *slog.Logger
+}
+
+// Lock is a lease that can be asked for. It holds no state, so several goroutines may use one, but they
+// are one owner: what one of them holds, all of them hold.
+type Lock struct{ o Options }
+
+// New makes a Lock. It asks Redis nothing.
+func New(o Options) *Lock {
+	if o.EpochKey == "" {
+		o.EpochKey = o.Key + ":epoch"
+	}
+	if o.Owner == "" {
+		o.Owner = rand.Text()
+	}
+	if o.TTL <= 0 {
+		o.TTL = DefaultTTL
+	}
+	o.TTL = max(o.TTL.Truncate(time.Millisecond), time.Millisecond)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Lock{o: o}
+}
+
+// Acquire asks for the lease once. The Held renews it until Release, until ctx ends, or until it is lost;
+// if ctx ends first, the key stays until it expires by itself or somebody calls Release.
+//
+// It is re-entrant: its owner gets the same token again, and the time counts anew. Releasing any one of
+// those Helds then ends the lease for all of them.
+//
+// Errors: *HeldError (errors.Is ErrHeld) if somebody else has it, else what Redis or the network said.
+func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
+	start := clock.Now()
+	reply, err := l.o.DB.Run(ctx, acquireScript, []string{l.o.Key, l.o.EpochKey}, l.o.Owner, l.o.TTL.Milliseconds())
+	if err != nil {
+		return nil, heldError(l.o.Key, err)
+	}
+	token, err := tokenOf(reply)
+	if err != nil {
+		return nil, fmt.Errorf("acquiring lease %s: %w", l.o.Key, err)
+	}
+	return hold(ctx, l.o, token, start), nil
+}
+
+func tokenOf(reply any) (int64, error) {
+	if values, ok := reply.([]any); ok && len(values) == 2 {
+		if token, ok := values[0].(int64); ok {
+			return token, nil
+		}
+	}
+	return 0, fmt.Errorf("script acquire answered %v, not a token and a time", reply)
+}
+
+// trust is how long after the start of a successful attempt the lease is believed in: less than its time
+// to live, because the clocks of two machines do not run equally fast.
+func (o Options) trust() time.Duration { return o.TTL - o.TTL/20 }
