@@ -1,0 +1,177 @@
+// Package redistest gives tests a real Redis: a redis-server of their own, a picture of everything in it,
+// and a proxy that delays or cuts the way to it.
+package redistest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+// Server is a redis-server that lives as long as the test that started it. Its methods are meant for the
+// test's own goroutine.
+type Server struct {
+	t       testing.TB
+	binary  string
+	dir     string
+	port    int
+	options []string
+	process *process
+	output  output
+}
+
+// Option changes how the server is started.
+type Option func(*Server)
+
+// AOF makes the server write every command to its append-only file before it answers, so that what it has
+// acknowledged is there again after Kill and Restart.
+func AOF() Option { return With("--appendonly", "yes", "--appendfsync", "always") }
+
+// With adds settings as redis-server takes them on its command line: With("--maxmemory", "8mb").
+func With(settings ...string) Option {
+	return func(s *Server) { s.options = append(s.options, settings...) }
+}
+
+const installHint = "redis-server is not installed: run `make test`, which installs it, or install it yourself " +
+	"(Debian and Ubuntu: apt-get install redis-server; macOS: brew install redis)"
+
+// startTries is how many ports are tried: another process may take one between the look and the start.
+const startTries = 10
+
+// Start starts a redis-server on a free port of 127.0.0.1 with a data directory of its own, and waits until
+// it answers. Nothing is kept on disk unless an option says so. The server ends with the test.
+func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		t.Fatal(installHint)
+	}
+	s := &Server{t: t, binary: binary, dir: t.TempDir()}
+	for _, o := range opts {
+		o(s)
+	}
+	t.Cleanup(s.cleanup)
+	for range startTries {
+		s.port = freePort(t)
+		if err = s.start(); !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	if err != nil {
+		t.Fatalf("starting redis-server: %v", err)
+	}
+	return s
+}
+
+// Addr is host:port.
+func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+
+// URL is the server's address as redisx.Open and --redis take it.
+func (s *Server) URL() string { return "redis://" + s.Addr() + "/0" }
+
+// DB opens a client of its own to the server; it is closed when t ends.
+func (s *Server) DB(t testing.TB) *redisx.DB {
+	t.Helper()
+	return Open(t, s.URL())
+}
+
+// Open opens a client to any Redis, a proxy's too; it is closed when t ends.
+func Open(t testing.TB, url string) *redisx.DB {
+	t.Helper()
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			t.Errorf("closing the Redis client: %v", err)
+		}
+	})
+	return db
+}
+
+// Pause stops the process where it stands (SIGSTOP): connections stay open and nobody answers.
+func (s *Server) Pause() {
+	s.t.Helper()
+	s.signal(syscall.SIGSTOP)
+}
+
+// Continue lets a paused server go on.
+func (s *Server) Continue() {
+	s.t.Helper()
+	s.signal(syscall.SIGCONT)
+}
+
+// Kill ends the server at once, as a crash does (SIGKILL).
+func (s *Server) Kill() {
+	s.t.Helper()
+	s.signal(syscall.SIGKILL)
+	<-s.process.exited
+}
+
+// Restart starts the server again on the same port and data directory, after Kill or, if it still runs,
+// after a clean stop.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.process.stop()
+	if err := s.start(); err != nil {
+		s.t.Fatalf("starting redis-server again: %v", err)
+	}
+}
+
+func (s *Server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.process.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		s.t.Fatalf("sending %v to redis-server: %v", sig, err)
+	}
+}
+
+func (s *Server) cleanup() {
+	if s.process != nil {
+		s.process.stop()
+	}
+	if s.t.Failed() {
+		s.t.Logf("output of redis-server at %s:\n%s", s.Addr(), s.output.String())
+	}
+}
+
+// startLimit is how long a server may take until it answers.
+const startLimit = 20 * time.Second
+
+func (s *Server) start() error {
+	s.output.mark()
+	args := append([]string{
+		"--bind", "127.0.0.1", "--port", fmt.Sprint(s.port), "--dir", s.dir,
+		"--save", "", "--appendonly", "no", "--daemonize", "no",
+	}, s.options...)
+	p, err := launch(s.binary, args, &s.output)
+	if err != nil {
+		return err
+	}
+	s.process = p
+	if err := p.awaitAnswer(s.Addr(), startLimit); err != nil {
+		p.stop()
+		return s.explain(err)
+	}
+	return nil
+}
+
+var errPortTaken = errors.New("the port is taken")
+
+// explain adds to err what the server said since it was started.
+func (s *Server) explain(err error) error {
+	said := s.output.sinceMark()
+	if strings.Contains(said, "Address already in use") {
+		return errPortTaken
+	}
+	return fmt.Errorf("%w; it said:\n%s", err, said)
+}

@@ -1,0 +1,133 @@
+package redistest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, db *redisx.DB, key string) string {
+	t.Helper()
+	v, err := db.Get(t.Context(), key).Result()
+	must(t, err)
+	return v
+}
+
+func TestServersDoNotShareData(t *testing.T) {
+	a, b := redistest.Start(t), redistest.Start(t)
+	must(t, a.DB(t).Set(t.Context(), "k", "v", 0).Err())
+	if n := b.DB(t).DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("the second server has %d keys, want 0", n)
+	}
+	if got := get(t, a.DB(t), "k"); got != "v" {
+		t.Errorf("another client of the first server reads %q, want v", got)
+	}
+}
+
+func TestPausedServerAnswersOnlyAfterContinue(t *testing.T) {
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	srv.Pause()
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := db.Ping(short).Err(); err == nil {
+		t.Error("a paused server answered")
+	}
+	srv.Continue()
+	must(t, db.Ping(t.Context()).Err())
+}
+
+func TestPausedServerEndsWithItsTest(t *testing.T) {
+	var addr string
+	t.Run("paused", func(t *testing.T) {
+		srv := redistest.Start(t)
+		addr = srv.Addr()
+		srv.Pause()
+	})
+	if isOpen(addr) {
+		t.Errorf("%s is still served after the end of its test", addr)
+	}
+}
+
+func TestRestartKeepsPortAndWithAOFTheData(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		opts []redistest.Option
+		stop func(*redistest.Server)
+		want int64
+	}{
+		{"killed with AOF", []redistest.Option{redistest.AOF()}, (*redistest.Server).Kill, 1},
+		{"stopped with AOF", []redistest.Option{redistest.AOF()}, func(*redistest.Server) {}, 1},
+		{"killed without AOF", nil, (*redistest.Server).Kill, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			srv := redistest.Start(t, c.opts...)
+			addr := srv.Addr()
+			must(t, srv.DB(t).Set(t.Context(), "k", "v", 0).Err())
+			c.stop(srv)
+			srv.Restart()
+			if srv.Addr() != addr {
+				t.Errorf("address %s became %s", addr, srv.Addr())
+			}
+			n, err := srv.DB(t).Exists(t.Context(), "k").Result()
+			must(t, err)
+			if n != c.want {
+				t.Errorf("%d keys are left, want %d", n, c.want)
+			}
+		})
+	}
+}
+
+func TestSettingsReachTheServer(t *testing.T) {
+	db := redistest.Start(t, redistest.With("--maxmemory", "8mb")).DB(t)
+	got, err := db.ConfigGet(t.Context(), "maxmemory").Result()
+	must(t, err)
+	if got["maxmemory"] != "8388608" {
+		t.Errorf("maxmemory is %q, want 8388608", got["maxmemory"])
+	}
+}
+
+func TestDumpShowsEveryTypeAndWhetherItExpires(t *testing.T) {
+	db, ctx := redistest.Start(t).DB(t), t.Context()
+	_, err := db.TxPipelined(ctx, func(p redis.Pipeliner) error {
+		p.Set(ctx, "string", "v", time.Hour)
+		p.HSet(ctx, "hash", "a", "1", "b", "2")
+		p.RPush(ctx, "list", "x", "y", "x")
+		p.SAdd(ctx, "set", "n", "m")
+		p.ZAdd(ctx, "zset", redis.Z{Score: 1.5, Member: "m"}, redis.Z{Score: 1e13, Member: "late"})
+		p.XAdd(ctx, &redis.XAddArgs{Stream: "stream", ID: "1-1", Values: []any{"f", "v"}})
+		return nil
+	})
+	must(t, err)
+	want := map[string]any{
+		"string": redistest.Entry{Type: "string", Value: "v", TTL: true},
+		"hash":   redistest.Entry{Type: "hash", Value: map[string]string{"a": "1", "b": "2"}},
+		"list":   redistest.Entry{Type: "list", Value: []string{"x", "y", "x"}},
+		"set":    redistest.Entry{Type: "set", Value: []string{"m", "n"}},
+		"zset":   redistest.Entry{Type: "zset", Value: map[string]float64{"m": 1.5, "late": 1e13}},
+		"stream": redistest.Entry{Type: "stream", Value: []redistest.StreamEntry{{ID: "1-1", Fields: map[string]any{"f": "v"}}}},
+	}
+	if diff := cmp.Diff(want, redistest.Dump(t, db)); diff != "" {
+		t.Errorf("dump (-want +got):\n%s", diff)
+	}
+	must(t, db.HSet(ctx, "hash", "b", "3").Err())
+	if cmp.Equal(want, redistest.Dump(t, db)) {
+		t.Error("a changed field does not show")
+	}
+}
