@@ -83,8 +83,8 @@ type LogLine struct {
 	Text    string
 }
 
-// Event tells that a task changed. Type is "task." and the name of the transition (see EventType), or
-// "task.progress" and "task.log".
+// Event tells that something happened to a task. Type is "task." and the state it entered, or one of
+// task.updated, task.cancelling (a running one was asked to stop), task.progress and task.log.
 type Event struct {
 	Type     string
 	Ref      Ref
@@ -95,6 +95,9 @@ type Event struct {
 	Queue    string
 	TaskType string
 	Owner    string
-	Progress int    // of task.progress
-	Error    string // why an attempt did not succeed, on events that end one
+	DueAt    time.Time // of task.scheduled and task.updated
+	Progress int       // of task.progress
+	Error    string    // why an attempt did not succeed, on events that end one
+	Stream   string    // of task.log: see LogLine
+	Text     string    // of task.log
 }

@@ -1,0 +1,77 @@
+package store
+
+import (
+	"context"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+var cancelCodes = map[string]task.Code{"NOTFOUND": task.CodeTaskNotFound, "STATE": task.CodeFinished}
+
+// Cancel ends a task that waits, and tells a running one to stop; the answer says which it was. A cancelled
+// task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
+func (s *Store) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
+	t, err := s.Get(ctx, ref)
+	if err != nil {
+		return task.Task{}, err
+	}
+	p := s.PartitionOf(ref)
+	keys := []string{
+		s.keys.task(p, ref), s.keys.wheel(p), s.keys.queued(p), s.keys.inflight(p),
+		s.keys.index(p, ref.Namespace, task.Cancelled), s.keys.expiry(p),
+	}
+	reply, err := s.db.Run(ctx, s.scripts.cancel, keys,
+		ref.String(), t.EffectiveRetention(task.Cancelled).Milliseconds(), s.keys.events(), s.keys.control())
+	if err != nil {
+		return task.Task{}, answer(err, cancelCodes, ref)
+	}
+	return decodeFields(ref, reply)
+}
+
+var rerunCodes = map[string]task.Code{"NOTFOUND": task.CodeTaskNotFound, "STATE": task.CodeNotFinished}
+
+// Rerun puts a task that has ended back on the wheel, due now, with all of its attempts allowed once more.
+// Attempts are counted on, so that every delivery has a name of its own.
+// Errors: CodeTaskNotFound, CodeNotFinished.
+func (s *Store) Rerun(ctx context.Context, ref task.Ref) (task.Task, error) {
+	t, err := s.Get(ctx, ref)
+	if err != nil {
+		return task.Task{}, err
+	}
+	if !t.State.Final() {
+		return task.Task{}, &task.Error{
+			Code: task.CodeNotFinished, Message: sentence(task.CodeNotFinished, ref, string(t.State)),
+		}
+	}
+	p := s.PartitionOf(ref)
+	keys := []string{s.keys.task(p, ref), s.keys.index(p, ref.Namespace, t.State), s.keys.expiry(p), s.keys.wheel(p)}
+	reply, err := s.db.Run(ctx, s.scripts.rerun, keys,
+		ref.String(), string(t.State), t.Retry.Attempts(), s.keys.events(), s.keys.wake(), p)
+	if err != nil {
+		return task.Task{}, answer(err, rerunCodes, ref)
+	}
+	return decodeFields(ref, reply)
+}
+
+var progressCodes = map[string]task.Code{
+	"NOTFOUND": task.CodeTaskNotFound, "STATE": task.CodeNotRunning, "STALE": task.CodeStaleAttempt,
+}
+
+// ReportProgress says in the name of whoever runs the attempt how far it is, in percent. It is for the far end
+// of an HTTP task, which knows the attempt's number. Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning,
+// CodeStaleAttempt.
+func (s *Store) ReportProgress(ctx context.Context, ref task.Ref, attempt, percent int) error {
+	if err := task.ValidateRef(ref); err != nil {
+		return err
+	}
+	return s.progress(ctx, ref, attempt, "", percent)
+}
+
+func (s *Store) progress(ctx context.Context, ref task.Ref, attempt int, run string, percent int) error {
+	if percent < 0 || percent > 100 {
+		return task.Invalid("progress", "%d must be 0 to 100", percent)
+	}
+	_, err := s.db.Run(ctx, s.scripts.progress, []string{s.keys.task(s.PartitionOf(ref), ref)},
+		ref.String(), attempt, run, percent, s.keys.events())
+	return answer(err, progressCodes, ref)
+}

@@ -1,0 +1,201 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// head is the first line of a stored definition. What is left out has its default; times and durations are ms.
+type head struct {
+	Type      string            `json:"type"`
+	Queue     string            `json:"queue,omitempty"`
+	RunAt     int64             `json:"at,omitempty"`
+	Delay     int64             `json:"delay,omitempty"`
+	Timeout   int64             `json:"timeout,omitempty"`
+	Attempts  int               `json:"attempts,omitempty"`
+	Backoff   *backoff          `json:"backoff,omitempty"`
+	Delays    []int64           `json:"delays,omitempty"`
+	Retention int64             `json:"retention,omitempty"`
+	Owner     string            `json:"owner,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"`
+}
+
+type backoff struct {
+	Initial int64    `json:"initial,omitempty"`
+	Factor  float64  `json:"factor,omitempty"`
+	Max     int64    `json:"max,omitempty"`
+	Jitter  *float64 `json:"jitter,omitempty"`
+}
+
+// encode writes a definition as Redis keeps it: the head as one line of JSON, a line break, the payload.
+// Equal definitions are equal byte for byte (JSON objects are written with sorted keys).
+func encode(d task.Definition) (string, error) {
+	h := head{
+		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
+		Attempts: d.Retry.MaxAttempts, Retention: d.Retention.Milliseconds(), Owner: d.Owner, Labels: d.Labels,
+	}
+	if d.Queue != task.DefaultQueue {
+		h.Queue = d.Queue
+	}
+	if !d.RunAt.IsZero() {
+		h.RunAt = d.RunAt.UnixMilli()
+	}
+	if b := d.Retry.Backoff; b != (task.Backoff{}) {
+		h.Backoff = &backoff{b.Initial.Milliseconds(), b.Factor, b.Max.Milliseconds(), b.Jitter}
+	}
+	for _, delay := range d.Retry.Delays {
+		h.Delays = append(h.Delays, delay.Milliseconds())
+	}
+	line, err := json.Marshal(h)
+	if err != nil {
+		return "", fmt.Errorf("encoding task %s: %w", d.Ref, err)
+	}
+	return string(line) + "\n" + string(d.Payload), nil
+}
+
+// decodeHead reads the first line of a stored definition.
+func decodeHead(ref task.Ref, line []byte) (task.Definition, error) {
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil {
+		return task.Definition{}, fmt.Errorf("task %s: its definition cannot be read: %w", ref, err)
+	}
+	d := task.Definition{
+		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: fromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
+		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels,
+		Retry: task.Retry{MaxAttempts: h.Attempts},
+	}
+	if d.Queue == "" {
+		d.Queue = task.DefaultQueue
+	}
+	if b := h.Backoff; b != nil {
+		d.Retry.Backoff = task.Backoff{Initial: ms(b.Initial), Factor: b.Factor, Max: ms(b.Max), Jitter: b.Jitter}
+	}
+	for _, delay := range h.Delays {
+		d.Retry.Delays = append(d.Retry.Delays, ms(delay))
+	}
+	return d, nil
+}
+
+func decode(ref task.Ref, def string) (task.Definition, error) {
+	line, payload, _ := strings.Cut(def, "\n")
+	d, err := decodeHead(ref, []byte(line))
+	d.Payload = json.RawMessage(payload)
+	return d, err
+}
+
+// decodeFields reads what HGETALL answers inside a script: names and values in turn.
+func decodeFields(ref task.Ref, reply any) (task.Task, error) {
+	list, ok := reply.([]any)
+	if !ok {
+		return task.Task{}, fmt.Errorf("task %s: unexpected answer %T", ref, reply)
+	}
+	h := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		name, _ := list[i].(string)
+		h[name], _ = list[i+1].(string)
+	}
+	return decodeTask(ref, h)
+}
+
+func decodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
+	d, err := decode(ref, h["def"])
+	if err != nil {
+		return task.Task{}, err
+	}
+	t := task.Task{
+		Definition: d, State: task.State(h["state"]), Node: h["node"], Run: h["run"], Result: h["result"], Error: h["error"],
+		Attempt: int(number(h["attempt"])), Allowed: int(number(h["allowed"])), Progress: int(number(h["progress"])),
+		CreatedAt: fromMS(number(h["created"])), DueAt: fromMS(number(h["due"])), QueuedAt: fromMS(number(h["queued"])),
+		StartedAt: fromMS(number(h["started"])), FinishedAt: fromMS(number(h["finished"])),
+		CancelRequested: fromMS(number(h["cancel"])),
+	}
+	if t.Allowed == 0 {
+		t.Allowed = d.Retry.Attempts()
+	}
+	if t.DueAt.IsZero() {
+		t.DueAt = d.FirstDue(t.CreatedAt)
+	}
+	return t, nil
+}
+
+// attemptRecord is an entry of the attempts list, as prelude.lua writes it.
+type attemptRecord struct {
+	Number   int          `json:"number"`
+	Node     string       `json:"node"`
+	Started  int64        `json:"started"`
+	Finished int64        `json:"finished"`
+	Outcome  task.Outcome `json:"outcome"`
+	Error    string       `json:"error"`
+}
+
+func decodeAttempt(entry string) (task.Attempt, error) {
+	var r attemptRecord
+	if err := json.Unmarshal([]byte(entry), &r); err != nil {
+		return task.Attempt{}, fmt.Errorf("an attempt's record cannot be read: %w", err)
+	}
+	return task.Attempt{
+		Number: r.Number, Node: r.Node, StartedAt: fromMS(r.Started), FinishedAt: fromMS(r.Finished),
+		Outcome: r.Outcome, Error: r.Error,
+	}, nil
+}
+
+// eventRecord is a message on the events channel, as prelude.lua writes it.
+type eventRecord struct {
+	Type     string     `json:"type"`
+	Ref      string     `json:"ref"`
+	State    task.State `json:"state"`
+	Attempt  int        `json:"attempt"`
+	Node     string     `json:"node"`
+	At       int64      `json:"at"`
+	Due      int64      `json:"due"`
+	Head     head       `json:"head"`
+	Progress int        `json:"progress"`
+	Error    string     `json:"error"`
+	Line     *struct {
+		Stream string `json:"stream"`
+		Text   string `json:"text"`
+	} `json:"line"`
+}
+
+func decodeEvent(message string) (task.Event, error) {
+	var r eventRecord
+	if err := json.Unmarshal([]byte(message), &r); err != nil {
+		return task.Event{}, fmt.Errorf("an event cannot be read: %w", err)
+	}
+	ref, err := task.ParseRef(r.Ref)
+	if err != nil {
+		return task.Event{}, err
+	}
+	e := task.Event{
+		Type: r.Type, Ref: ref, State: r.State, Attempt: r.Attempt, Node: r.Node, At: fromMS(r.At), DueAt: fromMS(r.Due),
+		Queue: r.Head.Queue, TaskType: r.Head.Type, Owner: r.Head.Owner, Progress: r.Progress, Error: r.Error,
+	}
+	if e.Queue == "" {
+		e.Queue = task.DefaultQueue
+	}
+	if r.Line != nil {
+		e.Stream, e.Text = r.Line.Stream, r.Line.Text
+	}
+	return e, nil
+}
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// fromMS is the time that many ms after 1970; 0 is the zero time.
+func fromMS(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(n).UTC()
+}
+
+// number reads an integer that a script wrote; "" is 0.
+func number(s string) int64 {
+	n, _ := strconv.ParseInt(s, 10, 64)
+	return n
+}

@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// ErrFenced: this leader's lease is over; whatever it wanted to write is not written.
+var ErrFenced = errors.New("the lease of the partition is not held any more")
+
+// freshness is the lateness from which on a task counts as backlog, behind which what is due now must not starve.
+const freshness = time.Second
+
+// Leader is the right to change one partition, for as long as the lease with that fence is held. Every method
+// that writes returns ErrFenced once it is not.
+type Leader struct {
+	s     *Store
+	p     int
+	fence string
+}
+
+// Claimed is what a claim brought.
+type Claimed struct {
+	Deliveries []task.Delivery
+	Now        time.Time // Redis's time of the claim
+	Next       time.Time // when the next task is due; zero if none waits
+}
+
+// Lead acts as the leader of a partition under a fence (see package lease).
+func (s *Store) Lead(partition int, fence string) *Leader {
+	return &Leader{s: s, p: partition, fence: fence}
+}
+
+// Claim takes up to limit due tasks off the wheel and marks them queued; they are in flight until confirmed.
+func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
+	k := l.s.keys
+	reply, err := l.s.db.Run(ctx, l.s.scripts.claim,
+		[]string{k.lease(l.p), k.wheel(l.p), k.queued(l.p), k.inflight(l.p)},
+		l.fence, limit, freshness.Milliseconds(), k.tasks(l.p), k.events())
+	if err != nil {
+		return Claimed{}, fenced(err)
+	}
+	parts, ok := reply.([]any)
+	if !ok || len(parts) != 3 {
+		return Claimed{}, fmt.Errorf("unexpected answer of claim: %v", reply)
+	}
+	now, _ := parts[0].(int64)
+	next, _ := parts[1].(int64)
+	c := Claimed{Now: fromMS(now)}
+	if next >= 0 {
+		c.Next = fromMS(next)
+	}
+	c.Deliveries, err = parseClaims(parts[2])
+	return c, err
+}
+
+func parseClaims(reply any) ([]task.Delivery, error) {
+	list, _ := reply.([]any)
+	deliveries := make([]task.Delivery, 0, len(list)/4)
+	for i := 0; i+3 < len(list); i += 4 {
+		ref, err := task.ParseRef(text(list[i]))
+		if err != nil {
+			return nil, err
+		}
+		d, err := decodeHead(ref, []byte(text(list[i+3])))
+		if err != nil {
+			return nil, err
+		}
+		attempt, _ := list[i+1].(int64)
+		due, _ := list[i+2].(int64)
+		deliveries = append(deliveries, delivery(d, int(attempt), fromMS(due)))
+	}
+	return deliveries, nil
+}
+
+func delivery(d task.Definition, attempt int, due time.Time) task.Delivery {
+	return task.Delivery{Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: d.EffectiveTimeout(), DueAt: due}
+}
+
+// Confirm says that deliveries are in asynq.
+func (l *Leader) Confirm(ctx context.Context, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	k := l.s.keys
+	_, err := l.s.db.Run(ctx, l.s.scripts.confirm, []string{k.lease(l.p), k.inflight(l.p)}, l.fence, strings.Join(names, " "))
+	return fenced(err)
+}
+
+// InFlight reads what was claimed and not confirmed: the deliveries to repeat, and the names of those that need
+// none any more because their attempt has moved on.
+func (l *Leader) InFlight(ctx context.Context) (repeat []task.Delivery, settled []string, _ error) {
+	names, err := l.s.db.ZRange(ctx, l.s.keys.inflight(l.p), 0, -1).Result()
+	if err != nil || len(names) == 0 {
+		return nil, nil, err
+	}
+	waiting, err := l.waiting(ctx, names)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, name := range names {
+		if waiting[i] == nil {
+			settled = append(settled, name)
+		} else {
+			repeat = append(repeat, *waiting[i])
+		}
+	}
+	return repeat, settled, nil
+}
+
+// Queued reads up to limit deliveries that were claimed longer than age ago and have not begun, from the
+// position after; it answers the position to go on from, 0 at the end.
+func (l *Leader) Queued(ctx context.Context, age time.Duration, after, limit int64) ([]task.Delivery, int64, error) {
+	now, err := l.s.db.Time(ctx).Result()
+	if err != nil {
+		return nil, 0, err
+	}
+	members, err := l.s.db.ZRangeByScore(ctx, l.s.keys.queued(l.p), &redis.ZRangeBy{
+		Min: "-inf", Max: strconv.FormatInt(now.Add(-age).UnixMilli(), 10), Offset: after, Count: limit,
+	}).Result()
+	if err != nil || len(members) == 0 {
+		return nil, 0, err
+	}
+	tasks, err := l.tasks(ctx, members)
+	if err != nil {
+		return nil, 0, err
+	}
+	var found []task.Delivery
+	for _, t := range tasks {
+		if t.State == task.Queued {
+			found = append(found, delivery(t.Definition, t.Attempt, t.DueAt))
+		}
+	}
+	next := after + int64(len(members))
+	if int64(len(members)) < limit {
+		next = 0
+	}
+	return found, next, nil
+}
+
+// Running reads the running tasks of the partition.
+func (l *Leader) Running(ctx context.Context) ([]task.Task, error) {
+	members, err := l.s.db.ZRange(ctx, l.s.keys.running(l.p), 0, -1).Result()
+	if err != nil {
+		return nil, err
+	}
+	return l.tasks(ctx, members)
+}
+
+// Reap ends the attempt of a worker that died: the outcome is lost, and the next attempt is due at once or, if
+// there is none left, the task has failed; if it had been asked to stop, it is cancelled. A task that has moved
+// on in the meantime is left alone, without an error.
+func (l *Leader) Reap(ctx context.Context, t task.Task, reason string) error {
+	to := task.Scheduled
+	if t.Attempt >= t.Allowed {
+		to = task.Failed
+	}
+	err := l.reap(ctx, t, to, reason)
+	if redisx.RefusedWith(err, "CANCELLED") {
+		err = l.reap(ctx, t, task.Cancelled, reason)
+	}
+	if redisx.RefusedWith(err, "STATE") || redisx.RefusedWith(err, "STALE") || redisx.RefusedWith(err, "NOTFOUND") {
+		return nil
+	}
+	return fenced(err)
+}
+
+func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason string) error {
+	k := l.s.keys
+	_, err := l.s.db.Run(ctx, l.s.scripts.reap, []string{
+		k.lease(l.p), k.task(l.p, t.Ref), k.running(l.p), k.attempts(l.p, t.Ref), k.wheel(l.p),
+		k.index(l.p, t.Namespace, to), k.expiry(l.p),
+	}, l.fence, t.Ref.String(), t.Attempt, t.Run, string(to), task.Cut(reason, task.ErrorLimit),
+		t.EffectiveRetention(to).Milliseconds(), task.HistoryLimit, k.events())
+	return err
+}
+
+// Sweep forgets up to limit finished tasks: those whose retention is over, and those next to it beyond keep.
+// It answers how many it forgot.
+func (l *Leader) Sweep(ctx context.Context, keep, limit int) (int, error) {
+	k := l.s.keys
+	reply, err := l.s.db.Run(ctx, l.s.scripts.sweep, []string{k.lease(l.p), k.expiry(l.p)},
+		l.fence, keep, limit, k.partition(l.p))
+	n, _ := reply.(int64)
+	return int(n), fenced(err)
+}
+
+// tasks reads the tasks of members of this partition; those that are gone are left out.
+func (l *Leader) tasks(ctx context.Context, members []string) ([]task.Task, error) {
+	refs := make([]task.Ref, len(members))
+	for i, m := range members {
+		ref, err := task.ParseRef(m)
+		if err != nil {
+			return nil, err
+		}
+		refs[i] = ref
+	}
+	return l.s.getEach(ctx, refs)
+}
+
+// waiting answers, for each delivery by name, what is to be delivered, or nil if its attempt is not queued.
+func (l *Leader) waiting(ctx context.Context, names []string) ([]*task.Delivery, error) {
+	members := make([]string, len(names))
+	for i, name := range names {
+		ref, _, err := task.ParseDelivery(name)
+		if err != nil {
+			return nil, err
+		}
+		members[i] = ref.String()
+	}
+	tasks, err := l.tasks(ctx, members)
+	if err != nil {
+		return nil, err
+	}
+	queued := make(map[string]*task.Delivery, len(tasks))
+	for _, t := range tasks {
+		if d := delivery(t.Definition, t.Attempt, t.DueAt); t.State == task.Queued {
+			queued[d.String()] = &d
+		}
+	}
+	found := make([]*task.Delivery, len(names))
+	for i, name := range names {
+		found[i] = queued[name]
+	}
+	return found, nil
+}
+
+func fenced(err error) error {
+	if redisx.RefusedWith(err, "FENCED") {
+		return fmt.Errorf("%w: %w", ErrFenced, err)
+	}
+	return err
+}

@@ -1,0 +1,189 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	scanChunk  = 500    // entries looked at in one round, when filters throw away what was found
+	scanBudget = 20_000 // entries looked at in one request; a page may come out short, with a cursor to go on
+)
+
+// entry is a member of a sorted set with its score: a task and the time of its state.
+type entry struct {
+	score  int64
+	member string
+}
+
+// newerFirst orders entries as lists show them.
+func newerFirst(a, b entry) int {
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.member, a.member))
+}
+
+// List reads tasks, newest first by the time of their state: due, queued, started or finished. A task that
+// changes state between two pages may be seen twice or not at all. A page can be shorter than limit, even
+// empty, and not be the last one: go on until NextCursor is empty. Error: CodeInvalid for the cursor.
+func (s *Store) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
+	from, err := parseListCursor(cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	sets := s.listSets(f)
+	var page Page
+	for seen, chunk := 0, limit; ; chunk = max(limit, scanChunk) {
+		entries, more, err := s.readEntries(ctx, sets, from, chunk)
+		if err != nil {
+			return Page{}, err
+		}
+		matched, last, err := s.match(ctx, f, entries, limit-len(page.Tasks))
+		if err != nil {
+			return Page{}, err
+		}
+		page.Tasks = append(page.Tasks, matched...)
+		seen += len(entries)
+		exhausted := !more && last == len(entries)
+		if last > 0 {
+			from = &entries[last-1]
+		}
+		if exhausted {
+			return page, nil
+		}
+		if len(page.Tasks) >= limit || seen >= scanBudget {
+			page.NextCursor = from.cursor()
+			return page, nil
+		}
+	}
+}
+
+// listSets are the sorted sets in which tasks of the wanted states are.
+func (s *Store) listSets(f Filter) []string {
+	states := f.States
+	if len(states) == 0 {
+		states = task.States
+	}
+	var sets []string
+	for p := range s.partitions {
+		for _, state := range states {
+			switch state {
+			case task.Scheduled:
+				sets = append(sets, s.keys.wheel(p))
+			case task.Queued:
+				sets = append(sets, s.keys.queued(p))
+			case task.Running:
+				sets = append(sets, s.keys.running(p))
+			default:
+				sets = append(sets, s.keys.index(p, f.Namespace, state))
+			}
+		}
+	}
+	return sets
+}
+
+// readEntries reads the newest n entries of all sets together that come after from. more says whether there
+// may be others behind them.
+func (s *Store) readEntries(ctx context.Context, sets []string, from *entry, n int) (_ []entry, more bool, _ error) {
+	score, member := "", ""
+	if from != nil {
+		score, member = strconv.FormatInt(from.score, 10), from.member
+	}
+	calls := make([]redisx.Call, len(sets))
+	for i, set := range sets {
+		calls[i] = redisx.Call{Keys: []string{set}, Args: []any{score, member, n}}
+	}
+	var all []entry
+	for _, reply := range s.db.RunEach(ctx, s.scripts.page, calls) {
+		if reply.Err != nil {
+			return nil, false, unavailable(reply.Err)
+		}
+		found := parseEntries(reply.Value)
+		more = more || len(found) == n
+		all = append(all, found...)
+	}
+	slices.SortFunc(all, newerFirst)
+	if len(all) > n {
+		return all[:n], true, nil
+	}
+	return all, more, nil
+}
+
+// match reads the tasks of entries and keeps those that the filter wants, up to want of them. last is how many
+// entries were used up.
+func (s *Store) match(ctx context.Context, f Filter, entries []entry, want int) (_ []task.Task, last int, _ error) {
+	var refs []task.Ref
+	var at []int
+	for i, e := range entries {
+		ref, err := task.ParseRef(e.member)
+		if err != nil {
+			return nil, 0, err
+		}
+		if ref.Namespace == f.Namespace {
+			refs, at = append(refs, ref), append(at, i)
+		}
+	}
+	tasks, err := s.getEach(ctx, refs)
+	if err != nil {
+		return nil, 0, err
+	}
+	var matched []task.Task
+	next := 0 // tasks are in the order of refs, without those that are gone
+	for n, ref := range refs {
+		if next == len(tasks) {
+			break
+		}
+		if tasks[next].Ref != ref {
+			continue
+		}
+		if f.matches(tasks[next]) {
+			matched = append(matched, tasks[next])
+			if len(matched) == want {
+				return matched, at[n] + 1, nil
+			}
+		}
+		next++
+	}
+	return matched, len(entries), nil
+}
+
+func (f Filter) matches(t task.Task) bool {
+	wants := func(want, is string) bool { return want == "" || want == is }
+	return (len(f.States) == 0 || slices.Contains(f.States, t.State)) &&
+		wants(f.Queue, t.Queue) && wants(f.Type, t.Type) && wants(f.Owner, t.Owner) && wants(f.Node, t.Node) &&
+		(f.Schedule == "" || strings.HasPrefix(t.ID, f.Schedule+"@"))
+}
+
+func parseEntries(reply any) []entry {
+	list, _ := reply.([]any)
+	entries := make([]entry, 0, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		score, _ := strconv.ParseFloat(text(list[i+1]), 64)
+		entries = append(entries, entry{score: int64(math.Round(score)), member: text(list[i])})
+	}
+	return entries
+}
+
+// cursor is the entry as a page hands it out: opaque, and safe in a URL.
+func (e entry) cursor() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(e.score, 10) + " " + e.member))
+}
+
+func parseListCursor(cursor string) (*entry, error) {
+	if cursor == "" {
+		return nil, nil //nolint:nilnil // no cursor is a cursor too: the start
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	score, member, ok := strings.Cut(string(raw), " ")
+	n, errScore := strconv.ParseInt(score, 10, 64)
+	if err != nil || !ok || errScore != nil {
+		return nil, task.Invalid("cursor", "is not a cursor that a list has given out")
+	}
+	return &entry{score: n, member: member}, nil
+}

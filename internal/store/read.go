@@ -1,0 +1,125 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Get reads one task. Error: CodeTaskNotFound.
+func (s *Store) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
+	if err := task.ValidateRef(ref); err != nil {
+		return task.Task{}, err
+	}
+	h, err := s.db.HGetAll(ctx, s.keys.task(s.PartitionOf(ref), ref)).Result()
+	if err != nil {
+		return task.Task{}, unavailable(err)
+	}
+	if len(h) == 0 {
+		return task.Task{}, &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
+	}
+	return decodeTask(ref, h)
+}
+
+// getEach reads many tasks in one round trip; those that are gone are left out.
+func (s *Store) getEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	pipe := s.db.Pipeline()
+	found := make([]interface{ Val() map[string]string }, len(refs))
+	for i, ref := range refs {
+		found[i] = pipe.HGetAll(ctx, s.keys.task(s.PartitionOf(ref), ref))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, unavailable(err)
+	}
+	tasks := make([]task.Task, 0, len(refs))
+	for i, h := range found {
+		if len(h.Val()) == 0 {
+			continue
+		}
+		t, err := decodeTask(refs[i], h.Val())
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks, nil
+}
+
+// Attempts is the history of a task, oldest first, the attempt that runs now included.
+// Error: CodeTaskNotFound.
+func (s *Store) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
+	t, err := s.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.db.LRange(ctx, s.keys.attempts(s.PartitionOf(ref), ref), 0, -1).Result()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	attempts := make([]task.Attempt, 0, len(entries)+1)
+	for _, entry := range entries {
+		a, err := decodeAttempt(entry)
+		if err != nil {
+			return nil, err
+		}
+		attempts = append(attempts, a)
+	}
+	if t.State == task.Running && (len(attempts) == 0 || attempts[len(attempts)-1].Number < t.Attempt) {
+		attempts = append(attempts, task.Attempt{Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt})
+	}
+	return attempts, nil
+}
+
+// Logs reads up to limit lines of a task's log, those after the line with that cursor ("" for the first).
+// Errors: CodeTaskNotFound, CodeInvalid for the cursor.
+func (s *Store) Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error) {
+	if _, err := s.Get(ctx, ref); err != nil {
+		return nil, err
+	}
+	from := "-"
+	if after != "" {
+		if _, _, err := splitCursor(after); err != nil {
+			return nil, task.Invalid("after", "%q is not a cursor of a log line", after)
+		}
+		from = "(" + after
+	}
+	entries, err := s.db.XRangeN(ctx, s.keys.log(s.PartitionOf(ref), ref), from, "+", int64(limit)).Result()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	lines := make([]task.LogLine, len(entries))
+	for i, e := range entries {
+		attempt, _, err := splitCursor(e.ID)
+		if err != nil {
+			return nil, err
+		}
+		lines[i] = task.LogLine{
+			Cursor: e.ID, Attempt: int(attempt), Stream: text(e.Values["stream"]),
+			At: fromMS(number(text(e.Values["at"]))), Text: text(e.Values["text"]),
+		}
+	}
+	return lines, nil
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// splitCursor takes the id of a log line apart: attempt and line number.
+func splitCursor(id string) (attempt, line int64, err error) {
+	a, l, _ := strings.Cut(id, "-")
+	if attempt, err = strconv.ParseInt(a, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("log line %q: %w", id, err)
+	}
+	if line, err = strconv.ParseInt(l, 10, 64); err != nil {
+		return 0, 0, fmt.Errorf("log line %q: %w", id, err)
+	}
+	return attempt, line, nil
+}

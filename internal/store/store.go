@@ -1,0 +1,185 @@
+// Package store keeps tasks in Redis: it is the only place that knows the keys and the form of what is in
+// them. Every change of a task is one Lua script (package lua) and obeys the table in package task.
+//
+// Three kinds of callers change tasks, each under its own guard:
+//   - anybody, through the API: Create, Update, Cancel, Rerun;
+//   - the leader of a partition, through Lead: every script compares the leader's fence with the lease;
+//   - the worker that began an attempt, through Run: every script compares its run token.
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// DefaultPartitions is the number of partitions of a Redis that has none yet.
+const DefaultPartitions = 16
+
+// layout is the version of the keys and their content; a Redis with another one is refused.
+const layout = "1"
+
+// Store reads and changes the tasks of one Redis.
+type Store struct {
+	db         *redisx.DB
+	keys       keys
+	partitions int
+	scripts    scripts
+}
+
+// Options says where the tasks are.
+type Options struct {
+	DB *redisx.DB
+	// Prefix begins every key and channel; default "dts".
+	Prefix string
+	// Partitions is the number of partitions to start with; 0 means DefaultPartitions, or as many as there are.
+	// It is fixed at the first start: another number is an error from then on.
+	Partitions int
+}
+
+type scripts struct {
+	create, update, cancel, rerun       *redisx.Script
+	claim, confirm, reap, sweep         *redisx.Script
+	begin, progress, log, finish, retry *redisx.Script
+	page                                *redisx.Script
+}
+
+func loadScripts() scripts {
+	load := redisx.NewScript
+	return scripts{
+		create: load("create"), update: load("update"), cancel: load("cancel"), rerun: load("rerun"),
+		claim: load("claim"), confirm: load("confirm"), reap: load("reap"), sweep: load("sweep"),
+		begin: load("begin"), progress: load("progress"), log: load("log"), finish: load("finish"), retry: load("retry"),
+		page: load("page"),
+	}
+}
+
+// Open finds out how many partitions there are, or fixes it at the first start. Errors: Redis does not
+// answer, holds another layout, or another number of partitions than the one asked for.
+func Open(ctx context.Context, o Options) (*Store, error) {
+	if o.Prefix == "" {
+		o.Prefix = "dts"
+	}
+	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix}, scripts: loadScripts()}
+	wanted := o.Partitions
+	if wanted == 0 {
+		wanted = DefaultPartitions
+	}
+	meta := s.keys.meta()
+	pipe := o.DB.TxPipeline()
+	pipe.HSetNX(ctx, meta, "partitions", wanted)
+	pipe.HSetNX(ctx, meta, "layout", layout)
+	found := pipe.HMGet(ctx, meta, "partitions", "layout")
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", meta, err)
+	}
+	return s, s.adopt(found.Val(), o.Partitions)
+}
+
+// adopt takes over what dts:meta says.
+func (s *Store) adopt(meta []any, asked int) error {
+	count, _ := meta[0].(string)
+	n, err := strconv.Atoi(count)
+	if err != nil || n < 1 {
+		return fmt.Errorf("%s: %q is not a number of partitions", s.keys.meta(), count)
+	}
+	if version, _ := meta[1].(string); version != layout {
+		return fmt.Errorf("%s: the data has layout %q, this dtsd knows layout %s", s.keys.meta(), version, layout)
+	}
+	if asked != 0 && asked != n {
+		return fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, asked)
+	}
+	s.partitions = n
+	return nil
+}
+
+// Partitions is the number of partitions.
+func (s *Store) Partitions() int { return s.partitions }
+
+// PartitionOf is the partition in which a task lives: a schedule, its ticks and all that shares the part of
+// the id before the first "@" live together.
+func (s *Store) PartitionOf(r task.Ref) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(r.Namespace + ":" + r.Root()))
+	return int(h.Sum32() % uint32(s.partitions))
+}
+
+// LeaseKeys are the keys of a partition's lease and of the counter its fencing tokens come from.
+func (s *Store) LeaseKeys(partition int) (lease, epoch string) {
+	return s.keys.lease(partition), s.keys.epoch(partition)
+}
+
+// NodesKey is the registry of nodes.
+func (s *Store) NodesKey() string { return s.keys.nodes() }
+
+// NodesChannel tells of nodes that come and go.
+func (s *Store) NodesChannel() string { return s.keys.nodes() }
+
+// WakeChannel tells leaders of partitions whose first due time has moved forward, by their number, and
+// everybody of leases that were released.
+func (s *Store) WakeChannel() string { return s.keys.wake() }
+
+// Ping asks Redis for a sign of life.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.db.Ping(ctx).Err(); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+// answer translates what a script refused with into what people are told.
+func answer(err error, codes map[string]task.Code, ref task.Ref) error {
+	if err == nil {
+		return nil
+	}
+	var r *redisx.Refusal
+	if !errors.As(err, &r) {
+		return unavailable(err)
+	}
+	code, known := codes[r.Code]
+	if !known {
+		return fmt.Errorf("task %s: %w", ref, err)
+	}
+	return &task.Error{Code: code, Message: sentence(code, ref, r.Detail), Err: nil}
+}
+
+func sentence(code task.Code, ref task.Ref, detail string) string {
+	switch code {
+	case task.CodeTaskNotFound:
+		return fmt.Sprintf("no task %q in namespace %q", ref.ID, ref.Namespace)
+	case task.CodeTaskConflict:
+		return fmt.Sprintf("the id %q is taken by a task with other content", ref.ID)
+	case task.CodeNotWaiting:
+		return fmt.Sprintf("task %q is %s: only a scheduled one can be changed", ref.ID, detail)
+	case task.CodeFinished:
+		return fmt.Sprintf("task %q has already ended: it is %s", ref.ID, detail)
+	case task.CodeNotFinished:
+		return fmt.Sprintf("task %q has not ended yet: it is %s", ref.ID, detail)
+	case task.CodeNotRunning:
+		return fmt.Sprintf("task %q does not run: it is %s", ref.ID, detail)
+	case task.CodeStaleAttempt:
+		return fmt.Sprintf("task %q runs attempt %s now", ref.ID, detail)
+	case task.CodeChanged:
+		return fmt.Sprintf("task %q was changed by somebody else just now: read it and try again", ref.ID)
+	}
+	return detail
+}
+
+// unavailable is the error for a Redis that does not answer or does not obey.
+func unavailable(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	var answered redis.Error
+	if errors.As(err, &answered) && redis.HasErrorPrefix(err, "OOM") {
+		return &task.Error{Code: task.CodeUnavailable, Message: "Redis is full", Err: err}
+	}
+	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not do it", Err: err}
+}

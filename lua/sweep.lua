@@ -1,0 +1,38 @@
+-- sweep: finished tasks whose retention is over, and the ones next to it where there are too many, are forgotten.
+-- keys:
+--   1 lease   STRING  of the partition
+--   2 expiry  ZSET    finished tasks of the partition, scored by the ms at which they are forgotten
+-- args:
+--   1 fence      the lease's value while this leader holds it
+--   2 keep       finished tasks kept in the partition at most
+--   3 limit      tasks forgotten in one run at most
+--   4 partition  prefix of the partition's keys
+-- reply: how many were forgotten
+-- refuses:
+--   FENCED  somebody else leads the partition, or nobody
+-- repeat: harmless: it goes on with what is left
+local lease, expiry = KEYS[1], KEYS[2]
+local fence, keep, limit, partition = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
+
+if redis.call('GET', lease) ~= fence then
+  return refuse('FENCED', redis.call('GET', lease) or 'no leader')
+end
+
+local surplus = redis.call('ZCARD', expiry) - keep
+local over = redis.call('ZCOUNT', expiry, '-inf', int(now_ms()))
+local count = math.min(limit, math.max(surplus, over))
+if count <= 0 then
+  return 0
+end
+local members = redis.call('ZRANGE', expiry, 0, count - 1)
+for _, member in ipairs(members) do
+  local task = partition .. 'task:' .. member
+  local state = redis.call('HGET', task, 'state')
+  local namespace = string.match(member, '^[^:]+')
+  if state then
+    redis.call('ZREM', partition .. 'state:' .. namespace .. ':' .. state, member)
+  end
+  redis.call('DEL', task, partition .. 'attempts:' .. member, partition .. 'log:' .. member)
+  redis.call('ZREM', expiry, member)
+end
+return #members
