@@ -46,10 +46,14 @@ func (p *process) stop() {
 	defer patience.Stop()
 	select {
 	case <-p.exited:
-		return
 	case <-patience.C:
+		p.kill()
 	}
-	_ = p.cmd.Process.Kill()
+}
+
+// kill ends the process by force, a paused one too, and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // an error means that it has ended already
 	<-p.exited
 }
 

@@ -1,7 +1,7 @@
 package redistest_test
 
 import (
-	"context"
+	"io"
 	"testing"
 	"time"
 
@@ -42,15 +42,17 @@ func TestServersDoNotShareData(t *testing.T) {
 
 func TestPausedServerAnswersOnlyAfterContinue(t *testing.T) {
 	srv := redistest.Start(t)
-	db := srv.DB(t)
+	c := dial(t, srv.Addr())
 	srv.Pause()
-	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if err := db.Ping(short).Err(); err == nil {
-		t.Error("a paused server answered")
+	send(t, c, "PING")
+	must(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+	if n, err := c.Read(make([]byte, 1)); err == nil {
+		t.Errorf("a paused server answered %d bytes", n)
 	}
 	srv.Continue()
-	must(t, db.Ping(t.Context()).Err())
+	must(t, c.SetReadDeadline(time.Time{}))
+	_, err := io.ReadFull(c, make([]byte, len("+PONG\r\n")))
+	must(t, err)
 }
 
 func TestPausedServerEndsWithItsTest(t *testing.T) {
