@@ -3,10 +3,10 @@ package lease
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // Wait asks for the lease until it gets it. After a refusal it waits until the lease that stands in the way
@@ -20,8 +20,6 @@ func (l *Lock) Wait(ctx context.Context) (*Held, error) {
 	released, stop := l.listen(ctx)
 	defer stop()
 	for {
-		// The first try after listen has begun tells whether a release was missed in between.
-		held, err := l.Acquire(ctx)
 		var refused *HeldError
 		if !errors.As(err, &refused) {
 			return held, err
@@ -29,6 +27,7 @@ func (l *Lock) Wait(ctx context.Context) (*Held, error) {
 		if err := await(ctx, refused.Remaining+l.pause(), released); err != nil {
 			return nil, err
 		}
+		held, err = l.Acquire(ctx)
 	}
 }
 
@@ -51,39 +50,36 @@ func await(ctx context.Context, d time.Duration, released <-chan struct{}) error
 	}
 }
 
-// listen signals releases until stop is called. Without a channel, or if Redis cannot be listened to, it
-// signals none, and the time a lease has left must do.
+// listen signals releases until stop is called, and also whenever it has begun to listen, since one may have
+// been missed before. Without a channel it signals nothing, and the time a lease has left must do.
 func (l *Lock) listen(ctx context.Context) (released <-chan struct{}, stop func()) {
 	if l.o.Wake != nil || l.o.Channel == "" {
 		return l.o.Wake, func() {}
 	}
-	sub := l.o.DB.Subscribe(ctx, l.o.Channel)
-	if _, err := sub.Receive(ctx); err != nil {
-		_ = sub.Close()
-		return nil, func() {}
-	}
+	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan struct{}, 1)
-	ended := make(chan struct{})
-	messages := sub.Channel(redis.WithChannelHealthCheckInterval(0))
-	go func() {
-		defer close(ended)
-		l.forward(messages, signals)
-	}()
+	var listening sync.WaitGroup
+	listening.Go(func() { l.forward(ctx, signals) })
 	return signals, func() {
-		_ = sub.Close() // ends messages; nothing is lost with the connection
-		<-ended
+		cancel()
+		listening.Wait()
 	}
 }
 
 // forward turns messages of this lease into signals; several that nobody heard yet are one.
-func (l *Lock) forward(messages <-chan *redis.Message, signals chan<- struct{}) {
-	for m := range messages {
-		if m.Payload != l.o.Message {
-			continue
-		}
+func (l *Lock) forward(ctx context.Context, signals chan<- struct{}) {
+	signal := func() {
 		select {
 		case signals <- struct{}{}:
 		default:
 		}
+	}
+	heard := func(_, message string) {
+		if message == l.o.Message {
+			signal()
+		}
+	}
+	if err := l.o.DB.Listen(ctx, signal, heard, l.o.Channel); err != nil {
+		l.o.Log.Warn("releases cannot be heard of", slog.String("lease", l.o.Key), slog.Any("error", err))
 	}
 }
