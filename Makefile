@@ -1,0 +1,56 @@
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+GOLANGCI_LINT_VERSION := v2.15.0
+OAPI_CODEGEN := github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+OAPI_CODEGEN_VERSION := v2.8.2
+
+# What `make generate` writes, below OUT. `make verify` writes it somewhere else and compares.
+# (oapi-codegen's configs name their output, relative to where it runs.)
+GENERATED := internal/api/api.gen.go internal/api/client/client.gen.go docs/state-machine.md
+OUT := .
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Try DTS: everything in one process on an embedded Redis, with a demo
+	go run ./cmd/dtsd dev --demo
+
+.PHONY: test
+test: ## Run all tests with the race detector (installs redis-server if it is missing)
+	scripts/ensure-test-tools
+	go test -race -timeout 8m ./...
+
+.PHONY: lint
+lint: ## Run go vet and golangci-lint (built into .bin at the first time)
+	scripts/ensure-tool $(GOLANGCI_LINT) $(GOLANGCI_LINT_VERSION)
+	go vet ./...
+	.bin/golangci-lint run ./...
+
+.PHONY: generate
+generate: ## Write the generated files again: API types, server, client, docs/state-machine.md
+	scripts/ensure-tool $(OAPI_CODEGEN) $(OAPI_CODEGEN_VERSION)
+	mkdir -p $(OUT)/docs
+	for config in internal/api/server.cfg.yaml internal/api/client/client.cfg.yaml; do \
+		(cd $(OUT) && $(CURDIR)/.bin/oapi-codegen -config $(CURDIR)/$$config $(CURDIR)/internal/api/openapi.yaml); \
+	done
+	go run ./internal/task/machinedoc > $(OUT)/docs/state-machine.md
+
+.PHONY: verify
+verify: ## Check that generated files, go.mod and formatting are as they should be; changes nothing
+	@fresh=$$(mktemp -d); trap 'rm -rf "$$fresh"' EXIT; \
+	$(MAKE) --no-print-directory generate OUT="$$fresh"; \
+	for file in $(GENERATED); do \
+		diff -u "$$file" "$$fresh/$$file" || { echo "$$file is not up to date: run 'make generate' and commit it"; exit 1; }; \
+	done
+	go mod tidy -diff
+	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./... | sort -u)); \
+	if [ -n "$$unformatted" ]; then echo "Not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: build
+build: ## Build dtsd and dtsctl into bin/
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestEveryTransitionIsInDiagramAndTable(t *testing.T) {
+	var b strings.Builder
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range rows() {
+		for _, trigger := range task.Triggers {
+			to, ok := task.Next(from, trigger)
+			if !ok {
+				continue
+			}
+			arrow := "    " + node(from) + " --> " + node(to) + ": "
+			if line := lineWith(b.String(), arrow); !strings.Contains(line, string(trigger)) {
+				t.Errorf("%s from %s: the diagram says %q", trigger, name(from), line)
+			}
+			row := strings.Split(lineWith(b.String(), "| **"+name(from)+"** |"), "|")
+			if got := strings.TrimSpace(row[column(trigger)]); got != name(to) {
+				t.Errorf("%s from %s: the table says %q, want %q", trigger, name(from), got, name(to))
+			}
+		}
+	}
+}
+
+func lineWith(text, prefix string) string {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, prefix) {
+			return line
+		}
+	}
+	return ""
+}
+
+// column is where the trigger stands in a row cut at its bars: after the empty start and the state.
+func column(trigger task.Trigger) int {
+	for i, t := range task.Triggers {
+		if t == trigger {
+			return i + 2
+		}
+	}
+	return 0
+}
