@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -59,4 +60,21 @@ func (e *Events) feed(_, payload string) {
 	default:
 		e.dropped.Add(1)
 	}
+}
+
+// LeaseFreed is what is said on the wake channel when a lease was given back.
+const LeaseFreed = "free"
+
+// Wakes tells, until ctx ends, of partitions on whose wheel something became first, and of leases that were given
+// back. connected is called whenever the subscription stands: what was said before may have been missed.
+func (s *Store) Wakes(ctx context.Context, connected, freed func(), wake func(partition int)) error {
+	return s.db.Listen(ctx, connected, func(_, payload string) {
+		if payload == LeaseFreed {
+			freed()
+			return
+		}
+		if p, err := strconv.Atoi(payload); err == nil && p >= 0 && p < s.partitions {
+			wake(p)
+		}
+	}, s.keys.wake())
 }

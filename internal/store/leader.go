@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -117,20 +115,24 @@ func (l *Leader) InFlight(ctx context.Context) (repeat []task.Delivery, settled 
 	return repeat, settled, nil
 }
 
-// Queued reads up to limit deliveries that were claimed longer than age ago and have not begun, from the
-// position after; it answers the position to go on from, 0 at the end.
+// Queued looks at up to limit queued tasks from the position after and answers those that were claimed longer
+// than age ago and have not begun, and the position to go on from: 0 at the end.
 func (l *Leader) Queued(ctx context.Context, age time.Duration, after, limit int64) ([]task.Delivery, int64, error) {
+	entries, err := l.s.db.ZRangeWithScores(ctx, l.s.keys.queued(l.p), after, after+limit-1).Result()
+	if err != nil || len(entries) == 0 {
+		return nil, 0, err
+	}
 	now, err := l.s.db.Time(ctx).Result()
 	if err != nil {
 		return nil, 0, err
 	}
-	members, err := l.s.db.ZRangeByScore(ctx, l.s.keys.queued(l.p), &redis.ZRangeBy{
-		Min: "-inf", Max: strconv.FormatInt(now.Add(-age).UnixMilli(), 10), Offset: after, Count: limit,
-	}).Result()
-	if err != nil || len(members) == 0 {
-		return nil, 0, err
+	var old []string
+	for _, e := range entries {
+		if int64(e.Score) <= now.Add(-age).UnixMilli() {
+			old = append(old, text(e.Member))
+		}
 	}
-	tasks, err := l.tasks(ctx, members)
+	tasks, err := l.tasks(ctx, old)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -140,11 +142,10 @@ func (l *Leader) Queued(ctx context.Context, age time.Duration, after, limit int
 			found = append(found, delivery(t.Definition, t.Attempt, t.DueAt))
 		}
 	}
-	next := after + int64(len(members))
-	if int64(len(members)) < limit {
-		next = 0
+	if int64(len(old)) < limit {
+		return found, 0, nil
 	}
-	return found, next, nil
+	return found, after + limit, nil
 }
 
 // Running reads the running tasks of the partition.
@@ -192,6 +193,31 @@ func (l *Leader) Sweep(ctx context.Context, keep, limit int) (int, error) {
 		l.fence, keep, limit, k.partition(l.p))
 	n, _ := reply.(int64)
 	return int(n), fenced(err)
+}
+
+// Depth is how much is in a partition.
+type Depth struct {
+	Scheduled, Overdue, Queued, InFlight, Running, Finished int64
+}
+
+// Depth counts what is in the partition.
+func (l *Leader) Depth(ctx context.Context) (Depth, error) {
+	now, err := l.s.db.Time(ctx).Result()
+	if err != nil {
+		return Depth{}, err
+	}
+	k := l.s.keys
+	pipe := l.s.db.Pipeline()
+	scheduled, overdue := pipe.ZCard(ctx, k.wheel(l.p)), pipe.ZCount(ctx, k.wheel(l.p), "-inf", strconv.FormatInt(now.UnixMilli(), 10))
+	queued, inflight := pipe.ZCard(ctx, k.queued(l.p)), pipe.ZCard(ctx, k.inflight(l.p))
+	running, finished := pipe.ZCard(ctx, k.running(l.p)), pipe.ZCard(ctx, k.expiry(l.p))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return Depth{}, err
+	}
+	return Depth{
+		Scheduled: scheduled.Val(), Overdue: overdue.Val(), Queued: queued.Val(), InFlight: inflight.Val(),
+		Running: running.Val(), Finished: finished.Val(),
+	}, nil
 }
 
 // tasks reads the tasks of members of this partition; those that are gone are left out.

@@ -1,0 +1,146 @@
+// Package scheduler moves tasks that are due from the wheels into asynq's queues, and looks after those that
+// something went wrong with.
+//
+// A node leads some of the partitions: those whose lease it holds (balance.go says which). Leading one means
+// running two loops for as long as the lease lasts:
+//
+//   - dispatch (dispatch.go) takes due tasks off the wheel and enqueues them. It does not poll: it sleeps until
+//     the first task is due, and is woken when something earlier arrives.
+//   - upkeep (upkeep.go) finds what would otherwise be lost or left behind: attempts of workers that died,
+//     deliveries that vanished, finished tasks whose retention is over.
+//
+// Every write carries the lease's fence, so a leader that has lost its lease without knowing changes nothing.
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/telemetry"
+)
+
+// Role is the role of nodes that run a Scheduler.
+const Role = "scheduler"
+
+// Members is what the scheduler knows of the other nodes: package cluster's Registry.
+type Members interface {
+	// View is what the last heartbeat saw.
+	View() cluster.View
+	// Watch answers a channel that is signalled when nodes came, went or began to drain, and a way to stop.
+	Watch() (<-chan struct{}, func())
+	// Nodes reads all nodes from Redis now.
+	Nodes(ctx context.Context) ([]cluster.Node, error)
+}
+
+// Options says what to schedule with. All are needed.
+type Options struct {
+	DB       *redisx.DB
+	Store    *store.Store
+	Queues   *queue.Queues
+	Members  Members
+	Node     string        // this node's id
+	LeaseTTL time.Duration // how long a partition may be without a leader after a crash
+	Keep     int           // finished tasks kept at most, over all partitions
+	Metrics  *telemetry.Metrics
+	Log      *slog.Logger
+}
+
+// Scheduler leads its share of the partitions.
+type Scheduler struct {
+	o      Options
+	locks  []*lease.Lock   // by partition
+	wakes  []chan struct{} // by partition: look at the wheel again
+	freed  chan struct{}   // a lease was given back somewhere
+	ready  chan struct{}
+	listen sync.Once
+
+	mu  sync.Mutex
+	led map[int]*store.Leader
+}
+
+// New prepares a scheduler.
+func New(o Options) *Scheduler {
+	s := &Scheduler{
+		o: o, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*store.Leader),
+	}
+	for p := range o.Store.Partitions() {
+		key, epoch := o.Store.LeaseKeys(p)
+		s.locks = append(s.locks, lease.New(lease.Options{
+			DB: o.DB, Key: key, EpochKey: epoch, Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
+			Channel: o.Store.WakeChannel(), Message: store.LeaseFreed,
+		}))
+		s.wakes = append(s.wakes, make(chan struct{}, 1))
+	}
+	return s
+}
+
+// Run leads until ctx ends; then it gives its leases back and returns nil.
+func (s *Scheduler) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.listenForWakes(ctx) })
+	g.Go(func() error { return s.balance(ctx) })
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("scheduler: %w", err)
+	}
+	return nil
+}
+
+// Ready is closed when the scheduler hears of new tasks; from then on none comes late for lack of a wake-up.
+func (s *Scheduler) Ready() <-chan struct{} { return s.ready }
+
+// Led lists the partitions this node leads, in ascending order.
+func (s *Scheduler) Led() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	led := make([]int, 0, len(s.led))
+	for p := range s.locks {
+		if s.led[p] != nil {
+			led = append(led, p)
+		}
+	}
+	return led
+}
+
+// Depths counts what is in each of the partitions this node leads.
+func (s *Scheduler) Depths(ctx context.Context) (map[int]store.Depth, error) {
+	depths := make(map[int]store.Depth)
+	for _, p := range s.Led() {
+		d, err := s.o.Store.Lead(p, "").Depth(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("partition %d: %w", p, err)
+		}
+		depths[p] = d
+	}
+	return depths, nil
+}
+
+func (s *Scheduler) listenForWakes(ctx context.Context) error {
+	connected := func() {
+		s.listen.Do(func() { close(s.ready) })
+		for p := range s.wakes {
+			s.wake(p)
+		}
+		signal(s.freed)
+	}
+	return s.o.Store.Wakes(ctx, connected, func() { signal(s.freed) }, s.wake)
+}
+
+func (s *Scheduler) wake(partition int) { signal(s.wakes[partition]) }
+
+// signal leaves a note in a channel of one place; one note is enough.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,128 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/store"
+)
+
+const (
+	upkeepInterval = 10 * time.Second // between two looks for deliveries that do not begin
+	slowUpkeep     = 3                // every so many looks, all of the rest is done too
+	restoreAge     = 10 * time.Second // a delivery that has not begun for so long is looked after
+	restorePage    = 500              // of them looked at in one go
+	forgetLimit    = 500              // finished tasks forgotten by one script
+)
+
+// upkeep looks after the partition until ctx ends or the lease is over: at once, whenever nodes come or go,
+// and from time to time.
+func (t *seat) upkeep(ctx context.Context) error {
+	changed, stop := t.s.o.Members.Watch()
+	defer stop()
+	keeper := keeper{seat: t}
+	for round := 0; ctx.Err() == nil; {
+		if err := keeper.look(ctx, round); errors.Is(err, store.ErrFenced) {
+			return err
+		} else if err != nil {
+			t.failed(ctx, "upkeep failed", err)
+		}
+		timer := time.NewTimer(upkeepInterval*3/4 + rand.N(upkeepInterval/2)) // spread over the partitions
+		select {
+		case <-ctx.Done():
+		case <-changed:
+			round = 0
+		case <-timer.C:
+			round++
+		}
+		timer.Stop()
+	}
+	return nil
+}
+
+type keeper struct {
+	*seat
+	position int64 // where to go on looking through the queued tasks
+}
+
+func (k *keeper) look(ctx context.Context, round int) error {
+	if round%slowUpkeep == 0 {
+		if err := k.reap(ctx); err != nil {
+			return err
+		}
+		if err := k.forget(ctx); err != nil {
+			return err
+		}
+	}
+	return k.restore(ctx)
+}
+
+// reap takes running attempts from nodes that are dead. The nodes are read after the tasks: a node begins
+// nothing before it is in the registry, so one that is missing there is gone.
+func (k *keeper) reap(ctx context.Context) error {
+	running, err := k.leader.Running(ctx)
+	if err != nil || len(running) == 0 {
+		return err
+	}
+	nodes, err := k.s.o.Members.Nodes(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the nodes: %w", err)
+	}
+	alive := make(map[string]bool, len(nodes))
+	for _, n := range nodes {
+		alive[n.ID] = n.State != cluster.StateDead
+	}
+	reaped := 0
+	for _, t := range running {
+		if alive[t.Node] {
+			continue
+		}
+		if err := k.leader.Reap(ctx, t, fmt.Sprintf("node %s died", t.Node)); err != nil {
+			return err
+		}
+		reaped++
+	}
+	if reaped > 0 {
+		k.s.o.Metrics.Reaped.Add(float64(reaped))
+		k.s.o.Log.Info("took attempts from dead nodes", "partition", k.partition, "count", reaped)
+		k.s.wake(k.partition)
+	}
+	return nil
+}
+
+// restore looks for deliveries that should have begun long ago, a page at a time, and sends those on their way
+// again that have got lost between asynq and a worker.
+func (k *keeper) restore(ctx context.Context) error {
+	late, next, err := k.leader.Queued(ctx, restoreAge, k.position, restorePage)
+	if err != nil {
+		return err
+	}
+	for _, d := range late {
+		if err := k.s.o.Queues.Restore(ctx, d); err != nil {
+			return err
+		}
+	}
+	k.position = next
+	k.s.o.Metrics.Restored.Add(float64(len(late)))
+	return nil
+}
+
+// forget deletes finished tasks whose retention is over, and those that are too many.
+func (k *keeper) forget(ctx context.Context) error {
+	keep := max(k.s.o.Keep/len(k.s.locks), 1)
+	for ctx.Err() == nil {
+		n, err := k.leader.Sweep(ctx, keep, forgetLimit)
+		if err != nil {
+			return err
+		}
+		k.s.o.Metrics.Forgotten.Add(float64(n))
+		if n < forgetLimit {
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+// Package worker runs attempts: it takes deliveries from asynq's queues, begins their attempts, has an executor
+// do the work, and reports how it ended.
+//
+// The number of attempts a node runs at once is a hard limit held here, because asynq frees its own slot when a
+// delivery times out, whether or not the work has ended. The end of an attempt is reported only after its
+// executor has returned.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// Role is the role of nodes that run a Worker.
+const Role = "worker"
+
+// reportBudget is how long a worker that shuts down goes on trying to report what it interrupted. What it cannot
+// report is taken over when the node is seen to be gone.
+const reportBudget = 5 * time.Second
+
+// Why an attempt's context ended.
+var (
+	errTimeout  = errors.New("timeout")
+	errStopped  = errors.New("cancelled")
+	errShutdown = errors.New("the node shut down")
+)
+
+// Members tells whether this node may still trust that the others count it among the living: package cluster's
+// Registry.
+type Members interface {
+	// Guard derives a context that ends, with a cause, before others may take over this node's work because
+	// it cannot beat.
+	Guard(ctx context.Context) (context.Context, func())
+}
+
+// Pool is a part of the node's capacity with queues of its own.
+type Pool struct {
+	Name        string
+	Concurrency int
+	Queues      map[string]int // weights
+	DB          *redisx.DB     // for this pool alone, open until Run has returned
+}
+
+// Options says what to work on and with. All are needed.
+type Options struct {
+	Store        *store.Store
+	Members      Members
+	Node         string // this node's id
+	Capacity     int    // attempts at once, over all pools
+	Pools        []Pool
+	Executors    executor.Registry
+	DrainTimeout time.Duration // how long attempts may go on after the worker was told to stop
+	Grace        time.Duration // how long an executor may take to return once its context has ended
+	Random       func() float64
+	Metrics      *telemetry.Metrics
+	Log          *slog.Logger
+}
+
+// Worker runs attempts on one node.
+type Worker struct {
+	o       Options
+	slots   chan struct{} // holds one entry for each attempt that runs
+	started atomic.Int64  // makes run tokens unique
+	ready   chan struct{}
+
+	mu     sync.Mutex
+	active map[string]*attempt // by delivery
+	idle   sync.WaitGroup      // attempts that run
+	closed bool                // no attempt may begin any more
+}
+
+// New prepares a worker.
+func New(o Options) *Worker {
+	o.Metrics.Capacity.Set(float64(o.Capacity))
+	return &Worker{
+		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), active: make(map[string]*attempt),
+	}
+}
+
+// Running is the number of attempts that run now.
+func (w *Worker) Running() int { return len(w.slots) }
+
+// Ready is closed when the worker takes deliveries.
+func (w *Worker) Ready() <-chan struct{} { return w.ready }
+
+// Run takes and runs deliveries until ctx ends. Then it drains: it takes nothing new, lets what runs go on for
+// DrainTimeout at most, interrupts the rest so that another node can run it, reports, and returns nil.
+func (w *Worker) Run(ctx context.Context) error {
+	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stopWork(nil)
+	pools := w.pools(work)
+	var background errgroup.Group
+	background.Go(func() error { return w.o.Store.Stops(work, w.checkStops(work), w.stop) })
+	for _, p := range pools {
+		if err := p.Start(ctx); err != nil {
+			stopWork(err)
+			return errors.Join(fmt.Errorf("worker: %w", err), background.Wait())
+		}
+		defer p.Shutdown()
+	}
+	close(w.ready)
+	<-ctx.Done()
+	w.drain(pools)
+	stopWork(nil)
+	return background.Wait()
+}
+
+func (w *Worker) pools(work context.Context) []*queue.Pool {
+	pools := make([]*queue.Pool, len(w.o.Pools))
+	for i, p := range w.o.Pools {
+		pools[i] = queue.NewPool(queue.PoolOptions{
+			DB: p.DB, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Log: w.o.Log,
+			Handler: func(ctx context.Context, ref task.Ref, number int) error { return w.handle(ctx, work, ref, number) },
+		})
+	}
+	return pools
+}
+
+// drain waits for what runs, for a while, and interrupts the rest.
+func (w *Worker) drain(pools []*queue.Pool) {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	for _, p := range pools {
+		p.Quiesce()
+	}
+	done := make(chan struct{})
+	go func() { w.idle.Wait(); close(done) }()
+	if n := w.Running(); n > 0 {
+		w.o.Log.Info("draining", "running", n, "timeout", w.o.DrainTimeout)
+	}
+	if waitFor(done, w.o.DrainTimeout) {
+		return
+	}
+	w.mu.Lock()
+	for _, a := range w.active {
+		a.cancel(errShutdown)
+	}
+	w.mu.Unlock()
+	if !waitFor(done, w.o.Grace+reportBudget) {
+		w.o.Log.Warn("attempts are left to the other nodes", "running", w.Running())
+	}
+}
+
+// waitFor says whether done was closed within d.
+func waitFor(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// stop ends the context of an attempt that is to be cancelled.
+func (w *Worker) stop(ref task.Ref, number int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.active[task.Delivery{Ref: ref, Attempt: number}.String()]; a != nil {
+		a.cancel(errStopped)
+	}
+}
+
+// checkStops asks Redis for every running attempt whether it was asked to stop while nobody listened.
+func (w *Worker) checkStops(ctx context.Context) func() {
+	return func() {
+		w.mu.Lock()
+		runs := make(map[*attempt]*store.Run, len(w.active))
+		for _, a := range w.active {
+			if run := a.run.Load(); run != nil {
+				runs[a] = run
+			}
+		}
+		w.mu.Unlock()
+		for a, run := range runs {
+			if asked, err := run.CancelRequested(ctx); err == nil && asked {
+				a.cancel(errStopped)
+			}
+		}
+	}
+}
+
+// enter takes a slot for a delivery and notes that it runs. It fails if the worker drains, or if ctx, asynq's
+// context of the delivery, ends first.
+func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error) {
+	select {
+	case w.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-work.Done():
+		return nil, errShutdown
+	}
+	guarded, release := w.o.Members.Guard(work)
+	cancellable, cancel := context.WithCancelCause(guarded)
+	a := &attempt{w: w, name: name, ctx: cancellable, cancel: cancel, release: release, work: work}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		a.end()
+		return nil, errShutdown
+	case w.active[name] != nil: // asynq delivered it again while it runs here
+		a.end()
+		return nil, errTwice
+	}
+	w.active[name] = a
+	w.idle.Add(1)
+	w.o.Metrics.Running.Set(float64(w.Running()))
+	return a, nil
+}
+
+// leave gives the slot back.
+func (w *Worker) leave(a *attempt) {
+	w.mu.Lock()
+	delete(w.active, a.name)
+	w.mu.Unlock()
+	a.end()
+	w.idle.Done()
+	w.o.Metrics.Running.Set(float64(w.Running()))
+}
+
+// handle works on one delivery.
+func (w *Worker) handle(ctx, work context.Context, ref task.Ref, number int) error {
+	name := task.Delivery{Ref: ref, Attempt: number}.String()
+	a, err := w.enter(ctx, work, name)
+	if errors.Is(err, errTwice) {
+		w.o.Metrics.Leftovers.Inc()
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delivery %s: %w", name, err)
+	}
+	defer w.leave(a)
+	switch err := a.begin(ref, number); {
+	case errors.Is(err, store.ErrLeftover):
+		w.o.Metrics.Leftovers.Inc()
+		return nil
+	case err != nil:
+		return err
+	}
+	return a.perform()
+}
+
+// token makes the token of one try to begin.
+func (w *Worker) token() string { return fmt.Sprintf("%s#%d", w.o.Node, w.started.Add(1)) }
+
+// pause waits a moment before Redis is asked again.
+func pause(ctx context.Context) error { return clock.Sleep(ctx, 200*time.Millisecond) }
