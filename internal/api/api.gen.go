@@ -236,7 +236,7 @@ type BatchResult struct {
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
-	// Count How many events were left out since the last one that was sent.
+	// Count How many events the server had to throw away since the last one that was sent, before any filter.
 	Count int64 `json:"count"`
 }
 
@@ -267,6 +267,9 @@ type Event struct {
 	//
 	// Example: default
 	Queue Name `json:"queue"`
+
+	// RunAt When it is due, with `task.scheduled` and `task.updated`.
+	RunAt string `json:"run_at,omitempty,omitzero"`
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),

@@ -241,7 +241,7 @@ type BatchResult struct {
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
-	// Count How many events were left out since the last one that was sent.
+	// Count How many events the server had to throw away since the last one that was sent, before any filter.
 	Count int64 `json:"count"`
 }
 
@@ -272,6 +272,9 @@ type Event struct {
 	//
 	// Example: default
 	Queue Name `json:"queue"`
+
+	// RunAt When it is due, with `task.scheduled` and `task.updated`.
+	RunAt *time.Time `json:"run_at,omitempty"`
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
@@ -994,7 +997,8 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`.
+	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// a request whose answer was lost gives the task an id.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1005,7 +1009,8 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`.
+	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// a request whose answer was lost gives the task an id.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -1274,7 +1279,8 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`.
+// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// a request whose answer was lost gives the task an id.
 //
 // Takes any type of body and a specified content type.
 //
@@ -1295,7 +1301,8 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`.
+// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// a request whose answer was lost gives the task an id.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2760,7 +2767,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`.
+	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// a request whose answer was lost gives the task an id.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -2771,7 +2779,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`.
+	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// a request whose answer was lost gives the task an id.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -4008,7 +4017,8 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`.
+// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// a request whose answer was lost gives the task an id.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -4025,7 +4035,8 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`.
+// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// a request whose answer was lost gives the task an id.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -1,0 +1,33 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// bind reads the body, which fits the document already, into v.
+func bind(c echo.Context, v any) error {
+	raw, ok := c.Get(bodyKey).([]byte)
+	if !ok {
+		return fmt.Errorf("%s %s has no body in the document", c.Request().Method, c.Path())
+	}
+	return decode(raw, v)
+}
+
+// decode names the field of a number that fits the document but no Go integer, such as 1e2.
+func decode(raw []byte, v any) error {
+	err := json.Unmarshal(raw, v)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong):
+		return task.Invalid(wrong.Field, "%s is not what is expected here", wrong.Value)
+	}
+	return task.Errorf(task.CodeInvalid, "the body cannot be read: %v", err)
+}

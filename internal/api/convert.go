@@ -1,0 +1,251 @@
+package api
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// timeLayout is how times are answered: always with three decimals, so that they sort as text.
+const timeLayout = "2006-01-02T15:04:05.000Z"
+
+// formatTime is "" for a time that has not come.
+func formatTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(timeLayout)
+}
+
+func parseTime(field, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, task.Invalid(field, "%q is not a time such as 2026-01-02T15:04:05Z", s)
+	}
+	return t.UTC().Truncate(time.Millisecond), nil
+}
+
+// formatDuration writes 10m0s as 10m, as people do.
+func formatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func parseDuration(field, s string) (time.Duration, error) {
+	if s == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, task.Invalid(field, "%q is not a duration such as 1m30s", s)
+	}
+	return d, nil
+}
+
+// reader collects the times and durations of a request, and the first error among them.
+type reader struct{ err error }
+
+func (r *reader) time(field, s string) time.Time {
+	t, err := parseTime(field, s)
+	r.note(err)
+	return t
+}
+
+func (r *reader) duration(field, s string) time.Duration {
+	d, err := parseDuration(field, s)
+	r.note(err)
+	return d
+}
+
+func (r *reader) note(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// definitionOf is the task a submission asks for; namespace is the one of the query, "" if there is none.
+// Limits and what excludes what are the store's to check.
+func definitionOf(s Submission, namespace string) (task.Definition, error) {
+	if s.Namespace != "" && namespace != "" && s.Namespace != namespace {
+		return task.Definition{}, task.Invalid("namespace", "%q in the body, %q in the query: give one", s.Namespace, namespace)
+	}
+	var r reader
+	d := task.Definition{
+		Ref:       task.Ref{Namespace: s.Namespace, ID: s.ID},
+		Type:      s.Type,
+		Queue:     s.Queue,
+		Payload:   s.Payload,
+		RunAt:     r.time("run_at", s.RunAt),
+		Delay:     r.duration("delay", s.Delay),
+		Timeout:   r.duration("timeout", s.Timeout),
+		Retry:     r.retry(s.Retry),
+		Retention: r.duration("retention", s.Retention),
+		Owner:     s.Owner,
+		Labels:    s.Labels,
+	}
+	if d.Namespace == "" {
+		d.Namespace = namespace
+	}
+	return d, r.err
+}
+
+func (r *reader) retry(in Retry) task.Retry {
+	out := task.Retry{
+		MaxAttempts: in.MaxAttempts,
+		Backoff: task.Backoff{
+			Initial: r.duration("retry.backoff.initial", in.Backoff.Initial),
+			Factor:  in.Backoff.Factor,
+			Max:     r.duration("retry.backoff.max", in.Backoff.Max),
+			Jitter:  in.Backoff.Jitter,
+		},
+	}
+	for _, s := range in.Delays {
+		out.Delays = append(out.Delays, r.duration("retry.delays", s))
+	}
+	return out
+}
+
+// changeOf is what a PATCH asks for.
+func changeOf(in TaskChange) (store.Change, error) {
+	var r reader
+	out := store.Change{Payload: in.Payload}
+	if in.RunAt != "" {
+		out.RunAt = new(r.time("run_at", in.RunAt))
+	}
+	if in.Delay != "" {
+		out.Delay = new(r.duration("delay", in.Delay))
+	}
+	if in.Queue != "" {
+		out.Queue = &in.Queue
+	}
+	return out, r.err
+}
+
+func statesOf(in States) []task.State {
+	out := make([]task.State, len(in))
+	for i, s := range in {
+		out[i] = task.State(s)
+	}
+	return out
+}
+
+// taskOf is a task as the API shows it: with the defaults that apply to it filled in.
+func taskOf(t task.Task) Task {
+	out := Task{
+		ID:                t.ID,
+		Namespace:         t.Namespace,
+		Type:              t.Type,
+		Queue:             t.Queue,
+		State:             State(t.State),
+		Attempt:           t.Attempt,
+		MaxAttempts:       t.Allowed,
+		RunAt:             formatTime(t.DueAt),
+		CreatedAt:         formatTime(t.CreatedAt),
+		QueuedAt:          formatTime(t.QueuedAt),
+		StartedAt:         formatTime(t.StartedAt),
+		FinishedAt:        formatTime(t.FinishedAt),
+		CancelRequestedAt: formatTime(t.CancelRequested),
+		Node:              t.Node,
+		Progress:          t.Progress,
+		Result:            t.Result,
+		Error:             t.Error,
+		Payload:           t.Payload,
+		Timeout:           formatDuration(t.EffectiveTimeout()),
+		Retry:             retryOf(t.Retry),
+		Owner:             t.Owner,
+		Labels:            t.Labels,
+	}
+	if t.Retention > 0 {
+		out.Retention = formatDuration(t.Retention)
+	}
+	return out
+}
+
+func retryOf(r task.Retry) Retry {
+	out := Retry{MaxAttempts: r.Attempts()}
+	if len(r.Delays) == 0 {
+		b := r.Backoff.Resolved()
+		out.Backoff = Backoff{
+			Initial: formatDuration(b.Initial), Factor: b.Factor, Max: formatDuration(b.Max), Jitter: b.Jitter,
+		}
+	}
+	for _, d := range r.Delays {
+		out.Delays = append(out.Delays, formatDuration(d))
+	}
+	return out
+}
+
+func attemptOf(a task.Attempt) Attempt {
+	return Attempt{
+		Number: a.Number, Node: a.Node, StartedAt: formatTime(a.StartedAt), FinishedAt: formatTime(a.FinishedAt),
+		Outcome: Outcome(a.Outcome), Error: a.Error,
+	}
+}
+
+func lineOf(l task.LogLine) LogLine {
+	return LogLine{Cursor: l.Cursor, Attempt: l.Attempt, Stream: l.Stream, At: formatTime(l.At), Text: l.Text}
+}
+
+func eventOf(e task.Event) Event {
+	out := Event{
+		Type: e.Type, Namespace: e.Ref.Namespace, Task: e.Ref.ID, State: State(e.State), Attempt: e.Attempt,
+		Node: e.Node, At: formatTime(e.At), Queue: e.Queue, TaskType: e.TaskType, Owner: e.Owner,
+		RunAt: formatTime(e.DueAt), Error: e.Error,
+	}
+	if e.Type == progressEvent {
+		out.Progress = &e.Progress
+	}
+	return out
+}
+
+func nodeOf(n cluster.Node) Node {
+	return Node{
+		ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles), State: NodeState(n.State),
+		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues),
+		CPU: n.CPU, Memory: n.Memory, StartedAt: formatTime(n.StartedAt), LastBeat: formatTime(n.LastBeat),
+	}
+}
+
+func queueOf(q queue.Info) Queue {
+	return Queue{
+		Name: q.Name, Paused: q.Paused, Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+		Processed: q.Processed, Failed: q.Failed, Latency: formatDuration(q.Latency.Round(time.Millisecond)),
+	}
+}
+
+// list makes sure that an empty list is answered as [], not null.
+func list[T any](in []T) []T {
+	if in == nil {
+		return []T{}
+	}
+	return in
+}
+
+func weights(in map[string]int) map[string]int {
+	if in == nil {
+		return map[string]int{}
+	}
+	return in
+}
+
+// each converts a list.
+func each[A, B any](in []A, convert func(A) B) []B {
+	out := make([]B, len(in))
+	for i := range in {
+		out[i] = convert(in[i])
+	}
+	return out
+}

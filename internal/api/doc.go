@@ -1,0 +1,32 @@
+// Package api serves DTS over HTTP. openapi.yaml is the source: the types and the server interface in
+// api.gen.go and the client in package client are generated from it, every request is checked against it
+// before a handler sees it, and the tests check every answer against it.
+//
+// A request passes, from the outside in: request id, access log, recovery from panics, the guard against
+// foreign web pages, the body limit; then, per operation, the time limit and the check against the document;
+// then the handler, which translates, asks the store, and translates back. Whatever goes wrong on the way
+// becomes a problem document in one place (problem.go), with a code of one catalogue (catalogue.go).
+package api
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+
+	"github.com/getkin/kin-openapi/openapi3"
+)
+
+//go:embed openapi.yaml
+var document []byte
+
+// Document is the API's description, ready to check requests with.
+func Document() (*openapi3.T, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(document)
+	if err != nil {
+		return nil, fmt.Errorf("reading openapi.yaml: %w", err)
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	return doc, nil
+}

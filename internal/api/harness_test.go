@@ -1,0 +1,250 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/queue"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// rig is a server that runs on the fakes, and a client that holds every answer against the document.
+type rig struct {
+	*client.ClientWithResponses
+	t      *testing.T
+	store  *fakeStore
+	queues *fakeQueues
+	url    string
+	http   *http.Client
+	log    *logBuffer
+	stop   func() error // ends the server, as often as one likes
+}
+
+func startRig(t *testing.T, change ...func(*Options)) *rig {
+	t.Helper()
+	r := &rig{t: t, store: newFakeStore(), log: &logBuffer{}}
+	r.queues = &fakeQueues{queues: []queue.Info{{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: 1500 * time.Millisecond}}}
+	o := Options{
+		Tasks: r.store, Events: r.store.Events, Queues: r.queues, Version: "test",
+		Nodes: fakeNodes{{ID: "n1", State: "alive", Roles: []string{"api"}, StartedAt: start, LastBeat: start}, {ID: "n2", State: "dead", StartedAt: start, LastBeat: start}},
+		Log:   slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := New(o)
+	must(t, err)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	r.url = "http://" + l.Addr().String()
+	r.run(s, l)
+
+	base := &http.Transport{}
+	r.http = &http.Client{Transport: newChecker(t, base)}
+	t.Cleanup(base.CloseIdleConnections)
+	r.ClientWithResponses, err = client.NewClientWithResponses(r.url, client.WithHTTPClient(r.http))
+	must(t, err)
+	return r
+}
+
+func (r *rig) run(s *Server, l net.Listener) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx, l) }()
+	r.stop = sync.OnceValue(func() error {
+		cancel()
+		return <-ended
+	})
+	r.t.Cleanup(func() {
+		if err := r.stop(); err != nil {
+			r.t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// answer is what came back, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// call sends a request that the generated client would not.
+func (r *rig) call(method, path, body string, headers ...string) answer {
+	r.t.Helper()
+	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
+	must(r.t, err)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+		if headers[i+1] == "" {
+			req.Header.Del(headers[i])
+		}
+	}
+	resp, err := r.http.Do(req)
+	must(r.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	raw, err := io.ReadAll(resp.Body)
+	must(r.t, err)
+	return answer{resp.StatusCode, resp.Header, raw}
+}
+
+// problem is the problem document an answer must be.
+func (a answer) problem(t *testing.T) Problem {
+	t.Helper()
+	var p Problem
+	if got := a.header.Get("Content-Type"); got != problemType {
+		t.Fatalf("Content-Type is %q, want %q; status %d, body %s", got, problemType, a.status, a.body)
+	}
+	must(t, json.Unmarshal(a.body, &p))
+	if p.Status != a.status {
+		t.Errorf("the problem says status %d, the answer has %d", p.Status, a.status)
+	}
+	if p.RequestID != a.header.Get("X-Request-Id") || p.RequestID == "" {
+		t.Errorf("the problem is of request %q, the answer of %q", p.RequestID, a.header.Get("X-Request-Id"))
+	}
+	return p
+}
+
+// checker is a transport that fails the test where an answer does not fit the document.
+type checker struct {
+	t       *testing.T
+	next    http.RoundTripper
+	doc     *openapi3.T
+	router  routers.Router
+	options *openapi3filter.Options
+}
+
+func newChecker(t *testing.T, next http.RoundTripper) *checker {
+	doc := strictDocument(t)
+	router, err := gorillamux.NewRouter(doc)
+	must(t, err)
+	threeDecimals := openapi3.NewRegexpFormatValidator(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+	options := &openapi3filter.Options{IncludeResponseStatus: true, SchemaValidationOptions: []openapi3.SchemaValidationOption{
+		openapi3.WithStringFormatValidator("date-time", threeDecimals),
+	}}
+	return &checker{t: t, next: next, doc: doc, router: router, options: options}
+}
+
+// strictDocument is the document with every object closed: an answer may hold nothing that is not in it.
+func strictDocument(t *testing.T) *openapi3.T {
+	doc, err := Document()
+	must(t, err)
+	for _, schema := range doc.Components.Schemas {
+		if len(schema.Value.Properties) > 0 {
+			schema.Value.AdditionalProperties = openapi3.BoolSchema{Has: new(false)}
+		}
+	}
+	return doc
+}
+
+func (c *checker) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), streamType) {
+		return resp, nil // its events are checked as they are read
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if err := c.check(req, resp, body); err != nil {
+		c.t.Errorf("%s %s answered %d, which does not fit the document: %v\n%s", req.Method, req.URL.Path, resp.StatusCode, err, body)
+	}
+	return resp, nil
+}
+
+func (c *checker) check(req *http.Request, resp *http.Response, body []byte) error {
+	route, parameters, err := c.router.FindRoute(req)
+	if err != nil {
+		return c.value("Problem", body)
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: req, PathParams: parameters, Route: route},
+		Status:                 resp.StatusCode, Header: resp.Header, Options: c.options,
+	}
+	return openapi3filter.ValidateResponse(context.Background(), input.SetBodyBytes(body))
+}
+
+// value holds JSON against a schema of the document.
+func (c *checker) value(schema string, raw []byte) error {
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return err
+	}
+	return c.doc.Components.Schemas[schema].Value.VisitJSON(v, c.options.SchemaValidationOptions...)
+}
+
+// logBuffer holds what the server logs, one JSON object a line.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// find returns the entries with that message.
+func (b *logBuffer) find(t *testing.T, msg string) []map[string]any {
+	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var found []map[string]any
+	for line := range bytes.Lines(b.buf.Bytes()) {
+		var entry map[string]any
+		must(t, json.Unmarshal(line, &entry))
+		if entry["msg"] == msg {
+			found = append(found, entry)
+		}
+	}
+	return found
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a condition that nothing signals.
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(10 * time.Second)
+	defer deadline.Stop()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-deadline.C:
+			t.Fatalf("never: %s", what)
+		case <-tick.C:
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// requestID names the request: as its client did, if that is a name that can stand in a log, else anew.
+func requestID(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id := c.Request().Header.Get(echo.HeaderXRequestID)
+		if !saneRequestID.MatchString(id) {
+			id = rand.Text()
+		}
+		c.Response().Header().Set(echo.HeaderXRequestID, id)
+		return next(c)
+	}
+}
+
+func requestIDOf(c echo.Context) string { return c.Response().Header().Get(echo.HeaderXRequestID) }
+
+// accessLog writes one line a request, at debug level for what machines ask all the time.
+func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		start := clock.Now()
+		if err := next(c); err != nil {
+			c.Error(err) // answers, so that the status below is the one that was sent
+		}
+		r := c.Request()
+		s.options.Log.LogAttrs(r.Context(), accessLevel(c.Path()), "request",
+			slog.String("request_id", requestIDOf(c)), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.Int("status", c.Response().Status), slog.Int64("bytes", c.Response().Size),
+			slog.Duration("took", clock.Since(start)), slog.String("client", c.RealIP()))
+		return nil
+	}
+}
+
+func accessLevel(route string) slog.Level {
+	switch {
+	case route == "/healthz", route == "/readyz", route == "/metrics", strings.HasPrefix(route, "/monitor"):
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// recover makes an error of a panic, and logs where it came from.
+func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler: // how a handler asks net/http to drop the connection
+				panic(p)
+			default:
+				err = fmt.Errorf("panic: %v", p)
+				s.options.Log.Error("panic", "request_id", requestIDOf(c), "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		return next(c)
+	}
+}
+
+// guardOrigin refuses what a page of another origin makes a browser send: DTS may listen without tokens on
+// a machine where somebody reads the web.
+func guardOrigin() echo.MiddlewareFunc {
+	guard := http.NewCrossOriginProtection()
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if err := guard.Check(c.Request()); err != nil {
+				return &task.Error{Code: codeCrossOrigin, Message: "the request comes from a page of another origin", Err: err}
+			}
+			return next(c)
+		}
+	}
+}
+
+// limitBody makes reading more of a body than is allowed an error.
+func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		limit := s.options.BodyLimit
+		if c.Path() == "/v1/tasks/batch" {
+			limit = s.options.BatchBodyLimit
+		}
+		r := c.Request()
+		r.Body = http.MaxBytesReader(c.Response().Writer, r.Body, limit)
+		return next(c)
+	}
+}
+
+// limitTime gives what the operation waits for a deadline. Operations that can stream set their own.
+func (s *Server) limitTime(op *openapi3.Operation) echo.MiddlewareFunc {
+	if streams(op) {
+		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			r := c.Request()
+			ctx, cancel := context.WithTimeout(r.Context(), s.options.RequestTimeout)
+			defer cancel()
+			c.SetRequest(r.WithContext(ctx))
+			defer c.SetRequest(r)
+			return next(c)
+		}
+	}
+}
+
+func streams(op *openapi3.Operation) bool {
+	return op.Responses.Status(http.StatusOK) != nil &&
+		op.Responses.Status(http.StatusOK).Value.Content.Get(streamType) != nil
+}

@@ -1,0 +1,12 @@
+package api
+
+import "github.com/labstack/echo/v4"
+
+// ListNodes answers GET /v1/nodes.
+func (e *endpoints) ListNodes(c echo.Context) error {
+	nodes, err := e.Nodes.Nodes(c.Request().Context())
+	if err != nil {
+		return err
+	}
+	return ok(c, NodeList{Nodes: each(nodes, nodeOf)})
+}

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
+	problemURN  = "urn:dts:problem:"
+
+	retryAfter = "5" // seconds; comes with every 503
+
+	// statusClientGone is what the access log shows where the client did not wait for its answer.
+	statusClientGone = 499
+)
+
+// fail turns whatever went wrong with a request into its problem document. Nothing can be answered where
+// the answer has begun, as in streams, or where the client has gone.
+func (s *Server) fail(err error, c echo.Context) {
+	var gone bool
+	if errors.Is(err, context.Canceled) && c.Request().Context().Err() != nil {
+		gone = true
+	}
+	p := problemOf(err, requestIDOf(c))
+	if p.Status >= http.StatusInternalServerError && !gone {
+		s.options.Log.Error("request failed", "request_id", p.RequestID, "path", c.Request().URL.Path, "code", p.Code, "error", err)
+	}
+	switch {
+	case c.Response().Committed:
+		return
+	case gone:
+		c.Response().Status = statusClientGone
+		return
+	case p.Status == http.StatusServiceUnavailable:
+		c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter)
+	}
+	if err := reply(c, p.Status, problemType, p); err != nil {
+		s.options.Log.Debug("answer not delivered", "request_id", p.RequestID, "error", err)
+	}
+}
+
+// problemOf is the problem document of an error. What caused a *task.Error, and everything about other
+// errors, goes to the log only: it may name what is no business of the client's.
+func problemOf(err error, requestID string) Problem {
+	e := asTaskError(err)
+	known, ok := catalogue[e.Code]
+	if !ok {
+		e, known = internalError(err), catalogue[task.CodeInternal]
+	}
+	detail := (&task.Error{Field: e.Field, Message: e.Message}).Error()
+	return Problem{
+		Type: problemURN + string(e.Code), Title: known.title, Status: known.status, Detail: detail,
+		Code: ProblemCode(e.Code), Field: e.Field, RequestID: requestID,
+	}
+}
+
+func asTaskError(err error) *task.Error {
+	var (
+		known   *task.Error
+		tooLong *http.MaxBytesError
+		http    *echo.HTTPError
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &tooLong):
+		return task.Errorf(codeBodyTooLarge, "the body is larger than %d bytes", tooLong.Limit)
+	case errors.Is(err, context.DeadlineExceeded):
+		return task.Errorf(task.CodeUnavailable, "no answer in time")
+	case errors.As(err, &http):
+		return ofTransport(http)
+	}
+	return internalError(err)
+}
+
+// ofTransport translates what Echo's router and the generated code say.
+func ofTransport(err *echo.HTTPError) *task.Error {
+	switch err.Code {
+	case http.StatusNotFound:
+		return task.Errorf(codeNotFound, "nothing is at this path; the document at /openapi.json lists what there is")
+	case http.StatusMethodNotAllowed:
+		return task.Errorf(codeMethodNotAllowed, "this path does not have the method")
+	case http.StatusBadRequest:
+		return task.Errorf(task.CodeInvalid, "%v", err.Message)
+	}
+	return internalError(err)
+}
+
+func internalError(err error) *task.Error {
+	return &task.Error{Code: task.CodeInternal, Message: "the server's log says more under the request id", Err: err}
+}
+
+// reply answers with a JSON document.
+func reply(c echo.Context, status int, contentType string, v any) error {
+	c.Response().Header().Set(echo.HeaderContentType, contentType)
+	c.Response().WriteHeader(status)
+	if c.Request().Method == http.MethodHead {
+		return nil
+	}
+	enc := json.NewEncoder(c.Response())
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	return nil
+}
+
+func ok(c echo.Context, v any) error { return reply(c, http.StatusOK, jsonType, v) }

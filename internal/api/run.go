@@ -1,0 +1,66 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	headerTimeout = 10 * time.Second // for the head of a request to arrive
+	idleTimeout   = 2 * time.Minute  // between two requests of a connection
+	headerLimit   = 64 << 10         // bytes of the head of a request
+)
+
+// Run serves on l until ctx ends. Then streams end at once, requests in progress may finish within the
+// grace, and nil is returned when none is left. A server runs once. It fails if l breaks.
+func (s *Server) Run(ctx context.Context, l net.Listener) error {
+	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
+	defer abort()
+	defer s.stopStreams()
+	srv := s.httpServer(requests)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving on %s: %w", l.Addr(), errors.Join(err, srv.Close()))
+	case <-ctx.Done():
+	}
+	s.stopStreams()
+	err := s.drain(srv, abort)
+	<-served
+	return err
+}
+
+// httpServer has time limits for all a client can be slow at. Streams lift those on reading and writing
+// for themselves.
+func (s *Server) httpServer(requests context.Context) *http.Server {
+	return &http.Server{
+		Handler:           s.echo,
+		BaseContext:       func(net.Listener) context.Context { return requests },
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       s.options.ReadTimeout,
+		WriteTimeout:      s.options.ReadTimeout + 2*s.options.RequestTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    headerLimit,
+		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
+	}
+}
+
+// drain lets requests in progress finish; those that take longer than the grace are cut off.
+func (s *Server) drain(srv *http.Server, abort context.CancelFunc) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.ShutdownGrace)
+	defer cancel()
+	err := srv.Shutdown(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	s.options.Log.Warn("requests in progress were cut off", "grace", s.options.ShutdownGrace)
+	abort()
+	return srv.Close()
+}

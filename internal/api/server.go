@@ -1,0 +1,170 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// TaskStore keeps tasks. Errors are *task.Error, with the codes named here and CodeUnavailable.
+type TaskStore interface {
+	// Create submits tasks and answers each one, in order: CodeInvalid, CodeTaskConflict.
+	Create(ctx context.Context, defs []task.Definition) []store.Created
+	Get(ctx context.Context, ref task.Ref) (task.Task, error) // CodeTaskNotFound
+	// List answers the newest first; CodeInvalid for a cursor that cannot be read.
+	List(ctx context.Context, f store.Filter, limit int, cursor string) (store.Page, error)
+	Update(ctx context.Context, ref task.Ref, c store.Change) (task.Task, error) // CodeTaskNotFound, CodeNotWaiting, CodeInvalid, CodeChanged
+	Cancel(ctx context.Context, ref task.Ref) (task.Task, error)                 // CodeTaskNotFound, CodeFinished
+	Rerun(ctx context.Context, ref task.Ref) (task.Task, error)                  // CodeTaskNotFound, CodeNotFinished
+	Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error)          // CodeTaskNotFound
+	// Logs answers up to limit lines after a cursor ("": from the start): CodeTaskNotFound, CodeInvalid.
+	Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error)
+	ReportProgress(ctx context.Context, ref task.Ref, attempt, percent int) error // CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt
+}
+
+// EventSource is one subscription to what happens to tasks.
+type EventSource interface {
+	C() <-chan task.Event   // closed when the subscription ends
+	Ready() <-chan struct{} // closed when the subscription stands
+	Dropped() int64         // events thrown away so far because nobody took them off C in time
+	Close()
+}
+
+// NodeLister knows the nodes.
+type NodeLister interface {
+	Nodes(ctx context.Context) ([]cluster.Node, error)
+}
+
+// QueueAdmin knows the queues. Pause and Resume: CodeQueueNotFound.
+type QueueAdmin interface {
+	List(ctx context.Context) ([]queue.Info, error)
+	Pause(ctx context.Context, name string) error
+	Resume(ctx context.Context, name string) error
+}
+
+// Check is one thing that must be well for the node to be ready.
+type Check struct {
+	Name string
+	Do   func(ctx context.Context) error
+}
+
+// Options says what to serve. Fields without a stated default must be set.
+type Options struct {
+	Tasks  TaskStore
+	Events func(ctx context.Context, buffer int) EventSource
+	Nodes  NodeLister
+	Queues QueueAdmin
+	Log    *slog.Logger
+
+	Version string                          // what /healthz tells
+	Ready   []Check                         // what /readyz looks at; none: always ready
+	Admit   func(ctx context.Context) error // asked before submissions are taken; nil: always admit
+	Monitor http.Handler                    // at /monitor; nil: not served
+	Metrics http.Handler                    // at /metrics; nil: not served
+
+	BodyLimit      int64         // bytes; default 1 MiB
+	BatchBodyLimit int64         // bytes of POST /v1/tasks/batch; default 8 MiB
+	RequestTimeout time.Duration // of everything but streams; default 30s
+	ReadTimeout    time.Duration // for a request to arrive; default 60s
+	ShutdownGrace  time.Duration // for requests in progress when Run is told to end; default 10s
+	Heartbeat      time.Duration // between the comments that keep a stream alive; default 15s
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Tasks == nil || o.Events == nil || o.Nodes == nil || o.Queues == nil || o.Log == nil {
+		return o, errors.New("api: Tasks, Events, Nodes, Queues and Log must be set")
+	}
+	if o.Admit == nil {
+		o.Admit = func(context.Context) error { return nil }
+	}
+	o.BodyLimit = cmp.Or(o.BodyLimit, 1<<20)
+	o.BatchBodyLimit = cmp.Or(o.BatchBodyLimit, 8<<20)
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, time.Minute)
+	o.ShutdownGrace = cmp.Or(o.ShutdownGrace, 10*time.Second)
+	o.Heartbeat = cmp.Or(o.Heartbeat, 15*time.Second)
+	return o, nil
+}
+
+// Server serves the API.
+type Server struct {
+	options     Options
+	echo        *echo.Echo
+	stopping    context.Context // ends when Run is told to end; streams live no longer than this
+	stopStreams context.CancelFunc
+}
+
+// New makes a server. It fails if an option is missing.
+func New(o Options) (*Server, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := Document()
+	if err != nil {
+		return nil, err
+	}
+	asJSON, err := json.Marshal(doc)
+	if err != nil {
+		return nil, fmt.Errorf("writing openapi.json: %w", err)
+	}
+	s := &Server{options: o, echo: echo.New()}
+	s.stopping, s.stopStreams = context.WithCancel(context.Background())
+	s.echo.HideBanner, s.echo.HidePort = true, true
+	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
+	s.echo.HTTPErrorHandler = s.fail
+	s.echo.Use(requestID, s.accessLog, s.recover, guardOrigin(), s.limitBody)
+	e := &endpoints{Options: o, stopping: s.stopping, document: asJSON}
+	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(doc)})
+	s.mount("/metrics", o.Metrics)
+	s.mount("/monitor", o.Monitor)
+	return s, nil
+}
+
+// Handler serves everything; whoever uses it instead of Run brings the timeouts.
+func (s *Server) Handler() http.Handler { return s.echo }
+
+func (s *Server) mount(path string, h http.Handler) {
+	if h == nil {
+		return
+	}
+	s.echo.Any(path, echo.WrapHandler(h))
+	s.echo.Any(path+"/*", echo.WrapHandler(h))
+}
+
+// perOperation is what each operation of the document has in front of its handler, by operation id.
+func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc {
+	chains := map[string][]echo.MiddlewareFunc{}
+	for _, item := range doc.Paths.Map() {
+		for _, op := range item.Operations() {
+			v := validator{parameters: append(op.Parameters, item.Parameters...)}
+			if op.RequestBody != nil {
+				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
+			}
+			chains[op.OperationID] = []echo.MiddlewareFunc{s.limitTime(op), v.check}
+		}
+	}
+	return chains
+}
+
+// endpoints answers the operations of the document. Its methods are in files named after their nouns.
+type endpoints struct {
+	Options
+	stopping context.Context
+	document []byte
+}
+
+var _ ServerInterface = (*endpoints)(nil)

@@ -1,0 +1,214 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// validator checks the requests of one operation against the document. What the document cannot say (limits
+// in bytes, what excludes what) is checked by package task.
+type validator struct {
+	parameters openapi3.Parameters
+	body       *openapi3.Schema // nil: the operation takes none
+}
+
+// bodyKey is where a handler finds the body that was checked.
+const bodyKey = "body"
+
+func (v validator) check(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := v.checkParameters(c); err != nil {
+			return err
+		}
+		if v.body != nil {
+			raw, err := v.readBody(c)
+			if err != nil {
+				return err
+			}
+			c.Set(bodyKey, raw)
+		}
+		return next(c)
+	}
+}
+
+func (v validator) checkParameters(c echo.Context) error {
+	query, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return task.Errorf(task.CodeInvalid, "the query cannot be read: %v", err)
+	}
+	for name, values := range query {
+		if v.parameters.GetByInAndName(openapi3.ParameterInQuery, name) == nil {
+			return task.Invalid(name, "is not a parameter of this call")
+		}
+		if len(values) > 1 {
+			return task.Invalid(name, "is given %d times", len(values))
+		}
+	}
+	input := &openapi3filter.RequestValidationInput{
+		Request: c.Request(), PathParams: pathParameters(c), QueryParams: query,
+		Options: &openapi3filter.Options{SkipSettingDefaults: true},
+	}
+	for _, p := range v.parameters {
+		if err := openapi3filter.ValidateParameter(c.Request().Context(), input, p.Value); err != nil {
+			return mismatch(p.Value.Name, err)
+		}
+	}
+	return nil
+}
+
+// pathParameters are the unescaped ones. Echo escapes nothing itself: it routes by the raw path where the
+// client escaped more than it had to.
+func pathParameters(c echo.Context) map[string]string {
+	values := map[string]string{}
+	for _, name := range c.ParamNames() {
+		values[name] = c.Param(name)
+		if unescaped, err := url.PathUnescape(c.Param(name)); err == nil && c.Request().URL.RawPath != "" {
+			values[name] = unescaped
+		}
+	}
+	return values
+}
+
+func (v validator) readBody(c echo.Context) ([]byte, error) {
+	if err := plainJSON(c); err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(c.Request().Body)
+	if err != nil {
+		return nil, cutShort(err)
+	}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return nil, task.Errorf(task.CodeInvalid, "a body is required")
+	}
+	return raw, checkBody(v.body, raw)
+}
+
+func plainJSON(c echo.Context) error {
+	header := c.Request().Header
+	media, parameters, err := mime.ParseMediaType(header.Get(echo.HeaderContentType))
+	charset := strings.ToLower(parameters["charset"])
+	switch {
+	case err != nil || media != jsonType:
+		return task.Errorf(codeUnsupportedMediaType, "the Content-Type must be %s", jsonType)
+	case charset != "" && charset != "utf-8":
+		return task.Errorf(codeUnsupportedMediaType, "the body must be UTF-8")
+	case header.Get(echo.HeaderContentEncoding) != "":
+		return task.Errorf(codeUnsupportedMediaType, "the body must not be encoded")
+	}
+	return nil
+}
+
+func cutShort(err error) error {
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
+		return err
+	}
+	return &task.Error{Code: task.CodeInvalid, Message: "the body did not arrive whole", Err: err}
+}
+
+// checkBody compares a body with its schema.
+func checkBody(schema *openapi3.Schema, raw []byte) error {
+	value, err := parseJSON(raw)
+	if err != nil {
+		return err
+	}
+	if err := schema.VisitJSON(value, openapi3.VisitAsRequest()); err != nil {
+		return mismatch("", err)
+	}
+	return nil
+}
+
+func parseJSON(raw []byte) (any, error) {
+	var value any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&value); err != nil {
+		return nil, task.Errorf(task.CodeInvalid, "the body is not valid JSON: %v", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, task.Errorf(task.CodeInvalid, "the body is more than one JSON document")
+	}
+	return value, nil
+}
+
+// mismatch names the field that does not fit the document, and says why not.
+func mismatch(field string, err error) error {
+	var schema *openapi3.SchemaError
+	if !errors.As(err, &schema) {
+		return task.Invalid(field, "%s", reasonOf(err))
+	}
+	for _, step := range schema.JSONPointer() {
+		field = join(field, step)
+	}
+	if unknown, ok := unknownProperty(schema); ok {
+		return task.Invalid(join(field, unknown), "is not a field of this request")
+	}
+	return task.Invalid(field, "%s", explain(schema))
+}
+
+// join makes "a", "b" into "a.b", and "a", "3" into "a[3]".
+func join(field, step string) string {
+	if _, err := strconv.Atoi(step); err == nil && field != "" {
+		return field + "[" + step + "]"
+	}
+	if field == "" {
+		return step
+	}
+	return field + "." + step
+}
+
+// unknownProperty is the name of a property that the schema does not have.
+func unknownProperty(e *openapi3.SchemaError) (string, bool) {
+	if e.SchemaField != "properties" {
+		return "", false
+	}
+	quoted, ok := strings.CutSuffix(strings.TrimPrefix(e.Reason, "property "), " is unsupported")
+	if !ok {
+		return "", false
+	}
+	name, err := strconv.Unquote(quoted)
+	return name, err == nil
+}
+
+// explain says what would be right.
+func explain(e *openapi3.SchemaError) string {
+	switch {
+	case e.SchemaField == "required":
+		return "is missing"
+	case e.SchemaField == "pattern" && e.Schema.Example != nil:
+		return fmt.Sprintf("%q is not of the form %s, as in %v", e.Value, e.Schema.Pattern, e.Schema.Example)
+	case e.SchemaField == "pattern":
+		return fmt.Sprintf("%q is not of the form %s", e.Value, e.Schema.Pattern)
+	case e.SchemaField == "format":
+		return fmt.Sprintf("%q is not a time such as 2026-01-02T15:04:05Z", e.Value)
+	}
+	return e.Reason
+}
+
+func reasonOf(err error) string {
+	var (
+		request *openapi3filter.RequestError
+		parse   *openapi3filter.ParseError
+	)
+	switch {
+	case errors.As(err, &parse) && parse.Reason != "":
+		return parse.Reason
+	case errors.As(err, &request) && request.Reason != "":
+		return request.Reason
+	}
+	return err.Error()
+}
