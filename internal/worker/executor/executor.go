@@ -42,9 +42,9 @@ func (a Attempt) IdempotencyKey() string {
 type Executor interface {
 	// Execute does the work and returns its result, valid UTF-8 of at most task.ResultLimit bytes.
 	//
-	// When ctx ends first, the work is stopped, after a grace period of the executor's at most, and the
-	// error wraps context.Cause(ctx), which says whether that was a timeout, a cancellation or a
-	// shutdown. A cause that wraps ErrNoGrace stops the work at once.
+	// When ctx ends first, the work is stopped, after a grace period of the executor's at most (and a
+	// moment to pick up the last output), and the error wraps context.Cause(ctx), which says whether that
+	// was a timeout, a cancellation or a shutdown. A cause that wraps ErrNoGrace stops the work at once.
 	//
 	// Errors: *InvalidPayloadError if the payload can never work; any other means that this attempt
 	// failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.

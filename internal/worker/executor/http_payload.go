@@ -1,0 +1,186 @@
+package executor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// call is the payload of an http task: {method?, url, headers?, body?, success_codes?}.
+type call struct {
+	method string
+	url    *url.URL
+	host   string // the Host header, if it is not the URL's
+	header http.Header
+	body   []byte
+	codes  []codeRange
+}
+
+// codeRange is a range of status codes, both ends included.
+type codeRange struct{ from, to int }
+
+func (c *call) accepts(status int) bool {
+	for _, r := range c.codes {
+		if r.from <= status && status <= r.to {
+			return true
+		}
+	}
+	return false
+}
+
+func parseCall(payload json.RawMessage) (*call, error) {
+	var method, target string
+	var headers map[string]string
+	var body json.RawMessage
+	var codes []json.RawMessage
+	err := decodePayload(payload, map[string]field{
+		"method":        {&method, "a string"},
+		"url":           {&target, "a string"},
+		"headers":       {&headers, "an object of strings"},
+		"body":          {&body, "JSON"},
+		"success_codes": {&codes, "a list of status codes and ranges"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &call{}
+	if err := c.setMethod(method); err != nil {
+		return nil, err
+	}
+	if err := c.setURL(target); err != nil {
+		return nil, err
+	}
+	if err := c.setHeaders(headers); err != nil {
+		return nil, err
+	}
+	if err := c.setBody(body); err != nil {
+		return nil, err
+	}
+	if err := c.setCodes(codes); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *call) setMethod(method string) error {
+	c.method = strings.ToUpper(method)
+	switch c.method {
+	case "":
+		c.method = http.MethodPost
+	case http.MethodConnect, http.MethodTrace:
+		return invalid("method", "%s is not supported", c.method)
+	}
+	if !httpguts.ValidHeaderFieldName(c.method) { // both are tokens
+		return invalid("method", "%q is not an HTTP method", method)
+	}
+	return nil
+}
+
+func (c *call) setURL(target string) error {
+	if target == "" {
+		return invalid("url", "is missing")
+	}
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return invalid("url", "must be an absolute http or https URL")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	c.url = u
+	return nil
+}
+
+// reservedHeaders are not the payload's to set: those that say whose call it is, so that a receiver can
+// trust them, and those that describe the message.
+var reservedHeaders = map[string]bool{
+	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Idempotency-Key": true,
+	"Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true,
+}
+
+func (c *call) setHeaders(headers map[string]string) error {
+	c.header = make(http.Header, len(headers)+6)
+	for name, value := range headers {
+		key := http.CanonicalHeaderKey(name)
+		switch {
+		case !httpguts.ValidHeaderFieldName(name):
+			return invalid("headers", "%q is not a header's name", name)
+		case !httpguts.ValidHeaderFieldValue(value):
+			return invalid("headers", "the value of %s has characters that no header can have", name)
+		case reservedHeaders[key]:
+			return invalid("headers", "%s is set by DTS", key)
+		case c.header[key] != nil:
+			return invalid("headers", "%s is there twice", key)
+		case key == "Host" && !httpguts.ValidHostHeader(value):
+			return invalid("headers", "%q is not a host", value)
+		case key == "Host":
+			c.host = value
+		case key == "X-Idempotency-Key": // as with idempotencyKey
+			c.header[strings.ToLower(key)] = []string{value}
+		default:
+			c.header[key] = []string{value}
+		}
+	}
+	return nil
+}
+
+// setBody takes a JSON string as the text to send, and any other JSON as it is.
+func (c *call) setBody(body json.RawMessage) error {
+	body = bytes.TrimSpace(body)
+	switch {
+	case len(body) == 0 || string(body) == "null":
+		return nil
+	case body[0] == '"':
+		var text string
+		if err := json.Unmarshal(body, &text); err != nil {
+			return invalid("body", "is not valid JSON")
+		}
+		c.body = []byte(text)
+		return nil
+	}
+	c.body = body
+	if c.header.Get("Content-Type") == "" {
+		c.header.Set("Content-Type", "application/json")
+	}
+	return nil
+}
+
+func (c *call) setCodes(codes []json.RawMessage) error {
+	if codes == nil {
+		c.codes = []codeRange{{200, 299}}
+		return nil
+	}
+	if len(codes) == 0 {
+		return invalid("success_codes", "is empty: no answer would be a success")
+	}
+	for i, raw := range codes {
+		r, err := parseCodes(raw)
+		if err != nil || r.from < 200 || r.to > 599 || r.from > r.to {
+			return invalid(fmt.Sprintf("success_codes[%d]", i), `must be a status code from 200 to 599, or a range of them like "200-299"`)
+		}
+		c.codes = append(c.codes, r)
+	}
+	return nil
+}
+
+func parseCodes(raw json.RawMessage) (codeRange, error) {
+	var code int
+	if err := json.Unmarshal(raw, &code); err == nil {
+		return codeRange{code, code}, nil
+	}
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return codeRange{}, err
+	}
+	first, last, ranged := strings.Cut(text, "-")
+	from, err := strconv.Atoi(first)
+	if err != nil || !ranged {
+		return codeRange{from, from}, err
+	}
+	to, err := strconv.Atoi(last)
+	return codeRange{from, to}, err
+}

@@ -1,0 +1,79 @@
+package executor
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+)
+
+func TestHTTPRefusesAPayloadThatCannotWork(t *testing.T) {
+	for name, c := range map[string]struct{ payload, field, message string }{
+		"not an object":              {`[]`, "payload", "object"},
+		"not JSON":                   {`{`, "payload", "object"},
+		"null":                       {`null`, "payload.url", "missing"},
+		"no url":                     {`{}`, "payload.url", "missing"},
+		"unknown field":              {`{"url": "http://a", "methud": "GET"}`, "payload.methud", "not known: there is body, headers,"},
+		"a field in capitals":        {`{"URL": "http://a"}`, "payload.URL", "not known"},
+		"url of a wrong type":        {`{"url": 1}`, "payload.url", "a string"},
+		"relative url":               {`{"url": "/path"}`, "payload.url", "absolute"},
+		"url without a host":         {`{"url": "http:///path"}`, "payload.url", "absolute"},
+		"url with a port only":       {`{"url": "http://:80/path"}`, "payload.url", "absolute"},
+		"url of another scheme":      {`{"url": "ftp://a/b"}`, "payload.url", "http or https"},
+		"file url":                   {`{"url": "file:///etc/passwd"}`, "payload.url", "http or https"},
+		"unreadable url":             {`{"url": "http://a b"}`, "payload.url", "absolute"},
+		"method with a space":        {`{"url": "http://a", "method": "GE T"}`, "payload.method", "not an HTTP method"},
+		"method CONNECT":             {`{"url": "http://a", "method": "connect"}`, "payload.method", "not supported"},
+		"headers of a wrong type":    {`{"url": "http://a", "headers": ["a"]}`, "payload.headers", "an object of strings"},
+		"a header's name":            {`{"url": "http://a", "headers": {"a b": "c"}}`, "payload.headers", "not a header's name"},
+		"a header's value":           {`{"url": "http://a", "headers": {"a": "b\r\nc: d"}}`, "payload.headers", "value of a"},
+		"a header twice":             {`{"url": "http://a", "headers": {"x-a": "1", "X-A": "2"}}`, "payload.headers", "X-A is there twice"},
+		"a host that is none":        {`{"url": "http://a", "headers": {"host": "a b"}}`, "payload.headers", "not a host"},
+		"the task's id":              {`{"url": "http://a", "headers": {"dts-task-id": "x"}}`, "payload.headers", "Dts-Task-Id is set by DTS"},
+		"the attempt":                {`{"url": "http://a", "headers": {"Dts-Attempt": "x"}}`, "payload.headers", "set by DTS"},
+		"the namespace":              {`{"url": "http://a", "headers": {"DTS-NAMESPACE": "x"}}`, "payload.headers", "set by DTS"},
+		"the idempotency key":        {`{"url": "http://a", "headers": {"idempotency-key": "x"}}`, "payload.headers", "set by DTS"},
+		"the length":                 {`{"url": "http://a", "headers": {"content-length": "1"}}`, "payload.headers", "set by DTS"},
+		"no code at all":             {`{"url": "http://a", "success_codes": []}`, "payload.success_codes", "empty"},
+		"codes of a wrong type":      {`{"url": "http://a", "success_codes": 200}`, "payload.success_codes", "a list"},
+		"a code that cannot be":      {`{"url": "http://a", "success_codes": [200, 99]}`, "payload.success_codes[1]", "200 to 599"},
+		"a code that is too high":    {`{"url": "http://a", "success_codes": [600]}`, "payload.success_codes[0]", "200 to 599"},
+		"a range upside down":        {`{"url": "http://a", "success_codes": ["299-200"]}`, "payload.success_codes[0]", "200 to 599"},
+		"a range that is none":       {`{"url": "http://a", "success_codes": ["2xx"]}`, "payload.success_codes[0]", "200 to 599"},
+		"a range without an end":     {`{"url": "http://a", "success_codes": ["200-"]}`, "payload.success_codes[0]", "200 to 599"},
+		"a code that is an object":   {`{"url": "http://a", "success_codes": [{}]}`, "payload.success_codes[0]", "200 to 599"},
+		"a code that is null":        {`{"url": "http://a", "success_codes": [null]}`, "payload.success_codes[0]", "200 to 599"},
+		"a code that is a fraction":  {`{"url": "http://a", "success_codes": [200.5]}`, "payload.success_codes[0]", "200 to 599"},
+		"a code that is a long word": {`{"url": "http://a", "success_codes": ["99999999999999999999"]}`, "payload.success_codes[0]", "200 to 599"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := newHTTP(t).Execute(t.Context(), newRecorder(c.payload).Attempt)
+			wantInvalid(t, err, c.field, c.message)
+		})
+	}
+}
+
+func FuzzParseCall(f *testing.F) {
+	f.Add(`{"url": "http://a"}`)
+	f.Add(`{"method": "get", "url": "https://u:p@h:1/p?q#f", "headers": {"a": "b", "host": "c"}, "body": {"a": 1}, "success_codes": [200, "300-399", "404"]}`)
+	f.Add(`{"url": "http://[::1]:80/%zz", "body": "text"}`)
+	f.Add(`{"success_codes": ["-", "--", "1-2-3", -1]}`)
+	f.Add(`[]`)
+	f.Add(`null`)
+	f.Fuzz(func(t *testing.T, payload string) {
+		c, err := parseCall(json.RawMessage(payload))
+		if err != nil {
+			var invalid *InvalidPayloadError
+			if !errors.As(err, &invalid) || c != nil {
+				t.Fatalf("%q: got %v, %v", payload, c, err)
+			}
+			return
+		}
+		if c.method == "" || c.url.Host == "" || len(c.codes) == 0 || c.accepts(199) || c.accepts(600) {
+			t.Fatalf("%q: got %+v", payload, c)
+		}
+		h := &HTTP{}
+		if req := h.request(t.Context(), c, newRecorder(payload).Attempt); req.Header["Idempotency-Key"] != nil {
+			t.Fatalf("%q: a request that net/http repeats", payload)
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package executor
+
+import (
+	"bytes"
+	"io"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	readSize  = 32 << 10
+	tailLimit = 20 // lines of output that make the result
+)
+
+// readLines hands every line of r to emit, without its line end, cut at task.LogLineLimit; what follows
+// the last line end is a line as well. It holds one line's beginning and one buffer, however much there
+// is to read. Its error is the reader's, io.EOF excepted.
+func readLines(r io.Reader, emit func(line string)) error {
+	buf := make([]byte, readSize)
+	line := make([]byte, 0, task.LogLineLimit+8) // a little over the limit, for task.Cut to see that it is
+	for {
+		n, err := r.Read(buf)
+		chunk := buf[:n]
+		for {
+			end := bytes.IndexByte(chunk, '\n')
+			if end < 0 {
+				line = fill(line, chunk)
+				break
+			}
+			emit(lineText(fill(line, chunk[:end])))
+			line, chunk = line[:0], chunk[end+1:]
+		}
+		if err != nil {
+			if len(line) > 0 {
+				emit(lineText(line))
+			}
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// fill appends what there is room for, and lets go of the rest.
+func fill(line, more []byte) []byte {
+	return append(line, more[:min(len(more), cap(line)-len(line))]...)
+}
+
+func lineText(line []byte) string {
+	return task.Cut(string(bytes.TrimSuffix(line, []byte("\r"))), task.LogLineLimit)
+}
+
+// tail keeps the last lines: tailLimit of them at most, and as many as fit into task.ResultLimit.
+type tail struct {
+	lines []string
+	size  int // bytes, line ends included
+}
+
+func (t *tail) add(line string) {
+	t.lines = append(t.lines, line)
+	t.size += len(line) + 1
+	for len(t.lines) > tailLimit || t.size > task.ResultLimit+1 { // the last line has no line end
+		t.size -= len(t.lines[0]) + 1
+		t.lines[0] = ""
+		t.lines = t.lines[1:]
+	}
+}
+
+func (t *tail) String() string { return strings.Join(t.lines, "\n") }

@@ -1,0 +1,78 @@
+package executor
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestShellRefusesAPayloadThatCannotWork(t *testing.T) {
+	for name, c := range map[string]struct{ payload, field, message string }{
+		"not an object":           {`"ls"`, "payload", "object"},
+		"no command":              {`{}`, "payload.command", "missing"},
+		"an empty command":        {`{"command": []}`, "payload.command", "missing"},
+		"a program without name":  {`{"command": ["", "a"]}`, "payload.command", "missing"},
+		"a command line":          {`{"command": "ls -l"}`, "payload.command", "a list of strings"},
+		"an argument with a NUL":  {`{"command": ["ls", "a\u0000b"]}`, "payload.command[1]", "NUL"},
+		"an unknown field":        {`{"command": ["ls"], "cwd": "/"}`, "payload.cwd", "not known: there is command, dir, env, stdin"},
+		"env of a wrong type":     {`{"command": ["ls"], "env": ["A=1"]}`, "payload.env", "an object of strings"},
+		"a variable without name": {`{"command": ["ls"], "env": {"": "1"}}`, "payload.env", "not a variable's name"},
+		"a variable with a =":     {`{"command": ["ls"], "env": {"A=B": "1"}}`, "payload.env", "not a variable's name"},
+		"a value with a NUL":      {`{"command": ["ls"], "env": {"A": "\u0000"}}`, "payload.env", "value of A"},
+		"the task's id":           {`{"command": ["ls"], "env": {"DTS_TASK_ID": "x"}}`, "payload.env", "set by DTS"},
+		"the idempotency key":     {`{"command": ["ls"], "env": {"DTS_IDEMPOTENCY_KEY": "x"}}`, "payload.env", "set by DTS"},
+		"dir of a wrong type":     {`{"command": ["ls"], "dir": 1}`, "payload.dir", "a string"},
+		"dir with a NUL":          {`{"command": ["ls"], "dir": "/\u0000"}`, "payload.dir", "NUL"},
+		"stdin of a wrong type":   {`{"command": ["ls"], "stdin": {}}`, "payload.stdin", "a string"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := NewShell(ShellOptions{}).Execute(t.Context(), newRecorder(c.payload).Attempt)
+			wantInvalid(t, err, c.field, c.message)
+		})
+	}
+}
+
+func FuzzParseCommand(f *testing.F) {
+	f.Add(`{"command": ["sh", "-c", "echo"], "env": {"A": "b"}, "dir": "/", "stdin": "text"}`)
+	f.Add(`{"command": [null], "env": {"DTS_ATTEMPT": "1"}}`)
+	f.Add(`{"command": ["\u0000"]}`)
+	f.Add(`null`)
+	f.Fuzz(func(t *testing.T, payload string) {
+		c, err := parseCommand(json.RawMessage(payload))
+		if err != nil {
+			var invalid *InvalidPayloadError
+			if !errors.As(err, &invalid) || c != nil {
+				t.Fatalf("%q: got %v, %v", payload, c, err)
+			}
+			return
+		}
+		cmd := c.exec(newRecorder(payload).Attempt)
+		if strings.ContainsRune(strings.Join(append(cmd.Args, cmd.Env...), ""), 0) {
+			t.Fatalf("%q: a NUL in %q %q", payload, cmd.Args, cmd.Env)
+		}
+	})
+}
+
+func FuzzReadLines(f *testing.F) {
+	f.Add("a\nb\r\n\n::progress 3\nlast")
+	f.Add(strings.Repeat("é", 5000) + "\n\xff")
+	f.Fuzz(func(t *testing.T, text string) {
+		var got []string
+		if err := readLines(strings.NewReader(text), func(line string) { got = append(got, line) }); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Split(text, "\n")
+		if want[len(want)-1] == "" {
+			want = want[:len(want)-1]
+		}
+		if len(got) != len(want) {
+			t.Fatalf("%d lines of %d", len(got), len(want))
+		}
+		for i, line := range want {
+			if exp := lineText([]byte(line)); got[i] != exp {
+				t.Fatalf("line %d is %q, want %q", i, got[i], exp)
+			}
+		}
+	})
+}
