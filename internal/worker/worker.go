@@ -207,9 +207,7 @@ func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error)
 	case <-work.Done():
 		return nil, errShutdown
 	}
-	guarded, release := w.o.Members.Guard(work)
-	cancellable, cancel := context.WithCancelCause(guarded)
-	a := &attempt{w: w, name: name, ctx: cancellable, cancel: cancel, release: release, work: work}
+	a := w.newAttempt(work, name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -224,6 +222,18 @@ func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error)
 	w.idle.Add(1)
 	w.o.Metrics.Running.Set(float64(w.Running()))
 	return a, nil
+}
+
+// newAttempt makes the contexts of an attempt. When the node is cut off from the others, the work ends without
+// grace: somebody else is about to do it.
+func (w *Worker) newAttempt(work context.Context, name string) *attempt {
+	ctx, cancel := context.WithCancelCause(work)
+	guard, release := w.o.Members.Guard(work)
+	stop := context.AfterFunc(guard, func() { cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, context.Cause(guard))) })
+	return &attempt{
+		w: w, name: name, ctx: ctx, cancel: cancel, work: work,
+		release: func() { stop(); release() },
+	}
 }
 
 // leave gives the slot back.

@@ -1,0 +1,747 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// world is a store on a Redis of its own, with leases on all partitions.
+type world struct {
+	*Store
+	t   *testing.T
+	db  *redisx.DB
+	ctx context.Context
+}
+
+const fence = "1:tester"
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return newWorldOn(t, redistest.Start(t).DB(t))
+}
+
+func newWorldOn(t *testing.T, db *redisx.DB) *world {
+	t.Helper()
+	s, err := Open(t.Context(), Options{DB: db, Partitions: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p := range s.Partitions() {
+		if err := db.Set(t.Context(), s.keys.lease(p), fence, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return &world{Store: s, t: t, db: db, ctx: t.Context()}
+}
+
+func (w *world) create(d task.Definition) task.Task {
+	w.t.Helper()
+	if d.Type == "" {
+		d.Type = "http"
+	}
+	c := w.Create(w.ctx, []task.Definition{d})[0]
+	if c.Err != nil {
+		w.t.Fatalf("create %s: %v", d.ID, c.Err)
+	}
+	return c.Task
+}
+
+func (w *world) get(ref task.Ref) task.Task {
+	w.t.Helper()
+	t, err := w.Get(w.ctx, ref)
+	if task.CodeOf(err) == task.CodeTaskNotFound {
+		return task.Task{}
+	}
+	if err != nil {
+		w.t.Fatalf("get %s: %v", ref, err)
+	}
+	return t
+}
+
+func (w *world) leader(ref task.Ref) *Leader { return w.Lead(w.PartitionOf(ref), fence) }
+
+func (w *world) claim(ref task.Ref) []task.Delivery {
+	w.t.Helper()
+	c, err := w.leader(ref).Claim(w.ctx, 100)
+	if err != nil {
+		w.t.Fatalf("claim: %v", err)
+	}
+	return c.Deliveries
+}
+
+func (w *world) begin(ref task.Ref) *Run {
+	w.t.Helper()
+	w.claim(ref)
+	run, err := w.Begin(w.ctx, ref, w.get(ref).Attempt, "node-a", "node-a#1")
+	if err != nil {
+		w.t.Fatalf("begin %s: %v", ref, err)
+	}
+	return run
+}
+
+// bring makes a new task and brings it into a state.
+func (w *world) bring(id string, s task.State) task.Ref {
+	w.t.Helper()
+	ref := task.Ref{Namespace: "default", ID: id}
+	if s == task.None {
+		return ref
+	}
+	w.create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 2}})
+	must := func(err error) {
+		if err != nil {
+			w.t.Fatalf("bringing %s to %s: %v", id, s, err)
+		}
+	}
+	switch s {
+	case task.Queued:
+		w.claim(ref)
+	case task.Running:
+		w.begin(ref)
+	case task.Succeeded:
+		must(w.begin(ref).Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
+	case task.Failed:
+		must(w.begin(ref).Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+	case task.Cancelled:
+		_, err := w.Cancel(w.ctx, ref)
+		must(err)
+	case task.Skipped: // only schedules will skip; the test puts one there by hand
+		_, err := w.Cancel(w.ctx, ref)
+		must(err)
+		p := w.PartitionOf(ref)
+		must(w.db.HSet(w.ctx, w.keys.task(p, ref), "state", string(task.Skipped)).Err())
+		must(w.db.Rename(w.ctx, w.keys.index(p, "default", task.Cancelled), w.keys.index(p, "default", task.Skipped)).Err())
+	}
+	return ref
+}
+
+// pull does to the task what the trigger says.
+func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
+	w.t.Helper()
+	current := w.get(ref)
+	run := &Run{s: w.Store, p: w.PartitionOf(ref), Task: current}
+	run.Task.Ref = ref
+	if current.State != task.Running { // somebody who never began it
+		run.Task.Run, run.Task.Attempt = "node-b#7", max(current.Attempt, 1)
+	}
+	switch trigger {
+	case task.Create:
+		return w.Create(w.ctx, []task.Definition{{Ref: ref, Type: "shell"}})[0].Err
+	case task.Update:
+		queue := "other"
+		_, err := w.Update(w.ctx, ref, Change{Queue: &queue})
+		return err
+	case task.Claim:
+		for _, d := range w.claim(ref) {
+			if d.Ref == ref {
+				return nil
+			}
+		}
+		return errors.New("not claimed")
+	case task.Begin:
+		_, err := w.Begin(w.ctx, ref, max(current.Attempt, 1), "node-a", "node-a#2")
+		return err
+	case task.Report:
+		return errors.Join(run.Progress(w.ctx, 40), run.Log(w.ctx, 1, []Line{{Stream: "stdout", Text: "hello"}}))
+	case task.Succeed:
+		return run.Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
+	case task.TryAgain:
+		return run.Retry(w.ctx, time.Hour, task.OutcomeFailed, "boom")
+	case task.Fail:
+		return run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom")
+	case task.Stop:
+		return run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", "stopped")
+	case task.Cancel:
+		_, err := w.Cancel(w.ctx, ref)
+		return err
+	case task.Rerun:
+		_, err := w.Rerun(w.ctx, ref)
+		return err
+	case task.Expire:
+		n, err := w.leader(ref).Sweep(w.ctx, 0, 100)
+		if err == nil && n == 0 {
+			return errors.New("nothing to forget")
+		}
+		return err
+	}
+	w.t.Fatalf("no way to pull %q", trigger)
+	return nil
+}
+
+// check compares where the sorted sets say the tasks are with the tasks' own word.
+func (w *world) check() {
+	w.t.Helper()
+	for p := range w.Partitions() {
+		sets := map[string]task.State{w.keys.wheel(p): task.Scheduled, w.keys.queued(p): task.Queued, w.keys.running(p): task.Running}
+		for _, s := range []task.State{task.Succeeded, task.Failed, task.Cancelled, task.Skipped} {
+			sets[w.keys.index(p, "default", s)] = s
+		}
+		found := map[string]task.State{}
+		for set, state := range sets {
+			for _, member := range w.db.ZRange(w.ctx, set, 0, -1).Val() {
+				if other, twice := found[member]; twice {
+					w.t.Errorf("%s is listed as %s and as %s", member, other, state)
+				}
+				found[member] = state
+			}
+		}
+		finals := 0
+		for _, key := range w.db.Keys(w.ctx, w.keys.tasks(p)+"*").Val() {
+			member := strings.TrimPrefix(key, w.keys.tasks(p))
+			state := task.State(w.db.HGet(w.ctx, key, "state").Val())
+			if found[member] != state {
+				w.t.Errorf("%s is %s, but listed as %q", member, state, found[member])
+			}
+			if state.Final() {
+				finals++
+			}
+			delete(found, member)
+		}
+		if len(found) > 0 {
+			w.t.Errorf("listed, but without a task: %v", found)
+		}
+		if n := int(w.db.ZCard(w.ctx, w.keys.expiry(p)).Val()); n != finals {
+			w.t.Errorf("%d tasks wait to be forgotten, %d have ended", n, finals)
+		}
+	}
+}
+
+// Every state meets every trigger on a real Redis, and the outcome is what the table says. What is refused leaves
+// Redis as it was, byte for byte.
+func TestScriptsObeyTheTransitionTable(t *testing.T) {
+	w := newWorld(t)
+	for _, from := range append([]task.State{task.None}, task.States...) {
+		for _, trigger := range task.Triggers {
+			t.Run(fmt.Sprintf("%s/%s", orNone(from), trigger), func(t *testing.T) {
+				w := newWorldOn(t, w.db)
+				defer func() { w.db.FlushAll(context.WithoutCancel(w.ctx)) }()
+				ref := w.bring("a", from)
+				before := redistest.Dump(t, w.db)
+				err := w.pull(ref, trigger)
+				w.check()
+				to, allowed := task.Next(from, trigger)
+				if allowed {
+					if err != nil {
+						t.Fatalf("the table allows it, but: %v", err)
+					}
+					if got := w.get(ref).State; got != to {
+						t.Fatalf("state is %q, the table says %q", got, to)
+					}
+					return
+				}
+				again := from == task.Cancelled && trigger == task.Cancel // which changes nothing, and is no error
+				if err == nil && !again {
+					t.Error("the table forbids it, but there was no error")
+				}
+				if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
+					t.Errorf("refused, but Redis changed (-before +after):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func orNone(s task.State) string {
+	if s == task.None {
+		return "none"
+	}
+	return string(s)
+}
+
+// resend makes go-redis send every EVALSHA twice and answer the second reply: as after a reply that got lost.
+type resend struct{}
+
+func (resend) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (resend) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			if err := next(ctx, redis.NewCmd(ctx, cmd.Args()...)); redis.HasErrorPrefix(err, "NOSCRIPT") {
+				return next(ctx, cmd)
+			}
+		}
+		return next(ctx, cmd)
+	}
+}
+func (resend) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		twins := make([]redis.Cmder, len(cmds))
+		for i, cmd := range cmds {
+			twins[i] = redis.NewCmd(ctx, cmd.Args()...)
+		}
+		if cmds[0].Name() == "evalsha" {
+			_ = next(ctx, twins)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// Every script may be sent twice: the task ends up where one run brings it, nothing is listed twice, and no attempt
+// is recorded twice.
+func TestARepeatedScriptIsHarmless(t *testing.T) {
+	plain := newWorld(t)
+	for _, from := range append([]task.State{task.None}, task.States...) {
+		for _, trigger := range task.Triggers {
+			to, allowed := task.Next(from, trigger)
+			if !allowed {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/%s", orNone(from), trigger), func(t *testing.T) {
+				plain.db.FlushAll(t.Context())
+				w := newWorldOn(t, plain.db)
+				ref := w.bring("a", from)
+				history := w.db.LLen(w.ctx, w.keys.attempts(w.PartitionOf(ref), ref)).Val()
+
+				twice := redistest.Open(t, "redis://"+addr(w.db)+"/0")
+				twice.AddHook(resend{})
+				w2 := newWorldOn(t, twice)
+				err := w2.pull(ref, trigger)
+				if err != nil && trigger != task.Claim && trigger != task.Rerun && trigger != task.Expire {
+					t.Errorf("the second run fails: %v", err)
+				}
+				w.check()
+				if got := w.get(ref); got.State != to {
+					t.Errorf("state is %q, want %q", got.State, to)
+				} else if trigger == task.Claim && got.Attempt != 1 {
+					t.Errorf("attempt is %d after one claim", got.Attempt)
+				}
+				grown := w.db.LLen(w.ctx, w.keys.attempts(w.PartitionOf(ref), ref)).Val() - history
+				if ends := slices.Contains([]task.Trigger{task.Succeed, task.Fail, task.TryAgain, task.Stop}, trigger); ends && grown != 1 {
+					t.Errorf("%d attempts were recorded, want 1", grown)
+				}
+			})
+		}
+	}
+}
+
+func addr(db *redisx.DB) string {
+	return db.UniversalClient.(*redis.Client).Options().Addr
+}
+
+func TestASubmissionIsAnsweredOnceItIsInRedis(t *testing.T) {
+	w := newWorld(t)
+	jitter := 0.0
+	def := task.Definition{
+		Ref: task.Ref{Namespace: "shop", ID: "order-1"}, Type: "http", Queue: "critical",
+		Payload: json.RawMessage(`{ "url": "http://x/" }`), Delay: time.Minute, Timeout: 3 * time.Second,
+		Retry:     task.Retry{MaxAttempts: 3, Backoff: task.Backoff{Initial: time.Second, Factor: 3, Max: time.Hour, Jitter: &jitter}},
+		Retention: time.Hour, Owner: "me", Labels: map[string]string{"b": "2", "a": "1"},
+	}
+	made := w.create(def)
+	got := w.get(def.Ref)
+	if diff := cmp.Diff(made, got); diff != "" {
+		t.Errorf("the answer is not what is in Redis (-answer +redis):\n%s", diff)
+	}
+	want := def.Normalize()
+	if diff := cmp.Diff(want, got.Definition); diff != "" {
+		t.Errorf("the definition changed on its way (-want +got):\n%s", diff)
+	}
+	if string(got.Payload) != `{"url":"http://x/"}` || !got.DueAt.Equal(got.CreatedAt.Add(time.Minute)) {
+		t.Errorf("payload %s, due %s after creation", got.Payload, got.DueAt.Sub(got.CreatedAt))
+	}
+}
+
+func TestTheSameIDWithTheSameContentIsTheSameTask(t *testing.T) {
+	w := newWorld(t)
+	def := task.Definition{Ref: task.Ref{Namespace: "default", ID: "once"}, Type: "http", Delay: time.Hour}
+	w.create(def)
+	again := w.Create(w.ctx, []task.Definition{def})[0]
+	if again.Err != nil || !again.Existed {
+		t.Errorf("existed %v, error %v", again.Existed, again.Err)
+	}
+	other := def
+	other.Owner = "somebody else"
+	if c := w.Create(w.ctx, []task.Definition{other})[0]; task.CodeOf(c.Err) != task.CodeTaskConflict {
+		t.Errorf("other content: %v, want a conflict", c.Err)
+	}
+	queue := "slow"
+	if _, err := w.Update(w.ctx, def.Ref, Change{Queue: &queue}); err != nil {
+		t.Fatal(err)
+	}
+	if c := w.Create(w.ctx, []task.Definition{def})[0]; c.Err != nil || c.Task.Queue != "slow" {
+		t.Errorf("after a change, the first submission repeated: queue %q, error %v", c.Task.Queue, c.Err)
+	}
+}
+
+func TestOfABatchOnlyTheBadOnesAreRefused(t *testing.T) {
+	w := newWorld(t)
+	defs := []task.Definition{
+		{Ref: task.Ref{ID: "good"}, Type: "http"},
+		{Ref: task.Ref{ID: "not good"}, Type: "http"},
+		{Type: "http"},
+		{Ref: task.Ref{ID: "good"}, Type: "shell"},
+	}
+	got := w.Create(w.ctx, defs)
+	if got[0].Err != nil || got[2].Err != nil || got[2].Task.ID == "" {
+		t.Errorf("good ones: %v, %v", got[0].Err, got[2].Err)
+	}
+	var bad *task.Error
+	if !errors.As(got[1].Err, &bad) || bad.Field != "id" {
+		t.Errorf("bad id: %v", got[1].Err)
+	}
+	if task.CodeOf(got[3].Err) != task.CodeTaskConflict {
+		t.Errorf("same id twice in a batch: %v", got[3].Err)
+	}
+}
+
+func TestAnAttemptStartsOnce(t *testing.T) {
+	w := newWorld(t)
+	ref := w.bring("a", task.Queued)
+	if _, err := w.Begin(w.ctx, ref, 2, "node-a", "x"); !errors.Is(err, ErrLeftover) {
+		t.Errorf("another attempt's number: %v", err)
+	}
+	if _, err := w.Begin(w.ctx, ref, 1, "node-a", "node-a#1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Begin(w.ctx, ref, 1, "node-a", "node-a#1"); err != nil {
+		t.Errorf("the same run again: %v", err)
+	}
+	if _, err := w.Begin(w.ctx, ref, 1, "node-a", "node-a#2"); !errors.Is(err, ErrLeftover) {
+		t.Errorf("another run on the same node: %v", err)
+	}
+	if _, err := w.Begin(w.ctx, ref, 1, "node-b", "node-b#1"); !errors.Is(err, ErrLeftover) {
+		t.Errorf("another node: %v", err)
+	}
+}
+
+func TestAStaleLeaderChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	ref := w.bring("waits", task.Scheduled)
+	running := w.bring("runs", task.Running)
+	w.bring("done", task.Succeeded)
+	w.bring("late", task.Scheduled)
+	before := redistest.Dump(t, w.db)
+	for p := range w.Partitions() {
+		stale := w.Lead(p, "0:old")
+		calls := map[string]error{}
+		_, calls["claim"] = stale.Claim(w.ctx, 10)
+		calls["confirm"] = stale.Confirm(w.ctx, []string{ref.String() + ":1"})
+		calls["reap"] = stale.Reap(w.ctx, w.get(running), "dead")
+		_, calls["sweep"] = stale.Sweep(w.ctx, 0, 10)
+		for name, err := range calls {
+			if !errors.Is(err, ErrFenced) {
+				t.Errorf("%s with an old fence: %v", name, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
+		t.Errorf("a stale leader changed something:\n%s", diff)
+	}
+}
+
+func TestAReapedAttemptIsLostAndTheNextOneIsDueAtOnce(t *testing.T) {
+	w := newWorld(t)
+	ref := w.bring("a", task.Running)
+	old := &Run{s: w.Store, p: w.PartitionOf(ref), Task: w.get(ref)}
+	if err := w.leader(ref).Reap(w.ctx, w.get(ref), "node died"); err != nil {
+		t.Fatal(err)
+	}
+	w.check()
+	if got := w.get(ref); got.State != task.Scheduled || got.Error != "node died" {
+		t.Errorf("after the first: %s %q", got.State, got.Error)
+	}
+	if err := old.Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "late", ""); !errors.Is(err, ErrStale) {
+		t.Errorf("the stale worker's word: %v", err)
+	}
+	w.begin(ref)
+	if err := w.leader(ref).Reap(w.ctx, w.get(ref), "node died"); err != nil {
+		t.Fatal(err)
+	}
+	w.check()
+	if got := w.get(ref); got.State != task.Failed {
+		t.Errorf("after the last: %s", got.State)
+	}
+	attempts, err := w.Attempts(w.ctx, ref)
+	if err != nil || len(attempts) != 2 {
+		t.Fatalf("%v, %v", attempts, err)
+	}
+	for i, a := range attempts {
+		if a.Number != i+1 || a.Outcome != task.OutcomeLost || a.Node != "node-a" || a.StartedAt.IsZero() || a.FinishedAt.Before(a.StartedAt) {
+			t.Errorf("attempt %+v", a)
+		}
+	}
+}
+
+func TestARunningTaskThatWasAskedToStopEndsCancelled(t *testing.T) {
+	w := newWorld(t)
+	for name, end := range map[string]func(*Run) error{
+		"retry": func(r *Run) error { return r.Retry(w.ctx, 0, task.OutcomeFailed, "x") },
+		"fail":  func(r *Run) error { return r.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "x") },
+	} {
+		ref := w.bring(name, task.Running)
+		if _, err := w.Cancel(w.ctx, ref); err != nil {
+			t.Fatal(err)
+		}
+		run := &Run{s: w.Store, p: w.PartitionOf(ref), Task: w.get(ref)}
+		if asked, err := run.CancelRequested(w.ctx); !asked || err != nil {
+			t.Errorf("asked to stop: %v, %v", asked, err)
+		}
+		if err := end(run); !errors.Is(err, ErrCancelled) {
+			t.Errorf("%s after a cancel: %v", name, err)
+		}
+	}
+	reaped := w.bring("reaped", task.Running)
+	if _, err := w.Cancel(w.ctx, reaped); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.leader(reaped).Reap(w.ctx, w.get(reaped), "node died"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.get(reaped).State; got != task.Cancelled {
+		t.Errorf("reaped after a cancel: %s", got)
+	}
+	w.check()
+}
+
+func TestTheBacklogDrainsInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
+	w := newWorld(t)
+	now := w.db.Time(w.ctx).Val()
+	var defs []task.Definition
+	for i := range 100 {
+		ref := task.Ref{Namespace: "default", ID: fmt.Sprintf("s@old%02d", i)}
+		defs = append(defs, task.Definition{Ref: ref, Type: "http", RunAt: now.Add(-time.Hour + time.Duration(i)*time.Second)})
+	}
+	for i := range 5 {
+		defs = append(defs, task.Definition{Ref: task.Ref{Namespace: "default", ID: fmt.Sprintf("s@now%d", i)}, Type: "http", RunAt: now})
+	}
+	for _, d := range defs { // they share a partition, as ticks do, which only schedules may create
+		call, err := w.createCall(task.Definition{Ref: task.Ref{Namespace: "default", ID: "s"}, Type: "http"}.Normalize())
+		if err != nil {
+			t.Fatal(err)
+		}
+		def, err := encode(d.Normalize())
+		if err != nil {
+			t.Fatal(err)
+		}
+		call.Keys[0] = w.keys.task(w.PartitionOf(d.Ref), d.Ref)
+		call.Args[0], call.Args[1], call.Args[2] = d.Ref.String(), def, d.RunAt.UnixMilli()
+		if _, err := w.db.Run(w.ctx, w.scripts.create, call.Keys, call.Args...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := w.Lead(w.PartitionOf(defs[0].Ref), fence).Claim(w.ctx, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range c.Deliveries {
+		got = append(got, strings.TrimPrefix(d.Ref.ID, "s@"))
+	}
+	var want []string
+	for i := range 15 {
+		want = append(want, fmt.Sprintf("old%02d", i))
+	}
+	want = append(want, "now0", "now1", "now2", "now3", "now4")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("first batch (-want +got):\n%s", diff)
+	}
+}
+
+func TestNothingIsClaimedEarly(t *testing.T) {
+	w := newWorld(t)
+	ref := task.Ref{Namespace: "default", ID: "later"}
+	w.create(task.Definition{Ref: ref, Delay: time.Hour})
+	c, err := w.leader(ref).Claim(w.ctx, 10)
+	if err != nil || len(c.Deliveries) != 0 {
+		t.Fatalf("claimed %v, %v", c.Deliveries, err)
+	}
+	if wait := c.Next.Sub(c.Now); wait <= 59*time.Minute || wait > time.Hour {
+		t.Errorf("the next one is due in %s", wait)
+	}
+}
+
+func TestWhatIsInFlightIsRepeatedUntilItIsConfirmed(t *testing.T) {
+	w := newWorld(t)
+	ref := w.bring("a", task.Queued)
+	repeat, settled, err := w.leader(ref).InFlight(w.ctx)
+	if err != nil || len(repeat) != 1 || len(settled) != 0 || repeat[0].String() != "default:a:1" || repeat[0].Type != "http" {
+		t.Fatalf("repeat %v, settled %v, %v", repeat, settled, err)
+	}
+	if err := w.leader(ref).Confirm(w.ctx, []string{"default:a:1"}); err != nil {
+		t.Fatal(err)
+	}
+	if repeat, _, _ = w.leader(ref).InFlight(w.ctx); len(repeat) != 0 {
+		t.Errorf("still in flight: %v", repeat)
+	}
+}
+
+func TestFinishedTasksAreForgottenByAgeAndByNumber(t *testing.T) {
+	w := newWorld(t)
+	keep := func(id string, retention time.Duration) task.Ref {
+		ref := task.Ref{Namespace: "default", ID: id}
+		w.create(task.Definition{Ref: ref, Retention: retention})
+		run := w.begin(ref)
+		if err := run.Log(w.ctx, 1, []Line{{Stream: "stdout", Text: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := run.Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "", ""); err != nil {
+			t.Fatal(err)
+		}
+		return ref
+	}
+	empty := len(redistest.Dump(t, w.db))
+	short, long := keep("short", time.Millisecond), keep("long", time.Hour)
+	after := w.db.Time(w.ctx).Val()
+	for w.db.Time(w.ctx).Val().Sub(after) < 2*time.Millisecond {
+	}
+	for p := range w.Partitions() {
+		if _, err := w.Lead(p, fence).Sweep(w.ctx, 1000, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.get(short).State != task.None || w.get(long).State != task.Succeeded {
+		t.Errorf("by age: short is %q, long is %q", w.get(short).State, w.get(long).State)
+	}
+	for p := range w.Partitions() {
+		if _, err := w.Lead(p, fence).Sweep(w.ctx, 0, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := len(redistest.Dump(t, w.db)); got != empty {
+		t.Errorf("%d keys are left, %d were there at first", got, empty)
+	}
+	w.check()
+}
+
+func TestTheLogKeepsTheNewestLinesAndTheirNumbers(t *testing.T) {
+	w := newWorld(t)
+	ref := w.bring("a", task.Running)
+	run := &Run{s: w.Store, p: w.PartitionOf(ref), Task: w.get(ref)}
+	var lines []Line
+	for i := range task.LogLimit + 10 {
+		lines = append(lines, Line{Stream: "stdout", Text: fmt.Sprint(i + 1)})
+	}
+	if err := run.Log(w.ctx, 1, lines); err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.Logs(w.ctx, ref, "", 3)
+	if err != nil || len(got) != 3 || got[0].Text != "11" || got[0].Cursor != "1-11" || got[0].Attempt != 1 || got[0].At.IsZero() {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if got, err = w.Logs(w.ctx, ref, got[2].Cursor, 5000); err != nil || len(got) != task.LogLimit-3 || got[0].Text != "14" {
+		t.Errorf("%d lines, %v", len(got), err)
+	}
+}
+
+func TestListsShowTheNewestFirstAndLoseNothingBetweenPages(t *testing.T) {
+	w := newWorld(t)
+	var defs []task.Definition
+	due := time.Now().Add(time.Hour).UTC()
+	for i := range 230 {
+		d := task.Definition{Ref: task.Ref{ID: fmt.Sprintf("t%03d", i)}, Type: "http", RunAt: due} // many with one score
+		if i%3 == 0 {
+			d.Owner = "me"
+		}
+		defs = append(defs, d)
+	}
+	defs = append(defs, task.Definition{Ref: task.Ref{ID: "elsewhere", Namespace: "other"}, Type: "http", RunAt: due})
+	for _, c := range w.Create(w.ctx, defs) {
+		if c.Err != nil {
+			t.Fatal(c.Err)
+		}
+	}
+	for _, f := range []Filter{{Namespace: "default"}, {Namespace: "default", Owner: "me"}, {Namespace: "default", States: []task.State{task.Scheduled}}} {
+		var got []string
+		for cursor := ""; ; {
+			page, err := w.List(w.ctx, f, 7, cursor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range page.Tasks {
+				got = append(got, task.ID)
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				break
+			}
+		}
+		var want []string
+		for i := 229; i >= 0; i-- {
+			if f.Owner == "" || i%3 == 0 {
+				want = append(want, fmt.Sprintf("t%03d", i))
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", f, diff)
+		}
+	}
+	if _, err := w.List(w.ctx, Filter{Namespace: "default"}, 7, "nonsense!"); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("a cursor that is none: %v", err)
+	}
+}
+
+func TestARerunMayMakeAllOfItsAttemptsAgain(t *testing.T) {
+	w := newWorld(t)
+	ref := w.bring("a", task.Failed)
+	got, err := w.Rerun(w.ctx, ref)
+	if err != nil || got.State != task.Scheduled || got.Attempt != 1 || got.Allowed != 3 || got.Error != "" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	w.begin(ref)
+	if got := w.get(ref); got.Attempt != 2 {
+		t.Errorf("attempt %d, want 2: numbers go on", got.Attempt)
+	}
+}
+
+func TestEventsTellWhatHappens(t *testing.T) {
+	w := newWorld(t)
+	events := w.Events(w.ctx, 100)
+	defer events.Close()
+	<-events.Ready()
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	w.create(task.Definition{Ref: ref, Owner: "me", Queue: "q"})
+	run := w.begin(ref)
+	if err := errors.Join(run.Progress(w.ctx, 40), run.Log(w.ctx, 1, []Line{{"stderr", `quoted "text" <&> ü`}}),
+		run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", `it "broke"`)); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for range 6 {
+		e := <-events.C()
+		if e.Ref != ref || e.Owner != "me" || e.Queue != "q" || e.TaskType != "http" || e.At.IsZero() {
+			t.Errorf("event %+v", e)
+		}
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %d %s%s", e.Type, e.State, e.Attempt, e.Text, e.Error)))
+	}
+	want := []string{
+		"task.scheduled scheduled 0", "task.queued queued 1", "task.running running 1", "task.progress running 1",
+		`task.log running 1 quoted "text" <&> ü`, `task.failed failed 1 it "broke"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestThePartitionsAreFixedAtTheFirstStart(t *testing.T) {
+	w := newWorld(t)
+	if s, err := Open(w.ctx, Options{DB: w.db}); err != nil || s.Partitions() != 2 {
+		t.Errorf("without a wish: %v", err)
+	}
+	if _, err := Open(w.ctx, Options{DB: w.db, Partitions: 3}); err == nil || !strings.Contains(err.Error(), "cannot be changed to 3") {
+		t.Errorf("with another number: %v", err)
+	}
+}
+
+func TestPartitionsAreEvenAndFollowTheRootOfTheID(t *testing.T) {
+	s := &Store{partitions: 16}
+	counts := make([]int, 16)
+	for i := range 16000 {
+		counts[s.PartitionOf(task.Ref{Namespace: "default", ID: fmt.Sprintf("task-%d", i)})]++
+	}
+	if slices.Min(counts) < 800 || slices.Max(counts) > 1200 {
+		t.Errorf("uneven: %v", counts)
+	}
+	if s.PartitionOf(task.Ref{Namespace: "n", ID: "s"}) != s.PartitionOf(task.Ref{Namespace: "n", ID: "s@20260102T150405Z"}) {
+		t.Error("a tick is not where its schedule is")
+	}
+}
