@@ -51,8 +51,8 @@ type Executor interface {
 	Execute(ctx context.Context, a Attempt) (result string, err error)
 }
 
-// ErrNoGrace, wrapped in the cause of a context's end, means that the work has to be stopped at once:
-// somebody else may be about to do it.
+// ErrNoGrace in the cause of a context's end means that the work has to be stopped at once: somebody else
+// may be about to do it.
 var ErrNoGrace = errors.New("stopped without grace")
 
 // InvalidPayloadError says what is wrong with a payload. No further attempt can mend it.

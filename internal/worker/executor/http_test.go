@@ -60,7 +60,7 @@ func TestHTTPPostsByDefaultAndReturnsTheBody(t *testing.T) {
 		t.Fatalf("got %q, %v", result, err)
 	}
 	r := <-requests
-	if r.Method != "POST" || r.RequestURI != "/a?b=c" || r.body != "" || r.ContentLength != 0 {
+	if r.Method != http.MethodPost || r.RequestURI != "/a?b=c" || r.body != "" || r.ContentLength != 0 {
 		t.Errorf("server saw %s %s, %d bytes: %q", r.Method, r.RequestURI, r.ContentLength, r.body)
 	}
 }
@@ -92,7 +92,7 @@ func TestHTTPSendsThePayloadsMethodHeadersAndHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := <-requests
-	if r.Method != "PUT" || r.Host != "example.test" || r.UserAgent() != "mine" ||
+	if r.Method != http.MethodPut || r.Host != "example.test" || r.UserAgent() != "mine" ||
 		r.Header.Get("X-Token") != "secret" || r.Header.Get("X-Idempotency-Key") != "k" {
 		t.Errorf("server saw %s for %s with %v", r.Method, r.Host, r.Header)
 	}

@@ -13,7 +13,7 @@ import (
 
 // pickUpTime is how long output is read on after the process and its group have ended. What a pipe still
 // holds is read at once; more can only come from a descendant that left the group.
-const pickUpTime = 500 * time.Millisecond
+const pickUpTime = time.Second
 
 // process is a command that runs in a process group of its own.
 //
@@ -104,7 +104,8 @@ func (p *process) wait(ctx context.Context, grace time.Duration) error {
 	defer giveUp.Stop()
 	<-p.drained
 	p.fed.Wait()
-	return errors.Join(err, closeAll(p.pipes))
+	closeAll(p.pipes)
+	return err
 }
 
 // supervise sends every signal that the group gets. It returns when the main process has exited, or is
@@ -143,10 +144,8 @@ func (p *process) supervise(ctx context.Context, grace time.Duration) {
 // or belongs to another user.
 func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, s) }
 
-func closeAll(files []*os.File) error {
-	var errs []error
+func closeAll(files []*os.File) {
 	for _, f := range files {
-		errs = append(errs, f.Close())
+		_ = f.Close()
 	}
-	return errors.Join(errs...)
 }

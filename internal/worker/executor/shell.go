@@ -75,7 +75,7 @@ func ending(state *os.ProcessState) string {
 }
 
 func (c *command) exec(a Attempt) *exec.Cmd {
-	cmd := exec.Command(c.argv[0], c.argv[1:]...) //nolint:gosec // running what the payload names is the purpose; the node has to enable it
+	cmd := exec.Command(c.argv[0], c.argv[1:]...) //nolint:noctx // a context kills one process only; supervise stops the group
 	cmd.Dir = c.dir
 	cmd.Env = c.environ(a)
 	cmd.SysProcAttr = ownGroup()
