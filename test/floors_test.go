@@ -1,0 +1,176 @@
+// Package test holds the tests of the whole.
+package test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/dts-sched/dts"
+
+// floors is the house: a package imports packages of lower floors only. Those of one floor do not know each
+// other. A package that is not named here itself belongs to the nearest one above it in the tree
+// (internal/worker/executor to internal/worker), and such rooms of one apartment may import each other.
+// .golangci.yaml says the same to the linter.
+var floors = [][]string{
+	0: {"lua", "internal/clock", "internal/task", "internal/schedule", "internal/config"},
+	1: {"internal/redisx", "internal/telemetry"},
+	2: {"internal/lease", "internal/store", "internal/queue", "internal/cluster"},
+	3: {"internal/scheduler", "internal/worker"},
+	4: {"internal/api", "internal/api/client"},
+	5: {"internal/app", "internal/cli"},
+	6: {"cmd/dtsd", "cmd/dtsctl"},
+}
+
+// forTests are imported by tests only, and import what tests need.
+var forTests = []string{"internal/redistest", "test"}
+
+func TestImportsPointDownTheFloors(t *testing.T) {
+	for _, p := range listPackages(t) {
+		if belongsTo(p.name, forTests) != "" {
+			continue
+		}
+		room, floor := find(p.name)
+		if room == "" {
+			t.Errorf("%s stands on no floor: add it to the table in test/floors_test.go and to .golangci.yaml", p.name)
+			continue
+		}
+		for _, imported := range p.imports {
+			if belongsTo(imported, forTests) != "" {
+				t.Errorf("%s imports %s, which is for tests only", p.name, imported)
+				continue
+			}
+			below, its := find(imported)
+			if below != room && its >= floor {
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down only", p.name, floor, imported, its)
+			}
+		}
+	}
+}
+
+// Tests may import what they test with, but not what stands above the package under test: a package whose
+// tests need the floor above is on the wrong floor.
+func TestTestsImportNothingFromAbove(t *testing.T) {
+	for _, p := range listPackages(t) {
+		if belongsTo(p.name, forTests) != "" {
+			continue
+		}
+		_, floor := find(p.name)
+		for _, imported := range p.testImports {
+			if _, its := find(imported); its > floor && !slices.Contains(forTests, imported) {
+				t.Errorf("the tests of %s (floor %d) import %s (floor %d)", p.name, floor, imported, its)
+			}
+		}
+	}
+}
+
+func TestAPackageBelongsToTheNearestRoomAboveIt(t *testing.T) {
+	for room, want := range map[string]string{
+		"internal/worker/executor":  "internal/worker",
+		"internal/api/client":       "internal/api/client",
+		"internal/task/machinedoc":  "internal/task",
+		"internal/workers":          "",
+		"internal/somewhere/worker": "",
+	} {
+		if got, _ := find(room); got != want {
+			t.Errorf("%s belongs to %q, want %q", room, got, want)
+		}
+	}
+}
+
+// find says to which room of the table a package belongs and on which floor that is; "" if to none.
+func find(name string) (string, int) {
+	for floor := len(floors) - 1; floor >= 0; floor-- {
+		if room := belongsTo(name, floors[floor]); room != "" {
+			return room, floor
+		}
+	}
+	return "", -1
+}
+
+// belongsTo is the longest of rooms that name lies in, or "".
+func belongsTo(name string, rooms []string) string {
+	longest := ""
+	for _, room := range rooms {
+		if (name == room || strings.HasPrefix(name, room+"/")) && len(room) > len(longest) {
+			longest = room
+		}
+	}
+	return longest
+}
+
+// listed is a package of this module and which others of this module it imports, named by their paths
+// within the module.
+type listed struct {
+	name                 string
+	imports, testImports []string
+}
+
+func listPackages(t *testing.T) []listed {
+	t.Helper()
+	noteSources(t)
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var all []listed
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath                         string
+			Imports, TestImports, XTestImports []string
+		}
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("reading the answer of go list: %v", err)
+		}
+		all = append(all, listed{
+			name:        strings.TrimPrefix(p.ImportPath, module+"/"),
+			imports:     ours(p.Imports),
+			testImports: ours(append(p.TestImports, p.XTestImports...)),
+		})
+	}
+	if len(all) == 0 {
+		t.Fatal("go list found no package")
+	}
+	return all
+}
+
+// noteSources looks at every source file, so that go test knows what the result depends on and does not
+// answer from its cache after one of them changed: it cannot see what go list reads.
+func noteSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a file may vanish while its editor saves it
+		t.Fatal(err)
+	}
+}
+
+func ours(imports []string) []string {
+	var names []string
+	for _, path := range imports {
+		if name, ok := strings.CutPrefix(path, module+"/"); ok {
+			names = append(names, name)
+		}
+	}
+	return names
+}
