@@ -83,10 +83,12 @@ func (f *follower) run(ctx context.Context) error {
 
 // unlessEnded is err, but for one that only says that the stream is over.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // catchUp sends what is new. The task is looked at before its lines: when it has ended, all of them are there.

@@ -33,7 +33,9 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	}
 	s.stopStreams()
 	err := s.drain(srv, abort)
-	<-served
+	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
 	return err
 }
 

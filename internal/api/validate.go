@@ -157,7 +157,16 @@ func mismatch(field string, err error) error {
 	if unknown, ok := unknownProperty(schema); ok {
 		return task.Invalid(join(field, unknown), "is not a field of this request")
 	}
-	return task.Invalid(field, "%s", explain(schema))
+	return task.Invalid(field, "%s", explain(innermost(schema)))
+}
+
+// innermost is the error of the schema that a description was added to: in OpenAPI 3.0 that takes an allOf.
+func innermost(e *openapi3.SchemaError) *openapi3.SchemaError {
+	var inner *openapi3.SchemaError
+	if e.SchemaField == "allOf" && errors.As(e.Origin, &inner) {
+		return innermost(inner)
+	}
+	return e
 }
 
 // join makes "a", "b" into "a.b", and "a", "3" into "a[3]".

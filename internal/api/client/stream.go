@@ -1,6 +1,8 @@
-// The streams of the API (events, followed logs) are server-sent events, which the generated client hands
-// over as the raw body of an answer. This file reads them.
-
+// Package client speaks DTS's REST API. All but this file is generated from the document, models included,
+// so that a client does not link the server.
+//
+// The streams of the API (events, followed logs) are server-sent events, which the generated code hands over
+// as the raw body of an answer; Stream reads them.
 package client
 
 import (

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestTimesAlwaysHaveThreeDecimals(t *testing.T) {
+	east := time.FixedZone("east", 2*60*60)
+	for in, want := range map[time.Time]string{
+		{}: "",
+		time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC):           "2026-01-02T15:04:05.000Z",
+		time.Date(2026, 1, 2, 15, 4, 5, 250_000_000, east):     "2026-01-02T13:04:05.250Z",
+		time.Date(2026, 1, 2, 15, 4, 5, 999_999_999, time.UTC): "2026-01-02T15:04:05.999Z",
+	} {
+		if got := formatTime(in); got != want {
+			t.Errorf("%v: %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestDurationsAreWrittenShort(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": 0, "250ms": 250 * time.Millisecond, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "10m": 10 * time.Minute,
+		"1h": time.Hour, "24h": 24 * time.Hour, "1h0m1s": time.Hour + time.Second, "1h1m": time.Hour + time.Minute, "100h10m": 100*time.Hour + 10*time.Minute,
+	} {
+		got := formatDuration(d)
+		if back, err := parseDuration("f", got); got != want || err != nil || back != d {
+			t.Errorf("%v: %q, want %q; reads back as %v, %v", d, got, want, back, err)
+		}
+	}
+}
+
+func TestANodeWithoutListsHasEmptyOnes(t *testing.T) {
+	raw, err := json.Marshal(nodeOf(cluster.Node{ID: "n"}))
+	must(t, err)
+	got := asMap(t, string(raw))
+	for _, key := range []string{"roles", "partitions", "queues"} {
+		if got[key] == nil {
+			t.Errorf("%s is null in %s", key, raw)
+		}
+	}
+}
+
+func TestARetryIsAnsweredWithWhatApplies(t *testing.T) {
+	got := retryOf(task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}})
+	if diff := cmp.Diff(Retry{MaxAttempts: 3, Delays: []string{"1m", "5m"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// FuzzSubmission sends any body through the check and the translation: each is either refused with a code
+// other than internal, or becomes a definition that answers, sent back in, become again.
+func FuzzSubmission(f *testing.F) {
+	doc, err := Document()
+	if err != nil {
+		f.Fatal(err)
+	}
+	schema := doc.Components.Schemas["Submission"].Value
+	for _, seed := range []string{
+		`{"type":"http"}`, `{"type":"http","payload":null}`, `{"type":"shell","delay":"1m30s","retry":{"delays":["1m"]}}`,
+		`{"type":"http","run_at":"2026-02-30T00:00:00Z"}`, `{"type":"http","retry":{"max_attempts":1e1}}`, `{"type":"http"}}`,
+		`{"type":"http","timeout":"99999999999999h","labels":{"a":"b"}}`, `{"type":"http","run_at":"2026-01-02T15:04:05.1234567+14:00"}`, `[]`, ``,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, err := definitionFrom(raw, func() error { return checkBody(schema, raw) })
+		var no *task.Error
+		switch {
+		case errors.As(err, &no) && catalogue[no.Code].status < 500:
+			return
+		case err != nil:
+			t.Fatalf("%q: %v", raw, err)
+		}
+		d = d.Normalize()
+		if d.Validate(start) != nil {
+			return
+		}
+		shown := taskOf(task.Task{Definition: d, DueAt: start, CreatedAt: start})
+		again, err := json.Marshal(Submission{
+			Type: shown.Type, Payload: shown.Payload, Retry: shown.Retry, Timeout: shown.Timeout, Labels: shown.Labels, ID: d.ID,
+		})
+		must(t, err)
+		back, err := definitionFrom(again, func() error { return checkBody(schema, again) })
+		if err != nil {
+			t.Fatalf("%s came back as %s: %v", raw, again, err)
+		}
+		if back.EffectiveTimeout() != d.EffectiveTimeout() || back.Retry.Attempts() != d.Retry.Attempts() || back.Retry.After(1, 0.5) != d.Retry.After(1, 0.5) {
+			t.Errorf("%s came back as %s", raw, again)
+		}
+	})
+}
+
+func definitionFrom(raw []byte, check func() error) (task.Definition, error) {
+	if err := check(); err != nil {
+		return task.Definition{}, err
+	}
+	var s Submission
+	if err := decode(raw, &s); err != nil {
+		return task.Definition{}, err
+	}
+	return definitionOf(s, "")
+}

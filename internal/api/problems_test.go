@@ -1,0 +1,265 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// TestARequestThatDoesNotFitTheDocumentNamesTheField also covers what the store finds out: a client cannot tell.
+func TestARequestThatDoesNotFitTheDocumentNamesTheField(t *testing.T) {
+	r := startRig(t)
+	for _, c := range []struct{ name, method, path, body, field string }{
+		{"a missing field", "POST", "/v1/tasks", `{}`, "type"},
+		{"an unknown field", "POST", "/v1/tasks", `{"type":"http","quue":"x"}`, "quue"},
+		{"a field in the wrong case", "POST", "/v1/tasks", `{"type":"http","Queue":"x"}`, "Queue"},
+		{"an unknown field inside", "POST", "/v1/tasks", `{"type":"http","retry":{"backoff":{"fctor":2}}}`, "retry.backoff.fctor"},
+		{"an unknown field in a batch", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"},{"type":"http","x":1}]}`, "tasks[1].x"},
+		{"a missing field in a batch", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"},{"type":"http"},{"type":"http"},{}]}`, "tasks[3].type"},
+		{"a wrong type", "POST", "/v1/tasks", `{"type":1}`, "type"},
+		{"a wrong type inside", "POST", "/v1/tasks", `{"type":"http","retry":{"backoff":{"factor":"2"}}}`, "retry.backoff.factor"},
+		{"a null", "POST", "/v1/tasks", `{"type":"http","queue":null}`, "queue"},
+		{"a number out of range", "POST", "/v1/tasks", `{"type":"http","retry":{"backoff":{"factor":0.5}}}`, "retry.backoff.factor"},
+		{"a number that is no integer", "POST", "/v1/tasks", `{"type":"http","retry":{"max_attempts":1.5}}`, "retry.max_attempts"},
+		{"an integer written oddly", "POST", "/v1/tasks", `{"type":"http","retry":{"max_attempts":1e1}}`, "retry.max_attempts"},
+		{"an empty string", "POST", "/v1/tasks", `{"type":"http","queue":""}`, "queue"},
+		{"a bad id", "POST", "/v1/tasks", `{"type":"http","id":"a/b"}`, "id"},
+		{"an id of a tick", "POST", "/v1/tasks", `{"type":"http","id":"a@b"}`, "id"},
+		{"an id that is too long", "POST", "/v1/tasks", `{"type":"http","id":"` + strings.Repeat("a", 201) + `"}`, "id"},
+		{"a duration that is none", "POST", "/v1/tasks", `{"type":"http","delay":"5 minutes"}`, "delay"},
+		{"a negative duration", "POST", "/v1/tasks", `{"type":"http","delay":"-5m"}`, "delay"},
+		{"a duration that is too long", "POST", "/v1/tasks", `{"type":"http","timeout":"169h"}`, "timeout"},
+		{"a bad duration in a list", "POST", "/v1/tasks", `{"type":"http","retry":{"delays":["1m","x"]}}`, "retry.delays[1]"},
+		{"a time that is none", "POST", "/v1/tasks", `{"type":"http","run_at":"tomorrow"}`, "run_at"},
+		{"a day that does not exist", "POST", "/v1/tasks", `{"type":"http","run_at":"2026-02-30T00:00:00Z"}`, "run_at"},
+		{"two times", "POST", "/v1/tasks", `{"type":"http","run_at":"2026-02-03T00:00:00Z","delay":"1s"}`, "delay"},
+		{"two retry policies", "POST", "/v1/tasks", `{"type":"http","retry":{"delays":["1m"],"backoff":{"factor":3}}}`, "retry.delays"},
+		{"a label that is no string", "POST", "/v1/tasks", `{"type":"http","labels":{"a":1}}`, "labels.a"},
+		{"a payload that is too big", "POST", "/v1/tasks", `{"type":"http","payload":"` + strings.Repeat("x", 256<<10) + `"}`, "payload"},
+		{"an empty change", "PATCH", "/v1/tasks/a", `{}`, ""},
+		{"a change of what cannot be changed", "PATCH", "/v1/tasks/a", `{"type":"shell"}`, "type"},
+		{"a change to two times", "PATCH", "/v1/tasks/a", `{"run_at":"2026-02-03T00:00:00Z","delay":"1s"}`, "delay"},
+		{"progress over 100", "POST", "/v1/tasks/a/progress", `{"attempt":1,"progress":101}`, "progress"},
+		{"progress without an attempt", "POST", "/v1/tasks/a/progress", `{"progress":10}`, "attempt"},
+		{"JSON that is none", "POST", "/v1/tasks", `{"type":`, ""},
+		{"two documents", "POST", "/v1/tasks", `{"type":"http"}{}`, ""},
+		{"a stray bracket", "POST", "/v1/tasks", `{"type":"http"}}`, ""},
+		{"a list as a body", "POST", "/v1/tasks", `[]`, ""},
+		{"a body of blanks", "POST", "/v1/tasks", "  \n", ""},
+		{"an unknown parameter", "GET", "/v1/tasks?stat=failed", "", "stat"},
+		{"a parameter given twice", "GET", "/v1/tasks?state=failed&state=queued", "", "state"},
+		{"a state that is none", "GET", "/v1/tasks?state=failed,broken", "", "state[1]"},
+		{"a limit of 0", "GET", "/v1/tasks?limit=0", "", "limit"},
+		{"a limit over the limit", "GET", "/v1/tasks?limit=501", "", "limit"},
+		{"a limit that is no number", "GET", "/v1/tasks?limit=many", "", "limit"},
+		{"an empty limit", "GET", "/v1/tasks?limit=", "", "limit"},
+		{"a bad cursor", "GET", "/v1/tasks?cursor=nonsense", "", "cursor"},
+		{"a bad namespace", "GET", "/v1/tasks?namespace=a%2Fb", "", "namespace"},
+		{"an empty namespace", "DELETE", "/v1/tasks/a?namespace=", "", "namespace"},
+		{"a query that cannot be read", "GET", "/v1/tasks?limit=%zz", "", ""},
+		{"a bad id in the path", "GET", "/v1/tasks/a%2Fb", "", "id"},
+		{"a bad name of a queue", "POST", "/v1/queues/a%20b/pause", "", "queue"},
+		{"a bad cursor of a log", "GET", "/v1/tasks/a/logs?after=x", "", "after"},
+		{"an unknown cursor of a log", "GET", "/v1/tasks/a/logs?after=7-7", "", "after"},
+		{"an unknown cursor of a log that is followed", "GET", "/v1/tasks/a/logs?follow=true&after=7-7", "", "after"},
+		{"a follow that is no boolean", "GET", "/v1/tasks/a/logs?follow=maybe", "", "follow"},
+		{"a filter of events that is none", "GET", "/v1/events?state=x", "", "state[0]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r.store.mu.Lock()
+			r.store.tasks[ref("a")] = &task.Task{Definition: task.Definition{Ref: ref("a")}, State: task.Scheduled}
+			r.store.mu.Unlock()
+			p := r.call(c.method, c.path, c.body).problem(t)
+			if p.Code != "invalid" || p.Field != c.field || p.Status != http.StatusBadRequest {
+				t.Errorf("%s %s %.80s: %+v, want field %q", c.method, c.path, c.body, p, c.field)
+			}
+		})
+	}
+}
+
+func TestAProblemTellsWhatWouldBeRight(t *testing.T) {
+	r := startRig(t)
+	for body, want := range map[string]string{
+		`{"type":"http","delay":"soon"}`: "delay: \"soon\" is not of the form ^(0|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$, as in 1m30s",
+		`{}`:                             "type: is missing",
+		`{"type":"http","x":1}`:          "x: is not a field of this request",
+		`{"type":"http","run_at":"now"}`: "run_at: \"now\" is not a time such as 2026-01-02T15:04:05Z",
+		`{"type":"http","retry":{"max_attempts":0}}`: "retry.max_attempts: number must be at least 1",
+	} {
+		if p := r.call("POST", "/v1/tasks", body).problem(t); p.Detail != want {
+			t.Errorf("%s: %q, want %q", body, p.Detail, want)
+		}
+	}
+}
+
+func TestWhatIsWrongWithATaskHasItsCode(t *testing.T) {
+	r := startRig(t)
+	for _, state := range task.States {
+		r.store.tasks[ref(string(state))] = &task.Task{Definition: task.Definition{Ref: ref(string(state)), Type: "http", Queue: "default"}, State: state, Attempt: 2}
+	}
+	for _, c := range []struct{ method, path, body, code string }{
+		{"GET", "/v1/tasks/none", "", "task_not_found"},
+		{"GET", "/v1/tasks/none/attempts", "", "task_not_found"},
+		{"GET", "/v1/tasks/none/logs", "", "task_not_found"},
+		{"GET", "/v1/tasks/none/logs?follow=true", "", "task_not_found"},
+		{"DELETE", "/v1/tasks/none", "", "task_not_found"},
+		{"GET", "/v1/tasks/scheduled?namespace=other", "", "task_not_found"},
+		{"PATCH", "/v1/tasks/running", `{"delay":"1s"}`, "task_not_waiting"},
+		{"DELETE", "/v1/tasks/succeeded", "", "task_finished"},
+		{"POST", "/v1/tasks/running/retry", "", "task_not_finished"},
+		{"POST", "/v1/tasks/queued/progress", `{"attempt":2,"progress":1}`, "task_not_running"},
+		{"POST", "/v1/tasks/running/progress", `{"attempt":1,"progress":1}`, "stale_attempt"},
+		{"POST", "/v1/queues/none/pause", "", "queue_not_found"},
+		{"POST", "/v1/queues/none/resume", "", "queue_not_found"},
+		{"GET", "/v1/nothing", "", "not_found"},
+		{"GET", "/", "", "not_found"},
+		{"PUT", "/v1/tasks", "{}", "method_not_allowed"},
+		{"DELETE", "/healthz", "", "method_not_allowed"},
+	} {
+		p := r.call(c.method, c.path, c.body).problem(t)
+		if string(p.Code) != c.code {
+			t.Errorf("%s %s: %+v, want %s", c.method, c.path, p, c.code)
+		}
+	}
+}
+
+func TestOnlyPlainJSONIsRead(t *testing.T) {
+	r := startRig(t)
+	for _, headers := range [][]string{
+		{"Content-Type", ""},
+		{"Content-Type", "text/plain"},
+		{"Content-Type", "application/x-www-form-urlencoded"},
+		{"Content-Type", "application/json; charset=latin1"},
+		{"Content-Type", "application/problem+json"},
+		{"Content-Encoding", "gzip"},
+	} {
+		if p := r.call("POST", "/v1/tasks", `{"type":"http"}`, headers...).problem(t); p.Code != "unsupported_media_type" || p.Status != http.StatusUnsupportedMediaType {
+			t.Errorf("%v: %+v", headers, p)
+		}
+	}
+	if got := r.call("POST", "/v1/tasks", `{"type":"http"}`, "Content-Type", "application/json; charset=UTF-8"); got.status != http.StatusCreated {
+		t.Errorf("with a charset: status %d", got.status)
+	}
+}
+
+func TestABodyIsLimited(t *testing.T) {
+	r := startRig(t)
+	body := `{"type":"http","payload":"` + strings.Repeat("x", 1<<20) + `"}`
+	if p := r.call("POST", "/v1/tasks", body).problem(t); p.Code != "body_too_large" || p.Status != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestAPageOfAnotherOriginCannotSend(t *testing.T) {
+	r := startRig(t)
+	if p := r.call("POST", "/v1/queues/default/pause", "", "Origin", "https://evil.example").problem(t); p.Code != "cross_origin" || p.Status != http.StatusForbidden {
+		t.Errorf("got %+v", p)
+	}
+	if p := r.call("DELETE", "/v1/tasks/a", "", "Sec-Fetch-Site", "cross-site").problem(t); p.Code != "cross_origin" {
+		t.Errorf("got %+v", p)
+	}
+	if got := r.call("POST", "/v1/queues/default/pause", "", "Origin", r.url, "Sec-Fetch-Site", "same-origin"); got.status != http.StatusNoContent {
+		t.Errorf("the server's own page: status %d", got.status)
+	}
+}
+
+func TestAFullRedisIsSaidBeforeASubmissionIsRead(t *testing.T) {
+	r := startRig(t, func(o *Options) {
+		o.Admit = func(context.Context) error { return task.Errorf(task.CodeUnavailable, "Redis is nearly full") }
+	})
+	for _, path := range []string{"/v1/tasks", "/v1/tasks/batch"} {
+		got := r.call("POST", path, map[string]string{"/v1/tasks": `{"type":"http"}`, "/v1/tasks/batch": `{"tasks":[{"type":"http"}]}`}[path])
+		if p := got.problem(t); p.Code != "unavailable" || got.header.Get("Retry-After") == "" || p.Status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %+v, Retry-After %q", path, p, got.header.Get("Retry-After"))
+		}
+	}
+	if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK {
+		t.Errorf("reading: status %d", got.status)
+	}
+}
+
+func TestAFaultIsLoggedAndNotTold(t *testing.T) {
+	r := startRig(t)
+	r.store.fault = errors.New("dial tcp 10.0.0.7:6379: secret")
+	got := r.call("GET", "/v1/tasks/a", "", "X-Request-Id", "mine-1")
+	if p := got.problem(t); p.Code != "internal" || strings.Contains(string(got.body), "secret") {
+		t.Errorf("got %s", got.body)
+	}
+	logged := r.log.find(t, "request failed")
+	if len(logged) != 1 || logged[0]["request_id"] != "mine-1" || !strings.Contains(fmt.Sprint(logged[0]["error"]), "secret") {
+		t.Errorf("logged %v", logged)
+	}
+}
+
+func TestAPanicIsAProblemAndLeavesItsStackInTheLog(t *testing.T) {
+	r := startRig(t)
+	r.store.hold = func(context.Context) { panic("boom") }
+	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "internal" || strings.Contains(p.Detail, "boom") {
+		t.Errorf("got %+v", p)
+	}
+	logged := r.log.find(t, "panic")
+	if len(logged) != 1 || logged[0]["panic"] != "boom" || !strings.Contains(fmt.Sprint(logged[0]["stack"]), "GetTask") {
+		t.Errorf("logged %v", logged)
+	}
+}
+
+// TestTheCatalogueIsWhole compares the codes of package task, the catalogue and the document.
+func TestTheCatalogueIsWhole(t *testing.T) {
+	doc, err := Document()
+	must(t, err)
+	schema := doc.Components.Schemas["ProblemCode"].Value
+	known := map[string]bool{}
+	for _, code := range schema.Enum {
+		known[fmt.Sprint(code)] = true
+	}
+	for _, code := range codesOfPackageTask(t) {
+		if _, ok := catalogue[code]; !ok {
+			t.Errorf("the catalogue lacks %s", code)
+		}
+	}
+	for code, entry := range catalogue {
+		if !known[string(code)] || entry.title == "" {
+			t.Errorf("%s is not in the document, or has no title", code)
+		}
+		if row := fmt.Sprintf("| `%s` | %d |", code, entry.status); !strings.Contains(schema.Description, row) {
+			t.Errorf("the document's table lacks %s", row)
+		}
+		p := problemOf(&task.Error{Code: code, Message: "m", Field: "f", Err: errors.New("cause")}, "r")
+		want := Problem{Type: "urn:dts:problem:" + string(code), Title: entry.title, Status: entry.status, Detail: "f: m", Code: ProblemCode(code), Field: "f", RequestID: "r"}
+		if p != want {
+			t.Errorf("%s: %+v, want %+v", code, p, want)
+		}
+	}
+	if len(known) != len(catalogue) {
+		t.Errorf("the document has %d codes, the catalogue %d", len(known), len(catalogue))
+	}
+}
+
+func codesOfPackageTask(t *testing.T) []task.Code {
+	file, err := parser.ParseFile(token.NewFileSet(), "../task/errors.go", nil, 0)
+	must(t, err)
+	var codes []task.Code
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 || !strings.HasPrefix(spec.Names[0].Name, "Code") {
+			return true
+		}
+		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		must(t, err)
+		codes = append(codes, task.Code(code))
+		return true
+	})
+	if len(codes) < 10 {
+		t.Fatalf("found only %v", codes)
+	}
+	return codes
+}

@@ -1,0 +1,216 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/dts-sched/dts/internal/store"
+)
+
+var _ TaskStore = (*store.Store)(nil)
+var _ EventSource = (*store.Events)(nil)
+
+func TestARequestIsNamed(t *testing.T) {
+	r := startRig(t)
+	if got := r.call("GET", "/healthz", "", "X-Request-Id", "abc-1.2_Z").header.Get("X-Request-Id"); got != "abc-1.2_Z" {
+		t.Errorf("a sane id became %q", got)
+	}
+	seen := map[string]bool{}
+	for _, id := range []string{"", "with blank", strings.Repeat("x", 65), `"quoted"`} {
+		got := r.call("GET", "/healthz", "", "X-Request-Id", id).header.Get("X-Request-Id")
+		if got == id || len(got) < 20 || seen[got] {
+			t.Errorf("%q became %q", id, got)
+		}
+		seen[got] = true
+	}
+}
+
+func TestRequestsAreLoggedAndTheClientIsWhoeverConnected(t *testing.T) {
+	r := startRig(t)
+	r.call("GET", "/v1/tasks/none", "", "X-Forwarded-For", "1.2.3.4", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "seen")
+	r.call("GET", "/healthz", "")
+	must(t, r.stop()) // everything is logged
+	logged := r.log.find(t, "request")
+	if len(logged) != 2 {
+		t.Fatalf("logged %v", logged)
+	}
+	for key, want := range map[string]any{"request_id": "seen", "method": "GET", "path": "/v1/tasks/none", "status": 404.0, "client": "127.0.0.1", "level": "INFO"} {
+		if logged[0][key] != want {
+			t.Errorf("%s is %v, want %v", key, logged[0][key], want)
+		}
+	}
+	if logged[1]["level"] != "DEBUG" {
+		t.Errorf("health is logged at %v", logged[1]["level"])
+	}
+}
+
+func TestHealthAndReadiness(t *testing.T) {
+	var fault error
+	r := startRig(t, func(o *Options) {
+		o.Ready = []Check{{"redis", func(context.Context) error { return nil }}, {"worker", func(context.Context) error { return fault }}}
+	})
+	if got := r.call("GET", "/healthz", ""); got.status != http.StatusOK || asMap(t, string(got.body))["version"] != "test" {
+		t.Errorf("healthz: %d %s", got.status, got.body)
+	}
+	if got := r.call("GET", "/readyz", ""); string(got.body) != "{\"checks\":[\"redis\",\"worker\"],\"status\":\"ok\"}\n" {
+		t.Errorf("readyz: %s", got.body)
+	}
+	fault = errors.New("does not run")
+	if p := r.call("GET", "/readyz", "").problem(t); p.Code != "unavailable" || p.Detail != "worker: does not run" {
+		t.Errorf("readyz: %+v", p)
+	}
+}
+
+func TestTheDocumentIsServed(t *testing.T) {
+	r := startRig(t)
+	got := r.call("GET", "/openapi.json", "")
+	doc, err := openapi3.NewLoader().LoadFromData(got.body)
+	must(t, err)
+	must(t, doc.Validate(context.Background()))
+	if doc.Paths.Find("/v1/tasks") == nil || got.header.Get("Content-Type") != jsonType {
+		t.Errorf("Content-Type %q", got.header.Get("Content-Type"))
+	}
+}
+
+func TestMonitorAndMetricsAreMounted(t *testing.T) {
+	echoPath := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Method+" "+r.URL.Path) })
+	s := newStub()
+	for _, path := range []string{"/metrics", "/monitor", "/monitor/api/queues"} {
+		if rec := serve(s, "GET", path); rec.Code != http.StatusNotFound {
+			t.Errorf("%s without a handler: status %d", path, rec.Code)
+		}
+	}
+	o := s.options
+	o.Monitor, o.Metrics = echoPath, echoPath
+	s, err := New(o)
+	must(t, err)
+	for _, path := range []string{"/metrics", "/monitor", "/monitor/", "/monitor/api/queues"} {
+		if rec := serve(s, "POST", path); rec.Body.String() != "POST "+path {
+			t.Errorf("%s: status %d, %s", path, rec.Code, rec.Body)
+		}
+	}
+}
+
+func serve(s *Server, method, path string) *httptest.ResponseRecorder {
+	rec := httptest.NewRecorder()
+	s.Handler().ServeHTTP(rec, httptest.NewRequest(method, path, nil))
+	return rec
+}
+
+func TestWhatIsMissingIsSaidAtTheStart(t *testing.T) {
+	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "must be set") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestARequestThatTakesTooLongIsAnswered(t *testing.T) {
+	r := startRig(t, func(o *Options) { o.RequestTimeout = 20 * time.Millisecond })
+	r.submit("a")
+	r.store.hold = func(ctx context.Context) { <-ctx.Done() }
+	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "unavailable" || p.Detail != "no answer in time" {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestABodyThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
+	r := startRig(t, func(o *Options) { o.ReadTimeout = 50 * time.Millisecond })
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = fmt.Fprintf(conn, "POST /v1/tasks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+	must(t, err)
+	raw, err := io.ReadAll(conn)
+	must(t, err)
+	if !strings.HasPrefix(string(raw), "HTTP/1.1 400") || !strings.Contains(string(raw), "did not arrive whole") {
+		t.Errorf("got %s", raw)
+	}
+}
+
+func TestAClientThatHasGoneIsNotAnError(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	ctx, leave := context.WithCancel(context.Background())
+	r.store.hold = func(ctx context.Context) { leave(); <-ctx.Done() }
+	_, err := r.GetTask(ctx, "a", nil)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	must(t, r.stop())
+	logged := r.log.find(t, "request")
+	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || len(r.log.find(t, "request failed")) != 0 {
+		t.Errorf("logged %v", logged)
+	}
+}
+
+func TestRequestsInProgressFinishWhenTheServerStops(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	r.store.hold = func(context.Context) { close(begun); <-goOn }
+	got := make(chan answer, 1)
+	go func() { got <- r.call("GET", "/v1/tasks/a", "") }()
+	<-begun
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	eventually(t, "nobody new is let in", func() bool {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	})
+	close(goOn)
+	if a := <-got; a.status != http.StatusOK {
+		t.Errorf("status %d", a.status)
+	}
+	must(t, <-stopped)
+}
+
+func TestRequestsThatOutlastTheGraceAreCutOff(t *testing.T) {
+	r := startRig(t, func(o *Options) { o.ShutdownGrace = 20 * time.Millisecond })
+	r.submit("a")
+	begun, cut := make(chan struct{}), make(chan struct{})
+	r.store.hold = func(ctx context.Context) { close(begun); <-ctx.Done(); close(cut) }
+	failed := make(chan error, 1)
+	go func() {
+		_, err := r.GetTask(context.Background(), "a", nil)
+		failed <- err
+	}()
+	<-begun
+	must(t, r.stop())
+	<-cut
+	if err := <-failed; err == nil {
+		t.Error("the request was answered")
+	}
+}
+
+func TestALostListenerIsAnError(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	if err := newStub().Run(context.Background(), l); err == nil {
+		t.Error("Run returned no error")
+	}
+}
+
+func TestEveryOperationOfTheDocumentIsChecked(t *testing.T) {
+	doc, err := Document()
+	must(t, err)
+	chains := newStub().perOperation(doc)
+	raw, err := json.Marshal(doc)
+	must(t, err)
+	if n := strings.Count(string(raw), `"operationId"`); n != len(chains) || n < 18 {
+		t.Errorf("%d operations, %d chains", n, len(chains))
+	}
+}

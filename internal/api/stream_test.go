@@ -1,0 +1,322 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// listener reads a stream of the server under test, and holds each event against the document.
+type listener struct {
+	*client.Stream
+	t     *testing.T
+	check *checker
+	close func()
+}
+
+func (r *rig) listen(path string, headers ...string) *listener {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+path, nil)
+	must(r.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := r.http.Do(req)
+	must(r.t, err)
+	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || got != streamType {
+		r.t.Fatalf("%s: status %d, Content-Type %q", path, resp.StatusCode, got)
+	}
+	l := &listener{Stream: client.NewStream(resp.Body), t: r.t, check: r.http.Transport.(*checker)}
+	l.close = func() { cancel(); _ = resp.Body.Close() }
+	r.t.Cleanup(l.close)
+	return l
+}
+
+// next is the next event, whose data must fit the schema that the document names for it.
+func (l *listener) next() client.Message {
+	l.t.Helper()
+	m, err := l.Next()
+	must(l.t, err)
+	schema, ok := map[string]string{"log": "LogLine", "end": "Task", "dropped": "Dropped"}[m.Name]
+	if !ok {
+		schema = "Event"
+	}
+	if err := l.check.value(schema, m.Data); err != nil {
+		l.t.Errorf("event %s does not fit %s: %v\n%s", m.Name, schema, err, m.Data)
+	}
+	return m
+}
+
+func (l *listener) wantEnd() {
+	l.t.Helper()
+	if m, err := l.Next(); !errors.Is(err, io.EOF) {
+		l.t.Errorf("the stream goes on: %+v, %v", m, err)
+	}
+}
+
+func event(kind, id string, change ...func(*task.Event)) task.Event {
+	e := task.Event{Type: kind, Ref: ref(id), State: task.Running, Attempt: 1, Node: "n1", At: start, Queue: "default", TaskType: "http", Owner: "ops"}
+	for _, f := range change {
+		f(&e)
+	}
+	return e
+}
+
+func TestEventsAreSentAsTheyHappen(t *testing.T) {
+	r := startRig(t)
+	l := r.listen("/v1/events")
+	r.store.tell(event("task.running", "a"))
+	r.store.tell(event(progressEvent, "a", func(e *task.Event) { e.Progress = 0 }))
+	r.store.tell(event("task.scheduled", "a", func(e *task.Event) { e.State, e.Error, e.DueAt = task.Scheduled, "exit 1", start }))
+	for _, want := range []string{
+		`{"type":"task.running","namespace":"default","task":"a","state":"running","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops"}`,
+		`{"type":"task.progress","namespace":"default","task":"a","state":"running","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops","progress":0}`,
+		`{"type":"task.scheduled","namespace":"default","task":"a","state":"scheduled","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops","run_at":"2026-01-02T15:04:05.120Z","error":"exit 1"}`,
+	} {
+		m := l.next()
+		if diff := cmp.Diff(asMap(t, want), asMap(t, string(m.Data))); diff != "" || m.Name != asMap(t, want)["type"] {
+			t.Errorf("%s (-want +got):\n%s", m.Name, diff)
+		}
+	}
+}
+
+func TestEventsAreFiltered(t *testing.T) {
+	r := startRig(t)
+	odd := func(change func(*task.Event)) task.Event { return event("task.running", "odd", change) }
+	for query, sent := range map[string]task.Event{
+		"":                         odd(func(e *task.Event) { e.Ref.Namespace = "other" }),
+		"?":                        odd(func(e *task.Event) { e.Type = logEvent }),
+		"?namespace=acme":          odd(func(*task.Event) {}),
+		"?state=running":           odd(func(e *task.Event) { e.State = task.Failed }),
+		"?state=scheduled,running": odd(func(e *task.Event) { e.State = task.Failed }),
+		"?queue=default":           odd(func(e *task.Event) { e.Queue = "low" }),
+		"?type=http":               odd(func(e *task.Event) { e.TaskType = "shell" }),
+		"?owner=ops":               odd(func(e *task.Event) { e.Owner = "" }),
+		"?node=n1":                 odd(func(e *task.Event) { e.Node = "n2" }),
+		"?task=even":               odd(func(*task.Event) {}),
+	} {
+		l := r.listen("/v1/events" + query)
+		r.store.tell(sent)
+		r.store.tell(event("task.running", "even", func(e *task.Event) {
+			if query == "?namespace=acme" {
+				e.Ref.Namespace = "acme"
+			}
+		}))
+		if m := l.next(); asMap(t, string(m.Data))["task"] != "even" {
+			t.Errorf("%s let through %s", query, m.Data)
+		}
+		l.close()
+	}
+}
+
+func TestEventsOfAllNamespacesCanBeFollowed(t *testing.T) {
+	r := startRig(t)
+	l := r.listen("/v1/events?namespace=*")
+	for _, namespace := range []string{"default", "acme"} {
+		r.store.tell(event("task.running", "a", func(e *task.Event) { e.Ref.Namespace = namespace }))
+		if got := asMap(t, string(l.next().Data))["namespace"]; got != namespace {
+			t.Errorf("namespace %v, want %s", got, namespace)
+		}
+	}
+}
+
+func TestAClientIsToldOfEventsItMissed(t *testing.T) {
+	r := startRig(t)
+	l := r.listen("/v1/events")
+	r.store.mu.Lock()
+	r.store.feeds[0].dropped.Store(7)
+	r.store.mu.Unlock()
+	r.store.tell(event("task.running", "a"))
+	if m := l.next(); m.Name != "dropped" || string(m.Data) != `{"count":7}` {
+		t.Errorf("got %s %s", m.Name, m.Data)
+	}
+	if m := l.next(); m.Name != "task.running" {
+		t.Errorf("then %s %s", m.Name, m.Data)
+	}
+}
+
+// TestAClientThatDoesNotReadIsNotBufferedForWithoutEnd fills the connection of a client that takes nothing: what
+// waits for it is the buffer of the feed, the rest is dropped.
+func TestAClientThatDoesNotReadIsNotBufferedForWithoutEnd(t *testing.T) {
+	r := startRig(t)
+	r.listen("/v1/events")
+	big := event("task.running", "a", func(e *task.Event) { e.Error = fmt.Sprint(make([]int, 2000)) })
+	eventually(t, "events are dropped", func() bool {
+		for range 100 {
+			r.store.tell(big)
+		}
+		r.store.mu.Lock()
+		defer r.store.mu.Unlock()
+		return r.store.feeds[0].dropped.Load() > 0
+	})
+}
+
+func TestAStreamIsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
+	r := startRig(t, func(o *Options) {
+		o.Heartbeat, o.ReadTimeout, o.RequestTimeout = 20*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	})
+	req, err := http.NewRequest(http.MethodGet, r.url+"/v1/events", nil)
+	must(t, err)
+	resp, err := r.http.Do(req)
+	must(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	const beat = ": alive\n\n"
+	opening := make([]byte, len(": open\n\n"))
+	_, err = io.ReadFull(resp.Body, opening)
+	must(t, err)
+	for range 20 { // 400 ms
+		got := make([]byte, len(beat))
+		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != beat {
+			t.Fatalf("got %q, %v", got, err)
+		}
+	}
+}
+
+func TestAFeedThatCannotBeOpenedIsAProblem(t *testing.T) {
+	r := startRig(t, func(o *Options) { o.RequestTimeout = 20 * time.Millisecond })
+	r.store.fault = errors.New("no connection")
+	if p := r.call("GET", "/v1/events", "").problem(t); p.Code != "unavailable" {
+		t.Errorf("got %+v", p)
+	}
+	eventually(t, "the feed is closed", func() bool { return r.store.followers() == 0 })
+}
+
+func TestAStreamEndsWithItsClient(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	r.listen("/v1/events").close()
+	r.listen("/v1/tasks/a/logs?follow=true").close()
+	eventually(t, "both feeds are closed", func() bool { return r.store.followers() == 0 })
+}
+
+func (r *rig) submit(id string) {
+	r.t.Helper()
+	if got := r.call("POST", "/v1/tasks", `{"type":"shell","id":"`+id+`"}`); got.status != http.StatusCreated {
+		r.t.Fatalf("status %d: %s", got.status, got.body)
+	}
+}
+
+func TestLogsAreReadInPages(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	if got := r.call("GET", "/v1/tasks/a/logs", ""); string(got.body) != "{\"lines\":[]}\n" {
+		t.Errorf("an empty log: %s", got.body)
+	}
+	for i := range 5 {
+		r.store.write(ref("a"), fmt.Sprint("line ", i))
+	}
+	var seen []string
+	after := ""
+	for range 4 {
+		var page LogPage
+		must(t, json.Unmarshal(r.call("GET", "/v1/tasks/a/logs?limit=2"+after, "").body, &page))
+		for _, l := range page.Lines {
+			seen = append(seen, l.Text)
+		}
+		after = "&after=" + page.NextCursor
+	}
+	if diff := cmp.Diff([]string{"line 0", "line 1", "line 2", "line 3", "line 4"}, seen); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestALogIsFollowedToTheEndOfItsTask(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	r.submit("b")
+	r.store.write(ref("a"), "before")
+	l := r.listen("/v1/tasks/a/logs?follow=true")
+	if m := l.next(); m.Name != "log" || m.ID != "1-0" || asMap(t, string(m.Data))["text"] != "before" {
+		t.Errorf("first: %+v", m)
+	}
+	r.store.write(ref("b"), "of another task")
+	for i := range 3 {
+		r.store.write(ref("a"), fmt.Sprint("line ", i))
+	}
+	for i := range 3 {
+		if m := l.next(); m.ID != fmt.Sprint("1-", i+1) || asMap(t, string(m.Data))["text"] != fmt.Sprint("line ", i) {
+			t.Errorf("line %d: %+v %s", i, m, m.Data)
+		}
+	}
+	r.store.write(ref("a"), "last words")
+	r.store.change(ref("a"), func(x *task.Task) { x.State, x.FinishedAt = task.Succeeded, start })
+	r.store.tell(event("task.succeeded", "a"))
+	if m := l.next(); asMap(t, string(m.Data))["text"] != "last words" {
+		t.Errorf("last: %s", m.Data)
+	}
+	if m := l.next(); m.Name != "end" || asMap(t, string(m.Data))["state"] != "succeeded" {
+		t.Errorf("end: %+v %s", m, m.Data)
+	}
+	l.wantEnd()
+}
+
+func TestALogOfAnEndedTaskEndsAtOnceWhateverItsLength(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	const lines = 2*defaultLogLimit + 1
+	for i := range lines {
+		r.store.write(ref("a"), fmt.Sprint(i))
+	}
+	r.store.change(ref("a"), func(x *task.Task) { x.State, x.FinishedAt = task.Failed, start })
+	l := r.listen("/v1/tasks/a/logs?follow=true")
+	for i := range lines {
+		if m := l.next(); asMap(t, string(m.Data))["text"] != fmt.Sprint(i) {
+			t.Fatalf("line %d is %s", i, m.Data)
+		}
+	}
+	if m := l.next(); m.Name != "end" {
+		t.Errorf("got %+v", m)
+	}
+	l.wantEnd()
+}
+
+func TestAFollowedLogIsTakenUpWhereItWasLost(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	for i := range 3 {
+		r.store.write(ref("a"), fmt.Sprint(i))
+	}
+	for path, header := range map[string]string{"?follow=true&after=1-1": "", "?follow=true": "1-1", "?follow=true&after=1-0": "1-1"} {
+		var headers []string
+		if header != "" {
+			headers = []string{"Last-Event-ID", header}
+		}
+		l := r.listen("/v1/tasks/a/logs"+path, headers...)
+		if m := l.next(); m.ID != "1-2" {
+			t.Errorf("%s, header %q: goes on with %s", path, header, m.ID)
+		}
+		l.close()
+	}
+}
+
+func TestAFollowerFindsLinesItWasNotToldOf(t *testing.T) {
+	r := startRig(t)
+	r.submit("a")
+	l := r.listen("/v1/tasks/a/logs?follow=true")
+	r.store.mu.Lock()
+	r.store.logs[ref("a")] = []task.LogLine{{Cursor: "1-0", Attempt: 1, Stream: "dts", At: start, Text: "quiet"}}
+	r.store.mu.Unlock()
+	if m := l.next(); m.ID != "1-0" {
+		t.Errorf("got %+v", m)
+	}
+}
+
+func TestStreamsEndWhenTheServerStops(t *testing.T) {
+	r := startRig(t, func(o *Options) { o.ShutdownGrace = 10 * time.Minute })
+	r.submit("a")
+	events, logs := r.listen("/v1/events"), r.listen("/v1/tasks/a/logs?follow=true")
+	must(t, r.stop())
+	events.wantEnd()
+	logs.wantEnd()
+}
