@@ -1,0 +1,86 @@
+// Package config holds the settings of dtsd and finds their values: a flag beats the environment, which
+// beats the configuration file, which beats the default.
+//
+// Every setting has one name, its flag's. `--lease-ttl` is DTS_LEASE_TTL in the environment, and `lease-ttl`
+// or `lease_ttl` in the file. A name that is not known is an error wherever it stands, so that a slip does
+// not silently mean the default.
+package config
+
+import (
+	"log/slog"
+	"runtime"
+	"slices"
+	"time"
+)
+
+// The roles a node can have.
+const (
+	RoleScheduler = "scheduler"
+	RoleWorker    = "worker"
+	RoleAPI       = "api"
+)
+
+// DefaultPool is the name of the pool that --concurrency and --queues describe; every worker has it.
+const DefaultPool = "default"
+
+// The formats of the log.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
+// Config is all that can be set about one node.
+type Config struct {
+	Redis  URL    // where Redis is
+	Prefix string // what the names of all keys begin with
+	Roles  Roles
+	Listen string // host:port of the API, the metrics and the health checks
+
+	NodeName string // the host name that others see; "" means the machine's
+	NodeIP   string // the address that others see; "" means the first one that is not loopback
+
+	Concurrency int    // attempts at once on this node, over all pools
+	Queues      Queues // of the default pool
+	Pools       Pools  // besides the default one
+
+	EnableShell  bool
+	ShellGrace   time.Duration // between asking a command to end and killing it
+	DrainTimeout time.Duration // how long running attempts may go on after SIGTERM
+
+	LeaseTTL  time.Duration // how long a partition may be without a leader after a crash
+	Heartbeat time.Duration // three missed ones and a node counts as dead
+
+	Partitions        int // fixed at the first start; 0 means as many as there are, 16 at the first start
+	RetentionMaxTasks int // finished tasks kept at most
+
+	Monitor         bool // serve asynqmon at /monitor
+	MonitorWritable bool // and let it pause queues and delete deliveries
+
+	LogLevel  slog.Level
+	LogFormat string
+}
+
+// Default is what holds where nothing else is said.
+func Default() Config {
+	return Config{
+		Redis:             "redis://127.0.0.1:6379/0",
+		Prefix:            "dts",
+		Roles:             Roles{RoleScheduler, RoleWorker, RoleAPI},
+		Listen:            "127.0.0.1:8080",
+		Concurrency:       max(10, 2*runtime.GOMAXPROCS(0)), // attempts mostly wait for others
+		Queues:            Queues{"critical": 6, "default": 3, "low": 1},
+		ShellGrace:        5 * time.Second,
+		DrainTimeout:      30 * time.Second,
+		LeaseTTL:          7 * time.Second,
+		Heartbeat:         2 * time.Second,
+		RetentionMaxTasks: 100_000,
+		Monitor:           true,
+		LogLevel:          slog.LevelInfo,
+		LogFormat:         LogText,
+	}
+}
+
+// AllPools is the default pool, as wide as the node, and the others.
+func (c Config) AllPools() []Pool {
+	return slices.Concat([]Pool{{Name: DefaultPool, Concurrency: c.Concurrency, Queues: c.Queues}}, c.Pools)
+}

@@ -1,0 +1,38 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+const envPrefix = "DTS_"
+
+// linkPattern fits what Kubernetes puts into the environment of every container for each service of the
+// namespace; a service named dts or dts-api is likely.
+var linkPattern = regexp.MustCompile(`^DTS_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// readEnvironment picks our settings out of environ, by name. One that is set to nothing is not set.
+func (s *Settings) readEnvironment(environ []string) (map[string]origin, error) {
+	found := map[string]origin{}
+	for _, entry := range environ {
+		variable, text, _ := strings.Cut(entry, "=")
+		key, ours := strings.CutPrefix(variable, envPrefix)
+		if !ours || text == "" {
+			continue
+		}
+		name, known := s.settingOf(key)
+		switch {
+		case known:
+			found[name] = origin{place: variable, text: text}
+		case !linkPattern.MatchString(variable):
+			return nil, fmt.Errorf("environment: there is no setting %s%s", variable, s.suggest(name, variableOf))
+		}
+	}
+	return found, nil
+}
+
+// variableOf is the environment variable of a setting.
+func variableOf(name string) string {
+	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}

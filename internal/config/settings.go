@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Settings is a Config that is being put together: first from the command line, by whoever parses the
+// flags, then by Load from everything else.
+type Settings struct {
+	flags  *pflag.FlagSet // ours only; the flags themselves are shared with whoever parses them
+	config Config
+	file   string
+}
+
+// Bind adds a flag for every setting to fs. What defaults says holds unless something else is set.
+func Bind(fs *pflag.FlagSet, defaults Config) *Settings {
+	s := &Settings{flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), config: defaults}
+	s.flags.SortFlags = false
+	s.declareNode()
+	s.declareWork()
+	s.declareData()
+	s.declareWatching()
+	fs.AddFlagSet(s.flags)
+	return s
+}
+
+func (s *Settings) declareNode() {
+	f, c := s.flags, &s.config
+	f.StringVar(&s.file, fileFlag, "", "YAML `FILE` with settings, named like these flags")
+	f.Var(&c.Redis, "redis", "where Redis is: redis://, rediss://, redis+sentinel:// or redis+cluster://")
+	f.StringVar(&c.Prefix, "prefix", c.Prefix, "what the names of all keys in Redis begin with")
+	f.Var(&c.Roles, "roles", "what this node does: scheduler, worker, api")
+	f.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` of the API, the metrics and the health checks")
+	f.StringVar(&c.NodeName, "node-name", c.NodeName, "the host name that others see (default the machine's)")
+	f.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "the `IP` address that others see (default the first that is not loopback)")
+}
+
+func (s *Settings) declareWork() {
+	f, c := s.flags, &s.config
+	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "attempts at once on this node, over all pools")
+	f.Var(&c.Queues, "queues", "queues of the default pool and their weights")
+	f.Var(&c.Pools, "pool", "one more pool of the node's concurrency, with queues of its own; may be repeated")
+	f.BoolVar(&c.EnableShell, "enable-shell", c.EnableShell, "run tasks of type shell: whoever may submit, may run any command here")
+	f.DurationVar(&c.ShellGrace, "shell-grace", c.ShellGrace, "time a shell command has to end before it is killed")
+	f.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "time running attempts have to end after SIGTERM")
+}
+
+func (s *Settings) declareData() {
+	f, c := s.flags, &s.config
+	f.DurationVar(&c.LeaseTTL, "lease-ttl", c.LeaseTTL, "how long a partition may be without a leader after a crash")
+	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; after three missed ones a node counts as dead")
+	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default 16, then as many as there are)")
+	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "finished tasks kept at most")
+}
+
+func (s *Settings) declareWatching() {
+	f, c := s.flags, &s.config
+	f.BoolVar(&c.Monitor, "monitor", c.Monitor, "serve asynqmon at /monitor")
+	f.BoolVar(&c.MonitorWritable, "monitor-writable", c.MonitorWritable, "let asynqmon change things, not only show them")
+	f.TextVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
+	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
+}
+
+// fileFlag names the file; it is the one flag that is no key in it.
+const fileFlag = "config"
+
+// Load finds the value of every setting that no flag gave: in environ, which is as os.Environ returns it,
+// or in the file. It is called once, after the flags were parsed. Errors name the place and the name at
+// fault; whether the values make sense together is for Validate to say.
+func (s *Settings) Load(environ []string) (Config, error) {
+	env, err := s.readEnvironment(environ)
+	if err != nil {
+		return Config{}, err
+	}
+	if err := s.apply(env, fileFlag); err != nil {
+		return Config{}, err
+	}
+	file, err := s.readFile(s.file)
+	if err != nil {
+		return Config{}, err
+	}
+	var failed error
+	s.flags.VisitAll(func(f *pflag.Flag) {
+		if failed != nil || f.Name == fileFlag {
+			return
+		}
+		if _, ok := env[f.Name]; ok {
+			failed = s.apply(env, f.Name)
+		} else {
+			failed = s.apply(file, f.Name)
+		}
+	})
+	return s.config, failed
+}
+
+// origin is a setting's value as some source writes it.
+type origin struct {
+	place string // for messages: DTS_LISTEN, or "dtsd.yaml: listen"
+	text  string
+}
+
+// apply sets a setting to what a source says, unless a flag was given.
+func (s *Settings) apply(source map[string]origin, name string) error {
+	from, ok := source[name]
+	flag := s.flags.Lookup(name)
+	if !ok || flag.Changed {
+		return nil
+	}
+	if err := flag.Value.Set(from.text); err != nil {
+		return fmt.Errorf("%s: %q is not right: %w", from.place, from.text, err)
+	}
+	return nil
+}
+
+// settingOf finds the setting that a key of the file or the environment means.
+func (s *Settings) settingOf(key string) (string, bool) {
+	name := strings.ReplaceAll(strings.ToLower(key), "_", "-")
+	return name, s.flags.Lookup(name) != nil
+}
+
+// names lists all settings.
+func (s *Settings) names() []string {
+	var all []string
+	s.flags.VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
+	return all
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// URL is an address that may hold a password. However it is printed, logged or marshalled, the password is
+// left out; string(u) is the whole of it.
+type URL string
+
+// String is the URL without its password.
+func (u URL) String() string {
+	scheme, rest, found := strings.Cut(string(u), "://")
+	if !found {
+		scheme, rest = "", string(u)
+	} else {
+		scheme += "://"
+	}
+	// The last @ ends the password, which may itself hold characters that should have been escaped.
+	at := strings.LastIndex(rest, "@")
+	if at < 0 {
+		return string(u)
+	}
+	user, _, hasPassword := strings.Cut(rest[:at], ":")
+	if hasPassword {
+		user += ":xxxxx"
+	}
+	return scheme + user + rest[at:]
+}
+
+// GoString keeps %#v from showing the password.
+func (u URL) GoString() string { return fmt.Sprintf("%q", u.String()) }
+
+// MarshalText keeps JSON and structured logs from showing the password.
+func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
+
+// Set takes any text; Validate judges it without repeating the password.
+func (u *URL) Set(text string) error {
+	*u = URL(text)
+	return nil
+}
+
+// Type is what --help calls the value.
+func (u *URL) Type() string { return "URL" }
+
+var redisSchemes = []string{"redis", "rediss", "unix", "redis+sentinel", "redis+cluster"}

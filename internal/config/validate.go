@@ -1,0 +1,175 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of what may be set.
+const (
+	nameLimit        = 200 // characters of a queue's or pool's name, as for tasks
+	prefixLimit      = 50  // it is part of every key
+	concurrencyLimit = 10_000
+	weightLimit      = 1000
+	poolsLimit       = 50
+	partitionsLimit  = 1024
+	tasksLimit       = 100_000_000
+)
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+// Validate says everything that is wrong with the settings, each by its name and with what would be right.
+func (c Config) Validate() error {
+	return errors.Join(
+		c.Redis.validate(),
+		checkName("prefix", c.Prefix, prefixLimit),
+		c.Roles.validate(),
+		checkListen(c.Listen),
+		c.checkNode(),
+		checkRange("concurrency", c.Concurrency, 1, concurrencyLimit),
+		c.Queues.validate("queues"),
+		c.checkPools(),
+		checkSpan("shell-grace", c.ShellGrace, 0, 10*time.Minute),
+		checkSpan("drain-timeout", c.DrainTimeout, 0, 24*time.Hour),
+		checkSpan("lease-ttl", c.LeaseTTL, time.Second, time.Minute),
+		checkSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
+		checkRange("partitions", c.Partitions, 0, partitionsLimit),
+		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),
+		c.checkMonitor(),
+		checkChoice("log-format", c.LogFormat, LogText, LogJSON),
+	)
+}
+
+func (u URL) validate() error {
+	scheme, rest, _ := strings.Cut(string(u), "://")
+	if !slices.Contains(redisSchemes, scheme) {
+		return fmt.Errorf("redis: %q must begin with %s://", u, strings.Join(redisSchemes, "://, "))
+	}
+	host := rest[strings.LastIndex(rest, "@")+1:]
+	if host == "" || scheme != "unix" && strings.HasPrefix(host, "/") {
+		return fmt.Errorf("redis: %q names no host; write it as redis://host:6379/0", u)
+	}
+	return nil
+}
+
+func (r Roles) validate() error {
+	if len(r) == 0 {
+		return errors.New("roles: name at least one of scheduler, worker, api")
+	}
+	for i, role := range r {
+		if err := checkChoice("roles", role, RoleScheduler, RoleWorker, RoleAPI); err != nil {
+			return err
+		}
+		if slices.Contains(r[:i], role) {
+			return fmt.Errorf("roles: %s is named twice", role)
+		}
+	}
+	return nil
+}
+
+func checkListen(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("listen: %q must be HOST:PORT, as in 127.0.0.1:8080, or :8080 for all addresses", address)
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return fmt.Errorf("listen: the port of %q must be a number from 0 to 65535", address)
+	}
+	return nil
+}
+
+func (c Config) checkNode() error {
+	if c.NodeName != "" {
+		if err := checkName("node-name", c.NodeName, nameLimit); err != nil {
+			return err
+		}
+	}
+	if c.NodeIP != "" && net.ParseIP(c.NodeIP) == nil {
+		return fmt.Errorf("node-ip: %q is not an IP address", c.NodeIP)
+	}
+	return nil
+}
+
+func (q Queues) validate(setting string) error {
+	if len(q) == 0 {
+		return fmt.Errorf("%s: name at least one queue, as in default=1", setting)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if err := checkName(setting, name, nameLimit); err != nil {
+			return err
+		}
+		if err := checkRange(fmt.Sprintf("%s: the weight of %s", setting, name), q[name], 1, weightLimit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) checkPools() error {
+	if len(c.Pools) > poolsLimit {
+		return fmt.Errorf("pool: there are %d, at most %d are allowed", len(c.Pools), poolsLimit)
+	}
+	seen := map[string]bool{DefaultPool: true}
+	for _, p := range c.Pools {
+		if err := checkName("pool", p.Name, nameLimit); err != nil {
+			return err
+		}
+		setting := "pool " + p.Name
+		if seen[p.Name] {
+			return fmt.Errorf("%s: the name is taken (%s is the pool of --concurrency and --queues)", setting, DefaultPool)
+		}
+		seen[p.Name] = true
+		if p.Concurrency < 1 || p.Concurrency > c.Concurrency {
+			return fmt.Errorf("%s: its concurrency is %d and must be 1 to %d, which is the node's", setting, p.Concurrency, c.Concurrency)
+		}
+		if err := p.Queues.validate(setting); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Config) checkMonitor() error {
+	if c.MonitorWritable && !c.Monitor {
+		return errors.New("monitor-writable: there is no monitor to write with, as monitor is off")
+	}
+	return nil
+}
+
+func checkName(setting, name string, limit int) error {
+	if len(name) > limit || !namePattern.MatchString(name) {
+		return fmt.Errorf("%s: %q must be 1 to %d of A-Z a-z 0-9 . _ -", setting, name, limit)
+	}
+	return nil
+}
+
+func checkRange(setting string, n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%s: %d must be %d to %d", setting, n, least, most)
+	}
+	return nil
+}
+
+func checkSpan(setting string, d, least, most time.Duration) error {
+	if d < least || d > most {
+		return fmt.Errorf("%s: %s must be %s to %s", setting, d, least, most)
+	}
+	if d%time.Millisecond != 0 {
+		return fmt.Errorf("%s: %s is not a whole number of milliseconds", setting, d)
+	}
+	return nil
+}
+
+func checkChoice(setting, value string, choices ...string) error {
+	if !slices.Contains(choices, value) {
+		return fmt.Errorf("%s: %q must be one of %s", setting, value, strings.Join(choices, ", "))
+	}
+	return nil
+}

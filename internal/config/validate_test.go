@@ -1,0 +1,83 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/config"
+)
+
+func TestValidateNamesTheSettingAndWhatIsRight(t *testing.T) {
+	pool := func(p ...config.Pool) func(*config.Config) { return func(c *config.Config) { c.Pools = p } }
+	one := config.Queues{"q": 1}
+	for _, c := range []struct {
+		name   string
+		change func(*config.Config)
+		want   string
+	}{
+		{"no Redis", func(c *config.Config) { c.Redis = "" }, "redis: \"\" must begin with redis://"},
+		{"other scheme", func(c *config.Config) { c.Redis = "http://h" }, "redis: \"http://h\" must begin with redis://"},
+		{"no host", func(c *config.Config) { c.Redis = "redis:///0" }, "names no host"},
+		{"braces in the prefix", func(c *config.Config) { c.Prefix = "{dts}" }, "prefix:"},
+		{"no prefix", func(c *config.Config) { c.Prefix = "" }, "prefix:"},
+		{"no role", func(c *config.Config) { c.Roles = nil }, "roles: name at least one"},
+		{"unknown role", func(c *config.Config) { c.Roles = config.Roles{"leader"} }, "roles: \"leader\" must be one of scheduler, worker, api"},
+		{"a role twice", func(c *config.Config) { c.Roles = config.Roles{"api", "api"} }, "roles: api is named twice"},
+		{"no port", func(c *config.Config) { c.Listen = "localhost" }, "listen:"},
+		{"impossible port", func(c *config.Config) { c.Listen = "localhost:70000" }, "listen: the port"},
+		{"odd node name", func(c *config.Config) { c.NodeName = "a b" }, "node-name:"},
+		{"no IP", func(c *config.Config) { c.NodeIP = "host" }, "node-ip:"},
+		{"no concurrency", func(c *config.Config) { c.Concurrency = 0 }, "concurrency: 0 must be 1 to"},
+		{"no queue", func(c *config.Config) { c.Queues = nil }, "queues: name at least one"},
+		{"weight 0", func(c *config.Config) { c.Queues = config.Queues{"q": 0} }, "queues: the weight of q: 0 must be 1 to"},
+		{"odd queue", func(c *config.Config) { c.Queues = config.Queues{"a/b": 1} }, "queues: \"a/b\" must be"},
+		{"pool named default", pool(config.Pool{Name: "default", Concurrency: 1, Queues: one}), "pool default: the name is taken"},
+		{"two pools of a name", pool(config.Pool{Name: "p", Concurrency: 1, Queues: one}, config.Pool{Name: "p", Concurrency: 1, Queues: one}), "pool p: the name is taken"},
+		{"pool wider than the node", pool(config.Pool{Name: "p", Concurrency: 10_000, Queues: one}), "pool p: its concurrency is 10000 and must be 1 to"},
+		{"pool without queues", pool(config.Pool{Name: "p", Concurrency: 1}), "pool p: name at least one queue"},
+		{"pool without a name", pool(config.Pool{Concurrency: 1, Queues: one}), "pool: \"\" must be"},
+		{"negative grace", func(c *config.Config) { c.ShellGrace = -1 }, "shell-grace: -1ns must be 0s to 10m0s"},
+		{"negative drain", func(c *config.Config) { c.DrainTimeout = -1 }, "drain-timeout:"},
+		{"short lease", func(c *config.Config) { c.LeaseTTL = time.Millisecond }, "lease-ttl: 1ms must be 1s to 1m0s"},
+		{"fraction of a ms", func(c *config.Config) { c.Heartbeat = time.Second + time.Microsecond }, "heartbeat: 1.000001s is not a whole number"},
+		{"too many partitions", func(c *config.Config) { c.Partitions = 2000 }, "partitions: 2000 must be 0 to 1024"},
+		{"nothing kept", func(c *config.Config) { c.RetentionMaxTasks = 0 }, "retention-max-tasks: 0 must be 1 to"},
+		{"writable without monitor", func(c *config.Config) { c.Monitor, c.MonitorWritable = false, true }, "monitor-writable:"},
+		{"unknown format", func(c *config.Config) { c.LogFormat = "xml" }, "log-format: \"xml\" must be one of text, json"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			settings := config.Default()
+			c.change(&settings)
+			err := settings.Validate()
+			if err == nil {
+				t.Fatal("it is accepted")
+			}
+			if got := err.Error(); !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
+				t.Errorf("error is %q, want one with %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestValidateSaysAllThatIsWrong(t *testing.T) {
+	c := config.Default()
+	c.Listen, c.LogFormat = "x", "y"
+	err := c.Validate()
+	if err == nil || !strings.Contains(err.Error(), "listen:") || !strings.Contains(err.Error(), "log-format:") {
+		t.Errorf("error is %v, want both listen and log-format named", err)
+	}
+}
+
+func TestEveryKindOfRedisURLIsAccepted(t *testing.T) {
+	for _, url := range []config.URL{
+		"redis://h", "redis://h:6379/0", "rediss://u:p@h:6380/1", "unix:///run/redis.sock",
+		"redis+sentinel://:p@a:26379,b:26379/mymaster/0", "redis+cluster://a:6379,b:6379",
+	} {
+		c := config.Default()
+		c.Redis = url
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
