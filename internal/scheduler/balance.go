@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/lease"
 )
 
@@ -51,7 +52,7 @@ type balancer struct {
 
 // adjust gives back what is over the share and takes what is missing to it.
 func (b *balancer) adjust(ctx context.Context) {
-	quota := cluster.Quota(b.s.o.Members.View().Alive(Role), b.s.o.Node, len(b.s.locks))
+	quota := cluster.Quota(b.s.o.Members.View().Alive(config.RoleScheduler), b.s.o.Node, len(b.s.locks))
 	if surplus := len(b.seats) - quota; surplus > 0 {
 		b.release(b.some(surplus))
 	}

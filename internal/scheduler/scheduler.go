@@ -29,9 +29,6 @@ import (
 	"github.com/dts-sched/dts/internal/telemetry"
 )
 
-// Role is the role of nodes that run a Scheduler.
-const Role = "scheduler"
-
 // Members is what the scheduler knows of the other nodes: package cluster's Registry.
 type Members interface {
 	// View is what the last heartbeat saw.

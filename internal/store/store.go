@@ -32,6 +32,7 @@ type Store struct {
 	keys       keys
 	partitions int
 	scripts    scripts
+	room       room
 }
 
 // Options says where the tasks are.

@@ -26,9 +26,6 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// Role is the role of nodes that run a Worker.
-const Role = "worker"
-
 // reportBudget is how long a worker that shuts down goes on trying to report what it interrupted. What it cannot
 // report is taken over when the node is seen to be gone.
 const reportBudget = 5 * time.Second

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/app"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/telemetry"
+)
+
+// version is set at link time (-ldflags "-X main.version=v1.2.3"); without it, the module's version counts.
+var version string
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "dtsd",
+		Short: "The DTS daemon: a task queue and scheduler that needs one Redis and nothing else",
+		Long: `dtsd runs one node of DTS. A node has up to three roles: the scheduler hands tasks that are due to
+the queues, the worker runs them, and the api serves REST, metrics and the monitoring page.
+
+Try it in one process, without a Redis:   dtsd dev --demo
+Run a node for real:                      dtsd serve --redis redis://127.0.0.1:6379/0`,
+		SilenceUsage: true, SilenceErrors: true,
+		Args: cobra.NoArgs,
+	}
+	root.AddCommand(newServeCommand(), newDevCommand(), newVersionCommand())
+	return root
+}
+
+func newServeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a node on a Redis",
+		Long: `serve runs a node until it gets SIGTERM or SIGINT; then it hands its partitions to the other nodes,
+lets running tasks finish for --drain-timeout, and ends. A second signal ends it at once.
+
+Every flag can be set in the environment (--lease-ttl is DTS_LEASE_TTL) and in a YAML file (--config);
+a flag beats the environment, the environment beats the file.`,
+		Example: `  dtsd serve --redis redis://127.0.0.1:6379/0
+  dtsd serve --roles worker --queues reports=1 --concurrency 4 --enable-shell
+  DTS_REDIS=redis+sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster dtsd serve`,
+		Args: cobra.NoArgs,
+	}
+	settings := config.Bind(cmd.Flags(), config.Default())
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return run(cmd, settings, node{}, func(context.Context, *app.App) error { return nil })
+	}
+	return cmd
+}
+
+func newDevCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dev",
+		Short: "Run everything in this process, on an embedded Redis",
+		Long: `dev runs a node with all roles on a Redis inside the process. Nothing is stored: what was in it is gone
+when it ends. Shell tasks are allowed, since only this machine can reach it.`,
+		Example: `  dtsd dev --demo`,
+		Args:    cobra.NoArgs,
+	}
+	defaults := config.Default()
+	defaults.EnableShell = true
+	settings := config.Bind(cmd.Flags(), defaults)
+	if err := cmd.Flags().MarkHidden("redis"); err != nil {
+		panic(err) // the flag is declared by Bind
+	}
+	demo := cmd.Flags().Bool("demo", false, "submit a few tasks and print what happens to them")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if cmd.Flags().Changed("redis") {
+			return errors.New("redis: dev brings its own; use dtsd serve with a real one")
+		}
+		return run(cmd, settings, node{embedded: true, quiet: !cmd.Flags().Changed("log-level")}, func(ctx context.Context, a *app.App) error {
+			greet(cmd.OutOrStdout(), a.Addr())
+			if !*demo {
+				return nil
+			}
+			return showDemo(ctx, cmd.OutOrStdout(), a.Addr())
+		})
+	}
+	return cmd
+}
+
+func newVersionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "dtsd", versionString()) },
+	}
+}
+
+// node is how a command wants its node.
+type node struct {
+	embedded bool // on a Redis inside the process
+	quiet    bool // log warnings only
+}
+
+// run loads the settings, runs a node, and does beside it what the command wants, once the node runs.
+func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(context.Context, *app.App) error) error {
+	cfg, err := settings.Load(os.Environ())
+	if err != nil {
+		return err
+	}
+	level := cfg.LogLevel
+	if n.quiet {
+		level = max(level, slog.LevelWarn) // what happens is printed as events
+	}
+	log, err := telemetry.NewLogger(cmd.ErrOrStderr(), cfg.LogFormat, level)
+	if err != nil {
+		return err
+	}
+	a, err := app.New(cmd.Context(), app.Options{Config: cfg, Version: versionString(), Log: log, Embedded: n.embedded})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-a.Ready():
+	}
+	failure := beside(ctx, a)
+	if failure != nil {
+		cancel()
+	}
+	return errors.Join(<-ended, failure)
+}
+
+func versionString() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return strings.Trim(info.Main.Version, "()")
+	}
+	return "devel"
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// greet says where everything is.
+func greet(out io.Writer, addr string) {
+	fmt.Fprintf(out, `DTS runs on an embedded Redis. Nothing is stored. Stop it with Ctrl-C.
+
+  API       http://%[1]s/v1/tasks     (described in http://%[1]s/openapi.json)
+  Monitor   http://%[1]s/monitor
+  Metrics   http://%[1]s/metrics
+
+Try, in another terminal:
+  go run ./cmd/dtsctl --server http://%[1]s task shell --wait -- echo hello
+
+`, addr)
+}
+
+// demoTasks are what the demo submits, as people would with curl.
+func demoTasks(addr string) []client.Submission {
+	shell := func(id, delay, script string) client.Submission {
+		payload, err := json.Marshal(map[string]any{"command": []string{"sh", "-c", script}})
+		if err != nil {
+			panic(err) // strings can be encoded
+		}
+		return client.Submission{ID: &id, Type: "shell", Payload: payload, Delay: &delay}
+	}
+	attempts, health := 3, "health-check"
+	flaky := shell("flaky", "500ms", `[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT goes wrong" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT went well"`)
+	flaky.Retry = &client.Retry{MaxAttempts: &attempts, Delays: []client.Duration{"1s", "2s"}}
+	return []client.Submission{
+		shell("hello", "0s", `echo "hello from $DTS_TASK_ID"`),
+		flaky,
+		shell("report", "1s", `for p in 25 50 75 100; do echo "::progress $p"; sleep 0.5; done; echo "42 rows"`),
+		{ID: &health, Type: "http", Payload: fmt.Appendf(nil, `{"method":"GET","url":"http://%s/healthz"}`, addr), Delay: ptr("2s")},
+		shell("too-long", "1s", `echo "this takes an hour"; sleep 3600`),
+		shell("never", "1h", `echo "this will be cancelled before it starts"`),
+	}
+}
+
+// demoCancels are the tasks that the demo cancels, one before it starts and one while it runs.
+var demoCancels = []string{"never", "too-long"}
+
+const demoCancelAfter = 4 * time.Second
+
+// showDemo submits the demo's tasks and prints what happens to them, and to all others, until ctx ends.
+func showDemo(ctx context.Context, out io.Writer, addr string) error {
+	c, err := client.NewClientWithResponses("http://" + addr)
+	if err != nil {
+		return err
+	}
+	answer, err := c.FollowEvents(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("following events: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	fmt.Fprint(out, "The demo submits six tasks: one fails twice before it succeeds, and two are cancelled.\n\n")
+	var g errgroup.Group
+	g.Go(func() error { return submitDemo(ctx, c, addr) })
+	g.Go(func() error { return printEvents(ctx, out, c, answer.Body) })
+	return g.Wait()
+}
+
+func submitDemo(ctx context.Context, c *client.ClientWithResponses, addr string) error {
+	for _, s := range demoTasks(addr) {
+		answer, err := c.SubmitTaskWithResponse(ctx, nil, s)
+		if err != nil {
+			return stopped(ctx, fmt.Errorf("submitting %s: %w", *s.ID, err))
+		}
+		if answer.StatusCode() != http.StatusCreated {
+			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
+		}
+	}
+	if err := clock.Sleep(ctx, demoCancelAfter); err != nil {
+		return nil //nolint:nilerr // the demo was stopped
+	}
+	for _, id := range demoCancels {
+		answer, err := c.CancelTaskWithResponse(ctx, id, nil)
+		if err != nil {
+			return stopped(ctx, fmt.Errorf("cancelling %s: %w", id, err))
+		}
+		if answer.StatusCode() >= http.StatusBadRequest {
+			return fmt.Errorf("cancelling %s: %s: %s", id, answer.Status(), answer.Body)
+		}
+	}
+	return nil
+}
+
+func printEvents(ctx context.Context, out io.Writer, c *client.ClientWithResponses, body io.Reader) error {
+	stream := client.NewStream(body)
+	for {
+		m, err := stream.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return stopped(ctx, err)
+		}
+		var e client.Event
+		if json.Unmarshal(m.Data, &e) == nil && m.Name != "dropped" {
+			printEvent(ctx, out, c, m.Name, e)
+		}
+	}
+}
+
+func printEvent(ctx context.Context, out io.Writer, c *client.ClientWithResponses, name string, e client.Event) {
+	line := fmt.Sprintf("%s  %-16s %-14s attempt %d", e.At.Local().Format("15:04:05.000"), name, e.Task, e.Attempt)
+	if e.Progress != nil {
+		line += fmt.Sprintf("  %d %%", *e.Progress)
+	}
+	if e.Error != nil {
+		line += "  " + *e.Error
+	}
+	if e.State == "succeeded" {
+		line += result(ctx, c, e.Task)
+	}
+	fmt.Fprintln(out, line)
+}
+
+// result is what a task has returned, for the end of a line.
+func result(ctx context.Context, c *client.ClientWithResponses, id string) string {
+	answer, err := c.GetTaskWithResponse(ctx, id, nil)
+	if err != nil || answer.JSON200 == nil || answer.JSON200.Result == nil {
+		return ""
+	}
+	return "  -> " + *answer.JSON200.Result
+}
+
+// stopped is nil if ctx has ended, since whatever failed then was told to; else it is err.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func ptr[T any](v T) *T { return &v }

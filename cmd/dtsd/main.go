@@ -1,0 +1,20 @@
+// Command dtsd is the DTS daemon: a scheduler, a worker and an API in one process, each of which can be left out.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the process at once.
+	context.AfterFunc(ctx, stop)
+	if err := newRootCommand().ExecuteContext(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "dtsd:", err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,97 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// part is something that runs until its context ends.
+type part struct {
+	name  string
+	run   func(context.Context) error
+	ready <-chan struct{} // nil: at once
+}
+
+// Run runs the node until ctx ends or a part of it fails, and stops the parts in the order they are to be stopped.
+// It returns nil after an orderly end. It runs once.
+func (a *App) Run(ctx context.Context) error {
+	defer func() {
+		if err := a.close(); err != nil {
+			a.o.Log.Warn("closing", "error", err)
+		}
+	}()
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+
+	var stops []func() error
+	for _, p := range a.parts() {
+		stop, err := start(ctx, p, fail)
+		stops = append(stops, stop)
+		if err != nil {
+			return errors.Join(err, a.stop(stops))
+		}
+	}
+	close(a.ready)
+	a.o.Log.Info("running", "roles", a.o.Config.Roles, "listen", a.Addr(), "version", a.o.Version)
+	<-ctx.Done()
+	a.o.Log.Info("stopping")
+	return a.stop(stops)
+}
+
+// parts are in the order of their start; they stop in the opposite order.
+func (a *App) parts() []part {
+	parts := []part{{name: "registry", run: a.registry.Run, ready: a.registry.Ready()}}
+	if a.api != nil {
+		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }})
+	}
+	if a.worker != nil {
+		parts = append(parts, part{name: "worker", run: a.worker.Run, ready: a.worker.Ready()})
+	}
+	if a.scheduler != nil {
+		parts = append(parts, part{name: "scheduler", run: a.scheduler.Run, ready: a.scheduler.Ready()})
+	}
+	return parts
+}
+
+// start runs a part and waits until it is ready. The part outlives ctx: it ends when stop is called. If it ends
+// before, fail is told.
+func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func() error, _ error) {
+	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan struct{})
+	var g errgroup.Group
+	g.Go(func() error {
+		defer close(ended)
+		err := p.run(own)
+		if own.Err() == nil {
+			err = errors.Join(fmt.Errorf("%s ended by itself", p.name), err)
+			fail(err)
+		}
+		return err
+	})
+	stop = func() error { cancel(); return g.Wait() }
+	if p.ready == nil {
+		return stop, nil
+	}
+	select {
+	case <-p.ready:
+		return stop, nil
+	case <-ended:
+		return stop, nil // its error comes with stop
+	case <-ctx.Done():
+		return stop, nil
+	}
+}
+
+// stop stops the parts, the last one first.
+func (a *App) stop(stops []func() error) error {
+	close(a.draining)
+	a.registry.SetDraining(true)
+	var failures []error
+	for i := len(stops) - 1; i >= 0; i-- {
+		failures = append(failures, stops[i]())
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+// buildAPI binds the port, so that a port that is taken is noticed at the start.
+func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) error {
+	if !a.o.Config.Roles.Has(config.RoleAPI) {
+		return nil
+	}
+	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
+	o := api.Options{
+		Tasks: a.store, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit,
+		Events:  func(ctx context.Context, buffer int) api.EventSource { return a.store.Events(ctx, buffer) },
+		Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+		Ready: []api.Check{
+			{Name: "redis", Do: a.store.Ping},
+			{Name: "roles", Do: a.running},
+		},
+	}
+	if a.o.Config.Monitor {
+		monitor, err := a.buildMonitor(ctx, url)
+		if err != nil {
+			return err
+		}
+		o.Monitor = monitor
+	}
+	server, err := api.New(o)
+	if err != nil {
+		return err
+	}
+	var config net.ListenConfig
+	a.listener, err = config.Listen(ctx, "tcp", a.o.Config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	a.cleanup(func() error { return ignoreClosed(a.listener.Close()) })
+	a.api = server
+	return nil
+}
+
+func (a *App) buildMonitor(ctx context.Context, url string) (http.Handler, error) {
+	db, err := redisx.Open(ctx, redisx.Options{URL: url})
+	if err != nil {
+		return nil, err
+	}
+	monitor := queue.NewMonitor(db, "/monitor", a.o.Config.MonitorWritable)
+	a.cleanup(monitor.Close)
+	return monitor, nil
+}
+
+// running is the readiness check of the roles.
+func (a *App) running(context.Context) error {
+	select {
+	case <-a.draining:
+		return errors.New("the node is shutting down")
+	default:
+	}
+	select {
+	case <-a.ready:
+		return nil
+	default:
+		return errors.New("the node is starting")
+	}
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

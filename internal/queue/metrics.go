@@ -1,0 +1,63 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Collector shows the queues to Prometheus under the names that asynq's own exporter gives them, so that
+// dashboards made for asynq work.
+type Collector struct {
+	list func(context.Context) ([]Info, error)
+}
+
+// NewCollector makes a collector of q's queues.
+func NewCollector(q *Queues) *Collector { return &Collector{list: q.List} }
+
+var (
+	tasksDesc     = describe("asynq_tasks_enqueued_total", "Tasks in the queue, by state.", "queue", "state")
+	sizeDesc      = describe("asynq_queue_size", "Tasks in the queue.", "queue")
+	latencyDesc   = describe("asynq_queue_latency_seconds", "How long the oldest pending task has waited.", "queue")
+	memoryDesc    = describe("asynq_queue_memory_usage_approx_bytes", "Memory the queue takes, an estimate.", "queue")
+	processedDesc = describe("asynq_tasks_processed_total", "Tasks processed today, well or badly.", "queue")
+	failedDesc    = describe("asynq_tasks_failed_total", "Tasks that failed today.", "queue")
+	pausedDesc    = describe("asynq_queue_paused_total", "1 if the queue is paused.", "queue")
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{tasksDesc, sizeDesc, latencyDesc, memoryDesc, processedDesc, failedDesc, pausedDesc} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. If Redis does not answer, there are no figures.
+func (c *Collector) Collect(ch chan<- prometheus.Metric) {
+	infos, err := c.list(context.Background())
+	if err != nil {
+		return
+	}
+	for _, i := range infos {
+		send := func(desc *prometheus.Desc, v float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, append([]string{i.Name}, labels...)...)
+		}
+		send(tasksDesc, float64(i.Pending), "pending")
+		send(tasksDesc, float64(i.Active), "active")
+		send(tasksDesc, float64(i.Archived), "archived")
+		send(sizeDesc, float64(i.Size))
+		send(latencyDesc, i.Latency.Seconds())
+		send(memoryDesc, float64(i.MemoryUsage))
+		send(processedDesc, float64(i.Processed))
+		send(failedDesc, float64(i.Failed))
+		paused := 0.0
+		if i.Paused {
+			paused = 1
+		}
+		send(pausedDesc, paused)
+	}
+}

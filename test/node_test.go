@@ -1,0 +1,232 @@
+package test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
+
+// binary is dtsd, built once with the race detector.
+var binary string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "dts-test-")
+	if err != nil {
+		panic(err)
+	}
+	binary = filepath.Join(dir, "dtsd")
+	build := exec.Command("go", "build", "-race", "-o", binary, "../cmd/dtsd")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("building dtsd: %v\n%s", err, out))
+	}
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// node is a dtsd process.
+type node struct {
+	*client.ClientWithResponses
+	t    *testing.T
+	cmd  *exec.Cmd
+	id   string
+	url  string
+	done chan error
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// startNode starts dtsd on a free port and waits until every role runs. It is killed when the test ends.
+func startNode(t *testing.T, redis string, flags ...string) *node {
+	t.Helper()
+	args := append([]string{"serve", "--redis", redis, "--listen", "127.0.0.1:0", "--log-format", "json", "--concurrency", "20"}, flags...)
+	n := &node{t: t, cmd: exec.Command(binary, args...), done: make(chan error, 1)}
+	n.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	stderr, err := n.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	running := make(chan struct{})
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		n.read(stderr, running)
+	}()
+	go func() {
+		<-read
+		n.done <- n.cmd.Wait()
+	}()
+	t.Cleanup(n.cleanup)
+	select {
+	case <-running:
+	case err := <-n.done:
+		n.done <- err
+		t.Fatalf("dtsd ended at once: %v", err)
+	case <-time.After(30 * time.Second):
+		t.Fatal("dtsd does not start")
+	}
+	n.ClientWithResponses, err = client.NewClientWithResponses(n.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// read takes the log apart: the line that says that the node runs names its address and id.
+func (n *node) read(log io.Reader, running chan struct{}) {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		n.mu.Lock()
+		n.out.Write(lines.Bytes())
+		n.out.WriteByte('\n')
+		n.mu.Unlock()
+		var entry struct{ Msg, Listen, Node string }
+		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "running" {
+			n.url, n.id = "http://"+entry.Listen, entry.Node
+			close(running)
+		}
+	}
+}
+
+func (n *node) cleanup() {
+	_ = n.cmd.Process.Signal(syscall.SIGCONT)
+	_ = n.cmd.Process.Kill()
+	<-n.done
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if strings.Contains(n.out.String(), "DATA RACE") {
+		n.t.Errorf("node %s has a data race", n.id)
+	}
+	if n.t.Failed() {
+		n.t.Logf("log of node %s:\n%s", n.id, n.out.String())
+	}
+}
+
+func (n *node) signal(s syscall.Signal) {
+	n.t.Helper()
+	if err := n.cmd.Process.Signal(s); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// stop ends the node cleanly and expects exit code 0.
+func (n *node) stop() {
+	n.t.Helper()
+	n.signal(syscall.SIGTERM)
+	err := <-n.done
+	n.done <- err
+	if err != nil {
+		n.t.Errorf("node %s did not end cleanly: %v", n.id, err)
+	}
+}
+
+// kill ends the node as a crash would.
+func (n *node) kill() {
+	n.t.Helper()
+	n.signal(syscall.SIGKILL)
+	n.done <- <-n.done
+}
+
+// submit hands in tasks, a thousand at a time, and expects all of them to be accepted.
+func (n *node) submit(tasks ...client.Submission) {
+	n.t.Helper()
+	for len(tasks) > 0 {
+		some := tasks[:min(1000, len(tasks))]
+		tasks = tasks[len(some):]
+		answer, err := n.SubmitTasksWithResponse(n.t.Context(), nil, client.SubmissionBatch{Tasks: some})
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		if answer.JSON200 == nil {
+			n.t.Fatalf("submitting: %s: %s", answer.Status(), answer.Body)
+		}
+		for i, r := range answer.JSON200.Results {
+			if r.Status != http.StatusCreated {
+				n.t.Fatalf("task %v: %d %+v", some[i].ID, r.Status, r.Error)
+			}
+		}
+	}
+}
+
+func (n *node) task(id string) client.Task {
+	n.t.Helper()
+	answer, err := n.GetTaskWithResponse(n.t.Context(), id, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if answer.JSON200 == nil {
+		n.t.Fatalf("task %s: %s: %s", id, answer.Status(), answer.Body)
+	}
+	return *answer.JSON200
+}
+
+func (n *node) attempts(id string) []client.Attempt {
+	n.t.Helper()
+	answer, err := n.ListAttemptsWithResponse(n.t.Context(), id, nil)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	if answer.JSON200 == nil {
+		n.t.Fatalf("attempts of %s: %s: %s", id, answer.Status(), answer.Body)
+	}
+	return answer.JSON200.Attempts
+}
+
+// all lists the tasks in the given states, every page of them.
+func (n *node) all(states ...client.State) []client.Task {
+	n.t.Helper()
+	var tasks []client.Task
+	limit := 500
+	params := client.ListTasksParams{Limit: &limit, State: &states}
+	for {
+		answer, err := n.ListTasksWithResponse(n.t.Context(), &params)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		if answer.JSON200 == nil {
+			n.t.Fatalf("listing: %s: %s", answer.Status(), answer.Body)
+		}
+		tasks = append(tasks, answer.JSON200.Tasks...)
+		if answer.JSON200.NextCursor == nil || *answer.JSON200.NextCursor == "" {
+			return tasks
+		}
+		params.Cursor = answer.JSON200.NextCursor
+	}
+}
+
+// await asks until the condition holds.
+func await(t *testing.T, within time.Duration, what string, condition func() bool) {
+	t.Helper()
+	deadline, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline.Done():
+			t.Fatalf("not within %s: %s", within, what)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
