@@ -1,6 +1,7 @@
 package api
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -112,8 +113,8 @@ func (r *reader) retry(in Retry) task.Retry {
 			Jitter:  in.Backoff.Jitter,
 		},
 	}
-	for _, s := range in.Delays {
-		out.Delays = append(out.Delays, r.duration("retry.delays", s))
+	for i, s := range in.Delays {
+		out.Delays = append(out.Delays, r.duration(fmt.Sprintf("retry.delays[%d]", i), s))
 	}
 	return out
 }

@@ -135,6 +135,7 @@ type checker struct {
 }
 
 func newChecker(t *testing.T, next http.RoundTripper) *checker {
+	t.Helper()
 	doc := strictDocument(t)
 	router, err := gorillamux.NewRouter(doc)
 	must(t, err)
@@ -147,6 +148,7 @@ func newChecker(t *testing.T, next http.RoundTripper) *checker {
 
 // strictDocument is the document with every object closed: an answer may hold nothing that is not in it.
 func strictDocument(t *testing.T) *openapi3.T {
+	t.Helper()
 	doc, err := Document()
 	must(t, err)
 	for _, schema := range doc.Components.Schemas {

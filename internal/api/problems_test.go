@@ -39,6 +39,7 @@ func TestARequestThatDoesNotFitTheDocumentNamesTheField(t *testing.T) {
 		{"a negative duration", "POST", "/v1/tasks", `{"type":"http","delay":"-5m"}`, "delay"},
 		{"a duration that is too long", "POST", "/v1/tasks", `{"type":"http","timeout":"169h"}`, "timeout"},
 		{"a bad duration in a list", "POST", "/v1/tasks", `{"type":"http","retry":{"delays":["1m","x"]}}`, "retry.delays[1]"},
+		{"a duration in a list that Go cannot hold", "POST", "/v1/tasks", `{"type":"http","retry":{"delays":["1m","99999999h"]}}`, "retry.delays[1]"},
 		{"a time that is none", "POST", "/v1/tasks", `{"type":"http","run_at":"tomorrow"}`, "run_at"},
 		{"a day that does not exist", "POST", "/v1/tasks", `{"type":"http","run_at":"2026-02-30T00:00:00Z"}`, "run_at"},
 		{"two times", "POST", "/v1/tasks", `{"type":"http","run_at":"2026-02-03T00:00:00Z","delay":"1s"}`, "delay"},
@@ -200,6 +201,14 @@ func TestAFaultIsLoggedAndNotTold(t *testing.T) {
 	}
 }
 
+func TestACancelledCallOfAClientThatIsStillThereIsAnswered(t *testing.T) {
+	r := startRig(t)
+	r.store.fault = fmt.Errorf("reading: %w", context.Canceled)
+	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "internal" {
+		t.Errorf("got %+v", p)
+	}
+}
+
 func TestAPanicIsAProblemAndLeavesItsStackInTheLog(t *testing.T) {
 	r := startRig(t)
 	r.store.hold = func(context.Context) { panic("boom") }
@@ -245,6 +254,7 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 }
 
 func codesOfPackageTask(t *testing.T) []task.Code {
+	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../task/errors.go", nil, 0)
 	must(t, err)
 	var codes []task.Code

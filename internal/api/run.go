@@ -39,8 +39,8 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	return err
 }
 
-// httpServer has time limits for all a client can be slow at. Streams lift those on reading and writing
-// for themselves.
+// httpServer has time limits for all a client can be slow at. Streams put off the one on writing with every
+// write; the one on reading is lifted by net/http once a request is there.
 func (s *Server) httpServer(requests context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.echo,

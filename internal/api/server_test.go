@@ -142,7 +142,7 @@ func TestAClientThatHasGoneIsNotAnError(t *testing.T) {
 	r.submit("a")
 	ctx, leave := context.WithCancel(context.Background())
 	r.store.hold = func(ctx context.Context) { leave(); <-ctx.Done() }
-	_, err := r.GetTask(ctx, "a", nil)
+	_, err := r.GetTaskWithResponse(ctx, "a", nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -184,7 +184,7 @@ func TestRequestsThatOutlastTheGraceAreCutOff(t *testing.T) {
 	r.store.hold = func(ctx context.Context) { close(begun); <-ctx.Done(); close(cut) }
 	failed := make(chan error, 1)
 	go func() {
-		_, err := r.GetTask(context.Background(), "a", nil)
+		_, err := r.GetTaskWithResponse(context.Background(), "a", nil)
 		failed <- err
 	}()
 	<-begun

@@ -67,10 +67,6 @@ type stream struct {
 // openStream begins the answer. From here on an error can only end it.
 func openStream(c echo.Context) (*stream, error) {
 	s := &stream{out: c.Response(), ctrl: http.NewResponseController(c.Response())}
-	// The server's limit is for a request to arrive; this one has.
-	if err := s.ctrl.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
-		return nil, fmt.Errorf("opening a stream: %w", err)
-	}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, streamType)
 	h.Set(echo.HeaderCacheControl, "no-store")

@@ -32,7 +32,7 @@ func (r *rig) listen(path string, headers ...string) *listener {
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := r.http.Do(req)
+	resp, err := r.http.Do(req) //nolint:bodyclose // closed by l.close
 	must(r.t, err)
 	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || got != streamType {
 		r.t.Fatalf("%s: status %d, Content-Type %q", path, resp.StatusCode, got)

@@ -1,5 +1,5 @@
-// Package client speaks DTS's REST API. All but this file is generated from the document, models included,
-// so that a client does not link the server.
+// Package client speaks DTS's REST API. All but this file is made from the document by oapi-codegen, models
+// included, so that a client does not link the server.
 //
 // The streams of the API (events, followed logs) are server-sent events, which the generated code hands over
 // as the raw body of an answer; Stream reads them.
