@@ -146,6 +146,14 @@ func TestALeaderStoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
 	await(t, 30*time.Second, "the first node leads", func() bool { return len(db.Keys(t.Context(), "dts:{*}:lease").Val()) == 16 })
 
 	b := startNode(t, redis.URL(), "--roles", "api,worker")
+	// Work for all partitions at one instant opens enough connections for the claim to find one that stands: on a
+	// new one, the greeting would be held back, and the claim never sent.
+	for i := range 200 {
+		s := far.task(fmt.Sprintf("warm-up%03d", i), "/ok")
+		s.Delay = ptr("1s")
+		b.submit(s)
+	}
+	await(t, 30*time.Second, "the first node dispatches", func() bool { return len(b.all("succeeded")) == 200 })
 	way.Hold()
 	b.submit(far.task("contended", "/ok"))
 	claim := scriptHash(t, "claim")
@@ -153,7 +161,9 @@ func TestALeaderStoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
 	a.signal(syscall.SIGSTOP)
 
 	c := startNode(t, redis.URL(), "--roles", "scheduler,api")
-	await(t, 30*time.Second, "the second node has dispatched the task", func() bool { return c.task("contended").State == "succeeded" })
+	await(t, 30*time.Second, "the second node leads and has dispatched the task", func() bool {
+		return len(c.partitions(c.id)) == 16 && c.task("contended").State == "succeeded"
+	})
 	refused := func() int { return errorCount(t, db, "FENCED") }
 	if n := refused(); n != 0 {
 		t.Fatalf("%d refusals before the late write", n)

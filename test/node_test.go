@@ -95,15 +95,19 @@ func (n *node) read(log io.Reader, running chan struct{}) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
+		var entry struct{ Msg, Listen, Node string }
+		_ = json.Unmarshal(lines.Bytes(), &entry) // a panic is not JSON
+		switch entry.Msg {
+		case "request":
+			continue
+		case "running":
+			n.url, n.id = "http://"+entry.Listen, entry.Node
+			close(running)
+		}
 		n.mu.Lock()
 		n.out.Write(lines.Bytes())
 		n.out.WriteByte('\n')
 		n.mu.Unlock()
-		var entry struct{ Msg, Listen, Node string }
-		if json.Unmarshal(lines.Bytes(), &entry) == nil && entry.Msg == "running" {
-			n.url, n.id = "http://"+entry.Listen, entry.Node
-			close(running)
-		}
 	}
 }
 
@@ -196,7 +200,7 @@ func (n *node) all(states ...client.State) []client.Task {
 	n.t.Helper()
 	var tasks []client.Task
 	limit := 500
-	params := client.ListTasksParams{Limit: &limit, State: &states}
+	params := client.ListTasksParams{Limit: &limit, State: states}
 	for {
 		answer, err := n.ListTasksWithResponse(n.t.Context(), &params)
 		if err != nil {

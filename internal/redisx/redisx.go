@@ -66,7 +66,7 @@ func newClient(o Options) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, fmt.Errorf("redis URL: %w", err)
 		}
-		opt.PoolSize = o.PoolSize
+		opt.PoolSize, opt.ContextTimeoutEnabled = o.PoolSize, true // a context's deadline counts for commands too
 		return redis.NewClient(opt), nil
 	case "redis+sentinel":
 		return newSentinelClient(o)
@@ -87,7 +87,7 @@ func newSentinelClient(o Options) (redis.UniversalClient, error) {
 	}
 	opt := &redis.FailoverOptions{
 		MasterName: master, SentinelAddrs: at.hosts,
-		Username: at.user, Password: at.password, PoolSize: o.PoolSize,
+		Username: at.user, Password: at.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
 	}
 	if db != "" {
 		if _, err := fmt.Sscanf(db, "%d", &opt.DB); err != nil {
@@ -106,7 +106,7 @@ func newClusterClient(o Options) (redis.UniversalClient, error) {
 		return nil, fmt.Errorf("redis URL %q: a cluster has no databases, remove %q", Redact(o.URL), "/"+at.path)
 	}
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: at.hosts, Username: at.user, Password: at.password, PoolSize: o.PoolSize,
+		Addrs: at.hosts, Username: at.user, Password: at.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
 	}), nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -56,13 +57,17 @@ func (b *balancer) adjust(ctx context.Context) {
 	if surplus := len(b.seats) - quota; surplus > 0 {
 		b.release(b.some(surplus))
 	}
+	before := len(b.seats)
 	for _, p := range b.order() {
 		if len(b.seats) >= quota || ctx.Err() != nil {
-			return
+			break
 		}
 		if b.seats[p] == nil && !clock.Now().Before(b.retry[p]) {
 			b.take(ctx, p)
 		}
+	}
+	if len(b.seats) != before {
+		b.report()
 	}
 }
 
@@ -78,20 +83,30 @@ func (b *balancer) take(ctx context.Context, p int) {
 	default:
 		b.seats[p] = b.s.sit(p, held, b.ended)
 		b.s.o.Metrics.LeaseChanges.WithLabelValues("acquired").Inc()
-		b.report()
 	}
 }
 
-// release gives leases back, all at the same time.
+// release gives leases back, and lets the others have them first.
 func (b *balancer) release(partitions []int) {
+	b.giveUp(partitions, "released")
 	for _, p := range partitions {
-		b.seats[p].leave()
+		b.retry[p] = clock.Now().Add(retryAfterError)
 	}
+}
+
+// giveUp leaves seats, all at the same time.
+func (b *balancer) giveUp(partitions []int, change string) {
+	if len(partitions) == 0 {
+		return
+	}
+	var leaving sync.WaitGroup
 	for _, p := range partitions {
-		b.seats[p].wait()
+		leaving.Go(b.seats[p].leave)
+	}
+	leaving.Wait()
+	for _, p := range partitions {
 		delete(b.seats, p)
-		b.retry[p] = clock.Now().Add(retryAfterError) // let the others have it first
-		b.s.o.Metrics.LeaseChanges.WithLabelValues("released").Inc()
+		b.s.o.Metrics.LeaseChanges.WithLabelValues(change).Inc()
 	}
 	b.report()
 }
@@ -100,16 +115,13 @@ func (b *balancer) releaseAll() { b.release(b.some(len(b.seats))) }
 
 // dropEnded forgets the seats that came to an end by themselves: their leases were lost.
 func (b *balancer) dropEnded() {
+	var ended []int
 	for p, seat := range b.seats {
-		select {
-		case <-seat.done:
-			seat.wait()
-			delete(b.seats, p)
-			b.s.o.Metrics.LeaseChanges.WithLabelValues("lost").Inc()
-			b.report()
-		default:
+		if seat.ended() {
+			ended = append(ended, p)
 		}
 	}
+	b.giveUp(ended, "lost")
 }
 
 // some picks n of the partitions led.

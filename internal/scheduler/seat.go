@@ -55,11 +55,19 @@ func (t *seat) lead(ctx context.Context) {
 	loops.Wait()
 }
 
-// leave asks the loops to end.
-func (t *seat) leave() { t.stop() }
+// ended says whether the seat came to an end.
+func (t *seat) ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
 
-// wait waits for the end of the loops and gives the lease back, if it is still held.
-func (t *seat) wait() {
+// leave ends the loops, waits for them, and gives the lease back if it is still held.
+func (t *seat) leave() {
+	t.stop()
 	<-t.done
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
