@@ -33,9 +33,8 @@ func TestMain(m *testing.M) {
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(fmt.Sprintf("building dtsd: %v\n%s", err, out))
 	}
-	code := m.Run()
+	m.Run()
 	_ = os.RemoveAll(dir)
-	os.Exit(code)
 }
 
 // node is a dtsd process.
@@ -114,7 +113,7 @@ func (n *node) read(log io.Reader, running chan struct{}) {
 func (n *node) cleanup() {
 	_ = n.cmd.Process.Signal(syscall.SIGCONT)
 	_ = n.cmd.Process.Kill()
-	<-n.done
+	_ = <-n.done
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if strings.Contains(n.out.String(), "DATA RACE") {

@@ -106,6 +106,9 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(cont
 	if err != nil {
 		return err
 	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
 	level := cfg.LogLevel
 	if n.quiet {
 		level = max(level, slog.LevelWarn) // what happens is printed as events

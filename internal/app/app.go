@@ -95,7 +95,9 @@ func (a *App) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.store, err = store.Open(ctx, store.Options{DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions})
+	a.store, err = store.Open(ctx, store.Options{
+		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, CheckPayload: executor.CheckPayload,
+	})
 	if err != nil {
 		return err
 	}

@@ -28,14 +28,12 @@ func (a *App) Run(ctx context.Context) error {
 
 	var stops []func() error
 	for _, p := range a.parts() {
-		stop, err := start(ctx, p, fail)
-		stops = append(stops, stop)
-		if err != nil {
-			return errors.Join(err, a.stop(stops))
-		}
+		stops = append(stops, start(ctx, p, fail))
 	}
-	close(a.ready)
-	a.o.Log.Info("running", "roles", a.o.Config.Roles, "listen", a.Addr(), "version", a.o.Version)
+	if ctx.Err() == nil {
+		close(a.ready)
+		a.o.Log.Info("running", "roles", a.o.Config.Roles, "listen", a.Addr(), "version", a.o.Version)
+	}
 	<-ctx.Done()
 	a.o.Log.Info("stopping")
 	return a.stop(stops)
@@ -58,7 +56,7 @@ func (a *App) parts() []part {
 
 // start runs a part and waits until it is ready. The part outlives ctx: it ends when stop is called. If it ends
 // before, fail is told.
-func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func() error, _ error) {
+func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func() error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	var g errgroup.Group
@@ -73,16 +71,14 @@ func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func
 	})
 	stop = func() error { cancel(); return g.Wait() }
 	if p.ready == nil {
-		return stop, nil
+		return stop
 	}
 	select {
 	case <-p.ready:
-		return stop, nil
-	case <-ended:
-		return stop, nil // its error comes with stop
+	case <-ended: // its error comes with stop
 	case <-ctx.Done():
-		return stop, nil
 	}
+	return stop
 }
 
 // stop stops the parts, the last one first.

@@ -17,6 +17,9 @@ func Now() time.Time { return time.Now() }
 // Since is the time that has passed since t, by the monotonic clock where t has a reading of it.
 func Since(t time.Time) time.Duration { return time.Since(t) }
 
+// Until is the time that is left until t; negative once it has passed.
+func Until(t time.Time) time.Duration { return time.Until(t) }
+
 // Sleep waits for d or for the end of ctx, whichever comes first, and returns ctx's error in the latter case.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

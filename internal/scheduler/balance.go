@@ -155,7 +155,7 @@ func (b *balancer) untilRetry() time.Duration {
 	wait := b.s.o.LeaseTTL
 	for p, at := range b.retry {
 		if b.seats[p] == nil {
-			wait = min(wait, time.Until(at))
+			wait = min(wait, clock.Until(at))
 		}
 	}
 	return max(wait, retryMargin)

@@ -3,8 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -84,7 +84,7 @@ func (s *Store) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 	}
 	from := "-"
 	if after != "" {
-		if _, _, err := splitCursor(after); err != nil {
+		if _, err := attemptOf(after); err != nil {
 			return nil, task.Invalid("after", "%q is not a cursor of a log line", after)
 		}
 		from = "(" + after
@@ -95,12 +95,12 @@ func (s *Store) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 	}
 	lines := make([]task.LogLine, len(entries))
 	for i, e := range entries {
-		attempt, _, err := splitCursor(e.ID)
+		attempt, err := attemptOf(e.ID)
 		if err != nil {
 			return nil, err
 		}
 		lines[i] = task.LogLine{
-			Cursor: e.ID, Attempt: int(attempt), Stream: text(e.Values["stream"]),
+			Cursor: e.ID, Attempt: attempt, Stream: text(e.Values["stream"]),
 			At: fromMS(number(text(e.Values["at"]))), Text: text(e.Values["text"]),
 		}
 	}
@@ -112,14 +112,13 @@ func text(v any) string {
 	return s
 }
 
-// splitCursor takes the id of a log line apart: attempt and line number.
-func splitCursor(id string) (attempt, line int64, err error) {
-	a, l, _ := strings.Cut(id, "-")
-	if attempt, err = strconv.ParseInt(a, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("log line %q: %w", id, err)
+var linePattern = regexp.MustCompile(`^(\d{1,9})-\d{1,18}$`)
+
+// attemptOf is the attempt that wrote a log line; a line's id is "<attempt>-<number of the line>".
+func attemptOf(id string) (int, error) {
+	m := linePattern.FindStringSubmatch(id)
+	if m == nil {
+		return 0, fmt.Errorf("%q does not name a log line", id)
 	}
-	if line, err = strconv.ParseInt(l, 10, 64); err != nil {
-		return 0, 0, fmt.Errorf("log line %q: %w", id, err)
-	}
-	return attempt, line, nil
+	return strconv.Atoi(m[1])
 }

@@ -9,6 +9,7 @@ package store
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -32,6 +33,7 @@ type Store struct {
 	keys       keys
 	partitions int
 	scripts    scripts
+	check      func(taskType string, payload json.RawMessage) error
 	room       room
 }
 
@@ -43,6 +45,8 @@ type Options struct {
 	// Partitions is the number of partitions to start with; 0 means DefaultPartitions, or as many as there are.
 	// It is fixed at the first start: another number is an error from then on.
 	Partitions int
+	// CheckPayload, if set, looks at the payload of every new or changed task: CodeInvalid.
+	CheckPayload func(taskType string, payload json.RawMessage) error
 }
 
 type scripts struct {
@@ -68,7 +72,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = "dts"
 	}
-	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix}, scripts: loadScripts()}
+	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix}, scripts: loadScripts(), check: o.CheckPayload}
 	wanted := o.Partitions
 	if wanted == 0 {
 		wanted = DefaultPartitions

@@ -41,7 +41,7 @@ func (s *Store) Create(ctx context.Context, defs []task.Definition) []Created {
 }
 
 func (s *Store) createCall(d task.Definition) (redisx.Call, error) {
-	if err := d.Validate(clock.Now()); err != nil {
+	if err := s.validate(d); err != nil {
 		return redisx.Call{}, err
 	}
 	def, err := encode(d)
@@ -57,6 +57,13 @@ func (s *Store) createCall(d task.Definition) (redisx.Call, error) {
 		Keys: []string{s.keys.task(p, d.Ref), s.keys.wheel(p)},
 		Args: []any{d.Ref.String(), def, runAt, d.Delay.Milliseconds(), s.keys.events(), s.keys.wake(), p},
 	}, nil
+}
+
+func (s *Store) validate(d task.Definition) error {
+	if err := d.Validate(clock.Now()); err != nil || s.check == nil {
+		return err
+	}
+	return s.check(d.Type, d.Payload)
 }
 
 var createCodes = map[string]task.Code{"CONFLICT": task.CodeTaskConflict}
@@ -95,7 +102,7 @@ func (s *Store) Update(ctx context.Context, ref task.Ref, c Change) (task.Task, 
 		return task.Task{}, err
 	}
 	changed := c.apply(before.Definition).Normalize()
-	if err := changed.Validate(clock.Now()); err != nil {
+	if err := s.validate(changed); err != nil {
 		return task.Task{}, err
 	}
 	def, err := encode(changed)
