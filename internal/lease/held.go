@@ -50,10 +50,12 @@ func (h *Held) Fence() string { return h.fence }
 func (h *Held) Context() context.Context { return h.trusted }
 
 // Release ends the context, waits until nothing renews the lease any more, and gives it back if it is still
-// held. Giving back what is lost already, or twice, is no error. Errors: ctx's, or what Redis or the network
+// held. After a loss it waits for the last attempt to renew, so that it is known how things stand. Giving back what is lost already, or twice, is no error. Errors: ctx's, or what Redis or the network
 // said; the lease then runs out by itself, and Release may be called again.
 func (h *Held) Release(ctx context.Context) error {
-	h.end(ErrReleased)
+	if h.trusted.Err() == nil {
+		h.end(ErrReleased)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.released {

@@ -71,7 +71,8 @@ func New(o Options) *Lock {
 // It is re-entrant: its owner gets the same token again, and the time counts anew. Releasing any one of
 // those Helds then ends the lease for all of them.
 //
-// Errors: *HeldError (errors.Is ErrHeld) if somebody else has it, else what Redis or the network said.
+// Errors: *HeldError (errors.Is ErrHeld) if somebody else has it, else what Redis or the network said; in
+// the latter case Redis may have given the lease all the same, which then runs out unless its owner asks again.
 func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
 	start := clock.Now()
 	reply, err := l.o.DB.Run(ctx, acquireScript, []string{l.o.Key, l.o.EpochKey}, l.o.Owner, l.o.TTL.Milliseconds())

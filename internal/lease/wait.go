@@ -15,20 +15,28 @@ import (
 func (l *Lock) Wait(ctx context.Context) (*Held, error) {
 	held, err := l.Acquire(ctx)
 	if !errors.Is(err, ErrHeld) {
-		return held, err
+		return held, ended(ctx, err)
 	}
 	released, stop := l.listen(ctx)
 	defer stop()
 	for {
 		var refused *HeldError
 		if !errors.As(err, &refused) {
-			return held, err
+			return held, ended(ctx, err)
 		}
 		if err := await(ctx, refused.Remaining+l.pause(), released); err != nil {
 			return nil, err
 		}
 		held, err = l.Acquire(ctx)
 	}
+}
+
+// ended is err, or why ctx ended if that is behind it.
+func ended(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // pause is added to the time that a lease still has, so that it is over by then and that those who wait do

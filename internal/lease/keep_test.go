@@ -1,0 +1,141 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+func TestRenewalKeepsALeaseForSeveralOfItsLives(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	held := acquire(t, lockFor(db, "a", short))
+	other := lockFor(db, "b", short)
+	start := clock.Now()
+	eventually(t, "four lives passed", func() bool {
+		if _, err := other.Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
+			t.Fatalf("after %s somebody else asked: %v", clock.Since(start), err)
+		}
+		return clock.Since(start) > 4*short
+	})
+	if held.Context().Err() != nil {
+		t.Errorf("the context ended: %v", context.Cause(held.Context()))
+	}
+}
+
+func TestContextEndsBeforeTheLeaseWhenRedisIsOutOfReach(t *testing.T) {
+	for name, breakIt := range map[string]func(*redistest.Proxy){
+		"connections are cut": (*redistest.Proxy).Cut,
+		"nothing arrives":     (*redistest.Proxy).Hold,
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			direct, proxy := srv.DB(t), redistest.NewProxy(t, srv.Addr())
+			held, err := lockFor(redistest.Open(t, proxy.URL()), "a", 2*short).Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			breakIt(proxy)
+			eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
+			if held.Context().Err() == nil {
+				t.Error("the lease ran out before the context")
+			}
+			if cause := context.Cause(held.Context()); !errors.Is(cause, lease.ErrLost) {
+				t.Errorf("the context ended with %v", cause)
+			}
+			proxy.Cut() // so that an attempt under way need not wait for its timeout
+			proxy.Release()
+			proxy.Mend()
+			release(t, held)
+		})
+	}
+}
+
+func TestALateRenewalDoesNotReviveALease(t *testing.T) {
+	srv := redistest.Start(t)
+	direct, proxy := srv.DB(t), redistest.NewProxy(t, srv.Addr())
+	held := acquire(t, lockFor(redistest.Open(t, proxy.URL()), "a", short))
+	proxy.Hold()
+	eventually(t, "a renewal is on its way", func() bool { return len(proxy.Held()) > 0 })
+	eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
+	before := redistest.Dump(t, direct)
+	proxy.Release()
+	_ = await(t, held)
+	release(t, held)
+	same(t, before, redistest.Dump(t, direct))
+}
+
+func TestARefusedRenewalEndsTheContextAtOnce(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	held := acquire(t, lockFor(db, "a", short))
+	if err := db.Set(t.Context(), key, "2:b", time.Hour).Err(); err != nil {
+		t.Fatal(err)
+	}
+	cause := await(t, held)
+	var refusal *redisx.Refusal
+	if !errors.Is(cause, lease.ErrLost) || !errors.As(cause, &refusal) || refusal.Detail != "2:b" {
+		t.Errorf("the context ended with %v", cause)
+	}
+}
+
+func TestContextEndsWithItsParent(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	held, err := lockFor(db, "a", short).Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough")
+	cancel(enough)
+	if cause := await(t, held); !errors.Is(cause, enough) {
+		t.Errorf("the context ended with %v", cause)
+	}
+	eventually(t, "the key expired by itself", func() bool { return value(t, db) == "" })
+}
+
+func TestContextCarriesTheValuesOfItsParent(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	type name struct{}
+	held, err := lockFor(db, "a", long).Acquire(context.WithValue(t.Context(), name{}, "seven"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release(t, held)
+	if held.Context().Value(name{}) != "seven" {
+		t.Error("the value is gone")
+	}
+}
+
+func TestReleaseEndsTheContext(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	held := acquire(t, lockFor(db, "a", long))
+	release(t, held)
+	if cause := await(t, held); !errors.Is(cause, lease.ErrReleased) {
+		t.Errorf("the context ended with %v", cause)
+	}
+	if got := value(t, db); got != "" {
+		t.Errorf("the key is still %q", got)
+	}
+}
+
+func TestALeaseSurvivesAShortOutage(t *testing.T) {
+	srv := redistest.Start(t, redistest.AOF())
+	held := acquire(t, lockFor(srv.DB(t), "a", 6*short))
+	srv.Kill()
+	srv.Restart()
+	direct := srv.DB(t)
+	left := direct.PTTL(t.Context(), key).Val()
+	eventually(t, "it was renewed after the outage", func() bool {
+		before := left
+		left = direct.PTTL(t.Context(), key).Val()
+		return left > before
+	})
+	if held.Context().Err() != nil {
+		t.Errorf("the context ended: %v", context.Cause(held.Context()))
+	}
+}

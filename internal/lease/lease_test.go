@@ -1,0 +1,254 @@
+package lease_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+func TestOneOwnerAtATime(t *testing.T) {
+	const owners, rounds = 12, 5
+	db := redistest.Start(t).DB(t)
+	var inside atomic.Int32
+	var last atomic.Int64
+	var all sync.WaitGroup
+	for range owners {
+		lock := lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, Channel: "dts:wake", Message: "7"})
+		all.Go(func() {
+			for range rounds {
+				held, err := lock.Wait(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n := inside.Add(1); n != 1 {
+					t.Errorf("%d hold the lease at once", n)
+				}
+				if before := last.Swap(held.Token()); held.Token() <= before {
+					t.Errorf("token %d was given out after %d", held.Token(), before)
+				}
+				inside.Add(-1)
+				release(t, held)
+			}
+		})
+	}
+	all.Wait()
+	if last.Load() != owners*rounds {
+		t.Errorf("the last token is %d after %d leases", last.Load(), owners*rounds)
+	}
+}
+
+func TestManyAskAtOnceAndOneGetsIt(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	var won, refused atomic.Int32
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			held, err := lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, TTL: long}).Acquire(t.Context())
+			switch {
+			case err == nil:
+				won.Add(1)
+				t.Cleanup(func() { release(t, held) })
+			case errors.Is(err, lease.ErrHeld):
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if won.Load() != 1 || refused.Load() != 49 {
+		t.Errorf("%d got the lease and %d were refused", won.Load(), refused.Load())
+	}
+}
+
+func TestTheRefusedLearnHowLongTheLeaseHas(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	acquire(t, lockFor(db, "a", time.Minute))
+
+	_, err := lockFor(db, "b", time.Second).Acquire(t.Context())
+
+	var refused *lease.HeldError
+	if !errors.As(err, &refused) || !errors.Is(err, lease.ErrHeld) {
+		t.Fatalf("got %v", err)
+	}
+	if refused.Remaining <= 0 || refused.Remaining > time.Minute {
+		t.Errorf("%s remain of a minute", refused.Remaining)
+	}
+}
+
+func TestTokenGrowsAfterRelease(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	first := acquire(t, lockFor(db, "a", long))
+	release(t, first)
+	again := acquire(t, lockFor(db, "a", long))
+	release(t, again)
+	other := acquire(t, lockFor(db, "b", long))
+	if first.Token() >= again.Token() || again.Token() >= other.Token() {
+		t.Errorf("tokens %d, %d, %d", first.Token(), again.Token(), other.Token())
+	}
+}
+
+func TestTokenGrowsAfterExpiry(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	first, err := lockFor(db, "a", short).Acquire(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel() // nobody renews it, nobody releases it
+	eventually(t, "the key expired", func() bool { return value(t, db) == "" })
+
+	if again := acquire(t, lockFor(db, "a", long)); again.Token() <= first.Token() {
+		t.Errorf("token %d after %d", again.Token(), first.Token())
+	}
+}
+
+func TestOwnerGetsTheSameTokenAgainAndMoreTime(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	first := acquire(t, lockFor(db, "a", time.Minute))
+	again := acquire(t, lockFor(db, "a", long))
+	if first.Token() != again.Token() || first.Fence() != again.Fence() {
+		t.Errorf("%s, then %s", first.Fence(), again.Fence())
+	}
+	if left := db.PTTL(t.Context(), key).Val(); left <= time.Minute {
+		t.Errorf("the lease has %s left", left)
+	}
+}
+
+func TestFenceIsTheValueOfTheKey(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	held := acquire(t, lockFor(db, "host-1:x", long)) // an owner may have a colon
+	if got := value(t, db); got != held.Fence() || got != "1:host-1:x" {
+		t.Errorf("the key is %q, the fence %q", got, held.Fence())
+	}
+	if again := acquire(t, lockFor(db, "host-1:x", long)); again.Token() != held.Token() {
+		t.Errorf("token %d, then %d for the same owner", held.Token(), again.Token())
+	}
+}
+
+func TestReleaseLeavesAnothersLeaseAlone(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	stale := acquire(t, lockFor(db, "a", long))
+	if err := db.Del(t.Context(), key).Err(); err != nil { // as if it had expired
+		t.Fatal(err)
+	}
+	current := acquire(t, lockFor(db, "b", long))
+	news := subscribe(t, db, "dts:wake")
+
+	release(t, stale)
+
+	if got := value(t, db); got != current.Fence() {
+		t.Errorf("the key is %q, not %q", got, current.Fence())
+	}
+	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if m := <-news; m != "last" {
+		t.Errorf("a release was told: %q", m)
+	}
+}
+
+func TestReleaseIsToldOnceHoweverOftenItIsCalled(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	news := subscribe(t, db, "dts:wake")
+	lock := lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, Owner: "a", Channel: "dts:wake", Message: "7"})
+	held := acquire(t, lock)
+
+	release(t, held)
+	again := acquire(t, lock)
+	release(t, held) // has been released: it must not take away what was acquired since
+	if got := value(t, db); got != again.Fence() {
+		t.Errorf("the key is %q, not %q", got, again.Fence())
+	}
+	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if first, second := <-news, <-news; first != "7" || second != "last" {
+		t.Errorf("told: %q, %q", first, second)
+	}
+}
+
+func TestReleaseCanBeRepeatedAfterAnError(t *testing.T) {
+	srv := redistest.Start(t)
+	proxy := redistest.NewProxy(t, srv.Addr())
+	held := acquire(t, lockFor(redistest.Open(t, proxy.URL()), "a", long))
+	proxy.Cut()
+	if err := held.Release(t.Context()); err == nil {
+		t.Error("released without Redis")
+	}
+	if cause := await(t, held); !errors.Is(cause, lease.ErrReleased) {
+		t.Errorf("the context ended with %v", cause)
+	}
+	proxy.Mend()
+	release(t, held)
+	if got := value(t, srv.DB(t)); got != "" {
+		t.Errorf("the key is still %q", got)
+	}
+}
+
+func TestAPlainLockNeedsNoMoreThanAKey(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	one, other := lease.New(lease.Options{DB: db, Key: "lock"}), lease.New(lease.Options{DB: db, Key: "lock"})
+	acquire(t, one)
+	if _, err := other.Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
+		t.Errorf("two locks without an owner are one: %v", err)
+	}
+	left := db.PTTL(t.Context(), "lock").Val()
+	if left <= 0 || left > lease.DefaultTTL {
+		t.Errorf("the lease has %s left", left)
+	}
+	if got := db.Get(t.Context(), "lock:epoch").Val(); got != "1" {
+		t.Errorf("the epoch is %q", got)
+	}
+}
+
+func TestAnUnreachableRedisIsNotARefusal(t *testing.T) {
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	srv.Kill()
+	_, err := lockFor(db, "a", short).Acquire(t.Context())
+	if err == nil || errors.Is(err, lease.ErrHeld) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLeasesWorkOnAnEmbeddedRedis(t *testing.T) {
+	db := redistest.Open(t, "redis://"+miniredis.RunT(t).Addr())
+	held := acquire(t, lockFor(db, "a", short))
+	if _, err := lockFor(db, "b", short).Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
+		t.Fatalf("got %v", err)
+	}
+	release(t, held)
+	if other := acquire(t, lockFor(db, "b", short)); other.Token() != 2 {
+		t.Errorf("token %d", other.Token())
+	}
+}
+
+// subscribe returns once it listens.
+func subscribe(t *testing.T, db *redisx.DB, channel string) <-chan string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	said, listens := make(chan string, 100), make(chan struct{})
+	var once sync.Once
+	var running sync.WaitGroup
+	running.Go(func() {
+		_ = db.Listen(ctx, func() { once.Do(func() { close(listens) }) },
+			func(_, m string) { said <- m }, channel)
+	})
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	<-listens
+	return said
+}
