@@ -8,6 +8,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -36,17 +37,19 @@ func (q *Queues) List(context.Context) ([]Info, error) {
 }
 
 // Pause keeps workers from taking deliveries from a queue. A paused one may be paused again.
-// Error: CodeQueueNotFound.
+// Errors: CodeInvalid for the name, CodeQueueNotFound.
 func (q *Queues) Pause(ctx context.Context, name string) error {
-	return q.switchQueue(ctx, name, true, q.inspector.PauseQueue)
+	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, pausedKey(name), clock.Now().Unix(), 0).Err() })
 }
 
-// Resume lets workers go on. Error: CodeQueueNotFound.
+// Resume lets workers go on. Errors: CodeInvalid for the name, CodeQueueNotFound.
 func (q *Queues) Resume(ctx context.Context, name string) error {
-	return q.switchQueue(ctx, name, false, q.inspector.UnpauseQueue)
+	return q.change(ctx, name, func() error { return q.db.Del(ctx, pausedKey(name)).Err() })
 }
 
-func (q *Queues) switchQueue(ctx context.Context, name string, paused bool, do func(string) error) error {
+// change does something to a queue that exists. asynq's inspector is not asked to do it: it calls a repetition an
+// error, so that of two who do the same at once one would fail.
+func (q *Queues) change(ctx context.Context, name string, do func() error) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return err
 	}
@@ -57,20 +60,13 @@ func (q *Queues) switchQueue(ctx context.Context, name string, paused bool, do f
 	if !known {
 		return task.Errorf(task.CodeQueueNotFound, "no queue %q", name)
 	}
-	is, err := q.db.Exists(ctx, pausedKey(name)).Result()
-	if err != nil {
-		return unavailable(err)
-	}
-	if (is == 1) == paused {
-		return nil
-	}
-	if err := do(name); err != nil {
+	if err := do(); err != nil {
 		return unavailable(fmt.Errorf("queue %s: %w", name, err))
 	}
 	return nil
 }
 
-// pausedKey is a STRING that exists while the queue is paused.
+// pausedKey is a STRING that exists while the queue is paused: the s at which it was.
 func pausedKey(queue string) string { return "asynq:{" + queue + "}:paused" }
 
 func unavailable(err error) error {

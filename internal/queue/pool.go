@@ -55,9 +55,10 @@ func NewPool(o PoolOptions) *Pool {
 	log := o.Log.With("pool", o.Name)
 	return &Pool{o: o, server: asynq.NewServerFromRedisClient(o.DB.UniversalClient, asynq.Config{
 		Concurrency: o.Concurrency, Queues: o.Queues, TaskCheckInterval: pollInterval,
-		RetryDelayFunc:  func(int, error, *asynq.Task) time.Duration { return retryInterval },
-		ShutdownTimeout: time.Second, // the worker has seen to its own attempts by then
-		Logger:          asynqLog{log}, LogLevel: asynq.WarnLevel,
+		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return retryInterval },
+		DelayedTaskCheckInterval: retryInterval, // with its default, what is to be tried again waits for up to 5 s more
+		ShutdownTimeout:          time.Second,   // the worker has seen to its own attempts by then
+		Logger:                   asynqLog{log}, LogLevel: asynq.WarnLevel,
 	})}
 }
 

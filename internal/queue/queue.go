@@ -48,7 +48,8 @@ type Queues struct {
 	db        *redisx.DB
 	inspector *asynq.Inspector
 	redeliver *redisx.Script
-	clients   chan client // one place: the client in use
+	clients   chan client   // one place: the client in use
+	republish time.Duration // how long it is used
 }
 
 type client struct {
@@ -60,7 +61,7 @@ type client struct {
 func New(db *redisx.DB) *Queues {
 	q := &Queues{
 		db: db, inspector: asynq.NewInspectorFromRedisClient(db.UniversalClient),
-		redeliver: redisx.NewScript("redeliver"), clients: make(chan client, 1),
+		redeliver: redisx.NewScript("redeliver"), clients: make(chan client, 1), republish: republish,
 	}
 	q.clients <- client{}
 	return q
@@ -69,7 +70,7 @@ func New(db *redisx.DB) *Queues {
 // client is the asynq client of the moment.
 func (q *Queues) client() *asynq.Client {
 	c := <-q.clients
-	if c.Client == nil || clock.Since(c.since) > republish {
+	if c.Client == nil || clock.Since(c.since) > q.republish {
 		c = client{Client: asynq.NewClientFromRedisClient(q.db.UniversalClient), since: clock.Now()}
 	}
 	q.clients <- c
