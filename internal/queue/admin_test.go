@@ -1,0 +1,93 @@
+package queue
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestPauseAndResumeMayBeRepeated(t *testing.T) {
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	for _, want := range []bool{true, false} {
+		do := x.Resume
+		if want {
+			do = x.Pause
+		}
+		for range 2 {
+			must(t, do(t.Context(), "default"))
+			infos, err := x.List(t.Context())
+			must(t, err)
+			if infos[0].Paused != want {
+				t.Errorf("paused is %v, want %v", infos[0].Paused, want)
+			}
+		}
+	}
+}
+
+func TestTwoWhoPauseAtOnceBothSucceed(t *testing.T) {
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	for range 20 {
+		for _, do := range []func(string) error{
+			func(name string) error { return x.Pause(t.Context(), name) },
+			func(name string) error { return x.Resume(t.Context(), name) },
+		} {
+			var both sync.WaitGroup
+			for range 4 {
+				both.Go(func() {
+					if err := do("default"); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			both.Wait()
+		}
+	}
+}
+
+func TestAQueueThatNobodyEverUsedCannotBePaused(t *testing.T) {
+	x := newTransport(t)
+	if code := task.CodeOf(x.Pause(t.Context(), "nowhere")); code != task.CodeQueueNotFound {
+		t.Errorf("pause: code %s, want %s", code, task.CodeQueueNotFound)
+	}
+	if code := task.CodeOf(x.Resume(t.Context(), "nowhere")); code != task.CodeQueueNotFound {
+		t.Errorf("resume: code %s, want %s", code, task.CodeQueueNotFound)
+	}
+	if code := task.CodeOf(x.Pause(t.Context(), "a:b}")); code != task.CodeInvalid {
+		t.Errorf("a name that no queue can have: code %s, want %s", code, task.CodeInvalid)
+	}
+	if keys := x.db.DBSize(t.Context()).Val(); keys != 0 {
+		t.Errorf("%d keys were written, want none", keys)
+	}
+}
+
+func TestListCountsByState(t *testing.T) {
+	x := newTransport(t)
+	for _, id := range []string{"a", "b", "c"} {
+		x.enqueue(aDelivery(id))
+	}
+	must(t, x.inspector.ArchiveTask("default", "default:c:1"))
+	x.take(aDelivery("a"), time.Minute)
+	other := aDelivery("d")
+	other.Queue = "critical"
+	x.enqueue(other)
+	infos, err := x.List(t.Context())
+	must(t, err)
+	if len(infos) != 2 || infos[0].Name != "critical" || infos[1].Name != "default" {
+		t.Fatalf("the queues are %+v, want critical and default", infos)
+	}
+	if d := infos[1]; d.Pending != 1 || d.Active != 1 || d.Archived != 1 || d.Size != 3 {
+		t.Errorf("default is %+v, want one each of pending, active and archived, 3 in all", d)
+	}
+}
+
+func TestListSaysThatRedisIsAway(t *testing.T) {
+	x := newTransport(t)
+	x.srv.Kill()
+	if _, err := x.List(t.Context()); task.CodeOf(err) != task.CodeUnavailable {
+		t.Errorf("the error is %v, want code %s", err, task.CodeUnavailable)
+	}
+}

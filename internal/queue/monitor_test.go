@@ -1,0 +1,110 @@
+package queue
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+func TestTheMonitorShowsQueues(t *testing.T) {
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	m := x.monitor(false)
+	if code, body := ask(t, m, http.MethodGet, "/monitor/api/queues"); code != http.StatusOK || !strings.Contains(body, `"queue":"default"`) {
+		t.Errorf("answer %d: %s, want 200 and the queue", code, body)
+	}
+	if code, body := ask(t, m, http.MethodGet, "/monitor/"); code != http.StatusOK || !strings.Contains(body, "<html") {
+		t.Errorf("answer %d: %.80s, want 200 and a page", code, body)
+	}
+}
+
+func TestTheMonitorChangesNothingUnlessItIsWritable(t *testing.T) {
+	for _, writable := range []bool{false, true} {
+		x := newTransport(t)
+		x.enqueue(aDelivery("a"))
+		m := x.monitor(writable)
+		before := dump(t, x.db)
+		for method, path := range map[string]string{
+			http.MethodPost:   "/monitor/api/queues/default:pause",
+			http.MethodDelete: "/monitor/api/queues/default/pending_tasks/default:a:1",
+		} {
+			code, body := ask(t, m, method, path)
+			if refused := code == http.StatusMethodNotAllowed; refused == writable {
+				t.Errorf("writable %v: %s %s is answered %d: %s", writable, method, path, code, body)
+			}
+		}
+		if changed := dump(t, x.db) != before; changed != writable {
+			t.Errorf("writable %v: Redis changed: %v", writable, changed)
+		}
+	}
+}
+
+func (x *transport) monitor(writable bool) *Monitor {
+	x.t.Helper()
+	m := NewMonitor(x.srv.DB(x.t), "/monitor", writable)
+	x.t.Cleanup(func() { must(x.t, m.Close()) })
+	return m
+}
+
+func ask(t *testing.T, h http.Handler, method, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	return w.Code, w.Body.String()
+}
+
+// The names are those of asynq's own exporter, for the sake of dashboards that exist.
+func TestMetricsBearTheNamesThatAsynqGivesThem(t *testing.T) {
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	must(t, x.Pause(t.Context(), "default"))
+	r := prometheus.NewPedanticRegistry()
+	must(t, r.Register(NewCollector(x.Queues)))
+	families, err := r.Gather()
+	must(t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += "," + l.GetName() + "=" + l.GetValue()
+			}
+			got[name] = m.GetGauge().GetValue()
+		}
+	}
+	want := map[string]float64{
+		"asynq_tasks_enqueued_total,queue=default,state=pending":  1,
+		"asynq_tasks_enqueued_total,queue=default,state=active":   0,
+		"asynq_tasks_enqueued_total,queue=default,state=archived": 0,
+		"asynq_queue_size,queue=default":                          1,
+		"asynq_queue_paused_total,queue=default":                  1,
+		"asynq_tasks_processed_total,queue=default":               0,
+		"asynq_tasks_failed_total,queue=default":                  0,
+	}
+	for name, value := range want {
+		if v, known := got[name]; !known || v != value {
+			t.Errorf("%s is %v (there: %v), want %v", name, v, known, value)
+		}
+	}
+	for _, name := range []string{"asynq_queue_latency_seconds", "asynq_queue_memory_usage_approx_bytes"} {
+		if _, known := got[name+",queue=default"]; !known {
+			t.Errorf("%s is missing; there are %v", name, got)
+		}
+	}
+}
+
+func TestThereAreNoFiguresWhileRedisIsAway(t *testing.T) {
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	x.srv.Kill()
+	r := prometheus.NewRegistry()
+	must(t, r.Register(NewCollector(x.Queues)))
+	families, err := r.Gather()
+	must(t, err)
+	if len(families) != 0 {
+		t.Errorf("there are %d families, want none", len(families))
+	}
+}

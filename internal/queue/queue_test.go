@@ -1,0 +1,202 @@
+package queue
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestADeliveryIsThereOnceHoweverOftenItIsEnqueued(t *testing.T) {
+	x := newTransport(t)
+	d := aDelivery("a")
+	var enqueueing sync.WaitGroup
+	for range 8 {
+		enqueueing.Go(func() {
+			if err := x.Enqueue(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	enqueueing.Wait()
+	if got := x.waiting("default"); !slices.Equal(got, []string{"default:a:1"}) {
+		t.Errorf("the queue holds %v, want the delivery once", got)
+	}
+}
+
+func TestADeliveryCarriesNothingButAReference(t *testing.T) {
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	info, err := x.inspector.GetTaskInfo("default", "default:a:1")
+	must(t, err)
+	if got, want := string(info.Payload), `{"namespace":"default","task":"a","attempt":1}`; got != want {
+		t.Errorf("the payload is %s, want %s", got, want)
+	}
+	if info.MaxRetry < 1 {
+		t.Error("asynq would archive a delivery whose dequeue reply was lost")
+	}
+	if info.Timeout < d.Timeout+time.Minute || info.Timeout > time.Hour {
+		t.Errorf("asynq stops the delivery after %s, want the attempt's minute and room for what comes after it", info.Timeout)
+	}
+	if info.Type != "echo" {
+		t.Errorf("asynq shows type %q, want the task's", info.Type)
+	}
+}
+
+// An id may be used again once the task's retention is over, while asynq still keeps the old delivery.
+func TestWhatIsLeftOfAnOldDeliveryOfTheSameIDIsReplaced(t *testing.T) {
+	for _, state := range []string{"archived", "completed"} {
+		t.Run(state, func(t *testing.T) {
+			x := newTransport(t)
+			d := aDelivery("a")
+			leave(x, d, state)
+			x.enqueue(d)
+			if got := x.state(d); got != "pending" {
+				t.Errorf("the delivery is %q, want pending", got)
+			}
+			if got := x.waiting("default"); !slices.Equal(got, []string{d.String()}) {
+				t.Errorf("the queue holds %v, want the new delivery once", got)
+			}
+			archived, err := x.db.ZCard(t.Context(), "asynq:{default}:"+state).Result()
+			must(t, err)
+			if archived != 0 {
+				t.Errorf("%d of the old ones are left in %s, want none", archived, state)
+			}
+		})
+	}
+}
+
+// leave puts an old delivery there as asynq leaves it.
+func leave(x *transport, d task.Delivery, state string) {
+	x.t.Helper()
+	x.enqueue(d)
+	if state == "archived" {
+		must(x.t, x.inspector.ArchiveTask(d.Queue, d.String()))
+		return
+	}
+	ctx, k := x.t.Context(), asynqKeys(d.Queue)
+	must(x.t, x.db.LRem(ctx, k.pending(), 0, d.String()).Err())
+	must(x.t, x.db.HSet(ctx, k.delivery(d.String()), "state", state).Err())
+	must(x.t, x.db.Do(ctx, "ZADD", "asynq:{default}:"+state, 4e9, d.String()).Err())
+}
+
+func TestRestoreEnqueuesADeliveryThatIsMissing(t *testing.T) {
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	must(t, x.db.FlushAll(t.Context()).Err())
+	must(t, x.Restore(t.Context(), d))
+	if got := x.waiting("default"); !slices.Equal(got, []string{d.String()}) {
+		t.Errorf("the queue holds %v, want the delivery", got)
+	}
+}
+
+func TestRestoreLeavesADeliveryAloneThatIsOnItsWay(t *testing.T) {
+	cases := map[string]func(x *transport, d task.Delivery){
+		"waiting":         func(*transport, task.Delivery) {},
+		"taken just now":  func(x *transport, d task.Delivery) { x.take(d, asynqLease) },
+		"one beat missed": func(x *transport, d task.Delivery) { x.take(d, asynqLease-2*asynqBeat) },
+		"to be retried": func(x *transport, d task.Delivery) {
+			x.take(d, asynqLease)
+			ctx, k := x.t.Context(), asynqKeys(d.Queue)
+			must(x.t, x.db.LRem(ctx, k.active(), 0, d.String()).Err())
+			must(x.t, x.db.ZRem(ctx, k.lease(), d.String()).Err())
+			must(x.t, x.db.HSet(ctx, k.delivery(d.String()), "state", "retry").Err())
+		},
+	}
+	for name, prepare := range cases {
+		t.Run(name, func(t *testing.T) {
+			x := newTransport(t)
+			d := aDelivery("a")
+			x.enqueue(d)
+			prepare(x, d)
+			before := dump(t, x.db)
+			must(t, x.Restore(t.Context(), d))
+			if after := dump(t, x.db); after != before {
+				t.Errorf("Redis changed from\n%s\nto\n%s", before, after)
+			}
+		})
+	}
+}
+
+func TestRestorePutsADeliveryBackOnceWhoseWorkerStoppedExtendingItsLease(t *testing.T) {
+	x := newTransport(t)
+	d, next := aDelivery("a"), aDelivery("b")
+	x.enqueue(d)
+	x.take(d, asynqLease-3*asynqBeat)
+	x.enqueue(next)
+	for range 3 {
+		must(t, x.Restore(t.Context(), d))
+	}
+	if got := x.waiting("default"); !slices.Equal(got, []string{next.String(), d.String()}) {
+		t.Errorf("the queue holds %v, want the delivery once, and first to be taken", got)
+	}
+	ctx, k := t.Context(), asynqKeys("default")
+	active, lease := x.db.LLen(ctx, k.active()).Val(), x.db.ZCard(ctx, k.lease()).Val()
+	if active != 0 || lease != 0 {
+		t.Errorf("asynq counts %d as taken and %d leases, want 0 and 0", active, lease)
+	}
+}
+
+func TestADeliveryThatWasPutBackIsOneThatAsynqUnderstands(t *testing.T) {
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	x.take(d, 0)
+	must(t, x.Restore(t.Context(), d))
+	info, err := x.inspector.GetTaskInfo("default", d.String())
+	must(t, err)
+	if info.State != asynq.TaskStatePending {
+		t.Errorf("asynq calls it %s, want pending", info.State)
+	}
+	q, err := x.inspector.GetQueueInfo("default")
+	must(t, err)
+	if q.Latency > limit {
+		t.Errorf("it seems to have waited for %s", q.Latency)
+	}
+}
+
+func TestAQueueThatWasDeletedIsSeenAgain(t *testing.T) {
+	x := newTransport(t)
+	x.republish = 0
+	x.enqueue(aDelivery("a"))
+	must(t, x.db.FlushAll(t.Context()).Err())
+	x.enqueue(aDelivery("b"))
+	infos, err := x.List(t.Context())
+	must(t, err)
+	if len(infos) != 1 || infos[0].Name != "default" || infos[0].Pending != 1 {
+		t.Errorf("the queues are %+v, want default with one delivery", infos)
+	}
+}
+
+func TestForgetDeletesWhatNobodyWorksOn(t *testing.T) {
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	must(t, x.Forget(d))
+	if got := x.state(d); got != "" {
+		t.Errorf("the delivery is %s, want gone", got)
+	}
+	must(t, x.Forget(d)) // once more is no error
+	must(t, x.Forget(task.Delivery{Ref: d.Ref, Attempt: 1, Queue: "nowhere"}))
+}
+
+func TestEnqueueSaysThatRedisIsAway(t *testing.T) {
+	x := newTransport(t)
+	proxy := redistest.NewProxy(t, x.srv.Addr())
+	q := New(redistest.Open(t, proxy.URL()))
+	proxy.Cut()
+	err := q.Enqueue(t.Context(), aDelivery("a"))
+	if err == nil || !strings.Contains(err.Error(), "default:a:1") {
+		t.Errorf("the error is %v, want one that names the delivery", err)
+	}
+	proxy.Mend()
+	must(t, q.Enqueue(t.Context(), aDelivery("a")))
+}

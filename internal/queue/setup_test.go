@@ -1,0 +1,162 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const limit = 20 * time.Second // for anything that must happen
+
+func TestMain(m *testing.M) {
+	logging.Disable() // Redis goes away on purpose here, and go-redis says so on stderr
+	goleak.VerifyTestMain(m)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until it is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	end := time.After(limit)
+	for !so() {
+		select {
+		case <-again.C:
+		case <-end:
+			t.Fatalf("it never happened that %s", what)
+		}
+	}
+}
+
+// await waits for something to come out of a channel.
+func await[T any](t *testing.T, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(limit):
+		t.Fatalf("%s never came", what)
+		panic("unreachable")
+	}
+}
+
+// transport is a Queues on a Redis of its own.
+type transport struct {
+	*Queues
+	t   *testing.T
+	db  *redisx.DB
+	srv *redistest.Server
+}
+
+func newTransport(t *testing.T) *transport {
+	t.Helper()
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	return &transport{Queues: New(db), t: t, db: db, srv: srv}
+}
+
+func aDelivery(id string) task.Delivery {
+	return task.Delivery{
+		Ref: task.Ref{Namespace: "default", ID: id}, Attempt: 1, Type: "echo", Queue: "default", Timeout: time.Minute,
+	}
+}
+
+func (x *transport) enqueue(d task.Delivery) {
+	x.t.Helper()
+	must(x.t, x.Enqueue(x.t.Context(), d))
+}
+
+// state is where asynq keeps a delivery, "" if it does not.
+func (x *transport) state(d task.Delivery) string {
+	x.t.Helper()
+	values, err := x.db.HMGet(x.t.Context(), asynqKeys(d.Queue).delivery(d.String()), "state").Result()
+	must(x.t, err)
+	s, _ := values[0].(string)
+	return s
+}
+
+// waiting are the deliveries that wait in a queue, the next one last.
+func (x *transport) waiting(queue string) []string {
+	x.t.Helper()
+	ids, err := x.db.LRange(x.t.Context(), asynqKeys(queue).pending(), 0, -1).Result()
+	must(x.t, err)
+	return ids
+}
+
+// take does what a worker of asynq does when it takes a delivery; its lease ends in left.
+func (x *transport) take(d task.Delivery, left time.Duration) {
+	x.t.Helper()
+	ctx, k := x.t.Context(), asynqKeys(d.Queue)
+	now, err := x.db.Time(ctx).Result()
+	must(x.t, err)
+	must(x.t, x.db.RPopLPush(ctx, k.pending(), k.active()).Err())
+	must(x.t, x.db.HSet(ctx, k.delivery(d.String()), "state", "active").Err())
+	must(x.t, x.db.HDel(ctx, k.delivery(d.String()), "pending_since").Err())
+	must(x.t, x.db.Do(ctx, "ZADD", k.lease(), now.Add(left).Unix(), d.String()).Err())
+}
+
+// pool runs a pool until the test ends.
+func (x *transport) pool(url string, handler Handler) *Pool {
+	x.t.Helper()
+	p := NewPool(PoolOptions{
+		DB: redistest.Open(x.t, url), Name: "test", Concurrency: 2, Queues: map[string]int{"default": 1},
+		Handler: handler, Log: slog.New(slog.DiscardHandler),
+	})
+	must(x.t, p.Start(x.t.Context()))
+	x.t.Cleanup(p.Shutdown)
+	return p
+}
+
+func dump(t *testing.T, db *redisx.DB) string {
+	t.Helper()
+	text, err := json.Marshal(redistest.Dump(t, db))
+	must(t, err)
+	return string(text)
+}
+
+// calls counts the commands that Redis was sent and did not carry out, or did: INFO commandstats.
+func calls(t *testing.T, db *redisx.DB, field string, commands ...string) int {
+	t.Helper()
+	info, err := db.Info(context.WithoutCancel(t.Context()), "commandstats").Result()
+	must(t, err)
+	total := 0
+	for line := range strings.Lines(info) {
+		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
+		for _, c := range commands {
+			if name == "cmdstat_"+c {
+				total += statistic(t, stats, field)
+			}
+		}
+	}
+	return total
+}
+
+func statistic(t *testing.T, stats, field string) int {
+	t.Helper()
+	for pair := range strings.SplitSeq(stats, ",") {
+		name, value, _ := strings.Cut(pair, "=")
+		if name == field {
+			var n int
+			must(t, json.Unmarshal([]byte(value), &n))
+			return n
+		}
+	}
+	return 0
+}
