@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Values whose look depends on the reader. Whatever else is in a cell is printed as it is.
+type (
+	status  string  // coloured by what it says
+	remark  string  // free text, cut on a terminal
+	share   float64 // 0 to 1
+	memory  uint64  // bytes
+	listing []string
+)
+
+// isoTime is how the API writes times.
+const isoTime = "2006-01-02T15:04:05.000Z"
+
+// clipAt is how many characters of a remark fit into a table.
+const clipAt = 60
+
+// text is a value as the reader of the results gets it, without anything that would move a terminal's cursor
+// or break a line.
+func (s *session) text(v any) string {
+	if s.OutIsTerminal {
+		return flat(s.forPeople(v))
+	}
+	return flat(forPrograms(v))
+}
+
+func (s *session) forPeople(v any) string {
+	switch v := v.(type) {
+	case time.Time:
+		return relative(v, s.Now())
+	case *time.Time:
+		if v == nil {
+			return ""
+		}
+		return relative(*v, s.Now())
+	case time.Duration:
+		return roundly(v).String()
+	case remark:
+		return clip(string(v), clipAt)
+	case share:
+		return fmt.Sprintf("%.0f %%", float64(v)*100)
+	case memory:
+		return fmt.Sprintf("%.1f MiB", float64(v)/(1<<20))
+	case listing:
+		return strings.Join(v, ", ")
+	}
+	return forPrograms(v)
+}
+
+func forPrograms(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case time.Time:
+		return v.UTC().Format(isoTime)
+	case *time.Time:
+		if v == nil {
+			return ""
+		}
+		return v.UTC().Format(isoTime)
+	case *string:
+		return orNothing(v)
+	case share:
+		return strconv.FormatFloat(float64(v), 'f', -1, 64)
+	case listing:
+		return strings.Join(v, ",")
+	}
+	return fmt.Sprint(v)
+}
+
+// orNothing is what p points to, "" if that is nothing.
+func orNothing[T ~string](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return string(*p)
+}
+
+// relative says when t is, seen from now: "in 3 minutes", "2 hours ago".
+func relative(t, now time.Time) string {
+	d := t.Sub(now)
+	count := span(d.Abs())
+	switch {
+	case count == "":
+		return "now"
+	case d > 0:
+		return "in " + count
+	}
+	return count + " ago"
+}
+
+// span is d in its largest fitting unit: "3 minutes". It is "" for less than half a second.
+func span(d time.Duration) string {
+	const day = 24 * time.Hour
+	units := []struct {
+		name string
+		unit time.Duration
+		upTo float64
+	}{
+		{"second", time.Second, 60}, {"minute", time.Minute, 60}, {"hour", time.Hour, 48},
+		{"day", day, 60}, {"month", 30 * day, 24}, {"year", 365 * day, math.Inf(1)},
+	}
+	for _, u := range units {
+		n := math.Round(d.Seconds() / u.unit.Seconds())
+		switch {
+		case n == 0:
+			return ""
+		case n == 1:
+			return "1 " + u.name
+		case n < u.upTo:
+			return fmt.Sprintf("%.0f %ss", n, u.name)
+		}
+	}
+	return ""
+}
+
+// roundly is d with as many digits as people want to read.
+func roundly(d time.Duration) time.Duration {
+	switch {
+	case d < time.Second:
+		return d.Round(time.Millisecond)
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}
+
+func clip(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	return string([]rune(text)[:limit-1]) + "…"
+}
+
+// flat makes one line of a text.
+func flat(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case unicode.IsControl(r):
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// scrub takes out of a text what would move a terminal's cursor. Lines stay lines.
+func scrub(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,52 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// newTopics are the pages of `dtsctl help` that belong to no command.
+func newTopics() []*cobra.Command {
+	return []*cobra.Command{
+		{
+			Use:   "exit-codes",
+			Short: "What dtsctl's exit code says",
+			Long: `dtsctl ends with one of these codes:
+
+  0    done. For "task wait" and --wait: the task succeeded
+  1    the server said no, or the task did not succeed; the reason is on stderr, with the code that the API
+       gives it in brackets:
+         dtsctl: payload: is not valid JSON (invalid)
+  2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was sent
+  3    the server cannot be reached, or something that is not DTS answered. What was sent may have arrived:
+       a submission with an --id can be repeated without harm
+  130  interrupted (SIGINT or SIGTERM). "events" and "task logs -f" go on until they are interrupted, and then
+       end with 0`,
+		},
+		{
+			Use:   "environment",
+			Short: "The environment variables dtsctl reads",
+			Long: `dtsctl reads these environment variables. A flag beats the environment.
+
+  DTSCTL_SERVER     the address of the server, as --server; default ` + defaultServer + `
+  DTSCTL_NAMESPACE  the namespace of the tasks, as --namespace
+  NO_COLOR          if it is not empty, nothing is coloured
+  HTTP_PROXY, HTTPS_PROXY, NO_PROXY
+                    a proxy on the way to the server; none is used for this machine`,
+		},
+		{
+			Use:   "formats",
+			Short: "How values are written, and how results are printed",
+			Long: `Durations are written as in Go: 250ms, 1m30s, 24h.
+
+Times (--at) are RFC 3339, as 2026-01-02T15:04:05Z, or local, as "2026-01-02 15:04" or "2026-01-02 15:04:05".
+
+Texts (--payload, --data, --stdin) are given as they are, or as @FILE, or as @- for standard input.
+
+What is printed (-o)
+  table  On a terminal, aligned columns with a header, colours, and times like "in 3 minutes". Else one line a
+         thing with the same columns, separated by tabs, without a header; times are RFC 3339 in UTC, durations as
+         in Go, tabs and line breaks within a value are spaces.
+  json   What the API answered. Pages of a list are joined. Events and log lines are one JSON object a line;
+         of several tasks (task cancel A B), it is one document each.
+  yaml   The same in YAML; several documents are separated by "---".`,
+		},
+	}
+}
