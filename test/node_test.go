@@ -44,7 +44,8 @@ type node struct {
 	cmd  *exec.Cmd
 	id   string
 	url  string
-	done chan error
+	done chan struct{} // closed when the process has ended, with err
+	err  error
 
 	mu  sync.Mutex
 	out bytes.Buffer
@@ -54,7 +55,7 @@ type node struct {
 func startNode(t *testing.T, redis string, flags ...string) *node {
 	t.Helper()
 	args := append([]string{"serve", "--redis", redis, "--listen", "127.0.0.1:0", "--log-format", "json", "--concurrency", "20"}, flags...)
-	n := &node{t: t, cmd: exec.Command(binary, args...), done: make(chan error, 1)}
+	n := &node{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
 	n.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
@@ -70,15 +71,15 @@ func startNode(t *testing.T, redis string, flags ...string) *node {
 		n.read(stderr, running)
 	}()
 	go func() {
+		defer close(n.done)
 		<-read
-		n.done <- n.cmd.Wait()
+		n.err = n.cmd.Wait()
 	}()
 	t.Cleanup(n.cleanup)
 	select {
 	case <-running:
-	case err := <-n.done:
-		n.done <- err
-		t.Fatalf("dtsd ended at once: %v", err)
+	case <-n.done:
+		t.Fatalf("dtsd ended at once: %v", n.err)
 	case <-time.After(30 * time.Second):
 		t.Fatal("dtsd does not start")
 	}
@@ -113,7 +114,7 @@ func (n *node) read(log io.Reader, running chan struct{}) {
 func (n *node) cleanup() {
 	_ = n.cmd.Process.Signal(syscall.SIGCONT)
 	_ = n.cmd.Process.Kill()
-	_ = <-n.done
+	<-n.done
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if strings.Contains(n.out.String(), "DATA RACE") {
@@ -135,10 +136,9 @@ func (n *node) signal(s syscall.Signal) {
 func (n *node) stop() {
 	n.t.Helper()
 	n.signal(syscall.SIGTERM)
-	err := <-n.done
-	n.done <- err
-	if err != nil {
-		n.t.Errorf("node %s did not end cleanly: %v", n.id, err)
+	<-n.done
+	if n.err != nil {
+		n.t.Errorf("node %s did not end cleanly: %v", n.id, n.err)
 	}
 }
 
@@ -146,7 +146,7 @@ func (n *node) stop() {
 func (n *node) kill() {
 	n.t.Helper()
 	n.signal(syscall.SIGKILL)
-	n.done <- <-n.done
+	<-n.done
 }
 
 // submit hands in tasks, a thousand at a time, and expects all of them to be accepted.

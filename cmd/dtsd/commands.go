@@ -13,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/telemetry"
 )
 
@@ -117,6 +118,7 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(cont
 	if err != nil {
 		return err
 	}
+	redisx.LogTo(log)
 	a, err := app.New(cmd.Context(), app.Options{Config: cfg, Version: versionString(), Log: log, Embedded: n.embedded})
 	if err != nil {
 		return err

@@ -84,8 +84,8 @@ func submitDemo(ctx context.Context, c *client.ClientWithResponses, addr string)
 			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
 		}
 	}
-	if clock.Sleep(ctx, demoCancelAfter) != nil {
-		return nil // the demo was stopped
+	if err := clock.Sleep(ctx, demoCancelAfter); err != nil {
+		return stopped(ctx, err)
 	}
 	for _, id := range demoCancels {
 		answer, err := c.CancelTaskWithResponse(ctx, id, nil)
@@ -141,10 +141,10 @@ func result(ctx context.Context, c *client.ClientWithResponses, id string) strin
 
 // stopped is nil if ctx has ended, since whatever failed then was told to; else it is err.
 func stopped(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -1,0 +1,239 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redistest"
+)
+
+// A pool that could not dial looks once a second whether it can; that goroutine of go-redis ends up to a second
+// after the pool was closed.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+}
+
+func settings(redis string) config.Config {
+	c := config.Default()
+	c.Redis, c.Listen, c.EnableShell = config.URL(redis), "127.0.0.1:0", true
+	return c
+}
+
+// running is a node that runs until it is stopped.
+type running struct {
+	*App
+	t    *testing.T
+	stop context.CancelFunc
+	end  chan error
+}
+
+func run(t *testing.T, o Options) *running {
+	t.Helper()
+	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	a, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{App: a, t: t, stop: stop, end: make(chan error, 1)}
+	go func() { r.end <- a.Run(ctx) }()
+	t.Cleanup(r.finish)
+	select {
+	case <-a.Ready():
+	case err := <-r.end:
+		r.end <- err
+		t.Fatalf("it ended at once: %v", err)
+	}
+	return r
+}
+
+func (r *running) finish() {
+	r.stop()
+	if err := <-r.end; err != nil {
+		r.t.Errorf("it did not end in order: %v", err)
+	}
+	r.end <- nil
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func (r *running) call(method, path, body string) (int, string) {
+	r.t.Helper()
+	q, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.Addr()+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if body != "" {
+		q.Header.Set("Content-Type", "application/json")
+	}
+	answer, err := http.DefaultClient.Do(q)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+// runs submits a shell task and waits for its end.
+func (r *running) runs(id string) {
+	r.t.Helper()
+	status, body := r.call(http.MethodPost, "/v1/tasks", `{"id":"`+id+`","type":"shell","payload":{"command":["echo","done"]}}`)
+	if status != http.StatusCreated {
+		r.t.Fatalf("submitting: %d %s", status, body)
+	}
+	var got struct{ State, Result string }
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 1000 {
+		if _, body = r.call(http.MethodGet, "/v1/tasks/"+id, ""); json.Unmarshal([]byte(body), &got) == nil && got.State == "succeeded" {
+			if got.Result != "done" {
+				r.t.Errorf("result %q", got.Result)
+			}
+			return
+		}
+		<-tick.C
+	}
+	r.t.Fatalf("it does not succeed: %s", body)
+}
+
+func TestANodeRunsTasksOnAnEmbeddedRedis(t *testing.T) {
+	run(t, Options{Config: settings(""), Version: "v1.2.3", Embedded: true}).runs("embedded")
+}
+
+func TestANodeRunsTasksOnARealRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	a := run(t, Options{Config: settings(redis.URL()), Version: "v1.2.3"})
+	a.runs("real")
+	if _, body := a.call(http.MethodGet, "/v1/nodes", ""); !strings.Contains(body, `"version":"v1.2.3"`) || !strings.Contains(body, a.Node()) {
+		t.Errorf("nodes: %s", body)
+	}
+}
+
+func TestANodeServesItsMetricsAndTheMonitor(t *testing.T) {
+	a := run(t, Options{Config: settings(""), Embedded: true})
+	a.runs("counted")
+	_, metrics := a.call(http.MethodGet, "/metrics", "")
+	for _, name := range []string{
+		`dts_attempts_total{outcome="succeeded",type="shell"} 1`, "dts_begin_lateness_seconds_count 1", "dts_dispatch_lateness_seconds_count 1",
+		"dts_leases_held 16", `dts_tasks{partition="0",state="scheduled"} 0`, `dts_script_seconds_count{script="begin"} 1`,
+		`asynq_queue_size{queue="default"} 0`, "go_goroutines",
+	} {
+		if !strings.Contains(metrics, name) {
+			t.Errorf("no %s in\n%s", name, metrics)
+		}
+	}
+	if status, body := a.call(http.MethodGet, "/monitor", ""); status != http.StatusOK || !strings.Contains(body, "<html") {
+		t.Errorf("the monitor: %d %s", status, body)
+	}
+	if status, body := a.call(http.MethodGet, "/monitor/api/queues", ""); status != http.StatusOK || !strings.Contains(body, "critical") {
+		t.Errorf("its queues: %d %s", status, body)
+	}
+	if status, _ := a.call(http.MethodPost, "/monitor/api/queues/default:pause", ""); status != http.StatusMethodNotAllowed {
+		t.Errorf("pausing in a monitor that is not writable: %d", status)
+	}
+}
+
+func TestAWritableMonitorPausesQueues(t *testing.T) {
+	c := settings("")
+	c.MonitorWritable = true
+	a := run(t, Options{Config: c, Embedded: true})
+	if status, body := a.call(http.MethodPost, "/monitor/api/queues/default:pause", ""); status >= 300 {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, body := a.call(http.MethodGet, "/v1/queues", ""); !strings.Contains(body, `"name":"default","paused":true`) {
+		t.Errorf("queues: %s", body)
+	}
+}
+
+func TestReadinessFollowsTheNode(t *testing.T) {
+	redis := redistest.Start(t)
+	a := run(t, Options{Config: settings(redis.URL())})
+	if status, body := a.call(http.MethodGet, "/readyz", ""); status != http.StatusOK {
+		t.Errorf("running: %d %s", status, body)
+	}
+	redis.Pause()
+	status, body := a.call(http.MethodGet, "/readyz", "")
+	redis.Continue()
+	if status != http.StatusServiceUnavailable || !strings.Contains(body, "redis") {
+		t.Errorf("without Redis: %d %s", status, body)
+	}
+	if status, _ := a.call(http.MethodGet, "/healthz", ""); status != http.StatusOK {
+		t.Errorf("alive: %d", status)
+	}
+}
+
+func TestTwoNodesInOneProcessShareThePartitions(t *testing.T) {
+	redis := redistest.Start(t)
+	a := run(t, Options{Config: settings(redis.URL())})
+	b := run(t, Options{Config: settings(redis.URL())})
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 1000 {
+		if len(a.scheduler.Led()) == 8 && len(b.scheduler.Led()) == 8 {
+			return
+		}
+		<-tick.C
+	}
+	t.Errorf("a leads %v, b leads %v", a.scheduler.Led(), b.scheduler.Led())
+}
+
+func TestANodeThatCannotStartSaysWhyAndLeavesNothing(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	for name, c := range map[string]struct {
+		change func(*config.Config)
+		want   string
+	}{
+		"port taken":     {func(c *config.Config) { c.Listen = taken.Addr().String() }, "address already in use"},
+		"no Redis there": {func(c *config.Config) { c.Redis = "redis://127.0.0.1:1/0" }, "redis at redis://127.0.0.1:1/0 does not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := settings(redistest.Start(t).URL())
+			c.change(&cfg)
+			_, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestANodeOutlivesARestartOfRedis(t *testing.T) {
+	redis := redistest.Start(t, redistest.AOF())
+	a := run(t, Options{Config: settings(redis.URL())})
+	a.runs("before")
+	redis.Kill()
+	redis.Restart()
+	a.runs("after")
+}
+
+func TestANodeEndsThoughRedisIsGone(t *testing.T) {
+	redis := redistest.Start(t)
+	c := settings(redis.URL())
+	c.DrainTimeout = time.Second
+	a := run(t, Options{Config: c})
+	redis.Kill()
+	a.stop()
+	select {
+	case err := <-a.end:
+		a.end <- err
+	case <-time.After(time.Minute):
+		t.Fatal("it does not end")
+	}
+}
