@@ -16,8 +16,8 @@ type View struct {
 }
 
 // Alive lists the ids, sorted, of the nodes with that role that take on work: they live and do not drain.
-// The role "" means any. This node is always among them if it has the role, even if it drains or has not
-// beaten yet.
+// The role "" means any. This node is always among them if it has the role, even if it drains; its roles are
+// known from its first beat on.
 func (v View) Alive(role string) []string {
 	var ids []string
 	for _, n := range v.Nodes {

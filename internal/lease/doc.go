@@ -18,6 +18,8 @@
 // A context cannot stop code that does not look at it, nor can it end while the whole process is stopped: a
 // process that is suspended for a while and then continued may run a few more instructions before its timers
 // fire. What must never be done by two at once therefore carries the fence (Held.Fence) and compares it
-// inside the same Redis script that writes. Fences are unique even if Redis loses its newest writes, as
-// after a failover to a replica that lagged: a token may then be given out twice, but not to the same owner.
+// inside the same Redis script that writes.
+//
+// Tokens are as durable as the Redis behind them. If it loses its newest writes, as after a failover to a
+// replica that lagged, a token may be given out twice; two owners never share a fence all the same.
 package lease
