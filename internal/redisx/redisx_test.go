@@ -1,0 +1,162 @@
+package redisx_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestAURLThatCannotBeUsedIsAnErrorWithoutItsPassword(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                                  "scheme must be",
+		"http://127.0.0.1":                  "scheme must be",
+		"redis://:secret@127.0.0.1:1/x":     "invalid database number",
+		"redis+sentinel://u:secret@a:1,b:2": "name the master",
+		"redis+sentinel://u:secret@a:1,b:2/m/three": "not a number",
+		"redis+cluster://u:secret@a:1,b:2/0":        "has no databases",
+		"redis+cluster://":                          "no host",
+		"redis://:secret@127.0.0.1:1/0":             "does not answer",
+	} {
+		_, err := redisx.Open(t.Context(), redisx.Options{URL: url})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v, want %q and no password", url, err, want)
+		}
+	}
+}
+
+func TestEveryShapeOfRedisGetsItsClient(t *testing.T) {
+	redis7 := redistest.Start(t, redistest.With("--cluster-enabled", "yes"))
+	one := redis7.DB(t)
+	if err := one.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for state := ""; !strings.Contains(state, "cluster_state:ok"); {
+		state = one.ClusterInfo(t.Context()).Val()
+	}
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: "redis+cluster://" + redis7.Addr()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	if _, ok := db.UniversalClient.(*redis.ClusterClient); !ok {
+		t.Errorf("a client of type %T", db.UniversalClient)
+	}
+}
+
+func TestARefusalIsTypedAndObserved(t *testing.T) {
+	srv := redistest.Start(t)
+	type seen struct{ script, code string }
+	var got []seen
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: srv.URL(), Observe: func(script string, _ time.Duration, code string) {
+		got = append(got, seen{script, code})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	confirm := redisx.NewScript("confirm")
+	keys := []string{"{x}lease", "{x}inflight"}
+	_, err = db.Run(t.Context(), confirm, keys, "1:me", "")
+	var refusal *redisx.Refusal
+	if !errors.As(err, &refusal) || refusal.Code != "FENCED" || refusal.Script != "confirm" || !redisx.RefusedWith(err, "FENCED") {
+		t.Errorf("got %v", err)
+	}
+	if err := db.Set(t.Context(), keys[0], "1:me", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Run(t.Context(), confirm, keys, "1:me", ""); err != nil {
+		t.Error(err)
+	}
+	if want := []seen{{"confirm", "FENCED"}, {"confirm", ""}}; len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("observed %v", got)
+	}
+}
+
+func TestAnErrorThatIsNoRefusalIsPassedOn(t *testing.T) {
+	db := redistest.Start(t).DB(t)
+	if err := db.Set(t.Context(), "{x}inflight", "no sorted set", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Set(t.Context(), "{x}lease", "1:me", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := db.Run(t.Context(), redisx.NewScript("confirm"), []string{"{x}lease", "{x}inflight"}, "1:me", "a")
+	var refusal *redisx.Refusal
+	if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestManyCallsTravelTogetherAndSurviveARestartedRedis(t *testing.T) {
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	page := redisx.NewScript("page")
+	calls := []redisx.Call{{Keys: []string{"a"}, Args: []any{"", "", 10}}, {Keys: []string{"b"}, Args: []any{"", "", 10}}}
+	if err := db.ZAdd(t.Context(), "b", redis.Z{Score: 1, Member: "x"}).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		replies := db.RunEach(t.Context(), page, calls)
+		if len(replies) != 2 || replies[0].Err != nil || replies[1].Err != nil {
+			t.Fatalf("%v", replies)
+		}
+		if list, _ := replies[1].Value.([]any); len(list) != 2 || list[0] != "x" {
+			t.Errorf("%v", replies[1].Value)
+		}
+		if err := db.ScriptFlush(t.Context()).Err(); err != nil { // as a restart does
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestListenTellsOfEveryConnection(t *testing.T) {
+	srv := redistest.Start(t)
+	way := redistest.NewProxy(t, srv.Addr())
+	db := redistest.Open(t, way.URL())
+	ctx, cancel := context.WithCancel(t.Context())
+	connected, heard := make(chan struct{}, 10), make(chan string, 10)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- db.Listen(ctx, func() { connected <- struct{}{} }, func(channel, payload string) { heard <- channel + " " + payload }, "news")
+	}()
+	<-connected
+	way.Cut()
+	way.Mend()
+	<-connected
+	if err := srv.DB(t).Publish(t.Context(), "news", "hello").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-heard; got != "news hello" {
+		t.Errorf("heard %q", got)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAContextsDeadlineCountsForCommands(t *testing.T) {
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	srv.Pause()
+	defer srv.Continue()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	if err := db.Ping(ctx).Err(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if took := time.Since(start); took > 2*time.Second { // go-redis would wait 3 s for an answer by itself
+		t.Errorf("it took %s", took)
+	}
+}

@@ -1,0 +1,188 @@
+package task
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func valid() Definition {
+	return Definition{Ref: Ref{ID: "a"}, Type: "http", Payload: json.RawMessage(`{}`)}
+}
+
+func TestABadDefinitionIsRefusedWithTheFieldAtFault(t *testing.T) {
+	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	over, under := 1.5, -0.5
+	for name, c := range map[string]struct {
+		change func(*Definition)
+		field  string
+	}{
+		"nothing wrong":          {func(*Definition) {}, ""},
+		"past run_at":            {func(d *Definition) { d.RunAt = now.Add(-time.Hour) }, ""},
+		"longest id":             {func(d *Definition) { d.ID = strings.Repeat("a", IDLimit) }, ""},
+		"id too long":            {func(d *Definition) { d.ID = strings.Repeat("a", IDLimit+1) }, "id"},
+		"id with a space":        {func(d *Definition) { d.ID = "a b" }, "id"},
+		"id of a tick":           {func(d *Definition) { d.ID = "a@20260102T150405Z" }, "id"},
+		"id with a colon":        {func(d *Definition) { d.ID = "a:b" }, "id"},
+		"id with a line break":   {func(d *Definition) { d.ID = "a\n" }, "id"},
+		"no id":                  {func(d *Definition) { d.ID = "" }, "id"},
+		"namespace":              {func(d *Definition) { d.Namespace = "a/b" }, "namespace"},
+		"no type":                {func(d *Definition) { d.Type = "" }, "type"},
+		"type":                   {func(d *Definition) { d.Type = "a b" }, "type"},
+		"queue":                  {func(d *Definition) { d.Queue = "ä" }, "queue"},
+		"payload too big":        {func(d *Definition) { d.Payload = json.RawMessage(`"` + strings.Repeat("x", PayloadLimit) + `"`) }, "payload"},
+		"payload not JSON":       {func(d *Definition) { d.Payload = json.RawMessage(`{`) }, "payload"},
+		"payload not UTF-8":      {func(d *Definition) { d.Payload = json.RawMessage("\"\xff\"") }, "payload"},
+		"run_at and delay":       {func(d *Definition) { d.RunAt, d.Delay = now, time.Second }, "delay"},
+		"negative delay":         {func(d *Definition) { d.Delay = -time.Second }, "delay"},
+		"delay below a ms":       {func(d *Definition) { d.Delay = time.Microsecond }, "delay"},
+		"delay too long":         {func(d *Definition) { d.Delay = HorizonLimit + time.Second }, "delay"},
+		"run_at too far":         {func(d *Definition) { d.RunAt = now.Add(HorizonLimit + time.Second) }, "run_at"},
+		"run_at too long ago":    {func(d *Definition) { d.RunAt = time.UnixMilli(0) }, "run_at"},
+		"negative timeout":       {func(d *Definition) { d.Timeout = -1 }, "timeout"},
+		"timeout too long":       {func(d *Definition) { d.Timeout = TimeoutLimit + time.Second }, "timeout"},
+		"retention too long":     {func(d *Definition) { d.Retention = RetentionLimit + time.Second }, "retention"},
+		"max_attempts":           {func(d *Definition) { d.Retry.MaxAttempts = AttemptsLimit + 1 }, "retry.max_attempts"},
+		"negative max_attempts":  {func(d *Definition) { d.Retry.MaxAttempts = -1 }, "retry.max_attempts"},
+		"delays and backoff":     {func(d *Definition) { d.Retry = Retry{Delays: []time.Duration{1e9}, Backoff: Backoff{Factor: 2}} }, "retry.delays"},
+		"negative delay in list": {func(d *Definition) { d.Retry.Delays = []time.Duration{1e9, -1e9} }, "retry.delays[1]"},
+		"factor":                 {func(d *Definition) { d.Retry.Backoff.Factor = 0.5 }, "retry.backoff.factor"},
+		"jitter over 1":          {func(d *Definition) { d.Retry.Backoff.Jitter = &over }, "retry.backoff.jitter"},
+		"jitter under 0":         {func(d *Definition) { d.Retry.Backoff.Jitter = &under }, "retry.backoff.jitter"},
+		"max less than initial":  {func(d *Definition) { d.Retry.Backoff.Max = time.Millisecond }, "retry.backoff.max"},
+		"owner too long":         {func(d *Definition) { d.Owner = strings.Repeat("x", OwnerLimit+1) }, "owner"},
+		"owner not UTF-8":        {func(d *Definition) { d.Owner = "\xff" }, "owner"},
+		"label without a name":   {func(d *Definition) { d.Labels = map[string]string{"": "x"} }, "labels"},
+		"label's value too long": {func(d *Definition) { d.Labels = map[string]string{"x": strings.Repeat("x", LabelLimit+1)} }, "labels.x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := valid()
+			c.change(&d)
+			err := d.Normalize().Validate(now)
+			var bad *Error
+			switch {
+			case c.field == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.field != "" && (!errors.As(err, &bad) || bad.Code != CodeInvalid || bad.Field != c.field || bad.Message == ""):
+				t.Errorf("got %v, want field %q", err, c.field)
+			}
+		})
+	}
+}
+
+func TestARefMayNameATick(t *testing.T) {
+	for id, good := range map[string]bool{"a": true, "a@20260102T150405Z": true, "a@20260102T150405.250Z": true, "": false, "@x": false, "a@": false, "a@b@c": false, "a b": false} {
+		if err := ValidateRef(Ref{Namespace: "default", ID: id}); (err == nil) != good {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
+func TestTheBackoffGrowsWithinItsBoundsAndJitters(t *testing.T) {
+	half := 0.5
+	r := Retry{Backoff: Backoff{Initial: time.Second, Factor: 3, Max: 20 * time.Second, Jitter: &half}}
+	for _, c := range []struct {
+		n      int
+		random float64
+		want   time.Duration
+	}{
+		{1, 0.5, time.Second}, {2, 0.5, 3 * time.Second}, {3, 0.5, 9 * time.Second}, {4, 0.5, 20 * time.Second}, {1000, 0.5, 20 * time.Second},
+		{2, 0, 1500 * time.Millisecond}, {2, 0.75, 3750 * time.Millisecond},
+	} {
+		if got := r.After(c.n, c.random); got != c.want {
+			t.Errorf("after attempt %d, random %g: %s, want %s", c.n, c.random, got, c.want)
+		}
+	}
+	if got := (Retry{}).After(1, 0); got != 900*time.Millisecond {
+		t.Errorf("the default jitter is 10 %%, got %s", got)
+	}
+}
+
+func TestAListOfDelaysSaysHowOftenAndHowLong(t *testing.T) {
+	r := Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}
+	if r.Attempts() != 3 {
+		t.Errorf("%d attempts, want one more than there are delays", r.Attempts())
+	}
+	for n, want := range map[int]time.Duration{1: time.Minute, 2: 5 * time.Minute, 3: 5 * time.Minute} {
+		if got := r.After(n, 0.9); got != want {
+			t.Errorf("after attempt %d: %s, want %s", n, got, want)
+		}
+	}
+	r.MaxAttempts = 2
+	if r.Attempts() != 2 {
+		t.Errorf("max_attempts counts for more than the list: %d", r.Attempts())
+	}
+}
+
+func TestWhatIsLeftOutHasItsDefault(t *testing.T) {
+	for taskType, want := range map[string]time.Duration{"http": 30 * time.Second, "shell": 10 * time.Minute, "other": 10 * time.Minute} {
+		if got := (Definition{Type: taskType}).EffectiveTimeout(); got != want {
+			t.Errorf("timeout of %s: %s", taskType, got)
+		}
+	}
+	d := Definition{}
+	if d.EffectiveRetention(Succeeded) != 24*time.Hour || d.EffectiveRetention(Failed) != 7*24*time.Hour {
+		t.Error("dead letters are kept for a week, the others for a day")
+	}
+	d.Retention = time.Minute
+	if d.EffectiveRetention(Failed) != time.Minute {
+		t.Error("a task's own retention counts")
+	}
+	if n := (Retry{}).Attempts(); n != 4 {
+		t.Errorf("%d attempts", n)
+	}
+}
+
+func TestEveryFinalStateIsAnEndAndNothingElse(t *testing.T) {
+	for _, s := range States {
+		_, expires := Next(s, Expire)
+		if expires != s.Final() {
+			t.Errorf("%s: final %v, expires %v", s, s.Final(), expires)
+		}
+		if !s.Valid() {
+			t.Errorf("%s is not valid", s)
+		}
+	}
+	if None.Valid() || State("done").Valid() {
+		t.Error("what is no state is valid")
+	}
+}
+
+func FuzzParseDelivery(f *testing.F) {
+	for _, s := range []string{"default:a:1", "default:a@20260102T150405Z:12", "::", "a:b", "a:b:c", "a:b:0", "a:b:-1", ":", "a:b:c:1", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		ref, attempt, err := ParseDelivery(s)
+		if err != nil {
+			return
+		}
+		again := Delivery{Ref: ref, Attempt: attempt}.String()
+		ref2, attempt2, err := ParseDelivery(again)
+		if err != nil || ref2 != ref || attempt2 != attempt {
+			t.Errorf("%q -> %q -> %v %d %v", s, again, ref2, attempt2, err)
+		}
+	})
+}
+
+func FuzzDefinition(f *testing.F) {
+	f.Add("id", "ns", "http", "q", []byte(`{"a": 1}`), int64(1000), int64(0))
+	f.Fuzz(func(t *testing.T, id, namespace, taskType, queue string, payload []byte, delay, runAt int64) {
+		d := Definition{Ref: Ref{Namespace: namespace, ID: id}, Type: taskType, Queue: queue, Payload: payload, Delay: time.Duration(delay)}
+		if runAt != 0 {
+			d.RunAt = time.UnixMilli(runAt % (1 << 45))
+		}
+		d = d.Normalize()
+		if d.Validate(time.UnixMilli(1_790_000_000_000)) != nil {
+			return
+		}
+		if strings.ContainsAny(d.Ref.String(), " \n\"\\") || strings.Count(d.Ref.String(), ":") != 1 {
+			t.Errorf("%q is no name for a key", d.Ref)
+		}
+		if !json.Valid(d.Payload) || strings.Contains(string(d.Payload), "\n") {
+			t.Errorf("payload %q", d.Payload)
+		}
+	})
+}
