@@ -50,7 +50,7 @@ type unreachable struct{ err error }
 func (u *unreachable) Error() string {
 	var request *url.Error
 	switch {
-	case os.IsTimeout(u.err):
+	case os.IsTimeout(u.err), errors.Is(u.err, errSilent):
 		return "no answer in time"
 	case errors.As(u.err, &request):
 		return request.Err.Error()

@@ -66,7 +66,7 @@ func (o *eventsOptions) take(m client.Message) error {
 	if m.Name == "dropped" {
 		var d client.Dropped
 		if err := json.Unmarshal(m.Data, &d); err != nil {
-			return fmt.Errorf("the server's answer is not understood: %w", err)
+			return misunderstood(err)
 		}
 		o.session.say("%d events were dropped", d.Count)
 		return nil
@@ -74,7 +74,7 @@ func (o *eventsOptions) take(m client.Message) error {
 	return o.session.showLine(m.Data, func() error {
 		var e client.Event
 		if err := json.Unmarshal(m.Data, &e); err != nil {
-			return fmt.Errorf("the server's answer is not understood: %w", err)
+			return misunderstood(err)
 		}
 		return o.session.printEvent(e)
 	})

@@ -30,6 +30,9 @@ type finished struct{ err error }
 
 func (f *finished) Error() string { return fmt.Sprintf("finished: %v", f.err) }
 
+// errSilent is that a stream did not begin in time, or stopped being heard of.
+var errSilent = errors.New("it fell silent")
+
 // follow takes messages until take has enough of them, and takes a stream that broke up again. Its error is that of
 // take, that of a stream that could never be opened, or a *refusal that trying again does not help.
 func (s *session) follow(ctx context.Context, f feed) error {
@@ -66,7 +69,7 @@ func isFinal(err error) bool {
 func (s *session) connection(ctx context.Context, f feed) (opened bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(s.timeout, func() { cancel(errors.New("no answer in time")) })
+	silence := time.AfterFunc(s.timeout, func() { cancel(errSilent) })
 	defer silence.Stop()
 
 	resp, err := f.open(ctx)
@@ -75,8 +78,11 @@ func (s *session) connection(ctx context.Context, f feed) (opened bool, err erro
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		_, err := ask[any](resp, nil)
-		return false, err
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			return false, &unreachable{reasonFor(ctx, err)}
+		}
+		return false, noIn(body, resp.Status)
 	}
 	f.opened()
 	idle := s.streamIdle()

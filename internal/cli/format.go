@@ -64,7 +64,7 @@ func (s *session) printJSON(raw json.RawMessage) error {
 	}
 	var b bytes.Buffer
 	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return fmt.Errorf("the server's answer is not understood: %w", err)
+		return misunderstood(err)
 	}
 	return s.printf("%s\n", b.Bytes())
 }
@@ -72,7 +72,7 @@ func (s *session) printJSON(raw json.RawMessage) error {
 func (s *session) printYAML(raw json.RawMessage) error {
 	node, err := yamlOf(raw)
 	if err != nil {
-		return fmt.Errorf("the server's answer is not understood: %w", err)
+		return misunderstood(err)
 	}
 	var b bytes.Buffer
 	b.WriteString("---\n")

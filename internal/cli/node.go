@@ -35,7 +35,7 @@ func (s *session) runNodes(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := ask[client.NodeList](c.ListNodes(ctx))
+	a, err := ask[client.NodeList](c.ListNodesWithResponse(ctx))
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -37,7 +36,7 @@ func (s *session) runQueues(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := ask[client.QueueList](c.ListQueues(ctx))
+	a, err := ask[client.QueueList](c.ListQueuesWithResponse(ctx))
 	if err != nil {
 		return err
 	}
@@ -68,7 +67,9 @@ func newPauseCommand(s *session) *cobra.Command {
 Pausing a paused queue is harmless.`,
 		Example: `  dtsctl queue pause reports`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.steer(cmd.Context(), args[0], "paused", (*client.Client).PauseQueue)
+			return s.steer(cmd.Context(), args[0], "paused", func(ctx context.Context, c *client.ClientWithResponses) (reply, error) {
+				return c.PauseQueueWithResponse(ctx, args[0])
+			})
 		},
 	}
 }
@@ -79,20 +80,22 @@ func newResumeCommand(s *session) *cobra.Command {
 		Long:    `resume ends the pause of a queue. Resuming a queue that is not paused is harmless.`,
 		Example: `  dtsctl queue resume reports`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.steer(cmd.Context(), args[0], "resumed", (*client.Client).ResumeQueue)
+			return s.steer(cmd.Context(), args[0], "resumed", func(ctx context.Context, c *client.ClientWithResponses) (reply, error) {
+				return c.ResumeQueueWithResponse(ctx, args[0])
+			})
 		},
 	}
 }
 
-type queueCall func(*client.Client, context.Context, string, ...client.RequestEditorFn) (*http.Response, error)
-
 // steer pauses or resumes a queue. There is nothing to print but for people.
-func (s *session) steer(ctx context.Context, queue, done string, call queueCall) error {
+func (s *session) steer(
+	ctx context.Context, queue, done string, call func(context.Context, *client.ClientWithResponses) (reply, error),
+) error {
 	c, err := s.calls()
 	if err != nil {
 		return err
 	}
-	if _, err := ask[struct{}](call(c, ctx, queue)); err != nil {
+	if _, err := ask[struct{}](call(ctx, c)); err != nil {
 		return err
 	}
 	if s.OutIsTerminal && s.isTable() {

@@ -32,6 +32,12 @@ without a header, and times in RFC 3339. With -o json or -o yaml, it is what the
 	complete(root, "output", "table", "json", "yaml")
 	root.AddCommand(newTaskCommand(s), newNodeCommand(s), newQueueCommand(s), newEventsCommand(s), newVersionCommand(s))
 	root.AddCommand(newTopics()...)
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			beGroup(cmd)
+		}
+	}
 	return root
 }
 

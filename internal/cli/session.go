@@ -61,8 +61,9 @@ func (s *session) namespaceParam() *string {
 }
 
 // calls is the client for requests that are answered at once.
-func (s *session) calls() (*client.Client, error) {
-	return s.client(&http.Client{Transport: s.Transport, Timeout: s.timeout})
+func (s *session) calls() (*client.ClientWithResponses, error) {
+	c, err := s.client(&http.Client{Transport: s.Transport, Timeout: s.timeout})
+	return &client.ClientWithResponses{ClientInterface: c}, err
 }
 
 // streams is the client for requests whose answer has no end of its own.

@@ -26,7 +26,7 @@ func (s *session) runAttempts(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	a, err := ask[client.AttemptList](c.ListAttempts(ctx, id, &client.ListAttemptsParams{Namespace: s.namespaceParam()}))
+	a, err := ask[client.AttemptList](c.ListAttemptsWithResponse(ctx, id, &client.ListAttemptsParams{Namespace: s.namespaceParam()}))
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ var attemptColumns = []column[client.Attempt]{
 	{"number", func(a client.Attempt) any { return a.Number }},
 	{"outcome", func(a client.Attempt) any { return status(orNothing(a.Outcome)) }},
 	{"started", func(a client.Attempt) any { return a.StartedAt }},
-	{"took", func(a client.Attempt) any { return durationOf(a) }},
+	{"took", durationOf},
 	{"node", func(a client.Attempt) any { return a.Node }},
 	{"error", func(a client.Attempt) any { return remark(orNothing(a.Error)) }},
 }

@@ -22,9 +22,9 @@ const (
 
 // batch is some of the lines of a file.
 type batch struct {
-	first int // number of its first line in the file, from 1
-	lines []json.RawMessage
-	bytes int
+	lines   []json.RawMessage
+	numbers []int // of the lines in the file, from 1
+	bytes   int
 }
 
 // runFile submits the tasks of a file, as many in a request as the server takes.
@@ -47,10 +47,17 @@ func (o *submitOptions) runFile(ctx context.Context) error {
 		return err
 	}
 	if refused > 0 {
-		o.session.say("%d of the tasks were refused", refused)
+		o.session.say("%d of the tasks %s refused", refused, wasOrWere(refused))
 		return errFailed
 	}
 	return nil
+}
+
+func wasOrWere(n int) string {
+	if n == 1 {
+		return "was"
+	}
+	return "were"
 }
 
 // besidesFile is the name of a flag that does not go with --file, "" if there is none.
@@ -98,9 +105,7 @@ func eachBatch(in io.Reader, send func(batch) error) error {
 }
 
 func (b *batch) add(number int, line []byte) {
-	if len(b.lines) == 0 {
-		b.first = number
-	}
+	b.numbers = append(b.numbers, number)
 	b.lines = append(b.lines, bytes.Clone(line))
 	b.bytes += len(line)
 }
@@ -115,9 +120,12 @@ func (s *session) submitBatch(ctx context.Context, b batch) (refused int, err er
 	if err != nil {
 		return 0, err
 	}
-	a, err := ask[client.BatchAnswer](c.SubmitTasksWithBody(ctx, &client.SubmitTasksParams{Namespace: s.namespaceParam()}, jsonType, body))
+	a, err := ask[client.BatchAnswer](c.SubmitTasksWithBodyWithResponse(ctx, &client.SubmitTasksParams{Namespace: s.namespaceParam()}, jsonType, body))
 	if err != nil {
-		return 0, fmt.Errorf("the tasks from line %d on: %w", b.first, err)
+		return 0, fmt.Errorf("the tasks from line %d on (tasks[0] is that line): %w", b.numbers[0], err)
+	}
+	if len(a.value.Results) != len(b.lines) {
+		return 0, misunderstood(fmt.Errorf("it has %d results for %d tasks", len(a.value.Results), len(b.lines)))
 	}
 	for _, r := range a.value.Results {
 		if r.Error != nil {
@@ -138,7 +146,7 @@ func resultLines(b batch, results []client.BatchResult) [][]any {
 		if r.Error != nil {
 			reason = strings.TrimSpace((&refusal{*r.Error}).Error())
 		}
-		lines[i] = []any{b.first + i, id, r.Status, reason}
+		lines[i] = []any{b.numbers[i], id, r.Status, reason}
 	}
 	return lines
 }

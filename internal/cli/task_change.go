@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -20,8 +19,8 @@ All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a
 		Example: `  dtsctl task cancel nightly
   dtsctl task list --state scheduled --queue reports --all | cut -f 1 | xargs dtsctl task cancel`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.changeEach(cmd.Context(), args, func(ctx context.Context, c *client.Client, id string) (*http.Response, error) {
-				return c.CancelTask(ctx, id, &client.CancelTaskParams{Namespace: s.namespaceParam()})
+			return s.changeEach(cmd.Context(), args, func(ctx context.Context, c *client.ClientWithResponses, id string) (reply, error) {
+				return c.CancelTaskWithResponse(ctx, id, &client.CancelTaskParams{Namespace: s.namespaceParam()})
 			})
 		},
 	}
@@ -37,8 +36,8 @@ All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a
 		Example: `  dtsctl task retry nightly
   dtsctl task list --state failed --all | cut -f 1 | xargs dtsctl task retry`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return s.changeEach(cmd.Context(), args, func(ctx context.Context, c *client.Client, id string) (*http.Response, error) {
-				return c.RetryTask(ctx, id, &client.RetryTaskParams{Namespace: s.namespaceParam()})
+			return s.changeEach(cmd.Context(), args, func(ctx context.Context, c *client.ClientWithResponses, id string) (reply, error) {
+				return c.RetryTaskWithResponse(ctx, id, &client.RetryTaskParams{Namespace: s.namespaceParam()})
 			})
 		},
 	}
@@ -46,7 +45,7 @@ All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a
 
 // changeEach does the same to every task. A refusal of one does not hold back the others; any other error does.
 func (s *session) changeEach(
-	ctx context.Context, ids []string, change func(context.Context, *client.Client, string) (*http.Response, error),
+	ctx context.Context, ids []string, change func(context.Context, *client.ClientWithResponses, string) (reply, error),
 ) error {
 	c, err := s.calls()
 	if err != nil {
@@ -134,5 +133,5 @@ func (s *session) change(ctx context.Context, id string, change client.TaskChang
 	if err != nil {
 		return answer[client.Task]{}, err
 	}
-	return ask[client.Task](c.ChangeTaskWithBody(ctx, id, &client.ChangeTaskParams{Namespace: s.namespaceParam()}, jsonType, body))
+	return ask[client.Task](c.ChangeTaskWithBodyWithResponse(ctx, id, &client.ChangeTaskParams{Namespace: s.namespaceParam()}, jsonType, body))
 }

@@ -33,5 +33,5 @@ func (s *session) task(ctx context.Context, id string) (answer[client.Task], err
 	if err != nil {
 		return answer[client.Task]{}, err
 	}
-	return ask[client.Task](c.GetTask(ctx, id, &client.GetTaskParams{Namespace: s.namespaceParam()}))
+	return ask[client.Task](c.GetTaskWithResponse(ctx, id, &client.GetTaskParams{Namespace: s.namespaceParam()}))
 }

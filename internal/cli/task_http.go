@@ -82,7 +82,7 @@ func (o *httpOptions) payload() (json.RawMessage, error) {
 			return nil, err
 		}
 	}
-	return payloadOf(p)
+	return rawOf(p)
 }
 
 // dataOf is a body as the payload holds it: JSON objects and lists as they are, anything else as a text.
@@ -91,7 +91,7 @@ func dataOf(text string) (json.RawMessage, error) {
 	if (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(text)) {
 		return json.RawMessage(text), nil
 	}
-	return payloadOf(text)
+	return rawOf(text)
 }
 
 // codesOf has numbers for codes; what is none, such as a range, is the server's to read.

@@ -45,7 +45,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	raw, err := payloadOf(list.raw)
+	raw, err := rawOf(list.raw)
 	if err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ type taskList struct {
 
 // rawTaskList is a TaskList whose tasks are as the server sent them.
 type rawTaskList struct {
-	Tasks      []json.RawMessage `json:"tasks"`
 	NextCursor *string           `json:"next_cursor,omitempty"`
+	Tasks      []json.RawMessage `json:"tasks"`
 }
 
 // collect reads pages until there are enough.
@@ -90,7 +90,7 @@ func (o *listOptions) page(ctx context.Context, list *taskList) error {
 	if !o.all {
 		limit = min(limit, o.limit-len(list.tasks))
 	}
-	a, err := ask[client.TaskList](c.ListTasks(ctx, &client.ListTasksParams{
+	a, err := ask[client.TaskList](c.ListTasksWithResponse(ctx, &client.ListTasksParams{
 		Namespace: o.session.namespaceParam(), State: statesOf(o.states), Queue: orNil(o.queue), Type: orNil(o.typ),
 		Owner: orNil(o.owner), Node: orNil(o.node), Limit: &limit, Cursor: list.raw.NextCursor,
 	}))
@@ -102,6 +102,6 @@ func (o *listOptions) page(ctx context.Context, list *taskList) error {
 		return err
 	}
 	list.tasks = append(list.tasks, a.value.Tasks...)
-	list.raw = rawTaskList{append(list.raw.Tasks, raw.Tasks...), raw.NextCursor}
+	list.raw = rawTaskList{NextCursor: raw.NextCursor, Tasks: append(list.raw.Tasks, raw.Tasks...)}
 	return nil
 }

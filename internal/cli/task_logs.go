@@ -95,7 +95,7 @@ func (o *logsOptions) written(ctx context.Context) ([]json.RawMessage, error) {
 	var lines []json.RawMessage
 	limit := logPageLimit
 	for {
-		a, err := ask[rawLogPage](c.ReadLogs(ctx, o.id, &client.ReadLogsParams{
+		a, err := ask[rawLogPage](c.ReadLogsWithResponse(ctx, o.id, &client.ReadLogsParams{
 			Namespace: o.session.namespaceParam(), After: o.after, Limit: &limit,
 		}))
 		if err != nil {
@@ -149,7 +149,7 @@ func (o *logsOptions) print(raw json.RawMessage) error {
 	return o.session.showLine(raw, func() error {
 		var line client.LogLine
 		if err := json.Unmarshal(raw, &line); err != nil {
-			return fmt.Errorf("the server's answer is not understood: %w", err)
+			return misunderstood(err)
 		}
 		return o.session.printLog(line)
 	})

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 )
@@ -68,18 +67,9 @@ func (o *shellOptions) run(ctx context.Context) error {
 	if env != nil {
 		p.Env = *env
 	}
-	payload, err := payloadOf(p)
+	payload, err := rawOf(p)
 	if err != nil {
 		return err
 	}
 	return o.submit(ctx, o.session, "shell", payload)
-}
-
-// payloadOf is v as a payload.
-func payloadOf(v any) (json.RawMessage, error) {
-	body, err := bodyOf(v)
-	if err != nil {
-		return nil, err
-	}
-	return body.Bytes(), nil
 }

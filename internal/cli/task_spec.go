@@ -171,5 +171,5 @@ func (s *session) submit(ctx context.Context, task client.Submission) (answer[cl
 	if err != nil {
 		return answer[client.Task]{}, err
 	}
-	return ask[client.Task](c.SubmitTaskWithBody(ctx, &client.SubmitTaskParams{Namespace: s.namespaceParam()}, jsonType, body))
+	return ask[client.Task](c.SubmitTaskWithBodyWithResponse(ctx, &client.SubmitTaskParams{Namespace: s.namespaceParam()}, jsonType, body))
 }
