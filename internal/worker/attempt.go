@@ -23,7 +23,7 @@ type attempt struct {
 	name    string          // of the delivery
 	ctx     context.Context // of the executor's work
 	cancel  context.CancelCauseFunc
-	release func()          // of the guard
+	release func()          // of the others' trust
 	work    context.Context // of reports: it outlives ctx
 	run     atomic.Pointer[store.Run]
 }
@@ -36,23 +36,54 @@ func (a *attempt) end() {
 
 // begin asks Redis for the attempt until there is an answer. If the connection breaks, nobody knows whether the
 // attempt has begun, so the question is repeated with the same token: giving up could leave an attempt that
-// counts as running and that nobody runs. Error: store.ErrLeftover, or that the worker ended first.
+// counts as running and that nobody runs. Error: store.ErrLeftover, or that the worker ends first; what may have
+// begun then is found when the node has left.
 func (a *attempt) begin(ref task.Ref, number int) error {
 	token := a.w.token()
-	for {
-		run, err := a.w.o.Store.Begin(a.work, ref, number, a.w.o.Node, token)
-		switch {
-		case err == nil:
-			a.run.Store(run)
-			a.w.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
-			return nil
-		case errors.Is(err, store.ErrLeftover):
+	for tries := 0; ; tries++ {
+		if errors.Is(context.Cause(a.ctx), errShutdown) {
+			return fmt.Errorf("delivery %s: %w", a.name, errShutdown)
+		}
+		err := a.tryBegin(ref, number, token)
+		if err == nil || errors.Is(err, store.ErrLeftover) {
 			return err
 		}
-		a.w.o.Log.Warn("cannot begin", "delivery", a.name, "error", err)
+		a.complain(tries, "cannot begin", err)
 		if err := pause(a.work); err != nil {
 			return fmt.Errorf("delivery %s: %w", a.name, err)
 		}
+	}
+}
+
+// tryBegin asks once. The trust of the others in this node is looked at first: a node that is cut off begins
+// nothing, since its attempts would end as lost before they have done anything; and if the trust ends while the
+// question is on its way, the work ends with it, even if there is new trust by then.
+func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
+	trust, release := a.w.o.Members.Guard(a.work)
+	if trust.Err() != nil {
+		release()
+		return context.Cause(trust)
+	}
+	run, err := a.w.o.Store.Begin(a.work, ref, number, a.w.o.Node, token)
+	if err != nil {
+		release()
+		return err
+	}
+	// Without grace: somebody else is about to do the work.
+	detach := context.AfterFunc(trust, func() { a.cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, context.Cause(trust))) })
+	a.release = func() { detach(); release() }
+	a.run.Store(run)
+	if !run.Task.CancelRequested.IsZero() { // it was asked to stop before the answer came
+		a.cancel(errStopped)
+	}
+	a.w.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
+	return nil
+}
+
+// complain reports the first of several failures.
+func (a *attempt) complain(tries int, what string, err error) {
+	if tries == 0 {
+		a.w.o.Log.Warn(what+", trying again", "delivery", a.name, "error", err)
 	}
 }
 
@@ -69,6 +100,7 @@ func (a *attempt) perform() error {
 	run := a.run.Load()
 	start := clock.Now()
 	e := a.execute(run)
+	e.reason = task.Cut(e.reason, task.ErrorLimit)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(run.Task.Type).Observe(clock.Since(start).Seconds())
 	a.w.o.Metrics.Attempts.WithLabelValues(run.Task.Type, string(e.outcome)).Inc()
 	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", e.outcome, "error", e.reason)
@@ -135,7 +167,7 @@ func (a *attempt) progress(run *store.Run, percent int) {
 // report tells Redis how the attempt ended, until there is an answer: succeeded, due again, or finally failed.
 // Whatever it says, the delivery is done with, so asynq must not deliver it again.
 func (a *attempt) report(run *store.Run, e ending) error {
-	for {
+	for tries := 0; ; tries++ {
 		dead, err := a.tell(run, e)
 		switch {
 		case err == nil && dead:
@@ -150,7 +182,7 @@ func (a *attempt) report(run *store.Run, e ending) error {
 			a.w.o.Log.Warn("the attempt is not this worker's any more", "delivery", a.name, "outcome", e.outcome)
 			return nil
 		}
-		a.w.o.Log.Warn("cannot report", "delivery", a.name, "error", err)
+		a.complain(tries, "cannot report", err)
 		if err := pause(a.work); err != nil {
 			return fmt.Errorf("delivery %s: %w", a.name, err)
 		}

@@ -88,10 +88,11 @@ func (l *lines) pump(ctx context.Context) {
 	}
 }
 
-// flush sends everything kept. It answers whether the attempt may log any more. Lines that Redis does not take are
-// lost: a log is no reason to fail an attempt.
+// flush sends what is kept, and no more than fits into the log: whoever writes faster than that would keep Redis
+// busy with lines that nobody will see. It answers whether the attempt may log any more. Lines that Redis does not
+// take are lost: a log is no reason to fail an attempt.
 func (l *lines) flush(ctx context.Context) bool {
-	for {
+	for range task.LogLimit / linesAtOnce {
 		first, some := l.take()
 		if len(some) == 0 {
 			return true
@@ -101,6 +102,7 @@ func (l *lines) flush(ctx context.Context) bool {
 			return !errors.Is(err, store.ErrStale)
 		}
 	}
+	return true
 }
 
 // take takes the next lines to send, with the number of the first.

@@ -56,6 +56,7 @@ type Pool struct {
 // Options says what to work on and with. All are needed.
 type Options struct {
 	Store        *store.Store
+	Prefix       string // of the installation
 	Members      Members
 	Node         string // this node's id
 	Capacity     int    // attempts at once, over all pools
@@ -78,7 +79,8 @@ type Worker struct {
 	mu     sync.Mutex
 	active map[string]*attempt // by delivery
 	idle   sync.WaitGroup      // attempts that run
-	closed bool                // no attempt may begin any more
+	closed bool                // no delivery may enter any more
+	shut   chan struct{}       // closed with it: deliveries that wait for a slot go back
 }
 
 // New prepares a worker.
@@ -86,6 +88,7 @@ func New(o Options) *Worker {
 	o.Metrics.Capacity.Set(float64(o.Capacity))
 	return &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), active: make(map[string]*attempt),
+		shut: make(chan struct{}),
 	}
 }
 
@@ -106,7 +109,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	for _, p := range pools {
 		if err := p.Start(ctx); err != nil {
 			stopWork(err)
-			return errors.Join(fmt.Errorf("worker: %w", err), background.Wait())
+			waited := background.Wait()
+			if ctx.Err() != nil { // told to stop before it had begun
+				return waited
+			}
+			return errors.Join(fmt.Errorf("worker: %w", err), waited)
 		}
 		defer p.Shutdown()
 	}
@@ -121,17 +128,19 @@ func (w *Worker) pools(work context.Context) []*queue.Pool {
 	pools := make([]*queue.Pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
 		pools[i] = queue.NewPool(queue.PoolOptions{
-			DB: p.DB, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Log: w.o.Log,
+			DB: p.DB, Prefix: w.o.Prefix, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Log: w.o.Log,
 			Handler: func(ctx context.Context, ref task.Ref, number int) error { return w.handle(ctx, work, ref, number) },
 		})
 	}
 	return pools
 }
 
-// drain waits for what runs, for a while, and interrupts the rest.
+// drain waits for what runs, for a while, and interrupts the rest. What waits for a slot goes back to its queue
+// at once, since another node may have one.
 func (w *Worker) drain(pools []*queue.Pool) {
 	w.mu.Lock()
 	w.closed = true
+	close(w.shut)
 	w.mu.Unlock()
 	for _, p := range pools {
 		p.Quiesce()
@@ -201,6 +210,8 @@ func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error)
 	case w.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	case <-w.shut:
+		return nil, errShutdown
 	case <-work.Done():
 		return nil, errShutdown
 	}
@@ -221,16 +232,9 @@ func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error)
 	return a, nil
 }
 
-// newAttempt makes the contexts of an attempt. When the node is cut off from the others, the work ends without
-// grace: somebody else is about to do it.
 func (w *Worker) newAttempt(work context.Context, name string) *attempt {
 	ctx, cancel := context.WithCancelCause(work)
-	guard, release := w.o.Members.Guard(work)
-	stop := context.AfterFunc(guard, func() { cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, context.Cause(guard))) })
-	return &attempt{
-		w: w, name: name, ctx: ctx, cancel: cancel, work: work,
-		release: func() { stop(); release() },
-	}
+	return &attempt{w: w, name: name, ctx: ctx, cancel: cancel, work: work, release: func() {}}
 }
 
 // leave gives the slot back.
