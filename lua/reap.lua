@@ -49,6 +49,7 @@ end
 
 local now = now_ms()
 redis.call('HSET', task, 'state', to, 'error', err)
+redis.call('HDEL', task, 'run') -- so that what the lost run still says is not taken for a repetition of this
 redis.call('ZREM', running, member)
 record_attempt(attempts, attempt, node, started, now, 'lost', err, keep)
 if to == 'scheduled' then
