@@ -1,0 +1,200 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+func fails(context.Context, executor.Attempt) (string, error) { return "", errors.New("boom") }
+
+func TestAnAttemptThatGoesWellEndsTheTaskWithItsResult(t *testing.T) {
+	w := newWorld(t)
+	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
+		return a.IdempotencyKey() + string(a.Payload), nil
+	})
+	ref := w.submit(task.Definition{Ref: task.Ref{ID: "a"}, Payload: []byte(`{"n":1}`)})
+	got := w.reaches(ref, task.Succeeded)
+	if got.Result != `default:a:1{"n":1}` || got.Node != node || got.Error != "" {
+		t.Errorf("the task is %+v", got)
+	}
+	w.last(ref, task.OutcomeSucceeded)
+	eventually(t, "asynq forgets the delivery", func() bool { return w.delivery(ref, 1) == "" })
+}
+
+func TestAFailedAttemptIsRepeatedAfterTheDelayOfThePolicy(t *testing.T) {
+	cases := map[string]struct {
+		retry  task.Retry
+		random float64
+		want   []time.Duration
+	}{
+		"explicit delays, the last one repeated": {
+			task.Retry{MaxAttempts: 4, Delays: []time.Duration{time.Minute, time.Hour}}, 0,
+			[]time.Duration{time.Minute, time.Hour, time.Hour},
+		},
+		"backoff in the middle of its jitter": {
+			task.Retry{}, 0.5, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		},
+		"backoff at the lower end of its jitter": {
+			task.Retry{}, 0, []time.Duration{900 * time.Millisecond, 1800 * time.Millisecond, 3600 * time.Millisecond},
+		},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.start(fails, func(o *Options) { o.Random = func() float64 { return c.random } })
+			ref := w.submit(task.Definition{Retry: c.retry})
+			for i, want := range c.want {
+				w.reaches(ref, task.Scheduled)
+				w.expectDelay(ref, want)
+				if i+1 < len(c.want) {
+					w.hurry(ref)
+				}
+			}
+		})
+	}
+}
+
+// expectDelay compares when the task is due with the end of its newest attempt: both are Redis's times.
+func (w *world) expectDelay(ref task.Ref, want time.Duration) {
+	w.t.Helper()
+	a := w.last(ref, task.OutcomeFailed)
+	if got := w.get(ref).DueAt.Sub(a.FinishedAt); got != want {
+		w.t.Errorf("attempt %d is due %s after attempt %d ended, want %s", a.Number+1, got, a.Number, want)
+	}
+}
+
+// hurry makes a waiting task due now and hands it over.
+func (w *world) hurry(ref task.Ref) {
+	w.t.Helper()
+	_, err := w.store.Update(w.t.Context(), ref, store.Change{Delay: new(time.Duration)})
+	must(w.t, err)
+	attempt := w.get(ref).Attempt
+	w.dispatch()
+	eventually(w.t, "the next attempt ended", func() bool { return len(w.attempts(ref)) > attempt && w.get(ref).State != task.Running })
+}
+
+func TestATaskWhoseAttemptsAreUsedUpHasFailedAndIsADeadLetterInAsynq(t *testing.T) {
+	w := newWorld(t)
+	w.start(fails)
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
+	w.reaches(ref, task.Scheduled)
+	eventually(t, "the first delivery is gone", func() bool { return w.delivery(ref, 1) == "" })
+	w.hurry(ref)
+	if got := w.reaches(ref, task.Failed); got.Error != "boom" || got.Attempt != 2 {
+		t.Errorf("the task is %+v, want error boom after 2 attempts", got)
+	}
+	eventually(t, "the last delivery is archived", func() bool { return w.delivery(ref, 2) == "archived" })
+}
+
+func TestARerunHasThePolicyFromItsBeginning(t *testing.T) {
+	w := newWorld(t)
+	w.start(fails)
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2, Delays: []time.Duration{time.Minute, time.Hour}}})
+	w.reaches(ref, task.Scheduled)
+	w.hurry(ref)
+	w.reaches(ref, task.Failed)
+	_, err := w.store.Rerun(t.Context(), ref)
+	must(t, err)
+	w.dispatch()
+	eventually(t, "attempt 3 ended", func() bool { return len(w.attempts(ref)) == 3 && w.get(ref).State == task.Scheduled })
+	w.expectDelay(ref, time.Minute)
+}
+
+func TestAPayloadThatCanNeverWorkFailsTheTaskAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) {
+		return "", &executor.InvalidPayloadError{Field: "payload.url", Message: "must be a URL"}
+	})
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 10}})
+	if got := w.reaches(ref, task.Failed); got.Error != "payload.url: must be a URL" || got.Attempt != 1 {
+		t.Errorf("the task is %+v, want one attempt and the field named", got)
+	}
+	eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
+}
+
+func TestATypeThatThisNodeCannotRunIsTriedAgainLater(t *testing.T) {
+	w := newWorld(t)
+	w.start(fails)
+	ref := w.submit(task.Definition{Type: "mystery"})
+	got := w.reaches(ref, task.Scheduled)
+	if !strings.Contains(got.Error, node) || !strings.Contains(got.Error, `"mystery"`) {
+		t.Errorf("the error is %q, want the node and the type named", got.Error)
+	}
+	w.expectDelay(ref, time.Second)
+}
+
+func TestAnAttemptThatTakesTooLongIsStopped(t *testing.T) {
+	w := newWorld(t)
+	do, _, ended := untilStopped()
+	w.start(do)
+	ref := w.submit(task.Definition{Timeout: 50 * time.Millisecond})
+	w.reaches(ref, task.Scheduled)
+	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, errTimeout) || errors.Is(cause, executor.ErrNoGrace) {
+		t.Errorf("the executor was stopped because of %v, want a timeout, with grace", cause)
+	}
+	if a := w.last(ref, task.OutcomeTimeout); !strings.Contains(a.Error, "50ms") {
+		t.Errorf("the error is %q, want the timeout named", a.Error)
+	}
+}
+
+func TestAnAttemptThatEndsWellAfterItsTimeoutHasEndedWell(t *testing.T) {
+	w := newWorld(t)
+	w.start(func(ctx context.Context, _ executor.Attempt) (string, error) {
+		<-ctx.Done()
+		return "late", nil
+	})
+	ref := w.submit(task.Definition{Timeout: 50 * time.Millisecond})
+	if got := w.reaches(ref, task.Succeeded); got.Result != "late" {
+		t.Errorf("the result is %q", got.Result)
+	}
+}
+
+func TestAPanicFailsTheAttemptWithABoundedError(t *testing.T) {
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) {
+		panic("the sky fell \xff " + strings.Repeat("x", 1<<20))
+	})
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	got := w.reaches(ref, task.Failed)
+	if !strings.HasPrefix(got.Error, "panic: the sky fell") || len(got.Error) > task.ErrorLimit {
+		t.Errorf("the error has %d bytes: %.100s", len(got.Error), got.Error)
+	}
+	eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
+	kept, err := w.db.HGet(t.Context(), "asynq:{default}:t:"+ref.String()+":1", "msg").Result()
+	must(t, err)
+	if len(kept) > 2*task.ErrorLimit {
+		t.Errorf("asynq keeps %d bytes of it", len(kept))
+	}
+	w.last(ref, task.OutcomeFailed)
+}
+
+func TestAResultIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) { return strings.Repeat("x", 1<<20), nil })
+	ref := w.submit(task.Definition{})
+	if got := w.reaches(ref, task.Succeeded); len(got.Result) > task.ResultLimit {
+		t.Errorf("the result has %d bytes", len(got.Result))
+	}
+}
+
+func TestProgressIsSeenWhileTheAttemptRuns(t *testing.T) {
+	w := newWorld(t)
+	seen := make(chan struct{})
+	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
+		a.Progress(40)
+		a.Progress(140) // out of range: no reason to fail
+		<-seen
+		return "", nil
+	})
+	ref := w.submit(task.Definition{})
+	eventually(t, "the progress is 40", func() bool { return w.get(ref).Progress == 40 })
+	close(seen)
+	w.reaches(ref, task.Succeeded)
+}

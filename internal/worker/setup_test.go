@@ -1,0 +1,311 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+const (
+	limit = 20 * time.Second // for anything that must happen
+	node  = "node-a"
+	fence = "1:tester"
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // Redis goes away on purpose here, and go-redis says so on stderr
+	goleak.VerifyTestMain(m)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until it is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	end := time.After(limit)
+	for !so() {
+		select {
+		case <-again.C:
+		case <-end:
+			t.Fatalf("it never happened that %s", what)
+		}
+	}
+}
+
+// await waits for something to come out of a channel, or for its end.
+func await[T any](t *testing.T, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(limit):
+		t.Fatalf("%s never came", what)
+		panic("unreachable")
+	}
+}
+
+// work is an executor made of a function.
+type work func(ctx context.Context, a executor.Attempt) (string, error)
+
+func (w work) Execute(ctx context.Context, a executor.Attempt) (string, error) { return w(ctx, a) }
+
+// untilStopped is an executor that goes on until its context ends; it tells when it has begun and why it ended.
+func untilStopped() (_ work, begun chan executor.Attempt, ended chan error) {
+	begun, ended = make(chan executor.Attempt, 10), make(chan error, 10)
+	return func(ctx context.Context, a executor.Attempt) (string, error) {
+		begun <- a
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+		return "", context.Cause(ctx)
+	}, begun, ended
+}
+
+// members is a registry of nodes under the test's control.
+type members struct {
+	mu  sync.Mutex
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+var errCut = &task.Error{Code: task.CodeUnavailable, Message: "cut off"}
+
+func newMembers() *members {
+	m := &members{}
+	m.join()
+	return m
+}
+
+func (m *members) join() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ctx, m.end = context.WithCancelCause(context.Background())
+}
+
+func (m *members) cut() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.end(errCut)
+}
+
+func (m *members) Guard(ctx context.Context) (context.Context, func()) {
+	m.mu.Lock()
+	trust := m.ctx
+	m.mu.Unlock()
+	guarded, end := context.WithCancelCause(ctx)
+	if trust.Err() != nil {
+		end(errCut)
+	}
+	detach := context.AfterFunc(trust, func() { end(errCut) })
+	return guarded, func() { detach(); end(context.Canceled) }
+}
+
+// world is a Redis with tasks, and a worker that reaches it through proxies of its own.
+type world struct {
+	t       *testing.T
+	srv     *redistest.Server
+	db      *redisx.DB
+	store   *store.Store
+	queues  *queue.Queues
+	members *members
+	metrics *telemetry.Metrics
+	said    *records
+	reports *redistest.Proxy // between the worker and the tasks
+	asynq   *redistest.Proxy // between the worker and its queue
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	w := &world{
+		t: t, srv: srv, db: db, queues: queue.New(queue.Options{DB: db}), members: newMembers(), metrics: telemetry.New(), said: &records{},
+		reports: redistest.NewProxy(t, srv.Addr()), asynq: redistest.NewProxy(t, srv.Addr()),
+	}
+	w.store = w.open(db)
+	for p := range w.store.Partitions() {
+		key, _ := w.store.LeaseKeys(p)
+		must(t, db.Set(t.Context(), key, fence, 0).Err())
+	}
+	return w
+}
+
+func (w *world) open(db *redisx.DB) *store.Store {
+	w.t.Helper()
+	s, err := store.Open(w.t.Context(), store.Options{DB: db, Partitions: 2})
+	must(w.t, err)
+	return s
+}
+
+// running is a worker that runs.
+type running struct {
+	*Worker
+	t     *testing.T
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// start runs a worker whose tasks of type "echo" are done by do.
+func (w *world) start(do work, change ...func(*Options)) *running {
+	w.t.Helper()
+	o := Options{
+		Store: w.open(redistest.Open(w.t, w.reports.URL())), Members: w.members, Node: node, Capacity: 4,
+		Pools: []Pool{{
+			Name: "test", Concurrency: 8, Queues: map[string]int{"default": 1}, DB: redistest.Open(w.t, w.asynq.URL()),
+		}},
+		Executors: executor.Registry{"echo": do}, DrainTimeout: 100 * time.Millisecond, Grace: limit,
+		Random: func() float64 { return 0.5 }, Metrics: w.metrics, Log: slog.New(w.said),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	ctx, stop := context.WithCancel(w.t.Context())
+	r := &running{Worker: New(o), t: w.t, stop: stop, ended: make(chan error, 1)}
+	go func() { r.ended <- r.Run(ctx) }()
+	w.t.Cleanup(func() { r.end() })
+	await(w.t, r.Ready(), "the worker")
+	return r
+}
+
+// end stops the worker and waits for its end.
+func (r *running) end() {
+	r.t.Helper()
+	r.stop()
+	if err := await(r.t, r.ended, "the worker's end"); err != nil {
+		r.t.Errorf("the worker ended with %v", err)
+	}
+	r.ended <- nil // for whoever asks again
+}
+
+// submit makes a task and hands its first attempt to asynq.
+func (w *world) submit(d task.Definition) task.Ref {
+	w.t.Helper()
+	ref := w.create(d)
+	w.dispatch()
+	return ref
+}
+
+func (w *world) create(d task.Definition) task.Ref {
+	w.t.Helper()
+	if d.Type == "" {
+		d.Type = "echo"
+	}
+	c := w.store.Create(w.t.Context(), []task.Definition{d})[0]
+	must(w.t, c.Err)
+	return c.Task.Ref
+}
+
+// dispatch does what leaders do.
+func (w *world) dispatch() {
+	w.t.Helper()
+	for _, d := range w.claim() {
+		must(w.t, w.queues.Enqueue(w.t.Context(), d))
+	}
+}
+
+func (w *world) claim() []task.Delivery {
+	w.t.Helper()
+	var all []task.Delivery
+	for p := range w.store.Partitions() {
+		c, err := w.store.Lead(p, fence).Claim(w.t.Context(), 100)
+		must(w.t, err)
+		all = append(all, c.Deliveries...)
+	}
+	return all
+}
+
+func (w *world) get(ref task.Ref) task.Task {
+	w.t.Helper()
+	found, err := w.store.Get(w.t.Context(), ref)
+	must(w.t, err)
+	return found
+}
+
+// reaches waits until a task is in a state and answers it.
+func (w *world) reaches(ref task.Ref, s task.State) task.Task {
+	w.t.Helper()
+	eventually(w.t, "task "+ref.ID+" is "+string(s), func() bool { return w.get(ref).State == s })
+	return w.get(ref)
+}
+
+func (w *world) attempts(ref task.Ref) []task.Attempt {
+	w.t.Helper()
+	all, err := w.store.Attempts(w.t.Context(), ref)
+	must(w.t, err)
+	return all
+}
+
+// last is the newest attempt, which has to have ended so.
+func (w *world) last(ref task.Ref, want task.Outcome) task.Attempt {
+	w.t.Helper()
+	all := w.attempts(ref)
+	if len(all) == 0 {
+		w.t.Fatalf("task %s has no attempts", ref)
+	}
+	a := all[len(all)-1]
+	if a.Outcome != want {
+		w.t.Errorf("attempt %d of %s is %q (%s), want %s", a.Number, ref, a.Outcome, a.Error, want)
+	}
+	return a
+}
+
+// delivery is where asynq keeps a delivery, "" if it does not.
+func (w *world) delivery(ref task.Ref, attempt int) string {
+	w.t.Helper()
+	id := task.Delivery{Ref: ref, Attempt: attempt}.String()
+	values, err := w.db.HMGet(w.t.Context(), "asynq:{default}:t:"+id, "state").Result()
+	must(w.t, err)
+	s, _ := values[0].(string)
+	return s
+}
+
+// records keeps what was logged.
+type records struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (r *records) Enabled(context.Context, slog.Level) bool { return true }
+func (r *records) WithAttrs([]slog.Attr) slog.Handler       { return r }
+func (r *records) WithGroup(string) slog.Handler            { return r }
+func (r *records) Handle(_ context.Context, rec slog.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text.WriteString(rec.Message + "\n")
+	return nil
+}
+
+func (r *records) contain(text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.Contains(r.text.String(), text)
+}
+
+func count(t *testing.T, c prometheus.Metric) float64 {
+	t.Helper()
+	var m dto.Metric
+	must(t, c.Write(&m))
+	return m.GetCounter().GetValue()
+}
