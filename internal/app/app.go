@@ -104,7 +104,7 @@ func (a *App) build(ctx context.Context) error {
 	if err := a.buildRegistry(db); err != nil {
 		return err
 	}
-	queues := queue.New(db)
+	queues := queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db, queues)
 	if err := a.buildWorker(ctx, url); err != nil {
 		return err
@@ -191,7 +191,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 		pools = append(pools, worker.Pool{Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, DB: db})
 	}
 	a.worker = worker.New(worker.Options{
-		Store: a.store, Members: a.registry, Node: a.node, Capacity: a.o.Config.Concurrency, Pools: pools,
+		Store: a.store, Prefix: a.o.Config.Prefix, Members: a.registry, Node: a.node, Capacity: a.o.Config.Concurrency, Pools: pools,
 		Executors: a.executors(), DrainTimeout: a.o.Config.DrainTimeout, Grace: a.o.Config.ShellGrace,
 		Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
 	})

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -236,4 +237,78 @@ func TestANodeEndsThoughRedisIsGone(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("it does not end")
 	}
+}
+
+func TestInstallationsOnOneRedisDoNotTakeEachOthersTasks(t *testing.T) {
+	redis := redistest.Start(t)
+	one, other := settings(redis.URL()), settings(redis.URL())
+	other.Prefix = "staging"
+	a, b := run(t, Options{Config: one}), run(t, Options{Config: other})
+	for range 10 {
+		a.runs(fmt.Sprint("task", len(a.history())))
+		b.runs(fmt.Sprint("task", len(b.history())))
+	}
+	for _, n := range []*running{a, b} {
+		if got := n.history(); len(got) != 10 {
+			t.Errorf("%d tasks have succeeded, want its own 10", len(got))
+		}
+		if _, body := n.call(http.MethodGet, "/v1/queues", ""); !strings.Contains(body, `"name":"default"`) {
+			t.Errorf("queues: %s", body)
+		}
+		_, metrics := n.call(http.MethodGet, "/metrics", "")
+		if !strings.Contains(metrics, "dts_leftover_deliveries_total 0") {
+			t.Error("it took deliveries that are not its own")
+		}
+	}
+}
+
+// history is the tasks that have succeeded.
+func (r *running) history() []struct{ ID string } {
+	r.t.Helper()
+	var page struct{ Tasks []struct{ ID string } }
+	_, body := r.call(http.MethodGet, "/v1/tasks?state=succeeded", "")
+	if err := json.Unmarshal([]byte(body), &page); err != nil {
+		r.t.Fatalf("%v: %s", err, body)
+	}
+	return page.Tasks
+}
+
+func TestADeliveryThatNobodyNeedsLeavesItsQueue(t *testing.T) {
+	a := run(t, Options{Config: settings(""), Embedded: true})
+	if status, body := a.call(http.MethodPost, "/v1/queues/default/pause", ""); status != http.StatusNoContent {
+		t.Fatalf("%d %s", status, body)
+	}
+	a.call(http.MethodPost, "/v1/tasks", `{"id":"never","type":"shell","payload":{"command":["true"]}}`)
+	a.sees("/v1/queues", `"pending":1`)
+	if status, body := a.call(http.MethodDelete, "/v1/tasks/never", ""); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	if _, body := a.call(http.MethodGet, "/v1/queues", ""); strings.Contains(body, `"pending":1`) {
+		t.Errorf("cancelled, and still in the queue: %s", body)
+	}
+	a.call(http.MethodPost, "/v1/queues/default/resume", "")
+	a.call(http.MethodPost, "/v1/tasks", `{"id":"dead","type":"shell","payload":{"command":["false"]},"retry":{"max_attempts":1}}`)
+	a.sees("/v1/queues", `"archived":1`)
+	a.call(http.MethodPost, "/v1/queues/default/pause", "")
+	if status, body := a.call(http.MethodPost, "/v1/tasks/dead/retry", ""); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	if _, body := a.call(http.MethodGet, "/v1/queues", ""); strings.Contains(body, `"archived":1`) {
+		t.Errorf("it runs again, and is still among the dead letters: %s", body)
+	}
+}
+
+// sees asks until the answer contains what is wanted.
+func (r *running) sees(path, want string) {
+	r.t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	body := ""
+	for range 1000 {
+		if _, body = r.call(http.MethodGet, path, ""); strings.Contains(body, want) {
+			return
+		}
+		<-tick.C
+	}
+	r.t.Fatalf("%s never has %s: %s", path, want, body)
 }

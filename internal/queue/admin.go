@@ -14,14 +14,18 @@ import (
 
 // List reads every queue, by name.
 func (q *Queues) List(context.Context) ([]Info, error) {
-	names, err := q.inspector.Queues()
+	all, err := q.inspector.Queues()
 	if err != nil {
 		return nil, unavailable(err)
 	}
-	slices.Sort(names)
-	infos := make([]Info, 0, len(names))
-	for _, name := range names {
-		i, err := q.inspector.GetQueueInfo(name)
+	slices.Sort(all)
+	infos := make([]Info, 0, len(all))
+	for _, theirs := range all {
+		name, ours := q.names.queue(theirs)
+		if !ours {
+			continue
+		}
+		i, err := q.inspector.GetQueueInfo(theirs)
 		if errors.Is(err, asynq.ErrQueueNotFound) {
 			continue
 		}
@@ -39,12 +43,12 @@ func (q *Queues) List(context.Context) ([]Info, error) {
 // Pause keeps workers from taking deliveries from a queue. A paused one may be paused again.
 // Errors: CodeInvalid for the name, CodeQueueNotFound.
 func (q *Queues) Pause(ctx context.Context, name string) error {
-	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, pausedKey(name), clock.Now().Unix(), 0).Err() })
+	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, pausedKey(q.names.asynq(name)), clock.Now().Unix(), 0).Err() })
 }
 
 // Resume lets workers go on. Errors: CodeInvalid for the name, CodeQueueNotFound.
 func (q *Queues) Resume(ctx context.Context, name string) error {
-	return q.change(ctx, name, func() error { return q.db.Del(ctx, pausedKey(name)).Err() })
+	return q.change(ctx, name, func() error { return q.db.Del(ctx, pausedKey(q.names.asynq(name))).Err() })
 }
 
 // change does something to a queue that exists. asynq's inspector is not asked to do it: it calls a repetition an
@@ -53,7 +57,7 @@ func (q *Queues) change(ctx context.Context, name string, do func() error) error
 	if err := task.ValidateQueue(name); err != nil {
 		return err
 	}
-	known, err := q.db.SIsMember(ctx, knownQueues, name).Result()
+	known, err := q.db.SIsMember(ctx, knownQueues, q.names.asynq(name)).Result()
 	if err != nil {
 		return unavailable(err)
 	}

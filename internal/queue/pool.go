@@ -36,6 +36,7 @@ type Handler func(ctx context.Context, ref task.Ref, attempt int) error
 type PoolOptions struct {
 	// DB is for this pool alone: commands that fail on it are slowed down.
 	DB          *redisx.DB
+	Prefix      string // of the installation; "" means "dts"
 	Name        string
 	Concurrency int
 	Queues      map[string]int // weights: a queue of weight 6 is looked at first twice as often as one of 3
@@ -53,6 +54,11 @@ type Pool struct {
 func NewPool(o PoolOptions) *Pool {
 	o.DB.AddHook(slowFailures{})
 	log := o.Log.With("pool", o.Name)
+	weights := make(map[string]int, len(o.Queues))
+	for name, weight := range o.Queues {
+		weights[names(o.Prefix).asynq(name)] = weight
+	}
+	o.Queues = weights
 	return &Pool{o: o, server: asynq.NewServerFromRedisClient(o.DB.UniversalClient, asynq.Config{
 		Concurrency: o.Concurrency, Queues: o.Queues, TaskCheckInterval: pollInterval,
 		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return retryInterval },

@@ -46,6 +46,7 @@ type reference struct {
 // Queues hands deliveries to asynq, and looks after its queues. Safe for concurrent use.
 type Queues struct {
 	db        *redisx.DB
+	names     names
 	inspector *asynq.Inspector
 	redeliver *redisx.Script
 	clients   chan client   // one place: the client in use
@@ -57,10 +58,16 @@ type client struct {
 	since time.Time
 }
 
-// New uses db for as long as it is open; there is nothing to close.
-func New(db *redisx.DB) *Queues {
+// Options says where the queues are.
+type Options struct {
+	DB     *redisx.DB // used for as long as it is open; there is nothing to close
+	Prefix string     // of the installation; "" means "dts"
+}
+
+// New makes a way to the queues.
+func New(o Options) *Queues {
 	q := &Queues{
-		db: db, inspector: asynq.NewInspectorFromRedisClient(db.UniversalClient),
+		db: o.DB, names: names(o.Prefix), inspector: asynq.NewInspectorFromRedisClient(o.DB.UniversalClient),
 		redeliver: redisx.NewScript("redeliver"), clients: make(chan client, 1), republish: republish,
 	}
 	q.clients <- client{}
@@ -92,7 +99,7 @@ func (q *Queues) enqueue(ctx context.Context, d task.Delivery) error {
 		return fmt.Errorf("encoding delivery %s: %w", d, err)
 	}
 	_, err = q.client().EnqueueContext(ctx, asynq.NewTask(d.Type, payload),
-		asynq.TaskID(d.String()), asynq.Queue(d.Queue), asynq.MaxRetry(deliveryRetries),
+		asynq.TaskID(d.String()), asynq.Queue(q.names.asynq(d.Queue)), asynq.MaxRetry(deliveryRetries),
 		asynq.Timeout(d.Timeout+deliverySlack))
 	if err != nil {
 		return fmt.Errorf("enqueueing %s: %w", d, err)
@@ -104,7 +111,7 @@ func (q *Queues) enqueue(ctx context.Context, d task.Delivery) error {
 // or was taken by a worker that died, or stems from a former task of the same id, is put into the queue anew.
 // One that is on its way is left alone.
 func (q *Queues) Restore(ctx context.Context, d task.Delivery) error {
-	id, keys := d.String(), asynqKeys(d.Queue)
+	id, keys := d.String(), asynqKeys(q.names.asynq(d.Queue))
 	state, err := q.db.HGet(ctx, keys.delivery(id), "state").Result()
 	switch {
 	case errors.Is(err, redis.Nil):
@@ -136,7 +143,7 @@ func (q *Queues) takeBack(ctx context.Context, id string, keys asynqKeys) error 
 
 // replace deletes what asynq keeps of an old delivery and enqueues the new one in its place.
 func (q *Queues) replace(ctx context.Context, d task.Delivery) error {
-	err := q.inspector.DeleteTask(d.Queue, d.String())
+	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
 	if err != nil && !errors.Is(err, asynq.ErrTaskNotFound) && !errors.Is(err, asynq.ErrQueueNotFound) {
 		return fmt.Errorf("deleting the old delivery %s: %w", d, err)
 	}
@@ -149,7 +156,7 @@ func (q *Queues) replace(ctx context.Context, d task.Delivery) error {
 // Forget deletes a delivery that nobody needs any more, if it is not being worked on: one whose task was
 // cancelled, or a dead letter that runs again.
 func (q *Queues) Forget(d task.Delivery) error {
-	err := q.inspector.DeleteTask(d.Queue, d.String())
+	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
 	if err == nil || errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
 		return nil
 	}

@@ -191,7 +191,7 @@ func TestForgetDeletesWhatNobodyWorksOn(t *testing.T) {
 func TestEnqueueSaysThatRedisIsAway(t *testing.T) {
 	x := newTransport(t)
 	proxy := redistest.NewProxy(t, x.srv.Addr())
-	q := New(redistest.Open(t, proxy.URL()))
+	q := New(Options{DB: redistest.Open(t, proxy.URL())})
 	proxy.Cut()
 	err := q.Enqueue(t.Context(), aDelivery("a"))
 	if err == nil || !strings.Contains(err.Error(), "default:a:1") {

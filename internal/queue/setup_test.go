@@ -69,7 +69,7 @@ func newTransport(t *testing.T) *transport {
 	t.Helper()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
-	return &transport{Queues: New(db), t: t, db: db, srv: srv}
+	return &transport{Queues: New(Options{DB: db}), t: t, db: db, srv: srv}
 }
 
 func aDelivery(id string) task.Delivery {
