@@ -38,6 +38,7 @@ var errSilent = errors.New("it fell silent")
 func (s *session) follow(ctx context.Context, f feed) error {
 	pause := firstPause
 	for reached := false; ; {
+		began := clock.Now()
 		opened, err := s.connection(ctx, f)
 		var end *finished
 		switch {
@@ -49,8 +50,11 @@ func (s *session) follow(ctx context.Context, f feed) error {
 			return err
 		}
 		if opened {
-			reached, pause = true, firstPause
+			reached = true
 			f.lost(err)
+		}
+		if clock.Since(began) > maxPause { // else it may be a server that ends every stream at once
+			pause = firstPause
 		}
 		if err := clock.Sleep(ctx, pause); err != nil {
 			return err

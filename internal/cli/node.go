@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -51,20 +50,12 @@ var nodeColumns = []column[client.Node]{
 	{"roles", func(n client.Node) any { return listing(n.Roles) }},
 	{"running", func(n client.Node) any { return n.Running }},
 	{"capacity", func(n client.Node) any { return n.Capacity }},
-	{"partitions", func(n client.Node) any { return partitionsText(n.Partitions) }},
+	{"partitions", func(n client.Node) any { return numbers(n.Partitions) }},
 	{"queues", func(n client.Node) any { return queuesText(n.Queues) }},
 	{"cpu", func(n client.Node) any { return share(n.CPU) }},
 	{"memory", func(n client.Node) any { return memory(n.Memory) }},
 	{"started", func(n client.Node) any { return n.StartedAt }},
 	{"beat", func(n client.Node) any { return n.LastBeat }},
-}
-
-func partitionsText(numbers []int) listing {
-	var texts listing
-	for _, n := range numbers {
-		texts = append(texts, strconv.Itoa(n))
-	}
-	return texts
 }
 
 func queuesText(weights map[string]int) listing {

@@ -175,6 +175,9 @@ func (w *waiter) matters(m client.Message) bool {
 
 // show tells a terminal how the task comes on.
 func (w *waiter) show(state client.State, attempt, progress int) {
+	if isEnd(state) {
+		return // what is printed in the end says that
+	}
 	line := fmt.Sprintf("%s %s", w.id, state)
 	if attempt > 0 {
 		line += fmt.Sprintf(", attempt %d", attempt)

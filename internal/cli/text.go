@@ -17,6 +17,7 @@ type (
 	share   float64 // 0 to 1
 	memory  uint64  // bytes
 	listing []string
+	numbers []int // in order
 )
 
 // isoTime is how the API writes times.
@@ -53,6 +54,8 @@ func (s *session) forPeople(v any) string {
 		return fmt.Sprintf("%.1f MiB", float64(v)/(1<<20))
 	case listing:
 		return strings.Join(v, ", ")
+	case numbers:
+		return strings.Join(v.ranges(), ", ")
 	}
 	return forPrograms(v)
 }
@@ -74,6 +77,8 @@ func forPrograms(v any) string {
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
 	case listing:
 		return strings.Join(v, ",")
+	case numbers:
+		return strings.Trim(strings.Join(strings.Fields(fmt.Sprint([]int(v))), ","), "[]")
 	}
 	return fmt.Sprint(v)
 }
@@ -122,6 +127,24 @@ func span(d time.Duration) string {
 		}
 	}
 	return ""
+}
+
+// ranges writes neighbours together: "0-6", "9".
+func (n numbers) ranges() []string {
+	var texts []string
+	for first := 0; first < len(n); {
+		last := first
+		for last+1 < len(n) && n[last+1] == n[last]+1 {
+			last++
+		}
+		text := strconv.Itoa(n[first])
+		if last > first {
+			text += "-" + strconv.Itoa(n[last])
+		}
+		texts = append(texts, text)
+		first = last + 1
+	}
+	return texts
 }
 
 // roundly is d with as many digits as people want to read.

@@ -89,7 +89,7 @@ func TestWaitIsToldByTheFeed(t *testing.T) {
 	w.become(aTask("a", client.StateFailed, ran, func(t *client.Task) { t.Error = new("exit status 3") }))
 	w.tell <- anEvent("task.failed", client.StateFailed)
 	j.wait().expect(t, 1, "a "+red+"failed"+reset+" after 1.5s (exit status 3)\n",
-		"a queued\r\x1b[Ka running, attempt 1\r\x1b[Ka running, attempt 1, 40 %\r\x1b[Ka failed, attempt 1\r\x1b[K")
+		"a queued\r\x1b[Ka running, attempt 1\r\x1b[Ka running, attempt 1, 40 %\r\x1b[K")
 }
 
 func TestWaitDoesWithoutAFeed(t *testing.T) {
