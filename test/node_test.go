@@ -51,12 +51,17 @@ type node struct {
 	out bytes.Buffer
 }
 
-// startNode starts dtsd on a free port and waits until every role runs. It is killed when the test ends.
+// startNode starts a node on a Redis.
 func startNode(t *testing.T, redis string, flags ...string) *node {
 	t.Helper()
-	args := append([]string{"serve", "--redis", redis, "--listen", "127.0.0.1:0", "--log-format", "json", "--concurrency", "20"}, flags...)
+	return startProcess(t, append([]string{"serve", "--redis", redis, "--concurrency", "20"}, flags...)...)
+}
+
+// startProcess starts dtsd on a free port and waits until every role runs. It is killed when the test ends.
+func startProcess(t *testing.T, args ...string) *node {
+	t.Helper()
 	n := &node{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
-	n.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+	n.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 "+quickRace, "DTS_LISTEN=127.0.0.1:0", "DTS_LOG_FORMAT=json")
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

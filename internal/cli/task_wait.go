@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -63,10 +64,21 @@ func (s *session) waitFor(ctx context.Context, id string, limit time.Duration) e
 	if err := s.showTask(end); err != nil {
 		return err
 	}
+	if err := s.showResult(end.value); err != nil {
+		return err
+	}
 	if end.value.State != client.StateSucceeded {
 		return errFailed
 	}
 	return nil
+}
+
+// showResult prints what a task returned below the sentence that a terminal gets about its end.
+func (s *session) showResult(t client.Task) error {
+	if t.Result == nil || !s.OutIsTerminal || !s.isTable() {
+		return nil
+	}
+	return s.printf("%s\n", strings.TrimRight(scrub(*t.Result), "\n"))
 }
 
 // waiter waits for a task. The feed of events tells it when to look; while there is none, it looks now and then.

@@ -74,6 +74,15 @@ func TestWaitTellsHowATaskEnded(t *testing.T) {
 	}
 }
 
+func TestWaitShowsATerminalWhatTheTaskReturned(t *testing.T) {
+	w := watchTask(t, aTask("a", client.StateSucceeded, ran, func(t *client.Task) { t.Result = new("two\nlines\x1b[2J\n") }))
+	w.feed()
+	sh := w.terminal()
+	sh.env = map[string]string{"NO_COLOR": "1"}
+	sh.run(t, "task", "wait", "a").expect(t, 0, "a succeeded after 1.5s\ntwo\nlines[2J\n", "")
+	w.pipe().run(t, "task", "wait", "a").expect(t, 0, "a\tsucceeded\n", "")
+}
+
 func TestWaitIsToldByTheFeed(t *testing.T) {
 	w := watchTask(t, aTask("a", client.StateQueued))
 	w.feed()

@@ -62,9 +62,9 @@ func NewPool(o PoolOptions) *Pool {
 	return &Pool{o: o, server: asynq.NewServerFromRedisClient(o.DB.UniversalClient, asynq.Config{
 		Concurrency: o.Concurrency, Queues: o.Queues, TaskCheckInterval: pollInterval,
 		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return retryInterval },
-		DelayedTaskCheckInterval: retryInterval, // with its default, what is to be tried again waits for up to 5 s more
-		ShutdownTimeout:          time.Second,   // the worker has seen to its own attempts by then
-		Logger:                   asynqLog{log}, LogLevel: asynq.WarnLevel,
+		DelayedTaskCheckInterval: retryInterval,                             // with its default, what is to be tried again waits for up to 5 s more
+		ShutdownTimeout:          time.Second,                               // the worker has seen to its own attempts by then
+		Logger:                   asynqLog{log}, LogLevel: asynq.ErrorLevel, // at level warn it tells of every dead letter
 	})}
 }
 

@@ -25,6 +25,8 @@ func TestABadDefinitionIsRefusedWithTheFieldAtFault(t *testing.T) {
 		"id too long":            {func(d *Definition) { d.ID = strings.Repeat("a", IDLimit+1) }, "id"},
 		"id with a space":        {func(d *Definition) { d.ID = "a b" }, "id"},
 		"id of a tick":           {func(d *Definition) { d.ID = "a@20260102T150405Z" }, "id"},
+		"id that is a path":      {func(d *Definition) { d.ID = ".." }, "id"},
+		"queue that is a path":   {func(d *Definition) { d.Queue = "." }, "queue"},
 		"id with a colon":        {func(d *Definition) { d.ID = "a:b" }, "id"},
 		"id with a line break":   {func(d *Definition) { d.ID = "a\n" }, "id"},
 		"no id":                  {func(d *Definition) { d.ID = "" }, "id"},

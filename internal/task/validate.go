@@ -84,6 +84,9 @@ func validateName(field, name string) error {
 	if !namePattern.MatchString(name) {
 		return Invalid(field, "%q must be 1 to %d of %s", name, IDLimit, nameAlphabet)
 	}
+	if name == "." || name == ".." { // which mean something else in a URL's path
+		return Invalid(field, "%q cannot be a name", name)
+	}
 	return nil
 }
 
