@@ -51,7 +51,9 @@ func (t *seat) dispatch(ctx context.Context) error {
 			t.failed(ctx, "cannot hand over to asynq", err)
 			continue
 		}
-		if len(claimed.Deliveries) < claimLimit {
+		// The client may have repeated the claim by itself after its answer was lost.
+		repair = claimed.InFlight > len(claimed.Deliveries)
+		if len(claimed.Deliveries) < claimLimit && !repair {
 			t.untilNext(ctx, claimed, got)
 		}
 	}

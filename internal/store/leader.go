@@ -31,6 +31,7 @@ type Claimed struct {
 	Deliveries []task.Delivery
 	Now        time.Time // Redis's time of the claim
 	Next       time.Time // when the next task is due; zero if none waits
+	InFlight   int       // deliveries that are not confirmed, these included: more, if an earlier claim's answer was lost
 }
 
 // Lead acts as the leader of a partition under a fence (see package lease).
@@ -48,12 +49,13 @@ func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
 		return Claimed{}, fenced(err)
 	}
 	parts, ok := reply.([]any)
-	if !ok || len(parts) != 3 {
+	if !ok || len(parts) != 4 {
 		return Claimed{}, fmt.Errorf("unexpected answer of claim: %v", reply)
 	}
 	now, _ := parts[0].(int64)
 	next, _ := parts[1].(int64)
-	c := Claimed{Now: fromMS(now)}
+	inFlight, _ := parts[3].(int64)
+	c := Claimed{Now: fromMS(now), InFlight: int(inFlight)}
 	if next >= 0 {
 		c.Next = fromMS(next)
 	}
