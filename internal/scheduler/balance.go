@@ -49,6 +49,7 @@ type balancer struct {
 	seats map[int]*seat // by partition
 	ended chan struct{} // signalled when a seat came to an end
 	retry []time.Time   // by partition: not to be asked for before
+	short bool          // this node leads less than its share
 }
 
 // adjust gives back what is over the share and takes what is missing to it.
@@ -66,6 +67,7 @@ func (b *balancer) adjust(ctx context.Context) {
 			b.take(ctx, p)
 		}
 	}
+	b.short = len(b.seats) < quota
 	if len(b.seats) != before {
 		b.report()
 	}
@@ -150,9 +152,13 @@ func (b *balancer) order() []int {
 
 func (b *balancer) retryAll() { clear(b.retry) }
 
-// untilRetry is the time until a lease that somebody else has could run out.
+// untilRetry is the time until a lease that somebody else has could run out. A node that has its share waits for
+// none.
 func (b *balancer) untilRetry() time.Duration {
 	wait := b.s.o.LeaseTTL
+	if !b.short {
+		return wait
+	}
 	for p, at := range b.retry {
 		if b.seats[p] == nil {
 			wait = min(wait, clock.Until(at))

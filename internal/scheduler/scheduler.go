@@ -55,6 +55,7 @@ type Options struct {
 // Scheduler leads its share of the partitions.
 type Scheduler struct {
 	o      Options
+	pace   pace
 	locks  []*lease.Lock   // by partition
 	wakes  []chan struct{} // by partition: look at the wheel again
 	freed  chan struct{}   // a lease was given back somewhere
@@ -68,7 +69,7 @@ type Scheduler struct {
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
-		o: o, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*store.Leader),
+		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*store.Leader),
 	}
 	for p := range o.Store.Partitions() {
 		key, epoch := o.Store.LeaseKeys(p)

@@ -12,15 +12,19 @@ import (
 )
 
 const (
-	upkeepInterval = 10 * time.Second // between two looks for deliveries that do not begin
-	slowUpkeep     = 3                // every so many looks, all of the rest is done too
-	restoreAge     = 10 * time.Second // a delivery that has not begun for so long is looked after
-	restorePage    = 500              // of them looked at in one go
-	forgetLimit    = 500              // finished tasks forgotten by one script
+	slowUpkeep  = 3   // every so many looks, all of the rest is done too
+	restorePage = 500 // deliveries that have not begun looked at in one go
+	forgetLimit = 500 // finished tasks forgotten by one script
 )
 
+// pace is how often upkeep looks, and how long a delivery may take to begin before it is looked after.
+type pace struct{ upkeep, restore time.Duration }
+
+var defaultPace = pace{upkeep: 10 * time.Second, restore: 10 * time.Second}
+
 // upkeep looks after the partition until ctx ends or the lease is over: at once, whenever nodes come or go,
-// and from time to time.
+// and from time to time. A look that failed is repeated soon: the nodes may have changed just when Redis did not
+// answer, and they do not change again.
 func (t *seat) upkeep(ctx context.Context) error {
 	changed, stop := t.s.o.Members.Watch()
 	defer stop()
@@ -30,8 +34,9 @@ func (t *seat) upkeep(ctx context.Context) error {
 			return err
 		} else if err != nil {
 			t.failed(ctx, "upkeep failed", err)
+			continue
 		}
-		timer := time.NewTimer(upkeepInterval*3/4 + rand.N(upkeepInterval/2)) // spread over the partitions
+		timer := time.NewTimer(t.s.pace.upkeep*3/4 + rand.N(t.s.pace.upkeep/2)) // spread over the partitions
 		select {
 		case <-ctx.Done():
 		case <-changed:
@@ -97,7 +102,7 @@ func (k *keeper) reap(ctx context.Context) error {
 // restore looks for deliveries that should have begun long ago, a page at a time, and sends those on their way
 // again that have got lost between asynq and a worker.
 func (k *keeper) restore(ctx context.Context) error {
-	late, next, err := k.leader.Queued(ctx, restoreAge, k.position, restorePage)
+	late, next, err := k.leader.Queued(ctx, k.s.pace.restore, k.position, restorePage)
 	if err != nil {
 		return err
 	}
