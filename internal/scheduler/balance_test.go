@@ -1,0 +1,131 @@
+package scheduler
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestOneNodeLeadsEverything(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	depths, err := a.Depths(t.Context())
+	must(t, err)
+	if len(depths) != 16 {
+		t.Errorf("there are depths of %d partitions, want 16", len(depths))
+	}
+}
+
+// Leases last longer than the test: every move of a partition is a hand-over.
+func TestNodesShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	b := w.start("b", never)
+	w.leads(map[*node]int{a: 8, b: 8})
+	c := w.start("c", never)
+	w.leads(map[*node]int{a: 6, b: 5, c: 5})
+	a.end()
+	w.leads(map[*node]int{b: 8, c: 8})
+	b.end()
+	w.leads(map[*node]int{c: 16})
+}
+
+func TestANodeThatStopsHandsOverAtOnceWithHigherTokens(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	b := w.start("b", never)
+	w.leads(map[*node]int{a: 8, b: 8})
+	before := w.fences()
+	stopped := make(chan struct{})
+	go func() { a.end(); close(stopped) }()
+	start := clock.Now()
+	w.leads(map[*node]int{b: 16})
+	t.Logf("b leads all %s after a was told to stop", clock.Since(start))
+	await(t, stopped, "the end of a")
+	for p, fence := range w.fences() {
+		moved := strings.HasSuffix(before[p], ":a")
+		if !strings.HasSuffix(fence, ":b") {
+			t.Errorf("partition %d is led by %q, want b", p, fence)
+		}
+		if moved && token(t, fence) <= token(t, before[p]) {
+			t.Errorf("partition %d: token %s after %s, want a higher one", p, fence, before[p])
+		}
+		if !moved && fence != before[p] {
+			t.Errorf("partition %d: %s became %s, but did not move", p, before[p], fence)
+		}
+	}
+}
+
+func token(t *testing.T, fence string) int {
+	t.Helper()
+	n, err := strconv.Atoi(strings.Split(fence, ":")[0])
+	must(t, err)
+	return n
+}
+
+func TestWhatADeadNodeLedIsTakenOverWhenItsLeasesRunOut(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", time.Second)
+	b := w.start("b", time.Second)
+	w.leads(map[*node]int{a: 8, b: 8})
+	a.proxy.Cut()
+	start := clock.Now()
+	w.leads(map[*node]int{b: 16, a: 0})
+	t.Logf("b leads all %s after a was cut off", clock.Since(start))
+	a.proxy.Mend()
+	w.leads(map[*node]int{a: 8, b: 8})
+}
+
+func TestALeaseThatSomebodyElseTookEndsTheLeading(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", time.Second)
+	w.leads(map[*node]int{a: 16})
+	ref := task.Ref{Namespace: task.DefaultNamespace, ID: "x"}
+	key, _ := w.store.LeaseKeys(w.store.PartitionOf(ref))
+	must(t, w.db.Set(t.Context(), key, "999:somebody", 2*time.Second).Err())
+	eventually(t, "a leads one less", func() bool { return len(a.Led()) == 15 })
+	w.create(task.Definition{Ref: ref})
+	w.leads(map[*node]int{a: 16})
+	w.dispatched(ref, 1)
+}
+
+// A node that has its share has nothing to wait for but news of the others.
+func TestANodeWithItsShareIsIdle(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	b := w.start("b", never)
+	w.leads(map[*node]int{a: 8, b: 8})
+	a.asleep()
+	before := a.members.views.Load() + b.members.views.Load()
+	window := time.NewTimer(time.Second)
+	<-window.C
+	if n := a.members.views.Load() + b.members.views.Load() - before; n > 6 {
+		t.Errorf("the two looked at their shares %d times in a second, though nothing happened", n)
+	}
+}
+
+func TestASchedulerEndsThoughRedisIsAway(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	a.proxy.Cut()
+	a.end()
+	if len(a.Led()) != 0 {
+		t.Errorf("it ended, and still leads %v", a.Led())
+	}
+}
+
+func TestASchedulerEndsThoughRedisIsSilent(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	w.srv.Pause()
+	defer w.srv.Continue()
+	a.end()
+}

@@ -1,0 +1,162 @@
+package scheduler
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestATaskIsDispatchedWhenItIsDueAndNotBefore(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	a.asleep()
+	ref := w.create(task.Definition{Delay: 700 * time.Millisecond})
+	w.dispatched(ref, 1)
+	got := w.get(ref)
+	late := got.QueuedAt.Sub(got.DueAt)
+	if late < 0 || late > time.Second {
+		t.Errorf("it was claimed %s after it was due, want at once and not before", late)
+	}
+	t.Logf("claimed %s after it was due", late)
+}
+
+func TestATaskThatIsDueBeforeAllOthersWakesTheLeader(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	ids := w.siblings(2)
+	later := w.create(task.Definition{Ref: ids[0], Delay: time.Hour})
+	a.asleep()
+	ref := w.create(task.Definition{Ref: ids[1]})
+	w.dispatched(ref, 1)
+	if got := w.get(later); got.State != task.Scheduled {
+		t.Errorf("the later one is %s, want scheduled", got.State)
+	}
+}
+
+func TestATaskThatIsMovedForwardWakesTheLeader(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	ref := w.create(task.Definition{Delay: time.Hour})
+	a.asleep()
+	_, err := w.store.Update(t.Context(), ref, storeNow())
+	must(t, err)
+	w.dispatched(ref, 1)
+}
+
+// With upkeep out of the way, a leader that waits does not look at its wheel at all.
+func TestNothingPollsTheWheel(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 4*time.Second)
+	w.leads(map[*node]int{a: 16})
+	for i := range 50 {
+		w.create(task.Definition{Ref: task.Ref{ID: fmt.Sprint(i)}, Delay: time.Hour})
+	}
+	a.asleep()
+	claims, renewals := a.runs("claim"), a.runs("renew")
+	eventually(t, "each lease was renewed", func() bool { return a.runs("renew") >= renewals+16 })
+	if n := a.runs("claim") - claims; n != 0 {
+		t.Errorf("the wheels were looked at %d times while nothing was due", n)
+	}
+}
+
+func TestABacklogIsDispatchedWhole(t *testing.T) {
+	const n = 3*claimLimit + 17
+	w := newWorld(t)
+	refs := w.siblings(n)
+	for _, ref := range refs {
+		w.create(task.Definition{Ref: ref})
+	}
+	w.start("a", never)
+	eventually(t, "all are in asynq", func() bool {
+		return w.db.LLen(t.Context(), "asynq:{default}:pending").Val() == n
+	})
+	w.dispatched(refs[n-1], 1)
+}
+
+// claimAsDeadLeader does what the leader of a task's partition did before it died.
+func (w *world) claimAsDeadLeader(ref task.Ref) {
+	w.t.Helper()
+	p := w.store.PartitionOf(ref)
+	key, _ := w.store.LeaseKeys(p)
+	must(w.t, w.db.Set(w.t.Context(), key, "1:dead", 0).Err())
+	_, err := w.store.Lead(p, "1:dead").Claim(w.t.Context(), 10)
+	must(w.t, err)
+	must(w.t, w.db.Del(w.t.Context(), key).Err())
+}
+
+func TestWhatADeadLeaderLeftInFlightIsRepeated(t *testing.T) {
+	w := newWorld(t)
+	ref := w.create(task.Definition{})
+	w.claimAsDeadLeader(ref)
+	if got := w.get(ref); got.State != task.Queued || w.waits(ref, 1) {
+		t.Fatalf("the task is %s, want queued and not in asynq", got.State)
+	}
+	w.start("a", never)
+	w.dispatched(ref, 1)
+	if got := w.get(ref); got.Attempt != 1 {
+		t.Errorf("the attempt is %d, want still the first", got.Attempt)
+	}
+}
+
+func TestWhatIsInFlightThoughItsAttemptHasMovedOnIsForgotten(t *testing.T) {
+	w := newWorld(t)
+	ref := w.create(task.Definition{Delay: time.Hour})
+	p := w.store.PartitionOf(ref)
+	inflight := fmt.Sprintf("dts:{%d}:inflight", p)
+	must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.String()+":7").Err())
+	must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.Namespace+":nobody:1").Err())
+	w.start("a", never)
+	eventually(t, "nothing is in flight", func() bool { return w.db.ZCard(t.Context(), inflight).Val() == 0 })
+	if w.waits(ref, 7) {
+		t.Error("an attempt was delivered that is not due")
+	}
+}
+
+// The client repeats a claim whose connection broke, and the repetition succeeds: it finds nothing more to claim.
+func TestWhatWasClaimedInAnAnswerThatWasLostIsDispatched(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	a.asleep()
+	a.proxy.Hold()
+	ref := w.create(task.Definition{})
+	eventually(t, "a claims", func() bool { return bytes.Contains(a.proxy.Held(), []byte("evalsha")) })
+	w.srv.Pause()
+	a.proxy.Release() // Redis will carry it out,
+	a.proxy.Cut()     // and not be able to answer
+	w.srv.Continue()
+	w.reaches(ref, task.Queued)
+	a.proxy.Mend()
+	w.dispatched(ref, 1)
+}
+
+func TestAWakeUpThatWasLostWithTheConnectionIsMadeUpFor(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	a.asleep()
+	a.proxy.Cut()
+	ref := w.create(task.Definition{})
+	a.proxy.Mend()
+	w.dispatched(ref, 1)
+}
+
+func TestASchedulerGoesOnWhenRedisWasRestarted(t *testing.T) {
+	w := newWorld(t, redistest.AOF())
+	a := w.start("a", 2*time.Second)
+	w.leads(map[*node]int{a: 16})
+	before := w.create(task.Definition{Ref: task.Ref{ID: "before"}, Delay: 300 * time.Millisecond})
+	w.srv.Kill()
+	w.srv.Restart()
+	after := w.create(task.Definition{Ref: task.Ref{ID: "after"}})
+	w.dispatched(before, 1)
+	w.dispatched(after, 1)
+	w.leads(map[*node]int{a: 16})
+}

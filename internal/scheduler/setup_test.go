@@ -1,0 +1,299 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
+)
+
+const (
+	limit = 20 * time.Second       // for anything that must happen
+	beat  = 200 * time.Millisecond // of every node's heart
+	never = time.Hour              // for what must not be waited for
+)
+
+func TestMain(m *testing.M) {
+	logging.Disable() // Redis goes away on purpose here, and go-redis says so on stderr
+	goleak.VerifyTestMain(m)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually polls until it is so.
+func eventually(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	again := time.NewTicker(3 * time.Millisecond)
+	defer again.Stop()
+	end := time.After(limit)
+	for !so() {
+		select {
+		case <-again.C:
+		case <-end:
+			t.Fatalf("it never happened that %s", what)
+		}
+	}
+}
+
+// await waits for something to come out of a channel, or for its end.
+func await[T any](t *testing.T, c <-chan T, what string) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(limit):
+		t.Fatalf("%s never came", what)
+		panic("unreachable")
+	}
+}
+
+// world is a Redis with tasks.
+type world struct {
+	t     *testing.T
+	srv   *redistest.Server
+	db    *redisx.DB
+	store *store.Store
+}
+
+func newWorld(t *testing.T, opts ...redistest.Option) *world {
+	t.Helper()
+	srv := redistest.Start(t, opts...)
+	w := &world{t: t, srv: srv, db: srv.DB(t)}
+	w.store = w.open(w.db)
+	return w
+}
+
+func (w *world) open(db *redisx.DB) *store.Store {
+	w.t.Helper()
+	s, err := store.Open(w.t.Context(), store.Options{DB: db})
+	must(w.t, err)
+	return s
+}
+
+// registry is a node's view of the others that counts how often it is looked at and can be made to fail.
+type registry struct {
+	*cluster.Registry
+	views, failures atomic.Int64
+}
+
+func (r *registry) View() cluster.View {
+	r.views.Add(1)
+	return r.Registry.View()
+}
+
+func (r *registry) Nodes(ctx context.Context) ([]cluster.Node, error) {
+	if r.failures.Add(-1) >= 0 {
+		return nil, errors.New("not now")
+	}
+	return r.Registry.Nodes(ctx)
+}
+
+// node is one that plays the scheduler, and reaches Redis through a proxy of its own.
+type node struct {
+	*Scheduler
+	t         *testing.T
+	proxy     *redistest.Proxy
+	members   *registry
+	metrics   *telemetry.Metrics
+	stop      context.CancelFunc // of the scheduler
+	ended     chan error
+	leave     context.CancelFunc // of the registry
+	left      chan error
+	finishing bool
+}
+
+// start runs a node with leases of that length.
+func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node {
+	w.t.Helper()
+	n := &node{
+		t: w.t, proxy: redistest.NewProxy(w.t, w.srv.Addr()), metrics: telemetry.New(),
+		ended: make(chan error, 1), left: make(chan error, 1),
+	}
+	db, err := redisx.Open(w.t.Context(), redisx.Options{URL: n.proxy.URL(), Observe: n.metrics.ObserveScript})
+	must(w.t, err)
+	w.t.Cleanup(func() { must(w.t, db.Close()) })
+	n.members = &registry{Registry: w.member(id, config.RoleScheduler, db)}
+	s := w.open(db)
+	n.Scheduler = New(Options{
+		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: 10_000,
+		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
+	})
+	n.pace = pace{upkeep: never, restore: never}
+	for _, c := range change {
+		c(n)
+	}
+	n.run()
+	return n
+}
+
+func (w *world) member(id, role string, db *redisx.DB) *cluster.Registry {
+	return cluster.New(cluster.Options{
+		DB: db, Key: w.store.NodesKey(), Channel: w.store.NodesChannel(), ID: id, Beat: beat,
+		Self: func() cluster.Node { return cluster.Node{Roles: []string{role}} },
+	})
+}
+
+func (n *node) run() {
+	n.t.Helper()
+	var member, ctx context.Context
+	member, n.leave = context.WithCancel(n.t.Context())
+	ctx, n.stop = context.WithCancel(n.t.Context())
+	go func() { n.left <- n.members.Run(member) }()
+	n.t.Cleanup(n.end)
+	await(n.t, n.members.Ready(), "the first beat")
+	go func() { n.ended <- n.Run(ctx) }()
+	await(n.t, n.Ready(), "the scheduler")
+}
+
+// end stops the node in good order.
+func (n *node) end() {
+	n.t.Helper()
+	if n.finishing {
+		return
+	}
+	n.finishing = true
+	n.members.SetDraining(true)
+	n.stop()
+	if err := await(n.t, n.ended, "the scheduler's end"); err != nil {
+		n.t.Errorf("the scheduler ended with %v", err)
+	}
+	n.leave()
+	if err := await(n.t, n.left, "the registry's end"); err != nil {
+		n.t.Errorf("the registry ended with %v", err)
+	}
+}
+
+// leads waits until each node leads so many partitions, and together all of them.
+func (w *world) leads(counts map[*node]int) {
+	w.t.Helper()
+	eventually(w.t, "the partitions are shared as they should be", func() bool {
+		total := 0
+		for n, want := range counts {
+			led := len(n.Led())
+			if led != want {
+				return false
+			}
+			total += led
+		}
+		return total == w.store.Partitions()
+	})
+}
+
+// fences are the leases as Redis has them, by partition; "" where there is none.
+func (w *world) fences() []string {
+	w.t.Helper()
+	all := make([]string, w.store.Partitions())
+	for p := range all {
+		key, _ := w.store.LeaseKeys(p)
+		values, err := w.db.MGet(w.t.Context(), key).Result()
+		must(w.t, err)
+		all[p], _ = values[0].(string)
+	}
+	return all
+}
+
+func (w *world) create(d task.Definition) task.Ref {
+	w.t.Helper()
+	d.Type = "echo"
+	c := w.store.Create(w.t.Context(), []task.Definition{d})[0]
+	must(w.t, c.Err)
+	return c.Task.Ref
+}
+
+// siblings names tasks that share a partition.
+func (w *world) siblings(n int) []task.Ref {
+	refs := make([]task.Ref, 0, n)
+	for i := 0; len(refs) < n; i++ {
+		ref := task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint(i)}
+		if w.store.PartitionOf(ref) == 3 {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+func (w *world) get(ref task.Ref) task.Task {
+	w.t.Helper()
+	found, err := w.store.Get(w.t.Context(), ref)
+	must(w.t, err)
+	return found
+}
+
+func (w *world) reaches(ref task.Ref, s task.State) task.Task {
+	w.t.Helper()
+	eventually(w.t, "task "+ref.ID+" is "+string(s), func() bool { return w.get(ref).State == s })
+	return w.get(ref)
+}
+
+// waits says whether a delivery waits in its queue.
+func (w *world) waits(ref task.Ref, attempt int) bool {
+	w.t.Helper()
+	id := task.Delivery{Ref: ref, Attempt: attempt}.String()
+	n, err := w.db.Do(w.t.Context(), "EXISTS", "asynq:{default}:t:"+id).Int()
+	must(w.t, err)
+	return n == 1
+}
+
+// dispatched waits until an attempt is in asynq, and nothing is in flight any more.
+func (w *world) dispatched(ref task.Ref, attempt int) {
+	w.t.Helper()
+	eventually(w.t, ref.String()+" is in asynq", func() bool { return w.waits(ref, attempt) })
+	eventually(w.t, "nothing is in flight", func() bool {
+		d, err := w.store.Lead(w.store.PartitionOf(ref), "").Depth(w.t.Context())
+		must(w.t, err)
+		return d.InFlight == 0
+	})
+}
+
+// runs is how often a node ran a script.
+func (n *node) runs(script string) uint64 {
+	n.t.Helper()
+	var m dto.Metric
+	must(n.t, n.metrics.ScriptSeconds.WithLabelValues(script).(prometheus.Metric).Write(&m))
+	return m.GetHistogram().GetSampleCount()
+}
+
+// asleep waits until a node has looked at all wheels and dispatches nothing any more.
+func (n *node) asleep() {
+	n.t.Helper()
+	n.quiet("claim")
+}
+
+// quiet waits until a node has not run a script for a while.
+func (n *node) quiet(script string) {
+	n.t.Helper()
+	last, since := n.runs(script), time.After(300*time.Millisecond)
+	eventually(n.t, "it runs "+script+" no more", func() bool {
+		if now := n.runs(script); now != last {
+			last, since = now, time.After(300*time.Millisecond)
+		}
+		select {
+		case <-since:
+			return true
+		default:
+			return false
+		}
+	})
+}

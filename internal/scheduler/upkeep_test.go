@@ -1,0 +1,169 @@
+package scheduler
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func storeNow() store.Change { return store.Change{Delay: new(time.Duration)} }
+
+// eager makes upkeep look often.
+func eager(n *node) { n.pace = pace{upkeep: 50 * time.Millisecond, restore: 100 * time.Millisecond} }
+
+// begin has a node run the task's attempt.
+func (w *world) begin(ref task.Ref, node string) *store.Run {
+	w.t.Helper()
+	run, err := w.store.Begin(w.t.Context(), ref, w.get(ref).Attempt, node, node+"#1")
+	must(w.t, err)
+	return run
+}
+
+// worker is a node that only beats, until the test ends or cut is called.
+func (w *world) worker(id string) (cut func()) {
+	w.t.Helper()
+	proxy := redistest.NewProxy(w.t, w.srv.Addr())
+	r := w.member(id, config.RoleWorker, redistest.Open(w.t, proxy.URL()))
+	ctx, stop := context.WithCancel(w.t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	w.t.Cleanup(func() { stop(); must(w.t, await(w.t, ended, "the worker's end")) })
+	await(w.t, r.Ready(), "the worker's first beat")
+	return proxy.Cut
+}
+
+// looked waits until upkeep has read the nodes some times more.
+func (n *node) looked(times uint64) {
+	n.t.Helper()
+	before := n.runs("nodes")
+	eventually(n.t, "upkeep looked", func() bool { return n.runs("nodes") >= before+times })
+}
+
+func TestAnAttemptOfANodeThatNobodyKnowsIsLost(t *testing.T) {
+	w := newWorld(t)
+	ref := w.create(task.Definition{})
+	w.claimAsDeadLeader(ref)
+	w.begin(ref, "ghost")
+	w.start("a", never)
+	w.dispatched(ref, 2)
+	attempts, err := w.store.Attempts(t.Context(), ref)
+	must(t, err)
+	if a := attempts[0]; a.Outcome != task.OutcomeLost || a.Node != "ghost" {
+		t.Errorf("the first attempt is %+v, want lost, on ghost", a)
+	}
+}
+
+func TestAnAttemptOfANodeThatDiesIsLostWhenItDies(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	cut := w.worker("frail")
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
+	once := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	w.dispatched(ref, 1)
+	w.dispatched(once, 1)
+	w.begin(ref, "frail")
+	w.begin(once, "frail")
+	cut()
+	w.dispatched(ref, 2)
+	w.reaches(once, task.Failed)
+}
+
+func TestAnAttemptOfALivingNodeIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never, eager)
+	w.leads(map[*node]int{a: 16})
+	ref := w.create(task.Definition{})
+	w.dispatched(ref, 1)
+	w.worker("new") // a moment ago
+	w.begin(ref, "new")
+	a.looked(5)
+	if got := w.get(ref); got.State != task.Running || got.Attempt != 1 {
+		t.Errorf("the task is %s, attempt %d, want running its first", got.State, got.Attempt)
+	}
+}
+
+// Else a Redis that hiccups just when a node dies would cost half a minute.
+func TestUpkeepThatFailedIsRepeatedSoon(t *testing.T) {
+	w := newWorld(t)
+	ref := w.create(task.Definition{})
+	w.claimAsDeadLeader(ref)
+	w.begin(ref, "ghost")
+	w.start("a", never, func(n *node) { n.members.failures.Store(2) })
+	w.dispatched(ref, 2)
+}
+
+func TestFinishedTasksGoWhenTheyAreTooManyTheOnesNextToGoFirst(t *testing.T) {
+	w := newWorld(t)
+	refs := w.siblings(5)
+	for i, ref := range refs {
+		w.create(task.Definition{Ref: ref, Delay: time.Hour, Retention: time.Duration(i+1) * time.Hour})
+		_, err := w.store.Cancel(t.Context(), ref)
+		must(t, err)
+	}
+	w.start("a", never, func(n *node) { n.o.Keep = 2 * 16 })
+	eventually(t, "two are left", func() bool { return w.there(refs) == 2 })
+	if w.there(refs[3:]) != 2 {
+		t.Error("those went whose time was last")
+	}
+}
+
+func TestFinishedTasksGoWhenTheirRetentionIsOver(t *testing.T) {
+	w := newWorld(t)
+	short := w.create(task.Definition{Retention: time.Second, Delay: time.Hour})
+	long := w.create(task.Definition{Retention: time.Hour, Delay: time.Hour})
+	waiting := w.create(task.Definition{Retention: time.Second, Delay: time.Hour})
+	for _, ref := range []task.Ref{short, long} {
+		_, err := w.store.Cancel(t.Context(), ref)
+		must(t, err)
+	}
+	w.start("a", never, eager)
+	eventually(t, "the short one is gone", func() bool { return w.there([]task.Ref{short}) == 0 })
+	if w.there([]task.Ref{long, waiting}) != 2 {
+		t.Error("others went with it")
+	}
+}
+
+func (w *world) there(refs []task.Ref) int {
+	w.t.Helper()
+	n := 0
+	for _, ref := range refs {
+		if _, err := w.store.Get(w.t.Context(), ref); err == nil {
+			n++
+		} else if task.CodeOf(err) != task.CodeTaskNotFound {
+			w.t.Fatal(err)
+		}
+	}
+	return n
+}
+
+func TestADeliveryThatVanishedFromAsynqIsDeliveredAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never, eager)
+	w.leads(map[*node]int{a: 16})
+	ref := w.create(task.Definition{})
+	w.dispatched(ref, 1)
+	must(t, w.db.Del(t.Context(), "asynq:{default}:t:"+ref.String()+":1", "asynq:{default}:pending").Err())
+	w.dispatched(ref, 1)
+	if got := w.db.LRange(t.Context(), "asynq:{default}:pending", 0, -1).Val(); len(got) != 1 {
+		t.Errorf("the queue holds %v, want the delivery once", got)
+	}
+}
+
+func TestADeliveryWhoseWorkerDiedBeforeItBeganIsDeliveredAgain(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never, eager)
+	w.leads(map[*node]int{a: 16})
+	ref := w.create(task.Definition{})
+	w.dispatched(ref, 1)
+	ctx, id := t.Context(), ref.String()+":1"
+	must(t, w.db.RPopLPush(ctx, "asynq:{default}:pending", "asynq:{default}:active").Err())
+	must(t, w.db.HSet(ctx, "asynq:{default}:t:"+id, "state", "active").Err())
+	must(t, w.db.Do(ctx, "ZADD", "asynq:{default}:lease", 1, id).Err())
+	eventually(t, "it waits again", func() bool { return w.db.LLen(ctx, "asynq:{default}:pending").Val() == 1 })
+}
