@@ -89,7 +89,7 @@ func TestADeliveryWhoseHandlerDoesNotEndGoesBackToItsQueueAtShutdown(t *testing.
 	p.Quiesce() // once more does no harm
 	p.Shutdown()
 	p.Shutdown()
-	if got := x.waiting("default"); len(got) != 1 || x.state(d) != "pending" {
+	if got := x.waiting(); len(got) != 1 || x.state(d) != "pending" {
 		t.Errorf("the queue holds %v, in state %q, want the delivery, pending", got, x.state(d))
 	}
 }

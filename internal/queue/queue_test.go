@@ -25,7 +25,7 @@ func TestADeliveryIsThereOnceHoweverOftenItIsEnqueued(t *testing.T) {
 		})
 	}
 	enqueueing.Wait()
-	if got := x.waiting("default"); !slices.Equal(got, []string{"default:a:1"}) {
+	if got := x.waiting(); !slices.Equal(got, []string{"default:a:1"}) {
 		t.Errorf("the queue holds %v, want the delivery once", got)
 	}
 }
@@ -61,7 +61,7 @@ func TestWhatIsLeftOfAnOldDeliveryOfTheSameIDIsReplaced(t *testing.T) {
 			if got := x.state(d); got != "pending" {
 				t.Errorf("the delivery is %q, want pending", got)
 			}
-			if got := x.waiting("default"); !slices.Equal(got, []string{d.String()}) {
+			if got := x.waiting(); !slices.Equal(got, []string{d.String()}) {
 				t.Errorf("the queue holds %v, want the new delivery once", got)
 			}
 			archived, err := x.db.ZCard(t.Context(), "asynq:{default}:"+state).Result()
@@ -93,7 +93,7 @@ func TestRestoreEnqueuesADeliveryThatIsMissing(t *testing.T) {
 	x.enqueue(d)
 	must(t, x.db.FlushAll(t.Context()).Err())
 	must(t, x.Restore(t.Context(), d))
-	if got := x.waiting("default"); !slices.Equal(got, []string{d.String()}) {
+	if got := x.waiting(); !slices.Equal(got, []string{d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery", got)
 	}
 }
@@ -135,7 +135,7 @@ func TestRestorePutsADeliveryBackOnceWhoseWorkerStoppedExtendingItsLease(t *test
 	for range 3 {
 		must(t, x.Restore(t.Context(), d))
 	}
-	if got := x.waiting("default"); !slices.Equal(got, []string{next.String(), d.String()}) {
+	if got := x.waiting(); !slices.Equal(got, []string{next.String(), d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery once, and first to be taken", got)
 	}
 	ctx, k := t.Context(), asynqKeys("default")

@@ -92,10 +92,10 @@ func (x *transport) state(d task.Delivery) string {
 	return s
 }
 
-// waiting are the deliveries that wait in a queue, the next one last.
-func (x *transport) waiting(queue string) []string {
+// waiting are the deliveries that wait in the default queue, the next one to be taken last.
+func (x *transport) waiting() []string {
 	x.t.Helper()
-	ids, err := x.db.LRange(x.t.Context(), asynqKeys(queue).pending(), 0, -1).Result()
+	ids, err := x.db.LRange(x.t.Context(), asynqKeys("default").pending(), 0, -1).Result()
 	must(x.t, err)
 	return ids
 }

@@ -32,7 +32,6 @@ func (t *seat) dispatch(ctx context.Context) error {
 				t.failed(ctx, "cannot repeat what is in flight", err)
 				continue
 			}
-			repair = false
 		}
 		claimed, err := t.leader.Claim(ctx, claimLimit)
 		switch {

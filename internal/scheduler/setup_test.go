@@ -241,10 +241,9 @@ func (w *world) get(ref task.Ref) task.Task {
 	return found
 }
 
-func (w *world) reaches(ref task.Ref, s task.State) task.Task {
+func (w *world) reaches(ref task.Ref, s task.State) {
 	w.t.Helper()
 	eventually(w.t, "task "+ref.ID+" is "+string(s), func() bool { return w.get(ref).State == s })
-	return w.get(ref)
 }
 
 // waits says whether a delivery waits in its queue.

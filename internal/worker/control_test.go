@@ -59,7 +59,9 @@ func TestACancelThatWasSaidWhileTheWorkerCouldNotHearIsObeyed(t *testing.T) {
 	w.reports.Cut()
 	w.cancel(ref)
 	w.reports.Mend()
-	await(t, ended, "the executor's end")
+	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, errStopped) {
+		t.Errorf("the executor was stopped because of %v, want that it was cancelled", cause)
+	}
 	w.reaches(ref, task.Cancelled)
 }
 
@@ -74,7 +76,9 @@ func TestACancelIsObeyedThatCameBeforeTheWorkerLearntThatItHadBegun(t *testing.T
 	must(t, err)
 	w.cancel(ref)
 	must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
-	await(t, ended, "the executor's end")
+	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, errStopped) {
+		t.Errorf("the executor was stopped because of %v, want that it was cancelled", cause)
+	}
 	w.reaches(ref, task.Cancelled)
 }
 
