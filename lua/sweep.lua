@@ -2,27 +2,30 @@
 -- keys:
 --   1 lease   STRING  of the partition
 --   2 expiry  ZSET    finished tasks of the partition, scored by the ms at which they are forgotten
+--   3 wheel   ZSET
 -- args:
 --   1 fence      the lease's value while this leader holds it
 --   2 keep       finished tasks kept in the partition at most
 --   3 limit      tasks forgotten in one run at most
 --   4 partition  prefix of the partition's keys
--- reply: how many were forgotten
+-- reply: {how many were forgotten, how many tasks on the wheel are due}
 -- refuses:
 --   FENCED  somebody else leads the partition, or nobody
 -- repeat: harmless: it goes on with what is left
-local lease, expiry = KEYS[1], KEYS[2]
+local lease, expiry, wheel = KEYS[1], KEYS[2], KEYS[3]
 local fence, keep, limit, partition = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
 if redis.call('GET', lease) ~= fence then
   return refuse('FENCED', redis.call('GET', lease) or 'no leader')
 end
 
+local now = int(now_ms())
+local due = redis.call('ZCOUNT', wheel, '-inf', now)
 local surplus = redis.call('ZCARD', expiry) - keep
-local over = redis.call('ZCOUNT', expiry, '-inf', int(now_ms()))
+local over = redis.call('ZCOUNT', expiry, '-inf', now)
 local count = math.min(limit, math.max(surplus, over))
 if count <= 0 then
-  return 0
+  return { 0, due }
 end
 local members = redis.call('ZRANGE', expiry, 0, count - 1)
 for _, member in ipairs(members) do
@@ -35,4 +38,4 @@ for _, member in ipairs(members) do
   redis.call('DEL', task, partition .. 'attempts:' .. member, partition .. 'log:' .. member)
   redis.call('ZREM', expiry, member)
 end
-return #members
+return { #members, due }

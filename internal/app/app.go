@@ -96,7 +96,7 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.store, err = store.Open(ctx, store.Options{
-		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, CheckPayload: executor.CheckPayload,
+		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, CheckPayload: executor.CheckPayload, Log: a.o.Log,
 	})
 	if err != nil {
 		return err
@@ -114,7 +114,11 @@ func (a *App) build(ctx context.Context) error {
 
 // open connects to Redis and sees to it that the connection is closed in the end.
 func (a *App) open(ctx context.Context, url string) (*redisx.DB, error) {
-	db, err := redisx.Open(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript})
+	return a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript})
+}
+
+func (a *App) openWith(ctx context.Context, o redisx.Options) (*redisx.DB, error) {
+	db, err := redisx.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +188,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 	}
 	var pools []worker.Pool
 	for _, p := range a.o.Config.AllPools() {
-		db, err := a.open(ctx, url)
+		db, err := a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript, Brisk: true})
 		if err != nil {
 			return err
 		}

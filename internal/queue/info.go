@@ -6,7 +6,7 @@ import "time"
 type Info struct {
 	Name        string
 	Paused      bool
-	Size        int           // deliveries in the queue: pending, active and archived
+	Size        int           // all deliveries in the queue, those that asynq will try again included
 	Pending     int           // wait for a worker
 	Active      int           // taken by a worker
 	Archived    int           // dead letters

@@ -28,10 +28,18 @@ type Options struct {
 	URL string
 	// PoolSize is the number of connections kept at most; 0 means go-redis's default.
 	PoolSize int
+	// Brisk gives a command up after a second and does not repeat it: for callers that repeat by themselves, and
+	// should not be held up by a Redis that is silent.
+	Brisk bool
 	// Observe, if set, is told of every script run: its name, its duration and the code it refused
 	// with ("" if it did not).
 	Observe func(script string, took time.Duration, refusal string)
 }
+
+const (
+	briskTimeout = time.Second
+	noRetries    = -1 // as go-redis wants it; 0 means its default
+)
 
 // Open connects and waits for the first answer of Redis. Errors: a URL that cannot be understood, or a
 // Redis that does not answer.
@@ -67,6 +75,9 @@ func newClient(o Options) (redis.UniversalClient, error) {
 			return nil, fmt.Errorf("redis URL: %w", err)
 		}
 		opt.PoolSize, opt.ContextTimeoutEnabled = o.PoolSize, true // a context's deadline counts for commands too
+		if o.Brisk {
+			opt.ReadTimeout, opt.MaxRetries = briskTimeout, noRetries
+		}
 		return redis.NewClient(opt), nil
 	case "redis+sentinel":
 		return newSentinelClient(o)
@@ -89,6 +100,9 @@ func newSentinelClient(o Options) (redis.UniversalClient, error) {
 		MasterName: master, SentinelAddrs: at.hosts,
 		Username: at.user, Password: at.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
 	}
+	if o.Brisk {
+		opt.ReadTimeout, opt.MaxRetries = briskTimeout, noRetries
+	}
 	if db != "" {
 		if _, err := fmt.Sscanf(db, "%d", &opt.DB); err != nil {
 			return nil, fmt.Errorf("redis URL %q: database %q is not a number", Redact(o.URL), db)
@@ -105,9 +119,13 @@ func newClusterClient(o Options) (redis.UniversalClient, error) {
 	if at.path != "" {
 		return nil, fmt.Errorf("redis URL %q: a cluster has no databases, remove %q", Redact(o.URL), "/"+at.path)
 	}
-	return redis.NewClusterClient(&redis.ClusterOptions{
+	opt := &redis.ClusterOptions{
 		Addrs: at.hosts, Username: at.user, Password: at.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
-	}), nil
+	}
+	if o.Brisk {
+		opt.ReadTimeout = briskTimeout // redirections count as retries here, so those stay
+	}
+	return redis.NewClusterClient(opt), nil
 }
 
 // address is a URL with several hosts, taken apart.

@@ -160,3 +160,30 @@ func TestAContextsDeadlineCountsForCommands(t *testing.T) {
 		t.Errorf("it took %s", took)
 	}
 }
+
+// A connection that swallows everything, as behind a firewall that forgot it, is given up and made anew.
+func TestListenNoticesAConnectionThatSilentlyDied(t *testing.T) {
+	srv := redistest.Start(t)
+	way := redistest.NewProxy(t, srv.Addr())
+	db := redistest.Open(t, way.URL())
+	ctx, cancel := context.WithCancel(t.Context())
+	connected, ended := make(chan struct{}, 10), make(chan error, 1)
+	go func() { ended <- db.Listen(ctx, func() { connected <- struct{}{} }, func(string, string) {}, "news") }()
+	<-connected
+	way.Hold()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !strings.Contains(strings.ToLower(string(way.Held())), "hello") { // the greeting of a new connection
+		select {
+		case <-tick.C:
+		case <-time.After(30 * time.Second):
+			t.Fatal("it never connects again")
+		}
+	}
+	way.Release()
+	<-connected
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

@@ -9,10 +9,11 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
-	slowUpkeep  = 3   // every so many looks, all of the rest is done too
+	slowUpkeep  = 4   // every so many looks, all of the rest is done too
 	restorePage = 500 // deliveries that have not begun looked at in one go
 	forgetLimit = 500 // finished tasks forgotten by one script
 )
@@ -20,7 +21,11 @@ const (
 // pace is how often upkeep looks, and how long a delivery may take to begin before it is looked after.
 type pace struct{ upkeep, restore time.Duration }
 
-var defaultPace = pace{upkeep: 10 * time.Second, restore: 10 * time.Second}
+var defaultPace = pace{upkeep: 15 * time.Second, restore: 10 * time.Second}
+
+// attemptSlack is what an attempt may take longer than its timeout, for grace and for reporting, before it is taken
+// from a node that lives.
+const attemptSlack = 10 * time.Minute
 
 // upkeep looks after the partition until ctx ends or the lease is over: at once, whenever nodes come or go,
 // and from time to time. A look that failed is repeated soon: the nodes may have changed just when Redis did not
@@ -52,6 +57,7 @@ func (t *seat) upkeep(ctx context.Context) error {
 type keeper struct {
 	*seat
 	position int64 // where to go on looking through the queued tasks
+	busy     bool  // there was something to forget at the last time
 }
 
 func (k *keeper) look(ctx context.Context, round int) error {
@@ -59,6 +65,8 @@ func (k *keeper) look(ctx context.Context, round int) error {
 		if err := k.reap(ctx); err != nil {
 			return err
 		}
+	}
+	if round%slowUpkeep == 0 || k.busy {
 		if err := k.forget(ctx); err != nil {
 			return err
 		}
@@ -66,8 +74,9 @@ func (k *keeper) look(ctx context.Context, round int) error {
 	return k.restore(ctx)
 }
 
-// reap takes running attempts from nodes that are dead. The nodes are read after the tasks: a node begins
-// nothing before it is in the registry, so one that is missing there is gone.
+// reap takes running attempts from nodes that are dead, and from nodes that live but must have forgotten them, since
+// they run for much longer than their timeout allows. The nodes are read after the tasks: a node begins nothing before
+// it is in the registry, so one that is missing there is gone.
 func (k *keeper) reap(ctx context.Context) error {
 	running, err := k.leader.Running(ctx)
 	if err != nil || len(running) == 0 {
@@ -77,26 +86,42 @@ func (k *keeper) reap(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the nodes: %w", err)
 	}
+	now, err := k.leader.Now(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the time: %w", err)
+	}
 	alive := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		alive[n.ID] = n.State != cluster.StateDead
 	}
 	reaped := 0
 	for _, t := range running {
-		if alive[t.Node] {
+		reason := lost(t, alive[t.Node], now)
+		if reason == "" {
 			continue
 		}
-		if err := k.leader.Reap(ctx, t, fmt.Sprintf("node %s died", t.Node)); err != nil {
+		if err := k.leader.Reap(ctx, t, reason); err != nil {
 			return err
 		}
 		reaped++
 	}
 	if reaped > 0 {
 		k.s.o.Metrics.Reaped.Add(float64(reaped))
-		k.s.o.Log.Info("took attempts from dead nodes", "partition", k.partition, "count", reaped)
+		k.s.o.Log.Info("took attempts from nodes", "partition", k.partition, "count", reaped)
 		k.s.wake(k.partition)
 	}
 	return nil
+}
+
+// lost says why a running attempt counts as lost, "" if it does not.
+func lost(t task.Task, alive bool, now time.Time) string {
+	switch {
+	case !alive:
+		return fmt.Sprintf("node %s died", t.Node)
+	case now.Sub(t.StartedAt) > t.EffectiveTimeout()+attemptSlack:
+		return fmt.Sprintf("node %s did not end it in time", t.Node)
+	}
+	return ""
 }
 
 // restore looks for deliveries that should have begun long ago, a page at a time, and sends those on their way
@@ -116,14 +141,20 @@ func (k *keeper) restore(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes finished tasks whose retention is over, and those that are too many.
+// forget deletes finished tasks whose retention is over, and those that are too many. It learns by the way whether
+// something on the wheel is due: dispatch is told, should it have missed that, as after a step of Redis's clock.
 func (k *keeper) forget(ctx context.Context) error {
 	keep := max(k.s.o.Keep/len(k.s.locks), 1)
+	k.busy = false
 	for ctx.Err() == nil {
-		n, err := k.leader.Sweep(ctx, keep, forgetLimit)
+		n, due, err := k.leader.Sweep(ctx, keep, forgetLimit)
 		if err != nil {
 			return err
 		}
+		if due > 0 {
+			k.s.wake(k.partition)
+		}
+		k.busy = k.busy || n > 0
 		k.s.o.Metrics.Forgotten.Add(float64(n))
 		if n < forgetLimit {
 			return nil

@@ -59,27 +59,26 @@ func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
 	if next >= 0 {
 		c.Next = fromMS(next)
 	}
-	c.Deliveries, err = parseClaims(parts[2])
-	return c, err
+	c.Deliveries = l.parseClaims(ctx, parts[2])
+	return c, nil
 }
 
-func parseClaims(reply any) ([]task.Delivery, error) {
+// parseClaims reads what was claimed. What cannot be read stays in flight, where InFlight settles it.
+func (l *Leader) parseClaims(ctx context.Context, reply any) []task.Delivery {
 	list, _ := reply.([]any)
 	deliveries := make([]task.Delivery, 0, len(list)/4)
 	for i := 0; i+3 < len(list); i += 4 {
 		ref, err := task.ParseRef(text(list[i]))
-		if err != nil {
-			return nil, err
-		}
-		d, err := decodeHead(ref, []byte(text(list[i+3])))
-		if err != nil {
-			return nil, err
+		d, errHead := decodeHead(ref, []byte(text(list[i+3])))
+		if err := errors.Join(err, errHead); err != nil {
+			l.s.log.ErrorContext(ctx, "passing over a claim", "task", text(list[i]), "error", err)
+			continue
 		}
 		attempt, _ := list[i+1].(int64)
 		due, _ := list[i+2].(int64)
 		deliveries = append(deliveries, delivery(d, int(attempt), fromMS(due)))
 	}
-	return deliveries, nil
+	return deliveries
 }
 
 func delivery(d task.Definition, attempt int, due time.Time) task.Delivery {
@@ -188,14 +187,25 @@ func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason st
 }
 
 // Sweep forgets up to limit finished tasks: those whose retention is over, and those next to it beyond keep.
-// It answers how many it forgot.
-func (l *Leader) Sweep(ctx context.Context, keep, limit int) (int, error) {
+// It answers how many it forgot, and how many tasks on the wheel are due and not yet claimed.
+func (l *Leader) Sweep(ctx context.Context, keep, limit int) (forgotten, due int, _ error) {
 	k := l.s.keys
-	reply, err := l.s.db.Run(ctx, l.s.scripts.sweep, []string{k.lease(l.p), k.expiry(l.p)},
+	reply, err := l.s.db.Run(ctx, l.s.scripts.sweep, []string{k.lease(l.p), k.expiry(l.p), k.wheel(l.p)},
 		l.fence, keep, limit, k.partition(l.p))
-	n, _ := reply.(int64)
-	return int(n), fenced(err)
+	if err != nil {
+		return 0, 0, fenced(err)
+	}
+	counts, ok := reply.([]any)
+	if !ok || len(counts) != 2 {
+		return 0, 0, fmt.Errorf("unexpected answer of sweep: %v", reply)
+	}
+	n, _ := counts[0].(int64)
+	d, _ := counts[1].(int64)
+	return int(n), int(d), nil
 }
+
+// Now is the time of Redis.
+func (l *Leader) Now(ctx context.Context) (time.Time, error) { return l.s.db.Time(ctx).Result() }
 
 // Depth is how much is in a partition.
 type Depth struct {
@@ -224,26 +234,25 @@ func (l *Leader) Depth(ctx context.Context) (Depth, error) {
 
 // tasks reads the tasks of members of this partition; those that are gone are left out.
 func (l *Leader) tasks(ctx context.Context, members []string) ([]task.Task, error) {
-	refs := make([]task.Ref, len(members))
-	for i, m := range members {
+	refs := make([]task.Ref, 0, len(members))
+	for _, m := range members {
 		ref, err := task.ParseRef(m)
 		if err != nil {
-			return nil, err
+			l.s.log.ErrorContext(ctx, "passing over an entry", "partition", l.p, "error", err)
+			continue
 		}
-		refs[i] = ref
+		refs = append(refs, ref)
 	}
 	return l.s.getEach(ctx, refs)
 }
 
 // waiting answers, for each delivery by name, what is to be delivered, or nil if its attempt is not queued.
 func (l *Leader) waiting(ctx context.Context, names []string) ([]*task.Delivery, error) {
-	members := make([]string, len(names))
-	for i, name := range names {
-		ref, _, err := task.ParseDelivery(name)
-		if err != nil {
-			return nil, err
+	var members []string
+	for _, name := range names {
+		if ref, _, err := task.ParseDelivery(name); err == nil {
+			members = append(members, ref.String())
 		}
-		members[i] = ref.String()
 	}
 	tasks, err := l.tasks(ctx, members)
 	if err != nil {

@@ -24,7 +24,8 @@ func (s *Store) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	return decodeTask(ref, h)
 }
 
-// getEach reads many tasks in one round trip; those that are gone are left out.
+// getEach reads many tasks in one round trip. Those that are gone are left out, and so are those that cannot be read:
+// one of them must not keep all others from being listed, dispatched or looked after.
 func (s *Store) getEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -44,7 +45,8 @@ func (s *Store) getEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 		}
 		t, err := decodeTask(refs[i], h.Val())
 		if err != nil {
-			return nil, err
+			s.log.ErrorContext(ctx, "passing over a task", "task", refs[i].String(), "error", err)
+			continue
 		}
 		tasks = append(tasks, t)
 	}

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"log/slog"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,7 @@ type Store struct {
 	keys       keys
 	partitions int
 	scripts    scripts
+	log        *slog.Logger
 	check      func(taskType string, payload json.RawMessage) error
 	room       room
 }
@@ -47,6 +49,8 @@ type Options struct {
 	Partitions int
 	// CheckPayload, if set, looks at the payload of every new or changed task: CodeInvalid.
 	CheckPayload func(taskType string, payload json.RawMessage) error
+	// Log is told of data that cannot be read and is passed over; nil means nowhere.
+	Log *slog.Logger
 }
 
 type scripts struct {
@@ -72,7 +76,10 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = "dts"
 	}
-	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix}, scripts: loadScripts(), check: o.CheckPayload}
+	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix}, scripts: loadScripts(), check: o.CheckPayload, log: o.Log}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
 	wanted := o.Partitions
 	if wanted == 0 {
 		wanted = DefaultPartitions

@@ -106,6 +106,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	pools := w.pools(work)
 	var background errgroup.Group
 	background.Go(func() error { return w.o.Store.Stops(work, w.checkStops(work), w.stop) })
+	var started []*queue.Pool
+	defer func() { shutDown(started) }()
 	for _, p := range pools {
 		if err := p.Start(ctx); err != nil {
 			stopWork(err)
@@ -115,13 +117,22 @@ func (w *Worker) Run(ctx context.Context) error {
 			}
 			return errors.Join(fmt.Errorf("worker: %w", err), waited)
 		}
-		defer p.Shutdown()
+		started = append(started, p)
 	}
 	close(w.ready)
 	<-ctx.Done()
 	w.drain(pools)
 	stopWork(nil)
 	return background.Wait()
+}
+
+// shutDown ends pools, all at the same time: with Redis away, each takes a while.
+func shutDown(pools []*queue.Pool) {
+	var ending sync.WaitGroup
+	for _, p := range pools {
+		ending.Go(p.Shutdown)
+	}
+	ending.Wait()
 }
 
 func (w *Worker) pools(work context.Context) []*queue.Pool {
