@@ -2,8 +2,11 @@ package scheduler
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -166,4 +169,33 @@ func TestADeliveryWhoseWorkerDiedBeforeItBeganIsDeliveredAgain(t *testing.T) {
 	must(t, w.db.HSet(ctx, "asynq:{default}:t:"+id, "state", "active").Err())
 	must(t, w.db.Do(ctx, "ZADD", "asynq:{default}:lease", 1, id).Err())
 	eventually(t, "it waits again", func() bool { return w.db.LLen(ctx, "asynq:{default}:pending").Val() == 1 })
+}
+
+func TestAnAttemptIsLostWhenItsNodeDiedOrForgotIt(t *testing.T) {
+	started := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	ran := task.Task{Definition: task.Definition{Timeout: time.Minute}, Node: "a", StartedAt: started}
+	for _, c := range []struct {
+		alive bool
+		after time.Duration
+		want  string
+	}{
+		{true, time.Minute + attemptSlack, ""},
+		{true, time.Minute + attemptSlack + time.Millisecond, "node a did not end it in time"},
+		{false, time.Second, "node a died"},
+	} {
+		if got := lost(ran, c.alive, started.Add(c.after)); got != c.want {
+			t.Errorf("alive %v, after %s: %q, want %q", c.alive, c.after, got, c.want)
+		}
+	}
+}
+
+// A wake-up that nobody sent, as after a step of Redis's clock, is made up for by upkeep.
+func TestUpkeepWakesALeaderThatOversleeps(t *testing.T) {
+	w := newWorld(t)
+	n := w.start("a", never, eager)
+	ref := w.create(task.Definition{Delay: time.Hour})
+	n.asleep()
+	p := w.store.PartitionOf(ref)
+	must(t, w.db.ZAdd(t.Context(), fmt.Sprintf("dts:{%d}:wheel", p), redis.Z{Score: 1, Member: ref.String()}).Err())
+	w.dispatched(ref, 1)
 }
