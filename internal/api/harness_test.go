@@ -95,6 +95,10 @@ func (r *rig) call(method, path, body string, headers ...string) answer {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			req.Host = headers[i+1]
+			continue
+		}
 		req.Header.Set(headers[i], headers[i+1])
 		if headers[i+1] == "" {
 			req.Header.Del(headers[i])

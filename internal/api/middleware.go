@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -76,16 +77,33 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 
 // guardOrigin refuses what a page of another origin makes a browser send: DTS may listen without tokens on
 // a machine where somebody reads the web.
-func guardOrigin() echo.MiddlewareFunc {
+//
+// With LocalOnly, the name that the request was sent to must be this machine's own: a page whose name its owner
+// lets point to 127.0.0.1 for a moment is of the same origin otherwise.
+func (s *Server) guardOrigin() echo.MiddlewareFunc {
 	guard := http.NewCrossOriginProtection()
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if err := guard.Check(c.Request()); err != nil {
 				return &task.Error{Code: codeCrossOrigin, Message: "the request comes from a page of another origin", Err: err}
 			}
+			if s.options.LocalOnly && !isLocal(c.Request().Host) {
+				return &task.Error{Code: codeCrossOrigin, Message: "this server answers to localhost and loopback addresses only"}
+			}
 			return next(c)
 		}
 	}
+}
+
+// isLocal says whether host, with or without a port, is this machine's own name.
+func isLocal(host string) bool {
+	name := host
+	if bare, _, err := net.SplitHostPort(host); err == nil {
+		name = bare
+	}
+	name = strings.Trim(name, "[]")
+	ip := net.ParseIP(name)
+	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // limitBody makes reading more of a body than is allowed an error.

@@ -23,8 +23,9 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
 	o := api.Options{
 		Tasks: tasks{a.store, queues, a.o.Log}, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit,
-		Events:  func(ctx context.Context, buffer int) api.EventSource { return a.store.Events(ctx, buffer) },
-		Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+		Events:    func(ctx context.Context, buffer int) api.EventSource { return a.store.Events(ctx, buffer) },
+		LocalOnly: a.o.Embedded, // where shell tasks are allowed for anybody at this machine, and for nobody else
+		Metrics:   promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ping},
 			{Name: "roles", Do: a.running},
