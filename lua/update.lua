@@ -34,7 +34,7 @@ end
 local now = now_ms()
 local due = redis.call('ZSCORE', wheel, member)
 if run_at ~= '' then
-  due = run_at
+  due = int(math.max(tonumber(run_at), now))
 elseif delay ~= '' then
   due = int(now + tonumber(delay))
 end

@@ -29,7 +29,7 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 func (c Config) Validate() error {
 	return errors.Join(
 		c.Redis.validate(),
-		checkName("prefix", c.Prefix, prefixLimit),
+		checkPrefix(c.Prefix),
 		c.Roles.validate(),
 		checkListen(c.Listen),
 		c.checkNode(),
@@ -148,6 +148,14 @@ func checkName(setting, name string, limit int) error {
 		return fmt.Errorf("%s: %q must be 1 to %d of A-Z a-z 0-9 . _ -", setting, name, limit)
 	}
 	return nil
+}
+
+// checkPrefix keeps the dot for what stands between the prefix and a queue's name in asynq.
+func checkPrefix(prefix string) error {
+	if strings.Contains(prefix, ".") {
+		return fmt.Errorf("prefix: %q must be 1 to %d of A-Z a-z 0-9 _ -", prefix, prefixLimit)
+	}
+	return checkName("prefix", prefix, prefixLimit)
 }
 
 func checkRange(setting string, n, least, most int) error {

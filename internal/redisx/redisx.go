@@ -57,6 +57,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 // Wrap makes a DB of a client that exists already, as tests do.
 func Wrap(client redis.UniversalClient) *DB { return &DB{UniversalClient: client} }
 
+// Number is the number of the database in use; a cluster has only database 0.
+func (db *DB) Number() int {
+	if c, ok := db.UniversalClient.(*redis.Client); ok {
+		return c.Options().DB
+	}
+	return 0
+}
+
 // Redact is the URL without its password, for messages and logs.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)

@@ -60,18 +60,17 @@ type keeper struct {
 	busy     bool  // there was something to forget at the last time
 }
 
+// look does one round. What fails keeps nothing else from being done: forgetting is what makes room in a Redis so full
+// that it refuses the rest.
 func (k *keeper) look(ctx context.Context, round int) error {
-	if round%slowUpkeep == 0 {
-		if err := k.reap(ctx); err != nil {
-			return err
-		}
-	}
+	var failures []error
 	if round%slowUpkeep == 0 || k.busy {
-		if err := k.forget(ctx); err != nil {
-			return err
-		}
+		failures = append(failures, k.forget(ctx))
 	}
-	return k.restore(ctx)
+	if round%slowUpkeep == 0 {
+		failures = append(failures, k.reap(ctx))
+	}
+	return errors.Join(append(failures, k.restore(ctx))...)
 }
 
 // reap takes running attempts from nodes that are dead, and from nodes that live but must have forgotten them, since

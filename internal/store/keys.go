@@ -10,7 +10,10 @@ import (
 // keys makes the name of every key and channel. All keys of a partition share the hash tag {p}, so that one
 // script may touch them in a Redis Cluster. Two scripts meet keys they are not given and make them from the
 // prefix they get: claim ("task:") and sweep ("task:", "attempts:", "log:", "state:").
-type keys struct{ prefix string }
+type keys struct {
+	prefix   string
+	database int
+}
 
 func (k keys) partition(p int) string { return k.prefix + ":{" + strconv.Itoa(p) + "}:" }
 
@@ -56,14 +59,23 @@ func (k keys) index(p int, namespace string, s task.State) string {
 // meta is a HASH: partitions, layout.
 func (k keys) meta() string { return k.prefix + ":meta" }
 
-// nodes is a HASH of the nodes by id, and the channel that tells of their coming and going.
+// nodes is a HASH of the nodes by id.
 func (k keys) nodes() string { return k.prefix + ":nodes" }
 
+// channel makes the name of a channel. Unlike keys, Redis does not keep channels apart by database, so one other than 0
+// is part of the name.
+func (k keys) channel(name string) string {
+	if k.database == 0 {
+		return k.prefix + ":" + name
+	}
+	return k.prefix + ":" + name + "@" + strconv.Itoa(k.database)
+}
+
 // events is the channel of state changes.
-func (k keys) events() string { return k.prefix + ":events" }
+func (k keys) events() string { return k.channel("events") }
 
 // wake is the channel of partitions (their numbers) whose leader must look at the wheel again.
-func (k keys) wake() string { return k.prefix + ":wake" }
+func (k keys) wake() string { return k.channel("wake") }
 
 // control is the channel that tells workers which attempt ("namespace:id:attempt") to stop.
-func (k keys) control() string { return k.prefix + ":control" }
+func (k keys) control() string { return k.channel("control") }

@@ -76,7 +76,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = "dts"
 	}
-	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix}, scripts: loadScripts(), check: o.CheckPayload, log: o.Log}
+	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix, database: o.DB.Number()}, scripts: loadScripts(), check: o.CheckPayload, log: o.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -132,7 +132,7 @@ func (s *Store) LeaseKeys(partition int) (lease, epoch string) {
 func (s *Store) NodesKey() string { return s.keys.nodes() }
 
 // NodesChannel tells of nodes that come and go.
-func (s *Store) NodesChannel() string { return s.keys.nodes() }
+func (s *Store) NodesChannel() string { return s.keys.channel("nodes") }
 
 // WakeChannel tells leaders of partitions whose first due time has moved forward, by their number, and
 // everybody of leases that were released.

@@ -529,6 +529,10 @@ func TestTheBacklogDrainsInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
 		if _, err := w.db.Run(w.ctx, w.scripts.create, call.Keys, call.Args...); err != nil {
 			t.Fatal(err)
 		}
+		late := redis.Z{Score: float64(d.RunAt.UnixMilli()), Member: d.Ref.String()} // as after an outage
+		if err := w.db.ZAdd(w.ctx, w.keys.wheel(w.PartitionOf(d.Ref)), late).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	c, err := w.Lead(w.PartitionOf(defs[0].Ref), fence).Claim(w.ctx, 20)
 	if err != nil {
@@ -773,5 +777,35 @@ func TestWhatCannotBeReadHoldsUpNothingElse(t *testing.T) {
 	page, err := w.List(w.ctx, Filter{Namespace: "default"}, 10, "")
 	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != good.ID {
 		t.Errorf("listed %v, %v", page.Tasks, err)
+	}
+}
+
+func TestATimeInThePastMeansNow(t *testing.T) {
+	w := newWorld(t)
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	made := w.create(task.Definition{Ref: ref, RunAt: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if !made.DueAt.Equal(made.CreatedAt) {
+		t.Errorf("due %s, created %s", made.DueAt, made.CreatedAt)
+	}
+	if got := w.claim(ref); len(got) != 1 || !got[0].DueAt.Equal(made.CreatedAt) {
+		t.Errorf("claimed %v", got)
+	}
+	if got := w.get(ref); !got.DueAt.Equal(made.CreatedAt) {
+		t.Errorf("it was due %s, want %s", got.DueAt, made.CreatedAt)
+	}
+}
+
+// Channels are not kept apart by database, so their names are.
+func TestDatabasesOfOneRedisDoNotHearEachOther(t *testing.T) {
+	srv := redistest.Start(t)
+	w := newWorldOn(t, srv.DB(t))
+	other := newWorldOn(t, redistest.Open(t, "redis://"+srv.Addr()+"/1"))
+	events := w.Events(w.ctx, 10)
+	defer events.Close()
+	<-events.Ready()
+	other.create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "theirs"}})
+	w.create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "ours"}})
+	if e := <-events.C(); e.Ref.ID != "ours" {
+		t.Errorf("heard of %s", e.Ref)
 	}
 }

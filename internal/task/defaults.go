@@ -74,9 +74,9 @@ func (d Definition) EffectiveRetention(end State) time.Duration {
 	return DefaultRetention
 }
 
-// FirstDue is when the task is due for the first time.
+// FirstDue is when the task is due for the first time; a time in the past means at once.
 func (d Definition) FirstDue(created time.Time) time.Time {
-	if !d.RunAt.IsZero() {
+	if d.RunAt.After(created) {
 		return d.RunAt
 	}
 	return created.Add(d.Delay)

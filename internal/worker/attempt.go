@@ -80,6 +80,22 @@ func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
 	return nil
 }
 
+// stopIfAsked ends the work if Redis says that the task was asked to stop. Before begin is answered there is nothing to
+// ask about: its answer tells. If Redis cannot be asked, the report of the end brings it up.
+func (a *attempt) stopIfAsked(ctx context.Context) {
+	run := a.run.Load()
+	if run == nil {
+		return
+	}
+	asked, err := run.CancelRequested(ctx)
+	if err != nil {
+		a.w.o.Log.Warn("cannot ask whether a task was cancelled", "delivery", a.name, "error", err)
+	}
+	if asked {
+		a.cancel(errStopped)
+	}
+}
+
 // complain reports the first of several failures.
 func (a *attempt) complain(tries int, what string, err error) {
 	if tries == 0 {
@@ -101,8 +117,8 @@ func (a *attempt) perform() error {
 	start := clock.Now()
 	e := a.execute(run)
 	e.reason = task.Cut(e.reason, task.ErrorLimit)
-	a.w.o.Metrics.AttemptSeconds.WithLabelValues(run.Task.Type).Observe(clock.Since(start).Seconds())
-	a.w.o.Metrics.Attempts.WithLabelValues(run.Task.Type, string(e.outcome)).Inc()
+	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
+	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(e.outcome)).Inc()
 	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", e.outcome, "error", e.reason)
 	return a.report(run, e)
 }
@@ -121,7 +137,7 @@ func (a *attempt) execute(run *store.Run) ending {
 	result, err := guarded(func() (string, error) {
 		return exec.Execute(ctx, executor.Attempt{
 			Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Log: lines.add,
-			Progress: func(percent int) { a.progress(run, percent) },
+			Progress: lines.progress,
 		})
 	})
 	return judge(ctx, t, result, err)
@@ -156,12 +172,6 @@ func judge(ctx context.Context, t task.Task, result string, err error) ending {
 		return ending{outcome: task.OutcomeCancelled, reason: err.Error()}
 	}
 	return ending{outcome: task.OutcomeLost, reason: cause.Error()} // shut down, or cut off from the others
-}
-
-func (a *attempt) progress(run *store.Run, percent int) {
-	if err := run.Progress(a.work, percent); err != nil {
-		a.w.o.Log.Debug("progress not reported", "delivery", a.name, "error", err)
-	}
 }
 
 // report tells Redis how the attempt ended, until there is an answer: succeeded, due again, or finally failed.

@@ -16,8 +16,8 @@ const (
 	linesAtOnce   = 200                    // lines in one script
 )
 
-// lines carries the output of an attempt to its log in Redis, several lines at a time. It never holds up the
-// task: between two trips it keeps the newest task.LogLimit lines, which is all that the log keeps anyway. Lines
+// lines carries the output of an attempt to its log in Redis, several lines at a time, and the newest word on its
+// progress with them. It never holds up the task: between two trips it keeps the newest task.LogLimit lines, which is all that the log keeps anyway. Lines
 // that were passed over leave a gap in the numbers.
 type lines struct {
 	run  *store.Run
@@ -28,6 +28,8 @@ type lines struct {
 
 	mu     sync.Mutex
 	kept   []store.Line
+	far    int // percent; told is what Redis knows of it
+	told   int
 	number int // of the first line kept, from 1
 }
 
@@ -48,6 +50,21 @@ func (l *lines) add(stream, text string) {
 		l.drop(len(l.kept) - task.LogLimit)
 	}
 	l.mu.Unlock()
+	l.wake()
+}
+
+// progress takes how far the attempt is, in percent; what is none is no reason to fail.
+func (l *lines) progress(percent int) {
+	if percent < 0 || percent > 100 {
+		return
+	}
+	l.mu.Lock()
+	l.far = percent
+	l.mu.Unlock()
+	l.wake()
+}
+
+func (l *lines) wake() {
 	select {
 	case l.kick <- struct{}{}:
 	default:
@@ -92,6 +109,9 @@ func (l *lines) pump(ctx context.Context) {
 // busy with lines that nobody will see. It answers whether the attempt may log any more. Lines that Redis does not
 // take are lost: a log is no reason to fail an attempt.
 func (l *lines) flush(ctx context.Context) bool {
+	if !l.tell(ctx) {
+		return false
+	}
 	for range task.LogLimit / linesAtOnce {
 		first, some := l.take()
 		if len(some) == 0 {
@@ -103,6 +123,22 @@ func (l *lines) flush(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// tell reports the progress if it has changed.
+func (l *lines) tell(ctx context.Context) bool {
+	l.mu.Lock()
+	percent, known := l.far, l.far == l.told
+	l.told = percent
+	l.mu.Unlock()
+	if known {
+		return true
+	}
+	err := l.run.Progress(ctx, percent)
+	if err != nil {
+		l.log.Debug("progress not reported", "task", l.run.Task.Ref.String(), "error", err)
+	}
+	return !errors.Is(err, store.ErrStale)
 }
 
 // take takes the next lines to send, with the number of the first.

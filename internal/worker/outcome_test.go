@@ -198,3 +198,35 @@ func TestProgressIsSeenWhileTheAttemptRuns(t *testing.T) {
 	close(seen)
 	w.reaches(ref, task.Succeeded)
 }
+
+// A task that reports its progress all the time costs Redis no more than one that does so now and then.
+func TestAFloodOfProgressIsBoundedAndItsNewestWordCounts(t *testing.T) {
+	w := newWorld(t)
+	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
+		for i := range 100_000 {
+			a.Progress(i % 90)
+		}
+		a.Progress(95)
+		return "", nil
+	})
+	events := w.store.Events(t.Context(), 1000)
+	defer events.Close()
+	await(t, events.Ready(), "the feed")
+	ref := w.submit(task.Definition{})
+	w.reaches(ref, task.Succeeded)
+	if got := w.get(ref).Progress; got != 95 {
+		t.Errorf("the progress is %d %%, want 95", got)
+	}
+	reports := 0
+	for e := range events.C() {
+		if e.State == task.Succeeded {
+			break
+		}
+		if e.Type == "task.progress" {
+			reports++
+		}
+	}
+	if reports == 0 || reports > 20 {
+		t.Errorf("%d reports went to Redis", reports)
+	}
+}

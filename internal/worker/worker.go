@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -105,7 +107,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopWork(nil)
 	pools := w.pools(work)
 	var background errgroup.Group
-	background.Go(func() error { return w.o.Store.Stops(work, w.checkStops(work), w.stop) })
+	background.Go(func() error { return w.o.Store.Stops(work, w.checkStops(work), w.stop(work)) })
 	var started []*queue.Pool
 	defer func() { shutDown(started) }()
 	for _, p := range pools {
@@ -186,12 +188,16 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// stop ends the context of an attempt that is to be cancelled.
-func (w *Worker) stop(ref task.Ref, number int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if a := w.active[task.Delivery{Ref: ref, Attempt: number}.String()]; a != nil {
-		a.cancel(errStopped)
+// stop looks after an attempt that is said to be cancelled. Redis has the last word: channels are not kept apart by
+// database, so the message may mean a task of the same name in another one.
+func (w *Worker) stop(ctx context.Context) func(ref task.Ref, number int) {
+	return func(ref task.Ref, number int) {
+		w.mu.Lock()
+		a := w.active[task.Delivery{Ref: ref, Attempt: number}.String()]
+		w.mu.Unlock()
+		if a != nil {
+			a.stopIfAsked(ctx)
+		}
 	}
 }
 
@@ -199,17 +205,10 @@ func (w *Worker) stop(ref task.Ref, number int) {
 func (w *Worker) checkStops(ctx context.Context) func() {
 	return func() {
 		w.mu.Lock()
-		runs := make(map[*attempt]*store.Run, len(w.active))
-		for _, a := range w.active {
-			if run := a.run.Load(); run != nil {
-				runs[a] = run
-			}
-		}
+		running := slices.Collect(maps.Values(w.active))
 		w.mu.Unlock()
-		for a, run := range runs {
-			if asked, err := run.CancelRequested(ctx); err == nil && asked {
-				a.cancel(errStopped)
-			}
+		for _, a := range running {
+			a.stopIfAsked(ctx)
 		}
 	}
 }
@@ -239,7 +238,7 @@ func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error)
 	}
 	w.active[name] = a
 	w.idle.Add(1)
-	w.o.Metrics.Running.Set(float64(w.Running()))
+	w.o.Metrics.Running.Inc()
 	return a, nil
 }
 
@@ -255,7 +254,7 @@ func (w *Worker) leave(a *attempt) {
 	w.mu.Unlock()
 	a.end()
 	w.idle.Done()
-	w.o.Metrics.Running.Set(float64(w.Running()))
+	w.o.Metrics.Running.Dec()
 }
 
 // handle works on one delivery.
@@ -278,6 +277,14 @@ func (w *Worker) handle(ctx, work context.Context, ref task.Ref, number int) err
 		return err
 	}
 	return a.perform()
+}
+
+// label is a task's type in metrics. Anybody can make up types; those that this node runs are few.
+func (w *Worker) label(taskType string) string {
+	if _, known := w.o.Executors[taskType]; known {
+		return taskType
+	}
+	return "other"
 }
 
 // token makes the token of one try to begin.
