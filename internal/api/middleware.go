@@ -95,6 +95,20 @@ func (s *Server) guardOrigin() echo.MiddlewareFunc {
 	}
 }
 
+// guardRole refuses all but the health checks and the metrics on a node that is not there for more.
+func (s *Server) guardRole(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		switch c.Path() {
+		case "/healthz", "/readyz", "/metrics":
+			return next(c)
+		}
+		if s.options.HealthOnly {
+			return &task.Error{Code: codeNotFound, Message: "this node does not have the role api: ask another one"}
+		}
+		return next(c)
+	}
+}
+
 // isLocal says whether host, with or without a port, is this machine's own name.
 func isLocal(host string) bool {
 	name := host

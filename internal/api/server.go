@@ -75,7 +75,8 @@ type Options struct {
 	Monitor http.Handler                    // at /monitor; nil: not served
 	Metrics http.Handler                    // at /metrics; nil: not served
 
-	LocalOnly bool // answer only requests that were sent to this machine by its own name
+	HealthOnly bool // answer /healthz, /readyz and /metrics only: for a node without the role api
+	LocalOnly  bool // answer only requests that were sent to this machine by its own name
 
 	BodyLimit      int64         // bytes; default 1 MiB
 	BatchBodyLimit int64         // bytes of POST /v1/tasks/batch; default 8 MiB
@@ -128,7 +129,7 @@ func New(o Options) (*Server, error) {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.limitBody)
+	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.guardRole, s.limitBody)
 	e := &endpoints{Options: o, stopping: s.stopping, document: asJSON}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(doc)})
 	s.mount("/metrics", o.Metrics)

@@ -48,7 +48,7 @@ type App struct {
 	registry  *cluster.Registry
 	scheduler *scheduler.Scheduler // nil without the role
 	worker    *worker.Worker       // nil without the role
-	api       *api.Server          // nil without the role
+	api       *api.Server
 	listener  net.Listener
 	ready     chan struct{} // closed once every role runs
 	draining  chan struct{} // closed when the node begins to stop
@@ -70,13 +70,8 @@ func New(ctx context.Context, o Options) (*App, error) {
 // Node is this node's id.
 func (a *App) Node() string { return a.node }
 
-// Addr is the address the API listens on, "" if it does not.
-func (a *App) Addr() string {
-	if a.listener == nil {
-		return ""
-	}
-	return a.listener.Addr().String()
-}
+// Addr is the address of the API, or of the health checks and metrics of a node without that role.
+func (a *App) Addr() string { return a.listener.Addr().String() }
 
 // Ready is closed once every role runs.
 func (a *App) Ready() <-chan struct{} { return a.ready }

@@ -312,3 +312,18 @@ func (r *running) sees(path, want string) {
 	}
 	r.t.Fatalf("%s never has %s: %s", path, want, body)
 }
+
+func TestANodeWithoutTheAPITellsItsHealthAndMetricsOnly(t *testing.T) {
+	redis := redistest.Start(t)
+	c := settings(redis.URL())
+	c.Roles = config.Roles{config.RoleWorker}
+	a := run(t, Options{Config: c})
+	for path, want := range map[string]int{
+		"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/metrics": http.StatusOK,
+		"/v1/tasks": http.StatusNotFound, "/monitor": http.StatusNotFound, "/openapi.json": http.StatusNotFound,
+	} {
+		if status, body := a.call(http.MethodGet, path, ""); status != want {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}

@@ -41,9 +41,9 @@ func (a *App) Run(ctx context.Context) error {
 
 // parts are in the order of their start; they stop in the opposite order.
 func (a *App) parts() []part {
-	parts := []part{{name: "registry", run: a.registry.Run, ready: a.registry.Ready()}}
-	if a.api != nil {
-		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }})
+	parts := []part{
+		{name: "registry", run: a.registry.Run, ready: a.registry.Ready()},
+		{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }},
 	}
 	if a.worker != nil {
 		parts = append(parts, part{name: "worker", run: a.worker.Run, ready: a.worker.Ready()})

@@ -15,23 +15,23 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
-// buildAPI binds the port, so that a port that is taken is noticed at the start.
+// buildAPI binds the port, so that a port that is taken is noticed at the start. Every node has one: those without the
+// role api tell their health and their metrics there.
 func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) error {
-	if !a.o.Config.Roles.Has(config.RoleAPI) {
-		return nil
-	}
+	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
 	o := api.Options{
 		Tasks: tasks{a.store, queues, a.o.Log}, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit,
-		Events:    func(ctx context.Context, buffer int) api.EventSource { return a.store.Events(ctx, buffer) },
-		LocalOnly: a.o.Embedded, // where shell tasks are allowed for anybody at this machine, and for nobody else
-		Metrics:   promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+		Events:     func(ctx context.Context, buffer int) api.EventSource { return a.store.Events(ctx, buffer) },
+		HealthOnly: !serves,
+		LocalOnly:  a.o.Embedded, // where shell tasks are allowed for anybody at this machine, and for nobody else
+		Metrics:    promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ping},
 			{Name: "roles", Do: a.running},
 		},
 	}
-	if a.o.Config.Monitor {
+	if a.o.Config.Monitor && serves {
 		monitor, err := a.buildMonitor(ctx, url)
 		if err != nil {
 			return err
