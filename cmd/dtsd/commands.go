@@ -62,7 +62,8 @@ func newDevCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "Run everything in this process, on an embedded Redis",
 		Long: `dev runs a node with all roles on a Redis inside the process. Nothing is stored: what was in it is gone
-when it ends. Shell tasks are allowed, since only this machine can reach it.`,
+when it ends. Shell tasks are allowed while only this machine can reach it; with another --listen, they need
+--enable-shell.`,
 		Example: `  dtsd dev --demo`,
 		Args:    cobra.NoArgs,
 	}
@@ -109,6 +110,9 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(cont
 	}
 	if err := cfg.Validate(); err != nil {
 		return err
+	}
+	if n.embedded && !cmd.Flags().Changed("enable-shell") && !cfg.Loopback() {
+		cfg.EnableShell = false // dev allows it because nobody but this machine can reach it
 	}
 	level := cfg.LogLevel
 	if n.quiet {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -31,8 +32,12 @@ func (s *Server) fail(err error, c echo.Context) {
 		gone = true
 	}
 	p := problemOf(err, requestIDOf(c))
-	if p.Status >= http.StatusInternalServerError && !gone {
-		s.options.Log.Error("request failed", "request_id", p.RequestID, "path", c.Request().URL.Path, "code", p.Code, "error", err)
+	if p.Status >= http.StatusInternalServerError && !gone && c.Path() != "/readyz" { // which is there to say no
+		level := slog.LevelError
+		if p.Status == http.StatusServiceUnavailable {
+			level = slog.LevelWarn
+		}
+		s.options.Log.Log(c.Request().Context(), level, "request failed", "request_id", p.RequestID, "path", c.Request().URL.Path, "code", p.Code, "error", err)
 	}
 	switch {
 	case c.Response().Committed:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // Defaults of Options.
@@ -103,11 +104,11 @@ func (r *Registry) View() View {
 	return r.view
 }
 
-// Nodes reads the list from Redis now, dead nodes too, sorted by id.
+// Nodes reads the list from Redis now, dead nodes too, sorted by id. Error: CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 	reply, err := r.o.DB.Run(ctx, nodesScript, []string{r.o.Key})
 	if err != nil {
-		return nil, fmt.Errorf("reading the nodes: %w", err)
+		return nil, &task.Error{Code: task.CodeUnavailable, Message: "the nodes cannot be read", Err: err}
 	}
 	values, ok := reply.([]any)
 	if !ok || len(values) != 2 {

@@ -8,6 +8,7 @@ package config
 
 import (
 	"log/slog"
+	"net"
 	"runtime"
 	"slices"
 	"time"
@@ -78,6 +79,16 @@ func Default() Config {
 		LogLevel:          slog.LevelInfo,
 		LogFormat:         LogText,
 	}
+}
+
+// Loopback says whether only this machine can reach what listens.
+func (c Config) Loopback() bool {
+	host, _, err := net.SplitHostPort(c.Listen)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // AllPools is the default pool, as wide as the node, and the others.

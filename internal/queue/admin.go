@@ -74,5 +74,5 @@ func (q *Queues) change(ctx context.Context, name string, do func() error) error
 func pausedKey(queue string) string { return "asynq:{" + queue + "}:paused" }
 
 func unavailable(err error) error {
-	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not do it", Err: err}
+	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; it may have done it all the same", Err: err}
 }

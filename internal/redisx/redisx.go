@@ -80,7 +80,11 @@ func newClient(o Options) (redis.UniversalClient, error) {
 	case "redis", "rediss", "unix":
 		opt, err := redis.ParseURL(o.URL)
 		if err != nil {
-			return nil, fmt.Errorf("redis URL: %w", err)
+			var shown *url.Error // which repeats the URL, password and all
+			if errors.As(err, &shown) {
+				err = shown.Err
+			}
+			return nil, fmt.Errorf("redis URL %s: %w", Redact(o.URL), err)
 		}
 		opt.PoolSize, opt.ContextTimeoutEnabled = o.PoolSize, true // a context's deadline counts for commands too
 		if o.Brisk {

@@ -18,10 +18,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAURLThatCannotBeUsedIsAnErrorWithoutItsPassword(t *testing.T) {
 	for url, want := range map[string]string{
-		"":                                  "scheme must be",
-		"http://127.0.0.1":                  "scheme must be",
-		"redis://:secret@127.0.0.1:1/x":     "invalid database number",
-		"redis+sentinel://u:secret@a:1,b:2": "name the master",
+		"":                                   "scheme must be",
+		"http://127.0.0.1":                   "scheme must be",
+		"redis://:secret@127.0.0.1:1/x":      "invalid database number",
+		"redis://:secret pw@127.0.0.1:76x/0": "invalid",
+		"redis+sentinel://u:secret@a:1,b:2":  "name the master",
 		"redis+sentinel://u:secret@a:1,b:2/m/three": "not a number",
 		"redis+cluster://u:secret@a:1,b:2/0":        "has no databases",
 		"redis+cluster://":                          "no host",

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	scanChunk  = 500    // entries looked at in one round, when filters throw away what was found
-	scanBudget = 20_000 // entries looked at in one request; a page may come out short, with a cursor to go on
+	scanChunk  = 500     // entries looked at in one round, when filters throw away what was found
+	readChunk  = 50      // tasks read at once: a task may be some hundred kB
+	pageBytes  = 4 << 20 // payloads and results in one page, give or take a chunk; it ends early where they are large
+	scanBudget = 20_000  // entries looked at in one request; a page may come out short, with a cursor to go on
 )
 
 // entry is a member of a sorted set with its score: a task and the time of its state.
@@ -57,7 +59,7 @@ func (s *Store) List(ctx context.Context, f Filter, limit int, cursor string) (P
 		if exhausted {
 			return page, nil
 		}
-		if len(page.Tasks) >= limit || seen >= scanBudget {
+		if len(page.Tasks) >= limit || seen >= scanBudget || last < len(entries) {
 			page.NextCursor = from.cursor()
 			return page, nil
 		}
@@ -115,42 +117,47 @@ func (s *Store) readEntries(ctx context.Context, sets []string, from *entry, n i
 	return all, more, nil
 }
 
-// match reads the tasks of entries and keeps those that the filter wants, up to want of them. last is how many
-// entries were used up.
-func (s *Store) match(ctx context.Context, f Filter, entries []entry, want int) (_ []task.Task, last int, _ error) {
-	var refs []task.Ref
-	var at []int
-	for i, e := range entries {
-		ref, err := task.ParseRef(e.member)
+// match reads the tasks of entries and keeps those that the filter wants, up to want of them and up to pageBytes. last
+// is how many entries were used up.
+func (s *Store) match(ctx context.Context, f Filter, entries []entry, want int) (matched []task.Task, last int, _ error) {
+	bytes := 0
+	for chunk := range slices.Chunk(entries, readChunk) {
+		tasks, err := s.getEach(ctx, f.refs(chunk))
 		if err != nil {
 			return nil, 0, err
 		}
-		if ref.Namespace == f.Namespace {
-			refs, at = append(refs, ref), append(at, i)
+		byMember := make(map[string]task.Task, len(tasks))
+		for _, t := range tasks {
+			byMember[t.Ref.String()] = t
 		}
-	}
-	tasks, err := s.getEach(ctx, refs)
-	if err != nil {
-		return nil, 0, err
-	}
-	var matched []task.Task
-	next := 0 // tasks are in the order of refs, without those that are gone
-	for n, ref := range refs {
-		if next == len(tasks) {
-			break
-		}
-		if tasks[next].Ref != ref {
-			continue
-		}
-		if f.matches(tasks[next]) {
-			matched = append(matched, tasks[next])
+		for _, e := range chunk {
+			last++
+			t, found := byMember[e.member]
+			if !found || !f.matches(t) {
+				continue
+			}
+			matched = append(matched, t)
+			bytes += len(t.Payload) + len(t.Result)
 			if len(matched) == want {
-				return matched, at[n] + 1, nil
+				return matched, last, nil
 			}
 		}
-		next++
+		if bytes >= pageBytes {
+			return matched, last, nil
+		}
 	}
-	return matched, len(entries), nil
+	return matched, last, nil
+}
+
+// refs are the tasks of the filter's namespace among entries.
+func (f Filter) refs(entries []entry) []task.Ref {
+	refs := make([]task.Ref, 0, len(entries))
+	for _, e := range entries {
+		if ref, err := task.ParseRef(e.member); err == nil && ref.Namespace == f.Namespace {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 func (f Filter) matches(t task.Task) bool {

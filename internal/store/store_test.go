@@ -809,3 +809,36 @@ func TestDatabasesOfOneRedisDoNotHearEachOther(t *testing.T) {
 		t.Errorf("heard of %s", e.Ref)
 	}
 }
+
+func TestAPageOfLargeTasksEndsEarlyAndLosesNone(t *testing.T) {
+	w := newWorld(t)
+	payload := json.RawMessage(`"` + strings.Repeat("x", task.PayloadLimit-2) + `"`)
+	var defs []task.Definition
+	for i := range 60 {
+		defs = append(defs, task.Definition{Ref: task.Ref{ID: fmt.Sprintf("t%02d", i)}, Type: "http", Payload: payload, Delay: time.Hour})
+	}
+	for _, c := range w.Create(w.ctx, defs) {
+		if c.Err != nil {
+			t.Fatal(c.Err)
+		}
+	}
+	seen, pages := map[string]bool{}, 0
+	for cursor := ""; ; pages++ {
+		page, err := w.List(w.ctx, Filter{Namespace: "default"}, 500, cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range page.Tasks {
+			seen[task.ID] = true
+		}
+		if len(page.Tasks) > readChunk {
+			t.Errorf("%d tasks of %d bytes in one page", len(page.Tasks), task.PayloadLimit)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if len(seen) != 60 || pages == 0 {
+		t.Errorf("%d tasks in %d further pages", len(seen), pages)
+	}
+}

@@ -29,6 +29,7 @@ const (
 	IDLimit        = 200                       // characters of an id, a namespace or a queue name
 	TypeLimit      = 100                       // characters
 	PayloadLimit   = 256 << 10                 // bytes of compact JSON
+	DepthLimit     = 100                       // arrays and objects within each other in a payload
 	OwnerLimit     = 200                       // bytes
 	LabelsLimit    = 32                        // labels of one task
 	LabelLimit     = 200                       // bytes of a label's name or value

@@ -117,8 +117,34 @@ func validatePayload(p json.RawMessage) error {
 		return Invalid("payload", "is not valid JSON")
 	case !utf8.Valid(p):
 		return Invalid("payload", "is not valid UTF-8")
+	case depth(p) > DepthLimit:
+		return Invalid("payload", "is nested %d deep, at most %d is allowed", depth(p), DepthLimit)
 	}
 	return nil
+}
+
+// depth is how deep the arrays and objects of valid JSON are nested. Many readers cannot follow far down, and one such
+// payload would keep them from reading any list with it in.
+func depth(p json.RawMessage) int {
+	deepest, now := 0, 0
+	quoted, escaped := false, false
+	for _, b := range p {
+		switch {
+		case escaped:
+			escaped = false
+		case b == '\\':
+			escaped = quoted
+		case b == '"':
+			quoted = !quoted
+		case quoted:
+		case b == '[' || b == '{':
+			now++
+			deepest = max(deepest, now)
+		case b == ']' || b == '}':
+			now--
+		}
+	}
+	return deepest
 }
 
 func (d Definition) validateDue(now time.Time) error {

@@ -997,7 +997,8 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id.
 	//
 	// Takes any type of body and a specified content type.
@@ -1009,7 +1010,8 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id.
 	//
 	// Takes a body of the `application/json` content type.
@@ -1279,7 +1281,8 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+// space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id.
 //
 // Takes any type of body and a specified content type.
@@ -1301,7 +1304,8 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+// space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id.
 //
 // Takes a body of the `application/json` content type.
@@ -2767,7 +2771,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -2779,7 +2784,8 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -4017,7 +4023,8 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+// space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -4035,7 +4042,8 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`. So whoever needs to be able to repeat
+// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
+// space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
