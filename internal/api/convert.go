@@ -65,6 +65,15 @@ func (r *reader) time(field, s string) time.Time {
 	return t
 }
 
+// span reads a duration for which 0 stands for the default, so that nobody can ask for it.
+func (r *reader) span(field, s string) time.Duration {
+	d := r.duration(field, s)
+	if s != "" && d == 0 {
+		r.note(task.Invalid(field, "must be more than 0"))
+	}
+	return d
+}
+
 func (r *reader) duration(field, s string) time.Duration {
 	d, err := parseDuration(field, s)
 	r.note(err)
@@ -91,9 +100,9 @@ func definitionOf(s Submission, namespace string) (task.Definition, error) {
 		Payload:   s.Payload,
 		RunAt:     r.time("run_at", s.RunAt),
 		Delay:     r.duration("delay", s.Delay),
-		Timeout:   r.duration("timeout", s.Timeout),
+		Timeout:   r.span("timeout", s.Timeout),
 		Retry:     r.retry(s.Retry),
-		Retention: r.duration("retention", s.Retention),
+		Retention: r.span("retention", s.Retention),
 		Owner:     s.Owner,
 		Labels:    s.Labels,
 	}
@@ -107,9 +116,9 @@ func (r *reader) retry(in Retry) task.Retry {
 	out := task.Retry{
 		MaxAttempts: in.MaxAttempts,
 		Backoff: task.Backoff{
-			Initial: r.duration("retry.backoff.initial", in.Backoff.Initial),
+			Initial: r.span("retry.backoff.initial", in.Backoff.Initial),
 			Factor:  in.Backoff.Factor,
-			Max:     r.duration("retry.backoff.max", in.Backoff.Max),
+			Max:     r.span("retry.backoff.max", in.Backoff.Max),
 			Jitter:  in.Backoff.Jitter,
 		},
 	}

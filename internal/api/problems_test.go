@@ -288,3 +288,21 @@ func codesOfPackageTask(t *testing.T) []task.Code {
 	}
 	return codes
 }
+
+// 0 stands for the default inside; nobody who writes it means that.
+func TestADurationOfZeroIsRefusedWhereItWouldMeanTheDefault(t *testing.T) {
+	r := startRig(t)
+	for field, body := range map[string]string{
+		"timeout":               `{"type":"http","timeout":"0"}`,
+		"retention":             `{"type":"http","retention":"0s"}`,
+		"retry.backoff.initial": `{"type":"http","retry":{"backoff":{"initial":"0ms"}}}`,
+		"retry.backoff.max":     `{"type":"http","retry":{"backoff":{"max":"0s"}}}`,
+	} {
+		if p := r.call("POST", "/v1/tasks", body).problem(t); p.Code != "invalid" || p.Field != field {
+			t.Errorf("%s: %+v", body, p)
+		}
+	}
+	if got := r.call("POST", "/v1/tasks", `{"type":"http","delay":"0s","retry":{"delays":["0s"]}}`); got.status != http.StatusCreated {
+		t.Errorf("no delay: %d %s", got.status, got.body)
+	}
+}
