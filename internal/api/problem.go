@@ -27,9 +27,10 @@ const (
 // fail turns whatever went wrong with a request into its problem document. Nothing can be answered where
 // the answer has begun, as in streams, or where the client has gone.
 func (s *Server) fail(err error, c echo.Context) {
-	var gone bool
-	if errors.Is(err, context.Canceled) && c.Request().Context().Err() != nil {
-		gone = true
+	gone := errors.Is(err, context.Canceled) && c.Request().Context().Err() != nil
+	if cause := context.Cause(c.Request().Context()); gone && errors.Is(cause, errCutOff) {
+		// It is not the client who goes; without an answer, net/http would say 200.
+		gone, err = false, task.Errorf(task.CodeUnavailable, "%s", cause)
 	}
 	p := problemOf(err, requestIDOf(c))
 	if p.Status >= http.StatusInternalServerError && !gone && c.Path() != "/readyz" { // which is there to say no

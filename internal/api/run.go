@@ -16,11 +16,14 @@ const (
 	headerLimit   = 64 << 10         // bytes of the head of a request
 )
 
+// errCutOff is why the context of a request ends that outlasts the grace.
+var errCutOff = errors.New("the server is shutting down")
+
 // Run serves on l until ctx ends. Then streams end at once, requests in progress may finish within the
 // grace, and nil is returned when none is left. A server runs once. It fails if l breaks.
 func (s *Server) Run(ctx context.Context, l net.Listener) error {
-	requests, abort := context.WithCancel(context.WithoutCancel(ctx))
-	defer abort()
+	requests, abort := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer abort(nil)
 	defer s.stopStreams()
 	srv := s.httpServer(requests)
 	served := make(chan error, 1)
@@ -55,7 +58,7 @@ func (s *Server) httpServer(requests context.Context) *http.Server {
 }
 
 // drain lets requests in progress finish; those that take longer than the grace are cut off.
-func (s *Server) drain(srv *http.Server, abort context.CancelFunc) error {
+func (s *Server) drain(srv *http.Server, abort context.CancelCauseFunc) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.ShutdownGrace)
 	defer cancel()
 	err := srv.Shutdown(ctx)
@@ -63,6 +66,6 @@ func (s *Server) drain(srv *http.Server, abort context.CancelFunc) error {
 		return err
 	}
 	s.options.Log.Warn("requests in progress were cut off", "grace", s.options.ShutdownGrace)
-	abort()
+	abort(errCutOff)
 	return srv.Close()
 }
