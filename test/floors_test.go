@@ -22,8 +22,8 @@ const module = "github.com/dts-sched/dts"
 // (internal/worker/executor to internal/worker), and such rooms of one apartment may import each other.
 // .golangci.yaml says the same to the linter.
 var floors = [][]string{
-	0: {"lua", "internal/clock", "internal/task", "internal/schedule", "internal/config"},
-	1: {"internal/redisx", "internal/telemetry"},
+	0: {"lua", "internal/clock", "internal/task", "internal/config"},
+	1: {"internal/redisx", "internal/telemetry", "internal/schedule"},
 	2: {"internal/lease", "internal/store", "internal/queue", "internal/cluster"},
 	3: {"internal/scheduler", "internal/worker"},
 	4: {"internal/api", "internal/api/client"},
