@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	listenQuiet = 5 * time.Second        // without a word from Redis, it is asked for one; without that, the connection is dead
-	listenAgain = 200 * time.Millisecond // before a subscription that failed is made anew
+	defaultQuiet = 5 * time.Second        // without a word from Redis, it is asked for one; without that, the connection is dead
+	listenAgain  = 200 * time.Millisecond // before a subscription that failed is made anew
 )
 
 // Listen subscribes to channels and hands every message to message, until ctx ends; then it returns nil.
@@ -26,7 +26,7 @@ const (
 // own channels send pings, too, but do not wait for the answer.
 func (db *DB) Listen(ctx context.Context, connected func(), message func(channel, payload string), channels ...string) error {
 	for ctx.Err() == nil {
-		s := subscription{connected: connected, message: message}
+		s := subscription{quiet: db.quiet, connected: connected, message: message}
 		s.serve(ctx, db.Subscribe(ctx, channels...))
 		_ = clock.Sleep(ctx, listenAgain)
 	}
@@ -34,6 +34,7 @@ func (db *DB) Listen(ctx context.Context, connected func(), message func(channel
 }
 
 type subscription struct {
+	quiet     time.Duration
 	connected func()
 	message   func(channel, payload string)
 	pinged    bool // Redis was asked for a sign of life
@@ -45,7 +46,7 @@ func (s *subscription) serve(ctx context.Context, ps *redis.PubSub) {
 	defer stop()
 	defer func() { _ = ps.Close() }()
 	for ctx.Err() == nil {
-		received, err := ps.ReceiveTimeout(ctx, listenQuiet)
+		received, err := ps.ReceiveTimeout(ctx, s.quiet)
 		if err == nil {
 			s.take(received)
 			continue

@@ -3,9 +3,11 @@
 package redisx
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 type DB struct {
 	redis.UniversalClient
 	observe func(script string, took time.Duration, refusal string)
+	quiet   time.Duration
 }
 
 // Options says how to connect.
@@ -31,6 +34,10 @@ type Options struct {
 	// Brisk gives a command up after a second and does not repeat it: for callers that repeat by themselves, and
 	// should not be held up by a Redis that is silent.
 	Brisk bool
+	// Dial, if set, makes the connections to a single server, instead of the network.
+	Dial func(ctx context.Context) (net.Conn, error)
+	// Quiet is how long a subscription may hear nothing before Redis is asked for a sign of life; 0 means 5 s.
+	Quiet time.Duration
 	// Observe, if set, is told of every script run: its name, its duration and the code it refused
 	// with ("" if it did not).
 	Observe func(script string, took time.Duration, refusal string)
@@ -51,11 +58,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis at %s does not answer: %w", Redact(o.URL), err), client.Close())
 	}
-	return &DB{UniversalClient: client, observe: o.Observe}, nil
+	return &DB{UniversalClient: client, observe: o.Observe, quiet: cmp.Or(o.Quiet, defaultQuiet)}, nil
 }
 
 // Wrap makes a DB of a client that exists already, as tests do.
-func Wrap(client redis.UniversalClient) *DB { return &DB{UniversalClient: client} }
+func Wrap(client redis.UniversalClient) *DB { return &DB{UniversalClient: client, quiet: defaultQuiet} }
 
 // Number is the number of the database in use; a cluster has only database 0.
 func (db *DB) Number() int {
@@ -89,6 +96,9 @@ func newClient(o Options) (redis.UniversalClient, error) {
 		opt.PoolSize, opt.ContextTimeoutEnabled = o.PoolSize, true // a context's deadline counts for commands too
 		if o.Brisk {
 			opt.ReadTimeout, opt.MaxRetries = briskTimeout, noRetries
+		}
+		if o.Dial != nil {
+			opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
 		}
 		return redis.NewClient(opt), nil
 	case "redis+sentinel":
