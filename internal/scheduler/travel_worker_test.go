@@ -1,0 +1,183 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// run is an attempt as the worker saw it. What the worker remembers is not in Redis.
+type run struct {
+	ref          task.Ref
+	attempt      int
+	due          time.Time // as the task has it
+	begun, ended time.Time
+	cancelled    bool
+}
+
+// standIn does the work of a worker: it takes deliveries out of asynq's queue, begins their attempts, lets the time go
+// by that they take, and reports. The real one would have asynq look for deliveries fifty times a second.
+type standIn struct {
+	t       *testing.T
+	way     *way // of those who wait for something: only a cut ends that
+	db      *redisx.DB
+	store   *store.Store
+	members *cluster.Registry
+	cancel  context.CancelFunc
+	working sync.WaitGroup
+
+	mu    sync.Mutex
+	takes func(t task.Task) (time.Duration, error) // how long a task takes, and how it ends
+	runs  []run
+	stops map[task.Ref]context.CancelFunc // of what runs
+}
+
+// employ starts the worker. Its tasks take no time and end well, until does says otherwise.
+func (v *voyage) employ() *standIn {
+	v.t.Helper()
+	w := &standIn{t: v.t, way: newWay(v.redis), db: v.db, store: v.store, stops: make(map[task.Ref]context.CancelFunc)}
+	w.does(func(task.Task) (time.Duration, error) { return 0, nil })
+	waiting := v.open(w.way.dial)
+	w.members = v.member("worker", config.RoleWorker, 12*time.Hour, v.db)
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(context.Background())
+	w.working.Go(func() { _ = w.members.Run(ctx) })
+	<-w.members.Ready()
+	listening := make(chan struct{})
+	var once sync.Once
+	w.working.Go(func() {
+		_ = w.store.Stops(ctx, func() { once.Do(func() { close(listening) }) }, func(ref task.Ref, _ int) { w.stop(ref) })
+	})
+	<-listening
+	w.working.Go(func() { w.take(ctx, waiting) })
+	return w
+}
+
+// does says what becomes of the tasks from now on.
+func (w *standIn) does(takes func(t task.Task) (time.Duration, error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.takes = takes
+}
+
+// leave ends the worker and waits for what it is doing.
+func (w *standIn) leave() {
+	w.way.cut()
+	w.cancel()
+	w.working.Wait()
+}
+
+const (
+	pendingKey = "asynq:{default}:pending"
+	activeKey  = "asynq:{default}:active"
+)
+
+// take takes deliveries until the way is cut.
+func (w *standIn) take(ctx context.Context, db *redisx.DB) {
+	for {
+		name, err := db.BRPopLPush(ctx, pendingKey, activeKey, 0).Result()
+		switch {
+		case w.way.isCut():
+			return
+		case err != nil:
+			w.t.Errorf("taking a delivery: %v", err)
+			return
+		}
+		w.working.Go(func() {
+			if err := w.work(name); err != nil {
+				w.t.Errorf("delivery %s: %v", name, err)
+			}
+		})
+	}
+}
+
+func (w *standIn) work(name string) error {
+	ctx := context.Background()
+	ref, attempt, err := task.ParseDelivery(name)
+	if err != nil {
+		return err
+	}
+	run, err := w.store.Begin(ctx, ref, attempt, "worker", name)
+	if errors.Is(err, store.ErrLeftover) {
+		return w.done(name)
+	} else if err != nil {
+		return err
+	}
+	if err := w.perform(run); err != nil {
+		return err
+	}
+	return w.done(name)
+}
+
+// perform lets the time go by that the task takes and reports its end.
+func (w *standIn) perform(r *store.Run) error {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	i, takes := w.begun(r.Task, stop)
+	lasts, failure := takes(r.Task)
+	err := clock.Sleep(ctx, lasts)
+	w.ended(i, err != nil)
+	end, outcome, reason := task.Succeeded, task.OutcomeSucceeded, ""
+	switch {
+	case err != nil:
+		end, outcome = task.Cancelled, task.OutcomeCancelled
+	case failure != nil:
+		end, outcome, reason = task.Failed, task.OutcomeFailed, failure.Error()
+	}
+	err = r.Finish(context.Background(), end, outcome, "", reason)
+	if errors.Is(err, store.ErrCancelled) {
+		err = r.Finish(context.Background(), task.Cancelled, task.OutcomeCancelled, "", "")
+	}
+	return err
+}
+
+func (w *standIn) begun(t task.Task, stop context.CancelFunc) (int, func(task.Task) (time.Duration, error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stops[t.Ref] = stop
+	w.runs = append(w.runs, run{ref: t.Ref, attempt: t.Attempt, due: t.DueAt, begun: clock.Now().UTC()})
+	return len(w.runs) - 1, w.takes
+}
+
+func (w *standIn) ended(i int, cancelled bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.stops, w.runs[i].ref)
+	w.runs[i].ended, w.runs[i].cancelled = clock.Now().UTC(), cancelled
+}
+
+func (w *standIn) stop(ref task.Ref) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if stop := w.stops[ref]; stop != nil {
+		stop()
+	}
+}
+
+// done removes a delivery from asynq.
+func (w *standIn) done(name string) error {
+	pipe := w.db.Pipeline()
+	pipe.LRem(context.Background(), activeKey, 1, name)
+	pipe.Del(context.Background(), "asynq:{default}:t:"+name)
+	if _, err := pipe.Exec(context.Background()); err != nil {
+		return fmt.Errorf("removing it from asynq: %w", err)
+	}
+	return nil
+}
+
+// saw is what the worker remembers, in the order of the beginnings.
+func (w *standIn) saw() []run {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]run(nil), w.runs...)
+}
