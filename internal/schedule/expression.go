@@ -1,0 +1,166 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+// expression is a cron expression: sets of seconds, minutes and hours, on some days.
+type expression struct {
+	second, minute, hour uint64 // bit n: the value n
+	calendar
+	hasSeconds bool // it was written with a field for seconds
+}
+
+// descriptors are the names that stand for an expression.
+var descriptors = map[string]string{
+	"@YEARLY":   "0 0 1 1 *",
+	"@ANNUALLY": "0 0 1 1 *",
+	"@MONTHLY":  "0 0 1 * *",
+	"@WEEKLY":   "0 0 * * 0",
+	"@DAILY":    "0 0 * * *",
+	"@MIDNIGHT": "0 0 * * *",
+	"@HOURLY":   "0 * * * *",
+}
+
+// parseExpression reads a cron expression of 5 fields (minute, hour, day of month, month, day of week), of 6 (seconds
+// first), of 7 (the year last), or a descriptor. What H stands for is derived from name. Its errors are for people.
+func parseExpression(text, name string) (*expression, error) {
+	columns, err := splitExpression(text)
+	if err != nil {
+		return nil, err
+	}
+	e := &expression{hasSeconds: len(columns) > 5}
+	if !e.hasSeconds {
+		columns = append([]string{"0"}, columns...)
+	}
+	if len(columns) < 7 {
+		columns = append(columns, "*")
+	}
+	if err := e.parseColumns(columns, name); err != nil {
+		return nil, err
+	}
+	if _, ok := e.next(-1); !ok {
+		return nil, errors.New("never ticks: none of its months has such a day, in any of its years")
+	}
+	return e, nil
+}
+
+// parseColumns reads all seven fields.
+func (e *expression) parseColumns(columns []string, name string) error {
+	var err error
+	clockFields := []struct {
+		field field
+		set   *uint64
+	}{{secondField, &e.second}, {minuteField, &e.minute}, {hourField, &e.hour}, {monthField, &e.months}}
+	for i, column := range []int{0, 1, 2, 4} {
+		f := clockFields[i]
+		if *f.set, _, err = f.field.parse(columns[column], name, nil); err != nil {
+			return err
+		}
+	}
+	if e.dom, e.anyDom, err = domField.parse(columns[3], name, e.specialDom); err != nil {
+		return err
+	}
+	if e.dow, e.anyDow, err = dowField.parse(columns[5], name, e.specialDow); err != nil {
+		return err
+	}
+	e.years, err = parseYears(columns[6])
+	return err
+}
+
+// splitExpression is the text's fields, in capitals: nothing in an expression depends on the case.
+func splitExpression(text string) ([]string, error) {
+	if len(text) > ExpressionLimit {
+		return nil, fmt.Errorf("is %d characters long, at most %d are allowed", len(text), ExpressionLimit)
+	}
+	for _, r := range text {
+		if r != '\t' && (r < ' ' || r > '~') {
+			return nil, fmt.Errorf("%q cannot be in an expression", r)
+		}
+	}
+	text = strings.Trim(strings.ToUpper(text), " \t")
+	switch {
+	case text == "":
+		return nil, errors.New("is empty; write 5 fields: minute, hour, day of month, month, day of week")
+	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
+		return nil, errors.New("cannot name the time zone; use the field timezone")
+	case strings.HasPrefix(text, "@"):
+		return splitDescriptor(text)
+	}
+	columns := strings.FieldsFunc(text, func(r rune) bool { return r == ' ' || r == '\t' })
+	if len(columns) < 5 || len(columns) > 7 {
+		return nil, fmt.Errorf("has %d fields; write 5 (minute, hour, day of month, month, day of week), "+
+			"6 (the second first) or 7 (the second first, the year last)", len(columns))
+	}
+	return columns, nil
+}
+
+func splitDescriptor(text string) ([]string, error) {
+	if strings.HasPrefix(text, "@EVERY") {
+		return nil, errors.New("@every is not a cron expression; use the field every")
+	}
+	expanded, ok := descriptors[text]
+	if !ok {
+		return nil, fmt.Errorf("%s is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly",
+			strings.ToLower(text))
+	}
+	return strings.Fields(expanded), nil
+}
+
+// next is the first matching second of wall-clock time after that one; false if there is none in 400 years, after
+// which the calendar repeats.
+func (e *expression) next(wall int64) (int64, bool) {
+	day, second := divide(wall+1, secondsADay)
+	y, m, d := civil(day)
+	if e.on(y, m, d) {
+		if s, ok := e.clockFrom(second); ok {
+			return day*secondsADay + s, true
+		}
+	}
+	day, ok := e.dayAfter(y, m, d)
+	if !ok {
+		return 0, false
+	}
+	first, _ := e.clockFrom(0)
+	return day*secondsADay + first, true
+}
+
+// clockFrom is the first matching second of a day, from the one given on.
+func (e *expression) clockFrom(second int64) (int64, bool) {
+	h, m, s := int(second/3600), int(second/60%60), int(second%60)
+	if e.hour>>h&1 == 1 {
+		if e.minute>>m&1 == 1 {
+			if s, ok := bitFrom(e.second, s); ok {
+				return clockOf(h, m, s), true
+			}
+		}
+		if m, ok := bitFrom(e.minute, m+1); ok {
+			return clockOf(h, m, bits.TrailingZeros64(e.second)), true
+		}
+	}
+	h, ok := bitFrom(e.hour, h+1)
+	return clockOf(h, bits.TrailingZeros64(e.minute), bits.TrailingZeros64(e.second)), ok
+}
+
+func clockOf(h, m, s int) int64 { return int64(h*3600 + m*60 + s) }
+
+// matches says whether that second of wall-clock time is one of the expression's.
+func (e *expression) matches(wall int64) bool {
+	day, second := divide(wall, secondsADay)
+	clock := (e.hour >> (second / 3600)) & (e.minute >> (second / 60 % 60)) & (e.second >> (second % 60))
+	return clock&1 == 1 && e.on(civil(day))
+}
+
+// contains says whether every time of o is one of e's as well. It may say no where a finer look would say yes.
+func (e *expression) contains(o *expression) bool {
+	return o.second&^e.second == 0 && o.minute&^e.minute == 0 && o.hour&^e.hour == 0 && e.calendar.contains(&o.calendar)
+}
+
+// bitFrom is the lowest bit that is set, from bit n on.
+func bitFrom(set uint64, n int) (int, bool) {
+	set = set >> n << n // n may be 64
+	return bits.TrailingZeros64(set), set != 0
+}
