@@ -12,6 +12,27 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for DeleteTasks.
+const (
+	DeleteTasksAll     DeleteTasks = "all"
+	DeleteTasksNone    DeleteTasks = "none"
+	DeleteTasksWaiting DeleteTasks = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the DeleteTasks enum.
+func (e DeleteTasks) Valid() bool {
+	switch e {
+	case DeleteTasksAll:
+		return true
+	case DeleteTasksNone:
+		return true
+	case DeleteTasksWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -21,6 +42,27 @@ const (
 func (e HealthStatus) Valid() bool {
 	switch e {
 	case HealthStatusOk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MisfirePolicy.
+const (
+	MisfirePolicyAll  MisfirePolicy = "all"
+	MisfirePolicyOnce MisfirePolicy = "once"
+	MisfirePolicySkip MisfirePolicy = "skip"
+)
+
+// Valid indicates whether the value is a known member of the MisfirePolicy enum.
+func (e MisfirePolicy) Valid() bool {
+	switch e {
+	case MisfirePolicyAll:
+		return true
+	case MisfirePolicyOnce:
+		return true
+	case MisfirePolicySkip:
 		return true
 	default:
 		return false
@@ -75,6 +117,30 @@ func (e Outcome) Valid() bool {
 	}
 }
 
+// Defines values for Overlap.
+const (
+	OverlapAllow   Overlap = "allow"
+	OverlapQueue   Overlap = "queue"
+	OverlapReplace Overlap = "replace"
+	OverlapSkip    Overlap = "skip"
+)
+
+// Valid indicates whether the value is a known member of the Overlap enum.
+func (e Overlap) Valid() bool {
+	switch e {
+	case OverlapAllow:
+		return true
+	case OverlapQueue:
+		return true
+	case OverlapReplace:
+		return true
+	case OverlapSkip:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProblemCode.
 const (
 	BodyTooLarge         ProblemCode = "body_too_large"
@@ -84,6 +150,10 @@ const (
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
 	QueueNotFound        ProblemCode = "queue_not_found"
+	RevisionNotFound     ProblemCode = "revision_not_found"
+	ScheduleBusy         ProblemCode = "schedule_busy"
+	ScheduleChanged      ProblemCode = "schedule_changed"
+	ScheduleNotFound     ProblemCode = "schedule_not_found"
 	StaleAttempt         ProblemCode = "stale_attempt"
 	TaskChanged          ProblemCode = "task_changed"
 	TaskConflict         ProblemCode = "task_conflict"
@@ -112,6 +182,14 @@ func (e ProblemCode) Valid() bool {
 	case NotFound:
 		return true
 	case QueueNotFound:
+		return true
+	case RevisionNotFound:
+		return true
+	case ScheduleBusy:
+		return true
+	case ScheduleChanged:
+		return true
+	case ScheduleNotFound:
 		return true
 	case StaleAttempt:
 		return true
@@ -186,6 +264,42 @@ func (e State) Valid() bool {
 	}
 }
 
+// Defines values for TickOutcome.
+const (
+	TickOutcomeBackfilled     TickOutcome = "backfilled"
+	TickOutcomeExcluded       TickOutcome = "excluded"
+	TickOutcomeFired          TickOutcome = "fired"
+	TickOutcomeMissed         TickOutcome = "missed"
+	TickOutcomeQueued         TickOutcome = "queued"
+	TickOutcomeReplaced       TickOutcome = "replaced"
+	TickOutcomeSkippedOverlap TickOutcome = "skipped_overlap"
+	TickOutcomeTriggered      TickOutcome = "triggered"
+)
+
+// Valid indicates whether the value is a known member of the TickOutcome enum.
+func (e TickOutcome) Valid() bool {
+	switch e {
+	case TickOutcomeBackfilled:
+		return true
+	case TickOutcomeExcluded:
+		return true
+	case TickOutcomeFired:
+		return true
+	case TickOutcomeMissed:
+		return true
+	case TickOutcomeQueued:
+		return true
+	case TickOutcomeReplaced:
+		return true
+	case TickOutcomeSkippedOverlap:
+		return true
+	case TickOutcomeTriggered:
+		return true
+	default:
+		return false
+	}
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	Error      string `json:"error,omitempty,omitzero"`
@@ -201,6 +315,53 @@ type Attempt struct {
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
+}
+
+// AuditReport defines model for AuditReport.
+type AuditReport struct {
+	// Accounted How many of those have a record.
+	Accounted int `json:"accounted"`
+
+	// Expected How many ticks there should have been.
+	Expected int `json:"expected"`
+
+	// ForgottenUntil Up to this time the ledger or the history has forgotten what was, so nothing is said about it; left out where they cover the whole range.
+	ForgottenUntil string `json:"forgotten_until,omitempty,omitzero"`
+	From           string `json:"from"`
+
+	// Gaps Ticks that should have been and have no record.
+	Gaps []string `json:"gaps"`
+
+	// Outcomes The records, counted by outcome.
+	Outcomes map[string]int `json:"outcomes"`
+
+	// Pending Ticks of the range that have not been decided about yet.
+	Pending int `json:"pending"`
+
+	// Proved Every tick is accounted for, and nothing else is recorded.
+	Proved bool `json:"proved"`
+
+	// Strays Records of ticks that no definition explains.
+	Strays []LedgerEntry `json:"strays"`
+	To     string        `json:"to"`
+}
+
+// Backfill A range of time, both ends included.
+type Backfill struct {
+	From string `json:"from"`
+
+	// Pace The time between two tasks, at most 24h; 0s lets all be due at once. Default 1s.
+	Pace *Duration `json:"pace,omitempty"`
+	To   string    `json:"to"`
+}
+
+// BackfillAnswer defines model for BackfillAnswer.
+type BackfillAnswer struct {
+	// Entries The records of the ticks whose tasks were created, the oldest first.
+	Entries []LedgerEntry `json:"entries"`
+
+	// Left How many ticks of the range had run before, and were left as they are.
+	Left int `json:"left"`
 }
 
 // Backoff Waits that grow by a factor from one attempt to the next.
@@ -233,6 +394,47 @@ type BatchResult struct {
 	Status int  `json:"status"`
 	Task   Task `json:"task,omitempty,omitzero"`
 }
+
+// ClockChange The next change of the zone's clock within a year, and the ticks around it.
+type ClockChange struct {
+	At string `json:"at"`
+
+	// Local The same instant as the zone writes it, after the change.
+	Local string `json:"local"`
+	Note  string `json:"note,omitempty,omitzero"`
+
+	// OffsetAfter Example: +02:00
+	OffsetAfter string `json:"offset_after"`
+
+	// OffsetBefore How far the zone is ahead of UTC before it.
+	//
+	// Example: +01:00
+	OffsetBefore string         `json:"offset_before"`
+	Ticks        []UpcomingTick `json:"ticks"`
+}
+
+// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+// (1970-2099) comes last as well.
+//
+// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+// of the week `5L` (the last Friday) or `5#2` (the second one).
+//
+// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+// it is 1-28.
+//
+// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+// `CRON_TZ=` (use `timezone`).
+//
+// Example: 30 2 * * MON-FRI
+type Cron = string
+
+// DeleteTasks defines model for DeleteTasks.
+type DeleteTasks string
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
@@ -288,6 +490,27 @@ type Event struct {
 	Type     string   `json:"type"`
 }
 
+// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+type Every = Duration
+
+// Forecast defines model for Forecast.
+type Forecast struct {
+	// From The start of the first minute.
+	From string `json:"from"`
+
+	// Hottest The fullest minutes, the fullest first; at most 10.
+	Hottest []HotMinute `json:"hottest"`
+
+	// PerMinute How many ticks each minute will see.
+	PerMinute []int `json:"per_minute"`
+
+	// Schedules How many schedules were counted.
+	Schedules int `json:"schedules"`
+
+	// Total How many ticks there will be in all.
+	Total int `json:"total"`
+}
+
 // Health defines model for Health.
 type Health struct {
 	Status  HealthStatus `json:"status"`
@@ -297,8 +520,72 @@ type Health struct {
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
 
+// HotMinute defines model for HotMinute.
+type HotMinute struct {
+	Fires  int    `json:"fires"`
+	Minute string `json:"minute"`
+
+	// Schedules The schedules with the most ticks in it; at most 5.
+	Schedules []HotSchedule `json:"schedules"`
+}
+
+// HotSchedule defines model for HotSchedule.
+type HotSchedule struct {
+	Fires int `json:"fires"`
+
+	// ID 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	ID ScheduleID `json:"id"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+}
+
+// LabelSelector Example: team=billing
+type LabelSelector = string
+
 // Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 type Labels map[string]string
+
+// LedgerEntry defines model for LedgerEntry.
+type LedgerEntry struct {
+	DecidedAt string `json:"decided_at"`
+
+	// LateMs Milliseconds from the tick to the decision.
+	LateMs int64 `json:"late_ms"`
+
+	// Outcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended. `missed`: it could not be fired in
+	// time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it waits for the end of the
+	// task before it. `replaced`: a later tick took its place; its task, if it had one, was cancelled. `triggered`: no tick,
+	// somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
+	Outcome TickOutcome `json:"outcome"`
+
+	// Reason Why, in words.
+	Reason string `json:"reason,omitempty,omitzero"`
+
+	// Revision The revision that was in force at the decision.
+	Revision int `json:"revision"`
+
+	// Task The id of its task, if one was created.
+	Task string `json:"task,omitempty,omitzero"`
+
+	// Tick The nominal time; of a run by hand, when it was asked for.
+	Tick string `json:"tick"`
+}
+
+// LedgerPage defines model for LedgerPage.
+type LedgerPage struct {
+	Entries []LedgerEntry `json:"entries"`
+
+	// KnownFrom The ledger has forgotten what was before this; left out where it has forgotten nothing.
+	KnownFrom string `json:"known_from,omitempty,omitzero"`
+
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+}
 
 // LogCursor Where a line stands in the log.
 //
@@ -328,6 +615,23 @@ type LogPage struct {
 	// were asked for, and may still come while the task runs. Left out while nothing has been written.
 	NextCursor LogCursor `json:"next_cursor,omitempty,omitzero"`
 }
+
+// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
+// not run are `missed` in the ledger.
+type Misfire struct {
+	// Max How many run at most, with policy `all`. Default 100.
+	Max int `json:"max,omitempty,omitzero"`
+
+	// Policy Default `once`.
+	Policy MisfirePolicy `json:"policy,omitempty,omitzero"`
+
+	// Window How late a tick may be and still run, at most 365 days. Default 1h.
+	Window Duration `json:"window,omitempty,omitzero"`
+}
+
+// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window. `all`: those
+// within the window run, the newest `max` of them, the oldest first and a second apart.
+type MisfirePolicy string
 
 // Name 1-200 of `A-Z a-z 0-9 . _ -`.
 //
@@ -377,6 +681,12 @@ type NodeList struct {
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, or shut down before the end.
 type Outcome string
 
+// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
+// all the same. `skip`: it does not run (`skipped_overlap` in the ledger). `queue`: it waits for its turn, behind at most
+// 100 others; over that, it is skipped. `replace`: what has not ended is cancelled, and the tick runs when that has
+// stopped; ticks that wait for that already are `replaced` themselves.
+type Overlap string
+
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 // `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
 type Payload = json.RawMessage
@@ -395,6 +705,10 @@ type Problem struct {
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_not_found` | 404 | no task was ever put into a queue of that name |
+	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
+	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
+	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
+	// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
@@ -437,6 +751,10 @@ type Problem struct {
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_not_found` | 404 | no task was ever put into a queue of that name |
+// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
+// | `schedule_changed` | 412 | another revision is in force than the request goes by |
+// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
+// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
@@ -511,6 +829,289 @@ type Retry struct {
 
 	// MaxAttempts Attempts in all; 1 means at most once. Default 4, or one more than there are `delays`.
 	MaxAttempts int `json:"max_attempts,omitempty,omitzero"`
+}
+
+// Revision defines model for Revision.
+type Revision struct {
+	// Definition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
+	// any more, before its `end_at` and outside its exclusions, is refused.
+	Definition ScheduleDefinition `json:"definition"`
+
+	// From It decided about the ticks after this time,
+	From     string `json:"from"`
+	Revision int    `json:"revision"`
+
+	// Until up to and including this one; left out on the one that still does.
+	Until string `json:"until,omitempty,omitzero"`
+}
+
+// RevisionList defines model for RevisionList.
+type RevisionList struct {
+	Revisions []Revision `json:"revisions"`
+}
+
+// RevisionTag The `ETag` of a schedule, or `*`.
+//
+// Example: "3"
+type RevisionTag = string
+
+// Rollback defines model for Rollback.
+type Rollback struct {
+	// Revision The revision whose definition is wanted back.
+	Revision int `json:"revision"`
+}
+
+// Schedule A definition and its state. What the definition left out is left out here too, and has its default; only
+// `task.queue` and `task.payload` are always there.
+type Schedule struct {
+	CreatedAt string `json:"created_at"`
+
+	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+	// (1970-2099) comes last as well.
+	//
+	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+	// of the week `5L` (the last Friday) or `5#2` (the second one).
+	//
+	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+	// it is 1-28.
+	//
+	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+	// `CRON_TZ=` (use `timezone`).
+	//
+	//
+	// Example: 30 2 * * MON-FRI
+	Cron Cron `json:"cron,omitempty,omitzero"`
+
+	// Cursor What becomes of every tick up to this time has been decided.
+	Cursor      string `json:"cursor"`
+	Description string `json:"description,omitempty,omitzero"`
+	EndAt       string `json:"end_at,omitempty,omitzero"`
+
+	// EndedAt The time after which no tick was left; left out where there are more.
+	EndedAt string `json:"ended_at,omitempty,omitzero"`
+
+	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+	Every   Every    `json:"every,omitempty,omitzero"`
+	Exclude []string `json:"exclude,omitempty,omitzero"`
+
+	// Failures How many tasks failed since the last one that did not.
+	Failures int `json:"failures"`
+
+	// ID 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	ID ScheduleID `json:"id"`
+
+	// Jitter A duration as Go writes it, in whole milliseconds.
+	//
+	// Example: 1m30s
+	Jitter Duration `json:"jitter,omitempty,omitzero"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels Labels `json:"labels,omitempty,omitzero"`
+
+	// Live How many of its tasks have not ended.
+	Live    int `json:"live"`
+	MaxRuns int `json:"max_runs,omitempty,omitzero"`
+
+	// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
+	// not run are `missed` in the ledger.
+	Misfire Misfire `json:"misfire,omitempty,omitzero"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended.
+	NextAt string `json:"next_at,omitempty,omitzero"`
+
+	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
+	// all the same. `skip`: it does not run (`skipped_overlap` in the ledger). `queue`: it waits for its turn, behind at most
+	// 100 others; over that, it is skipped. `replace`: what has not ended is cancelled, and the tick runs when that has
+	// stopped; ticks that wait for that already are `replaced` themselves.
+	Overlap Overlap `json:"overlap,omitempty,omitzero"`
+	Owner   string  `json:"owner,omitempty,omitzero"`
+
+	// PauseNote What was said at the pause.
+	PauseNote      string `json:"pause_note,omitempty,omitzero"`
+	PauseOnFailure int    `json:"pause_on_failure,omitempty,omitzero"`
+	Paused         bool   `json:"paused"`
+
+	// PausedAt Since when it is paused.
+	PausedAt string `json:"paused_at,omitempty,omitzero"`
+
+	// Revision Counts the changes of the definition, from 1.
+	Revision int `json:"revision"`
+
+	// Runs How many ticks ran.
+	Runs    int            `json:"runs"`
+	Specs   []ScheduleRule `json:"specs,omitempty,omitzero"`
+	StartAt string         `json:"start_at,omitempty,omitzero"`
+
+	// Task What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
+	Task     TaskTemplate `json:"task"`
+	Timezone string       `json:"timezone,omitempty,omitzero"`
+
+	// UpdatedAt Since when this revision decides about ticks.
+	UpdatedAt string `json:"updated_at"`
+
+	// Waiting How many ticks wait for those.
+	Waiting int `json:"waiting"`
+}
+
+// ScheduleDefinition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
+// any more, before its `end_at` and outside its exclusions, is refused.
+type ScheduleDefinition struct {
+	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+	// (1970-2099) comes last as well.
+	//
+	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+	// of the week `5L` (the last Friday) or `5#2` (the second one).
+	//
+	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+	// it is 1-28.
+	//
+	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+	// `CRON_TZ=` (use `timezone`).
+	//
+	//
+	// Example: 30 2 * * MON-FRI
+	Cron Cron `json:"cron,omitempty,omitzero"`
+
+	// Description What it is for; free text of at most 1,000 bytes.
+	Description string `json:"description,omitempty,omitzero"`
+
+	// EndAt No tick after this; one at this very time still counts.
+	EndAt string `json:"end_at,omitempty,omitzero"`
+
+	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+	Every Every `json:"every,omitempty,omitzero"`
+
+	// Exclude Ticks that do not run, by their time in the schedule's zone: a date (`2026-12-25`), a range of dates, both included
+	// (`2026-12-24/2027-01-02`), or a cron expression (`* 12 * * *`; with 5 fields every second of the minute
+	// counts). Such a tick is `excluded` in the ledger.
+	Exclude []string `json:"exclude,omitempty,omitzero"`
+
+	// Jitter Each task is due up to this much after its tick, at most 24h; how much depends on the schedule's name and the
+	// tick, and is always the same for it. Default 0s.
+	Jitter Duration `json:"jitter,omitempty,omitzero"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels Labels `json:"labels,omitempty,omitzero"`
+
+	// MaxRuns How many ticks may run, before the schedule ends. Left out, there is no limit.
+	MaxRuns int `json:"max_runs,omitempty,omitzero"`
+
+	// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
+	// not run are `missed` in the ledger.
+	Misfire Misfire `json:"misfire,omitempty,omitzero"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace,omitempty,omitzero"`
+
+	// Overlap Default `skip`.
+	Overlap Overlap `json:"overlap,omitempty,omitzero"`
+
+	// Owner Whoever answers for it; free text of at most 200 bytes.
+	Owner string `json:"owner,omitempty,omitzero"`
+
+	// PauseOnFailure After so many tasks in a row that failed, the schedule pauses itself. Left out, it never does.
+	PauseOnFailure int `json:"pause_on_failure,omitempty,omitzero"`
+
+	// Paused Whether it is paused. No part of the definition; left out, it stays as it is (a new one is not paused).
+	Paused *bool `json:"paused,omitempty"`
+
+	// Specs Several rules; the schedule ticks where any of them does. A single one is answered as `cron` or `every`.
+	Specs []ScheduleRule `json:"specs,omitempty,omitzero"`
+
+	// StartAt No tick before this; intervals are counted from it, and it is their first tick. Left out, it is the creation.
+	StartAt string `json:"start_at,omitempty,omitzero"`
+
+	// Task What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
+	Task TaskTemplate `json:"task"`
+
+	// Timezone The IANA zone in which cron expressions and exclusions are read. Default UTC.
+	//
+	// Example: Europe/Berlin
+	Timezone string `json:"timezone,omitempty,omitzero"`
+}
+
+// ScheduleDeletion What became of the tasks of a deleted schedule that had not ended.
+type ScheduleDeletion struct {
+	// Cancelled Had not begun, and were cancelled.
+	Cancelled int `json:"cancelled"`
+
+	// Left Go on.
+	Left int `json:"left"`
+
+	// Stopping Were running, and have been asked to stop.
+	Stopping int `json:"stopping"`
+}
+
+// ScheduleID 1-160 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: nightly-report
+type ScheduleID = string
+
+// ScheduleList defines model for ScheduleList.
+type ScheduleList struct {
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
+	Schedules  []Schedule `json:"schedules"`
+}
+
+// SchedulePause defines model for SchedulePause.
+type SchedulePause struct {
+	// Note Who pauses it, and why; free text of at most 500 bytes.
+	Note string `json:"note,omitempty,omitzero"`
+}
+
+// SchedulePreview defines model for SchedulePreview.
+type SchedulePreview struct {
+	// Ticks The next ticks, the earliest first. None at all if the schedule has ended.
+	Ticks      []UpcomingTick `json:"ticks"`
+	Timezone   string         `json:"timezone"`
+	Transition *ClockChange   `json:"transition,omitempty"`
+}
+
+// ScheduleRule One way to name times; exactly one of the two.
+type ScheduleRule struct {
+	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+	// (1970-2099) comes last as well.
+	//
+	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+	// of the week `5L` (the last Friday) or `5#2` (the second one).
+	//
+	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+	// it is 1-28.
+	//
+	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+	// `CRON_TZ=` (use `timezone`).
+	//
+	//
+	// Example: 30 2 * * MON-FRI
+	Cron Cron `json:"cron,omitempty,omitzero"`
+
+	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+	Every Every `json:"every,omitempty,omitzero"`
 }
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
@@ -631,6 +1232,9 @@ type Task struct {
 	// RunAt When it is or was due, for its first run or its next attempt.
 	RunAt string `json:"run_at"`
 
+	// Schedule The schedule that created it, if one did.
+	Schedule string `json:"schedule,omitempty,omitzero"`
+
 	// StartedAt When the newest attempt was begun.
 	StartedAt string `json:"started_at,omitempty,omitzero"`
 
@@ -638,6 +1242,9 @@ type Task struct {
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
 	// `cancelled`, `skipped` (a schedule's rules kept it from running).
 	State State `json:"state"`
+
+	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
+	Tick string `json:"tick,omitempty,omitzero"`
 
 	// Timeout How long one attempt may take.
 	Timeout Duration `json:"timeout"`
@@ -678,10 +1285,65 @@ type TaskList struct {
 	Tasks      []Task `json:"tasks"`
 }
 
+// TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
+type TaskTemplate struct {
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels Labels `json:"labels,omitempty,omitzero"`
+
+	// Owner Whoever answers for it; free text of at most 200 bytes.
+	Owner string `json:"owner,omitempty,omitzero"`
+
+	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
+	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	Payload Payload `json:"payload,omitempty,omitzero"`
+
+	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Queue Name `json:"queue,omitempty,omitzero"`
+
+	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
+	Retention Duration `json:"retention,omitempty,omitzero"`
+
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	Retry Retry `json:"retry,omitempty,omitzero"`
+
+	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http`, else 10m.
+	Timeout Duration `json:"timeout,omitempty,omitzero"`
+
+	// Type Which executor runs the task, such as `http` or `shell`.
+	//
+	// Example: http
+	Type TypeName `json:"type"`
+}
+
+// TickOutcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended. `missed`: it could not be fired in
+// time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it waits for the end of the
+// task before it. `replaced`: a later tick took its place; its task, if it had one, was cancelled. `triggered`: no tick,
+// somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
+type TickOutcome string
+
 // TypeName Which executor runs the task, such as `http` or `shell`.
 //
 // Example: http
 type TypeName = string
+
+// UpcomingTick defines model for UpcomingTick.
+type UpcomingTick struct {
+	// Excluded It will not run, since an exclusion covers it.
+	Excluded bool `json:"excluded,omitempty,omitzero"`
+
+	// Local The same instant as the schedule's zone writes it.
+	//
+	// Example: 2026-03-29T03:00:00.000+02:00
+	Local string `json:"local"`
+
+	// Note What is unusual about it.
+	//
+	// Example: 02:30 does not exist that day: runs when the clock jumps to 03:00
+	Note string `json:"note,omitempty,omitzero"`
+	Tick string `json:"tick"`
+}
 
 // BodyNamespace 1-200 of `A-Z a-z 0-9 . _ -`.
 //
@@ -690,6 +1352,11 @@ type BodyNamespace = Name
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// IfMatch The `ETag` of a schedule, or `*`.
+//
+// Example: "3"
+type IfMatch = RevisionTag
 
 // Limit defines model for Limit.
 type Limit = int
@@ -712,6 +1379,11 @@ type QueueFilter = Name
 //
 // Example: default
 type QueueName = Name
+
+// ScheduleFilter 1-160 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: nightly-report
+type ScheduleFilter = ScheduleID
 
 // States defines model for States.
 type States = []State
@@ -741,13 +1413,162 @@ type FollowEventsParams struct {
 	// Node Only tasks whose newest attempt was begun by this node.
 	Node NodeFilter `form:"node,omitempty" json:"node,omitempty,omitzero"`
 
+	// Schedule Only tasks that this schedule created.
+	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty,omitzero"`
+
 	// Task Only this task.
 	Task TaskID `form:"task,omitempty" json:"task,omitempty,omitzero"`
 }
 
+// ForecastParams defines parameters for Forecast.
+type ForecastParams struct {
+	// Namespace The namespace to count in, or `*` for all of them.
+	Namespace string `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Hours How far to look ahead.
+	Hours int `form:"hours,omitempty" json:"hours,omitempty,omitzero"`
+}
+
+// ListSchedulesParams defines parameters for ListSchedules.
+type ListSchedulesParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Paused Only schedules that are paused, or only those that are not.
+	Paused *bool `form:"paused,omitempty" json:"paused,omitempty"`
+
+	// Owner Only schedules of this owner.
+	Owner string `form:"owner,omitempty" json:"owner,omitempty,omitzero"`
+
+	// Label Only schedules with this label, as `name=value`. Given several times, they must have all of them.
+	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty,omitzero"`
+
+	// Limit How many to answer at most.
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+}
+
+// DeleteScheduleParams defines parameters for DeleteSchedule.
+type DeleteScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Tasks `waiting`: tasks that have not begun are cancelled, running ones go on. `all`: running ones are asked to stop as
+	// well. `none`: all of them go on.
+	Tasks DeleteTasks `form:"tasks,omitempty" json:"tasks,omitempty,omitzero"`
+}
+
+// GetScheduleParams defines parameters for GetSchedule.
+type GetScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// PutScheduleParams defines parameters for PutSchedule.
+type PutScheduleParams struct {
+	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
+	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch IfMatch `json:"If-Match,omitempty,omitzero"`
+
+	// IfNoneMatch `*`: only create, replace nothing. Not together with `If-Match`.
+	IfNoneMatch string `json:"If-None-Match,omitempty,omitzero"`
+}
+
+// AuditScheduleParams defines parameters for AuditSchedule.
+type AuditScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// From The start of the range. Left out, it is the creation of the schedule, or as far back as its ledger goes.
+	From string `form:"from,omitempty" json:"from,omitempty,omitzero"`
+
+	// To The end of the range. Left out, it is now.
+	To string `form:"to,omitempty" json:"to,omitempty,omitzero"`
+}
+
+// BackfillScheduleParams defines parameters for BackfillSchedule.
+type BackfillScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// ListRevisionsParams defines parameters for ListRevisions.
+type ListRevisionsParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// ReadLedgerParams defines parameters for ReadLedger.
+type ReadLedgerParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Since Only ticks at this time or later.
+	Since string `form:"since,omitempty" json:"since,omitempty,omitzero"`
+
+	// Until Only ticks at this time or earlier.
+	Until string `form:"until,omitempty" json:"until,omitempty,omitzero"`
+
+	// Gaps Only ticks that did not run though nothing excluded them: `missed`, `skipped_overlap` and `replaced`.
+	Gaps bool `form:"gaps,omitempty" json:"gaps,omitempty,omitzero"`
+
+	// Limit How many to answer at most.
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+}
+
+// PreviewScheduleParams defines parameters for PreviewSchedule.
+type PreviewScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Count How many ticks to answer at most.
+	Count int `form:"count,omitempty" json:"count,omitempty,omitzero"`
+
+	// After Only ticks after this time. Left out, it is now.
+	After string `form:"after,omitempty" json:"after,omitempty,omitzero"`
+}
+
+// PauseScheduleParams defines parameters for PauseSchedule.
+type PauseScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// ResumeScheduleParams defines parameters for ResumeSchedule.
+type ResumeScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// RollbackScheduleParams defines parameters for RollbackSchedule.
+type RollbackScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch IfMatch `json:"If-Match,omitempty,omitzero"`
+}
+
+// TriggerScheduleParams defines parameters for TriggerSchedule.
+type TriggerScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// State Only tasks in these states, separated by commas.
@@ -765,6 +1586,9 @@ type ListTasksParams struct {
 	// Node Only tasks whose newest attempt was begun by this node.
 	Node NodeFilter `form:"node,omitempty" json:"node,omitempty,omitzero"`
 
+	// Schedule Only tasks that this schedule created.
+	Schedule ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty,omitzero"`
+
 	// Limit How many to answer at most.
 	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
 
@@ -774,43 +1598,43 @@ type ListTasksParams struct {
 
 // SubmitTaskParams defines parameters for SubmitTask.
 type SubmitTaskParams struct {
-	// Namespace The namespace of tasks whose body names none. Where the body names another one, the task is refused.
+	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // SubmitTasksParams defines parameters for SubmitTasks.
 type SubmitTasksParams struct {
-	// Namespace The namespace of tasks whose body names none. Where the body names another one, the task is refused.
+	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // CancelTaskParams defines parameters for CancelTask.
 type CancelTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
 type ChangeTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ListAttemptsParams defines parameters for ListAttempts.
 type ListAttemptsParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// Follow Keep the answer open and send lines as they are written.
@@ -828,15 +1652,27 @@ type ReadLogsParams struct {
 
 // ReportProgressParams defines parameters for ReportProgress.
 type ReportProgressParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // RetryTaskParams defines parameters for RetryTask.
 type RetryTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
+
+// PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
+type PutScheduleJSONRequestBody = ScheduleDefinition
+
+// BackfillScheduleJSONRequestBody defines body for BackfillSchedule for application/json ContentType.
+type BackfillScheduleJSONRequestBody = Backfill
+
+// PauseScheduleJSONRequestBody defines body for PauseSchedule for application/json ContentType.
+type PauseScheduleJSONRequestBody = SchedulePause
+
+// RollbackScheduleJSONRequestBody defines body for RollbackSchedule for application/json ContentType.
+type RollbackScheduleJSONRequestBody = Rollback
 
 // SubmitTaskJSONRequestBody defines body for SubmitTask for application/json ContentType.
 type SubmitTaskJSONRequestBody = Submission
@@ -864,6 +1700,9 @@ type ServerInterface interface {
 	// FollowEvents Follow what happens to tasks
 	// (GET /v1/events)
 	FollowEvents(ctx echo.Context, params FollowEventsParams) error
+	// Forecast How many ticks each minute ahead will see
+	// (GET /v1/forecast)
+	Forecast(ctx echo.Context, params ForecastParams) error
 	// ListNodes List nodes
 	// (GET /v1/nodes)
 	ListNodes(ctx echo.Context) error
@@ -876,6 +1715,45 @@ type ServerInterface interface {
 	// ResumeQueue Resume a paused queue
 	// (POST /v1/queues/{queue}/resume)
 	ResumeQueue(ctx echo.Context, queue QueueName) error
+	// ListSchedules List schedules
+	// (GET /v1/schedules)
+	ListSchedules(ctx echo.Context, params ListSchedulesParams) error
+	// DeleteSchedule Delete a schedule
+	// (DELETE /v1/schedules/{id})
+	DeleteSchedule(ctx echo.Context, id ScheduleID, params DeleteScheduleParams) error
+	// GetSchedule Look at a schedule
+	// (GET /v1/schedules/{id})
+	GetSchedule(ctx echo.Context, id ScheduleID, params GetScheduleParams) error
+	// PutSchedule Create or replace a schedule
+	// (PUT /v1/schedules/{id})
+	PutSchedule(ctx echo.Context, id ScheduleID, params PutScheduleParams) error
+	// AuditSchedule Prove that every tick is accounted for
+	// (GET /v1/schedules/{id}/audit)
+	AuditSchedule(ctx echo.Context, id ScheduleID, params AuditScheduleParams) error
+	// BackfillSchedule Run ticks of the past
+	// (POST /v1/schedules/{id}/backfill)
+	BackfillSchedule(ctx echo.Context, id ScheduleID, params BackfillScheduleParams) error
+	// ListRevisions Earlier definitions
+	// (GET /v1/schedules/{id}/history)
+	ListRevisions(ctx echo.Context, id ScheduleID, params ListRevisionsParams) error
+	// ReadLedger What became of each tick
+	// (GET /v1/schedules/{id}/ledger)
+	ReadLedger(ctx echo.Context, id ScheduleID, params ReadLedgerParams) error
+	// PreviewSchedule The next ticks
+	// (GET /v1/schedules/{id}/next)
+	PreviewSchedule(ctx echo.Context, id ScheduleID, params PreviewScheduleParams) error
+	// PauseSchedule Pause a schedule
+	// (POST /v1/schedules/{id}/pause)
+	PauseSchedule(ctx echo.Context, id ScheduleID, params PauseScheduleParams) error
+	// ResumeSchedule Resume a paused schedule
+	// (POST /v1/schedules/{id}/resume)
+	ResumeSchedule(ctx echo.Context, id ScheduleID, params ResumeScheduleParams) error
+	// RollbackSchedule Put an earlier definition in force again
+	// (POST /v1/schedules/{id}/rollback)
+	RollbackSchedule(ctx echo.Context, id ScheduleID, params RollbackScheduleParams) error
+	// TriggerSchedule Run a schedule now
+	// (POST /v1/schedules/{id}/trigger)
+	TriggerSchedule(ctx echo.Context, id ScheduleID, params TriggerScheduleParams) error
 	// ListTasks List tasks
 	// (GET /v1/tasks)
 	ListTasks(ctx echo.Context, params ListTasksParams) error
@@ -988,6 +1866,13 @@ func (w *ServerInterfaceWrapper) FollowEvents(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter node: %s", err))
 	}
 
+	// ------------- Optional query parameter "schedule" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "schedule", ctx.QueryParams(), &params.Schedule, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter schedule: %s", err))
+	}
+
 	// ------------- Optional query parameter "task" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "task", ctx.QueryParams(), &params.Task, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -997,6 +1882,31 @@ func (w *ServerInterfaceWrapper) FollowEvents(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.FollowEvents(ctx, params)
+	return err
+}
+
+// Forecast converts echo context to params.
+func (w *ServerInterfaceWrapper) Forecast(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ForecastParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "hours" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hours", ctx.QueryParams(), &params.Hours, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter hours: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.Forecast(ctx, params)
 	return err
 }
 
@@ -1050,6 +1960,478 @@ func (w *ServerInterfaceWrapper) ResumeQueue(ctx echo.Context) error {
 	return err
 }
 
+// ListSchedules converts echo context to params.
+func (w *ServerInterfaceWrapper) ListSchedules(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListSchedulesParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "paused" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "paused", ctx.QueryParams(), &params.Paused, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter paused: %s", err))
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", ctx.QueryParams(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter owner: %s", err))
+	}
+
+	// ------------- Optional query parameter "label" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "label", ctx.QueryParams(), &params.Label, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter label: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListSchedules(ctx, params)
+	return err
+}
+
+// DeleteSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) DeleteSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "tasks" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tasks", ctx.QueryParams(), &params.Tasks, runtime.BindQueryParameterOptions{Type: "", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter tasks: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.DeleteSchedule(ctx, id, params)
+	return err
+}
+
+// GetSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) GetSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetSchedule(ctx, id, params)
+	return err
+}
+
+// PutSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) PutSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PutScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = IfMatch
+	}
+	// ------------- Optional header parameter "If-None-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
+		var IfNoneMatch string
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-None-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-None-Match: %s", err))
+		}
+
+		params.IfNoneMatch = IfNoneMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PutSchedule(ctx, id, params)
+	return err
+}
+
+// AuditSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) AuditSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AuditScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", ctx.QueryParams(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter from: %s", err))
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", ctx.QueryParams(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter to: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AuditSchedule(ctx, id, params)
+	return err
+}
+
+// BackfillSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) BackfillSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params BackfillScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.BackfillSchedule(ctx, id, params)
+	return err
+}
+
+// ListRevisions converts echo context to params.
+func (w *ServerInterfaceWrapper) ListRevisions(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRevisionsParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListRevisions(ctx, id, params)
+	return err
+}
+
+// ReadLedger converts echo context to params.
+func (w *ServerInterfaceWrapper) ReadLedger(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReadLedgerParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", ctx.QueryParams(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter since: %s", err))
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", ctx.QueryParams(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter until: %s", err))
+	}
+
+	// ------------- Optional query parameter "gaps" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "gaps", ctx.QueryParams(), &params.Gaps, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter gaps: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReadLedger(ctx, id, params)
+	return err
+}
+
+// PreviewSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) PreviewSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PreviewScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "count" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "count", ctx.QueryParams(), &params.Count, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter count: %s", err))
+	}
+
+	// ------------- Optional query parameter "after" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "after", ctx.QueryParams(), &params.After, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter after: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PreviewSchedule(ctx, id, params)
+	return err
+}
+
+// PauseSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) PauseSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PauseScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.PauseSchedule(ctx, id, params)
+	return err
+}
+
+// ResumeSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) ResumeSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ResumeScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ResumeSchedule(ctx, id, params)
+	return err
+}
+
+// RollbackSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) RollbackSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RollbackScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	headers := ctx.Request().Header
+	// ------------- Optional header parameter "If-Match" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("If-Match")]; found {
+		var IfMatch IfMatch
+		n := len(valueList)
+		if n != 1 {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Expected one value for If-Match, got %d", n))
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "If-Match", valueList[0], &IfMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter If-Match: %s", err))
+		}
+
+		params.IfMatch = IfMatch
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RollbackSchedule(ctx, id, params)
+	return err
+}
+
+// TriggerSchedule converts echo context to params.
+func (w *ServerInterfaceWrapper) TriggerSchedule(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id ScheduleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TriggerScheduleParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TriggerSchedule(ctx, id, params)
+	return err
+}
+
 // ListTasks converts echo context to params.
 func (w *ServerInterfaceWrapper) ListTasks(ctx echo.Context) error {
 	var err error
@@ -1096,6 +2478,13 @@ func (w *ServerInterfaceWrapper) ListTasks(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "node", ctx.QueryParams(), &params.Node, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter node: %s", err))
+	}
+
+	// ------------- Optional query parameter "schedule" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "schedule", ctx.QueryParams(), &params.Schedule, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter schedule: %s", err))
 	}
 
 	// ------------- Optional query parameter "limit" -------------
@@ -1423,6 +2812,20 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/tasks/:id/attempts", wrapper.ListAttempts, options.OperationMiddlewares["listAttempts"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/logs", wrapper.ReadLogs, options.OperationMiddlewares["readLogs"]...)
 	router.POST(options.BaseURL+"/v1/tasks/:id/progress", wrapper.ReportProgress, options.OperationMiddlewares["reportProgress"]...)
+	router.GET(options.BaseURL+"/v1/schedules", wrapper.ListSchedules, options.OperationMiddlewares["listSchedules"]...)
+	router.DELETE(options.BaseURL+"/v1/schedules/:id", wrapper.DeleteSchedule, options.OperationMiddlewares["deleteSchedule"]...)
+	router.GET(options.BaseURL+"/v1/schedules/:id", wrapper.GetSchedule, options.OperationMiddlewares["getSchedule"]...)
+	router.PUT(options.BaseURL+"/v1/schedules/:id", wrapper.PutSchedule, options.OperationMiddlewares["putSchedule"]...)
+	router.POST(options.BaseURL+"/v1/schedules/:id/pause", wrapper.PauseSchedule, options.OperationMiddlewares["pauseSchedule"]...)
+	router.POST(options.BaseURL+"/v1/schedules/:id/resume", wrapper.ResumeSchedule, options.OperationMiddlewares["resumeSchedule"]...)
+	router.POST(options.BaseURL+"/v1/schedules/:id/trigger", wrapper.TriggerSchedule, options.OperationMiddlewares["triggerSchedule"]...)
+	router.POST(options.BaseURL+"/v1/schedules/:id/backfill", wrapper.BackfillSchedule, options.OperationMiddlewares["backfillSchedule"]...)
+	router.GET(options.BaseURL+"/v1/schedules/:id/next", wrapper.PreviewSchedule, options.OperationMiddlewares["previewSchedule"]...)
+	router.GET(options.BaseURL+"/v1/schedules/:id/ledger", wrapper.ReadLedger, options.OperationMiddlewares["readLedger"]...)
+	router.GET(options.BaseURL+"/v1/schedules/:id/audit", wrapper.AuditSchedule, options.OperationMiddlewares["auditSchedule"]...)
+	router.GET(options.BaseURL+"/v1/schedules/:id/history", wrapper.ListRevisions, options.OperationMiddlewares["listRevisions"]...)
+	router.POST(options.BaseURL+"/v1/schedules/:id/rollback", wrapper.RollbackSchedule, options.OperationMiddlewares["rollbackSchedule"]...)
+	router.GET(options.BaseURL+"/v1/forecast", wrapper.Forecast, options.OperationMiddlewares["forecast"]...)
 	router.GET(options.BaseURL+"/v1/nodes", wrapper.ListNodes, options.OperationMiddlewares["listNodes"]...)
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)

@@ -11,18 +11,22 @@ type Code string
 
 // The catalogue of what DTS answers when it says no.
 const (
-	CodeInvalid       Code = "invalid"           // a field of the request is wrong; Field names it
-	CodeTaskNotFound  Code = "task_not_found"    // no task of that id in that namespace
-	CodeTaskConflict  Code = "task_conflict"     // the id is taken by a task with other content
-	CodeNotWaiting    Code = "task_not_waiting"  // only a task that waits on the wheel can be changed
-	CodeFinished      Code = "task_finished"     // the task has already ended
-	CodeNotFinished   Code = "task_not_finished" // the task has not ended yet
-	CodeNotRunning    Code = "task_not_running"  // only a running task can report
-	CodeStaleAttempt  Code = "stale_attempt"     // the report is not from the attempt that runs now
-	CodeChanged       Code = "task_changed"      // somebody else changed the task in between
-	CodeQueueNotFound Code = "queue_not_found"   // no task was ever put into a queue of that name
-	CodeUnavailable   Code = "unavailable"       // Redis cannot be reached, or refuses to write
-	CodeInternal      Code = "internal"          // a fault of DTS
+	CodeInvalid          Code = "invalid"            // a field of the request is wrong; Field names it
+	CodeTaskNotFound     Code = "task_not_found"     // no task of that id in that namespace
+	CodeTaskConflict     Code = "task_conflict"      // the id is taken by a task with other content
+	CodeNotWaiting       Code = "task_not_waiting"   // only a task that waits on the wheel can be changed
+	CodeFinished         Code = "task_finished"      // the task has already ended
+	CodeNotFinished      Code = "task_not_finished"  // the task has not ended yet
+	CodeNotRunning       Code = "task_not_running"   // only a running task can report
+	CodeStaleAttempt     Code = "stale_attempt"      // the report is not from the attempt that runs now
+	CodeChanged          Code = "task_changed"       // somebody else changed the task in between
+	CodeQueueNotFound    Code = "queue_not_found"    // no task was ever put into a queue of that name
+	CodeScheduleNotFound Code = "schedule_not_found" // no schedule of that id in that namespace
+	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the request goes by
+	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule keeps it from running now
+	CodeRevisionNotFound Code = "revision_not_found" // the schedule had no such revision, or no longer remembers it
+	CodeUnavailable      Code = "unavailable"        // Redis cannot be reached, or refuses to write
+	CodeInternal         Code = "internal"           // a fault of DTS
 )
 
 // Error is an error with a code for programs and a sentence for people.

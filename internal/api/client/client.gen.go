@@ -17,6 +17,27 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for DeleteTasks.
+const (
+	DeleteTasksAll     DeleteTasks = "all"
+	DeleteTasksNone    DeleteTasks = "none"
+	DeleteTasksWaiting DeleteTasks = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the DeleteTasks enum.
+func (e DeleteTasks) Valid() bool {
+	switch e {
+	case DeleteTasksAll:
+		return true
+	case DeleteTasksNone:
+		return true
+	case DeleteTasksWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -26,6 +47,27 @@ const (
 func (e HealthStatus) Valid() bool {
 	switch e {
 	case HealthStatusOk:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MisfirePolicy.
+const (
+	MisfirePolicyAll  MisfirePolicy = "all"
+	MisfirePolicyOnce MisfirePolicy = "once"
+	MisfirePolicySkip MisfirePolicy = "skip"
+)
+
+// Valid indicates whether the value is a known member of the MisfirePolicy enum.
+func (e MisfirePolicy) Valid() bool {
+	switch e {
+	case MisfirePolicyAll:
+		return true
+	case MisfirePolicyOnce:
+		return true
+	case MisfirePolicySkip:
 		return true
 	default:
 		return false
@@ -80,6 +122,30 @@ func (e Outcome) Valid() bool {
 	}
 }
 
+// Defines values for Overlap.
+const (
+	OverlapAllow   Overlap = "allow"
+	OverlapQueue   Overlap = "queue"
+	OverlapReplace Overlap = "replace"
+	OverlapSkip    Overlap = "skip"
+)
+
+// Valid indicates whether the value is a known member of the Overlap enum.
+func (e Overlap) Valid() bool {
+	switch e {
+	case OverlapAllow:
+		return true
+	case OverlapQueue:
+		return true
+	case OverlapReplace:
+		return true
+	case OverlapSkip:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ProblemCode.
 const (
 	BodyTooLarge         ProblemCode = "body_too_large"
@@ -89,6 +155,10 @@ const (
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
 	QueueNotFound        ProblemCode = "queue_not_found"
+	RevisionNotFound     ProblemCode = "revision_not_found"
+	ScheduleBusy         ProblemCode = "schedule_busy"
+	ScheduleChanged      ProblemCode = "schedule_changed"
+	ScheduleNotFound     ProblemCode = "schedule_not_found"
 	StaleAttempt         ProblemCode = "stale_attempt"
 	TaskChanged          ProblemCode = "task_changed"
 	TaskConflict         ProblemCode = "task_conflict"
@@ -117,6 +187,14 @@ func (e ProblemCode) Valid() bool {
 	case NotFound:
 		return true
 	case QueueNotFound:
+		return true
+	case RevisionNotFound:
+		return true
+	case ScheduleBusy:
+		return true
+	case ScheduleChanged:
+		return true
+	case ScheduleNotFound:
 		return true
 	case StaleAttempt:
 		return true
@@ -191,6 +269,42 @@ func (e State) Valid() bool {
 	}
 }
 
+// Defines values for TickOutcome.
+const (
+	TickOutcomeBackfilled     TickOutcome = "backfilled"
+	TickOutcomeExcluded       TickOutcome = "excluded"
+	TickOutcomeFired          TickOutcome = "fired"
+	TickOutcomeMissed         TickOutcome = "missed"
+	TickOutcomeQueued         TickOutcome = "queued"
+	TickOutcomeReplaced       TickOutcome = "replaced"
+	TickOutcomeSkippedOverlap TickOutcome = "skipped_overlap"
+	TickOutcomeTriggered      TickOutcome = "triggered"
+)
+
+// Valid indicates whether the value is a known member of the TickOutcome enum.
+func (e TickOutcome) Valid() bool {
+	switch e {
+	case TickOutcomeBackfilled:
+		return true
+	case TickOutcomeExcluded:
+		return true
+	case TickOutcomeFired:
+		return true
+	case TickOutcomeMissed:
+		return true
+	case TickOutcomeQueued:
+		return true
+	case TickOutcomeReplaced:
+		return true
+	case TickOutcomeSkippedOverlap:
+		return true
+	case TickOutcomeTriggered:
+		return true
+	default:
+		return false
+	}
+}
+
 // Attempt defines model for Attempt.
 type Attempt struct {
 	Error      *string    `json:"error,omitempty"`
@@ -206,6 +320,53 @@ type Attempt struct {
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
+}
+
+// AuditReport defines model for AuditReport.
+type AuditReport struct {
+	// Accounted How many of those have a record.
+	Accounted int `json:"accounted"`
+
+	// Expected How many ticks there should have been.
+	Expected int `json:"expected"`
+
+	// ForgottenUntil Up to this time the ledger or the history has forgotten what was, so nothing is said about it; left out where they cover the whole range.
+	ForgottenUntil *time.Time `json:"forgotten_until,omitempty"`
+	From           time.Time  `json:"from"`
+
+	// Gaps Ticks that should have been and have no record.
+	Gaps []time.Time `json:"gaps"`
+
+	// Outcomes The records, counted by outcome.
+	Outcomes map[string]int `json:"outcomes"`
+
+	// Pending Ticks of the range that have not been decided about yet.
+	Pending int `json:"pending"`
+
+	// Proved Every tick is accounted for, and nothing else is recorded.
+	Proved bool `json:"proved"`
+
+	// Strays Records of ticks that no definition explains.
+	Strays []LedgerEntry `json:"strays"`
+	To     time.Time     `json:"to"`
+}
+
+// Backfill A range of time, both ends included.
+type Backfill struct {
+	From time.Time `json:"from"`
+
+	// Pace The time between two tasks, at most 24h; 0s lets all be due at once. Default 1s.
+	Pace *Duration `json:"pace,omitempty"`
+	To   time.Time `json:"to"`
+}
+
+// BackfillAnswer defines model for BackfillAnswer.
+type BackfillAnswer struct {
+	// Entries The records of the ticks whose tasks were created, the oldest first.
+	Entries []LedgerEntry `json:"entries"`
+
+	// Left How many ticks of the range had run before, and were left as they are.
+	Left int `json:"left"`
 }
 
 // Backoff Waits that grow by a factor from one attempt to the next.
@@ -238,6 +399,47 @@ type BatchResult struct {
 	Status int   `json:"status"`
 	Task   *Task `json:"task,omitempty"`
 }
+
+// ClockChange The next change of the zone's clock within a year, and the ticks around it.
+type ClockChange struct {
+	At time.Time `json:"at"`
+
+	// Local The same instant as the zone writes it, after the change.
+	Local string  `json:"local"`
+	Note  *string `json:"note,omitempty"`
+
+	// OffsetAfter Example: +02:00
+	OffsetAfter string `json:"offset_after"`
+
+	// OffsetBefore How far the zone is ahead of UTC before it.
+	//
+	// Example: +01:00
+	OffsetBefore string         `json:"offset_before"`
+	Ticks        []UpcomingTick `json:"ticks"`
+}
+
+// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+// (1970-2099) comes last as well.
+//
+// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+// of the week `5L` (the last Friday) or `5#2` (the second one).
+//
+// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+// it is 1-28.
+//
+// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+// `CRON_TZ=` (use `timezone`).
+//
+// Example: 30 2 * * MON-FRI
+type Cron = string
+
+// DeleteTasks defines model for DeleteTasks.
+type DeleteTasks string
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
@@ -293,6 +495,27 @@ type Event struct {
 	Type     string   `json:"type"`
 }
 
+// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+type Every = Duration
+
+// Forecast defines model for Forecast.
+type Forecast struct {
+	// From The start of the first minute.
+	From time.Time `json:"from"`
+
+	// Hottest The fullest minutes, the fullest first; at most 10.
+	Hottest []HotMinute `json:"hottest"`
+
+	// PerMinute How many ticks each minute will see.
+	PerMinute []int `json:"per_minute"`
+
+	// Schedules How many schedules were counted.
+	Schedules int `json:"schedules"`
+
+	// Total How many ticks there will be in all.
+	Total int `json:"total"`
+}
+
 // Health defines model for Health.
 type Health struct {
 	Status  HealthStatus `json:"status"`
@@ -302,8 +525,72 @@ type Health struct {
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
 
+// HotMinute defines model for HotMinute.
+type HotMinute struct {
+	Fires  int       `json:"fires"`
+	Minute time.Time `json:"minute"`
+
+	// Schedules The schedules with the most ticks in it; at most 5.
+	Schedules []HotSchedule `json:"schedules"`
+}
+
+// HotSchedule defines model for HotSchedule.
+type HotSchedule struct {
+	Fires int `json:"fires"`
+
+	// ID 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	ID ScheduleID `json:"id"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+}
+
+// LabelSelector Example: team=billing
+type LabelSelector = string
+
 // Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 type Labels map[string]string
+
+// LedgerEntry defines model for LedgerEntry.
+type LedgerEntry struct {
+	DecidedAt time.Time `json:"decided_at"`
+
+	// LateMs Milliseconds from the tick to the decision.
+	LateMs int64 `json:"late_ms"`
+
+	// Outcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended. `missed`: it could not be fired in
+	// time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it waits for the end of the
+	// task before it. `replaced`: a later tick took its place; its task, if it had one, was cancelled. `triggered`: no tick,
+	// somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
+	Outcome TickOutcome `json:"outcome"`
+
+	// Reason Why, in words.
+	Reason *string `json:"reason,omitempty"`
+
+	// Revision The revision that was in force at the decision.
+	Revision int `json:"revision"`
+
+	// Task The id of its task, if one was created.
+	Task *string `json:"task,omitempty"`
+
+	// Tick The nominal time; of a run by hand, when it was asked for.
+	Tick time.Time `json:"tick"`
+}
+
+// LedgerPage defines model for LedgerPage.
+type LedgerPage struct {
+	Entries []LedgerEntry `json:"entries"`
+
+	// KnownFrom The ledger has forgotten what was before this; left out where it has forgotten nothing.
+	KnownFrom *time.Time `json:"known_from,omitempty"`
+
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor *string `json:"next_cursor,omitempty"`
+}
 
 // LogCursor Where a line stands in the log.
 //
@@ -333,6 +620,23 @@ type LogPage struct {
 	// were asked for, and may still come while the task runs. Left out while nothing has been written.
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
 }
+
+// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
+// not run are `missed` in the ledger.
+type Misfire struct {
+	// Max How many run at most, with policy `all`. Default 100.
+	Max *int `json:"max,omitempty"`
+
+	// Policy Default `once`.
+	Policy *MisfirePolicy `json:"policy,omitempty"`
+
+	// Window How late a tick may be and still run, at most 365 days. Default 1h.
+	Window *Duration `json:"window,omitempty"`
+}
+
+// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window. `all`: those
+// within the window run, the newest `max` of them, the oldest first and a second apart.
+type MisfirePolicy string
 
 // Name 1-200 of `A-Z a-z 0-9 . _ -`.
 //
@@ -382,6 +686,12 @@ type NodeList struct {
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, or shut down before the end.
 type Outcome string
 
+// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
+// all the same. `skip`: it does not run (`skipped_overlap` in the ledger). `queue`: it waits for its turn, behind at most
+// 100 others; over that, it is skipped. `replace`: what has not ended is cancelled, and the tick runs when that has
+// stopped; ticks that wait for that already are `replaced` themselves.
+type Overlap string
+
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 // `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
 type Payload = json.RawMessage
@@ -400,6 +710,10 @@ type Problem struct {
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_not_found` | 404 | no task was ever put into a queue of that name |
+	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
+	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
+	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
+	// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
@@ -442,6 +756,10 @@ type Problem struct {
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_not_found` | 404 | no task was ever put into a queue of that name |
+// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
+// | `schedule_changed` | 412 | another revision is in force than the request goes by |
+// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
+// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
@@ -516,6 +834,289 @@ type Retry struct {
 
 	// MaxAttempts Attempts in all; 1 means at most once. Default 4, or one more than there are `delays`.
 	MaxAttempts *int `json:"max_attempts,omitempty"`
+}
+
+// Revision defines model for Revision.
+type Revision struct {
+	// Definition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
+	// any more, before its `end_at` and outside its exclusions, is refused.
+	Definition ScheduleDefinition `json:"definition"`
+
+	// From It decided about the ticks after this time,
+	From     time.Time `json:"from"`
+	Revision int       `json:"revision"`
+
+	// Until up to and including this one; left out on the one that still does.
+	Until *time.Time `json:"until,omitempty"`
+}
+
+// RevisionList defines model for RevisionList.
+type RevisionList struct {
+	Revisions []Revision `json:"revisions"`
+}
+
+// RevisionTag The `ETag` of a schedule, or `*`.
+//
+// Example: "3"
+type RevisionTag = string
+
+// Rollback defines model for Rollback.
+type Rollback struct {
+	// Revision The revision whose definition is wanted back.
+	Revision int `json:"revision"`
+}
+
+// Schedule A definition and its state. What the definition left out is left out here too, and has its default; only
+// `task.queue` and `task.payload` are always there.
+type Schedule struct {
+	CreatedAt time.Time `json:"created_at"`
+
+	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+	// (1970-2099) comes last as well.
+	//
+	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+	// of the week `5L` (the last Friday) or `5#2` (the second one).
+	//
+	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+	// it is 1-28.
+	//
+	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+	// `CRON_TZ=` (use `timezone`).
+	//
+	//
+	// Example: 30 2 * * MON-FRI
+	Cron *Cron `json:"cron,omitempty"`
+
+	// Cursor What becomes of every tick up to this time has been decided.
+	Cursor      time.Time  `json:"cursor"`
+	Description *string    `json:"description,omitempty"`
+	EndAt       *time.Time `json:"end_at,omitempty"`
+
+	// EndedAt The time after which no tick was left; left out where there are more.
+	EndedAt *time.Time `json:"ended_at,omitempty"`
+
+	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+	Every   *Every   `json:"every,omitempty"`
+	Exclude []string `json:"exclude,omitempty"`
+
+	// Failures How many tasks failed since the last one that did not.
+	Failures int `json:"failures"`
+
+	// ID 1-160 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: nightly-report
+	ID ScheduleID `json:"id"`
+
+	// Jitter A duration as Go writes it, in whole milliseconds.
+	//
+	// Example: 1m30s
+	Jitter *Duration `json:"jitter,omitempty"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels *Labels `json:"labels,omitempty"`
+
+	// Live How many of its tasks have not ended.
+	Live    int  `json:"live"`
+	MaxRuns *int `json:"max_runs,omitempty"`
+
+	// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
+	// not run are `missed` in the ledger.
+	Misfire *Misfire `json:"misfire,omitempty"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended.
+	NextAt *time.Time `json:"next_at,omitempty"`
+
+	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
+	// all the same. `skip`: it does not run (`skipped_overlap` in the ledger). `queue`: it waits for its turn, behind at most
+	// 100 others; over that, it is skipped. `replace`: what has not ended is cancelled, and the tick runs when that has
+	// stopped; ticks that wait for that already are `replaced` themselves.
+	Overlap *Overlap `json:"overlap,omitempty"`
+	Owner   *string  `json:"owner,omitempty"`
+
+	// PauseNote What was said at the pause.
+	PauseNote      *string `json:"pause_note,omitempty"`
+	PauseOnFailure *int    `json:"pause_on_failure,omitempty"`
+	Paused         bool    `json:"paused"`
+
+	// PausedAt Since when it is paused.
+	PausedAt *time.Time `json:"paused_at,omitempty"`
+
+	// Revision Counts the changes of the definition, from 1.
+	Revision int `json:"revision"`
+
+	// Runs How many ticks ran.
+	Runs    int            `json:"runs"`
+	Specs   []ScheduleRule `json:"specs,omitempty"`
+	StartAt *time.Time     `json:"start_at,omitempty"`
+
+	// Task What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
+	Task     TaskTemplate `json:"task"`
+	Timezone *string      `json:"timezone,omitempty"`
+
+	// UpdatedAt Since when this revision decides about ticks.
+	UpdatedAt time.Time `json:"updated_at"`
+
+	// Waiting How many ticks wait for those.
+	Waiting int `json:"waiting"`
+}
+
+// ScheduleDefinition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
+// any more, before its `end_at` and outside its exclusions, is refused.
+type ScheduleDefinition struct {
+	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+	// (1970-2099) comes last as well.
+	//
+	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+	// of the week `5L` (the last Friday) or `5#2` (the second one).
+	//
+	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+	// it is 1-28.
+	//
+	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+	// `CRON_TZ=` (use `timezone`).
+	//
+	//
+	// Example: 30 2 * * MON-FRI
+	Cron *Cron `json:"cron,omitempty"`
+
+	// Description What it is for; free text of at most 1,000 bytes.
+	Description *string `json:"description,omitempty"`
+
+	// EndAt No tick after this; one at this very time still counts.
+	EndAt *time.Time `json:"end_at,omitempty"`
+
+	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+	Every *Every `json:"every,omitempty"`
+
+	// Exclude Ticks that do not run, by their time in the schedule's zone: a date (`2026-12-25`), a range of dates, both included
+	// (`2026-12-24/2027-01-02`), or a cron expression (`* 12 * * *`; with 5 fields every second of the minute
+	// counts). Such a tick is `excluded` in the ledger.
+	Exclude []string `json:"exclude,omitempty"`
+
+	// Jitter Each task is due up to this much after its tick, at most 24h; how much depends on the schedule's name and the
+	// tick, and is always the same for it. Default 0s.
+	Jitter *Duration `json:"jitter,omitempty"`
+
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels *Labels `json:"labels,omitempty"`
+
+	// MaxRuns How many ticks may run, before the schedule ends. Left out, there is no limit.
+	MaxRuns *int `json:"max_runs,omitempty"`
+
+	// Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
+	// not run are `missed` in the ledger.
+	Misfire *Misfire `json:"misfire,omitempty"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace *Name `json:"namespace,omitempty"`
+
+	// Overlap Default `skip`.
+	Overlap *Overlap `json:"overlap,omitempty"`
+
+	// Owner Whoever answers for it; free text of at most 200 bytes.
+	Owner *string `json:"owner,omitempty"`
+
+	// PauseOnFailure After so many tasks in a row that failed, the schedule pauses itself. Left out, it never does.
+	PauseOnFailure *int `json:"pause_on_failure,omitempty"`
+
+	// Paused Whether it is paused. No part of the definition; left out, it stays as it is (a new one is not paused).
+	Paused *bool `json:"paused,omitempty"`
+
+	// Specs Several rules; the schedule ticks where any of them does. A single one is answered as `cron` or `every`.
+	Specs []ScheduleRule `json:"specs,omitempty"`
+
+	// StartAt No tick before this; intervals are counted from it, and it is their first tick. Left out, it is the creation.
+	StartAt *time.Time `json:"start_at,omitempty"`
+
+	// Task What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
+	Task TaskTemplate `json:"task"`
+
+	// Timezone The IANA zone in which cron expressions and exclusions are read. Default UTC.
+	//
+	// Example: Europe/Berlin
+	Timezone *string `json:"timezone,omitempty"`
+}
+
+// ScheduleDeletion What became of the tasks of a deleted schedule that had not ended.
+type ScheduleDeletion struct {
+	// Cancelled Had not begun, and were cancelled.
+	Cancelled int `json:"cancelled"`
+
+	// Left Go on.
+	Left int `json:"left"`
+
+	// Stopping Were running, and have been asked to stop.
+	Stopping int `json:"stopping"`
+}
+
+// ScheduleID 1-160 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: nightly-report
+type ScheduleID = string
+
+// ScheduleList defines model for ScheduleList.
+type ScheduleList struct {
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor *string    `json:"next_cursor,omitempty"`
+	Schedules  []Schedule `json:"schedules"`
+}
+
+// SchedulePause defines model for SchedulePause.
+type SchedulePause struct {
+	// Note Who pauses it, and why; free text of at most 500 bytes.
+	Note *string `json:"note,omitempty"`
+}
+
+// SchedulePreview defines model for SchedulePreview.
+type SchedulePreview struct {
+	// Ticks The next ticks, the earliest first. None at all if the schedule has ended.
+	Ticks      []UpcomingTick `json:"ticks"`
+	Timezone   string         `json:"timezone"`
+	Transition *ClockChange   `json:"transition,omitempty"`
+}
+
+// ScheduleRule One way to name times; exactly one of the two.
+type ScheduleRule struct {
+	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
+	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year
+	// (1970-2099) comes last as well.
+	//
+	// A field is `*`, or a list of values, ranges (`9-17`) and steps (`*/15`, `9-17/2`); months and days of the week have names too
+	// (`JAN`, `MON`), Sunday is 0 or 7, and `?` is `*`. Where both the day of the month and of the week are restricted, a
+	// day needs to fit one of them. A day of the month can be `L` (the last one), `L-3` (three days before it),
+	// `15W` (the working day nearest to it, Monday to Friday, within the month) or `LW` (the last working day); a day
+	// of the week `5L` (the last Friday) or `5#2` (the second one).
+	//
+	// `H` stands for a value that depends on the schedule's name and is always the same for it: `H`, `H/15`, `H(0-29)`,
+	// `H(0-29)/10`, in any field but the year. It spreads schedules that need no exact time. As a day of the month
+	// it is 1-28.
+	//
+	// Refused, with the reason: an expression that never comes true within 400 years; `@every` (use `every`); `TZ=` and
+	// `CRON_TZ=` (use `timezone`).
+	//
+	//
+	// Example: 30 2 * * MON-FRI
+	Cron *Cron `json:"cron,omitempty"`
+
+	// Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
+	Every *Every `json:"every,omitempty"`
 }
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
@@ -636,6 +1237,9 @@ type Task struct {
 	// RunAt When it is or was due, for its first run or its next attempt.
 	RunAt time.Time `json:"run_at"`
 
+	// Schedule The schedule that created it, if one did.
+	Schedule *string `json:"schedule,omitempty"`
+
 	// StartedAt When the newest attempt was begun.
 	StartedAt *time.Time `json:"started_at,omitempty"`
 
@@ -643,6 +1247,9 @@ type Task struct {
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
 	// `cancelled`, `skipped` (a schedule's rules kept it from running).
 	State State `json:"state"`
+
+	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
+	Tick *time.Time `json:"tick,omitempty"`
 
 	// Timeout How long one attempt may take.
 	Timeout Duration `json:"timeout"`
@@ -683,10 +1290,65 @@ type TaskList struct {
 	Tasks      []Task  `json:"tasks"`
 }
 
+// TaskTemplate What every tick runs. The id of the task and when it is due come from the tick, so neither can be given.
+type TaskTemplate struct {
+	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
+	Labels *Labels `json:"labels,omitempty"`
+
+	// Owner Whoever answers for it; free text of at most 200 bytes.
+	Owner *string `json:"owner,omitempty"`
+
+	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
+	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	Payload Payload `json:"payload,omitempty"`
+
+	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Queue *Name `json:"queue,omitempty"`
+
+	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
+	Retention *Duration `json:"retention,omitempty"`
+
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	Retry *Retry `json:"retry,omitempty"`
+
+	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http`, else 10m.
+	Timeout *Duration `json:"timeout,omitempty"`
+
+	// Type Which executor runs the task, such as `http` or `shell`.
+	//
+	// Example: http
+	Type TypeName `json:"type"`
+}
+
+// TickOutcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended. `missed`: it could not be fired in
+// time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it waits for the end of the
+// task before it. `replaced`: a later tick took its place; its task, if it had one, was cancelled. `triggered`: no tick,
+// somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
+type TickOutcome string
+
 // TypeName Which executor runs the task, such as `http` or `shell`.
 //
 // Example: http
 type TypeName = string
+
+// UpcomingTick defines model for UpcomingTick.
+type UpcomingTick struct {
+	// Excluded It will not run, since an exclusion covers it.
+	Excluded *bool `json:"excluded,omitempty"`
+
+	// Local The same instant as the schedule's zone writes it.
+	//
+	// Example: 2026-03-29T03:00:00.000+02:00
+	Local string `json:"local"`
+
+	// Note What is unusual about it.
+	//
+	// Example: 02:30 does not exist that day: runs when the clock jumps to 03:00
+	Note *string   `json:"note,omitempty"`
+	Tick time.Time `json:"tick"`
+}
 
 // BodyNamespace 1-200 of `A-Z a-z 0-9 . _ -`.
 //
@@ -695,6 +1357,11 @@ type BodyNamespace = Name
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// IfMatch The `ETag` of a schedule, or `*`.
+//
+// Example: "3"
+type IfMatch = RevisionTag
 
 // Limit defines model for Limit.
 type Limit = int
@@ -717,6 +1384,11 @@ type QueueFilter = Name
 //
 // Example: default
 type QueueName = Name
+
+// ScheduleFilter 1-160 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: nightly-report
+type ScheduleFilter = ScheduleID
 
 // States defines model for States.
 type States = []State
@@ -746,13 +1418,162 @@ type FollowEventsParams struct {
 	// Node Only tasks whose newest attempt was begun by this node.
 	Node *NodeFilter `form:"node,omitempty" json:"node,omitempty"`
 
+	// Schedule Only tasks that this schedule created.
+	Schedule *ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
+
 	// Task Only this task.
 	Task *TaskID `form:"task,omitempty" json:"task,omitempty"`
 }
 
+// ForecastParams defines parameters for Forecast.
+type ForecastParams struct {
+	// Namespace The namespace to count in, or `*` for all of them.
+	Namespace *string `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Hours How far to look ahead.
+	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
+}
+
+// ListSchedulesParams defines parameters for ListSchedules.
+type ListSchedulesParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Paused Only schedules that are paused, or only those that are not.
+	Paused *bool `form:"paused,omitempty" json:"paused,omitempty"`
+
+	// Owner Only schedules of this owner.
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Label Only schedules with this label, as `name=value`. Given several times, they must have all of them.
+	Label []LabelSelector `form:"label,omitempty" json:"label,omitempty"`
+
+	// Limit How many to answer at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// DeleteScheduleParams defines parameters for DeleteSchedule.
+type DeleteScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Tasks `waiting`: tasks that have not begun are cancelled, running ones go on. `all`: running ones are asked to stop as
+	// well. `none`: all of them go on.
+	Tasks *DeleteTasks `form:"tasks,omitempty" json:"tasks,omitempty"`
+}
+
+// GetScheduleParams defines parameters for GetSchedule.
+type GetScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// PutScheduleParams defines parameters for PutSchedule.
+type PutScheduleParams struct {
+	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
+	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+
+	// IfNoneMatch `*`: only create, replace nothing. Not together with `If-Match`.
+	IfNoneMatch *string `json:"If-None-Match,omitempty"`
+}
+
+// AuditScheduleParams defines parameters for AuditSchedule.
+type AuditScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// From The start of the range. Left out, it is the creation of the schedule, or as far back as its ledger goes.
+	From *time.Time `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The end of the range. Left out, it is now.
+	To *time.Time `form:"to,omitempty" json:"to,omitempty"`
+}
+
+// BackfillScheduleParams defines parameters for BackfillSchedule.
+type BackfillScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ListRevisionsParams defines parameters for ListRevisions.
+type ListRevisionsParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ReadLedgerParams defines parameters for ReadLedger.
+type ReadLedgerParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Since Only ticks at this time or later.
+	Since *time.Time `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Only ticks at this time or earlier.
+	Until *time.Time `form:"until,omitempty" json:"until,omitempty"`
+
+	// Gaps Only ticks that did not run though nothing excluded them: `missed`, `skipped_overlap` and `replaced`.
+	Gaps *bool `form:"gaps,omitempty" json:"gaps,omitempty"`
+
+	// Limit How many to answer at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// PreviewScheduleParams defines parameters for PreviewSchedule.
+type PreviewScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Count How many ticks to answer at most.
+	Count *int `form:"count,omitempty" json:"count,omitempty"`
+
+	// After Only ticks after this time. Left out, it is now.
+	After *time.Time `form:"after,omitempty" json:"after,omitempty"`
+}
+
+// PauseScheduleParams defines parameters for PauseSchedule.
+type PauseScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ResumeScheduleParams defines parameters for ResumeSchedule.
+type ResumeScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// RollbackScheduleParams defines parameters for RollbackSchedule.
+type RollbackScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
+	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
+	// for the tag itself.
+	IfMatch *IfMatch `json:"If-Match,omitempty"`
+}
+
+// TriggerScheduleParams defines parameters for TriggerSchedule.
+type TriggerScheduleParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
@@ -770,6 +1591,9 @@ type ListTasksParams struct {
 	// Node Only tasks whose newest attempt was begun by this node.
 	Node *NodeFilter `form:"node,omitempty" json:"node,omitempty"`
 
+	// Schedule Only tasks that this schedule created.
+	Schedule *ScheduleFilter `form:"schedule,omitempty" json:"schedule,omitempty"`
+
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
@@ -779,43 +1603,43 @@ type ListTasksParams struct {
 
 // SubmitTaskParams defines parameters for SubmitTask.
 type SubmitTaskParams struct {
-	// Namespace The namespace of tasks whose body names none. Where the body names another one, the task is refused.
+	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // SubmitTasksParams defines parameters for SubmitTasks.
 type SubmitTasksParams struct {
-	// Namespace The namespace of tasks whose body names none. Where the body names another one, the task is refused.
+	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // CancelTaskParams defines parameters for CancelTask.
 type CancelTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
 type ChangeTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListAttemptsParams defines parameters for ListAttempts.
 type ListAttemptsParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Follow Keep the answer open and send lines as they are written.
@@ -833,15 +1657,27 @@ type ReadLogsParams struct {
 
 // ReportProgressParams defines parameters for ReportProgress.
 type ReportProgressParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // RetryTaskParams defines parameters for RetryTask.
 type RetryTaskParams struct {
-	// Namespace The namespace of the task.
+	// Namespace The namespace of the task or schedule.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
+
+// PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
+type PutScheduleJSONRequestBody = ScheduleDefinition
+
+// BackfillScheduleJSONRequestBody defines body for BackfillSchedule for application/json ContentType.
+type BackfillScheduleJSONRequestBody = Backfill
+
+// PauseScheduleJSONRequestBody defines body for PauseSchedule for application/json ContentType.
+type PauseScheduleJSONRequestBody = SchedulePause
+
+// RollbackScheduleJSONRequestBody defines body for RollbackSchedule for application/json ContentType.
+type RollbackScheduleJSONRequestBody = Rollback
 
 // SubmitTaskJSONRequestBody defines body for SubmitTask for application/json ContentType.
 type SubmitTaskJSONRequestBody = Submission
@@ -962,6 +1798,14 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
 	FollowEvents(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// Forecast How many ticks each minute ahead will see
+	//
+	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
+	// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+	//
+	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
+	Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListNodes List nodes
 	//
 	// Corresponds with GET /v1/nodes (the `ListNodes` operationId).
@@ -985,6 +1829,181 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/queues/{queue}/resume (the `ResumeQueue` operationId).
 	ResumeQueue(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSchedules List schedules
+	//
+	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
+	// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	//
+	// Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
+	ListSchedules(ctx context.Context, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// DeleteSchedule Delete a schedule
+	//
+	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
+	// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
+	// that is created later under the same id starts anew.
+	//
+	// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
+	DeleteSchedule(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSchedule Look at a schedule
+	//
+	// Corresponds with GET /v1/schedules/{id} (the `GetSchedule` operationId).
+	GetSchedule(ctx context.Context, id ScheduleID, params *GetScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutScheduleWithBody Create or replace a schedule
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+	// the same as the one in force changes nothing: the revision stays.
+	//
+	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+	PutScheduleWithBody(ctx context.Context, id ScheduleID, params *PutScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutSchedule Create or replace a schedule
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+	// the same as the one in force changes nothing: the revision stays.
+	//
+	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+	PutSchedule(ctx context.Context, id ScheduleID, params *PutScheduleParams, body PutScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AuditSchedule Prove that every tick is accounted for
+	//
+	// Computes anew, from the revisions that were in force, which ticks there should have been in a range of time, and
+	// compares them with the ledger. `proved` says that each one has its record and that nothing else is recorded. A
+	// range has at most 100,000 ticks.
+	//
+	// Corresponds with GET /v1/schedules/{id}/audit (the `AuditSchedule` operationId).
+	AuditSchedule(ctx context.Context, id ScheduleID, params *AuditScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BackfillScheduleWithBody Run ticks of the past
+	//
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+	// what has been decided about (`cursor`).
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+	BackfillScheduleWithBody(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// BackfillSchedule Run ticks of the past
+	//
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+	// what has been decided about (`cursor`).
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+	BackfillSchedule(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, body BackfillScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListRevisions Earlier definitions
+	//
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+	//
+	// Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
+	ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReadLedger What became of each tick
+	//
+	// Lists the records of ticks that have been decided about, the newest tick first. The newest 10,000 are remembered,
+	// for 90 days. A page can be shorter than `limit`, even empty, and not be the last one.
+	//
+	// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
+	ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PreviewSchedule The next ticks
+	//
+	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
+	// if there is one within a year. It does not look at whether the schedule is paused.
+	//
+	// Corresponds with GET /v1/schedules/{id}/next (the `PreviewSchedule` operationId).
+	PreviewSchedule(ctx context.Context, id ScheduleID, params *PreviewScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PauseScheduleWithBody Pause a schedule
+	//
+	// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+	// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+	// harmless; a note that comes with it takes the place of the one before.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+	PauseScheduleWithBody(ctx context.Context, id ScheduleID, params *PauseScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PauseSchedule Pause a schedule
+	//
+	// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+	// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+	// harmless; a note that comes with it takes the place of the one before.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+	PauseSchedule(ctx context.Context, id ScheduleID, params *PauseScheduleParams, body PauseScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResumeSchedule Resume a paused schedule
+	//
+	// Its next ticks run again. Those of the pause are misfires: with policy `once` the newest one runs for all of
+	// them, with `all` those within the window do, with `skip` none does; each one gets its ledger record. Harmless if
+	// it is not paused.
+	//
+	// Corresponds with POST /v1/schedules/{id}/resume (the `ResumeSchedule` operationId).
+	ResumeSchedule(ctx context.Context, id ScheduleID, params *ResumeScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RollbackScheduleWithBody Put an earlier definition in force again
+	//
+	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+	// no longer remembers is `revision_not_found`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+	RollbackScheduleWithBody(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RollbackSchedule Put an earlier definition in force again
+	//
+	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+	// no longer remembers is `revision_not_found`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+	RollbackSchedule(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, body RollbackScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TriggerSchedule Run a schedule now
+	//
+	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
+	// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
+	// `queued`). Not safe to repeat: each call is a run.
+	//
+	// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
+	TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTasks List tasks
 	//
@@ -1196,6 +2215,24 @@ func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, r
 	return c.Client.Do(req)
 }
 
+// Forecast How many ticks each minute ahead will see
+//
+// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
+// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+//
+// Corresponds with GET /v1/forecast (the `Forecast` operationId).
+func (c *Client) Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewForecastRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ListNodes List nodes
 //
 // Corresponds with GET /v1/nodes (the `ListNodes` operationId).
@@ -1250,6 +2287,351 @@ func (c *Client) PauseQueue(ctx context.Context, queue QueueName, reqEditors ...
 // Corresponds with POST /v1/queues/{queue}/resume (the `ResumeQueue` operationId).
 func (c *Client) ResumeQueue(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewResumeQueueRequest(c.Server, queue)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSchedules List schedules
+//
+// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
+// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+//
+// Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
+func (c *Client) ListSchedules(ctx context.Context, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSchedulesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// DeleteSchedule Delete a schedule
+//
+// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
+// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
+// that is created later under the same id starts anew.
+//
+// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
+func (c *Client) DeleteSchedule(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSchedule Look at a schedule
+//
+// Corresponds with GET /v1/schedules/{id} (the `GetSchedule` operationId).
+func (c *Client) GetSchedule(ctx context.Context, id ScheduleID, params *GetScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutScheduleWithBody Create or replace a schedule
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+// the same as the one in force changes nothing: the revision stays.
+//
+// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+func (c *Client) PutScheduleWithBody(ctx context.Context, id ScheduleID, params *PutScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutScheduleRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutSchedule Create or replace a schedule
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+// the same as the one in force changes nothing: the revision stays.
+//
+// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+func (c *Client) PutSchedule(ctx context.Context, id ScheduleID, params *PutScheduleParams, body PutScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutScheduleRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AuditSchedule Prove that every tick is accounted for
+//
+// Computes anew, from the revisions that were in force, which ticks there should have been in a range of time, and
+// compares them with the ledger. `proved` says that each one has its record and that nothing else is recorded. A
+// range has at most 100,000 ticks.
+//
+// Corresponds with GET /v1/schedules/{id}/audit (the `AuditSchedule` operationId).
+func (c *Client) AuditSchedule(ctx context.Context, id ScheduleID, params *AuditScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAuditScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BackfillScheduleWithBody Run ticks of the past
+//
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+// what has been decided about (`cursor`).
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+func (c *Client) BackfillScheduleWithBody(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBackfillScheduleRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// BackfillSchedule Run ticks of the past
+//
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+// what has been decided about (`cursor`).
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+func (c *Client) BackfillSchedule(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, body BackfillScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewBackfillScheduleRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRevisions Earlier definitions
+//
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+//
+// Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
+func (c *Client) ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRevisionsRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReadLedger What became of each tick
+//
+// Lists the records of ticks that have been decided about, the newest tick first. The newest 10,000 are remembered,
+// for 90 days. A page can be shorter than `limit`, even empty, and not be the last one.
+//
+// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
+func (c *Client) ReadLedger(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReadLedgerRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PreviewSchedule The next ticks
+//
+// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
+// if there is one within a year. It does not look at whether the schedule is paused.
+//
+// Corresponds with GET /v1/schedules/{id}/next (the `PreviewSchedule` operationId).
+func (c *Client) PreviewSchedule(ctx context.Context, id ScheduleID, params *PreviewScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPreviewScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PauseScheduleWithBody Pause a schedule
+//
+// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+// harmless; a note that comes with it takes the place of the one before.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+func (c *Client) PauseScheduleWithBody(ctx context.Context, id ScheduleID, params *PauseScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseScheduleRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PauseSchedule Pause a schedule
+//
+// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+// harmless; a note that comes with it takes the place of the one before.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+func (c *Client) PauseSchedule(ctx context.Context, id ScheduleID, params *PauseScheduleParams, body PauseScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseScheduleRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResumeSchedule Resume a paused schedule
+//
+// Its next ticks run again. Those of the pause are misfires: with policy `once` the newest one runs for all of
+// them, with `all` those within the window do, with `skip` none does; each one gets its ledger record. Harmless if
+// it is not paused.
+//
+// Corresponds with POST /v1/schedules/{id}/resume (the `ResumeSchedule` operationId).
+func (c *Client) ResumeSchedule(ctx context.Context, id ScheduleID, params *ResumeScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResumeScheduleRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RollbackScheduleWithBody Put an earlier definition in force again
+//
+// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+// no longer remembers is `revision_not_found`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+func (c *Client) RollbackScheduleWithBody(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRollbackScheduleRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RollbackSchedule Put an earlier definition in force again
+//
+// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+// no longer remembers is `revision_not_found`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+func (c *Client) RollbackSchedule(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, body RollbackScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRollbackScheduleRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TriggerSchedule Run a schedule now
+//
+// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
+// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
+// `queued`). Not safe to repeat: each call is a run.
+//
+// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
+func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTriggerScheduleRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1717,9 +3099,87 @@ func NewFollowEventsRequest(server string, params *FollowEventsParams) (*http.Re
 
 		}
 
+		if params.Schedule != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "schedule", *params.Schedule, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if params.Task != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "task", *params.Task, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewForecastRequest constructs an http.Request for the Forecast method
+func NewForecastRequest(server string, params *ForecastParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/forecast")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Hours != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "hours", *params.Hours, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -1865,6 +3325,1065 @@ func NewResumeQueueRequest(server string, queue QueueName) (*http.Request, error
 	return req, nil
 }
 
+// NewListSchedulesRequest constructs an http.Request for the ListSchedules method
+func NewListSchedulesRequest(server string, params *ListSchedulesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Paused != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "paused", *params.Paused, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Owner != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Label != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "label", params.Label, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewDeleteScheduleRequest constructs an http.Request for the DeleteSchedule method
+func NewDeleteScheduleRequest(server string, id ScheduleID, params *DeleteScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tasks != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tasks", *params.Tasks, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetScheduleRequest constructs an http.Request for the GetSchedule method
+func NewGetScheduleRequest(server string, id ScheduleID, params *GetScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutScheduleRequest calls the generic PutSchedule builder with application/json body
+func NewPutScheduleRequest(server string, id ScheduleID, params *PutScheduleParams, body PutScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutScheduleRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewPutScheduleRequestWithBody constructs an http.Request for the PutSchedule method, with any body, and a specified content type
+func NewPutScheduleRequestWithBody(server string, id ScheduleID, params *PutScheduleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+		if params.IfNoneMatch != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewAuditScheduleRequest constructs an http.Request for the AuditSchedule method
+func NewAuditScheduleRequest(server string, id ScheduleID, params *AuditScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/audit", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewBackfillScheduleRequest calls the generic BackfillSchedule builder with application/json body
+func NewBackfillScheduleRequest(server string, id ScheduleID, params *BackfillScheduleParams, body BackfillScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewBackfillScheduleRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewBackfillScheduleRequestWithBody constructs an http.Request for the BackfillSchedule method, with any body, and a specified content type
+func NewBackfillScheduleRequestWithBody(server string, id ScheduleID, params *BackfillScheduleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/backfill", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListRevisionsRequest constructs an http.Request for the ListRevisions method
+func NewListRevisionsRequest(server string, id ScheduleID, params *ListRevisionsParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/history", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewReadLedgerRequest constructs an http.Request for the ReadLedger method
+func NewReadLedgerRequest(server string, id ScheduleID, params *ReadLedgerParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/ledger", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Until != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "until", *params.Until, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Gaps != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "gaps", *params.Gaps, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPreviewScheduleRequest constructs an http.Request for the PreviewSchedule method
+func NewPreviewScheduleRequest(server string, id ScheduleID, params *PreviewScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/next", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Count != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "count", *params.Count, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.After != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "after", *params.After, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPauseScheduleRequest calls the generic PauseSchedule builder with application/json body
+func NewPauseScheduleRequest(server string, id ScheduleID, params *PauseScheduleParams, body PauseScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPauseScheduleRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewPauseScheduleRequestWithBody constructs an http.Request for the PauseSchedule method, with any body, and a specified content type
+func NewPauseScheduleRequestWithBody(server string, id ScheduleID, params *PauseScheduleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/pause", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewResumeScheduleRequest constructs an http.Request for the ResumeSchedule method
+func NewResumeScheduleRequest(server string, id ScheduleID, params *ResumeScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/resume", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRollbackScheduleRequest calls the generic RollbackSchedule builder with application/json body
+func NewRollbackScheduleRequest(server string, id ScheduleID, params *RollbackScheduleParams, body RollbackScheduleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRollbackScheduleRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewRollbackScheduleRequestWithBody constructs an http.Request for the RollbackSchedule method, with any body, and a specified content type
+func NewRollbackScheduleRequestWithBody(server string, id ScheduleID, params *RollbackScheduleParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/rollback", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IfMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-Match", *params.IfMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewTriggerScheduleRequest constructs an http.Request for the TriggerSchedule method
+func NewTriggerScheduleRequest(server string, id ScheduleID, params *TriggerScheduleParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/schedules/%s/trigger", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewListTasksRequest constructs an http.Request for the ListTasks method
 func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request, error) {
 	var err error
@@ -1956,6 +4475,18 @@ func NewListTasksRequest(server string, params *ListTasksParams) (*http.Request,
 		if params.Node != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "node", *params.Node, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Schedule != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "schedule", *params.Schedule, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -2726,6 +5257,16 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
 	FollowEventsWithResponse(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*FollowEventsResponse, error)
 
+	// ForecastWithResponse How many ticks each minute ahead will see
+	//
+	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
+	// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
+	ForecastWithResponse(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*ForecastResponse, error)
+
 	// ListNodesWithResponse List nodes
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -2757,6 +5298,199 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/queues/{queue}/resume (the `ResumeQueue` operationId).
 	ResumeQueueWithResponse(ctx context.Context, queue QueueName, reqEditors ...RequestEditorFn) (*ResumeQueueResponse, error)
+
+	// ListSchedulesWithResponse List schedules
+	//
+	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
+	// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
+	ListSchedulesWithResponse(ctx context.Context, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*ListSchedulesResponse, error)
+
+	// DeleteScheduleWithResponse Delete a schedule
+	//
+	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
+	// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
+	// that is created later under the same id starts anew.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
+	DeleteScheduleWithResponse(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*DeleteScheduleResponse, error)
+
+	// GetScheduleWithResponse Look at a schedule
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id} (the `GetSchedule` operationId).
+	GetScheduleWithResponse(ctx context.Context, id ScheduleID, params *GetScheduleParams, reqEditors ...RequestEditorFn) (*GetScheduleResponse, error)
+
+	// PutScheduleWithBodyWithResponse Create or replace a schedule
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+	// the same as the one in force changes nothing: the revision stays.
+	//
+	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+	PutScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *PutScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutScheduleResponse, error)
+
+	// PutScheduleWithResponse Create or replace a schedule
+	//
+	// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+	// the same as the one in force changes nothing: the revision stays.
+	//
+	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	//
+	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+	PutScheduleWithResponse(ctx context.Context, id ScheduleID, params *PutScheduleParams, body PutScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*PutScheduleResponse, error)
+
+	// AuditScheduleWithResponse Prove that every tick is accounted for
+	//
+	// Computes anew, from the revisions that were in force, which ticks there should have been in a range of time, and
+	// compares them with the ledger. `proved` says that each one has its record and that nothing else is recorded. A
+	// range has at most 100,000 ticks.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id}/audit (the `AuditSchedule` operationId).
+	AuditScheduleWithResponse(ctx context.Context, id ScheduleID, params *AuditScheduleParams, reqEditors ...RequestEditorFn) (*AuditScheduleResponse, error)
+
+	// BackfillScheduleWithBodyWithResponse Run ticks of the past
+	//
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+	// what has been decided about (`cursor`).
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+	BackfillScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BackfillScheduleResponse, error)
+
+	// BackfillScheduleWithResponse Run ticks of the past
+	//
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+	// what has been decided about (`cursor`).
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+	BackfillScheduleWithResponse(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, body BackfillScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*BackfillScheduleResponse, error)
+
+	// ListRevisionsWithResponse Earlier definitions
+	//
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
+	ListRevisionsWithResponse(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*ListRevisionsResponse, error)
+
+	// ReadLedgerWithResponse What became of each tick
+	//
+	// Lists the records of ticks that have been decided about, the newest tick first. The newest 10,000 are remembered,
+	// for 90 days. A page can be shorter than `limit`, even empty, and not be the last one.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
+	ReadLedgerWithResponse(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*ReadLedgerResponse, error)
+
+	// PreviewScheduleWithResponse The next ticks
+	//
+	// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
+	// if there is one within a year. It does not look at whether the schedule is paused.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/schedules/{id}/next (the `PreviewSchedule` operationId).
+	PreviewScheduleWithResponse(ctx context.Context, id ScheduleID, params *PreviewScheduleParams, reqEditors ...RequestEditorFn) (*PreviewScheduleResponse, error)
+
+	// PauseScheduleWithBodyWithResponse Pause a schedule
+	//
+	// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+	// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+	// harmless; a note that comes with it takes the place of the one before.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+	PauseScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *PauseScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseScheduleResponse, error)
+
+	// PauseScheduleWithResponse Pause a schedule
+	//
+	// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+	// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+	// harmless; a note that comes with it takes the place of the one before.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+	PauseScheduleWithResponse(ctx context.Context, id ScheduleID, params *PauseScheduleParams, body PauseScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseScheduleResponse, error)
+
+	// ResumeScheduleWithResponse Resume a paused schedule
+	//
+	// Its next ticks run again. Those of the pause are misfires: with policy `once` the newest one runs for all of
+	// them, with `all` those within the window do, with `skip` none does; each one gets its ledger record. Harmless if
+	// it is not paused.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/resume (the `ResumeSchedule` operationId).
+	ResumeScheduleWithResponse(ctx context.Context, id ScheduleID, params *ResumeScheduleParams, reqEditors ...RequestEditorFn) (*ResumeScheduleResponse, error)
+
+	// RollbackScheduleWithBodyWithResponse Put an earlier definition in force again
+	//
+	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+	// no longer remembers is `revision_not_found`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+	RollbackScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollbackScheduleResponse, error)
+
+	// RollbackScheduleWithResponse Put an earlier definition in force again
+	//
+	// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+	// no longer remembers is `revision_not_found`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+	RollbackScheduleWithResponse(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, body RollbackScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*RollbackScheduleResponse, error)
+
+	// TriggerScheduleWithResponse Run a schedule now
+	//
+	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
+	// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
+	// `queued`). Not safe to repeat: each call is a run.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
+	TriggerScheduleWithResponse(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*TriggerScheduleResponse, error)
 
 	// ListTasksWithResponse List tasks
 	//
@@ -3120,6 +5854,61 @@ func (r FollowEventsResponse) ContentType() string {
 	return ""
 }
 
+// ForecastResponseDefaultHeaders the declared response headers of an HTTP default response for Forecast
+type ForecastResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ForecastResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Forecast
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ForecastResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ForecastResponse) GetJSON200() *Forecast {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ForecastResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ForecastResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ForecastResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ForecastResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ForecastResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListNodesResponseDefaultHeaders the declared response headers of an HTTP default response for ListNodes
 type ListNodesResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -3320,6 +6109,771 @@ func (r ResumeQueueResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ResumeQueueResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListSchedulesResponseDefaultHeaders the declared response headers of an HTTP default response for ListSchedules
+type ListSchedulesResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListSchedulesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ScheduleList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListSchedulesResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSchedulesResponse) GetJSON200() *ScheduleList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListSchedulesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSchedulesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSchedulesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSchedulesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSchedulesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// DeleteScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for DeleteSchedule
+type DeleteScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type DeleteScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ScheduleDeletion
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *DeleteScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r DeleteScheduleResponse) GetJSON200() *ScheduleDeletion {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r DeleteScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r DeleteScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r DeleteScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetScheduleResponse200Headers the declared response headers of an HTTP 200 response for GetSchedule
+type GetScheduleResponse200Headers struct {
+	ETag *string
+}
+
+// GetScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for GetSchedule
+type GetScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Schedule
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *GetScheduleResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetScheduleResponse) GetJSON200() *Schedule {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PutScheduleResponse200Headers the declared response headers of an HTTP 200 response for PutSchedule
+type PutScheduleResponse200Headers struct {
+	ETag *string
+}
+
+// PutScheduleResponse201Headers the declared response headers of an HTTP 201 response for PutSchedule
+type PutScheduleResponse201Headers struct {
+	ETag     *string
+	Location *string
+}
+
+// PutScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for PutSchedule
+type PutScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type PutScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Schedule
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Schedule
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PutScheduleResponse200Headers
+	// Headers201 the parsed response headers for an HTTP 201 response
+	Headers201 *PutScheduleResponse201Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PutScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PutScheduleResponse) GetJSON200() *Schedule {
+	return r.JSON200
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r PutScheduleResponse) GetJSON201() *Schedule {
+	return r.JSON201
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PutScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PutScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PutScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PutScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// AuditScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for AuditSchedule
+type AuditScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type AuditScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *AuditReport
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *AuditScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AuditScheduleResponse) GetJSON200() *AuditReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AuditScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AuditScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AuditScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AuditScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AuditScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// BackfillScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for BackfillSchedule
+type BackfillScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type BackfillScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *BackfillAnswer
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *BackfillScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r BackfillScheduleResponse) GetJSON200() *BackfillAnswer {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r BackfillScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r BackfillScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r BackfillScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r BackfillScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r BackfillScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListRevisionsResponseDefaultHeaders the declared response headers of an HTTP default response for ListRevisions
+type ListRevisionsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListRevisionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RevisionList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListRevisionsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListRevisionsResponse) GetJSON200() *RevisionList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListRevisionsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListRevisionsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRevisionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRevisionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListRevisionsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ReadLedgerResponseDefaultHeaders the declared response headers of an HTTP default response for ReadLedger
+type ReadLedgerResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ReadLedgerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LedgerPage
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReadLedgerResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReadLedgerResponse) GetJSON200() *LedgerPage {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReadLedgerResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReadLedgerResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReadLedgerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReadLedgerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReadLedgerResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PreviewScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for PreviewSchedule
+type PreviewScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type PreviewScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SchedulePreview
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PreviewScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PreviewScheduleResponse) GetJSON200() *SchedulePreview {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PreviewScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PreviewScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PreviewScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PreviewScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PreviewScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// PauseScheduleResponse200Headers the declared response headers of an HTTP 200 response for PauseSchedule
+type PauseScheduleResponse200Headers struct {
+	ETag *string
+}
+
+// PauseScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for PauseSchedule
+type PauseScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type PauseScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Schedule
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *PauseScheduleResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *PauseScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PauseScheduleResponse) GetJSON200() *Schedule {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r PauseScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r PauseScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PauseScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PauseScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PauseScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ResumeScheduleResponse200Headers the declared response headers of an HTTP 200 response for ResumeSchedule
+type ResumeScheduleResponse200Headers struct {
+	ETag *string
+}
+
+// ResumeScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for ResumeSchedule
+type ResumeScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ResumeScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Schedule
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *ResumeScheduleResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ResumeScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ResumeScheduleResponse) GetJSON200() *Schedule {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ResumeScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ResumeScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ResumeScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ResumeScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ResumeScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RollbackScheduleResponse200Headers the declared response headers of an HTTP 200 response for RollbackSchedule
+type RollbackScheduleResponse200Headers struct {
+	ETag *string
+}
+
+// RollbackScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for RollbackSchedule
+type RollbackScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type RollbackScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Schedule
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *RollbackScheduleResponse200Headers
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *RollbackScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RollbackScheduleResponse) GetJSON200() *Schedule {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RollbackScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RollbackScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RollbackScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RollbackScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RollbackScheduleResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// TriggerScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for TriggerSchedule
+type TriggerScheduleResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type TriggerScheduleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LedgerEntry
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *TriggerScheduleResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TriggerScheduleResponse) GetJSON200() *LedgerEntry {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r TriggerScheduleResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r TriggerScheduleResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TriggerScheduleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TriggerScheduleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TriggerScheduleResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -3948,6 +7502,22 @@ func (c *ClientWithResponses) FollowEventsWithResponse(ctx context.Context, para
 	return ParseFollowEventsResponse(rsp)
 }
 
+// ForecastWithResponse How many ticks each minute ahead will see
+//
+// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
+// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/forecast (the `Forecast` operationId).
+func (c *ClientWithResponses) ForecastWithResponse(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*ForecastResponse, error) {
+	rsp, err := c.Forecast(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseForecastResponse(rsp)
+}
+
 // ListNodesWithResponse List nodes
 //
 // Returns a wrapper object for the known response body format(s).
@@ -4002,6 +7572,301 @@ func (c *ClientWithResponses) ResumeQueueWithResponse(ctx context.Context, queue
 		return nil, err
 	}
 	return ParseResumeQueueResponse(rsp)
+}
+
+// ListSchedulesWithResponse List schedules
+//
+// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
+// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
+func (c *ClientWithResponses) ListSchedulesWithResponse(ctx context.Context, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*ListSchedulesResponse, error) {
+	rsp, err := c.ListSchedules(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSchedulesResponse(rsp)
+}
+
+// DeleteScheduleWithResponse Delete a schedule
+//
+// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
+// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
+// that is created later under the same id starts anew.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
+func (c *ClientWithResponses) DeleteScheduleWithResponse(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*DeleteScheduleResponse, error) {
+	rsp, err := c.DeleteSchedule(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteScheduleResponse(rsp)
+}
+
+// GetScheduleWithResponse Look at a schedule
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id} (the `GetSchedule` operationId).
+func (c *ClientWithResponses) GetScheduleWithResponse(ctx context.Context, id ScheduleID, params *GetScheduleParams, reqEditors ...RequestEditorFn) (*GetScheduleResponse, error) {
+	rsp, err := c.GetSchedule(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetScheduleResponse(rsp)
+}
+
+// PutScheduleWithBodyWithResponse Create or replace a schedule
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+// the same as the one in force changes nothing: the revision stays.
+//
+// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+func (c *ClientWithResponses) PutScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *PutScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutScheduleResponse, error) {
+	rsp, err := c.PutScheduleWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutScheduleResponse(rsp)
+}
+
+// PutScheduleWithResponse Create or replace a schedule
+//
+// Puts a definition in force, the whole of it: what the body leaves out has its default, not what it was before.
+// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
+// the same as the one in force changes nothing: the revision stays.
+//
+// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
+// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+//
+// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
+// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
+func (c *ClientWithResponses) PutScheduleWithResponse(ctx context.Context, id ScheduleID, params *PutScheduleParams, body PutScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*PutScheduleResponse, error) {
+	rsp, err := c.PutSchedule(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutScheduleResponse(rsp)
+}
+
+// AuditScheduleWithResponse Prove that every tick is accounted for
+//
+// Computes anew, from the revisions that were in force, which ticks there should have been in a range of time, and
+// compares them with the ledger. `proved` says that each one has its record and that nothing else is recorded. A
+// range has at most 100,000 ticks.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id}/audit (the `AuditSchedule` operationId).
+func (c *ClientWithResponses) AuditScheduleWithResponse(ctx context.Context, id ScheduleID, params *AuditScheduleParams, reqEditors ...RequestEditorFn) (*AuditScheduleResponse, error) {
+	rsp, err := c.AuditSchedule(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAuditScheduleResponse(rsp)
+}
+
+// BackfillScheduleWithBodyWithResponse Run ticks of the past
+//
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+// what has been decided about (`cursor`).
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+func (c *ClientWithResponses) BackfillScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*BackfillScheduleResponse, error) {
+	rsp, err := c.BackfillScheduleWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBackfillScheduleResponse(rsp)
+}
+
+// BackfillScheduleWithResponse Run ticks of the past
+//
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
+// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
+// what has been decided about (`cursor`).
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/backfill (the `BackfillSchedule` operationId).
+func (c *ClientWithResponses) BackfillScheduleWithResponse(ctx context.Context, id ScheduleID, params *BackfillScheduleParams, body BackfillScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*BackfillScheduleResponse, error) {
+	rsp, err := c.BackfillSchedule(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseBackfillScheduleResponse(rsp)
+}
+
+// ListRevisionsWithResponse Earlier definitions
+//
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
+func (c *ClientWithResponses) ListRevisionsWithResponse(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*ListRevisionsResponse, error) {
+	rsp, err := c.ListRevisions(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRevisionsResponse(rsp)
+}
+
+// ReadLedgerWithResponse What became of each tick
+//
+// Lists the records of ticks that have been decided about, the newest tick first. The newest 10,000 are remembered,
+// for 90 days. A page can be shorter than `limit`, even empty, and not be the last one.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id}/ledger (the `ReadLedger` operationId).
+func (c *ClientWithResponses) ReadLedgerWithResponse(ctx context.Context, id ScheduleID, params *ReadLedgerParams, reqEditors ...RequestEditorFn) (*ReadLedgerResponse, error) {
+	rsp, err := c.ReadLedger(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReadLedgerResponse(rsp)
+}
+
+// PreviewScheduleWithResponse The next ticks
+//
+// Computes the next ticks of the definition in force, and what happens around the next change of the zone's clock,
+// if there is one within a year. It does not look at whether the schedule is paused.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/schedules/{id}/next (the `PreviewSchedule` operationId).
+func (c *ClientWithResponses) PreviewScheduleWithResponse(ctx context.Context, id ScheduleID, params *PreviewScheduleParams, reqEditors ...RequestEditorFn) (*PreviewScheduleResponse, error) {
+	rsp, err := c.PreviewSchedule(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePreviewScheduleResponse(rsp)
+}
+
+// PauseScheduleWithBodyWithResponse Pause a schedule
+//
+// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+// harmless; a note that comes with it takes the place of the one before.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+func (c *ClientWithResponses) PauseScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *PauseScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PauseScheduleResponse, error) {
+	rsp, err := c.PauseScheduleWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseScheduleResponse(rsp)
+}
+
+// PauseScheduleWithResponse Pause a schedule
+//
+// No tick runs until somebody resumes it. Tasks that were created before go on. The ticks of the pause are decided
+// about at its end: they are misfires, of which the policy `misfire` says what runs. Pausing a paused schedule is
+// harmless; a note that comes with it takes the place of the one before.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/pause (the `PauseSchedule` operationId).
+func (c *ClientWithResponses) PauseScheduleWithResponse(ctx context.Context, id ScheduleID, params *PauseScheduleParams, body PauseScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*PauseScheduleResponse, error) {
+	rsp, err := c.PauseSchedule(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseScheduleResponse(rsp)
+}
+
+// ResumeScheduleWithResponse Resume a paused schedule
+//
+// Its next ticks run again. Those of the pause are misfires: with policy `once` the newest one runs for all of
+// them, with `all` those within the window do, with `skip` none does; each one gets its ledger record. Harmless if
+// it is not paused.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/resume (the `ResumeSchedule` operationId).
+func (c *ClientWithResponses) ResumeScheduleWithResponse(ctx context.Context, id ScheduleID, params *ResumeScheduleParams, reqEditors ...RequestEditorFn) (*ResumeScheduleResponse, error) {
+	rsp, err := c.ResumeSchedule(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResumeScheduleResponse(rsp)
+}
+
+// RollbackScheduleWithBodyWithResponse Put an earlier definition in force again
+//
+// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+// no longer remembers is `revision_not_found`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+func (c *ClientWithResponses) RollbackScheduleWithBodyWithResponse(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RollbackScheduleResponse, error) {
+	rsp, err := c.RollbackScheduleWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRollbackScheduleResponse(rsp)
+}
+
+// RollbackScheduleWithResponse Put an earlier definition in force again
+//
+// As if somebody had `PUT` the definition of that revision: it becomes a new revision. One that the schedule
+// no longer remembers is `revision_not_found`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/rollback (the `RollbackSchedule` operationId).
+func (c *ClientWithResponses) RollbackScheduleWithResponse(ctx context.Context, id ScheduleID, params *RollbackScheduleParams, body RollbackScheduleJSONRequestBody, reqEditors ...RequestEditorFn) (*RollbackScheduleResponse, error) {
+	rsp, err := c.RollbackSchedule(ctx, id, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRollbackScheduleResponse(rsp)
+}
+
+// TriggerScheduleWithResponse Run a schedule now
+//
+// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
+// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
+// `queued`). Not safe to repeat: each call is a run.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
+func (c *ClientWithResponses) TriggerScheduleWithResponse(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*TriggerScheduleResponse, error) {
+	rsp, err := c.TriggerSchedule(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTriggerScheduleResponse(rsp)
 }
 
 // ListTasksWithResponse List tasks
@@ -4413,6 +8278,52 @@ func ParseFollowEventsResponse(rsp *http.Response) (*FollowEventsResponse, error
 	return response, nil
 }
 
+// ParseForecastResponse parses an HTTP response from a ForecastWithResponse call
+func ParseForecastResponse(rsp *http.Response) (*ForecastResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ForecastResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Forecast
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ForecastResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseListNodesResponse parses an HTTP response from a ListNodesWithResponse call
 func ParseListNodesResponse(rsp *http.Response) (*ListNodesResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -4576,6 +8487,678 @@ func ParseResumeQueueResponse(rsp *http.Response) (*ResumeQueueResponse, error) 
 	switch {
 	case true:
 		var headers ResumeQueueResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListSchedulesResponse parses an HTTP response from a ListSchedulesWithResponse call
+func ParseListSchedulesResponse(rsp *http.Response) (*ListSchedulesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSchedulesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ScheduleList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListSchedulesResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseDeleteScheduleResponse parses an HTTP response from a DeleteScheduleWithResponse call
+func ParseDeleteScheduleResponse(rsp *http.Response) (*DeleteScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ScheduleDeletion
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers DeleteScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetScheduleResponse parses an HTTP response from a GetScheduleWithResponse call
+func ParseGetScheduleResponse(rsp *http.Response) (*GetScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Schedule
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers GetScheduleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers GetScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePutScheduleResponse parses an HTTP response from a PutScheduleWithResponse call
+func ParsePutScheduleResponse(rsp *http.Response) (*PutScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Schedule
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Schedule
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PutScheduleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case rsp.StatusCode == 201:
+		var headers PutScheduleResponse201Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("Location"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Location", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Location = &value
+		}
+		response.Headers201 = &headers
+	case true:
+		var headers PutScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseAuditScheduleResponse parses an HTTP response from a AuditScheduleWithResponse call
+func ParseAuditScheduleResponse(rsp *http.Response) (*AuditScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AuditScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest AuditReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers AuditScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseBackfillScheduleResponse parses an HTTP response from a BackfillScheduleWithResponse call
+func ParseBackfillScheduleResponse(rsp *http.Response) (*BackfillScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &BackfillScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest BackfillAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers BackfillScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListRevisionsResponse parses an HTTP response from a ListRevisionsWithResponse call
+func ParseListRevisionsResponse(rsp *http.Response) (*ListRevisionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRevisionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RevisionList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListRevisionsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReadLedgerResponse parses an HTTP response from a ReadLedgerWithResponse call
+func ParseReadLedgerResponse(rsp *http.Response) (*ReadLedgerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReadLedgerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LedgerPage
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReadLedgerResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePreviewScheduleResponse parses an HTTP response from a PreviewScheduleWithResponse call
+func ParsePreviewScheduleResponse(rsp *http.Response) (*PreviewScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PreviewScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SchedulePreview
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers PreviewScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParsePauseScheduleResponse parses an HTTP response from a PauseScheduleWithResponse call
+func ParsePauseScheduleResponse(rsp *http.Response) (*PauseScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PauseScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Schedule
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers PauseScheduleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers PauseScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseResumeScheduleResponse parses an HTTP response from a ResumeScheduleWithResponse call
+func ParseResumeScheduleResponse(rsp *http.Response) (*ResumeScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ResumeScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Schedule
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers ResumeScheduleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers ResumeScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRollbackScheduleResponse parses an HTTP response from a RollbackScheduleWithResponse call
+func ParseRollbackScheduleResponse(rsp *http.Response) (*RollbackScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RollbackScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Schedule
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case rsp.StatusCode == 200:
+		var headers RollbackScheduleResponse200Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		response.Headers200 = &headers
+	case true:
+		var headers RollbackScheduleResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseTriggerScheduleResponse parses an HTTP response from a TriggerScheduleWithResponse call
+func ParseTriggerScheduleResponse(rsp *http.Response) (*TriggerScheduleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TriggerScheduleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LedgerEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers TriggerScheduleResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
