@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -180,6 +181,10 @@ func taskOf(t task.Task) Task {
 	}
 	if t.Retention > 0 {
 		out.Retention = formatDuration(t.Retention)
+	}
+	if id, name, ok := schedule.OfTask(t.Ref); ok {
+		tick, _, _ := schedule.ParseTickName(name) // zero, and so left out, if it is none
+		out.Schedule, out.Tick = id, formatTime(tick)
 	}
 	return out
 }

@@ -101,6 +101,6 @@ func filterOf(p FollowEventsParams) func(task.Event) bool {
 			(namespace == everyNamespace || namespace == e.Ref.Namespace) &&
 			(len(states) == 0 || slices.Contains(states, e.State)) &&
 			match(p.Queue, e.Queue) && match(p.Type, e.TaskType) && match(p.Owner, e.Owner) &&
-			match(p.Node, e.Node) && match(p.Task, e.Ref.ID)
+			match(p.Node, e.Node) && match(p.Task, e.Ref.ID) && match(p.Schedule, creatorOf(e.Ref))
 	}
 }

@@ -63,15 +63,16 @@ type Check struct {
 
 // Options says what to serve. Fields without a stated default must be set.
 type Options struct {
-	Tasks  TaskStore
-	Events func(ctx context.Context, buffer int) EventSource
-	Nodes  NodeLister
-	Queues QueueAdmin
-	Log    *slog.Logger
+	Tasks     TaskStore
+	Schedules ScheduleStore
+	Events    func(ctx context.Context, buffer int) EventSource
+	Nodes     NodeLister
+	Queues    QueueAdmin
+	Log       *slog.Logger
 
 	Version string                          // what /healthz tells
 	Ready   []Check                         // what /readyz looks at; none: always ready
-	Admit   func(ctx context.Context) error // asked before submissions are taken; nil: always admit
+	Admit   func(ctx context.Context) error // asked before anything is taken that makes tasks; nil: always admit
 	Monitor http.Handler                    // at /monitor; nil: not served
 	Metrics http.Handler                    // at /metrics; nil: not served
 
@@ -87,8 +88,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Tasks == nil || o.Events == nil || o.Nodes == nil || o.Queues == nil || o.Log == nil {
-		return o, errors.New("api: Tasks, Events, Nodes, Queues and Log must be set")
+	if o.Tasks == nil || o.Schedules == nil || o.Events == nil || o.Nodes == nil || o.Queues == nil || o.Log == nil {
+		return o, errors.New("api: Tasks, Schedules, Events, Nodes, Queues and Log must be set")
 	}
 	if o.Admit == nil {
 		o.Admit = func(context.Context) error { return nil }
@@ -156,6 +157,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 			v := validator{parameters: append(op.Parameters, item.Parameters...)}
 			if op.RequestBody != nil {
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
+				v.bodyless = !op.RequestBody.Value.Required
 			}
 			chains[op.OperationID] = []echo.MiddlewareFunc{s.limitTime(op), v.check}
 		}

@@ -41,12 +41,13 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	case created.Existed:
 		return ok(c, taskOf(created.Task))
 	}
-	c.Response().Header().Set(echo.HeaderLocation, location(created.Task.Ref))
+	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", created.Task.Ref))
 	return reply(c, http.StatusCreated, jsonType, taskOf(created.Task))
 }
 
-func location(ref task.Ref) string {
-	at := "/v1/tasks/" + url.PathEscape(ref.ID)
+// location is where what was created can be found; all is the path of all of its kind.
+func location(all string, ref task.Ref) string {
+	at := all + url.PathEscape(ref.ID)
 	if ref.Namespace != task.DefaultNamespace {
 		at += "?namespace=" + url.QueryEscape(ref.Namespace)
 	}
@@ -57,7 +58,7 @@ func location(ref task.Ref) string {
 func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	filter := store.Filter{
 		Namespace: cmp.Or(params.Namespace, task.DefaultNamespace), States: statesOf(params.State),
-		Queue: params.Queue, Type: params.Type, Owner: params.Owner, Node: params.Node,
+		Queue: params.Queue, Type: params.Type, Owner: params.Owner, Node: params.Node, Schedule: params.Schedule,
 	}
 	page, err := e.Tasks.List(c.Request().Context(), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 type validator struct {
 	parameters openapi3.Parameters
 	body       *openapi3.Schema // nil: the operation takes none
+	bodyless   bool             // it may be left out, which is the same as an empty object
 }
 
 // bodyKey is where a handler finds the body that was checked.
@@ -51,10 +52,11 @@ func (v validator) checkParameters(c echo.Context) error {
 		return task.Errorf(task.CodeInvalid, "the query cannot be read: %v", err)
 	}
 	for name, values := range query {
-		if v.parameters.GetByInAndName(openapi3.ParameterInQuery, name) == nil {
+		p := v.parameters.GetByInAndName(openapi3.ParameterInQuery, name)
+		if p == nil {
 			return task.Invalid(name, "is not a parameter of this call")
 		}
-		if len(values) > 1 {
+		if len(values) > 1 && (p.Explode == nil || !*p.Explode) {
 			return task.Invalid(name, "is given %d times", len(values))
 		}
 	}
@@ -84,6 +86,9 @@ func pathParameters(c echo.Context) map[string]string {
 }
 
 func (v validator) readBody(c echo.Context) ([]byte, error) {
+	if v.bodyless && c.Request().ContentLength == 0 {
+		return []byte("{}"), nil
+	}
 	if err := plainJSON(c); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	defaultNextCount     = 10
+	defaultForecastHours = 24
+	defaultBackfillPace  = time.Second
+	backfillPaceLimit    = 24 * time.Hour
+)
+
+// TriggerSchedule answers POST /v1/schedules/{id}/trigger.
+func (e *endpoints) TriggerSchedule(c echo.Context, id ScheduleID, params TriggerScheduleParams) error {
+	ctx := c.Request().Context()
+	if err := e.Admit(ctx); err != nil {
+		return err
+	}
+	entry, err := e.Schedules.TriggerSchedule(ctx, refOf(params.Namespace, id))
+	if err != nil {
+		return err
+	}
+	return ok(c, ledgerOf(id)(entry))
+}
+
+// BackfillSchedule answers POST /v1/schedules/{id}/backfill.
+func (e *endpoints) BackfillSchedule(c echo.Context, id ScheduleID, params BackfillScheduleParams) error {
+	ctx := c.Request().Context()
+	if err := e.Admit(ctx); err != nil {
+		return err
+	}
+	var in Backfill
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	var r reader
+	from, to := r.timeRange("from", in.From, "to", in.To)
+	pace := r.pace(in.Pace)
+	if r.err != nil {
+		return r.err
+	}
+	done, err := e.Schedules.Backfill(ctx, refOf(params.Namespace, id), from, to, pace)
+	if err != nil {
+		return err
+	}
+	return ok(c, BackfillAnswer{Entries: each(done.Entries, ledgerOf(id)), Left: done.Left})
+}
+
+// PreviewSchedule answers GET /v1/schedules/{id}/next.
+func (e *endpoints) PreviewSchedule(c echo.Context, id ScheduleID, params PreviewScheduleParams) error {
+	after, err := parseTime("after", params.After)
+	if err != nil {
+		return err
+	}
+	preview, err := e.Schedules.Next(c.Request().Context(), refOf(params.Namespace, id), after, cmp.Or(params.Count, defaultNextCount))
+	if err != nil {
+		return err
+	}
+	return ok(c, previewOf(preview))
+}
+
+// ReadLedger answers GET /v1/schedules/{id}/ledger.
+func (e *endpoints) ReadLedger(c echo.Context, id ScheduleID, params ReadLedgerParams) error {
+	var r reader
+	filter := store.LedgerFilter{Gaps: params.Gaps}
+	filter.Since, filter.Until = r.timeRange("since", params.Since, "until", params.Until)
+	if r.err != nil {
+		return r.err
+	}
+	page, err := e.Schedules.Ledger(c.Request().Context(), refOf(params.Namespace, id), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	if err != nil {
+		return err
+	}
+	return ok(c, LedgerPage{
+		Entries: each(page.Entries, ledgerOf(id)), KnownFrom: formatTime(page.KnownFrom), NextCursor: page.NextCursor,
+	})
+}
+
+// AuditSchedule answers GET /v1/schedules/{id}/audit.
+func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditScheduleParams) error {
+	var r reader
+	from, to := r.timeRange("from", params.From, "to", params.To)
+	if r.err != nil {
+		return r.err
+	}
+	report, err := e.Schedules.Audit(c.Request().Context(), refOf(params.Namespace, id), from, to)
+	if err != nil {
+		return err
+	}
+	return ok(c, reportOf(report, id))
+}
+
+// ListRevisions answers GET /v1/schedules/{id}/history.
+func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, params ListRevisionsParams) error {
+	revisions, err := e.Schedules.History(c.Request().Context(), refOf(params.Namespace, id))
+	if err != nil {
+		return err
+	}
+	return ok(c, RevisionList{Revisions: each(revisions, revisionOf)})
+}
+
+// Forecast answers GET /v1/forecast.
+func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
+	namespace := cmp.Or(params.Namespace, task.DefaultNamespace)
+	forecast, err := e.Schedules.Forecast(c.Request().Context(), namespace, cmp.Or(params.Hours, defaultForecastHours))
+	if err != nil {
+		return err
+	}
+	return ok(c, forecastOf(forecast))
+}
+
+// timeRange reads the two ends of a range, of which either can be left out.
+func (r *reader) timeRange(startField, start, endField, end string) (from, until time.Time) {
+	from, until = r.time(startField, start), r.time(endField, end)
+	if !until.IsZero() && until.Before(from) {
+		r.note(task.Invalid(endField, "is before %s", startField))
+	}
+	return from, until
+}
+
+// pace reads the time between two tasks of a backfill; nil is the default.
+func (r *reader) pace(s *string) time.Duration {
+	if s == nil {
+		return defaultBackfillPace
+	}
+	d := r.duration("pace", *s)
+	switch {
+	case d%time.Millisecond != 0:
+		r.note(task.Invalid("pace", "%s is not a whole number of milliseconds", d))
+	case d > backfillPaceLimit:
+		r.note(task.Invalid("pace", "%s is too long, at most %s is allowed", d, formatDuration(backfillPaceLimit)))
+	}
+	return d
+}
