@@ -21,7 +21,7 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
 	o := api.Options{
-		Tasks: tasks{a.store, queues, a.o.Log}, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit,
+		Tasks: tasks{a.store, queues, a.o.Log}, Schedules: a.store, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit,
 		Events:     func(ctx context.Context, buffer int) api.EventSource { return a.store.Events(ctx, buffer) },
 		HealthOnly: !serves,
 		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // where shell tasks are allowed for anybody at this machine, and for nobody else
