@@ -49,7 +49,7 @@ func (e Entry) TaskID(scheduleID string) string {
 const (
 	tickLayout   = "20060102T150405Z"
 	tickLayoutMS = "20060102T150405.000Z"
-	manualSuffix = "-manual"
+	manualLayout = "20060102T150405.000000Z-manual" // with µs, so that no two are the same
 )
 
 // TickName is a nominal time as ids of tasks have it: 20260102T150405Z, or 20260102T150405.250Z.
@@ -62,17 +62,18 @@ func TickName(tick time.Time) string {
 }
 
 // ManualName is the name of a run that somebody asked for by hand at that time.
-func ManualName(at time.Time) string { return at.UTC().Format(tickLayoutMS) + manualSuffix }
+func ManualName(at time.Time) string { return at.UTC().Format(manualLayout) }
 
 // ParseTickName reads what TickName and ManualName write.
 func ParseTickName(name string) (tick time.Time, manual bool, _ error) {
-	text, manual := strings.CutSuffix(name, manualSuffix)
-	for _, layout := range []string{tickLayout, tickLayoutMS} {
-		if at, err := time.Parse(layout, text); err == nil && (TickName(at) == text || manual) {
-			return at, manual, nil
-		}
+	if at, err := time.Parse(manualLayout, name); err == nil {
+		return at, true, nil
 	}
-	return time.Time{}, false, fmt.Errorf("%q does not name a tick", name)
+	at, err := time.Parse(tickLayout, name) // which accepts a fraction, too
+	if err != nil || TickName(at) != name {
+		return time.Time{}, false, fmt.Errorf("%q does not name a tick", name)
+	}
+	return at, false, nil
 }
 
 // OfTask is the schedule that created a task, and the name of the tick; ok is false if none did.

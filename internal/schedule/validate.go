@@ -1,0 +1,116 @@
+package schedule
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Normalize fills in the namespace, compacts the payload and cuts times to whole ms. It is called before Validate.
+func (d Definition) Normalize() Definition {
+	if d.Namespace == "" {
+		d.Namespace = task.DefaultNamespace
+	}
+	d.StartAt = d.StartAt.UTC().Truncate(time.Millisecond)
+	d.EndAt = d.EndAt.UTC().Truncate(time.Millisecond)
+	d.Task.Namespace = d.Namespace
+	d.Task = d.Task.Normalize()
+	d.Task.Ref = task.Ref{}
+	return d
+}
+
+// Validate checks a normalized definition, whatever the time. Its error is a *task.Error that names the field at fault
+// and what would be right.
+func (d Definition) Validate() error {
+	checks := []func() error{
+		d.validateName,
+		d.validateTask,
+		func() error { _, err := Compile(d.Spec, d.Ref, time.Time{}); return err },
+		d.validateLimits,
+		d.Misfire.validate,
+		d.validateOverlap,
+	}
+	for _, check := range checks {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateName checks what a schedule has in common with a task, and so by the same rules.
+func (d Definition) validateName() error {
+	if len(d.ID) > IDLimit {
+		return task.Invalid("id", "is %d characters long, at most %d are allowed", len(d.ID), IDLimit)
+	}
+	like := task.Definition{Ref: d.Ref, Type: "any", Queue: task.DefaultQueue, Payload: json.RawMessage("{}"), Owner: d.Owner, Labels: d.Labels}
+	if err := like.Validate(time.Time{}); err != nil {
+		return err
+	}
+	switch {
+	case len(d.Description) > DescriptionLimit:
+		return task.Invalid("description", "is %d bytes long, at most %d are allowed", len(d.Description), DescriptionLimit)
+	case !utf8.ValidString(d.Description):
+		return task.Invalid("description", "is not valid UTF-8")
+	}
+	return nil
+}
+
+func (d Definition) validateTask() error {
+	template := d.Task
+	template.Ref = d.Ref
+	if !template.RunAt.IsZero() || template.Delay != 0 {
+		return task.Invalid("task.run_at", "a tick's task is due at its tick: leave run_at and delay out")
+	}
+	return InTask(template.Validate(time.Time{}))
+}
+
+// InTask names the field of an error as one of the schedule's task.
+func InTask(err error) error {
+	var bad *task.Error
+	if !errors.As(err, &bad) || bad.Field == "" {
+		return err
+	}
+	inner := *bad
+	inner.Field = "task." + bad.Field
+	return &inner
+}
+
+func (d Definition) validateLimits() error {
+	switch {
+	case d.MaxRuns < 0 || d.MaxRuns > MaxRunsLimit:
+		return task.Invalid("max_runs", "%d must be 1 to %d", d.MaxRuns, MaxRunsLimit)
+	case d.PauseOnFailure < 0 || d.PauseOnFailure > FailuresLimit:
+		return task.Invalid("pause_on_failure", "%d must be 1 to %d", d.PauseOnFailure, FailuresLimit)
+	}
+	return nil
+}
+
+func (m Misfire) validate() error {
+	m = m.WithDefaults()
+	switch {
+	case !slices.Contains([]MisfirePolicy{MisfireSkip, MisfireOnce, MisfireAll}, m.Policy):
+		return task.Invalid("misfire.policy", "%q must be skip, once or all", m.Policy)
+	case m.Window < 0:
+		return task.Invalid("misfire.window", "%s is negative", m.Window)
+	case m.Window%time.Millisecond != 0:
+		return task.Invalid("misfire.window", "%s is not a whole number of milliseconds", m.Window)
+	case m.Window > WindowLimit:
+		return task.Invalid("misfire.window", "%s is too long, at most %s is allowed", m.Window, WindowLimit)
+	case m.Max < 1 || m.Max > MaxLimit:
+		return task.Invalid("misfire.max", "%d must be 1 to %d", m.Max, MaxLimit)
+	}
+	return nil
+}
+
+func (d Definition) validateOverlap() error {
+	overlaps := []Overlap{OverlapAllow, OverlapSkip, OverlapQueue, OverlapReplace}
+	if !slices.Contains(overlaps, d.EffectiveOverlap()) {
+		return task.Invalid("overlap", "%q must be allow, skip, queue or replace", d.Overlap)
+	}
+	return nil
+}
