@@ -16,6 +16,7 @@
 --   8 retention  ms
 --   9 keep       attempts remembered
 --   10 events    channel
+--   11 wake      channel that leaders listen to
 -- reply: 1, or 0 if this very end was reported before
 -- refuses:
 --   NOTFOUND   no such task
@@ -24,7 +25,7 @@
 --   CANCELLED  it failed after it had been asked to stop: report it as cancelled
 -- repeat: harmless: the end of a run that has ended already changes nothing
 local task, running, attempts, index, expiry = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local member, attempt, run, final, outcome, result, err, retention, keep, events = unpack(ARGV)
+local member, attempt, run, final, outcome, result, err, retention, keep, events, wake = unpack(ARGV)
 
 local state, current, owner, node, started, cancel, def =
   unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'started', 'cancel', 'def'))
@@ -51,4 +52,5 @@ record_attempt(attempts, attempt, node, started, now, outcome, err, keep)
 redis.call('ZADD', index, int(now), member)
 redis.call('ZADD', expiry, int(now + tonumber(retention)), member)
 announce(events, final, member, final, attempt, node, now, def, err ~= '' and ',"error":' .. cjson.encode(err) or '')
+settle(partition_of(task, member), member, final, now, wake)
 return 1

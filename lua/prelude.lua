@@ -36,3 +36,143 @@ local function record_attempt(attempts, number, node, started, now, outcome, err
     outcome = outcome, error = err }))
   redis.call('LTRIM', attempts, -keep, -1)
 end
+
+-- partition_of is the prefix of the keys of the partition to which a key of a task or schedule belongs.
+local function partition_of(key, member)
+  return string.match(string.sub(key, 1, #key - #member), '^(.*:)%a+:$')
+end
+
+-- look_at has the leader look at a schedule ("namespace:id") at that time. p is the prefix of the partition's keys.
+local function look_at(p, schedule, at, wake)
+  redis.call('ZADD', p .. 'ticks', int(at), schedule)
+  if redis.call('ZRANGE', p .. 'ticks', 0, 0)[1] == schedule then
+    redis.call('PUBLISH', wake, 'tick:' .. string.match(p, '{(%d+)}'))
+  end
+end
+
+-- settle tells a schedule, if the task is one of its own, that the task has ended: the next one may have waited for
+-- that, and too many failures in a row pause the schedule.
+local function settle(p, member, final, now, wake)
+  local schedule, name = string.match(member, '^([^@]+)@(.+)$')
+  if not schedule or redis.call('ZREM', p .. 'live:' .. schedule, name) == 0 then
+    return
+  end
+  local key = p .. 'schedule:' .. schedule
+  local limit, paused = unpack(redis.call('HMGET', key, 'breaker', 'paused'))
+  if final == 'succeeded' then
+    redis.call('HDEL', key, 'failures')
+  elseif final == 'failed' then
+    local failures = redis.call('HINCRBY', key, 'failures', 1)
+    if limit and failures >= tonumber(limit) and not paused then
+      redis.call('HSET', key, 'paused', int(now), 'note', 'paused by itself: ' .. int(failures) .. ' tasks in a row failed')
+      redis.call('ZREM', p .. 'ticks', schedule)
+      return
+    end
+  end
+  if not paused and redis.call('LLEN', p .. 'waiting:' .. schedule) > 0 and redis.call('ZCARD', p .. 'live:' .. schedule) == 0 then
+    look_at(p, schedule, now, wake)
+  end
+end
+
+-- stop_task ends a task that waits, and tells a running one to stop.
+local function stop_task(p, member, retention, now, events, control, wake)
+  local task = p .. 'task:' .. member
+  local state, attempt, cancel, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'cancel', 'node', 'def'))
+  if state == 'running' then
+    if not cancel then
+      redis.call('HSET', task, 'cancel', int(now))
+      announce(events, 'cancelling', member, state, attempt, node, now, def, '')
+    end
+    redis.call('PUBLISH', control, member .. ':' .. attempt)
+  elseif state == 'scheduled' or state == 'queued' then
+    redis.call('HSET', task, 'state', 'cancelled', 'finished', int(now))
+    redis.call('ZREM', p .. 'wheel', member)
+    redis.call('ZREM', p .. 'queued', member)
+    if attempt then
+      redis.call('ZREM', p .. 'inflight', member .. ':' .. attempt)
+    end
+    redis.call('ZADD', p .. 'state:' .. string.match(member, '^[^:]+') .. ':cancelled', int(now), member)
+    redis.call('ZADD', p .. 'expiry', int(now + tonumber(retention)), member)
+    announce(events, 'cancelled', member, 'cancelled', attempt or '0', node, now, def, '')
+    settle(p, member, 'cancelled', now, wake)
+  end
+end
+
+-- record_tick writes into a schedule's ledger what became of a tick, over what was written of it before. task is 1 if
+-- the tick has a task; late is in ms, nil to leave it as it was.
+local function record_tick(p, schedule, tick, name, outcome, task, late, now, revision, reason)
+  local ledger = p .. 'ledger:' .. schedule
+  for _, old in ipairs(redis.call('ZRANGE', ledger, tick, tick, 'BYSCORE')) do
+    local its, before = string.match(old, '^(%S+) %S+ %d (%S+) ')
+    if its == name then
+      redis.call('ZREM', ledger, old)
+      late = late or tonumber(before)
+    end
+  end
+  redis.call('ZADD', ledger, tick, name .. ' ' .. outcome .. ' ' .. task .. ' ' .. int(late or 0) .. ' ' .. int(now) .. ' ' ..
+    revision .. ' ' .. reason)
+end
+
+-- launch creates the task of a tick and answers true, unless it is there already.
+local function launch(p, member, def, due, now, events)
+  local task = p .. 'task:' .. member
+  if redis.call('EXISTS', task) == 1 then
+    return false
+  end
+  redis.call('HSET', task, 'state', 'scheduled', 'created', int(now), 'due', int(due), 'def', def)
+  redis.call('ZADD', p .. 'wheel', int(due), member)
+  announce(events, 'scheduled', member, 'scheduled', '0', '', now, def, ',"due":' .. int(due))
+  return true
+end
+
+-- replace clears the way for a tick: what waits gives it up, what has not ended is cancelled. It answers how many
+-- waited. s is a table with p, schedule, revision, retention, now, events, control and wake.
+local function replace(s, name)
+  local waiting, live = s.p .. 'waiting:' .. s.schedule, s.p .. 'live:' .. s.schedule
+  local waited = redis.call('LRANGE', waiting, 0, -1)
+  redis.call('DEL', waiting)
+  for _, entry in ipairs(waited) do
+    local tick, its = string.match(entry, '^(%d+) (%S+)')
+    record_tick(s.p, s.schedule, tick, its, 'replaced', 0, nil, s.now, s.revision, 'by ' .. name)
+  end
+  local running = redis.call('ZRANGE', live, 0, -1, 'WITHSCORES')
+  for i = 1, #running, 2 do
+    if not redis.call('HGET', s.p .. 'task:' .. s.schedule .. '@' .. running[i], 'cancel') then
+      record_tick(s.p, s.schedule, running[i + 1], running[i], 'replaced', 1, nil, s.now, s.revision, 'by ' .. name)
+    end
+    stop_task(s.p, s.schedule .. '@' .. running[i], s.retention, s.now, s.events, s.control, s.wake)
+  end
+  return #waited
+end
+
+-- admit applies the overlap policy to a tick: its task is created, or it waits, or it does not run. It answers the
+-- outcome, the reason, and by how many fewer ticks the schedule will have run because this one replaced them. s is a
+-- table with overlap, bound (how many may wait), def, and what replace needs.
+local function admit(s, tick, name, due)
+  local live, waiting = s.p .. 'live:' .. s.schedule, s.p .. 'waiting:' .. s.schedule
+  local fewer = 0
+  local busy = redis.call('ZCARD', live) > 0
+  if busy and s.overlap == 'replace' then
+    fewer = replace(s, name)
+    busy = redis.call('ZCARD', live) > 0
+  end
+  if s.overlap == 'queue' then
+    local ahead = redis.call('LLEN', waiting)
+    if ahead >= s.bound then
+      return 'skipped_overlap', int(ahead) .. ' ticks wait already', 0
+    end
+    busy = busy or ahead > 0
+  end
+  if busy and s.overlap == 'skip' then
+    return 'skipped_overlap', 'the task of ' .. redis.call('ZRANGE', live, 0, 0)[1] .. ' has not ended', 0
+  end
+  if busy and s.overlap ~= 'allow' then
+    redis.call('RPUSH', waiting, tick .. ' ' .. name)
+    return 'queued', 'waits for the end of the task before it', fewer
+  end
+  if not launch(s.p, s.schedule .. '@' .. name, s.def, due, s.now, s.events) then
+    return 'fired', 'its task was there already', fewer
+  end
+  redis.call('ZADD', live, tick, name)
+  return 'fired', '', fewer
+end

@@ -17,6 +17,7 @@
 --   7 retention  ms
 --   8 keep       attempts remembered
 --   9 events     channel
+--   10 wake      channel that leaders listen to
 -- reply: 1
 -- refuses:
 --   FENCED     somebody else leads the partition, or nobody
@@ -27,7 +28,7 @@
 -- repeat: refused with STATE or STALE: the first run did it
 local lease, task, running, attempts, wheel, index, expiry =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
-local fence, member, attempt, run, to, err, retention, keep, events = unpack(ARGV)
+local fence, member, attempt, run, to, err, retention, keep, events, wake = unpack(ARGV)
 
 if redis.call('GET', lease) ~= fence then
   return refuse('FENCED', redis.call('GET', lease) or 'no leader')
@@ -61,4 +62,7 @@ else
   redis.call('ZADD', expiry, int(now + tonumber(retention)), member)
 end
 announce(events, to, member, to, attempt, node, now, def, ',"error":' .. cjson.encode(err))
+if to ~= 'scheduled' then
+  settle(partition_of(task, member), member, to, now, wake)
+end
 return 1

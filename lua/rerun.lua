@@ -11,13 +11,14 @@
 --   4 events     channel
 --   5 wake       channel that leaders listen to
 --   6 partition  number, told on the wake channel
+--   7 tick       ms, if it is the task of a tick: its schedule then counts it as not ended again; else ""
 -- reply: HGETALL of the task as it is now
 -- refuses:
 --   NOTFOUND  no such task
 --   STATE     the task has not ended, or ended otherwise; the detail is its state
 -- repeat: refused with STATE scheduled (or whatever came after): the first run did it
 local task, index, expiry, wheel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local member, from, attempts, events, wake, partition = unpack(ARGV)
+local member, from, attempts, events, wake, partition, tick = unpack(ARGV)
 
 local state, attempt, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'def'))
 if not state then
@@ -34,6 +35,12 @@ redis.call('HDEL', task, 'finished', 'cancel', 'result', 'error', 'progress')
 redis.call('ZREM', index, member)
 redis.call('ZREM', expiry, member)
 redis.call('ZADD', wheel, int(now), member)
+if tick ~= '' then
+  local p, schedule, name = partition_of(task, member), string.match(member, '^([^@]+)@(.+)$')
+  if redis.call('EXISTS', p .. 'schedule:' .. schedule) == 1 then
+    redis.call('ZADD', p .. 'live:' .. schedule, tick, name)
+  end
+end
 announce(events, 'scheduled', member, 'scheduled', attempt, '', now, def, ',"due":' .. int(now))
 if redis.call('ZRANGE', wheel, 0, 0)[1] == member then
   redis.call('PUBLISH', wake, partition)

@@ -16,15 +16,19 @@ type depthCollector struct{ s *scheduler.Scheduler }
 func newDepthCollector(s *scheduler.Scheduler) depthCollector { return depthCollector{s} }
 
 var (
-	tasksDesc   = prometheus.NewDesc("dts_tasks", "Tasks in the partition, by state; finished ones together.", []string{"partition", "state"}, nil)
-	overdueDesc = prometheus.NewDesc("dts_overdue", "Tasks on the wheel that are due.", []string{"partition"}, nil)
-	flightDesc  = prometheus.NewDesc("dts_inflight", "Deliveries claimed and not yet confirmed to be in asynq.", []string{"partition"}, nil)
+	tasksDesc            = prometheus.NewDesc("dts_tasks", "Tasks in the partition, by state; finished ones together.", []string{"partition", "state"}, nil)
+	overdueDesc          = prometheus.NewDesc("dts_overdue", "Tasks on the wheel that are due.", []string{"partition"}, nil)
+	schedulesDesc        = prometheus.NewDesc("dts_schedules", "Schedules in the partition.", []string{"partition"}, nil)
+	overdueSchedulesDesc = prometheus.NewDesc("dts_overdue_schedules", "Schedules whose tick is due and not decided yet.", []string{"partition"}, nil)
+	flightDesc           = prometheus.NewDesc("dts_inflight", "Deliveries claimed and not yet confirmed to be in asynq.", []string{"partition"}, nil)
 )
 
 func (c depthCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- tasksDesc
 	ch <- overdueDesc
 	ch <- flightDesc
+	ch <- schedulesDesc
+	ch <- overdueSchedulesDesc
 }
 
 func (c depthCollector) Collect(ch chan<- prometheus.Metric) {
@@ -45,5 +49,7 @@ func (c depthCollector) Collect(ch chan<- prometheus.Metric) {
 		send(tasksDesc, d.Finished, "finished")
 		send(overdueDesc, d.Overdue)
 		send(flightDesc, d.InFlight)
+		send(schedulesDesc, d.Schedules)
+		send(overdueSchedulesDesc, d.OverdueSchedules)
 	}
 }

@@ -2,10 +2,11 @@
 // something went wrong with.
 //
 // A node leads some of the partitions: those whose lease it holds (balance.go says which). Leading one means
-// running two loops for as long as the lease lasts:
+// running three loops for as long as the lease lasts:
 //
-//   - dispatch (dispatch.go) takes due tasks off the wheel and enqueues them. It does not poll: it sleeps until
-//     the first task is due, and is woken when something earlier arrives.
+//   - tick (ticks.go) creates the tasks of schedules whose time has come.
+//   - dispatch (dispatch.go) takes due tasks off the wheel and enqueues them. It does not poll, and neither does tick:
+//     it sleeps until the first task is due, and is woken when something earlier arrives.
 //   - upkeep (upkeep.go) finds what would otherwise be lost or left behind: attempts of workers that died,
 //     deliveries that vanished, finished tasks whose retention is over.
 //
@@ -54,13 +55,14 @@ type Options struct {
 
 // Scheduler leads its share of the partitions.
 type Scheduler struct {
-	o      Options
-	pace   pace
-	locks  []*lease.Lock   // by partition
-	wakes  []chan struct{} // by partition: look at the wheel again
-	freed  chan struct{}   // a lease was given back somewhere
-	ready  chan struct{}
-	listen sync.Once
+	o         Options
+	pace      pace
+	locks     []*lease.Lock   // by partition
+	wakes     []chan struct{} // by partition: look at the wheel again
+	tickWakes []chan struct{} // by partition: look at the schedules again
+	freed     chan struct{}   // a lease was given back somewhere
+	ready     chan struct{}
+	listen    sync.Once
 
 	mu  sync.Mutex
 	led map[int]*store.Leader
@@ -78,6 +80,7 @@ func New(o Options) *Scheduler {
 			Channel: o.Store.WakeChannel(), Message: store.LeaseFreed,
 		}))
 		s.wakes = append(s.wakes, make(chan struct{}, 1))
+		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
 	}
 	return s
 }
@@ -127,11 +130,16 @@ func (s *Scheduler) listenForWakes(ctx context.Context) error {
 		s.listen.Do(func() { close(s.ready) })
 		for p := range s.wakes {
 			s.wake(p)
+			s.wakeTick(p)
 		}
 		signal(s.freed)
 	}
-	return s.o.Store.Wakes(ctx, connected, func() { signal(s.freed) }, s.wake)
+	return s.o.Store.Wakes(ctx, store.Wakes{
+		Connected: connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick,
+	})
 }
+
+func (s *Scheduler) wakeTick(partition int) { signal(s.tickWakes[partition]) }
 
 func (s *Scheduler) wake(partition int) { signal(s.wakes[partition]) }
 

@@ -44,7 +44,7 @@ func (t *seat) lead(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context) error{t.dispatch, t.upkeep} {
+	for _, loop := range []func(context.Context) error{t.tick, t.dispatch, t.upkeep} {
 		loops.Go(func() {
 			defer cancel()
 			if err := loop(ctx); err != nil && ctx.Err() == nil {

@@ -141,8 +141,10 @@ func (k *keeper) restore(ctx context.Context) error {
 }
 
 // forget deletes finished tasks whose retention is over, and those that are too many. It learns by the way whether
-// something on the wheel is due: dispatch is told, should it have missed that, as after a step of Redis's clock.
+// something on the wheel is due: dispatch is told, should it have missed that, as after a step of Redis's clock; and so
+// is tick, whatever is due.
 func (k *keeper) forget(ctx context.Context) error {
+	k.s.wakeTick(k.partition)
 	keep := max(k.s.o.Keep/len(k.s.locks), 1)
 	k.busy = false
 	for ctx.Err() == nil {

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"strconv"
 
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -16,12 +18,8 @@ func (s *Store) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 		return task.Task{}, err
 	}
 	p := s.PartitionOf(ref)
-	keys := []string{
-		s.keys.task(p, ref), s.keys.wheel(p), s.keys.queued(p), s.keys.inflight(p),
-		s.keys.index(p, ref.Namespace, task.Cancelled), s.keys.expiry(p),
-	}
-	reply, err := s.db.Run(ctx, s.scripts.cancel, keys,
-		ref.String(), t.EffectiveRetention(task.Cancelled).Milliseconds(), s.keys.events(), s.keys.control())
+	reply, err := s.db.Run(ctx, s.scripts.cancel, []string{s.keys.task(p, ref)}, ref.String(),
+		t.EffectiveRetention(task.Cancelled).Milliseconds(), s.keys.events(), s.keys.control(), s.keys.wake())
 	if err != nil {
 		return task.Task{}, answer(err, cancelCodes, ref)
 	}
@@ -46,7 +44,7 @@ func (s *Store) Rerun(ctx context.Context, ref task.Ref) (task.Task, error) {
 	p := s.PartitionOf(ref)
 	keys := []string{s.keys.task(p, ref), s.keys.index(p, ref.Namespace, t.State), s.keys.expiry(p), s.keys.wheel(p)}
 	reply, err := s.db.Run(ctx, s.scripts.rerun, keys,
-		ref.String(), string(t.State), t.Retry.Attempts(), s.keys.events(), s.keys.wake(), p)
+		ref.String(), string(t.State), t.Retry.Attempts(), s.keys.events(), s.keys.wake(), p, tickOf(ref))
 	if err != nil {
 		return task.Task{}, answer(err, rerunCodes, ref)
 	}
@@ -74,4 +72,17 @@ func (s *Store) progress(ctx context.Context, ref task.Ref, attempt int, run str
 	_, err := s.db.Run(ctx, s.scripts.progress, []string{s.keys.task(s.PartitionOf(ref), ref)},
 		ref.String(), attempt, run, percent, s.keys.events())
 	return answer(err, progressCodes, ref)
+}
+
+// tickOf is the nominal time of a tick's task in ms, "" for any other task.
+func tickOf(ref task.Ref) string {
+	_, name, ok := schedule.OfTask(ref)
+	if !ok {
+		return ""
+	}
+	tick, _, err := schedule.ParseTickName(name)
+	if err != nil {
+		return ""
+	}
+	return strconv.FormatInt(tick.UnixMilli(), 10)
 }

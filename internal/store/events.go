@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -65,16 +66,32 @@ func (e *Events) feed(_, payload string) {
 // LeaseFreed is what is said on the wake channel when a lease was given back.
 const LeaseFreed = "free"
 
-// Wakes tells, until ctx ends, of partitions on whose wheel something became first, and of leases that were given
-// back. connected is called whenever the subscription stands: what was said before may have been missed.
-func (s *Store) Wakes(ctx context.Context, connected, freed func(), wake func(partition int)) error {
-	return s.db.Listen(ctx, connected, func(_, payload string) {
+// Wakes is what leaders listen for.
+type Wakes struct {
+	Connected func()              // the subscription stands: what was said before may have been missed
+	Freed     func()              // a lease was given back
+	Wheel     func(partition int) // something became first on the wheel
+	Schedules func(partition int) // a schedule became the first that is to be looked at
+}
+
+// tickWake begins what is said of schedules; the partition follows.
+const tickWake = "tick:"
+
+// Wakes tells what it hears until ctx ends.
+func (s *Store) Wakes(ctx context.Context, w Wakes) error {
+	return s.db.Listen(ctx, w.Connected, func(_, payload string) {
 		if payload == LeaseFreed {
-			freed()
+			w.Freed()
 			return
 		}
-		if p, err := strconv.Atoi(payload); err == nil && p >= 0 && p < s.partitions {
-			wake(p)
+		number, ofSchedules := strings.CutPrefix(payload, tickWake)
+		p, err := strconv.Atoi(number)
+		switch {
+		case err != nil || p < 0 || p >= s.partitions:
+		case ofSchedules:
+			w.Schedules(p)
+		default:
+			w.Wheel(p)
 		}
 	}, s.keys.wake())
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // keys makes the name of every key and channel. All keys of a partition share the hash tag {p}, so that one
-// script may touch them in a Redis Cluster. Two scripts meet keys they are not given and make them from the
-// prefix they get: claim ("task:") and sweep ("task:", "attempts:", "log:", "state:").
+// script may touch them in a Redis Cluster. Some scripts meet keys they are not given, since which ones depends on what
+// they find, and make them of the partition's prefix: those that claim, end or forget tasks, and those of schedules.
 type keys struct {
 	prefix   string
 	database int
@@ -55,6 +55,30 @@ func (k keys) log(p int, r task.Ref) string { return k.partition(p) + "log:" + r
 func (k keys) index(p int, namespace string, s task.State) string {
 	return fmt.Sprintf("%sstate:%s:%s", k.partition(p), namespace, s)
 }
+
+// schedule is a HASH: def, task, revision, created, from, cursor, overlap, max_runs, retention, and as it goes on
+// breaker, paused, note, rest, ended, runs, failures, known.
+func (k keys) schedule(p int, r task.Ref) string { return k.partition(p) + "schedule:" + r.String() }
+
+// schedules is a ZSET of "namespace:id", all of score 0, so that they are sorted by name: every schedule.
+func (k keys) schedules(p int) string { return k.partition(p) + "schedules" }
+
+// ticks is a ZSET of "namespace:id", scored by the ms at which the leader looks at the schedule: its next tick, or now
+// if something about it has changed.
+func (k keys) ticks(p int) string { return k.partition(p) + "ticks" }
+
+// history is a LIST of JSON objects: the revisions of a schedule before the present one, the newest first.
+func (k keys) history(p int, r task.Ref) string { return k.partition(p) + "history:" + r.String() }
+
+// ledger is a ZSET, scored by the ms of the tick: "<name> <outcome> <has a task: 1 or 0> <late ms> <decided ms>
+// <revision> <reason>".
+func (k keys) ledger(p int, r task.Ref) string { return k.partition(p) + "ledger:" + r.String() }
+
+// live is a ZSET of names of ticks, scored by their ms: those whose task has not ended.
+func (k keys) live(p int, r task.Ref) string { return k.partition(p) + "live:" + r.String() }
+
+// waiting is a LIST of "<ms> <name>": ticks that wait until no task of the schedule is live, the oldest first.
+func (k keys) waiting(p int, r task.Ref) string { return k.partition(p) + "waiting:" + r.String() }
 
 // meta is a HASH: partitions, layout.
 func (k keys) meta() string { return k.prefix + ":meta" }

@@ -182,7 +182,7 @@ func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason st
 		k.lease(l.p), k.task(l.p, t.Ref), k.running(l.p), k.attempts(l.p, t.Ref), k.wheel(l.p),
 		k.index(l.p, t.Namespace, to), k.expiry(l.p),
 	}, l.fence, t.Ref.String(), t.Attempt, t.Run, string(to), task.Cut(reason, task.ErrorLimit),
-		t.EffectiveRetention(to).Milliseconds(), task.HistoryLimit, k.events())
+		t.EffectiveRetention(to).Milliseconds(), task.HistoryLimit, k.events(), k.wake())
 	return err
 }
 
@@ -210,6 +210,7 @@ func (l *Leader) Now(ctx context.Context) (time.Time, error) { return l.s.db.Tim
 // Depth is how much is in a partition.
 type Depth struct {
 	Scheduled, Overdue, Queued, InFlight, Running, Finished int64
+	Schedules, OverdueSchedules                             int64
 }
 
 // Depth counts what is in the partition.
@@ -220,7 +221,9 @@ func (l *Leader) Depth(ctx context.Context) (Depth, error) {
 	}
 	k := l.s.keys
 	pipe := l.s.db.Pipeline()
-	scheduled, overdue := pipe.ZCard(ctx, k.wheel(l.p)), pipe.ZCount(ctx, k.wheel(l.p), "-inf", strconv.FormatInt(now.UnixMilli(), 10))
+	by := strconv.FormatInt(now.UnixMilli(), 10)
+	scheduled, overdue := pipe.ZCard(ctx, k.wheel(l.p)), pipe.ZCount(ctx, k.wheel(l.p), "-inf", by)
+	schedules, overdueSchedules := pipe.ZCard(ctx, k.schedules(l.p)), pipe.ZCount(ctx, k.ticks(l.p), "-inf", by)
 	queued, inflight := pipe.ZCard(ctx, k.queued(l.p)), pipe.ZCard(ctx, k.inflight(l.p))
 	running, finished := pipe.ZCard(ctx, k.running(l.p)), pipe.ZCard(ctx, k.expiry(l.p))
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -228,7 +231,7 @@ func (l *Leader) Depth(ctx context.Context) (Depth, error) {
 	}
 	return Depth{
 		Scheduled: scheduled.Val(), Overdue: overdue.Val(), Queued: queued.Val(), InFlight: inflight.Val(),
-		Running: running.Val(), Finished: finished.Val(),
+		Running: running.Val(), Finished: finished.Val(), Schedules: schedules.Val(), OverdueSchedules: overdueSchedules.Val(),
 	}, nil
 }
 

@@ -59,7 +59,7 @@ func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result
 	}
 	_, err := r.s.db.Run(ctx, r.s.scripts.finish, keys, t.Ref.String(), t.Attempt, t.Run, string(end), string(o),
 		task.Cut(result, task.ResultLimit), task.Cut(reason, task.ErrorLimit),
-		t.EffectiveRetention(end).Milliseconds(), task.HistoryLimit, r.s.keys.events())
+		t.EffectiveRetention(end).Milliseconds(), task.HistoryLimit, r.s.keys.events(), r.s.keys.wake())
 	return r.verdict(err)
 }
 

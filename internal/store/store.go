@@ -58,6 +58,9 @@ type scripts struct {
 	claim, confirm, reap, sweep         *redisx.Script
 	begin, progress, log, finish, retry *redisx.Script
 	page                                *redisx.Script
+
+	schedule, pause, resume, trigger, backfill, unschedule *redisx.Script
+	due, fire                                              *redisx.Script
 }
 
 func loadScripts() scripts {
@@ -67,6 +70,10 @@ func loadScripts() scripts {
 		claim: load("claim"), confirm: load("confirm"), reap: load("reap"), sweep: load("sweep"),
 		begin: load("begin"), progress: load("progress"), log: load("log"), finish: load("finish"), retry: load("retry"),
 		page: load("page"),
+
+		schedule: load("schedule"), pause: load("pause"), resume: load("resume"), trigger: load("trigger"),
+		backfill: load("backfill"), unschedule: load("unschedule"),
+		due: load("due"), fire: load("fire"),
 	}
 }
 

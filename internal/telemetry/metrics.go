@@ -15,6 +15,8 @@ type Metrics struct {
 	DispatchLateness prometheus.Histogram     // due -> in asynq
 	BeginLateness    prometheus.Histogram     // due -> begun by a worker
 	Claimed          prometheus.Counter       // attempts claimed
+	Ticks            *prometheus.CounterVec   // of schedules, by outcome
+	TickLateness     prometheus.Histogram     // nominal time -> its task is on the wheel
 	Attempts         *prometheus.CounterVec   // ended, by type and outcome
 	AttemptSeconds   *prometheus.HistogramVec // by type
 	Leftovers        prometheus.Counter       // deliveries without an attempt to begin
@@ -41,6 +43,8 @@ func New() *Metrics {
 		DispatchLateness: histogram("dispatch_lateness_seconds", "From the due time of an attempt until it was handed to asynq.", lateness),
 		BeginLateness:    histogram("begin_lateness_seconds", "From the due time of an attempt until a worker began it.", lateness),
 		Claimed:          counter("claimed_total", "Attempts taken off the wheel."),
+		Ticks:            counters("ticks_total", "Ticks of schedules that were decided.", "outcome"),
+		TickLateness:     histogram("tick_lateness_seconds", "From the nominal time of a tick until its task was created.", lateness),
 		Attempts:         counters("attempts_total", "Attempts that ended on this node.", "type", "outcome"),
 		AttemptSeconds:   histograms("attempt_seconds", "How long attempts ran.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
 		Leftovers:        counter("leftover_deliveries_total", "Deliveries that had no attempt to begin any more."),
@@ -55,7 +59,7 @@ func New() *Metrics {
 		ScriptSeconds:    histograms("script_seconds", "Round trips of Lua scripts.", prometheus.ExponentialBuckets(.0001, 4, 9), "script"),
 		ScriptRefusals:   counters("script_refusals_total", "Lua scripts that refused to write.", "script", "code"),
 	}
-	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused,
+	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Ticks, m.TickLateness, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused,
 		m.Restored, m.Reaped, m.Forgotten, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
 		m.ScriptRefusals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

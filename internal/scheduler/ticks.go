@@ -1,0 +1,94 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+)
+
+const (
+	lookLimit  = 128             // schedules looked at in one round
+	fireBudget = 5 * time.Second // to bring one round to its end, once it has begun
+)
+
+// tick fires the schedules whose time has come, until ctx ends or the lease is over. As dispatch, it does not poll: it
+// sleeps until the first schedule is to be looked at, and is woken when somebody changes one, or when the end of a task
+// lets a tick go on that waited for it.
+//
+// What becomes of the ticks is decided by package schedule and made so by one script, all or nothing; whoever repeats
+// it after a lost answer, or leads next after a crash, finds the schedule's cursor moved, or not.
+func (t *seat) tick(ctx context.Context) error {
+	for ctx.Err() == nil {
+		due, err := t.leader.Due(ctx, lookLimit)
+		got := clock.Now()
+		if err == nil {
+			err = t.fireEach(ctx, due.Agendas)
+		}
+		switch {
+		case errors.Is(err, store.ErrFenced):
+			return err
+		case err != nil:
+			t.failed(ctx, "cannot fire schedules", err)
+		case len(due.Agendas) == 0:
+			t.untilTick(ctx, due, got)
+		}
+	}
+	return nil
+}
+
+// untilTick sleeps until the next schedule is to be looked at or a wake-up comes. As in dispatch, the wait is the
+// difference of two of Redis's times.
+func (t *seat) untilTick(ctx context.Context, d store.Due, got time.Time) {
+	var due <-chan time.Time
+	if !d.Next.IsZero() {
+		timer := time.NewTimer(d.Next.Sub(d.Now) - clock.Since(got))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case <-t.s.tickWakes[t.partition]:
+	}
+}
+
+// fireEach fires schedules one by one. What was begun is brought to its end even if the node is told to stop meanwhile.
+func (t *seat) fireEach(ctx context.Context, agendas []store.Agenda) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
+	defer cancel()
+	for _, a := range agendas {
+		if err := t.fire(ctx, a); err != nil && !errors.Is(err, store.ErrMoved) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *seat) fire(ctx context.Context, a store.Agenda) error {
+	plan := schedule.MakePlan(a.Agenda)
+	ticked, now, err := t.leader.Fire(ctx, a, plan)
+	if err != nil {
+		return err
+	}
+	if !plan.Forgotten.IsZero() {
+		t.s.o.Log.Warn("more ticks were missed than a ledger holds; the older ones have no record", "schedule", a.Ref.String(), "until", plan.Forgotten)
+	}
+	fired := false
+	for _, tick := range ticked {
+		t.s.o.Metrics.Ticks.WithLabelValues(string(tick.Outcome)).Inc()
+		if tick.Outcome == schedule.Fired || tick.Outcome == schedule.Triggered {
+			fired = true
+		}
+		if at, _, err := schedule.ParseTickName(tick.Name); err == nil && tick.Outcome == schedule.Fired {
+			t.s.o.Metrics.TickLateness.Observe(now.Sub(at).Seconds())
+		}
+	}
+	if fired {
+		t.s.wake(t.partition) // its tasks are on the wheel
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// scheduleRecord is the stored definition of a schedule, but for its task, which is stored as tasks are. What is left
+// out has its default; times and durations are ms. Equal definitions are equal byte for byte.
+type scheduleRecord struct {
+	Rules          []ruleRecord      `json:"rules"`
+	Exclude        []string          `json:"exclude,omitempty"`
+	Timezone       string            `json:"timezone,omitempty"`
+	StartAt        int64             `json:"start,omitempty"`
+	EndAt          int64             `json:"end,omitempty"`
+	Jitter         int64             `json:"jitter,omitempty"`
+	MaxRuns        int               `json:"max_runs,omitempty"`
+	Misfire        *misfireRecord    `json:"misfire,omitempty"`
+	Overlap        string            `json:"overlap,omitempty"`
+	PauseOnFailure int               `json:"pause_on_failure,omitempty"`
+	Owner          string            `json:"owner,omitempty"`
+	Description    string            `json:"description,omitempty"`
+	Labels         map[string]string `json:"labels,omitempty"`
+}
+
+type ruleRecord struct {
+	Cron  string `json:"cron,omitempty"`
+	Every int64  `json:"every,omitempty"`
+}
+
+type misfireRecord struct {
+	Policy string `json:"policy,omitempty"`
+	Window int64  `json:"window,omitempty"`
+	Max    int    `json:"max,omitempty"`
+}
+
+// encodeSchedule writes a definition as Redis keeps it: what describes the schedule, and its task.
+func encodeSchedule(d schedule.Definition) (def, its string, _ error) {
+	r := scheduleRecord{
+		Exclude: d.Exclude, Timezone: d.Timezone, StartAt: toMS(d.StartAt), EndAt: toMS(d.EndAt), Jitter: d.Jitter.Milliseconds(),
+		MaxRuns: d.MaxRuns, Overlap: string(d.Overlap), PauseOnFailure: d.PauseOnFailure,
+		Owner: d.Owner, Description: d.Description, Labels: d.Labels,
+	}
+	for _, rule := range d.Rules {
+		r.Rules = append(r.Rules, ruleRecord{rule.Cron, rule.Every.Milliseconds()})
+	}
+	if m := d.Misfire; m != (schedule.Misfire{}) {
+		r.Misfire = &misfireRecord{string(m.Policy), m.Window.Milliseconds(), m.Max}
+	}
+	line, err := json.Marshal(r)
+	if err != nil {
+		return "", "", fmt.Errorf("encoding schedule %s: %w", d.Ref, err)
+	}
+	its, err = encode(d.Task)
+	return string(line), its, err
+}
+
+func decodeScheduleDefinition(ref task.Ref, def, its string) (schedule.Definition, error) {
+	var r scheduleRecord
+	if err := json.Unmarshal([]byte(def), &r); err != nil {
+		return schedule.Definition{}, fmt.Errorf("schedule %s: its definition cannot be read: %w", ref, err)
+	}
+	d := schedule.Definition{
+		Ref: ref,
+		Spec: schedule.Spec{
+			Exclude: r.Exclude, Timezone: r.Timezone, StartAt: fromMS(r.StartAt), EndAt: fromMS(r.EndAt), Jitter: ms(r.Jitter),
+		},
+		MaxRuns: r.MaxRuns, Overlap: schedule.Overlap(r.Overlap), PauseOnFailure: r.PauseOnFailure,
+		Owner: r.Owner, Description: r.Description, Labels: r.Labels,
+	}
+	for _, rule := range r.Rules {
+		d.Rules = append(d.Rules, schedule.Rule{Cron: rule.Cron, Every: ms(rule.Every)})
+	}
+	if m := r.Misfire; m != nil {
+		d.Misfire = schedule.Misfire{Policy: schedule.MisfirePolicy(m.Policy), Window: ms(m.Window), Max: m.Max}
+	}
+	if its == "" { // where only the times matter
+		return d, nil
+	}
+	var err error
+	d.Task, err = decode(task.Ref{}, its)
+	return d, err
+}
+
+// decodeSchedule reads a schedule's hash.
+func decodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error) {
+	d, err := decodeScheduleDefinition(ref, h["def"], h["task"])
+	if err != nil {
+		return schedule.Schedule{}, err
+	}
+	s := schedule.Schedule{
+		Definition: d, Revision: int(number(h["revision"])), PauseNote: h["note"], Rest: decodeSpan(h["rest"]),
+		CreatedAt: fromMS(number(h["created"])), UpdatedAt: fromMS(number(h["from"])), Cursor: fromMS(number(h["cursor"])),
+		PausedAt: fromMS(number(h["paused"])), EndedAt: fromMS(number(h["ended"])), KnownFrom: fromMS(number(h["known"])),
+		Runs: int(number(h["runs"])), Failures: int(number(h["failures"])),
+	}
+	return s, nil
+}
+
+// decodeSpan reads "<from ms> <until ms>"; "" is the zero span.
+func decodeSpan(s string) schedule.Span {
+	from, until, _ := strings.Cut(s, " ")
+	return schedule.Span{From: fromMS(number(from)), Until: fromMS(number(until))}
+}
+
+// revisionRecord is an entry of a schedule's history, as schedule.lua writes it.
+type revisionRecord struct {
+	Revision string `json:"revision"`
+	From     string `json:"from"`
+	Until    string `json:"until"`
+	Def      string `json:"def"`
+	Task     string `json:"task"`
+}
+
+func decodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
+	var r revisionRecord
+	if err := json.Unmarshal([]byte(entry), &r); err != nil {
+		return schedule.Revision{}, fmt.Errorf("schedule %s: its history cannot be read: %w", ref, err)
+	}
+	d, err := decodeScheduleDefinition(ref, r.Def, r.Task)
+	return schedule.Revision{
+		Number: int(number(r.Revision)), Definition: d,
+		Span: schedule.Span{From: fromMS(number(r.From)), Until: fromMS(number(r.Until))},
+	}, err
+}
+
+// decodeEntry reads a record of a ledger, as prelude.lua writes it, and the tick's time from its score.
+func decodeEntry(member string, tick int64) (schedule.Entry, error) {
+	f := strings.SplitN(member, " ", 7)
+	if len(f) != 7 {
+		return schedule.Entry{}, fmt.Errorf("%q is not a ledger's record", member)
+	}
+	return schedule.Entry{
+		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(number(f[3])), DecidedAt: fromMS(number(f[4])),
+		Revision: int(number(f[5])), Reason: f[6], Tick: fromMS(tick),
+	}, nil
+}
+
+func toMS(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

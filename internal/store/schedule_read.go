@@ -1,0 +1,370 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// ListSchedules reads the schedules of a namespace, by name. A page can be shorter than limit, even empty, and not be
+// the last one: go on until NextCursor is empty. Error: CodeInvalid for the cursor.
+func (s *Store) ListSchedules(ctx context.Context, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return SchedulePage{}, task.Invalid("cursor", "is not a cursor that a list has given out")
+	}
+	after := string(raw)
+	var page SchedulePage
+	for seen := 0; ; {
+		refs, more, err := s.scheduleRefs(ctx, f.Namespace, after, limit)
+		if err != nil {
+			return SchedulePage{}, err
+		}
+		found, err := s.getSchedules(ctx, refs)
+		if err != nil {
+			return SchedulePage{}, err
+		}
+		for _, is := range found {
+			if f.matches(is) && len(page.Schedules) < limit {
+				page.Schedules, after = append(page.Schedules, is), is.ID
+			}
+		}
+		full := len(page.Schedules) == limit
+		if !full && len(refs) > 0 {
+			after = refs[len(refs)-1].ID
+		}
+		seen += len(refs)
+		if !more && (!full || after == refs[len(refs)-1].ID) {
+			break
+		}
+		if full || seen >= scanBudget {
+			page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
+			break
+		}
+	}
+	page.Schedules, err = s.countEach(ctx, page.Schedules)
+	return page, err
+}
+
+func (f ScheduleFilter) matches(is schedule.Schedule) bool {
+	for name, value := range f.Labels {
+		if is.Labels[name] != value {
+			return false
+		}
+	}
+	return (f.Owner == "" || f.Owner == is.Owner) && (f.Paused == nil || *f.Paused != is.PausedAt.IsZero())
+}
+
+// scheduleRefs reads the names of up to limit schedules that come after one, over all partitions; namespace "*" means
+// every one of them, by partition. more says whether there may be others behind them.
+func (s *Store) scheduleRefs(ctx context.Context, namespace, after string, limit int) (_ []task.Ref, more bool, _ error) {
+	pipe := s.db.Pipeline()
+	found := make([]interface{ Val() []string }, s.partitions)
+	for p := range found {
+		by := &redis.ZRangeBy{Min: "(" + namespace + ":" + after, Max: "(" + namespace + ";", Count: int64(limit)}
+		found[p] = pipe.ZRangeByLex(ctx, s.keys.schedules(p), by)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, false, unavailable(err)
+	}
+	var refs []task.Ref
+	for _, members := range found {
+		more = more || len(members.Val()) == limit
+		for _, m := range members.Val() {
+			if ref, err := task.ParseRef(m); err == nil {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.ID, b.ID) })
+	if len(refs) > limit {
+		return refs[:limit], true, nil
+	}
+	return refs, more, nil
+}
+
+// getSchedules reads many schedules in one round trip, without their counts; those that are gone or cannot be read are
+// left out.
+func (s *Store) getSchedules(ctx context.Context, refs []task.Ref) ([]schedule.Schedule, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	pipe := s.db.Pipeline()
+	found := make([]interface{ Val() map[string]string }, len(refs))
+	for i, ref := range refs {
+		found[i] = pipe.HGetAll(ctx, s.keys.schedule(s.PartitionOf(ref), ref))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, unavailable(err)
+	}
+	all := make([]schedule.Schedule, 0, len(refs))
+	for i, h := range found {
+		if len(h.Val()) == 0 {
+			continue
+		}
+		is, err := decodeSchedule(refs[i], h.Val())
+		if err != nil {
+			s.log.ErrorContext(ctx, "passing over a schedule", "schedule", refs[i].String(), "error", err)
+			continue
+		}
+		all = append(all, is)
+	}
+	return all, nil
+}
+
+// gaps are the outcomes of ticks that did not run as they should have, though nothing excluded them.
+var gaps = []schedule.Outcome{schedule.Missed, schedule.SkippedOverlap, schedule.Replaced}
+
+// Ledger reads a schedule's records, the newest ticks first. A page can be shorter than limit and not be the last one:
+// go on until NextCursor is empty. Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
+func (s *Store) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
+	is, _, err := s.existing(ctx, ref)
+	if err != nil {
+		return LedgerPage{}, err
+	}
+	from, err := parseListCursor(cursor)
+	if err != nil {
+		return LedgerPage{}, err
+	}
+	if from == nil && !f.Until.IsZero() {
+		from = &entry{score: f.Until.UnixMilli() + 1}
+	}
+	sets := []string{s.keys.ledger(s.PartitionOf(ref), ref)}
+	page := LedgerPage{KnownFrom: is.KnownFrom}
+	for {
+		found, more, err := s.readEntries(ctx, sets, from, scanChunk)
+		if err != nil {
+			return LedgerPage{}, err
+		}
+		for _, e := range found {
+			if !f.Since.IsZero() && e.score < f.Since.UnixMilli() {
+				return page, nil
+			}
+			record, err := decodeEntry(e.member, e.score)
+			if err != nil {
+				return LedgerPage{}, err
+			}
+			if f.Gaps && !slices.Contains(gaps, record.Outcome) {
+				continue
+			}
+			if len(page.Entries) == limit {
+				page.NextCursor = from.cursor()
+				return page, nil
+			}
+			page.Entries, from = append(page.Entries, record), &e
+		}
+		if !more {
+			return page, nil
+		}
+		from = &found[len(found)-1]
+	}
+}
+
+// History reads the revisions of a schedule that are remembered, the newest first. Error: CodeScheduleNotFound.
+func (s *Store) History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
+	is, _, err := s.existing(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	older, err := s.older(ctx, ref)
+	present := schedule.Revision{
+		Number: is.Revision, Definition: is.Definition, Span: schedule.Span{From: is.UpdatedAt, Until: is.EndedAt},
+	}
+	return append([]schedule.Revision{present}, older...), err
+}
+
+// older reads the revisions before the present one, the newest first.
+func (s *Store) older(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
+	entries, err := s.db.LRange(ctx, s.keys.history(s.PartitionOf(ref), ref), 0, -1).Result()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	revisions := make([]schedule.Revision, len(entries))
+	for i, e := range entries {
+		if revisions[i], err = decodeRevision(ref, e); err != nil {
+			return nil, err
+		}
+	}
+	return revisions, nil
+}
+
+// line is the timetables that decided and decide about the schedule's ticks.
+func (s *Store) line(ctx context.Context, is schedule.Schedule) (schedule.Timeline, error) {
+	older, err := s.older(ctx, is.Ref)
+	if err != nil {
+		return nil, err
+	}
+	return schedule.Line(is, older)
+}
+
+// Rollback makes an earlier revision's definition the present one again; it becomes a revision of its own. Errors:
+// CodeScheduleNotFound, CodeRevisionNotFound, CodeScheduleChanged, CodeInvalid.
+func (s *Store) Rollback(ctx context.Context, ref task.Ref, revision, ifMatch int) (Put, error) {
+	history, err := s.History(ctx, ref)
+	if err != nil {
+		return Put{}, err
+	}
+	for _, r := range history {
+		if r.Number == revision {
+			return s.PutSchedule(ctx, r.Definition, PutOptions{IfMatch: cmp.Or(ifMatch, history[0].Number)})
+		}
+	}
+	return Put{}, task.Errorf(task.CodeRevisionNotFound, "schedule %q has no revision %d any more; it remembers %d to %d",
+		ref.ID, revision, history[len(history)-1].Number, history[0].Number)
+}
+
+// Next is the ticks after a time (zero: now, or the last one that was decided) and the coming change of the clocks.
+// Error: CodeScheduleNotFound.
+func (s *Store) Next(ctx context.Context, ref task.Ref, after time.Time, count int) (schedule.Preview, error) {
+	is, now, err := s.existing(ctx, ref)
+	if err != nil {
+		return schedule.Preview{}, err
+	}
+	table, err := schedule.Compile(is.Spec, ref, is.CreatedAt)
+	if err != nil {
+		return schedule.Preview{}, err
+	}
+	if after.IsZero() {
+		after = now
+	}
+	return table.Preview(after, count), nil
+}
+
+// Audit compares the ticks that the schedule's definitions name from from to until (both included; zero: all that can
+// be said) with its ledger. Errors: CodeScheduleNotFound; CodeInvalid for a range of too many ticks.
+func (s *Store) Audit(ctx context.Context, ref task.Ref, from, until time.Time) (schedule.Report, error) {
+	is, now, err := s.existing(ctx, ref)
+	if err != nil {
+		return schedule.Report{}, err
+	}
+	line, err := s.line(ctx, is)
+	if err != nil {
+		return schedule.Report{}, err
+	}
+	if until.IsZero() || until.After(now) {
+		until = now
+	}
+	entries, err := s.entries(ctx, ref, from, until)
+	if err != nil {
+		return schedule.Report{}, err
+	}
+	known, err := s.knownFrom(ctx, ref) // after the records were read, lest some were forgotten in between
+	if err != nil {
+		return schedule.Report{}, err
+	}
+	if line[0].From.After(is.CreatedAt) && line[0].From.After(known) {
+		known = line[0].From // older definitions are forgotten
+	}
+	if from.IsZero() {
+		from = is.CreatedAt
+		if known.After(from) {
+			from = known.Add(time.Millisecond)
+		}
+	}
+	report, more := schedule.Check(schedule.Evidence{
+		Timeline: line, Entries: entries, From: from, Until: until, Cursor: is.Cursor, Now: now, KnownFrom: known,
+	})
+	if more {
+		return report, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.AuditLimit, from.Format(time.RFC3339))
+	}
+	return report, nil
+}
+
+// knownFrom reads up to when the ledger has forgotten what was.
+func (s *Store) knownFrom(ctx context.Context, ref task.Ref) (time.Time, error) {
+	known, err := s.db.HGet(ctx, s.keys.schedule(s.PartitionOf(ref), ref), "known").Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return time.Time{}, unavailable(err)
+	}
+	return fromMS(number(known)), nil
+}
+
+// entries reads a schedule's records of a time, both ends included.
+func (s *Store) entries(ctx context.Context, ref task.Ref, from, until time.Time) ([]schedule.Entry, error) {
+	low := "-inf"
+	if !from.IsZero() {
+		low = strconv.FormatInt(from.UnixMilli(), 10)
+	}
+	found, err := s.db.ZRangeByScoreWithScores(ctx, s.keys.ledger(s.PartitionOf(ref), ref), &redis.ZRangeBy{
+		Min: low, Max: strconv.FormatInt(until.UnixMilli(), 10),
+	}).Result()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	entries := make([]schedule.Entry, len(found))
+	for i, z := range found {
+		if entries[i], err = decodeEntry(text(z.Member), int64(z.Score)); err != nil {
+			return nil, err
+		}
+	}
+	return entries, nil
+}
+
+// forecastPage is how many schedules a forecast reads at once.
+const forecastPage = 500
+
+// Forecast counts the coming ticks of all schedules of a namespace ("*": of every one), minute by minute. Paused ones
+// do not count.
+func (s *Store) Forecast(ctx context.Context, namespace string, hours int) (schedule.Forecast, error) {
+	now, err := s.db.Time(ctx).Result()
+	if err != nil {
+		return schedule.Forecast{}, unavailable(err)
+	}
+	f := schedule.NewForecast(now.UTC().Truncate(time.Minute), hours*60)
+	err = s.eachSchedule(ctx, namespace, func(is schedule.Schedule) {
+		if !is.PausedAt.IsZero() || !is.EndedAt.IsZero() {
+			return
+		}
+		if table, err := schedule.Compile(is.Spec, is.Ref, is.CreatedAt); err == nil {
+			f.Add(is.Ref, table, now)
+		}
+	})
+	if err != nil {
+		return schedule.Forecast{}, err
+	}
+	return f.Forecast(), nil
+}
+
+// eachSchedule reads all schedules of a namespace, "*" for every one, partition by partition.
+func (s *Store) eachSchedule(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
+	for p := range s.partitions {
+		low, high := "-", "+"
+		if namespace != "*" {
+			low, high = "["+namespace+":", "("+namespace+";"
+		}
+		for {
+			members, err := s.db.ZRangeByLex(ctx, s.keys.schedules(p), &redis.ZRangeBy{Min: low, Max: high, Count: forecastPage}).Result()
+			if err != nil {
+				return unavailable(err)
+			}
+			var refs []task.Ref
+			for _, m := range members {
+				if ref, err := task.ParseRef(m); err == nil {
+					refs = append(refs, ref)
+				}
+			}
+			found, err := s.getSchedules(ctx, refs)
+			if err != nil {
+				return err
+			}
+			for _, is := range found {
+				do(is)
+			}
+			if len(members) < forecastPage {
+				break
+			}
+			low = "(" + members[len(members)-1]
+		}
+	}
+	return nil
+}
+

@@ -1,0 +1,177 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// TriggerSchedule runs a schedule now, by hand, paused or not. The answer's outcome is Triggered, or Queued if the
+// overlap policy has it wait. Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy says no.
+func (s *Store) TriggerSchedule(ctx context.Context, ref task.Ref) (schedule.Entry, error) {
+	_, now, err := s.existing(ctx, ref)
+	if err != nil {
+		return schedule.Entry{}, err
+	}
+	name := schedule.ManualName(now)
+	reply, err := s.db.Run(ctx, s.scripts.trigger, []string{s.keys.schedule(s.PartitionOf(ref), ref)},
+		ref.String(), now.UnixMilli(), name, schedule.WaitingLimit, s.keys.events(), s.keys.control(), s.keys.wake())
+	if err != nil {
+		return schedule.Entry{}, scheduleAnswer(err, ref)
+	}
+	parts, ok := reply.([]any)
+	if !ok || len(parts) != 4 {
+		return schedule.Entry{}, fmt.Errorf("unexpected answer of trigger: %v", reply)
+	}
+	decided, _ := parts[2].(int64)
+	revision, _ := parts[3].(int64)
+	outcome := schedule.Outcome(text(parts[0]))
+	return schedule.Entry{
+		Name: name, Tick: now.Truncate(time.Millisecond), Outcome: outcome, Reason: text(parts[1]), HasTask: outcome != schedule.Queued,
+		DecidedAt: fromMS(decided), Revision: int(revision),
+	}, nil
+}
+
+// Backfill runs the past ticks from from to until (both included) that have no task: those that were missed or skipped,
+// and those from before the schedule existed. It never runs one again that did run. Their tasks are due one after the
+// other, pace apart. Errors: CodeScheduleNotFound; CodeInvalid for a range that is too long, reaches into what is still
+// to be decided, or into what the ledger has forgotten.
+func (s *Store) Backfill(ctx context.Context, ref task.Ref, from, until time.Time, pace time.Duration) (Backfilled, error) {
+	is, now, err := s.existing(ctx, ref)
+	if err != nil {
+		return Backfilled{}, err
+	}
+	ticks, err := s.backfillTicks(ctx, is, now, from, until)
+	if err != nil || len(ticks) == 0 {
+		return Backfilled{}, err
+	}
+	var lines strings.Builder
+	at := make(map[string]time.Time, len(ticks))
+	for _, t := range ticks {
+		name := schedule.TickName(t.At)
+		at[name] = t.At
+		fmt.Fprintf(&lines, "%d %s\n", t.At.UnixMilli(), name)
+	}
+	reply, err := s.db.Run(ctx, s.scripts.backfill, []string{s.keys.schedule(s.PartitionOf(ref), ref)},
+		ref.String(), lines.String(), pace.Milliseconds(), s.keys.events(), s.keys.wake())
+	if err != nil {
+		return Backfilled{}, scheduleAnswer(err, ref)
+	}
+	return backfilled(reply, at), nil
+}
+
+func backfilled(reply any, at map[string]time.Time) Backfilled {
+	parts, _ := reply.([]any)
+	if len(parts) < 2 {
+		return Backfilled{}
+	}
+	ms, _ := parts[0].(int64)
+	revision, _ := parts[1].(int64)
+	now := fromMS(ms)
+	b := Backfilled{Left: len(at) - (len(parts) - 2)}
+	for _, part := range parts[2:] {
+		name := text(part)
+		b.Entries = append(b.Entries, schedule.Entry{
+			Name: name, Tick: at[name], Outcome: schedule.Backfilled, Reason: "asked for", HasTask: true,
+			Late: now.Sub(at[name]), DecidedAt: now, Revision: int(revision),
+		})
+	}
+	return b
+}
+
+// backfillTicks are the ticks of a range, those before the first known definition by that definition's times.
+func (s *Store) backfillTicks(ctx context.Context, is schedule.Schedule, now, from, until time.Time) ([]schedule.Tick, error) {
+	known := is.KnownFrom
+	if horizon := now.Add(-schedule.LedgerHorizon); is.CreatedAt.Before(horizon) && horizon.After(known) {
+		known = horizon
+	}
+	switch {
+	case until.Before(from):
+		return nil, task.Invalid("to", "is before from")
+	case until.After(is.Cursor):
+		return nil, task.Invalid("to", "is after %s, up to which the schedule has decided about its ticks", is.Cursor.Format(time.RFC3339Nano))
+	case !from.After(known) && until.After(is.CreatedAt) && !known.IsZero():
+		return nil, task.Invalid("from", "the ledger reaches back to %s only: what ran before cannot be told", known.Format(time.RFC3339Nano))
+	}
+	line, err := s.line(ctx, is)
+	if err != nil {
+		return nil, err
+	}
+	line[0].From = time.Time{}
+	ticks, more := line.Ticks(from.Add(-time.Millisecond), until, schedule.BackfillLimit)
+	if more {
+		return nil, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.BackfillLimit, from.Format(time.RFC3339))
+	}
+	return included(ticks), nil
+}
+
+// included are the ticks that no exclusion covers.
+func included(ticks []schedule.Tick) []schedule.Tick {
+	var in []schedule.Tick
+	for _, t := range ticks {
+		if !t.Excluded {
+			in = append(in, t)
+		}
+	}
+	return in
+}
+
+// deleteNote is the note of a schedule that is being deleted, should that stop half-way.
+const deleteNote = "being deleted"
+
+// DeleteSchedule deletes a schedule with its ledger and history. tasks says what becomes of its tasks that have not
+// ended. It pauses the schedule first, so that no new task comes in between; a deletion that failed half-way can be
+// asked for again. Error: CodeScheduleNotFound.
+func (s *Store) DeleteSchedule(ctx context.Context, ref task.Ref, tasks DeleteTasks) (Deleted, error) {
+	if _, err := s.PauseSchedule(ctx, ref, deleteNote); err != nil {
+		return Deleted{}, err
+	}
+	p, k := s.PartitionOf(ref), s.keys
+	names, err := s.db.ZRange(ctx, k.live(p, ref), 0, -1).Result()
+	if err != nil {
+		return Deleted{}, unavailable(err)
+	}
+	deleted, err := s.endLive(ctx, ref, names, tasks)
+	if err != nil {
+		return deleted, err
+	}
+	_, err = s.db.Run(ctx, s.scripts.unschedule, []string{
+		k.schedule(p, ref), k.schedules(p), k.ticks(p), k.history(p, ref), k.live(p, ref), k.waiting(p, ref), k.ledger(p, ref),
+	}, ref.String())
+	return deleted, scheduleAnswer(err, ref)
+}
+
+// endLive does with the tasks that have not ended what a deletion asks for.
+func (s *Store) endLive(ctx context.Context, ref task.Ref, names []string, tasks DeleteTasks) (Deleted, error) {
+	var d Deleted
+	for _, name := range names {
+		its := task.Ref{Namespace: ref.Namespace, ID: ref.ID + "@" + name}
+		t, err := s.Get(ctx, its)
+		switch {
+		case task.CodeOf(err) == task.CodeTaskNotFound:
+			continue
+		case err != nil:
+			return d, err
+		case tasks == DeleteNone || tasks == DeleteWaiting && t.State == task.Running:
+			d.Left++
+			continue
+		}
+		t, err = s.Cancel(ctx, its)
+		var no *task.Error
+		switch {
+		case err == nil && t.State == task.Running:
+			d.Stopping++
+		case err == nil:
+			d.Cancelled++
+		case errors.As(err, &no) && (no.Code == task.CodeFinished || no.Code == task.CodeTaskNotFound):
+		default:
+			return d, err
+		}
+	}
+	return d, nil
+}

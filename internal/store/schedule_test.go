@@ -1,0 +1,695 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+var nightly = task.Ref{Namespace: "default", ID: "nightly"}
+
+// daily is a schedule whose next tick is far away, whatever the time is.
+func daily(change func(*schedule.Definition)) schedule.Definition {
+	d := schedule.Definition{
+		Ref: nightly, Spec: schedule.Spec{Rules: []schedule.Rule{{Every: 24 * time.Hour}}},
+		Task: task.Definition{Type: "http"},
+	}
+	if change != nil {
+		change(&d)
+	}
+	return d
+}
+
+func (w *world) put(d schedule.Definition) schedule.Schedule {
+	w.t.Helper()
+	p, err := w.PutSchedule(w.ctx, d, PutOptions{})
+	if err != nil {
+		w.t.Fatalf("put %s: %v", d.ID, err)
+	}
+	return p.Schedule
+}
+
+// rewind lets a schedule have been created that much earlier, and nobody have looked at it since.
+func (w *world) rewind(ref task.Ref, by time.Duration) {
+	w.t.Helper()
+	p := w.PartitionOf(ref)
+	is, _, err := w.existing(w.ctx, ref)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	key := w.keys.schedule(p, ref)
+	w.db.HSet(w.ctx, key, "created", is.CreatedAt.Add(-by).UnixMilli(), "from", is.UpdatedAt.Add(-by).UnixMilli(),
+		"cursor", is.Cursor.Add(-by).UnixMilli())
+	w.db.ZAdd(w.ctx, w.keys.ticks(p), z(0, ref.String()))
+}
+
+// look is what the leader of a schedule's partition finds due; it must be that schedule alone.
+func (w *world) agenda(ref task.Ref) Agenda {
+	w.t.Helper()
+	due, err := w.Lead(w.PartitionOf(ref), fence).Due(w.ctx, 10)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(due.Agendas) != 1 || due.Agendas[0].Ref != ref {
+		w.t.Fatalf("due are %v, want %s alone", due.Agendas, ref)
+	}
+	return due.Agendas[0]
+}
+
+// fire does what the leader does when a schedule is due, until nothing is due any more.
+func (w *world) fire(ref task.Ref) []Ticked {
+	w.t.Helper()
+	leader := w.Lead(w.PartitionOf(ref), fence)
+	var all []Ticked
+	for {
+		due, err := leader.Due(w.ctx, 10)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(due.Agendas) == 0 {
+			return all
+		}
+		for _, a := range due.Agendas {
+			ticked, _, err := leader.Fire(w.ctx, a, schedule.MakePlan(a.Agenda))
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			all = append(all, ticked...)
+		}
+	}
+}
+
+func outcomes(ticked []Ticked) []schedule.Outcome {
+	var all []schedule.Outcome
+	for _, t := range ticked {
+		all = append(all, t.Outcome)
+	}
+	return all
+}
+
+// recorded is the outcomes in the ledger, the oldest tick first.
+func (w *world) recorded(ref task.Ref) []schedule.Outcome {
+	w.t.Helper()
+	page, err := w.Ledger(w.ctx, ref, LedgerFilter{}, 10_000, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var all []schedule.Outcome
+	for _, e := range slices.Backward(page.Entries) {
+		all = append(all, e.Outcome)
+	}
+	return all
+}
+
+func (w *world) tasksOf(ref task.Ref) map[string]task.State {
+	w.t.Helper()
+	page, err := w.List(w.ctx, Filter{Namespace: ref.Namespace, Schedule: ref.ID}, 500, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	states := make(map[string]task.State)
+	for _, t := range page.Tasks {
+		states[t.ID] = t.State
+	}
+	return states
+}
+
+// end runs a tick's task to its end.
+func (w *world) end(ref task.Ref, tick string, final task.State) {
+	w.t.Helper()
+	its := task.Ref{Namespace: ref.Namespace, ID: ref.ID + "@" + tick}
+	run := w.begun(its)
+	outcome := map[task.State]task.Outcome{task.Succeeded: task.OutcomeSucceeded, task.Failed: task.OutcomeFailed, task.Cancelled: task.OutcomeCancelled}[final]
+	if err := run.Finish(w.ctx, final, outcome, "", ""); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) begun(its task.Ref) *Run {
+	w.t.Helper()
+	w.db.ZAdd(w.ctx, w.keys.wheel(w.PartitionOf(its)), z(0, its.String())) // those that run late are due one by one
+	if _, err := w.Lead(w.PartitionOf(its), fence).Claim(w.ctx, 100); err != nil {
+		w.t.Fatal(err)
+	}
+	run, err := w.Begin(w.ctx, its, 1, "node", "run-"+its.ID)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return run
+}
+
+func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.put(daily(nil))
+	w.fire(nightly) // the first look, with nothing due
+	w.rewind(nightly, 24*time.Hour+time.Second)
+	a := w.agenda(nightly)
+	plan := schedule.MakePlan(a.Agenda)
+	leader := w.Lead(w.PartitionOf(nightly), fence)
+	ticked, now, err := leader.Fire(w.ctx, a, plan)
+	if err != nil || len(ticked) != 1 || ticked[0].Outcome != schedule.Fired {
+		t.Fatalf("fired %v, %v", ticked, err)
+	}
+	before := redistest.Dump(t, w.db)
+	if _, _, err := leader.Fire(w.ctx, a, plan); !errors.Is(err, ErrMoved) {
+		t.Errorf("a repetition was answered %v, want ErrMoved", err)
+	}
+	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
+		t.Errorf("a repetition changed something:\n%s", diff)
+	}
+	tick := plan.Decisions[0].Tick
+	id := "nightly@" + schedule.TickName(tick)
+	if diff := cmp.Diff(map[string]task.State{id: task.Scheduled}, w.tasksOf(nightly)); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+	page, err := w.Ledger(w.ctx, nightly, LedgerFilter{}, 10, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []schedule.Entry{{
+		Name: schedule.TickName(tick), Tick: tick, Outcome: schedule.Fired, HasTask: true, Late: now.Sub(tick), DecidedAt: now, Revision: 1,
+	}}
+	if diff := cmp.Diff(want, page.Entries); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	is, err := w.GetSchedule(w.ctx, nightly)
+	if err != nil || is.Live != 1 || is.Runs != 1 || is.Cursor.Before(tick) {
+		t.Errorf("the schedule is %+v, %v", is, err)
+	}
+}
+
+func TestAStaleLeaderFiresNothing(t *testing.T) {
+	w := newWorld(t)
+	w.put(daily(nil))
+	w.rewind(nightly, 25*time.Hour)
+	a := w.agenda(nightly)
+	before := redistest.Dump(t, w.db)
+	stale := w.Lead(w.PartitionOf(nightly), "0:stale")
+	if _, err := stale.Due(w.ctx, 10); !errors.Is(err, ErrFenced) {
+		t.Errorf("a look was answered %v", err)
+	}
+	if _, _, err := stale.Fire(w.ctx, a, schedule.MakePlan(a.Agenda)); !errors.Is(err, ErrFenced) {
+		t.Errorf("firing was answered %v", err)
+	}
+	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
+		t.Errorf("something changed:\n%s", diff)
+	}
+}
+
+// Three ticks are due at once, and the policy for misfires lets all of them run.
+func TestTheOverlapPolicyDecides(t *testing.T) {
+	for policy, want := range map[schedule.Overlap][]schedule.Outcome{
+		schedule.OverlapAllow:   {schedule.Fired, schedule.Fired, schedule.Fired},
+		schedule.OverlapSkip:    {schedule.Fired, schedule.SkippedOverlap, schedule.SkippedOverlap},
+		schedule.OverlapQueue:   {schedule.Fired, schedule.Queued, schedule.Queued},
+		schedule.OverlapReplace: {schedule.Replaced, schedule.Replaced, schedule.Fired}, // none had begun
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := newWorld(t)
+			w.put(daily(func(d *schedule.Definition) {
+				d.Rules, d.Overlap = []schedule.Rule{{Every: time.Hour}}, policy
+				d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 24 * time.Hour}
+			}))
+			w.rewind(nightly, 3*time.Hour+time.Minute)
+			w.fire(nightly)
+			if diff := cmp.Diff(want, w.recorded(nightly)); diff != "" {
+				t.Errorf("ledger (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// due lets n ticks of an hourly schedule be due.
+func (w *world) hourly(n int, change func(*schedule.Definition)) []string {
+	w.t.Helper()
+	w.put(daily(func(d *schedule.Definition) {
+		d.Rules = []schedule.Rule{{Every: time.Hour}}
+		d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 1000 * time.Hour}
+		if change != nil {
+			change(d)
+		}
+	}))
+	w.rewind(nightly, time.Duration(n)*time.Hour+time.Minute)
+	is, _, err := w.existing(w.ctx, nightly)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var names []string
+	for i := range n {
+		names = append(names, schedule.TickName(is.CreatedAt.Add(time.Duration(i+1)*time.Hour)))
+	}
+	return names
+}
+
+func TestAQueuedTickRunsWhenTheOneBeforeHasEnded(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(3, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue })
+	w.fire(nightly)
+	for i, final := range []task.State{task.Succeeded, task.Failed, task.Succeeded} {
+		w.end(nightly, ticks[i], final)
+		ticked := w.fire(nightly)
+		if i < 2 && (len(ticked) != 1 || ticked[0] != Ticked{ticks[i+1], schedule.Fired}) {
+			t.Fatalf("after the end of number %d, there happened %v", i, ticked)
+		}
+	}
+	if diff := cmp.Diff([]schedule.Outcome{schedule.Fired, schedule.Fired, schedule.Fired}, w.recorded(nightly)); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	is, _ := w.GetSchedule(w.ctx, nightly)
+	if is.Live != 0 || is.Waiting != 0 {
+		t.Errorf("live %d, waiting %d", is.Live, is.Waiting)
+	}
+}
+
+func TestNoMoreTicksWaitThanTheBound(t *testing.T) {
+	w := newWorld(t)
+	w.hourly(schedule.WaitingLimit+5, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue; d.Misfire.Max = 1000 })
+	w.fire(nightly)
+	count := map[schedule.Outcome]int{}
+	for _, o := range w.recorded(nightly) {
+		count[o]++
+	}
+	want := map[schedule.Outcome]int{schedule.Fired: 1, schedule.Queued: schedule.WaitingLimit, schedule.SkippedOverlap: 4}
+	if diff := cmp.Diff(want, count); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}
+
+func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
+	w.fire(nightly)
+	run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
+	for range 2 {
+		if e, err := w.TriggerSchedule(w.ctx, nightly); err != nil || e.Outcome != schedule.Queued {
+			t.Fatalf("%+v, %v", e, err)
+		}
+	}
+	if cancel, err := run.CancelRequested(w.ctx); err != nil || !cancel {
+		t.Fatalf("the running task was asked to stop: %v, %v", cancel, err)
+	}
+	if got := w.fire(nightly); len(got) != 0 {
+		t.Fatalf("before it had stopped, there happened %v", got)
+	}
+	want := []schedule.Outcome{schedule.Replaced, schedule.Replaced, schedule.Queued}
+	if diff := cmp.Diff(want, w.recorded(nightly)); diff != "" {
+		t.Fatalf("ledger (-want +got):\n%s", diff)
+	}
+	if err := run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", ""); err != nil {
+		t.Fatal(err)
+	}
+	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Triggered}) {
+		t.Errorf("after it had stopped, there happened %v", got)
+	}
+}
+
+func TestFailuresInARowPauseTheSchedule(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(4, func(d *schedule.Definition) { d.Overlap, d.PauseOnFailure = schedule.OverlapAllow, 2 })
+	w.fire(nightly)
+	paused := func() bool {
+		is, err := w.GetSchedule(w.ctx, nightly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !is.PausedAt.IsZero()
+	}
+	for i, c := range []struct {
+		final  task.State
+		paused bool
+	}{{task.Failed, false}, {task.Succeeded, false}, {task.Failed, false}, {task.Failed, true}} {
+		w.end(nightly, ticks[i], c.final)
+		if paused() != c.paused {
+			t.Fatalf("after number %d, %s: paused is %v", i, c.final, paused())
+		}
+	}
+	is, err := w.ResumeSchedule(w.ctx, nightly)
+	if err != nil || !is.PausedAt.IsZero() || is.Failures != 0 {
+		t.Errorf("resumed, it is %+v, %v", is, err)
+	}
+}
+
+func TestAScheduleEndsAfterItsRuns(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(4, func(d *schedule.Definition) { d.Overlap, d.MaxRuns = schedule.OverlapAllow, 2 })
+	w.fire(nightly)
+	is, err := w.GetSchedule(w.ctx, nightly)
+	if err != nil || is.Runs != 2 || schedule.TickName(is.EndedAt) != ticks[1] {
+		t.Fatalf("it is %+v, %v", is, err)
+	}
+	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
+	if err != nil || !report.Proved || report.Expected != 2 {
+		t.Errorf("audit: %+v, %v", report, err)
+	}
+}
+
+func TestPausedTicksAreMisfires(t *testing.T) {
+	w := newWorld(t)
+	w.hourly(3, func(d *schedule.Definition) { d.Misfire = schedule.Misfire{Policy: schedule.MisfireSkip} })
+	if _, err := w.PauseSchedule(w.ctx, nightly, "for the upgrade"); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.fire(nightly); len(got) != 0 {
+		t.Fatalf("paused, it did %v", got)
+	}
+	is, err := w.ResumeSchedule(w.ctx, nightly)
+	if err != nil || !is.PausedAt.IsZero() {
+		t.Fatalf("%+v, %v", is, err)
+	}
+	w.fire(nightly)
+	want := []schedule.Outcome{schedule.Missed, schedule.Missed, schedule.Missed}
+	if diff := cmp.Diff(want, w.recorded(nightly)); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+}
+
+// What was due by the old definition is decided by its times; the new one's begin with the change.
+func TestAChangeWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
+	w := newWorld(t)
+	old := w.hourly(3, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+	w.put(daily(func(d *schedule.Definition) {
+		d.Rules, d.Overlap = []schedule.Rule{{Every: 20 * time.Minute}}, schedule.OverlapAllow
+		d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 1000 * time.Hour}
+	}))
+	var got []string
+	for _, tick := range w.fire(nightly) {
+		got = append(got, tick.Name)
+	}
+	if diff := cmp.Diff(old, got); diff != "" {
+		t.Errorf("ticks (-want +got):\n%s", diff)
+	}
+	is, err := w.GetSchedule(w.ctx, nightly)
+	if next, ok := is.NextTick(); err != nil || !ok || next.Sub(is.UpdatedAt) > 20*time.Minute {
+		t.Errorf("the next tick is %s, %v", next, err)
+	}
+	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
+	if err != nil || !report.Proved || report.Expected != 3 {
+		t.Errorf("audit: %+v, %v", report, err)
+	}
+}
+
+func TestALeaderThatLookedBeforeAChangeHasToLookAgain(t *testing.T) {
+	w := newWorld(t)
+	w.hourly(3, nil)
+	a := w.agenda(nightly)
+	w.put(daily(nil))
+	before := redistest.Dump(t, w.db)
+	if _, _, err := w.Lead(w.PartitionOf(nightly), fence).Fire(w.ctx, a, schedule.MakePlan(a.Agenda)); !errors.Is(err, ErrMoved) {
+		t.Errorf("answered %v, want ErrMoved", err)
+	}
+	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
+		t.Errorf("something changed:\n%s", diff)
+	}
+}
+
+func TestAPutReplacesTheRevisionItWasMadeFrom(t *testing.T) {
+	w := newWorld(t)
+	put := func(every time.Duration, o PutOptions) (Put, error) {
+		return w.PutSchedule(w.ctx, daily(func(d *schedule.Definition) { d.Rules[0].Every = every }), o)
+	}
+	for i, c := range []struct {
+		every    time.Duration
+		o        PutOptions
+		code     task.Code
+		revision int
+		created  bool
+		changed  bool
+	}{
+		{time.Hour, PutOptions{IfMatch: 1}, task.CodeScheduleChanged, 0, false, false},
+		{time.Hour, PutOptions{IfAbsent: true}, "", 1, true, true},
+		{time.Hour, PutOptions{}, "", 1, false, false},
+		{2 * time.Hour, PutOptions{IfAbsent: true}, task.CodeScheduleChanged, 0, false, false},
+		{2 * time.Hour, PutOptions{IfMatch: 1}, "", 2, false, true},
+		{3 * time.Hour, PutOptions{IfMatch: 1}, task.CodeScheduleChanged, 0, false, false},
+		{3 * time.Hour, PutOptions{Paused: new(true)}, "", 3, false, true},
+		{3 * time.Hour, PutOptions{Paused: new(false)}, "", 3, false, false},
+	} {
+		got, err := put(c.every, c.o)
+		if c.code != "" {
+			if task.CodeOf(err) != c.code {
+				t.Fatalf("%d: %v, want %s", i, err, c.code)
+			}
+			continue
+		}
+		if err != nil || got.Schedule.Revision != c.revision || got.Created != c.created || got.Changed != c.changed {
+			t.Fatalf("%d: %+v, %v", i, got, err)
+		}
+		if c.o.Paused != nil && *c.o.Paused == got.Schedule.PausedAt.IsZero() {
+			t.Errorf("%d: paused at %s", i, got.Schedule.PausedAt)
+		}
+	}
+}
+
+func TestTheLastRevisionsAreKeptAndCanBeBroughtBack(t *testing.T) {
+	w := newWorld(t)
+	for i := range 25 {
+		w.put(daily(func(d *schedule.Definition) { d.Description = fmt.Sprint("number ", i+1) }))
+	}
+	history, err := w.History(w.ctx, nightly)
+	if err != nil || len(history) != schedule.HistoryLimit {
+		t.Fatalf("%d revisions, %v", len(history), err)
+	}
+	for i, r := range history {
+		if want := 25 - i; r.Number != want || r.Definition.Description != fmt.Sprint("number ", want) {
+			t.Errorf("revision %d is %q", r.Number, r.Definition.Description)
+		}
+		if i > 0 && !r.Until.Equal(history[i-1].From) {
+			t.Errorf("revision %d holds until %s, the next from %s", r.Number, r.Until, history[i-1].From)
+		}
+	}
+	put, err := w.Rollback(w.ctx, nightly, 10, 0)
+	if err != nil || put.Schedule.Revision != 26 || put.Schedule.Description != "number 10" {
+		t.Errorf("%+v, %v", put, err)
+	}
+	if _, err := w.Rollback(w.ctx, nightly, 1, 0); task.CodeOf(err) != task.CodeRevisionNotFound {
+		t.Errorf("revision 1: %v", err)
+	}
+	if _, err := w.Rollback(w.ctx, nightly, 12, 3); task.CodeOf(err) != task.CodeScheduleChanged {
+		t.Errorf("with another revision expected: %v", err)
+	}
+}
+
+func TestATriggerRunsAtOnceIfTheOverlapPolicyAgrees(t *testing.T) {
+	w := newWorld(t)
+	w.put(daily(nil))
+	if _, err := w.PauseSchedule(w.ctx, nightly, ""); err != nil {
+		t.Fatal(err)
+	}
+	e, err := w.TriggerSchedule(w.ctx, nightly)
+	if err != nil || e.Outcome != schedule.Triggered {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if diff := cmp.Diff(map[string]task.State{e.TaskID("nightly"): task.Scheduled}, w.tasksOf(nightly)); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+	if _, err := w.TriggerSchedule(w.ctx, nightly); task.CodeOf(err) != task.CodeScheduleBusy {
+		t.Errorf("while the first had not ended: %v", err)
+	}
+	w.end(nightly, e.Name, task.Succeeded)
+	if _, err := w.TriggerSchedule(w.ctx, nightly); err != nil {
+		t.Errorf("after it had ended: %v", err)
+	}
+	if _, err := w.TriggerSchedule(w.ctx, task.Ref{Namespace: "default", ID: "nobody"}); task.CodeOf(err) != task.CodeScheduleNotFound {
+		t.Errorf("of nothing: %v", err)
+	}
+}
+
+func TestABackfillRunsWhatDidNotRunAndNothingTwice(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(6, func(d *schedule.Definition) {
+		d.Overlap, d.Misfire = schedule.OverlapAllow, schedule.Misfire{Policy: schedule.MisfireAll, Window: 24 * time.Hour, Max: 2}
+	})
+	w.fire(nightly)
+	is, _ := w.GetSchedule(w.ctx, nightly)
+	from := is.CreatedAt.Add(-90 * time.Minute) // one tick before it was created, and the instant of the creation
+	got, err := w.Backfill(w.ctx, nightly, from, is.Cursor, time.Second)
+	if err != nil || len(got.Entries) != 6 || got.Left != 2 {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	states := w.tasksOf(nightly)
+	for _, tick := range ticks {
+		if _, there := states["nightly@"+tick]; !there {
+			t.Errorf("%s did not run", tick)
+		}
+	}
+	again, err := w.Backfill(w.ctx, nightly, from, is.Cursor, time.Second)
+	if err != nil || len(again.Entries) != 0 || again.Left != 8 {
+		t.Errorf("the second time: %+v, %v", again, err)
+	}
+	first, err := w.Get(w.ctx, task.Ref{Namespace: "default", ID: got.Entries[0].TaskID("nightly")})
+	last, errLast := w.Get(w.ctx, task.Ref{Namespace: "default", ID: got.Entries[5].TaskID("nightly")})
+	if err != nil || errLast != nil || last.DueAt.Sub(first.DueAt) != 5*time.Second {
+		t.Errorf("the first is due %s, the last %s", first.DueAt, last.DueAt)
+	}
+	if _, err := w.Backfill(w.ctx, nightly, from, is.Cursor.Add(time.Hour), 0); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("into the future: %v", err)
+	}
+	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
+	if err != nil || !report.Proved || report.Outcomes[schedule.Backfilled] != 5 {
+		t.Errorf("audit: %+v, %v", report, err)
+	}
+}
+
+func TestDeletingSaysWhatBecomesOfTheTasks(t *testing.T) {
+	for tasks, want := range map[DeleteTasks]struct {
+		answer  Deleted
+		waiting task.State
+		running bool // asked to stop
+	}{
+		DeleteWaiting: {Deleted{Cancelled: 1, Left: 1}, task.Cancelled, false},
+		DeleteAll:     {Deleted{Cancelled: 1, Stopping: 1}, task.Cancelled, true},
+		DeleteNone:    {Deleted{Left: 2}, task.Scheduled, false},
+	} {
+		t.Run(string(tasks), func(t *testing.T) {
+			w := newWorld(t)
+			ticks := w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+			w.fire(nightly)
+			run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
+			got, err := w.DeleteSchedule(w.ctx, nightly, tasks)
+			if err != nil || got != want.answer {
+				t.Errorf("%+v, %v, want %+v", got, err, want.answer)
+			}
+			if state := w.tasksOf(nightly)["nightly@"+ticks[1]]; state != want.waiting {
+				t.Errorf("the waiting one is %s, want %s", state, want.waiting)
+			}
+			if stop, _ := run.CancelRequested(w.ctx); stop != want.running {
+				t.Errorf("the running one was asked to stop: %v", stop)
+			}
+			for key := range redistest.Dump(t, w.db) {
+				if strings.Contains(key, "default:nightly") && !strings.Contains(key, "@") {
+					t.Errorf("%s is left", key)
+				}
+			}
+			if _, err := w.GetSchedule(w.ctx, nightly); task.CodeOf(err) != task.CodeScheduleNotFound {
+				t.Errorf("it is there still: %v", err)
+			}
+			if err := run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", ""); err != nil && !errors.Is(err, ErrCancelled) {
+				t.Errorf("the running one could not end: %v", err)
+			}
+		})
+	}
+}
+
+func TestAnAuditFindsWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(5, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+	w.fire(nightly)
+	audit := func() schedule.Report {
+		report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	if r := audit(); !r.Proved || r.Expected != 5 || r.Accounted != 5 {
+		t.Fatalf("before: %+v", r)
+	}
+	ledger := w.keys.ledger(w.PartitionOf(nightly), nightly)
+	third := w.db.ZRange(w.ctx, ledger, 2, 2).Val()[0]
+	at := int64(w.db.ZScore(w.ctx, ledger, third).Val())
+	w.db.ZRem(w.ctx, ledger, third)
+	if r := audit(); r.Proved || len(r.Gaps) != 1 || schedule.TickName(r.Gaps[0]) != ticks[2] {
+		t.Errorf("with a gap: %+v", r)
+	}
+	w.db.ZAdd(w.ctx, ledger, z(float64(at), third), z(float64(at+1), strings.Replace(third, ticks[2], schedule.TickName(fromMS(at+1)), 1)))
+	if r := audit(); r.Proved || len(r.Gaps) != 0 || len(r.Strays) != 1 {
+		t.Errorf("with a stray: %+v", r)
+	}
+}
+
+func TestALedgerKeepsTheNewestRecordsAndSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.put(daily(func(d *schedule.Definition) {
+		d.Rules[0].Every, d.Misfire.Policy = time.Second, schedule.MisfireSkip
+	}))
+	w.rewind(nightly, 5*time.Hour)
+	w.fire(nightly)
+	if n := w.db.ZCard(w.ctx, w.keys.ledger(w.PartitionOf(nightly), nightly)).Val(); n > schedule.LedgerLimit || n < schedule.LedgerLimit/3 {
+		t.Errorf("%d records", n)
+	}
+	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
+	if err != nil || !report.Proved || report.Expected < schedule.LedgerLimit/3 {
+		t.Errorf("of what is known: %+v, %v", report, err)
+	}
+	is, _ := w.GetSchedule(w.ctx, nightly)
+	report, err = w.Audit(w.ctx, nightly, is.CreatedAt, time.Time{})
+	if err != nil || report.Proved || report.ForgottenUntil.IsZero() || len(report.Gaps)+len(report.Strays) > 0 {
+		t.Errorf("of all: %+v, %v", report, err)
+	}
+}
+
+func TestAListOfSchedulesLosesNoneBetweenPages(t *testing.T) {
+	w := newWorld(t)
+	var want []string
+	for i := range 23 {
+		id := fmt.Sprintf("s%02d", i)
+		put, err := w.PutSchedule(w.ctx, daily(func(d *schedule.Definition) {
+			d.ID, d.Labels = id, map[string]string{"odd": fmt.Sprint(i % 2)}
+		}), PutOptions{Paused: new(i%3 == 0)})
+		if err != nil || !put.Created {
+			t.Fatal(err)
+		}
+		want = append(want, id)
+	}
+	w.put(daily(func(d *schedule.Definition) { d.Namespace = "default2" }))
+	list := func(f ScheduleFilter, limit int) []string {
+		f.Namespace = "default"
+		var ids []string
+		for cursor := ""; ; {
+			page, err := w.ListSchedules(w.ctx, f, limit, cursor)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, is := range page.Schedules {
+				ids = append(ids, is.ID)
+			}
+			if cursor = page.NextCursor; cursor == "" {
+				return ids
+			}
+		}
+	}
+	for _, limit := range []int{1, 4, 23, 100} {
+		if diff := cmp.Diff(want, list(ScheduleFilter{}, limit)); diff != "" {
+			t.Errorf("limit %d (-want +got):\n%s", limit, diff)
+		}
+	}
+	if got := list(ScheduleFilter{Labels: map[string]string{"odd": "1"}, Paused: new(true)}, 2); !slices.Equal(got, []string{"s03", "s09", "s15", "s21"}) {
+		t.Errorf("filtered: %v", got)
+	}
+}
+
+func TestARerunOfATickCountsAsNotEnded(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(1, nil)
+	w.fire(nightly)
+	w.end(nightly, ticks[0], task.Failed)
+	if _, err := w.Rerun(w.ctx, task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]}); err != nil {
+		t.Fatal(err)
+	}
+	if is, _ := w.GetSchedule(w.ctx, nightly); is.Live != 1 {
+		t.Errorf("%d live", is.Live)
+	}
+}
+
+func TestAScheduleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.hourly(1, nil)
+	p := w.PartitionOf(nightly)
+	w.db.ZAdd(w.ctx, w.keys.ticks(p), z(0, "default:broken"))
+	w.db.HSet(w.ctx, w.keys.schedule(p, task.Ref{Namespace: "default", ID: "broken"}), "def", "{", "revision", 1)
+	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Fired}) {
+		t.Errorf("there happened %v", got)
+	}
+}
+
+func z(score float64, member string) redis.Z { return redis.Z{Score: score, Member: member} }

@@ -1,0 +1,254 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// putTries is how often a definition is put again, if the schedule changed between looking and writing.
+const putTries = 5
+
+// PutSchedule creates a schedule, or replaces its definition. One that says the same as before changes nothing. Ticks
+// that are due by the old definition at that moment are decided by its times still, so that none is lost or doubled.
+// Errors: CodeInvalid; CodeScheduleChanged, if it is not at the revision that was asked for.
+func (s *Store) PutSchedule(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
+	d = d.Normalize()
+	if err := s.validateSchedule(d); err != nil {
+		return Put{}, err
+	}
+	for try := range putTries {
+		put, err := s.put(ctx, d, o, try > 0)
+		if !redisx.RefusedWith(err, "CHANGED") && !redisx.RefusedWith(err, "EARLY") {
+			return put, err
+		}
+	}
+	return Put{}, &task.Error{Code: task.CodeScheduleChanged, Message: fmt.Sprintf("schedule %q is changed all the time by others", d.ID)}
+}
+
+func (s *Store) validateSchedule(d schedule.Definition) error {
+	if err := d.Validate(); err != nil || s.check == nil {
+		return err
+	}
+	return schedule.InTask(s.check(d.Task.Type, d.Task.Payload))
+}
+
+// put looks and writes once. again says that an earlier try may have done it, and only its answer was lost.
+func (s *Store) put(ctx context.Context, d schedule.Definition, o PutOptions, again bool) (Put, error) {
+	old, found, now, err := s.look(ctx, d.Ref)
+	if err != nil {
+		return Put{}, err
+	}
+	same, err := found && sameDefinition(old.Definition, d), error(nil)
+	if !same || !again {
+		err = o.demand(d.Ref, old.Revision)
+	}
+	switch {
+	case err != nil:
+		return Put{}, err
+	case same:
+		put, err := s.setPaused(ctx, old, o.Paused)
+		return Put{Schedule: put, Changed: again}, err
+	}
+	return s.write(ctx, d, o, old, now)
+}
+
+// demand compares the revision there is, 0 for none, with the one that the caller wants to replace.
+func (o PutOptions) demand(ref task.Ref, revision int) error {
+	switch {
+	case o.IfAbsent && revision > 0:
+		return task.Errorf(task.CodeScheduleChanged, "schedule %q exists, at revision %d", ref.ID, revision)
+	case o.IfMatch > 0 && revision == 0:
+		return task.Errorf(task.CodeScheduleChanged, "schedule %q does not exist, and so is not at revision %d", ref.ID, o.IfMatch)
+	case o.IfMatch > 0 && revision != o.IfMatch:
+		return task.Errorf(task.CodeScheduleChanged, "schedule %q is at revision %d, not %d: read it and try again", ref.ID, revision, o.IfMatch)
+	}
+	return nil
+}
+
+func sameDefinition(a, b schedule.Definition) bool {
+	defA, taskA, errA := encodeSchedule(a)
+	defB, taskB, errB := encodeSchedule(b)
+	return errA == nil && errB == nil && defA == defB && taskA == taskB
+}
+
+func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, old schedule.Schedule, now time.Time) (Put, error) {
+	table, err := schedule.Compile(d.Spec, d.Ref, old.CreatedAt)
+	if err != nil {
+		return Put{}, err
+	}
+	if err := table.Fires(now); err != nil {
+		return Put{}, err
+	}
+	def, its, err := encodeSchedule(d)
+	if err != nil {
+		return Put{}, err
+	}
+	p, k := s.PartitionOf(d.Ref), s.keys
+	breaker, paused := "", ""
+	if d.PauseOnFailure > 0 {
+		breaker = fmt.Sprint(d.PauseOnFailure)
+	}
+	if o.Paused != nil && *o.Paused {
+		paused = "1"
+	}
+	reply, err := s.db.Run(ctx, s.scripts.schedule,
+		[]string{k.schedule(p, d.Ref), k.history(p, d.Ref), k.schedules(p), k.ticks(p)},
+		d.Ref.String(), old.Revision, now.UnixMilli(), def, its, string(d.EffectiveOverlap()), d.MaxRuns, breaker,
+		d.Task.EffectiveRetention(task.Cancelled).Milliseconds(), paused, schedule.HistoryLimit-1, k.wake())
+	var refusal *redisx.Refusal
+	if err != nil && !errors.As(err, &refusal) {
+		err = unavailable(err)
+	}
+	if err != nil {
+		return Put{}, err
+	}
+	written, err := decodeSchedule(d.Ref, fields(reply))
+	if err != nil {
+		return Put{}, err
+	}
+	written, err = s.setPaused(ctx, written, o.Paused)
+	return Put{Schedule: written, Created: old.Revision == 0, Changed: true}, err
+}
+
+// setPaused pauses or resumes a schedule that is not as wanted; nil leaves it as it is.
+func (s *Store) setPaused(ctx context.Context, is schedule.Schedule, want *bool) (schedule.Schedule, error) {
+	switch {
+	case want == nil || *want != is.PausedAt.IsZero():
+		return s.counted(ctx, is)
+	case *want:
+		return s.PauseSchedule(ctx, is.Ref, "")
+	}
+	return s.ResumeSchedule(ctx, is.Ref)
+}
+
+// look reads a schedule, if there is one, and Redis's time.
+func (s *Store) look(ctx context.Context, ref task.Ref) (_ schedule.Schedule, found bool, now time.Time, _ error) {
+	pipe := s.db.Pipeline()
+	hash, clock := pipe.HGetAll(ctx, s.keys.schedule(s.PartitionOf(ref), ref)), pipe.Time(ctx)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return schedule.Schedule{}, false, now, unavailable(err)
+	}
+	now = clock.Val().UTC()
+	if len(hash.Val()) == 0 {
+		return schedule.Schedule{}, false, now, nil
+	}
+	is, err := decodeSchedule(ref, hash.Val())
+	return is, true, now, err
+}
+
+// GetSchedule reads a schedule. Error: CodeScheduleNotFound.
+func (s *Store) GetSchedule(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
+	is, _, err := s.existing(ctx, ref)
+	if err != nil {
+		return schedule.Schedule{}, err
+	}
+	return s.counted(ctx, is)
+}
+
+// existing reads a schedule without its counts, and Redis's time.
+func (s *Store) existing(ctx context.Context, ref task.Ref) (schedule.Schedule, time.Time, error) {
+	if err := task.ValidateRef(ref); err != nil {
+		return schedule.Schedule{}, time.Time{}, err
+	}
+	is, found, now, err := s.look(ctx, ref)
+	if err == nil && !found {
+		err = noSchedule(ref)
+	}
+	return is, now, err
+}
+
+// counted is the schedule with what is counted outside of its hash.
+func (s *Store) counted(ctx context.Context, is schedule.Schedule) (schedule.Schedule, error) {
+	counted, err := s.countEach(ctx, []schedule.Schedule{is})
+	if err != nil {
+		return schedule.Schedule{}, err
+	}
+	return counted[0], nil
+}
+
+// countEach adds, in one round trip, how many tasks of each schedule have not ended and how many ticks wait for that.
+func (s *Store) countEach(ctx context.Context, all []schedule.Schedule) ([]schedule.Schedule, error) {
+	if len(all) == 0 {
+		return all, nil
+	}
+	pipe := s.db.Pipeline()
+	counts := make([][2]interface{ Val() int64 }, len(all))
+	for i, is := range all {
+		p := s.PartitionOf(is.Ref)
+		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, s.keys.live(p, is.Ref)), pipe.LLen(ctx, s.keys.waiting(p, is.Ref))}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, unavailable(err)
+	}
+	for i, c := range counts {
+		all[i].Live, all[i].Waiting = int(c[0].Val()), int(c[1].Val())
+	}
+	return all, nil
+}
+
+// PauseSchedule keeps a schedule from creating tasks; note says why. Error: CodeScheduleNotFound.
+func (s *Store) PauseSchedule(ctx context.Context, ref task.Ref, note string) (schedule.Schedule, error) {
+	if len(note) > schedule.NoteLimit {
+		return schedule.Schedule{}, task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
+	}
+	p := s.PartitionOf(ref)
+	return s.change(ctx, s.scripts.pause, ref, []string{s.keys.schedule(p, ref), s.keys.ticks(p)}, note)
+}
+
+// ResumeSchedule lets a paused schedule go on; what becomes of the ticks in between is the misfire policy's to say.
+// Error: CodeScheduleNotFound.
+func (s *Store) ResumeSchedule(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
+	return s.change(ctx, s.scripts.resume, ref, []string{s.keys.schedule(s.PartitionOf(ref), ref)}, s.keys.wake())
+}
+
+// change runs a script that answers with the schedule's hash.
+func (s *Store) change(ctx context.Context, script *redisx.Script, ref task.Ref, keys []string, arg string) (schedule.Schedule, error) {
+	if err := task.ValidateRef(ref); err != nil {
+		return schedule.Schedule{}, err
+	}
+	reply, err := s.db.Run(ctx, script, keys, ref.String(), arg)
+	if err != nil {
+		return schedule.Schedule{}, scheduleAnswer(err, ref)
+	}
+	is, err := decodeSchedule(ref, fields(reply))
+	if err != nil {
+		return schedule.Schedule{}, err
+	}
+	return s.counted(ctx, is)
+}
+
+// scheduleAnswer translates what a script of schedules refused with.
+func scheduleAnswer(err error, ref task.Ref) error {
+	var r *redisx.Refusal
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &r):
+		return unavailable(err)
+	case r.Code == "NOTFOUND":
+		return noSchedule(ref)
+	case r.Code == "BUSY":
+		return task.Errorf(task.CodeScheduleBusy, "schedule %q does not run now by its overlap policy: %s has not ended", ref.ID, r.Detail)
+	}
+	return fmt.Errorf("schedule %s: %w", ref, err)
+}
+
+func noSchedule(ref task.Ref) error {
+	return task.Errorf(task.CodeScheduleNotFound, "no schedule %q in namespace %q", ref.ID, ref.Namespace)
+}
+
+// fields reads what HGETALL answers inside a script: names and values in turn.
+func fields(reply any) map[string]string {
+	list, _ := reply.([]any)
+	h := make(map[string]string, len(list)/2)
+	for i := 0; i+1 < len(list); i += 2 {
+		h[text(list[i])] = text(list[i+1])
+	}
+	return h
+}

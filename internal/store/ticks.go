@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// ErrMoved: the schedule is not as it was when the leader looked; it has to look again.
+var ErrMoved = errors.New("the schedule has changed in the meantime")
+
+// Due is what a look for schedules that are due brought.
+type Due struct {
+	Agendas []Agenda
+	Now     time.Time // Redis's time of the look
+	Next    time.Time // when the next schedule is to be looked at; zero if none waits
+}
+
+// Agenda is a schedule whose time has come.
+type Agenda struct {
+	schedule.Agenda
+	Ref      task.Ref
+	revision int
+}
+
+// dueFields is how many values due.lua answers for each schedule.
+const dueFields = 10
+
+// Due reads up to limit schedules that have to be looked at.
+func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
+	k := l.s.keys
+	reply, err := l.s.db.Run(ctx, l.s.scripts.due, []string{k.lease(l.p), k.ticks(l.p)}, l.fence, limit, k.partition(l.p))
+	if err != nil {
+		return Due{}, fenced(err)
+	}
+	parts, ok := reply.([]any)
+	if !ok || len(parts) != 3 {
+		return Due{}, fmt.Errorf("unexpected answer of due: %v", reply)
+	}
+	now, _ := parts[0].(int64)
+	next, _ := parts[1].(int64)
+	list, _ := parts[2].([]any)
+	d := Due{Now: fromMS(now)}
+	if next >= 0 {
+		d.Next = fromMS(next)
+	}
+	for i := 0; i+dueFields <= len(list); i += dueFields {
+		a, err := l.agenda(ctx, list[i:i+dueFields], d.Now)
+		if err != nil {
+			l.s.log.ErrorContext(ctx, "passing over a schedule for a minute", "schedule", text(list[i]), "error", err)
+			err = l.s.db.ZAddXX(ctx, k.ticks(l.p), redis.Z{Score: float64(now + time.Minute.Milliseconds()), Member: list[i]}).Err()
+			if err != nil {
+				return Due{}, err
+			}
+			continue
+		}
+		d.Agendas = append(d.Agendas, a)
+	}
+	return d, nil
+}
+
+// agenda reads what due.lua says of one schedule.
+func (l *Leader) agenda(ctx context.Context, values []any, now time.Time) (Agenda, error) {
+	member, f := text(values[0]), make([]string, len(values)-1)
+	for i := range f {
+		f[i] = text(values[i+1])
+	}
+	revision, cursor, from, created, ended, paused, rest, runs, def := f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]
+	ref, err := task.ParseRef(member)
+	if err != nil {
+		return Agenda{}, err
+	}
+	is, err := decodeSchedule(ref, map[string]string{
+		"revision": revision, "cursor": cursor, "from": from, "created": created, "ended": ended, "paused": paused,
+		"rest": rest, "runs": runs, "def": def,
+	})
+	if err != nil {
+		return Agenda{}, err
+	}
+	var older []schedule.Revision
+	if is.Cursor.Before(is.UpdatedAt) { // what was due before is decided by the times of an earlier revision
+		if older, err = l.s.older(ctx, ref); err != nil {
+			return Agenda{}, err
+		}
+	}
+	line, err := schedule.Line(is, older)
+	if err != nil {
+		return Agenda{}, err
+	}
+	return Agenda{Ref: ref, revision: is.Revision, Agenda: schedule.Agenda{
+		Timeline: line, Present: line[len(line)-1].Table, Misfire: is.Misfire, Cursor: is.Cursor, Now: now, Rest: is.Rest,
+		Done: !is.EndedAt.IsZero() || is.MaxRuns > 0 && is.Runs >= is.MaxRuns,
+	}}, nil
+}
+
+// Ticked is what became of one tick.
+type Ticked struct {
+	Name    string
+	Outcome schedule.Outcome
+}
+
+// Fire makes a plan so: the tasks, the ledger, the schedule's cursor and the time of the next look, all at once. It
+// answers what became of each tick, also of one that had waited for its turn, and Redis's time. Errors: ErrFenced, ErrMoved.
+func (l *Leader) Fire(ctx context.Context, a Agenda, plan schedule.Plan) ([]Ticked, time.Time, error) {
+	k := l.s.keys
+	next, forgotten := "", ""
+	if !plan.Next.IsZero() {
+		next = strconv.FormatInt(plan.Next.UnixMilli(), 10)
+	}
+	if !plan.Forgotten.IsZero() {
+		forgotten = strconv.FormatInt(plan.Forgotten.UnixMilli(), 10)
+	}
+	reply, err := l.s.db.Run(ctx, l.s.scripts.fire, []string{k.lease(l.p), k.schedule(l.p, a.Ref)},
+		l.fence, a.Ref.String(), a.revision, a.Cursor.UnixMilli(), plan.Upto.UnixMilli(), next, decisionLines(plan), forgotten,
+		schedule.WaitingLimit, schedule.LedgerLimit, a.Now.Add(-schedule.LedgerHorizon).UnixMilli(), k.events(), k.control(), k.wake())
+	if redisx.RefusedWith(err, "CHANGED") {
+		return nil, time.Time{}, fmt.Errorf("schedule %s: %w", a.Ref, ErrMoved)
+	}
+	if err != nil {
+		return nil, time.Time{}, fenced(err)
+	}
+	parts, _ := reply.([]any)
+	if len(parts) == 0 {
+		return nil, time.Time{}, fmt.Errorf("unexpected answer of fire: %v", reply)
+	}
+	now, _ := parts[0].(int64)
+	var ticked []Ticked
+	for i := 1; i+1 < len(parts); i += 2 {
+		ticked = append(ticked, Ticked{Name: text(parts[i]), Outcome: schedule.Outcome(text(parts[i+1]))})
+	}
+	return ticked, fromMS(now), nil
+}
+
+// decisionLines writes decisions as fire.lua reads them.
+func decisionLines(plan schedule.Plan) string {
+	var b strings.Builder
+	for _, d := range plan.Decisions {
+		fmt.Fprintf(&b, "%d %s %s %d %d %s\n", d.Tick.UnixMilli(), schedule.TickName(d.Tick), d.Action, d.Due.UnixMilli(),
+			d.Delay.Milliseconds(), d.Reason)
+	}
+	return b.String()
+}

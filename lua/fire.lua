@@ -1,0 +1,94 @@
+-- fire: a leader has decided about the ticks of a schedule that are due; what it decided becomes so, all at once: the
+-- tasks, the ledger, how far the decisions have come, and when to look again.
+-- keys:
+--   1 lease     STRING  of the partition
+--   2 schedule  HASH    the others, of the same partition, are made from its name
+-- args:
+--   1 fence      the lease's value while this leader holds it
+--   2 member     "namespace:id"
+--   3 revision   the decisions were made for
+--   4 cursor     ms: what was decided before
+--   5 upto       ms: the cursor from now on
+--   6 next       ms of the next tick, "" if there is none
+--   7 decisions  a line each: tick ms, name, fire, missed or excluded, ms at which its task is due, ms it waits at
+--                least, reason
+--   8 forgotten  ms up to which ticks get no record, since the ledger could not hold them; "" for none
+--   9 bound      ticks that may wait for their turn
+--   10 keep      records of the ledger
+--   11 horizon   ms: older records are forgotten
+--   12 events    channel
+--   13 control   channel that workers listen to
+--   14 wake      channel that leaders listen to
+-- reply: {now ms, name and outcome of every tick that was decided, ...}
+-- refuses:
+--   FENCED   somebody else leads the partition, or nobody
+--   CHANGED  the schedule is not as it was when the leader looked
+-- repeat: harmless: the cursor has moved, so it is refused with CHANGED; where there is nothing to decide, it finds
+--   nothing to do
+local lease, schedule = KEYS[1], KEYS[2]
+local fence, member, revision, cursor, upto, upnext, decisions, forgotten, bound, keep, horizon, events, control, wake =
+  unpack(ARGV)
+
+if redis.call('GET', lease) ~= fence then
+  return refuse('FENCED', redis.call('GET', lease) or 'no leader')
+end
+local current, reached, paused, ended, runs, overlap, max_runs, retention, def = unpack(redis.call('HMGET', schedule,
+  'revision', 'cursor', 'paused', 'ended', 'runs', 'overlap', 'max_runs', 'retention', 'task'))
+if current ~= revision or reached ~= cursor or paused then
+  return refuse('CHANGED', member)
+end
+
+local p, now = partition_of(schedule, member), now_ms()
+local live, waiting, ledger = p .. 'live:' .. member, p .. 'waiting:' .. member, p .. 'ledger:' .. member
+local s = { p = p, schedule = member, revision = revision, overlap = overlap, bound = tonumber(bound), def = def,
+  retention = retention, now = now, events = events, control = control, wake = wake }
+local decided = { now }
+runs, max_runs = tonumber(runs or '0'), tonumber(max_runs)
+local function decide(tick, name, outcome, task, reason)
+  record_tick(p, member, tick, name, outcome, task, now - tick, now, revision, reason)
+  decided[#decided + 1], decided[#decided + 2] = name, outcome
+end
+
+if redis.call('LLEN', waiting) > 0 and redis.call('ZCARD', live) == 0 then
+  local tick, name = string.match(redis.call('LPOP', waiting), '^(%d+) (%S+)$')
+  if launch(p, member .. '@' .. name, def, now, now, events) then
+    redis.call('ZADD', live, tick, name)
+  end
+  decide(tick, name, string.sub(name, -7) == '-manual' and 'triggered' or 'fired', 1, 'waited for the task before it')
+end
+for tick, name, action, due, delay, reason in string.gmatch(decisions, '(%d+) (%S+) (%S+) (%d+) (%d+) ([^\n]*)\n') do
+  if action ~= 'fire' then
+    decide(tick, name, action, 0, reason)
+  elseif max_runs == 0 or runs < max_runs then
+    local outcome, why, fewer = admit(s, tick, name, math.max(tonumber(due), now + tonumber(delay)))
+    runs = runs - fewer + (outcome == 'skipped_overlap' and 0 or 1)
+    decide(tick, name, outcome, outcome == 'fired' and 1 or 0, why ~= '' and why or reason)
+  end
+  if max_runs > 0 and runs >= max_runs then
+    upto, upnext = tick, ''
+    break
+  end
+end
+
+redis.call('HSET', schedule, 'cursor', upto, 'runs', int(runs))
+if forgotten ~= '' then
+  redis.call('HSET', schedule, 'known', forgotten)
+end
+if upnext == '' and not ended then
+  redis.call('HSET', schedule, 'ended', upto)
+end
+redis.call('ZREMRANGEBYSCORE', ledger, '-inf', '(' .. horizon)
+local surplus = redis.call('ZCARD', ledger) - keep
+if surplus > 0 then
+  redis.call('HSET', schedule, 'known', redis.call('ZRANGE', ledger, surplus - 1, surplus - 1, 'WITHSCORES')[2])
+  redis.call('ZREMRANGEBYRANK', ledger, 0, surplus - 1)
+end
+if redis.call('LLEN', waiting) > 0 and redis.call('ZCARD', live) == 0 then
+  upnext = int(now)
+end
+if upnext == '' then
+  redis.call('ZREM', p .. 'ticks', member)
+else
+  redis.call('ZADD', p .. 'ticks', upnext, member)
+end
+return decided

@@ -1,0 +1,48 @@
+-- trigger: somebody runs a schedule by hand, now, paused or not. The overlap policy holds.
+-- keys:
+--   1 schedule  HASH  the others, of the same partition, are made from its name
+-- args:
+--   1 member   "namespace:id"
+--   2 at       ms: Redis's time when the caller looked
+--   3 name     of the run, made from that time: what stands behind the "@" in its task's id
+--   4 bound    ticks that may wait for their turn
+--   5 events   channel
+--   6 control  channel that workers listen to
+--   7 wake     channel that leaders listen to
+-- reply: {outcome, reason, now ms, revision}
+-- refuses:
+--   NOTFOUND  no such schedule
+--   BUSY      the overlap policy keeps it from running; the detail is the tick that has not ended, or how many wait
+-- repeat: harmless: what the name already stands for is answered
+local schedule = KEYS[1]
+local member, at, name, bound, events, control, wake = unpack(ARGV)
+
+local revision, overlap, retention, def = unpack(redis.call('HMGET', schedule, 'revision', 'overlap', 'retention', 'task'))
+if not revision then
+  return refuse('NOTFOUND', member)
+end
+local p = partition_of(schedule, member)
+for _, entry in ipairs(redis.call('ZRANGE', p .. 'ledger:' .. member, at, at, 'BYSCORE')) do
+  local its, outcome, _, _, decided, of, reason = string.match(entry, '^(%S+) (%S+) (%d) (%S+) (%d+) (%d+) (.*)$')
+  if its == name then
+    return { outcome, reason, tonumber(decided), tonumber(of) }
+  end
+end
+local busy = redis.call('ZRANGE', p .. 'live:' .. member, 0, 0)[1]
+if busy and overlap == 'skip' then
+  return refuse('BUSY', busy)
+end
+if overlap == 'queue' and redis.call('LLEN', p .. 'waiting:' .. member) >= tonumber(bound) then
+  return refuse('BUSY', bound)
+end
+
+local now = now_ms()
+local s = { p = p, schedule = member, revision = revision, overlap = overlap, bound = tonumber(bound), def = def,
+  retention = retention, now = now, events = events, control = control, wake = wake }
+local outcome, reason = admit(s, at, name, now)
+if outcome == 'fired' then
+  outcome = 'triggered'
+  redis.call('PUBLISH', wake, string.match(p, '{(%d+)}'))
+end
+record_tick(p, member, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, now, revision, reason)
+return { outcome, reason, now, tonumber(revision) }
