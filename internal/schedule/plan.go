@@ -53,6 +53,9 @@ func MakePlan(a Agenda) Plan {
 		return Plan{Upto: a.Cursor}
 	}
 	p := Plan{Upto: a.Now}
+	if a.Now.Before(a.Cursor) { // Redis's clock was set back: nothing is decided a second time
+		p.Upto = a.Cursor
+	}
 	ticks, from := a.newest()
 	if from.After(a.Cursor) {
 		p.Forgotten = from

@@ -74,6 +74,9 @@ func (s *Store) listSets(f Filter) []string {
 	}
 	var sets []string
 	for p := range s.partitions {
+		if f.Schedule != "" && p != s.PartitionOf(task.Ref{Namespace: f.Namespace, ID: f.Schedule}) {
+			continue
+		}
 		for _, state := range states {
 			switch state {
 			case task.Scheduled:

@@ -30,13 +30,11 @@ func daily(change func(*schedule.Definition)) schedule.Definition {
 	return d
 }
 
-func (w *world) put(d schedule.Definition) schedule.Schedule {
+func (w *world) put(d schedule.Definition) {
 	w.t.Helper()
-	p, err := w.PutSchedule(w.ctx, d, PutOptions{})
-	if err != nil {
+	if _, err := w.PutSchedule(w.ctx, d, PutOptions{}); err != nil {
 		w.t.Fatalf("put %s: %v", d.ID, err)
 	}
-	return p.Schedule
 }
 
 // rewind lets a schedule have been created that much earlier, and nobody have looked at it since.
@@ -53,7 +51,7 @@ func (w *world) rewind(ref task.Ref, by time.Duration) {
 	w.db.ZAdd(w.ctx, w.keys.ticks(p), z(0, ref.String()))
 }
 
-// look is what the leader of a schedule's partition finds due; it must be that schedule alone.
+// agenda is what the leader of a schedule's partition finds due; it must be that schedule alone.
 func (w *world) agenda(ref task.Ref) Agenda {
 	w.t.Helper()
 	due, err := w.Lead(w.PartitionOf(ref), fence).Due(w.ctx, 10)
@@ -229,7 +227,7 @@ func TestTheOverlapPolicyDecides(t *testing.T) {
 	}
 }
 
-// due lets n ticks of an hourly schedule be due.
+// hourly lets n ticks of an hourly schedule be due; it answers their names.
 func (w *world) hourly(n int, change func(*schedule.Definition)) []string {
 	w.t.Helper()
 	w.put(daily(func(d *schedule.Definition) {

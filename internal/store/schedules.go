@@ -78,6 +78,9 @@ func sameDefinition(a, b schedule.Definition) bool {
 }
 
 func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, old schedule.Schedule, now time.Time) (Put, error) {
+	if now.Before(old.Cursor) { // as after Redis's clock was set back
+		now = old.Cursor
+	}
 	table, err := schedule.Compile(d.Spec, d.Ref, old.CreatedAt)
 	if err != nil {
 		return Put{}, err
