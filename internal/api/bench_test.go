@@ -87,7 +87,7 @@ func BenchmarkBatchDecode(b *testing.B) {
 
 func newStub() *Server {
 	s, err := New(Options{
-		Tasks: noStore{}, Nodes: fakeNodes{}, Queues: &fakeQueues{}, Log: slog.New(slog.DiscardHandler),
+		Tasks: noStore{}, Schedules: newFakeSchedules(), Nodes: fakeNodes{}, Queues: &fakeQueues{}, Log: slog.New(slog.DiscardHandler),
 		Events: newFakeStore().Events,
 	})
 	if err != nil {

@@ -131,7 +131,8 @@ func (f *fakeStore) List(_ context.Context, want store.Filter, limit int, cursor
 func matches(f store.Filter, t *task.Task) bool {
 	same := func(want, is string) bool { return want == "" || want == is }
 	return f.Namespace == t.Namespace && (len(f.States) == 0 || slices.Contains(f.States, t.State)) &&
-		same(f.Queue, t.Queue) && same(f.Type, t.Type) && same(f.Owner, t.Owner) && same(f.Node, t.Node)
+		same(f.Queue, t.Queue) && same(f.Type, t.Type) && same(f.Owner, t.Owner) && same(f.Node, t.Node) &&
+		same(f.Schedule, creatorOf(t.Ref))
 }
 
 func (f *fakeStore) Update(_ context.Context, ref task.Ref, c store.Change) (task.Task, error) {
@@ -238,6 +239,16 @@ func (f *fakeStore) change(ref task.Ref, do func(*task.Task)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	do(f.tasks[ref])
+}
+
+// addTickTask creates a task as a schedule does.
+func (f *fakeStore) addTickTask(ref task.Ref) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks[ref] = &task.Task{
+		Definition: task.Definition{Ref: ref, Type: "http", Queue: "default", Payload: []byte("{}")}, State: task.Scheduled, CreatedAt: start, DueAt: start,
+	}
+	f.order = append(f.order, ref)
 }
 
 // write adds a log line, and tells of it.

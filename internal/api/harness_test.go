@@ -28,21 +28,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // rig is a server that runs on the fakes, and a client that holds every answer against the document.
 type rig struct {
 	*client.ClientWithResponses
-	t      *testing.T
-	store  *fakeStore
-	queues *fakeQueues
-	url    string
-	http   *http.Client
-	log    *logBuffer
-	stop   func() error // ends the server, as often as one likes
+	t         *testing.T
+	store     *fakeStore
+	schedules *fakeSchedules
+	queues    *fakeQueues
+	url       string
+	http      *http.Client
+	log       *logBuffer
+	stop      func() error // ends the server, as often as one likes
 }
 
 func startRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, store: newFakeStore(), log: &logBuffer{}}
+	r := &rig{t: t, store: newFakeStore(), schedules: newFakeSchedules(), log: &logBuffer{}}
 	r.queues = &fakeQueues{queues: []queue.Info{{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: 1500 * time.Millisecond}}}
 	o := Options{
-		Tasks: r.store, Events: r.store.Events, Queues: r.queues, Version: "test",
+		Tasks: r.store, Schedules: r.schedules, Events: r.store.Events, Queues: r.queues, Version: "test",
 		Nodes: fakeNodes{{ID: "n1", State: "alive", Roles: []string{"api"}, StartedAt: start, LastBeat: start}, {ID: "n2", State: "dead", StartedAt: start, LastBeat: start}},
 		Log:   slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

@@ -74,6 +74,7 @@ func TestARequestThatDoesNotFitTheDocumentNamesTheField(t *testing.T) {
 		{"an unknown cursor of a log that is followed", "GET", "/v1/tasks/a/logs?follow=true&after=7-7", "", "after"},
 		{"a follow that is no boolean", "GET", "/v1/tasks/a/logs?follow=maybe", "", "follow"},
 		{"a filter of events that is none", "GET", "/v1/events?state=x", "", "state[0]"},
+		{"a filter by a schedule that is none", "GET", "/v1/tasks?schedule=a@b", "", "schedule"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r.store.mu.Lock()

@@ -1998,7 +1998,7 @@ type ClientInterface interface {
 	// TriggerSchedule Run a schedule now
 	//
 	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
-	// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+	// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 	// `queued`). Not safe to repeat: each call is a run.
 	//
@@ -2625,7 +2625,7 @@ func (c *Client) RollbackSchedule(ctx context.Context, id ScheduleID, params *Ro
 // TriggerSchedule Run a schedule now
 //
 // Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
-// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 // `queued`). Not safe to repeat: each call is a run.
 //
@@ -5483,7 +5483,7 @@ type ClientWithResponsesInterface interface {
 	// TriggerScheduleWithResponse Run a schedule now
 	//
 	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
-	// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+	// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 	// `queued`). Not safe to repeat: each call is a run.
 	//
@@ -7854,7 +7854,7 @@ func (c *ClientWithResponses) RollbackScheduleWithResponse(ctx context.Context, 
 // TriggerScheduleWithResponse Run a schedule now
 //
 // Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
-// with milliseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
+// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
 // `queued`). Not safe to repeat: each call is a run.
 //

@@ -1,0 +1,165 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// TestWhatIsSaidOfAScheduleComesBack sends definitions of every combination of fields through the translation and
+// back: what was said, in the form that answers use, is what comes back, and nothing else.
+func TestWhatIsSaidOfAScheduleComesBack(t *testing.T) {
+	schema := definitionSchema(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		said := anyDefinition(random)
+		raw, err := json.Marshal(said)
+		must(t, err)
+		d, err := scheduleFrom(schema, raw)
+		must(t, err)
+		if diff := cmp.Diff(said, saidOf(d)); diff != "" {
+			t.Fatalf("%s (-said +answered):\n%s", raw, diff)
+		}
+	}
+}
+
+// FuzzScheduleDefinition sends any body through the check and the translation: each is either refused with a code
+// other than internal, or becomes a definition that answers, sent back in, become again.
+func FuzzScheduleDefinition(f *testing.F) {
+	schema := definitionSchema(f)
+	for _, seed := range []string{
+		hourly, everything, `{"cron":"H H(0-3) * * *","task":{"type":"http"}}`, `{"specs":[{"every":"1e3s"}],"task":{}}`, `[]`, ``,
+		`{"every":"99999999999999h","task":{"type":"http"}}`, `{"cron":"@every -1h","misfire":{"max":1e1},"task":{"type":"x","payload":null}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		d, err := scheduleFrom(schema, raw)
+		var no *task.Error
+		switch {
+		case errors.As(err, &no) && catalogue[no.Code].status < 500:
+			return
+		case err != nil:
+			t.Fatalf("%q: %v", raw, err)
+		}
+		d = d.Normalize()
+		if d.Validate() != nil {
+			return
+		}
+		again, err := json.Marshal(saidOf(d))
+		must(t, err)
+		back, err := scheduleFrom(schema, again)
+		if err != nil {
+			t.Fatalf("%s came back as %s: %v", raw, again, err)
+		}
+		if back = back.Normalize(); !reflect.DeepEqual(d, back) && !cmp.Equal(d, back) {
+			t.Errorf("%s came back as %s (-want +got):\n%s", raw, again, cmp.Diff(d, back))
+		}
+	})
+}
+
+func definitionSchema(t testing.TB) *openapi3.Schema {
+	t.Helper()
+	doc, err := Document()
+	must(t, err)
+	return doc.Components.Schemas["ScheduleDefinition"].Value
+}
+
+func scheduleFrom(schema *openapi3.Schema, raw []byte) (schedule.Definition, error) {
+	if err := checkBody(schema, raw); err != nil {
+		return schedule.Definition{}, err
+	}
+	var in ScheduleDefinition
+	if err := decode(raw, &in); err != nil {
+		return schedule.Definition{}, err
+	}
+	return scheduleDefinitionOf(in, "a", "")
+}
+
+// anyDefinition says each thing that can be said, or leaves it out, by chance.
+func anyDefinition(r *rand.Rand) ScheduleDefinition {
+	d := ScheduleDefinition{
+		Exclude:     maybe(r, []string{"2026-12-25", "* 12 * * *"}),
+		Timezone:    maybe(r, "Asia/Kolkata"),
+		StartAt:     maybe(r, anyTime(r)),
+		EndAt:       maybe(r, anyTime(r)),
+		MaxRuns:     maybe(r, 1+r.IntN(1000)),
+		Jitter:      maybe(r, anySpan(r)),
+		Misfire:     maybe(r, Misfire{Policy: maybe(r, MisfirePolicy("all")), Window: maybe(r, anySpan(r)), Max: maybe(r, 1+r.IntN(1000))}),
+		Overlap:     maybe(r, Overlap("replace")),
+		Owner:       maybe(r, "ops"),
+		Description: maybe(r, "Größe <b>&"),
+		Labels:      maybe(r, Labels{"team": "x", "": "y"}),
+		Task: TaskTemplate{
+			Type: "http", Queue: maybe(r, "low"), Payload: maybe(r, json.RawMessage(`{"url":"http://x"}`)), Timeout: maybe(r, anySpan(r)),
+			Retention: maybe(r, anySpan(r)), Owner: maybe(r, "dev"), Labels: maybe(r, Labels{"a": "b"}), Retry: maybe(r, anyRetry(r)),
+		},
+		PauseOnFailure: maybe(r, 1+r.IntN(1000)),
+	}
+	switch r.IntN(3) {
+	case 0:
+		d.Cron = "30 2 * * MON-FRI"
+	case 1:
+		d.Every = anySpan(r)
+	case 2:
+		d.Specs = []ScheduleRule{{Cron: "@daily"}, {Every: anySpan(r)}, {Every: anySpan(r)}}[:2+r.IntN(2)]
+	}
+	return d
+}
+
+func anyRetry(r *rand.Rand) Retry {
+	out := Retry{MaxAttempts: maybe(r, 1+r.IntN(1000))}
+	if r.IntN(2) == 0 {
+		out.Delays = []string{"0s", anySpan(r)}
+		return out
+	}
+	out.Backoff = Backoff{
+		Initial: maybe(r, anySpan(r)), Factor: maybe(r, 1+r.Float64()), Max: maybe(r, anySpan(r)), Jitter: maybe(r, new(float64(r.IntN(2)))),
+	}
+	return out
+}
+
+func maybe[T any](r *rand.Rand, v T) T {
+	if r.IntN(2) == 0 {
+		var left T
+		return left
+	}
+	return v
+}
+
+func anySpan(r *rand.Rand) string {
+	unit := []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}[r.IntN(4)]
+	return formatDuration(time.Duration(1+r.IntN(1000)) * unit)
+}
+
+func anyTime(r *rand.Rand) string { return formatTime(start.Add(time.Duration(r.Int64N(1 << 50)))) }
+
+func TestAnOffsetIsWrittenAsZonesAre(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"+00:00": 0, "+05:30": 5*time.Hour + 30*time.Minute, "-03:30": -(3*time.Hour + 30*time.Minute), "+14:00": 14 * time.Hour,
+		"-00:44:30": -(44*time.Minute + 30*time.Second),
+	} {
+		if got := formatOffset(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestARevisionIsReadFromItsTag(t *testing.T) {
+	for tag, want := range map[string]string{``: "0 false", `*`: "0 true", `"3"`: "3 false", `W/"12"`: "12 false"} {
+		revision, anyone := matchOf(tag)
+		if got := fmt.Sprint(revision, anyone); got != want {
+			t.Errorf("%s: %s, want %s", tag, got, want)
+		}
+	}
+}

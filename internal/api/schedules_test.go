@@ -1,0 +1,420 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	hourly = `{"every":"1h","task":{"type":"http"}}`
+
+	// everything says all that can be said of a schedule, in the form in which it is answered.
+	everything = `{"specs":[{"cron":"30 2 * * MON-FRI"},{"every":"1h30m"}],"exclude":["2026-12-25","2026-12-24/2027-01-02"],
+		"timezone":"Europe/Berlin","start_at":"2026-01-03T00:00:00.123Z","end_at":"2027-06-01T00:00:00.000Z","max_runs":500,"jitter":"1m30s",
+		"misfire":{"policy":"all","window":"2h","max":7},"overlap":"queue","pause_on_failure":3,"owner":"ops","description":"What it does",
+		"labels":{"team":"x"},"task":{"type":"shell","queue":"low","payload":{"command":["true"]},"timeout":"1h",
+		"retry":{"max_attempts":3,"backoff":{"initial":"2s","factor":1.5,"max":"1m30s","jitter":0}},"retention":"48h","owner":"dev","labels":{"a":"b"}}}`
+)
+
+func TestAScheduleIsCreatedAndReplaced(t *testing.T) {
+	r := startRig(t)
+	got := r.call("PUT", "/v1/schedules/nightly", hourly)
+	if got.status != http.StatusCreated || got.header.Get("Location") != "/v1/schedules/nightly" || got.header.Get("ETag") != `"1"` {
+		t.Fatalf("created: status %d, %v, %s", got.status, got.header, got.body)
+	}
+	want := `{"id":"nightly","namespace":"default","every":"1h","task":{"type":"http","queue":"default","payload":{}},"revision":1,
+		"created_at":"2026-01-02T15:04:05.120Z","updated_at":"2026-01-02T15:04:05.120Z","cursor":"2026-01-02T15:04:05.120Z",
+		"next_at":"2026-01-02T16:04:05.120Z","paused":false,"runs":0,"failures":0,"live":0,"waiting":0}`
+	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
+		t.Errorf("the schedule (-want +got):\n%s", diff)
+	}
+	for _, c := range []struct{ body, tag string }{
+		{hourly, `"1"`},
+		{`{"every":"60m","task":{"type":"http","queue":"default","payload":{  }}}`, `"1"`}, // which says the same
+		{`{"every":"2h","task":{"type":"http"}}`, `"2"`},
+	} {
+		got := r.call("PUT", "/v1/schedules/nightly", c.body)
+		if got.status != http.StatusOK || got.header.Get("ETag") != c.tag || got.header.Get("Location") != "" {
+			t.Errorf("%s: status %d, ETag %s, want %s", c.body, got.status, got.header.Get("ETag"), c.tag)
+		}
+	}
+}
+
+func TestEveryFieldOfAScheduleReachesTheStore(t *testing.T) {
+	r := startRig(t)
+	got := r.call("PUT", "/v1/schedules/a.b-c_1?namespace=acme", everything)
+	if got.status != http.StatusCreated || got.header.Get("Location") != "/v1/schedules/a.b-c_1?namespace=acme" {
+		t.Fatalf("status %d, Location %q, %s", got.status, got.header.Get("Location"), got.body)
+	}
+	want := schedule.Definition{
+		Ref: task.Ref{Namespace: "acme", ID: "a.b-c_1"},
+		Spec: schedule.Spec{
+			Rules:   []schedule.Rule{{Cron: "30 2 * * MON-FRI"}, {Every: 90 * time.Minute}},
+			Exclude: []string{"2026-12-25", "2026-12-24/2027-01-02"}, Timezone: "Europe/Berlin",
+			StartAt: time.Date(2026, 1, 3, 0, 0, 0, 123_000_000, time.UTC), EndAt: time.Date(2027, 6, 1, 0, 0, 0, 0, time.UTC),
+			Jitter: 90 * time.Second,
+		},
+		MaxRuns: 500, Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: 2 * time.Hour, Max: 7},
+		Overlap: schedule.OverlapQueue, PauseOnFailure: 3, Owner: "ops", Description: "What it does", Labels: map[string]string{"team": "x"},
+		Task: task.Definition{
+			Type: "shell", Queue: "low", Payload: json.RawMessage(`{"command":["true"]}`), Timeout: time.Hour,
+			Retry:     task.Retry{MaxAttempts: 3, Backoff: task.Backoff{Initial: 2 * time.Second, Factor: 1.5, Max: 90 * time.Second, Jitter: new(0.0)}},
+			Retention: 48 * time.Hour, Owner: "dev", Labels: map[string]string{"a": "b"},
+		},
+	}
+	if diff := cmp.Diff(want, r.schedules.schedules[want.Ref].Definition); diff != "" {
+		t.Errorf("the definition (-want +got):\n%s", diff)
+	}
+	answered := asMap(t, string(got.body))
+	for field, said := range asMap(t, everything) {
+		if diff := cmp.Diff(said, answered[field]); diff != "" {
+			t.Errorf("%s was answered otherwise than said (-said +answered):\n%s", field, diff)
+		}
+	}
+}
+
+func TestWhatIsAnsweredOfAScheduleCanBeSentAgain(t *testing.T) {
+	r := startRig(t)
+	doc, err := Document()
+	must(t, err)
+	definition := doc.Components.Schemas["ScheduleDefinition"].Value.Properties
+	for _, body := range []string{hourly, everything, `{"specs":[{"cron":"@daily"}],"task":{"type":"http","retry":{"delays":["0s","1m"]}}}`} {
+		id := "s" + strings.Repeat("x", len(body)%7)
+		answered := asMap(t, string(r.call("PUT", "/v1/schedules/"+id, body).body))
+		maps.DeleteFunc(answered, func(field string, _ any) bool { return definition[field] == nil })
+		again, err := json.Marshal(answered)
+		must(t, err)
+		if got := r.call("PUT", "/v1/schedules/"+id, string(again)); got.status != http.StatusOK || got.header.Get("ETag") != `"1"` {
+			t.Errorf("%s became %s: status %d, ETag %s", body, again, got.status, got.header.Get("ETag"))
+		}
+	}
+}
+
+func TestTheNamespaceOfAScheduleComesFromTheBodyOrTheQuery(t *testing.T) {
+	r := startRig(t)
+	for _, c := range []struct{ query, field, want string }{
+		{"", "", "default"}, {"?namespace=q", "", "q"}, {"", `"namespace":"b",`, "b"}, {"?namespace=same", `"namespace":"same",`, "same"},
+	} {
+		got := r.call("PUT", "/v1/schedules/a"+c.query, `{`+c.field+hourly[1:])
+		if m := asMap(t, string(got.body)); m["namespace"] != c.want {
+			t.Errorf("query %q, body %q: namespace %v, want %s", c.query, c.field, m["namespace"], c.want)
+		}
+	}
+	if p := r.call("PUT", "/v1/schedules/a?namespace=q", `{"namespace":"b",`+hourly[1:]).problem(t); p.Code != "invalid" || p.Field != "namespace" {
+		t.Errorf("two namespaces: %+v", p)
+	}
+}
+
+func TestAPutCanAskForARevision(t *testing.T) {
+	for _, c := range []struct {
+		name, header, value string
+		exists              bool
+		status              int
+	}{
+		{"the present one", "If-Match", `"1"`, true, http.StatusOK},
+		{"the present one, weakened by a proxy", "If-Match", `W/"1"`, true, http.StatusOK},
+		{"another one", "If-Match", `"2"`, true, http.StatusPreconditionFailed},
+		{"one of none", "If-Match", `"1"`, false, http.StatusPreconditionFailed},
+		{"any one", "If-Match", `*`, true, http.StatusOK},
+		{"any one of none", "If-Match", `*`, false, http.StatusPreconditionFailed},
+		{"none, and there is none", "If-None-Match", `*`, false, http.StatusCreated},
+		{"none, and there is one", "If-None-Match", `*`, true, http.StatusPreconditionFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := startRig(t)
+			if c.exists {
+				r.call("PUT", "/v1/schedules/a", hourly)
+			}
+			got := r.call("PUT", "/v1/schedules/a", `{"every":"2h","task":{"type":"http"}}`, c.header, c.value)
+			if got.status != c.status {
+				t.Errorf("%s: %s: status %d, want %d: %s", c.header, c.value, got.status, c.status, got.body)
+			}
+			if got.status == http.StatusPreconditionFailed && got.problem(t).Code != "schedule_changed" {
+				t.Errorf("got %s", got.body)
+			}
+			if s := r.schedules.schedules[ref("a")]; s != nil && (s.Rules[0].Every == 2*time.Hour) != (c.status < 300) {
+				t.Errorf("status %d, but the definition is %+v", got.status, s.Rules)
+			}
+		})
+	}
+}
+
+func TestAHeaderThatNamesNoRevisionIsRefused(t *testing.T) {
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	for _, value := range []string{`1`, `"0"`, `"01"`, `"-1"`, `"a"`, `"1", "2"`, `w/"1"`, `"1`, `"9999999999"`, `""`, ` `} {
+		for _, c := range []struct{ method, path, body string }{{"PUT", "", hourly}, {"POST", "/rollback", `{"revision":1}`}} {
+			p := r.call(c.method, "/v1/schedules/a"+c.path, c.body, "If-Match", value).problem(t)
+			if p.Code != "invalid" || p.Field != "If-Match" {
+				t.Errorf("%s%s with If-Match %s: %+v", c.method, c.path, value, p)
+			}
+		}
+	}
+	if p := r.call("PUT", "/v1/schedules/a", hourly, "If-None-Match", `"1"`).problem(t); p.Code != "invalid" || p.Field != "If-None-Match" {
+		t.Errorf("If-None-Match with a revision: %+v", p)
+	}
+	if p := r.call("PUT", "/v1/schedules/a", hourly, "If-None-Match", `*`, "If-Match", `"1"`).problem(t); p.Code != "invalid" || p.Field != "If-None-Match" {
+		t.Errorf("both headers: %+v", p)
+	}
+}
+
+// If-Match: * asks for no revision in particular, so one that comes in between is no reason to refuse.
+func TestAnyRevisionIsReplacedThoughItChangesMeanwhile(t *testing.T) {
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	others := 0
+	r.schedules.beforePut = func() {
+		if others++; others <= 2 {
+			r.schedules.schedules[ref("a")].Revision++
+		}
+	}
+	if got := r.call("PUT", "/v1/schedules/a", `{"every":"2h","task":{"type":"http"}}`, "If-Match", "*"); got.status != http.StatusOK || others != 3 {
+		t.Errorf("status %d after %d puts", got.status, others)
+	}
+	r.schedules.beforePut = func() { r.schedules.schedules[ref("a")].Revision++ }
+	if got := r.call("PUT", "/v1/schedules/a", hourly, "If-Match", "*"); got.status != http.StatusPreconditionFailed {
+		t.Errorf("where it never stops: status %d", got.status)
+	}
+}
+
+func TestPausedIsLeftAsItIsUnlessSaid(t *testing.T) {
+	r := startRig(t)
+	for _, c := range []struct {
+		field string
+		want  bool
+	}{{"", false}, {`"paused":true,`, true}, {"", true}, {`"paused":false,`, false}} {
+		got := asMap(t, string(r.call("PUT", "/v1/schedules/a", `{`+c.field+hourly[1:]).body))
+		if got["paused"] != c.want || got["revision"] != 1.0 || (got["next_at"] == nil) != c.want {
+			t.Errorf("with %q: paused %v, revision %v, next at %v", c.field, got["paused"], got["revision"], got["next_at"])
+		}
+	}
+}
+
+func TestALifeOfAScheduleOverTheGeneratedClient(t *testing.T) {
+	r, ctx := startRig(t), context.Background()
+	every := func(s string) client.ScheduleDefinition {
+		return client.ScheduleDefinition{Every: &s, Task: client.TaskTemplate{Type: "http"}}
+	}
+	made, err := r.PutScheduleWithResponse(ctx, "a", &client.PutScheduleParams{IfNoneMatch: new("*")}, every("1h"))
+	must(t, err)
+	if made.JSON201 == nil || *made.JSON201.Every != "1h" || made.HTTPResponse.Header.Get("ETag") != `"1"` {
+		t.Fatalf("created: %s", made.Body)
+	}
+	changed, err := r.PutScheduleWithResponse(ctx, "a", &client.PutScheduleParams{IfMatch: new(`"1"`)}, every("2h"))
+	must(t, err)
+	if changed.JSON200 == nil || changed.JSON200.Revision != 2 {
+		t.Errorf("changed: %s", changed.Body)
+	}
+	history, err := r.ListRevisionsWithResponse(ctx, "a", nil)
+	must(t, err)
+	if h := history.JSON200; h == nil || len(h.Revisions) != 2 || *h.Revisions[1].Definition.Every != "1h" || h.Revisions[0].Until != nil || !h.Revisions[1].Until.Equal(h.Revisions[0].From) {
+		t.Errorf("history: %s", history.Body)
+	}
+	back, err := r.RollbackScheduleWithResponse(ctx, "a", &client.RollbackScheduleParams{IfMatch: new(`"2"`)}, client.Rollback{Revision: 1})
+	must(t, err)
+	if back.JSON200 == nil || back.JSON200.Revision != 3 || *back.JSON200.Every != "1h" || back.HTTPResponse.Header.Get("ETag") != `"3"` {
+		t.Errorf("rolled back: %s", back.Body)
+	}
+	paused, err := r.PauseScheduleWithResponse(ctx, "a", nil, client.SchedulePause{Note: new("moving house")})
+	must(t, err)
+	if p := paused.JSON200; p == nil || !p.Paused || *p.PauseNote != "moving house" || p.PausedAt == nil || p.Revision != 3 {
+		t.Errorf("paused: %s", paused.Body)
+	}
+	resumed, err := r.ResumeScheduleWithResponse(ctx, "a", nil)
+	must(t, err)
+	if resumed.JSON200 == nil || resumed.JSON200.Paused || resumed.JSON200.PauseNote != nil {
+		t.Errorf("resumed: %s", resumed.Body)
+	}
+	got, err := r.GetScheduleWithResponse(ctx, "a", nil)
+	must(t, err)
+	if got.JSON200 == nil || got.HTTPResponse.Header.Get("ETag") != `"3"` {
+		t.Errorf("got: %s", got.Body)
+	}
+	r.schedules.deleted = store.Deleted{Cancelled: 3, Stopping: 2, Left: 1}
+	deleted, err := r.DeleteScheduleWithResponse(ctx, "a", &client.DeleteScheduleParams{Tasks: new(client.DeleteTasksAll)})
+	must(t, err)
+	if d := deleted.JSON200; d == nil || *d != (client.ScheduleDeletion{Cancelled: 3, Stopping: 2, Left: 1}) || r.schedules.asked["DeleteSchedule"] != store.DeleteAll {
+		t.Errorf("deleted: %s", deleted.Body)
+	}
+	if gone, err := r.GetScheduleWithResponse(ctx, "a", nil); err != nil || gone.StatusCode() != http.StatusNotFound {
+		t.Errorf("afterwards: %v, %s", err, gone.Body)
+	}
+}
+
+func TestDeletingCancelsWhatWaitsUnlessToldOtherwise(t *testing.T) {
+	r := startRig(t)
+	for query, want := range map[string]store.DeleteTasks{"": store.DeleteWaiting, "?tasks=waiting": store.DeleteWaiting, "?tasks=none": store.DeleteNone} {
+		r.call("PUT", "/v1/schedules/a", hourly)
+		if got := r.call("DELETE", "/v1/schedules/a"+query, ""); got.status != http.StatusOK || r.schedules.asked["DeleteSchedule"] != want {
+			t.Errorf("%q: status %d, asked for %v", query, got.status, r.schedules.asked["DeleteSchedule"])
+		}
+	}
+}
+
+func TestAPauseNeedsNoBody(t *testing.T) {
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	for _, body := range []string{"", "{}"} {
+		if got := r.call("POST", "/v1/schedules/a/pause", body); got.status != http.StatusOK || asMap(t, string(got.body))["paused"] != true {
+			t.Errorf("%q: status %d, %s", body, got.status, got.body)
+		}
+	}
+	if p := r.call("POST", "/v1/schedules/a/pause", "{}", "Content-Type", "text/plain").problem(t); p.Code != "unsupported_media_type" {
+		t.Errorf("a body of another kind: %+v", p)
+	}
+}
+
+func TestTheStateOfAScheduleIsAnswered(t *testing.T) {
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	_, err := r.schedules.on(ref("a"), func(s *schedule.Schedule) {
+		s.Cursor, s.EndedAt, s.Runs, s.Failures, s.Live, s.Waiting = start.Add(time.Hour), start.Add(time.Hour), 5, 2, 3, 1
+	})
+	must(t, err)
+	got := asMap(t, string(r.call("GET", "/v1/schedules/a", "").body))
+	for field, want := range map[string]any{
+		"cursor": "2026-01-02T16:04:05.120Z", "ended_at": "2026-01-02T16:04:05.120Z", "next_at": nil,
+		"runs": 5.0, "failures": 2.0, "live": 3.0, "waiting": 1.0,
+	} {
+		if got[field] != want {
+			t.Errorf("%s is %v, want %v", field, got[field], want)
+		}
+	}
+}
+
+func TestAListOfSchedulesIsPagedAndFiltered(t *testing.T) {
+	r, ctx := startRig(t), context.Background()
+	for id, fields := range map[string]string{"a": `"owner":"x y",`, "b": `"paused":true,"labels":{"team":"x","tier":"1"},`, "c": `"labels":{"team":"x","k":"v=w"},`} {
+		r.call("PUT", "/v1/schedules/"+id, `{`+fields+hourly[1:])
+	}
+	for query, want := range map[string][]string{
+		"":                                  {"a", "b", "c"},
+		"?paused=true":                      {"b"},
+		"?paused=false":                     {"a", "c"},
+		"?owner=x%20y":                      {"a"},
+		"?label=team%3Dx":                   {"b", "c"},
+		"?label=team=x&label=tier=1":        {"b"},
+		"?label=team=x&label=team=x":        {"b", "c"},
+		"?label=k=v=w":                      {"c"},
+		"?label=team=x&paused=false":        {"c"},
+		"?label=team=":                      {},
+		"?namespace=other":                  {},
+		"?limit=2":                          {"a", "b"},
+		"?limit=2&cursor=2":                 {"c"},
+		"?limit=500&namespace=default":      {"a", "b", "c"},
+		"?paused=true&label=team=x&limit=1": {"b"},
+	} {
+		var page ScheduleList
+		got := r.call("GET", "/v1/schedules"+query, "")
+		must(t, json.Unmarshal(got.body, &page))
+		if diff := cmp.Diff(want, each(page.Schedules, func(s Schedule) string { return s.ID })); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\n%s", query, diff, got.body)
+		}
+	}
+	listed, err := r.ListSchedulesWithResponse(ctx, &client.ListSchedulesParams{Label: []string{"team=x", "tier=1"}, Paused: new(true)})
+	must(t, err)
+	if listed.JSON200 == nil || len(listed.JSON200.Schedules) != 1 || listed.JSON200.NextCursor != nil {
+		t.Errorf("over the client: %s", listed.Body)
+	}
+}
+
+func TestAFullRedisIsSaidBeforeAnythingThatMakesTasks(t *testing.T) {
+	full := false
+	r := startRig(t, func(o *Options) {
+		o.Admit = func(context.Context) error {
+			if full {
+				return task.Errorf(task.CodeUnavailable, "Redis is nearly full")
+			}
+			return nil
+		}
+	})
+	r.call("PUT", "/v1/schedules/a", hourly)
+	full = true
+	for path, body := range map[string]string{"PUT /v1/schedules/a": hourly, "POST /v1/schedules/a/trigger": "", "POST /v1/schedules/a/backfill": `{}`} {
+		method, path, _ := strings.Cut(path, " ")
+		if method == "POST" && body != "" {
+			body = `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`
+		}
+		if p := r.call(method, path, body).problem(t); p.Code != "unavailable" {
+			t.Errorf("%s %s: %+v", method, path, p)
+		}
+	}
+	for _, path := range []string{"pause", "resume"} {
+		if got := r.call("POST", "/v1/schedules/a/"+path, ""); got.status != http.StatusOK {
+			t.Errorf("%s, which makes room: status %d", path, got.status)
+		}
+	}
+}
+
+func TestAFaultOfTheStoreOfSchedulesIsNotTold(t *testing.T) {
+	r := startRig(t)
+	r.schedules.fault = errors.New("dial tcp: secret")
+	for _, call := range everyScheduleCall {
+		got := r.call(call.method, strings.Replace(call.path, "{id}", "a", 1), call.body)
+		if p := got.problem(t); p.Code != "internal" || strings.Contains(string(got.body), "secret") {
+			t.Errorf("%s %s: %s", call.method, call.path, got.body)
+		}
+	}
+}
+
+// everyScheduleCall is a good request of each operation on schedules.
+var everyScheduleCall = []struct{ method, path, body string }{
+	{"GET", "/v1/schedules", ""},
+	{"PUT", "/v1/schedules/{id}", hourly},
+	{"GET", "/v1/schedules/{id}", ""},
+	{"DELETE", "/v1/schedules/{id}", ""},
+	{"POST", "/v1/schedules/{id}/pause", ""},
+	{"POST", "/v1/schedules/{id}/resume", ""},
+	{"POST", "/v1/schedules/{id}/trigger", ""},
+	{"POST", "/v1/schedules/{id}/backfill", `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T00:00:00Z"}`},
+	{"GET", "/v1/schedules/{id}/next", ""},
+	{"GET", "/v1/schedules/{id}/ledger", ""},
+	{"GET", "/v1/schedules/{id}/audit", ""},
+	{"GET", "/v1/schedules/{id}/history", ""},
+	{"POST", "/v1/schedules/{id}/rollback", `{"revision":1}`},
+	{"GET", "/v1/forecast", ""},
+}
+
+func TestEveryCallOnSchedulesIsTried(t *testing.T) {
+	doc, err := Document()
+	must(t, err)
+	tried := map[string]bool{}
+	for _, call := range everyScheduleCall {
+		tried[call.method+" "+call.path] = true
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			if op.Tags[0] == "schedules" && !tried[method+" "+path] {
+				t.Errorf("%s %s is not in the list", method, path)
+			}
+		}
+	}
+}
+
+func TestACallOnAScheduleThatIsNotThereSaysSo(t *testing.T) {
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	for _, call := range everyScheduleCall {
+		if call.method == "PUT" || !strings.Contains(call.path, "{id}") {
+			continue
+		}
+		for _, at := range []string{strings.Replace(call.path, "{id}", "none", 1), strings.Replace(call.path, "{id}", "a", 1) + "?namespace=other"} {
+			if p := r.call(call.method, at, call.body).problem(t); p.Code != "schedule_not_found" || p.Status != http.StatusNotFound {
+				t.Errorf("%s %s: %+v", call.method, at, p)
+			}
+		}
+	}
+}
