@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -36,6 +37,20 @@ type Attempt struct {
 // as the id of its delivery. No other attempt has it.
 func (a Attempt) IdempotencyKey() string {
 	return a.Ref.String() + ":" + strconv.Itoa(a.Number)
+}
+
+// Tick is the nominal time that the attempt's task stands for, in RFC 3339 with ms, whenever it really runs; "" if no
+// schedule created it.
+func (a Attempt) Tick() string {
+	_, name, ok := schedule.OfTask(a.Ref)
+	if !ok {
+		return ""
+	}
+	at, _, err := schedule.ParseTickName(name)
+	if err != nil {
+		return ""
+	}
+	return at.Format("2006-01-02T15:04:05.000Z")
 }
 
 // Executor does the work of one task type.

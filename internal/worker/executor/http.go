@@ -113,6 +113,9 @@ func (h *HTTP) request(ctx context.Context, c *call, a Attempt) *http.Request {
 	header.Set("Dts-Task-Id", a.ID)
 	header.Set("Dts-Attempt", strconv.Itoa(a.Number))
 	header.Set("Dts-Namespace", a.Namespace)
+	if tick := a.Tick(); tick != "" {
+		header.Set("Dts-Tick", tick)
+	}
 	header[idempotencyKey] = []string{a.IdempotencyKey()}
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", h.userAgent)

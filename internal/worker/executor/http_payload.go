@@ -98,12 +98,12 @@ func (c *call) setURL(target string) error {
 // reservedHeaders are not the payload's to set: those that say whose call it is, so that a receiver can
 // trust them, and those that describe the message.
 var reservedHeaders = map[string]bool{
-	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Idempotency-Key": true,
+	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true, "Idempotency-Key": true,
 	"Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true,
 }
 
 func (c *call) setHeaders(headers map[string]string) error {
-	c.header = make(http.Header, len(headers)+6)
+	c.header = make(http.Header, len(headers)+7)
 	for name, value := range headers {
 		key := http.CanonicalHeaderKey(name)
 		switch {

@@ -50,6 +50,7 @@ var identity = map[string]func(Attempt) string{
 	"DTS_NAMESPACE":       func(a Attempt) string { return a.Namespace },
 	"DTS_ATTEMPT":         func(a Attempt) string { return strconv.Itoa(a.Number) },
 	"DTS_IDEMPOTENCY_KEY": Attempt.IdempotencyKey,
+	"DTS_TICK":            Attempt.Tick, // not set if there is none
 }
 
 func (c *command) checkEnv() error {
@@ -79,7 +80,9 @@ func (c *command) environ(a Attempt) []string {
 		env = append(env, name+"="+value) // of two of a name, the later one counts
 	}
 	for name, value := range identity {
-		env = append(env, name+"="+value(a))
+		if v := value(a); v != "" {
+			env = append(env, name+"="+v)
+		}
 	}
 	return env
 }
