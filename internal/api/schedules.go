@@ -64,12 +64,24 @@ func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutSchedul
 	if err != nil {
 		return err
 	}
-	if !put.Created {
+	c.Response().Header().Set("Dts-Change", changeBy(put))
+	if !put.Created || params.DryRun {
 		return answerSchedule(c, put.Schedule, nil)
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location(schedulesPath, put.Schedule.Ref))
 	tagRevision(c, put.Schedule)
 	return reply(c, http.StatusCreated, jsonType, scheduleOf(put.Schedule))
+}
+
+// changeBy says what came of a PUT.
+func changeBy(put store.Put) string {
+	switch {
+	case put.Created:
+		return "created"
+	case put.Changed || put.Switched:
+		return "changed"
+	}
+	return "unchanged"
 }
 
 // put obeys the headers that make a PUT conditional.
@@ -78,7 +90,7 @@ func (e *endpoints) put(ctx context.Context, d schedule.Definition, paused *bool
 		return store.Put{}, task.Invalid("If-None-Match", "give If-Match or If-None-Match, not both")
 	}
 	revision, anyone := matchOf(params.IfMatch)
-	o := store.PutOptions{IfMatch: revision, IfAbsent: params.IfNoneMatch != "", Paused: paused}
+	o := store.PutOptions{IfMatch: revision, IfAbsent: params.IfNoneMatch != "", Paused: paused, DryRun: params.DryRun}
 	if anyone {
 		return e.putOver(ctx, d, o)
 	}

@@ -11,13 +11,15 @@ type PutOptions struct {
 	IfMatch  int   // the revision it may replace; 0: any, or none
 	IfAbsent bool  // only create, replace nothing
 	Paused   *bool // nil: as it was; a new schedule is not paused
+	DryRun   bool  // only say what would come of it
 }
 
-// Put is the answer to a definition. Changed says that a new revision came of it, as is always so where it was Created.
+// Put is the answer to a definition; to a dry run, what it would be.
 type Put struct {
 	Schedule schedule.Schedule
 	Created  bool
-	Changed  bool
+	Changed  bool // a new revision came of it, as is always so where it was Created
+	Switched bool // it was there, and was paused or resumed
 }
 
 // ScheduleFilter narrows a list. Empty fields match everything, but for the namespace, which is always one.

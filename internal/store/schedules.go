@@ -16,6 +16,7 @@ const putTries = 5
 
 // PutSchedule creates a schedule, or replaces its definition. One that says the same as before changes nothing. Ticks
 // that are due by the old definition at that moment are decided by its times still, so that none is lost or doubled.
+// A dry run checks and answers the same, but for what leaders do in the meantime, and writes nothing.
 // Errors: CodeInvalid; CodeScheduleChanged, if it is not at the revision that was asked for.
 func (s *Store) PutSchedule(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
 	d = d.Normalize()
@@ -48,14 +49,24 @@ func (s *Store) put(ctx context.Context, d schedule.Definition, o PutOptions, ag
 	if !same || !again {
 		err = o.demand(d.Ref, old.Revision)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return Put{}, err
-	case same:
-		put, err := s.setPaused(ctx, old, o.Paused)
-		return Put{Schedule: put, Changed: again}, err
 	}
-	return s.write(ctx, d, o, old, now)
+	result := Put{Created: !found, Changed: again || !same, Switched: found && switches(old, o.Paused)}
+	if !same {
+		if err := possible(d, old, now); err != nil {
+			return Put{}, err
+		}
+	}
+	switch {
+	case o.DryRun:
+		result.Schedule, err = s.counted(ctx, outlook(d, o, old, now))
+	case same:
+		result.Schedule, err = s.setPaused(ctx, old, o.Paused)
+	default:
+		result.Schedule, err = s.write(ctx, d, o, old, now)
+	}
+	return result, err
 }
 
 // demand compares the revision there is, 0 for none, with the one that the caller wants to replace.
@@ -77,20 +88,38 @@ func sameDefinition(a, b schedule.Definition) bool {
 	return errA == nil && errB == nil && defA == defB && taskA == taskB
 }
 
-func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, old schedule.Schedule, now time.Time) (Put, error) {
-	if now.Before(old.Cursor) { // as after Redis's clock was set back
-		now = old.Cursor
-	}
+// possible says whether a definition ever ticks, if it is put over the old one now.
+func possible(d schedule.Definition, old schedule.Schedule, now time.Time) error {
 	table, err := schedule.Compile(d.Spec, d.Ref, old.CreatedAt)
 	if err != nil {
-		return Put{}, err
+		return err
 	}
-	if err := table.Fires(now); err != nil {
-		return Put{}, err
+	return table.Fires(now)
+}
+
+// outlook is the schedule as it would be with a definition.
+func outlook(d schedule.Definition, o PutOptions, old schedule.Schedule, now time.Time) schedule.Schedule {
+	is := old
+	if old.Revision == 0 {
+		is.CreatedAt, is.Cursor = now, now
 	}
+	if old.Revision == 0 || !sameDefinition(old.Definition, d) {
+		is.Definition, is.Revision, is.UpdatedAt, is.EndedAt = d, old.Revision+1, now, time.Time{}
+	}
+	switch {
+	case !switches(is, o.Paused):
+	case *o.Paused:
+		is.PausedAt, is.PauseNote = now, ""
+	default:
+		is.PausedAt, is.PauseNote, is.Failures = time.Time{}, "", 0
+	}
+	return is
+}
+
+func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, old schedule.Schedule, now time.Time) (schedule.Schedule, error) {
 	def, its, err := encodeSchedule(d)
 	if err != nil {
-		return Put{}, err
+		return schedule.Schedule{}, err
 	}
 	p, k := s.PartitionOf(d.Ref), s.keys
 	breaker, paused := "", ""
@@ -109,20 +138,24 @@ func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, 
 		err = unavailable(err)
 	}
 	if err != nil {
-		return Put{}, err
+		return schedule.Schedule{}, err
 	}
 	written, err := decodeSchedule(d.Ref, fields(reply))
 	if err != nil {
-		return Put{}, err
+		return schedule.Schedule{}, err
 	}
-	written, err = s.setPaused(ctx, written, o.Paused)
-	return Put{Schedule: written, Created: old.Revision == 0, Changed: true}, err
+	return s.setPaused(ctx, written, o.Paused)
+}
+
+// switches says whether a wish to pause or resume changes anything; nil is none.
+func switches(is schedule.Schedule, want *bool) bool {
+	return want != nil && *want == is.PausedAt.IsZero()
 }
 
 // setPaused pauses or resumes a schedule that is not as wanted; nil leaves it as it is.
 func (s *Store) setPaused(ctx context.Context, is schedule.Schedule, want *bool) (schedule.Schedule, error) {
 	switch {
-	case want == nil || *want != is.PausedAt.IsZero():
+	case !switches(is, want):
 		return s.counted(ctx, is)
 	case *want:
 		return s.PauseSchedule(ctx, is.Ref, "")

@@ -1476,6 +1476,9 @@ type PutScheduleParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
 	// for the tag itself.
@@ -1864,6 +1867,9 @@ type ClientInterface interface {
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
@@ -1880,6 +1886,9 @@ type ClientInterface interface {
 	//
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2361,6 +2370,9 @@ func (c *Client) GetSchedule(ctx context.Context, id ScheduleID, params *GetSche
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
@@ -2387,6 +2399,9 @@ func (c *Client) PutScheduleWithBody(ctx context.Context, id ScheduleID, params 
 //
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3622,6 +3637,18 @@ func NewPutScheduleRequestWithBody(server string, id ScheduleID, params *PutSche
 		if params.Namespace != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5339,6 +5366,9 @@ type ClientWithResponsesInterface interface {
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
@@ -5355,6 +5385,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6289,13 +6322,15 @@ func (r GetScheduleResponse) ContentType() string {
 
 // PutScheduleResponse200Headers the declared response headers of an HTTP 200 response for PutSchedule
 type PutScheduleResponse200Headers struct {
-	ETag *string
+	DtsChange *string
+	ETag      *string
 }
 
 // PutScheduleResponse201Headers the declared response headers of an HTTP 201 response for PutSchedule
 type PutScheduleResponse201Headers struct {
-	ETag     *string
-	Location *string
+	DtsChange *string
+	ETag      *string
+	Location  *string
 }
 
 // PutScheduleResponseDefaultHeaders the declared response headers of an HTTP default response for PutSchedule
@@ -7632,6 +7667,9 @@ func (c *ClientWithResponses) GetScheduleWithResponse(ctx context.Context, id Sc
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /v1/schedules/{id} (the `PutSchedule` operationId).
@@ -7654,6 +7692,9 @@ func (c *ClientWithResponses) PutScheduleWithBodyWithResponse(ctx context.Contex
 //
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// schedule as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8688,6 +8729,13 @@ func ParsePutScheduleResponse(rsp *http.Response) (*PutScheduleResponse, error) 
 	switch {
 	case rsp.StatusCode == 200:
 		var headers PutScheduleResponse200Headers
+		if values := rsp.Header.Values("Dts-Change"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Change", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsChange = &value
+		}
 		if values := rsp.Header.Values("ETag"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
@@ -8698,6 +8746,13 @@ func ParsePutScheduleResponse(rsp *http.Response) (*PutScheduleResponse, error) 
 		response.Headers200 = &headers
 	case rsp.StatusCode == 201:
 		var headers PutScheduleResponse201Headers
+		if values := rsp.Header.Values("Dts-Change"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Change", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsChange = &value
+		}
 		if values := rsp.Header.Values("ETag"); len(values) > 0 {
 			var value string
 			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
