@@ -26,7 +26,7 @@ func (t *seat) tick(ctx context.Context) error {
 		due, err := t.leader.Due(ctx, lookLimit)
 		got := clock.Now()
 		if err == nil {
-			err = t.fireEach(ctx, due.Agendas)
+			err = t.fire(ctx, due.Agendas)
 		}
 		switch {
 		case errors.Is(err, store.ErrFenced):
@@ -56,39 +56,37 @@ func (t *seat) untilTick(ctx context.Context, d store.Due, got time.Time) {
 	}
 }
 
-// fireEach fires schedules one by one. What was begun is brought to its end even if the node is told to stop meanwhile.
-func (t *seat) fireEach(ctx context.Context, agendas []store.Agenda) error {
+// fire decides about schedules and makes it so. What was begun is brought to its end even if the node is told to stop
+// meanwhile.
+func (t *seat) fire(ctx context.Context, agendas []store.Agenda) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
 	defer cancel()
-	for _, a := range agendas {
-		if err := t.fire(ctx, a); err != nil && !errors.Is(err, store.ErrMoved) {
-			return err
+	planned := make([]store.Planned, len(agendas))
+	for i, a := range agendas {
+		planned[i] = store.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
+		if until := planned[i].Plan.Forgotten; !until.IsZero() {
+			t.s.o.Log.Warn("more ticks were missed than a ledger holds; the older ones have no record", "schedule", a.Ref.String(), "until", until)
 		}
 	}
-	return nil
+	var failures []error
+	for _, f := range t.leader.Fire(ctx, planned) {
+		if f.Err != nil && !errors.Is(f.Err, store.ErrMoved) { // what has moved is looked at again
+			failures = append(failures, f.Err)
+		}
+		t.count(f)
+	}
+	return errors.Join(failures...)
 }
 
-func (t *seat) fire(ctx context.Context, a store.Agenda) error {
-	plan := schedule.MakePlan(a.Agenda)
-	ticked, now, err := t.leader.Fire(ctx, a, plan)
-	if err != nil {
-		return err
-	}
-	if !plan.Forgotten.IsZero() {
-		t.s.o.Log.Warn("more ticks were missed than a ledger holds; the older ones have no record", "schedule", a.Ref.String(), "until", plan.Forgotten)
-	}
-	fired := false
-	for _, tick := range ticked {
+// count tells the metrics what became of ticks, and dispatch that there are new tasks.
+func (t *seat) count(f store.Fired) {
+	for _, tick := range f.Ticked {
 		t.s.o.Metrics.Ticks.WithLabelValues(string(tick.Outcome)).Inc()
-		if tick.Outcome == schedule.Fired || tick.Outcome == schedule.Triggered {
-			fired = true
-		}
 		if at, _, err := schedule.ParseTickName(tick.Name); err == nil && tick.Outcome == schedule.Fired {
-			t.s.o.Metrics.TickLateness.Observe(now.Sub(at).Seconds())
+			t.s.o.Metrics.TickLateness.Observe(f.At.Sub(at).Seconds())
 		}
 	}
-	if fired {
-		t.s.wake(t.partition) // its tasks are on the wheel
+	if len(f.Ticked) > 0 {
+		t.s.wake(t.partition)
 	}
-	return nil
 }

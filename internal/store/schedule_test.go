@@ -78,13 +78,19 @@ func (w *world) fire(ref task.Ref) []Ticked {
 			return all
 		}
 		for _, a := range due.Agendas {
-			ticked, _, err := leader.Fire(w.ctx, a, schedule.MakePlan(a.Agenda))
-			if err != nil {
-				w.t.Fatal(err)
+			fired := w.fireOnce(fence, a)
+			if fired.Err != nil {
+				w.t.Fatal(fired.Err)
 			}
-			all = append(all, ticked...)
+			all = append(all, fired.Ticked...)
 		}
 	}
+}
+
+// fireOnce does what the leader with that fence does about one schedule.
+func (w *world) fireOnce(fence string, a Agenda) Fired {
+	w.t.Helper()
+	return w.Lead(w.PartitionOf(a.Ref), fence).Fire(w.ctx, []Planned{{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}})[0]
 }
 
 func outcomes(ticked []Ticked) []schedule.Outcome {
@@ -152,20 +158,21 @@ func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
 	w.fire(nightly) // the first look, with nothing due
 	w.rewind(nightly, 24*time.Hour+time.Second)
 	a := w.agenda(nightly)
-	plan := schedule.MakePlan(a.Agenda)
-	leader := w.Lead(w.PartitionOf(nightly), fence)
-	ticked, now, err := leader.Fire(w.ctx, a, plan)
-	if err != nil || len(ticked) != 1 || ticked[0].Outcome != schedule.Fired {
-		t.Fatalf("fired %v, %v", ticked, err)
+	fired := w.fireOnce(fence, a)
+	if fired.Err != nil || !slices.Equal(outcomes(fired.Ticked), []schedule.Outcome{schedule.Fired}) {
+		t.Fatalf("%+v", fired)
 	}
 	before := redistest.Dump(t, w.db)
-	if _, _, err := leader.Fire(w.ctx, a, plan); !errors.Is(err, ErrMoved) {
-		t.Errorf("a repetition was answered %v, want ErrMoved", err)
+	if again := w.fireOnce(fence, a); !errors.Is(again.Err, ErrMoved) {
+		t.Errorf("a repetition was answered %v, want ErrMoved", again.Err)
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
 		t.Errorf("a repetition changed something:\n%s", diff)
 	}
-	tick := plan.Decisions[0].Tick
+	tick, _, err := schedule.ParseTickName(fired.Ticked[0].Name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	id := "nightly@" + schedule.TickName(tick)
 	if diff := cmp.Diff(map[string]task.State{id: task.Scheduled}, w.tasksOf(nightly)); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
@@ -175,7 +182,7 @@ func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []schedule.Entry{{
-		Name: schedule.TickName(tick), Tick: tick, Outcome: schedule.Fired, HasTask: true, Late: now.Sub(tick), DecidedAt: now, Revision: 1,
+		Name: schedule.TickName(tick), Tick: tick, Outcome: schedule.Fired, HasTask: true, Late: fired.At.Sub(tick), DecidedAt: fired.At, Revision: 1,
 	}}
 	if diff := cmp.Diff(want, page.Entries); diff != "" {
 		t.Errorf("ledger (-want +got):\n%s", diff)
@@ -196,8 +203,8 @@ func TestAStaleLeaderFiresNothing(t *testing.T) {
 	if _, err := stale.Due(w.ctx, 10); !errors.Is(err, ErrFenced) {
 		t.Errorf("a look was answered %v", err)
 	}
-	if _, _, err := stale.Fire(w.ctx, a, schedule.MakePlan(a.Agenda)); !errors.Is(err, ErrFenced) {
-		t.Errorf("firing was answered %v", err)
+	if fired := w.fireOnce("0:stale", a); !errors.Is(fired.Err, ErrFenced) {
+		t.Errorf("firing was answered %v", fired.Err)
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
 		t.Errorf("something changed:\n%s", diff)
@@ -402,8 +409,8 @@ func TestALeaderThatLookedBeforeAChangeHasToLookAgain(t *testing.T) {
 	a := w.agenda(nightly)
 	w.put(daily(nil))
 	before := redistest.Dump(t, w.db)
-	if _, _, err := w.Lead(w.PartitionOf(nightly), fence).Fire(w.ctx, a, schedule.MakePlan(a.Agenda)); !errors.Is(err, ErrMoved) {
-		t.Errorf("answered %v, want ErrMoved", err)
+	if fired := w.fireOnce(fence, a); !errors.Is(fired.Err, ErrMoved) {
+		t.Errorf("answered %v, want ErrMoved", fired.Err)
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
 		t.Errorf("something changed:\n%s", diff)

@@ -102,15 +102,41 @@ func (l *Leader) agenda(ctx context.Context, values []any, now time.Time) (Agend
 	}}, nil
 }
 
+// Planned is what a leader has decided about a schedule.
+type Planned struct {
+	Agenda Agenda
+	Plan   schedule.Plan
+}
+
+// Fired is what came of it. Err is ErrFenced, ErrMoved, or what Redis says.
+type Fired struct {
+	Ticked []Ticked
+	At     time.Time // Redis's time of it
+	Err    error
+}
+
 // Ticked is what became of one tick.
 type Ticked struct {
 	Name    string
 	Outcome schedule.Outcome
 }
 
-// Fire makes a plan so: the tasks, the ledger, the schedule's cursor and the time of the next look, all at once. It
-// answers what became of each tick, also of one that had waited for its turn, and Redis's time. Errors: ErrFenced, ErrMoved.
-func (l *Leader) Fire(ctx context.Context, a Agenda, plan schedule.Plan) ([]Ticked, time.Time, error) {
+// Fire makes plans so, in one round trip, each by a script of its own: the tasks, the ledger, the schedule's cursor and
+// the time of the next look, all at once. It answers for each plan, in order, what became of its ticks, and of one that
+// had waited for its turn.
+func (l *Leader) Fire(ctx context.Context, planned []Planned) []Fired {
+	calls := make([]redisx.Call, len(planned))
+	for i, p := range planned {
+		calls[i] = l.fireCall(p.Agenda, p.Plan)
+	}
+	fired := make([]Fired, len(planned))
+	for i, reply := range l.s.db.RunEach(ctx, l.s.scripts.fire, calls) {
+		fired[i] = parseFired(planned[i].Agenda.Ref, reply)
+	}
+	return fired
+}
+
+func (l *Leader) fireCall(a Agenda, plan schedule.Plan) redisx.Call {
 	k := l.s.keys
 	next, forgotten := "", ""
 	if !plan.Next.IsZero() {
@@ -119,25 +145,32 @@ func (l *Leader) Fire(ctx context.Context, a Agenda, plan schedule.Plan) ([]Tick
 	if !plan.Forgotten.IsZero() {
 		forgotten = strconv.FormatInt(plan.Forgotten.UnixMilli(), 10)
 	}
-	reply, err := l.s.db.Run(ctx, l.s.scripts.fire, []string{k.lease(l.p), k.schedule(l.p, a.Ref)},
-		l.fence, a.Ref.String(), a.revision, a.Cursor.UnixMilli(), plan.Upto.UnixMilli(), next, decisionLines(plan), forgotten,
-		schedule.WaitingLimit, schedule.LedgerLimit, a.Now.Add(-schedule.LedgerHorizon).UnixMilli(), k.events(), k.control(), k.wake())
-	if redisx.RefusedWith(err, "CHANGED") {
-		return nil, time.Time{}, fmt.Errorf("schedule %s: %w", a.Ref, ErrMoved)
+	return redisx.Call{
+		Keys: []string{k.lease(l.p), k.schedule(l.p, a.Ref)},
+		Args: []any{
+			l.fence, a.Ref.String(), a.revision, a.Cursor.UnixMilli(), plan.Upto.UnixMilli(), next, decisionLines(plan), forgotten,
+			schedule.WaitingLimit, schedule.LedgerLimit, a.Now.Add(-schedule.LedgerHorizon).UnixMilli(), k.events(), k.control(), k.wake(),
+		},
 	}
-	if err != nil {
-		return nil, time.Time{}, fenced(err)
+}
+
+func parseFired(ref task.Ref, reply redisx.Reply) Fired {
+	if redisx.RefusedWith(reply.Err, "CHANGED") {
+		return Fired{Err: fmt.Errorf("schedule %s: %w", ref, ErrMoved)}
 	}
-	parts, _ := reply.([]any)
+	if reply.Err != nil {
+		return Fired{Err: fenced(reply.Err)}
+	}
+	parts, _ := reply.Value.([]any)
 	if len(parts) == 0 {
-		return nil, time.Time{}, fmt.Errorf("unexpected answer of fire: %v", reply)
+		return Fired{Err: fmt.Errorf("unexpected answer of fire: %v", reply.Value)}
 	}
 	now, _ := parts[0].(int64)
-	var ticked []Ticked
+	f := Fired{At: fromMS(now)}
 	for i := 1; i+1 < len(parts); i += 2 {
-		ticked = append(ticked, Ticked{Name: text(parts[i]), Outcome: schedule.Outcome(text(parts[i+1]))})
+		f.Ticked = append(f.Ticked, Ticked{Name: text(parts[i]), Outcome: schedule.Outcome(text(parts[i+1]))})
 	}
-	return ticked, fromMS(now), nil
+	return f
 }
 
 // decisionLines writes decisions as fire.lua reads them.
