@@ -61,7 +61,7 @@ func TestTwoWeeksOfDelayedTasksEachRunOnce(t *testing.T) {
 		var all []time.Time
 		for d := range 14 {
 			midnight := from.Add(time.Duration(d) * day)
-			today := every(midnight.Add(5*time.Minute), midnight.Add(day), 20*time.Minute)
+			today := every(midnight.Add(5*time.Minute), midnight.Add(day), 30*time.Minute)
 			v.delayed(today)
 			all = append(all, today...)
 			v.until(midnight.Add(7 * time.Minute))

@@ -25,7 +25,7 @@ const day = 24 * time.Hour
 type rhythm struct{ lease, beat time.Duration }
 
 var (
-	slow  = rhythm{lease: 20 * time.Minute, beat: 10 * time.Minute}
+	slow  = rhythm{lease: time.Hour, beat: 30 * time.Minute}
 	quick = rhythm{lease: 7 * time.Second, beat: 2 * time.Second} // as dtsd has it
 )
 
@@ -106,7 +106,7 @@ func (v *voyage) until(at time.Time) {
 
 func (v *voyage) member(id, role string, beat time.Duration, db *redisx.DB) *cluster.Registry {
 	return cluster.New(cluster.Options{
-		DB: db, Key: v.store.NodesKey(), Channel: v.store.NodesChannel(), ID: id, Beat: beat,
+		DB: db, Key: v.store.NodesKey(), Channel: v.store.NodesChannel(), ID: id, Beat: beat, Keep: 2 * day,
 		Self: func() cluster.Node { return cluster.Node{Roles: []string{role}} },
 	})
 }

@@ -38,6 +38,7 @@ type standIn struct {
 
 	mu    sync.Mutex
 	takes func(t task.Task) (time.Duration, error) // how long a task takes, and how it ends
+	delay time.Duration                            // from the order to stop to the end of a task
 	runs  []run
 	stops map[task.Ref]context.CancelFunc // of what runs
 }
@@ -68,6 +69,13 @@ func (w *standIn) does(takes func(t task.Task) (time.Duration, error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.takes = takes
+}
+
+// lingers says how long tasks take to stop after they were told to.
+func (w *standIn) lingers(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.delay = d
 }
 
 // leave ends the worker and waits for what it is doing.
@@ -123,9 +131,12 @@ func (w *standIn) work(name string) error {
 func (w *standIn) perform(r *store.Run) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	i, takes := w.begun(r.Task, stop)
+	i, takes, delay := w.begun(r.Task, stop)
 	lasts, failure := takes(r.Task)
 	err := clock.Sleep(ctx, lasts)
+	if err != nil {
+		_ = clock.Sleep(context.Background(), delay)
+	}
 	w.ended(i, err != nil)
 	end, outcome, reason := task.Succeeded, task.OutcomeSucceeded, ""
 	switch {
@@ -141,12 +152,12 @@ func (w *standIn) perform(r *store.Run) error {
 	return err
 }
 
-func (w *standIn) begun(t task.Task, stop context.CancelFunc) (int, func(task.Task) (time.Duration, error)) {
+func (w *standIn) begun(t task.Task, stop context.CancelFunc) (int, func(task.Task) (time.Duration, error), time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.stops[t.Ref] = stop
 	w.runs = append(w.runs, run{ref: t.Ref, attempt: t.Attempt, due: t.DueAt, begun: clock.Now().UTC()})
-	return len(w.runs) - 1, w.takes
+	return len(w.runs) - 1, w.takes, w.delay
 }
 
 func (w *standIn) ended(i int, cancelled bool) {

@@ -1,0 +1,161 @@
+package scheduler
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// pulse is a spec of which it is plain, without any computing, whether it ticks at an instant.
+type pulse struct {
+	schedule.Spec
+	ticks func(at, created time.Time) bool
+}
+
+// pulses are specs with ticks close to each other. Several of them tick at the same instants.
+func pulses(created time.Time) []pulse {
+	seconds := func(n int) pulse {
+		return pulse{cron(fmt.Sprintf("*/%d * * * * *", n)), func(at, _ time.Time) bool {
+			return at.Nanosecond() == 0 && at.Second()%n == 0
+		}}
+	}
+	interval := func(d time.Duration) pulse {
+		return pulse{schedule.Spec{Rules: []schedule.Rule{{Every: d}}}, func(at, created time.Time) bool {
+			return at.Sub(created)%d == 0
+		}}
+	}
+	minute := pulse{cron("* * * * *"), func(at, _ time.Time) bool { return at.Nanosecond() == 0 && at.Second() == 0 }}
+	anchored := pulse{
+		schedule.Spec{Rules: []schedule.Rule{{Every: 1500 * time.Millisecond}}, StartAt: created.Add(-time.Hour)},
+		func(at, created time.Time) bool { return at.Sub(created.Add(-time.Hour))%(1500*time.Millisecond) == 0 },
+	}
+	return []pulse{seconds(5), seconds(7), interval(2 * time.Second), interval(4500 * time.Millisecond), minute, anchored}
+}
+
+// stage is the time from which on a definition is in force.
+type stage struct {
+	from time.Time
+	pulse
+}
+
+// inForce is the stage that decides about a tick: from the moment after its beginning on.
+func inForce(stages []stage, tick time.Time) (stage, bool) {
+	for _, s := range slices.Backward(stages) {
+		if s.from.Before(tick) {
+			return s, true
+		}
+	}
+	return stage{}, false
+}
+
+// Definitions are replaced all the time, often at the very instant of a tick, and leaders are killed as they fire. Each
+// instant ticks by what was in force then, once.
+func TestChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			from := at("2026-03-08T06:50Z")
+			travel(t, from, quick, func(v *voyage) {
+				random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // what is random can be repeated
+				v.start()
+				v.start()
+				until := from.Add(10 * time.Minute)
+				var stages []stage
+				var changing sync.WaitGroup
+				changing.Go(func() { stages = v.keepChanging(seed, until) })
+				for clock.Until(until) > 30*time.Second {
+					leader := v.leads()
+					v.pass(time.Duration(random.IntN(20000)) * time.Millisecond)
+					v.trapped(leader, []string{"fire", "due", "claim"}[random.IntN(3)], random.IntN(2) == 0)
+					v.start()
+				}
+				changing.Wait()
+				v.until(until.Add(time.Minute + 250*time.Millisecond)) // between ticks
+
+				s := scheduled{v, task.Ref{Namespace: task.DefaultNamespace, ID: "s"}}
+				_, err := v.store.PauseSchedule(v.t.Context(), s.ref, "")
+				must(t, err)
+				var ticks []time.Time
+				for tick := stages[0].from; !tick.After(s.is().Cursor); tick = tick.Add(500 * time.Millisecond) {
+					if is, ok := inForce(stages, tick); ok && is.ticks(tick, stages[0].from) {
+						ticks = append(ticks, tick)
+					}
+				}
+				if len(ticks) < 100 || len(stages) < 20 {
+					t.Fatalf("%d ticks of %d revisions: too few to say anything", len(ticks), len(stages))
+				}
+				s.matches(ticks)
+			})
+		})
+	}
+}
+
+// keepChanging replaces the definition until that time and tells what was in force when.
+func (v *voyage) keepChanging(seed uint64, until time.Time) []stage {
+	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // as above
+	created := clock.Now().UTC()
+	choices := pulses(created)
+	var stages []stage
+	for i := 0; clock.Until(until) > 0; i++ {
+		next := choices[i%len(choices)]
+		put, err := v.store.PutSchedule(v.t.Context(), schedule.Definition{
+			Ref: task.Ref{Namespace: task.DefaultNamespace, ID: "s"}, Spec: next.Spec, Overlap: schedule.OverlapAllow,
+			Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: time.Hour, Max: 1000},
+			Task:    task.Definition{Type: "echo", Labels: map[string]string{"change": fmt.Sprint(i)}},
+		}, store.PutOptions{})
+		if err != nil || !put.Changed {
+			v.t.Errorf("change %d: changed %v, %v", i, put.Changed, err)
+			return stages
+		}
+		stages = append(stages, stage{put.Schedule.UpdatedAt, next})
+		pause := time.Duration(random.IntN(60)) * 500 * time.Millisecond // together with a tick
+		if random.IntN(3) == 0 {
+			pause += time.Duration(random.IntN(500)) * time.Millisecond
+		}
+		if random.IntN(8) == 0 {
+			pause = 0
+		}
+		v.pass(pause)
+	}
+	return stages
+}
+
+// matches is accounted, for a schedule of which only the newest revisions are known, so that the audit proves no more
+// than what they say.
+func (s scheduled) matches(ticks []time.Time) {
+	s.v.t.Helper()
+	want := make(map[time.Time]int)
+	for _, tick := range ticks {
+		want[tick]++
+	}
+	for _, e := range s.ledger() {
+		if e.Outcome != schedule.Fired {
+			s.v.t.Errorf("the tick of %s was %s: %s", e.Tick, e.Outcome, e.Reason)
+		}
+		want[e.Tick] += 10
+	}
+	for _, r := range s.runs() {
+		want[r.tick] += 100
+		if r.begun.Before(r.tick) {
+			s.v.t.Errorf("the tick of %s ran early, at %s", r.tick, r.begun)
+		}
+	}
+	for tick, n := range want {
+		if n != 111 {
+			s.v.t.Errorf("the tick of %s: named %d times, recorded %d times, ran %d times", tick, n%10, n/10%10, n/100)
+		}
+	}
+	report, err := s.v.store.Audit(s.v.t.Context(), s.ref, time.Time{}, time.Time{})
+	must(s.v.t, err)
+	if len(report.Gaps) > 0 || len(report.Strays) > 0 || report.Pending > 0 || report.Accounted == 0 {
+		s.v.t.Errorf("the audit: %+v", report)
+	}
+}

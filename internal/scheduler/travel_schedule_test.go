@@ -1,0 +1,165 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// scheduled is a schedule of a voyage.
+type scheduled struct {
+	v   *voyage
+	ref task.Ref
+}
+
+// put creates a schedule, or replaces its definition.
+func (v *voyage) put(id string, d schedule.Definition) scheduled {
+	v.t.Helper()
+	d.Ref = task.Ref{Namespace: task.DefaultNamespace, ID: id}
+	d.Task.Type, d.Task.Retry.MaxAttempts, d.Task.Timeout = "echo", 1, day
+	if d.Task.Retention == 0 {
+		d.Task.Retention = time.Hour
+	}
+	_, err := v.store.PutSchedule(v.t.Context(), d, store.PutOptions{})
+	must(v.t, err)
+	return scheduled{v, d.Ref}
+}
+
+// cron is the times of one expression.
+func cron(expression string) schedule.Spec {
+	return schedule.Spec{Rules: []schedule.Rule{{Cron: expression}}}
+}
+
+// is reads the schedule.
+func (s scheduled) is() schedule.Schedule {
+	s.v.t.Helper()
+	is, err := s.v.store.GetSchedule(s.v.t.Context(), s.ref)
+	must(s.v.t, err)
+	return is
+}
+
+// ledger reads all records, oldest first.
+func (s scheduled) ledger() []schedule.Entry {
+	s.v.t.Helper()
+	var all []schedule.Entry
+	for cursor := ""; ; {
+		page, err := s.v.store.Ledger(s.v.t.Context(), s.ref, store.LedgerFilter{}, 500, cursor)
+		must(s.v.t, err)
+		all = append(all, page.Entries...)
+		if cursor = page.NextCursor; cursor == "" {
+			slices.Reverse(all)
+			return all
+		}
+	}
+}
+
+// lines is the ledger in short: a line for each tick, as in "08:10 fired", or "3/29 08:10 fired" where it spans days.
+func lines(entries []schedule.Entry, layout string) []string {
+	var all []string
+	for _, e := range entries {
+		line := e.Tick.UTC().Format(layout) + " " + string(e.Outcome)
+		if _, manual, _ := schedule.ParseTickName(e.Name); manual {
+			line += " by hand"
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// recorded compares the ledger with what it has to be, written as lines writes it.
+func (s scheduled) recorded(layout string, want ...string) {
+	s.v.t.Helper()
+	if diff := gocmp.Diff(want, lines(s.ledger(), layout)); diff != "" {
+		s.v.t.Errorf("ledger of %s (-want +got):\n%s", s.ref.ID, diff)
+	}
+}
+
+// ran compares what the worker ran of the schedule with what it has to be: a line for each run, tick and begin, as in
+// "08:10 at 08:12:01", in the order in which they began.
+func (s scheduled) ran(layout string, want ...string) {
+	s.v.t.Helper()
+	var got []string
+	for _, r := range s.runs() {
+		line := r.tick.UTC().Format(layout) + " at " + r.begun.Format("15:04:05")
+		if r.cancelled {
+			line += " until " + r.ended.Format("15:04:05")
+		}
+		got = append(got, line)
+	}
+	if diff := gocmp.Diff(want, got); diff != "" {
+		s.v.t.Errorf("what ran of %s (-want +got):\n%s", s.ref.ID, diff)
+	}
+}
+
+// ranTick is a run of a tick's task.
+type ranTick struct {
+	run
+	tick   time.Time
+	manual bool
+}
+
+// runs is what the worker remembers of this schedule, in the order of the beginnings, and of the ticks where they began
+// together.
+func (s scheduled) runs() []ranTick {
+	s.v.t.Helper()
+	var found []ranTick
+	for _, r := range s.v.worker.saw() {
+		root, name, ok := strings.Cut(r.ref.ID, "@")
+		if !ok || root != s.ref.ID {
+			continue
+		}
+		tick, manual, err := schedule.ParseTickName(name)
+		must(s.v.t, err)
+		found = append(found, ranTick{r, tick, manual})
+	}
+	slices.SortFunc(found, func(a, b ranTick) int { return cmp.Or(a.begun.Compare(b.begun), a.tick.Compare(b.tick)) })
+	return found
+}
+
+// accounted is the oracle's judgement: each of its ticks has one record, with that outcome, and nothing else has one;
+// those that fired ran once, none early; the audit says the same.
+func (s scheduled) accounted(ticks []time.Time, outcome func(tick time.Time) schedule.Outcome) {
+	s.v.t.Helper()
+	var want []string
+	fired := make(map[time.Time]bool)
+	for _, tick := range ticks {
+		o := outcome(tick)
+		want = append(want, tick.UTC().Format(time.RFC3339)+" "+string(o))
+		if o == schedule.Fired {
+			fired[tick] = true
+		}
+	}
+	if diff := gocmp.Diff(want, lines(s.ledger(), time.RFC3339)); diff != "" {
+		s.v.t.Errorf("ledger of %s (-want +got):\n%s", s.ref.ID, diff)
+	}
+	for _, r := range s.runs() {
+		switch {
+		case !fired[r.tick]:
+			s.v.t.Errorf("%s ran the tick of %s once more, or without its having fired", s.ref.ID, r.tick)
+		case r.begun.Before(r.tick):
+			s.v.t.Errorf("%s ran the tick of %s early, at %s", s.ref.ID, r.tick, r.begun)
+		}
+		delete(fired, r.tick)
+	}
+	for tick := range fired {
+		s.v.t.Errorf("%s never ran the tick of %s", s.ref.ID, tick)
+	}
+	s.proved(len(ticks))
+}
+
+// proved has the audit prove that so many ticks were expected and all accounted for.
+func (s scheduled) proved(ticks int) {
+	s.v.t.Helper()
+	report, err := s.v.store.Audit(s.v.t.Context(), s.ref, time.Time{}, time.Time{})
+	must(s.v.t, err)
+	if !report.Proved || report.Expected != ticks || report.Accounted != ticks || report.Pending != 0 {
+		s.v.t.Errorf("the audit of %s: %+v, want %d ticks proved", s.ref.ID, report, ticks)
+	}
+}
