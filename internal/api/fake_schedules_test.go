@@ -96,25 +96,32 @@ func (f *fakeSchedules) put(d schedule.Definition, o store.PutOptions) (store.Pu
 		return store.Put{}, task.Errorf(task.CodeScheduleChanged, "another revision is in force")
 	case !exists:
 		old = &schedule.Schedule{CreatedAt: start, Cursor: start}
-		f.schedules[d.Ref] = old
 	}
-	put := store.Put{Created: !exists, Changed: !exists || !reflect.DeepEqual(old.Definition, d)}
+	put := store.Put{Created: !exists, Changed: !exists || !reflect.DeepEqual(old.Definition, d), Schedule: *old}
+	put.Switched = exists && o.Paused != nil && *o.Paused == old.PausedAt.IsZero()
 	if put.Changed {
-		old.Definition, old.Revision, old.UpdatedAt = d, old.Revision+1, start.Add(time.Duration(old.Revision)*time.Hour)
-		f.remember(*old)
+		at := start.Add(time.Duration(old.Revision) * time.Hour)
+		put.Schedule.Definition, put.Schedule.Revision, put.Schedule.UpdatedAt = d, old.Revision+1, at
 	}
 	if o.Paused != nil {
-		old.PausedAt, old.PauseNote = time.Time{}, ""
+		put.Schedule.PausedAt, put.Schedule.PauseNote = time.Time{}, ""
 		if *o.Paused {
-			old.PausedAt = start
+			put.Schedule.PausedAt = start
 		}
 	}
-	put.Schedule = *old
+	if !o.DryRun {
+		f.schedules[d.Ref] = new(put.Schedule)
+		f.remember(put)
+	}
 	return put, nil
 }
 
-func (f *fakeSchedules) remember(s schedule.Schedule) {
+func (f *fakeSchedules) remember(put store.Put) {
+	s := put.Schedule
 	all := f.history[s.Ref]
+	if !put.Changed {
+		return
+	}
 	if len(all) > 0 {
 		all[0].Until = s.UpdatedAt
 	}

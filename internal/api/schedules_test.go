@@ -190,6 +190,43 @@ func TestAnyRevisionIsReplacedThoughItChangesMeanwhile(t *testing.T) {
 	}
 }
 
+func TestAPutSaysWhatCameOfIt(t *testing.T) {
+	r := startRig(t)
+	for _, c := range []struct {
+		body   string
+		status int
+		change string
+	}{
+		{hourly, http.StatusCreated, "created"},
+		{hourly, http.StatusOK, "unchanged"},
+		{`{"paused":true,` + hourly[1:], http.StatusOK, "changed"},
+		{`{"paused":true,` + hourly[1:], http.StatusOK, "unchanged"},
+		{`{"every":"2h","task":{"type":"http"}}`, http.StatusOK, "changed"},
+	} {
+		before := r.call("GET", "/v1/schedules/a", "")
+		dry := r.call("PUT", "/v1/schedules/a?dry_run=true", c.body)
+		if got := r.call("GET", "/v1/schedules/a", ""); before.status == http.StatusOK && string(got.body) != string(before.body) {
+			t.Errorf("%s: a dry run changed %s to %s", c.body, before.body, got.body)
+		}
+		wet := r.call("PUT", "/v1/schedules/a", c.body)
+		if wet.status != c.status || wet.header.Get("Dts-Change") != c.change {
+			t.Errorf("%s: status %d, %s, want %d, %s", c.body, wet.status, wet.header.Get("Dts-Change"), c.status, c.change)
+		}
+		if dry.status != http.StatusOK || dry.header.Get("Dts-Change") != c.change || dry.header.Get("Location") != "" || string(dry.body) != string(wet.body) {
+			t.Errorf("%s: the dry run answered %d, %v, %s", c.body, dry.status, dry.header, dry.body)
+		}
+	}
+	if got := r.call("PUT", "/v1/schedules/none?dry_run=true", hourly); got.header.Get("Dts-Change") != "created" || len(r.schedules.schedules) != 1 {
+		t.Errorf("a dry run of a new one: %v, leaves %d schedules", got.header, len(r.schedules.schedules))
+	}
+	if p := r.call("PUT", "/v1/schedules/a?dry_run=true", hourly, "If-Match", `"7"`).problem(t); p.Code != "schedule_changed" {
+		t.Errorf("a dry run over another revision: %+v", p)
+	}
+	if p := r.call("PUT", "/v1/schedules/a?dry_run=perhaps", hourly).problem(t); p.Field != "dry_run" {
+		t.Errorf("perhaps: %+v", p)
+	}
+}
+
 func TestPausedIsLeftAsItIsUnlessSaid(t *testing.T) {
 	r := startRig(t)
 	for _, c := range []struct {

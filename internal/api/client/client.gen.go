@@ -1844,8 +1844,9 @@ type ClientInterface interface {
 	// DeleteSchedule Delete a schedule
 	//
 	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-	// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
-	// that is created later under the same id starts anew.
+	// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
+	// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+	// is still kept is not created a second time.
 	//
 	// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
 	DeleteSchedule(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1906,8 +1907,8 @@ type ClientInterface interface {
 
 	// BackfillScheduleWithBody Run ticks of the past
 	//
-	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 	// what has been decided about (`cursor`).
@@ -1919,8 +1920,8 @@ type ClientInterface interface {
 
 	// BackfillSchedule Run ticks of the past
 	//
-	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 	// what has been decided about (`cursor`).
@@ -2327,8 +2328,9 @@ func (c *Client) ListSchedules(ctx context.Context, params *ListSchedulesParams,
 // DeleteSchedule Delete a schedule
 //
 // The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
-// that is created later under the same id starts anew.
+// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
+// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+// is still kept is not created a second time.
 //
 // Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
 func (c *Client) DeleteSchedule(ctx context.Context, id ScheduleID, params *DeleteScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2439,8 +2441,8 @@ func (c *Client) AuditSchedule(ctx context.Context, id ScheduleID, params *Audit
 
 // BackfillScheduleWithBody Run ticks of the past
 //
-// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 // what has been decided about (`cursor`).
@@ -2462,8 +2464,8 @@ func (c *Client) BackfillScheduleWithBody(ctx context.Context, id ScheduleID, pa
 
 // BackfillSchedule Run ticks of the past
 //
-// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 // what has been decided about (`cursor`).
@@ -5339,8 +5341,9 @@ type ClientWithResponsesInterface interface {
 	// DeleteScheduleWithResponse Delete a schedule
 	//
 	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-	// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
-	// that is created later under the same id starts anew.
+	// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
+	// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+	// is still kept is not created a second time.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5407,8 +5410,8 @@ type ClientWithResponsesInterface interface {
 
 	// BackfillScheduleWithBodyWithResponse Run ticks of the past
 	//
-	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 	// what has been decided about (`cursor`).
@@ -5420,8 +5423,8 @@ type ClientWithResponsesInterface interface {
 
 	// BackfillScheduleWithResponse Run ticks of the past
 	//
-	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-	// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 	// what has been decided about (`cursor`).
@@ -7628,8 +7631,9 @@ func (c *ClientWithResponses) ListSchedulesWithResponse(ctx context.Context, par
 // DeleteScheduleWithResponse Delete a schedule
 //
 // The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-// `queue` or `replace`). `tasks` says what becomes of the tasks it created that have not ended. A schedule
-// that is created later under the same id starts anew.
+// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
+// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+// is still kept is not created a second time.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7726,8 +7730,8 @@ func (c *ClientWithResponses) AuditScheduleWithResponse(ctx context.Context, id 
 
 // BackfillScheduleWithBodyWithResponse Run ticks of the past
 //
-// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 // what has been decided about (`cursor`).
@@ -7745,8 +7749,8 @@ func (c *ClientWithResponses) BackfillScheduleWithBodyWithResponse(ctx context.C
 
 // BackfillScheduleWithResponse Run ticks of the past
 //
-// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the definition
-// now in force names before the schedule's creation. A tick that ran never runs again, so repeating the call is
+// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
+// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
 // does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
 // what has been decided about (`cursor`).
