@@ -56,14 +56,15 @@ func TestTheQuickstartOfTheREADMEWorks(t *testing.T) {
 		run++
 		out := bash(t, line, "go run ./cmd/dtsctl", control+" --server "+n.url, "http://127.0.0.1:8080", n.url)
 		for command, want := range map[string]string{
-			"echo hello": "succeeded", "--id check": "check", "task list": "flaky", "task attempts flaky": "goes wrong", "curl": `"state":"scheduled"`,
+			"echo hello": "succeeded", "--id check": "check", "task list": "flaky", "task attempts flaky": "goes wrong",
+			"schedule put": "cleanup", "schedule next": "+0", "schedule audit": "proved", "curl": `"state":"scheduled"`,
 		} {
 			if strings.Contains(line, command) && !strings.Contains(out, want) {
 				t.Errorf("%s: no %q in\n%s", line, want, out)
 			}
 		}
 	}
-	if run < 5 {
+	if run < 8 {
 		t.Errorf("only %d commands were found in the README", run)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -51,6 +52,12 @@ func demoTasks(addr string) []client.Submission {
 	}
 }
 
+// demoSchedule ticks a few times while the demo is watched.
+const (
+	demoScheduleID = "pulse"
+	demoSchedule   = `{"every": "5s", "max_runs": 6, "task": {"type": "shell", "payload": {"command": ["sh", "-c", "echo tick $DTS_TICK"]}}}`
+)
+
 // demoCancels are the tasks that the demo cancels, one before it starts and one while it runs.
 var demoCancels = []string{"never", "too-long"}
 
@@ -67,7 +74,8 @@ func showDemo(ctx context.Context, out io.Writer, addr string) error {
 		return fmt.Errorf("following events: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	fmt.Fprint(out, "The demo submits six tasks: one fails twice before it succeeds, and two are cancelled.\n\n")
+	fmt.Fprint(out, "The demo submits six tasks, of which one fails twice before it succeeds and two are cancelled, and a\n"+
+		"schedule that ticks six times.\n\n")
 	var g errgroup.Group
 	g.Go(func() error { return submitDemo(ctx, c, addr) })
 	g.Go(func() error { return printEvents(ctx, out, c, answer.Body) })
@@ -83,6 +91,13 @@ func submitDemo(ctx context.Context, c *client.ClientWithResponses, addr string)
 		if answer.StatusCode() != http.StatusCreated {
 			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
 		}
+	}
+	put, err := c.PutScheduleWithBodyWithResponse(ctx, demoScheduleID, nil, "application/json", strings.NewReader(demoSchedule))
+	if err != nil {
+		return stopped(ctx, fmt.Errorf("putting %s: %w", demoScheduleID, err))
+	}
+	if put.StatusCode() >= http.StatusBadRequest {
+		return fmt.Errorf("putting %s: %s: %s", demoScheduleID, put.Status(), put.Body)
 	}
 	if err := clock.Sleep(ctx, demoCancelAfter); err != nil {
 		return stopped(ctx, err)
@@ -117,7 +132,7 @@ func printEvents(ctx context.Context, out io.Writer, c *client.ClientWithRespons
 }
 
 func printEvent(ctx context.Context, out io.Writer, c *client.ClientWithResponses, name string, e client.Event) {
-	line := fmt.Sprintf("%s  %-16s %-14s attempt %d", e.At.Local().Format("15:04:05.000"), name, e.Task, e.Attempt)
+	line := fmt.Sprintf("%s  %-16s %-26s attempt %d", e.At.Local().Format("15:04:05.000"), name, e.Task, e.Attempt)
 	if e.Progress != nil {
 		line += fmt.Sprintf("  %d %%", *e.Progress)
 	}
