@@ -150,8 +150,8 @@ end
 -- table with overlap, bound (how many may wait), def, and what replace needs.
 local function admit(s, tick, name, due)
   local live, waiting = s.p .. 'live:' .. s.schedule, s.p .. 'waiting:' .. s.schedule
-  local fewer = 0
-  local busy = redis.call('ZCARD', live) > 0
+  local fewer, running = 0, redis.call('ZCARD', live)
+  local busy = running > 0
   if busy and s.overlap == 'replace' then
     fewer = replace(s, name)
     busy = redis.call('ZCARD', live) > 0
@@ -162,6 +162,9 @@ local function admit(s, tick, name, due)
       return 'skipped_overlap', int(ahead) .. ' ticks wait already', 0
     end
     busy = busy or ahead > 0
+  end
+  if running >= 10000 then -- schedule.LiveLimit
+    return 'skipped_overlap', int(running) .. ' tasks have not ended', 0
   end
   if busy and s.overlap == 'skip' then
     return 'skipped_overlap', 'the task of ' .. redis.call('ZRANGE', live, 0, 0)[1] .. ' has not ended', 0

@@ -40,6 +40,7 @@ const (
 
 // Limits on what a schedule leaves behind.
 const (
+	LiveLimit     = 10_000              // tasks that have not ended, whatever the overlap policy
 	WaitingLimit  = 100                 // ticks that wait by overlap queue
 	HistoryLimit  = 20                  // revisions, the present one included
 	LedgerLimit   = 10_000              // records, the newest

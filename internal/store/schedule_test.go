@@ -290,6 +290,20 @@ func TestNoMoreTicksWaitThanTheBound(t *testing.T) {
 	}
 }
 
+// As where nobody works any more, and the schedule goes on.
+func TestThereAreNoMoreTasksOfOneScheduleThanTheLimit(t *testing.T) {
+	w := newWorld(t)
+	w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+	var others []redis.Z
+	for i := range schedule.LiveLimit - 1 {
+		others = append(others, z(float64(i), fmt.Sprint("earlier", i)))
+	}
+	w.db.ZAdd(w.ctx, w.keys.live(w.PartitionOf(nightly), nightly), others...)
+	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Fired, schedule.SkippedOverlap}) {
+		t.Errorf("there happened %v", got)
+	}
+}
+
 func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
 	w := newWorld(t)
 	ticks := w.hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
