@@ -152,22 +152,26 @@ func (s *Store) match(ctx context.Context, f Filter, entries []entry, want int) 
 	return matched, last, nil
 }
 
-// refs are the tasks of the filter's namespace among entries.
+// refs are the tasks among entries that may match, as far as their names tell.
 func (f Filter) refs(entries []entry) []task.Ref {
 	refs := make([]task.Ref, 0, len(entries))
 	for _, e := range entries {
-		if ref, err := task.ParseRef(e.member); err == nil && ref.Namespace == f.Namespace {
+		if ref, err := task.ParseRef(e.member); err == nil && ref.Namespace == f.Namespace && f.named(ref) {
 			refs = append(refs, ref)
 		}
 	}
 	return refs
 }
 
+// named says whether a task's name is as the filter wants it.
+func (f Filter) named(ref task.Ref) bool {
+	return f.Schedule == "" || strings.HasPrefix(ref.ID, f.Schedule+"@")
+}
+
 func (f Filter) matches(t task.Task) bool {
 	wants := func(want, is string) bool { return want == "" || want == is }
 	return (len(f.States) == 0 || slices.Contains(f.States, t.State)) &&
-		wants(f.Queue, t.Queue) && wants(f.Type, t.Type) && wants(f.Owner, t.Owner) && wants(f.Node, t.Node) &&
-		(f.Schedule == "" || strings.HasPrefix(t.ID, f.Schedule+"@"))
+		wants(f.Queue, t.Queue) && wants(f.Type, t.Type) && wants(f.Owner, t.Owner) && wants(f.Node, t.Node) && f.named(t.Ref)
 }
 
 func parseEntries(reply any) []entry {

@@ -133,6 +133,9 @@ func (s *Store) Audit(ctx context.Context, ref task.Ref, from, until time.Time) 
 	if err != nil {
 		return schedule.Report{}, err
 	}
+	if from.After(until) {
+		return schedule.Report{}, task.Invalid("from", "is after the end of the range, %s", until.Format(time.RFC3339))
+	}
 	known, err := s.knownFrom(ctx, ref) // after the records were read, lest some were forgotten in between
 	if err != nil {
 		return schedule.Report{}, err

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -131,47 +130,52 @@ func (s *Store) DeleteSchedule(ctx context.Context, ref task.Ref, tasks DeleteTa
 	if _, err := s.PauseSchedule(ctx, ref, deleteNote); err != nil {
 		return Deleted{}, err
 	}
-	p, k := s.PartitionOf(ref), s.keys
-	names, err := s.db.ZRange(ctx, k.live(p, ref), 0, -1).Result()
-	if err != nil {
-		return Deleted{}, unavailable(err)
-	}
-	deleted, err := s.endLive(ctx, ref, names, tasks)
+	deleted, err := s.endTasks(ctx, ref, tasks)
 	if err != nil {
 		return deleted, err
 	}
+	p, k := s.PartitionOf(ref), s.keys
 	_, err = s.db.Run(ctx, s.scripts.unschedule, []string{
 		k.schedule(p, ref), k.schedules(p), k.ticks(p), k.history(p, ref), k.live(p, ref), k.waiting(p, ref), k.ledger(p, ref),
 	}, ref.String())
 	return deleted, scheduleAnswer(err, ref)
 }
 
-// endLive does with the tasks that have not ended what a deletion asks for.
-func (s *Store) endLive(ctx context.Context, ref task.Ref, names []string, tasks DeleteTasks) (Deleted, error) {
+// endTasks does with the tasks of a schedule that have not ended what a deletion asks for.
+func (s *Store) endTasks(ctx context.Context, ref task.Ref, tasks DeleteTasks) (Deleted, error) {
 	var d Deleted
-	for _, name := range names {
-		its := task.Ref{Namespace: ref.Namespace, ID: ref.ID + "@" + name}
-		t, err := s.Get(ctx, its)
-		switch {
-		case task.CodeOf(err) == task.CodeTaskNotFound:
-			continue
-		case err != nil:
+	filter := Filter{Namespace: ref.Namespace, Schedule: ref.ID, States: []task.State{task.Scheduled, task.Queued, task.Running}}
+	for cursor := ""; ; {
+		page, err := s.List(ctx, filter, scanChunk, cursor)
+		if err != nil {
 			return d, err
-		case tasks == DeleteNone || tasks == DeleteWaiting && t.State == task.Running:
-			d.Left++
-			continue
 		}
-		t, err = s.Cancel(ctx, its)
-		var no *task.Error
-		switch {
-		case err == nil && t.State == task.Running:
-			d.Stopping++
-		case err == nil:
-			d.Cancelled++
-		case errors.As(err, &no) && (no.Code == task.CodeFinished || no.Code == task.CodeTaskNotFound):
-		default:
-			return d, err
+		for _, t := range page.Tasks {
+			if tasks == DeleteNone || tasks == DeleteWaiting && t.State == task.Running {
+				d.Left++
+				continue
+			}
+			if err := s.end(ctx, t.Ref, &d); err != nil {
+				return d, err
+			}
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			return d, nil
 		}
 	}
-	return d, nil
+}
+
+// end cancels a task, unless it has ended by itself, and counts what became of it.
+func (s *Store) end(ctx context.Context, ref task.Ref, d *Deleted) error {
+	t, err := s.Cancel(ctx, ref)
+	code := task.CodeOf(err)
+	switch {
+	case err == nil && t.State == task.Running:
+		d.Stopping++
+	case err == nil:
+		d.Cancelled++
+	case code != task.CodeFinished && code != task.CodeTaskNotFound:
+		return err
+	}
+	return nil
 }

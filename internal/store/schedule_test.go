@@ -574,6 +574,7 @@ func TestDeletingSaysWhatBecomesOfTheTasks(t *testing.T) {
 			ticks := w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
 			w.fire(nightly)
 			run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
+			w.db.Del(w.ctx, w.keys.live(w.PartitionOf(nightly), nightly)) // those of a backfill are not in it either
 			got, err := w.DeleteSchedule(w.ctx, nightly, tasks)
 			if err != nil || got != want.answer {
 				t.Errorf("%+v, %v, want %+v", got, err, want.answer)

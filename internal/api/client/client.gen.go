@@ -1844,8 +1844,8 @@ type ClientInterface interface {
 	// DeleteSchedule Delete a schedule
 	//
 	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-	// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
-	// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+	// `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
+	// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
 	// is still kept is not created a second time.
 	//
 	// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
@@ -2328,8 +2328,8 @@ func (c *Client) ListSchedules(ctx context.Context, params *ListSchedulesParams,
 // DeleteSchedule Delete a schedule
 //
 // The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
-// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+// `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
+// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
 // is still kept is not created a second time.
 //
 // Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
@@ -5341,8 +5341,8 @@ type ClientWithResponsesInterface interface {
 	// DeleteScheduleWithResponse Delete a schedule
 	//
 	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-	// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
-	// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+	// `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
+	// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
 	// is still kept is not created a second time.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7631,8 +7631,8 @@ func (c *ClientWithResponses) ListSchedulesWithResponse(ctx context.Context, par
 // DeleteScheduleWithResponse Delete a schedule
 //
 // The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
-// `queue` or `replace`). `tasks` says what becomes of the tasks of its ticks and triggers that have not ended; those of a
-// backfill go on in any case. A schedule that is created later under the same id starts anew, though a task that
+// `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
+// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
 // is still kept is not created a second time.
 //
 // Returns a wrapper object for the known response body format(s).
