@@ -17,8 +17,12 @@ import (
 type call struct {
 	task    string
 	attempt int
+	version string // what the URL said behind "?v="
 	at      time.Time
 }
+
+// slowly is how long a call of /slow takes.
+const slowly = 1300 * time.Millisecond
 
 // recorder is the far end of HTTP tasks. It keeps its own record, outside Redis, of what was called.
 type recorder struct {
@@ -36,6 +40,14 @@ func newRecorder(t *testing.T) *recorder {
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, q *http.Request) {
 		r.note(q)
 		_, _ = fmt.Fprint(w, "done")
+	})
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, q *http.Request) {
+		r.note(q)
+		select {
+		case <-time.After(slowly):
+			_, _ = fmt.Fprint(w, "done")
+		case <-q.Context().Done():
+		}
 	})
 	mux.HandleFunc("/block", func(w http.ResponseWriter, q *http.Request) {
 		r.note(q)
@@ -57,7 +69,9 @@ func (r *recorder) note(q *http.Request) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls = append(r.calls, call{q.Header.Get("Dts-Task-Id"), attempt, time.Now()})
+	r.calls = append(r.calls, call{
+		task: q.Header.Get("Dts-Task-Id"), attempt: attempt, version: q.URL.Query().Get("v"), at: time.Now(),
+	})
 }
 
 func (r *recorder) count() int {
