@@ -46,7 +46,7 @@ func (o *eventsOptions) run(ctx context.Context) error {
 	}
 	params := client.FollowEventsParams{
 		Namespace: s.namespaceParam(), State: statesOf(o.states), Queue: orNil(o.queue), Type: orNil(o.typ),
-		Owner: orNil(o.owner), Node: orNil(o.node), Task: orNil(o.task),
+		Owner: orNil(o.owner), Node: orNil(o.node), Schedule: orNil(o.schedule), Task: orNil(o.task),
 	}
 	again := false
 	return orInterrupted(ctx, s.follow(ctx, feed{

@@ -38,6 +38,7 @@ func system(version string) Factory {
 	return Factory{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		OutIsTerminal: isTerminal(os.Stdout), ErrIsTerminal: isTerminal(os.Stderr),
+		Width:  widthOf(os.Stdout),
 		Getenv: os.Getenv, Now: clock.Now, Zone: time.Local,
 		Version: cmp.Or(version, moduleVersion()),
 	}

@@ -11,15 +11,16 @@ import (
 func newRootCommand(s *session) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dtsctl",
-		Short: "Submit tasks to DTS, and follow, change, cancel or repeat them",
-		Long: `dtsctl uses a DTS server over its API: it submits tasks, shows what became of them, and looks after queues
-and nodes.
+		Short: "Submit tasks and schedules to DTS, and follow, change, cancel or repeat them",
+		Long: `dtsctl uses a DTS server over its API: it submits tasks and schedules, shows what became of them, and looks
+after queues and nodes.
 
 A terminal gets tables and times like "in 3 minutes". A pipe gets one line a thing, fields separated by tabs,
 without a header, and times in RFC 3339. With -o json or -o yaml, it is what the API answered.`,
 		Example: `  dtsctl task http https://example.com/hook --delay 10m
   dtsctl task shell --id backup --wait -- /usr/local/bin/backup --full
   dtsctl task list --state failed
+  dtsctl schedule put nightly --cron '30 2 * * *' -- /usr/local/bin/backup
   dtsctl events`,
 		SilenceUsage: true, SilenceErrors: true,
 		PersistentPreRun: func(*cobra.Command, []string) { s.running = true },
@@ -30,7 +31,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, it is what the
 	root.SetErr(s.Err)
 	s.bindGlobals(root.PersistentFlags())
 	complete(root, "output", "table", "json", "yaml")
-	root.AddCommand(newTaskCommand(s), newNodeCommand(s), newQueueCommand(s), newEventsCommand(s), newVersionCommand(s))
+	root.AddCommand(newTaskCommand(s), newScheduleCommand(s), newNodeCommand(s), newQueueCommand(s), newEventsCommand(s), newVersionCommand(s))
 	root.AddCommand(newTopics()...)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
@@ -43,7 +44,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, it is what the
 
 func (s *session) bindGlobals(flags *pflag.FlagSet) {
 	flags.StringVar(&s.server, "server", "", "address of the server (DTSCTL_SERVER; default "+defaultServer+")")
-	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of the tasks (DTSCTL_NAMESPACE; default \"default\")")
+	flags.StringVarP(&s.namespace, "namespace", "n", "", "namespace of the tasks and schedules (DTSCTL_NAMESPACE; default \"default\")")
 	flags.VarP(&s.format, "output", "o", "how to print: table, json or yaml")
 	flags.DurationVar(&s.timeout, "request-timeout", defaultTimeout, "how long to wait for an answer of the server")
 }

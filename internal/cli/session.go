@@ -27,6 +27,7 @@ type Factory struct {
 
 	OutIsTerminal bool
 	ErrIsTerminal bool
+	Width         int // of Out's lines, in characters; 0: nobody knows
 
 	Getenv func(string) string
 	Now    func() time.Time

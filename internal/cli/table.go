@@ -122,7 +122,9 @@ var colours = map[status]string{
 	"failed": red, "timeout": red, "lost": red, "dead": red,
 	"running": cyan, "queued": cyan,
 	"cancelled": yellow, "paused": yellow, "draining": yellow,
-	"skipped": grey,
+	"skipped": grey, "ended": grey,
+	"proved": green, "not proved": red,
+	"missed": red, "skipped_overlap": yellow, "replaced": yellow, "excluded": grey,
 }
 
 func (s *session) coloured(cell any, text string) string {

@@ -43,7 +43,7 @@ var taskColumns = []column[client.Task]{
 // detailsOf is all about a task.
 func detailsOf(t client.Task) []detail {
 	details := []detail{
-		{"id", t.ID}, {"namespace", t.Namespace}, {"type", t.Type}, {"queue", t.Queue},
+		{"id", t.ID}, {"namespace", t.Namespace}, {"schedule", t.Schedule}, {"tick", nominalOf(t.Tick)}, {"type", t.Type}, {"queue", t.Queue},
 		{"state", status(t.State)}, {"attempt", t.Attempt}, {"max_attempts", t.MaxAttempts}, {"progress", t.Progress},
 		{"run_at", t.RunAt}, {"created_at", t.CreatedAt}, {"queued_at", t.QueuedAt}, {"started_at", t.StartedAt},
 		{"finished_at", t.FinishedAt}, {"cancel_requested_at", t.CancelRequestedAt},
@@ -105,6 +105,7 @@ func statesOf(names []string) client.States {
 type filters struct {
 	states                  []string
 	queue, typ, owner, node string
+	schedule                string
 }
 
 func (f *filters) bind(cmd *cobra.Command) {
@@ -114,6 +115,7 @@ func (f *filters) bind(cmd *cobra.Command) {
 	flags.StringVar(&f.typ, "type", "", "only of this type")
 	flags.StringVar(&f.owner, "owner", "", "only of this owner")
 	flags.StringVar(&f.node, "node", "", "only if this node began the newest attempt")
+	flags.StringVar(&f.schedule, "schedule", "", "only if this schedule created it")
 	complete(cmd, "state", stateNames...)
 }
 

@@ -43,7 +43,7 @@ All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a
 	}
 }
 
-// changeEach does the same to every task. A refusal of one does not hold back the others; any other error does.
+// changeEach does the same to every task.
 func (s *session) changeEach(
 	ctx context.Context, ids []string, change func(context.Context, *client.ClientWithResponses, string) (reply, error),
 ) error {
@@ -51,26 +51,34 @@ func (s *session) changeEach(
 	if err != nil {
 		return err
 	}
+	return s.forEach(ids, func(id string) error {
+		a, err := ask[client.Task](change(ctx, c, id))
+		if err != nil {
+			return err
+		}
+		return s.showTask(a)
+	})
+}
+
+// forEach does something about each of several things. A refusal of one does not hold back the others; any other
+// error does.
+func (s *session) forEach(ids []string, do func(id string) error) error {
 	var refused error
 	for _, id := range ids {
-		a, err := ask[client.Task](change(ctx, c, id))
+		err := do(id)
 		var no *refusal
 		switch {
 		case errors.As(err, &no):
 			s.sayAbout(ids, id, no)
 			refused = errFailed
-			continue
 		case err != nil:
-			return err
-		}
-		if err := s.showTask(a); err != nil {
 			return err
 		}
 	}
 	return refused
 }
 
-// sayAbout tells why a task was refused, and which one where there are several.
+// sayAbout tells why something was refused, and about which it was where there are several.
 func (s *session) sayAbout(ids []string, id string, no *refusal) {
 	if len(ids) == 1 {
 		s.say("%v", no)

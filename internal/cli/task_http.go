@@ -7,16 +7,34 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 type httpOptions struct {
 	spec
+	httpCall
 	session *session
 	url     string
+}
+
+// httpCall is what can be said about a call beside its URL.
+type httpCall struct {
+	given   *pflag.FlagSet
 	method  string
 	headers []string
 	data    string
 	codes   []string
+}
+
+// httpFlags are the names of its flags.
+var httpFlags = []string{"method", "header", "data", "success-codes"}
+
+func (h *httpCall) bind(flags *pflag.FlagSet) {
+	h.given = flags
+	flags.StringVarP(&h.method, "method", "X", "", "the method of the call (default POST)")
+	flags.StringArrayVarP(&h.headers, "header", "H", nil, "a header of the call, as 'Name: value'; may be repeated")
+	flags.StringVarP(&h.data, "data", "d", "", "the body of the call: a text, @FILE, or @- for standard input")
+	flags.StringSliceVar(&h.codes, "success-codes", nil, "which statuses are a success, as 200,404 or 200-299")
 }
 
 // httpPayload is what the http executor takes.
@@ -47,34 +65,31 @@ task succeeds if the answer's status is 2xx or one of --success-codes.
 			return o.run(cmd.Context())
 		},
 	}
-	o.bind(cmd)
-	flags := cmd.Flags()
-	flags.StringVarP(&o.method, "method", "X", "", "the method of the call (default POST)")
-	flags.StringArrayVarP(&o.headers, "header", "H", nil, "a header of the call, as 'Name: value'; may be repeated")
-	flags.StringVarP(&o.data, "data", "d", "", "the body of the call: a text, @FILE, or @- for standard input")
-	flags.StringSliceVar(&o.codes, "success-codes", nil, "which statuses are a success, as 200,404 or 200-299")
+	o.spec.bind(cmd)
+	o.httpCall.bind(cmd.Flags())
 	return cmd
 }
 
 func (o *httpOptions) run(ctx context.Context) error {
-	payload, err := o.payload()
+	payload, err := o.payloadFor(o.session, o.url)
 	if err != nil {
 		return err
 	}
 	return o.submit(ctx, o.session, "http", payload)
 }
 
-func (o *httpOptions) payload() (json.RawMessage, error) {
-	headers, err := pairs("--header", ":", o.headers)
+// payloadFor is the payload of a task that calls the URL.
+func (h *httpCall) payloadFor(s *session, url string) (json.RawMessage, error) {
+	headers, err := pairs("--header", ":", h.headers)
 	if err != nil {
 		return nil, err
 	}
-	p := httpPayload{Method: o.method, URL: o.url, SuccessCodes: codesOf(o.codes)}
+	p := httpPayload{Method: h.method, URL: url, SuccessCodes: codesOf(h.codes)}
 	if headers != nil {
 		p.Headers = trimmed(*headers)
 	}
-	if o.flags.Changed("data") {
-		text, err := o.session.textFrom("--data", o.data)
+	if h.given.Changed("data") {
+		text, err := s.textFrom("--data", h.data)
 		if err != nil {
 			return nil, err
 		}

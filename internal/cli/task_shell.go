@@ -2,17 +2,33 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 type shellOptions struct {
 	spec
+	surroundings
 	session *session
 	command []string
-	env     []string
-	dir     string
-	stdin   string
+}
+
+// surroundings is what a command finds when it runs.
+type surroundings struct {
+	env   []string
+	dir   string
+	stdin string
+}
+
+// shellFlags are the names of its flags.
+var shellFlags = []string{"env", "dir", "stdin"}
+
+func (r *surroundings) bind(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&r.env, "env", nil, "an environment variable, as NAME=VALUE; may be repeated")
+	flags.StringVar(&r.dir, "dir", "", "the directory to run it in")
+	flags.StringVar(&r.stdin, "stdin", "", "its standard input: a text, @FILE, or @- for dtsctl's own")
 }
 
 // shellPayload is what the shell executor takes.
@@ -45,31 +61,33 @@ commands only if they were started with --enable-shell.`,
 			return o.run(cmd.Context())
 		},
 	}
-	o.bind(cmd)
-	flags := cmd.Flags()
-	flags.SetInterspersed(false) // what follows the command's name is the command's
-	flags.StringArrayVar(&o.env, "env", nil, "an environment variable, as NAME=VALUE; may be repeated")
-	flags.StringVar(&o.dir, "dir", "", "the directory to run it in")
-	flags.StringVar(&o.stdin, "stdin", "", "its standard input: a text, @FILE, or @- for dtsctl's own")
+	o.spec.bind(cmd)
+	o.surroundings.bind(cmd.Flags())
+	cmd.Flags().SetInterspersed(false) // what follows the command's name is the command's
 	return cmd
 }
 
 func (o *shellOptions) run(ctx context.Context) error {
-	env, err := pairs("--env", "=", o.env)
-	if err != nil {
-		return err
-	}
-	stdin, err := o.session.textFrom("--stdin", o.stdin)
-	if err != nil {
-		return err
-	}
-	p := shellPayload{Command: o.command, Dir: o.dir, Stdin: stdin}
-	if env != nil {
-		p.Env = *env
-	}
-	payload, err := rawOf(p)
+	payload, err := o.payloadFor(o.session, o.command)
 	if err != nil {
 		return err
 	}
 	return o.submit(ctx, o.session, "shell", payload)
+}
+
+// payloadFor is the payload of a task that runs the command.
+func (r *surroundings) payloadFor(s *session, command []string) (json.RawMessage, error) {
+	env, err := pairs("--env", "=", r.env)
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := s.textFrom("--stdin", r.stdin)
+	if err != nil {
+		return nil, err
+	}
+	p := shellPayload{Command: command, Dir: r.dir, Stdin: stdin}
+	if env != nil {
+		p.Env = *env
+	}
+	return rawOf(p)
 }

@@ -16,16 +16,29 @@ import (
 // spec is what can be said about any new task, whatever its type.
 type spec struct {
 	due
-	flags       *pflag.FlagSet
-	id          string
+	handling
+	flags  *pflag.FlagSet
+	id     string
+	owner  string
+	labels []string
+	wait   bool
+}
+
+// handling is how a task is treated, whoever creates it.
+type handling struct {
 	queue       string
 	maxAttempts int
 	timeout     time.Duration
 	retention   time.Duration
 	retryDelays []time.Duration
-	owner       string
-	labels      []string
-	wait        bool
+}
+
+func (h *handling) bind(flags *pflag.FlagSet) {
+	flags.StringVar(&h.queue, "queue", "", "the queue it goes through")
+	flags.IntVar(&h.maxAttempts, "max-attempts", 0, "how often it is tried; 1 means at most once")
+	flags.DurationVar(&h.timeout, "timeout", 0, "how long one attempt may take")
+	flags.DurationVar(&h.retention, "retention", 0, "how long it is kept after its end")
+	flags.DurationSliceVar(&h.retryDelays, "retry-delays", nil, "the waits before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
 }
 
 // due is when a task is due.
@@ -43,11 +56,7 @@ func (p *spec) bind(cmd *cobra.Command) {
 	p.flags = cmd.Flags()
 	p.due.bind(p.flags)
 	p.flags.StringVar(&p.id, "id", "", "its id; with one, the same submission can be repeated without harm (default: the server makes one)")
-	p.flags.StringVar(&p.queue, "queue", "", "the queue it goes through")
-	p.flags.IntVar(&p.maxAttempts, "max-attempts", 0, "how often it is tried; 1 means at most once")
-	p.flags.DurationVar(&p.timeout, "timeout", 0, "how long one attempt may take")
-	p.flags.DurationVar(&p.retention, "retention", 0, "how long it is kept after its end")
-	p.flags.DurationSliceVar(&p.retryDelays, "retry-delays", nil, "the waits before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
+	p.handling.bind(p.flags)
 	p.flags.StringVar(&p.owner, "owner", "", "who answers for it")
 	p.flags.StringArrayVar(&p.labels, "label", nil, "a label, as NAME=VALUE; may be repeated")
 	p.flags.BoolVar(&p.wait, "wait", false, "wait for its end, as \"dtsctl task wait\" does")
@@ -65,18 +74,18 @@ func (p *spec) submission(s *session, typ string, payload json.RawMessage) (clie
 	}
 	return client.Submission{
 		ID: given(p.flags, "id", p.id), Type: typ, Payload: payload, Queue: given(p.flags, "queue", p.queue),
-		RunAt: runAt, Delay: delay, Retry: p.retry(), Timeout: given(p.flags, "timeout", p.timeout.String()),
+		RunAt: runAt, Delay: delay, Retry: p.retry(p.flags), Timeout: given(p.flags, "timeout", p.timeout.String()),
 		Retention: given(p.flags, "retention", p.retention.String()), Owner: given(p.flags, "owner", p.owner),
 		Labels: (*client.Labels)(labels),
 	}, nil
 }
 
-func (p *spec) retry() *client.Retry {
-	if !p.flags.Changed("max-attempts") && !p.flags.Changed("retry-delays") {
+func (h *handling) retry(flags *pflag.FlagSet) *client.Retry {
+	if !flags.Changed("max-attempts") && !flags.Changed("retry-delays") {
 		return nil
 	}
-	r := client.Retry{MaxAttempts: given(p.flags, "max-attempts", p.maxAttempts)}
-	for _, d := range p.retryDelays {
+	r := client.Retry{MaxAttempts: given(flags, "max-attempts", h.maxAttempts)}
+	for _, d := range h.retryDelays {
 		r.Delays = append(r.Delays, d.String())
 	}
 	return &r
@@ -93,21 +102,8 @@ func (d *due) resolve(flags *pflag.FlagSet, zone *time.Location) (*time.Time, *s
 	if !flags.Changed("at") {
 		return nil, given(flags, "delay", d.delay.String()), nil
 	}
-	at, err := parseTime(d.at, zone)
+	at, err := parseTime("--at", d.at, zone)
 	return &at, nil, err
-}
-
-// parseTime reads a time: RFC 3339, or one of the zone.
-func parseTime(text string, zone *time.Location) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t.UTC(), nil
-	}
-	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t.UTC(), nil
-		}
-	}
-	return time.Time{}, usagef(`--at: %q is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`, text)
 }
 
 // given is the value of a flag, nil if it was not on the command line.

@@ -14,11 +14,23 @@ import (
 type (
 	status  string  // coloured by what it says
 	remark  string  // free text, cut on a terminal
+	moment  string  // a time of the API as some zone writes it
 	share   float64 // 0 to 1
 	memory  uint64  // bytes
 	listing []string
-	numbers []int // in order
+	numbers []int    // in order
+	rules   []string // of a schedule, which have commas in them
+
+	nominal time.Time // which one matters, not how far away it is
 )
+
+// nominalOf is the nominal time of something that may have none.
+func nominalOf(t *time.Time) any {
+	if t == nil {
+		return nil
+	}
+	return nominal(*t)
+}
 
 // isoTime is how the API writes times.
 const isoTime = "2006-01-02T15:04:05.000Z"
@@ -46,6 +58,10 @@ func (s *session) forPeople(v any) string {
 		return relative(*v, s.Now())
 	case time.Duration:
 		return roundly(v).String()
+	case nominal:
+		return time.Time(v).UTC().Format("2006-01-02 15:04:05.999Z")
+	case moment:
+		return v.forPeople()
 	case remark:
 		return clip(string(v), clipAt)
 	case share:
@@ -56,6 +72,8 @@ func (s *session) forPeople(v any) string {
 		return strings.Join(v, ", ")
 	case numbers:
 		return strings.Join(v.ranges(), ", ")
+	case rules:
+		return clip(strings.Join(v, "; "), clipAt)
 	}
 	return forPrograms(v)
 }
@@ -71,12 +89,16 @@ func forPrograms(v any) string {
 			return ""
 		}
 		return v.UTC().Format(isoTime)
+	case nominal:
+		return time.Time(v).UTC().Format(isoTime)
 	case *string:
 		return orNothing(v)
 	case share:
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
 	case listing:
 		return strings.Join(v, ",")
+	case rules:
+		return strings.Join(v, "; ")
 	case numbers:
 		return strings.Trim(strings.Join(strings.Fields(fmt.Sprint([]int(v))), ","), "[]")
 	}
@@ -89,6 +111,15 @@ func orNothing[T ~string](p *T) string {
 		return ""
 	}
 	return string(*p)
+}
+
+// forPeople adds the day of the week, and leaves out milliseconds where there are none.
+func (m moment) forPeople() string {
+	t, err := time.Parse("2006-01-02T15:04:05.000Z07:00", string(m))
+	if err != nil {
+		return string(m)
+	}
+	return t.Format("Mon 2006-01-02 15:04:05.999 -07:00")
 }
 
 // relative says when t is, seen from now: "in 3 minutes", "2 hours ago".

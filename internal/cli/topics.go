@@ -10,9 +10,9 @@ func newTopics() []*cobra.Command {
 			Short: "What dtsctl's exit code says",
 			Long: `dtsctl ends with one of these codes:
 
-  0    done. For "task wait" and --wait: the task succeeded
-  1    the server said no, or the task did not succeed; the reason is on stderr, with the code that the API
-       gives it in brackets:
+  0    done. For "task wait" and --wait: the task succeeded; for "schedule audit": every tick is accounted for
+  1    the server said no, the task did not succeed, or the audit found something; the reason is on stderr, with
+       the code that the API gives it in brackets:
          dtsctl: payload: is not valid JSON (invalid)
   2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was sent
   3    the server cannot be reached, or something that is not DTS answered. What was sent may have arrived:
@@ -26,7 +26,7 @@ func newTopics() []*cobra.Command {
 			Long: `dtsctl reads these environment variables. A flag beats the environment.
 
   DTSCTL_SERVER     the address of the server, as --server; default ` + defaultServer + `
-  DTSCTL_NAMESPACE  the namespace of the tasks, as --namespace
+  DTSCTL_NAMESPACE  the namespace of the tasks and schedules, as --namespace
   NO_COLOR          if it is not empty, nothing is coloured
   HTTP_PROXY, HTTPS_PROXY, NO_PROXY
                     a proxy on the way to the server; none is used for this machine`,
@@ -36,7 +36,8 @@ func newTopics() []*cobra.Command {
 			Short: "How values are written, and how results are printed",
 			Long: `Durations are written as in Go: 250ms, 1m30s, 24h.
 
-Times (--at) are RFC 3339, as 2026-01-02T15:04:05Z, or local, as "2026-01-02 15:04" or "2026-01-02 15:04:05".
+Times (--at) are RFC 3339, as 2026-01-02T15:04:05Z, or local, as "2026-01-02 15:04", "2026-01-02 15:04:05" or
+2026-01-02 (at midnight). Those of the past (--since, --from) can also be how long ago they were, as 2h.
 
 Texts (--payload, --data, --stdin) are given as they are, or as @FILE, or as @- for standard input.
 
