@@ -80,6 +80,10 @@ func (z *zone) bounds(instant int64) stretch {
 	if !end.IsZero() {
 		s.end = end.Unix()
 	}
+	if s.end <= instant { // ZoneBounds takes every year for 365 days long where it goes by a rule for all years
+		day, _ := divide(instant, secondsADay)
+		s.end = (day + 1) * secondsADay
+	}
 	return s
 }
 
