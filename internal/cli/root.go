@@ -31,7 +31,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, it is what the
 	root.SetErr(s.Err)
 	s.bindGlobals(root.PersistentFlags())
 	complete(root, "output", "table", "json", "yaml")
-	root.AddCommand(newTaskCommand(s), newScheduleCommand(s), newNodeCommand(s), newQueueCommand(s), newEventsCommand(s), newVersionCommand(s))
+	root.AddCommand(newTaskCommand(s), newScheduleCommand(s), newApplyCommand(s), newNodeCommand(s), newQueueCommand(s), newEventsCommand(s), newVersionCommand(s))
 	root.AddCommand(newTopics()...)
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
