@@ -1,0 +1,255 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/redistest"
+)
+
+// examplesWanted is what each file of examples/ is about, worked out by hand: of a schedule, the ticks after some time
+// as `dtsctl schedule next` writes them (when, on the clock of the zone, whether it runs).
+var examplesWanted = map[string]struct {
+	schedule string
+	after    []string // times, each with the two ticks after it
+	ticks    []string
+	tasks    int
+}{
+	"backup.yaml": {
+		schedule: "backup",
+		// 2027-03-28 has no half past two in Berlin, and 2027-10-31 has two: it runs at the first one.
+		after: []string{"2027-03-26T12:00:00Z", "2027-03-27T12:00:00Z", "2027-10-30T12:00:00Z"},
+		ticks: []string{
+			"2027-03-27T01:30:00.000Z runs", "2027-03-28T01:00:00.000Z runs",
+			"2027-03-28T01:00:00.000Z runs", "2027-03-29T00:30:00.000Z runs",
+			"2027-10-31T00:30:00.000Z runs", "2027-11-01T01:30:00.000Z runs",
+		},
+	},
+	"health-check.yaml": {
+		schedule: "health-check",
+		after:    []string{"2027-01-01T00:00:00Z"},
+		ticks:    []string{"2027-01-01T00:00:10.000Z runs", "2027-01-01T00:00:20.000Z runs"},
+	},
+	"month-end-report.yaml": {
+		schedule: "month-end-report",
+		// January and February of 2027 end on Sundays, March on a Wednesday; 30 April is excluded; May ends on a Monday.
+		after: []string{"2027-01-01T00:00:00Z", "2027-03-01T00:00:00Z", "2027-05-01T00:00:00Z"},
+		ticks: []string{
+			"2027-01-29T10:00:00.000Z runs", "2027-02-26T10:00:00.000Z runs",
+			"2027-03-31T10:00:00.000Z runs", "2027-04-30T10:00:00.000Z excluded",
+			"2027-05-31T10:00:00.000Z runs", "2027-06-30T10:00:00.000Z runs",
+		},
+	},
+	"burst.yaml": {tasks: 1000},
+}
+
+// examples is a copy of examples/ whose URLs are those of a node, and a dtsctl that uses that node.
+type examples struct {
+	*node
+	dtsctl string
+	dir    string
+	target string // where the backup goes
+}
+
+func newExamples(t *testing.T) *examples {
+	t.Helper()
+	e := &examples{
+		node:   startNode(t, redistest.Start(t).URL(), "--enable-shell"),
+		dtsctl: filepath.Join(buildCLI(t), "dtsctl"), dir: t.TempDir(), target: t.TempDir(),
+	}
+	here := strings.NewReplacer("http://127.0.0.1:8080", e.url, "TARGET: /tmp", "TARGET: "+e.target)
+	files, err := os.ReadDir("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if _, known := examplesWanted[f.Name()]; !known {
+			t.Errorf("examples/%s is not tested: say in examplesWanted what it is about", f.Name())
+		}
+		text, err := os.ReadFile(filepath.Join("../examples", f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.write(f.Name(), here.Replace(string(text)))
+	}
+	if len(files) != len(examplesWanted) {
+		t.Errorf("%d examples are expected, and %d are there", len(examplesWanted), len(files))
+	}
+	return e
+}
+
+func (e *examples) write(name, text string) {
+	e.t.Helper()
+	if err := os.WriteFile(filepath.Join(e.dir, name), []byte(text), 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// run runs dtsctl and expects it to succeed; it returns the lines it printed.
+func (e *examples) run(args ...string) []string {
+	e.t.Helper()
+	cmd := exec.CommandContext(e.t.Context(), e.dtsctl, append([]string{"--server", e.url}, args...)...)
+	cmd.Env = append(os.Environ(), "GORACE="+quickRace)
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		e.t.Fatalf("dtsctl %s: %v: %s", strings.Join(args, " "), err, exit.Stderr)
+	}
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
+}
+
+// apply applies the copy of the examples and counts what became of how many schedules and tasks.
+func (e *examples) apply(flags ...string) map[string]int {
+	e.t.Helper()
+	counts := make(map[string]int)
+	for _, line := range e.run(append([]string{"apply", "-f", e.dir}, flags...)...) {
+		if cells := strings.Split(line, "\t"); len(cells) == 5 {
+			counts[cells[0]+" "+cells[3]]++
+		}
+	}
+	return counts
+}
+
+func (e *examples) schedules() []client.Schedule {
+	e.t.Helper()
+	answer, err := e.ListSchedulesWithResponse(e.t.Context(), nil)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	if answer.JSON200 == nil {
+		e.t.Fatalf("listing schedules: %s: %s", answer.Status(), answer.Body)
+	}
+	return answer.JSON200.Schedules
+}
+
+func same[T any](t *testing.T, what string, want, got T) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// What examples/ shows to newcomers works: all of it, again and again, until it is taken away.
+func TestTheExamplesDoWhatTheySay(t *testing.T) {
+	e := newExamples(t)
+	all := map[string]int{"schedule created": 3, "task created": 1000}
+	same(t, "a dry run says", all, e.apply("--dry-run"))
+	if there := e.schedules(); len(there) > 0 || len(e.all()) > 0 {
+		t.Fatalf("a dry run left %v and %d tasks", there, len(e.all()))
+	}
+	same(t, "at first", all, e.apply())
+	same(t, "again", map[string]int{"schedule unchanged": 3, "task unchanged": 1000}, e.apply())
+
+	e.tick(t)
+	e.backUp(t)
+	e.burst(t)
+	e.edit(t)
+	e.prune(t)
+}
+
+// tick compares what comes next with what was worked out by hand.
+func (e *examples) tick(t *testing.T) {
+	for file, want := range examplesWanted {
+		var got []string
+		for _, after := range want.after {
+			for _, line := range e.run("schedule", "next", want.schedule, "--count", "2", "--after", after) {
+				cells := strings.Split(line, "\t")
+				got = append(got, cells[0]+" "+cells[2])
+			}
+		}
+		same(t, "the ticks of "+file, want.ticks, got)
+	}
+	await(t, 30*time.Second, "the health check was made", func() bool {
+		lines := e.run("task", "list", "--schedule", "health-check", "--state", "succeeded", "-o", "json")
+		return strings.Contains(lines[0], `"id":"health-check@`)
+	})
+}
+
+// backUp runs the backup now.
+func (e *examples) backUp(t *testing.T) {
+	id, _, _ := strings.Cut(e.run("schedule", "trigger", "backup")[0], "\t")
+	e.run("task", "wait", id) // fails unless it succeeds
+	archive := filepath.Join(e.target, "dts-backup-example.tar.gz")
+	info, err := os.Stat(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want, got := fmt.Sprintf("wrote %s, %d bytes", archive, info.Size()), *e.task(id).Result; strings.TrimSpace(got) != want {
+		t.Errorf("the backup's result is %q, want %q", got, want)
+	}
+}
+
+// burst waits until all of the burst has run.
+func (e *examples) burst(t *testing.T) {
+	want := examplesWanted["burst.yaml"].tasks
+	var ran map[string]client.Task
+	await(t, 60*time.Second, fmt.Sprintf("%d tasks of the burst have succeeded", want), func() bool {
+		ran = make(map[string]client.Task)
+		for _, one := range e.all("succeeded") {
+			if strings.HasPrefix(one.ID, "burst-") {
+				ran[one.ID] = one
+			}
+		}
+		return len(ran) >= want
+	})
+	for i := range want {
+		id := fmt.Sprintf("burst-%04d", i+1)
+		one, ok := ran[id]
+		if !ok || one.Attempt != 1 || one.StartedAt.Before(one.RunAt) || one.RunAt.Sub(one.CreatedAt) != 5*time.Second {
+			t.Fatalf("%s: %+v", id, one)
+		}
+	}
+}
+
+// edit changes the backup's time in the file.
+func (e *examples) edit(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(e.dir, "backup.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.write("backup.yaml", strings.Replace(string(text), "cron: 30 2 * * *", "cron: 0 3 * * *", 1))
+	lines := e.run("apply", "-f", filepath.Join(e.dir, "backup.yaml"), "--dry-run")
+	same(t, "the dry run after the edit", []string{"schedule\tdefault\tbackup\tchanged\t2", "  - cron: 30 2 * * *", "  + cron: 0 3 * * *"}, lines)
+	if is := e.schedules()[0]; is.ID != "backup" || is.Revision != 1 || *is.Cron != "30 2 * * *" {
+		t.Errorf("after the dry run there is %+v", is)
+	}
+	counts := map[string]int{"schedule changed": 1, "schedule unchanged": 2, "task unchanged": 1000}
+	same(t, "after the edit", counts, e.apply())
+	if is := e.schedules()[0]; is.ID != "backup" || is.Revision != 2 || *is.Cron != "0 3 * * *" {
+		t.Errorf("after the edit there is %+v", is)
+	}
+}
+
+// prune takes the health check away. Only what has the label goes.
+func (e *examples) prune(t *testing.T) {
+	for _, name := range []string{"health-check.yaml", "month-end-report.yaml"} {
+		if err := os.Remove(filepath.Join(e.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	counts := map[string]int{"schedule unchanged": 1, "schedule pruned": 1, "task unchanged": 1000}
+	same(t, "the dry run of pruning", counts, e.apply("--prune", "-l", "team=operations", "--dry-run"))
+	same(t, "left by the dry run", []string{"backup", "health-check", "month-end-report"}, e.names())
+	same(t, "pruning", counts, e.apply("--prune", "-l", "team=operations"))
+	same(t, "left", []string{"backup", "month-end-report"}, e.names())
+}
+
+func (e *examples) names() []string {
+	var names []string
+	for _, is := range e.schedules() {
+		names = append(names, is.ID)
+	}
+	return names
+}
