@@ -86,14 +86,12 @@ func named(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// several makes the positional arguments of a command that takes one or more of a kind.
-func several(name string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef("%s is missing", name)
-		}
-		return checkNames([]string{name}, args)
+// ids is the positional arguments of a command that takes one or more ids.
+func ids(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return usagef("ID is missing")
 	}
+	return checkNames([]string{"ID"}, args)
 }
 
 // checkNames refuses what would be another path once it stands in a URL. All else is the server's to judge.

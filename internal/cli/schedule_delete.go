@@ -13,7 +13,7 @@ import (
 func newDeleteCommand(s *session) *cobra.Command {
 	var tasks string
 	cmd := &cobra.Command{
-		Use: "delete ID...", Short: "Delete schedules", Args: several("ID"),
+		Use: "delete ID...", Short: "Delete schedules", Args: ids,
 		Long: `delete deletes schedules with their ledgers and histories. What becomes of the tasks that they created and that have
 not ended, --tasks says: "waiting" cancels those that have not begun, "all" asks those that run to stop as well, with "none"
 all of them go on.

@@ -14,7 +14,7 @@ import (
 func newSchedulePauseCommand(s *session) *cobra.Command {
 	var note string
 	cmd := &cobra.Command{
-		Use: "pause ID...", Short: "Let schedules create no tasks for a while", Args: several("ID"),
+		Use: "pause ID...", Short: "Let schedules create no tasks for a while", Args: ids,
 		Long: `pause keeps schedules from running until they are resumed. Tasks that they created before go on. Pausing a paused
 schedule is harmless; a note that comes with it takes the place of the one before.
 
@@ -56,7 +56,7 @@ func (s *session) pauseSchedule(ctx context.Context, id string, note *string) er
 
 func newScheduleResumeCommand(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "resume ID...", Short: "Let paused schedules run again", Args: several("ID"),
+		Use: "resume ID...", Short: "Let paused schedules run again", Args: ids,
 		Long: `resume ends the pause of schedules. The ticks that fell into the pause are misfires: by the misfire policy, none of them
 runs (skip), the newest one runs for all of them (once), or those within the window run, one a second (all). A terminal is
 told which. The ledger has a record of each. Resuming a schedule that is not paused is harmless.

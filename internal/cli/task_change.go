@@ -11,7 +11,7 @@ import (
 
 func newCancelCommand(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "cancel ID...", Short: "Cancel tasks", Args: several("ID"),
+		Use: "cancel ID...", Short: "Cancel tasks", Args: ids,
 		Long: `cancel cancels tasks. One that has not begun is cancelled at once. A running one is asked to stop: its state is
 "cancelled" once it has stopped, so wait for that with "dtsctl task wait". Cancelling a cancelled task is harmless.
 
@@ -28,7 +28,7 @@ All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a
 
 func newRetryCommand(s *session) *cobra.Command {
 	return &cobra.Command{
-		Use: "retry ID...", Short: "Run ended tasks again", Args: several("ID"),
+		Use: "retry ID...", Short: "Run ended tasks again", Args: ids,
 		Long: `retry puts tasks that have ended, well or badly, back on schedule, due now. A task's attempts go on counting, and
 it gets as many more as it had at first.
 
