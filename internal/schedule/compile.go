@@ -100,7 +100,7 @@ func (t *Timetable) addExclusions(texts []string) error {
 	for i, text := range texts {
 		e, err := parseExclusion(text, t.name)
 		if err == nil && t.isCoveredBy(e) {
-			err = fmt.Errorf("%q covers every tick, so that none would run", text)
+			err = fmt.Errorf("%q covers every time that is asked for, so that nothing would run", text)
 		}
 		if err != nil {
 			return task.Invalid(fmt.Sprintf("exclude[%d]", i), "%s", err.Error())
@@ -110,7 +110,8 @@ func (t *Timetable) addExclusions(texts []string) error {
 	return nil
 }
 
-// isCoveredBy says whether an exclusion names all times that the rules name. An interval comes at any time of day,
+// isCoveredBy says whether an exclusion names all times that the rules name. (That a clock which is put forward may
+// carry one of them out of it is nothing that anybody would ask for.) An interval comes at any time of day,
 // sooner or later, or at least that is not known.
 func (t *Timetable) isCoveredBy(x exclusion) bool {
 	if x.cron == nil {
@@ -167,7 +168,7 @@ func (t *Timetable) checkTicks() error {
 		return task.Invalid("end_at", "no tick comes before %s, or none after start_at", stamp(t.end))
 	}
 	if !t.runsAfter(from) {
-		return task.Invalid("exclude", "covers every tick, so that none would run")
+		return task.Invalid("exclude", "covers every tick, so that nothing would run")
 	}
 	return nil
 }

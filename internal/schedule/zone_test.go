@@ -74,7 +74,7 @@ func transitionsOf(loc *time.Location, from, until int64) []int64 {
 
 // transitionExpressions are fired around every transition of every zone.
 var transitionExpressions = []string{
-	"*/4 * * * *",
+	"*/10 * * * *",
 	"30 0-3,12,22-23 * * *",
 	"0 0 * * *",
 	"7,37 1-2 * * 0,6",
@@ -94,13 +94,13 @@ const (
 )
 
 func newWindow(loc *time.Location, at int64) window {
-	var offsets strings.Builder
+	var offsets []byte
 	begin, end := time.Unix(at, 0).Add(-windowBefore-greatest), time.Unix(at, 0).Add(windowAfter+greatest)
-	for instant := begin; !instant.After(end); instant = instant.Add(time.Hour / 2) {
+	for instant := begin; !instant.After(end); instant = instant.Add(time.Hour) {
 		_, offset := instant.In(loc).Zone()
-		fmt.Fprintf(&offsets, "%d ", offset)
+		offsets = append(strconv.AppendInt(offsets, int64(offset), 10), ' ')
 	}
-	return window{at, offsets.String()}
+	return window{at, string(offsets)}
 }
 
 // shift is how far the offsets of the window are apart: a wall time is shown again, or was passed over, within
