@@ -104,6 +104,9 @@ func (s *session) printAudit(r client.AuditReport) error {
 func (s *session) verdictOf(r client.AuditReport) string {
 	if r.Proved {
 		text := s.coloured(status("proved"), "Proved") + ": every tick is accounted for, and nothing else is recorded."
+		if r.Expected == 0 {
+			text = "There was no tick to account for, and none is recorded."
+		}
 		if r.Pending > 0 {
 			text += fmt.Sprintf(" %s not been decided about yet.", haveOrHas(r.Pending, "tick"))
 		}

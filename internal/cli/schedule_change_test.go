@@ -122,6 +122,16 @@ func TestBackfillListsWhatItCreated(t *testing.T) {
 	}
 }
 
+func TestBackfillGoesAsFarAsHasBeenDecided(t *testing.T) {
+	s := startStub(t)
+	s.on("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *client.Schedule) { c.Cursor = now.Add(-time.Minute) }))
+	s.on("POST /v1/schedules/{id}/backfill", 200, client.BackfillAnswer{Entries: []client.LedgerEntry{}})
+	s.pipe().run(t, "schedule", "backfill", "a", "--from", "1h").expect(t, 0, "", "")
+	if got := s.last().body; got != `{"from":"2026-01-02T14:04:05Z","to":"2026-01-02T15:03:05Z"}` {
+		t.Errorf("sent %s", got)
+	}
+}
+
 func TestDeleteSaysWhatBecameOfTheTasks(t *testing.T) {
 	s := startStub(t)
 	answer := client.ScheduleDeletion{Cancelled: 2, Stopping: 1}
@@ -162,7 +172,6 @@ func TestBadUsageOfSchedules(t *testing.T) {
 		"schedule rollback a x":                            `REVISION: "x" is not the number of a revision`,
 		"schedule rollback a 1 --if-match 0":               "--if-match: 0 is less than 1",
 		"schedule backfill a":                              "--from is missing",
-		"schedule backfill a --from 1h":                    "--to is missing",
 		"schedule backfill a --from 1h --to 0s --pace -1s": "--pace: -1s is negative",
 		"schedule ledger a --since -2h":                    `--since: "-2h" is not a time` + times,
 		"schedule ledger a --until never":                  `--until: "never" is not a time` + times,
@@ -182,7 +191,7 @@ func TestBadUsageOfSchedules(t *testing.T) {
 
 func TestSchedulesOfAServerThatCannotBeReached(t *testing.T) {
 	for _, line := range []string{
-		"put a --every 1s -- true", "get a", "list", "next a", "pause a", "resume a", "trigger a", "backfill a --from 1h --to 0s", "delete a",
+		"put a --every 1s -- true", "get a", "list", "next a", "pause a", "resume a", "trigger a", "backfill a --from 1h", "delete a",
 		"ledger a", "audit a", "history a", "rollback a 1", "forecast",
 	} {
 		if got := (shell{server: "http://127.0.0.1:1"}).run(t, strings.Fields("schedule "+line)...); got.code != 3 || got.out != "" {

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/api/client"
 )
@@ -74,6 +76,9 @@ func (o *schedulePutOptions) run(cmd *cobra.Command, id string) error {
 	case flags.Changed("if-match") && o.ifMatch < 1:
 		return usagef("--if-match: %d is less than 1", o.ifMatch)
 	}
+	if err := noNegative(flags); err != nil {
+		return err
+	}
 	task, err := o.template(o.session, flags)
 	if err != nil {
 		return err
@@ -91,6 +96,16 @@ func (o *schedulePutOptions) run(cmd *cobra.Command, id string) error {
 		return err
 	}
 	return o.session.showPut(cmd.Context(), before, a)
+}
+
+// noNegative refuses durations of less than nothing.
+func noNegative(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Value.Type(), "duration") && strings.Contains(f.Value.String(), "-") {
+			err = usagef("--%s: %s is negative", f.Name, strings.Trim(f.Value.String(), "[]"))
+		}
+	})
+	return err
 }
 
 // before is the schedule that is about to be replaced, nil if there is none or nobody wants to know what changed.

@@ -150,6 +150,8 @@ func TestBadUsageOfSchedulePut(t *testing.T) {
 		"--payload goes with --type TYPE, not with --http URL":                                               put("a", "--every", "1s", "--payload", "1", "--http", "u"),
 		"--if-match and --if-absent: give one of them, not both":                                             put("a", "--every", "1s", "--if-match", "1", "--if-absent", "--", "true"),
 		"--if-match: 0 is less than 1":                                                                       put("a", "--every", "1s", "--if-match", "0", "--", "true"),
+		"--every: -1h0m0s is negative":                                                                       put("a", "--every", "-1h", "--", "true"),
+		"--jitter: -1s is negative":                                                                          put("a", "--every", "1h", "--jitter", "-1s", "--", "true"),
 		`--label: "x" must be NAME=VALUE`:                                                                    put("a", "--every", "1s", "--label", "x", "--", "true"),
 		`--task-label: "x" must be NAME=VALUE`:                                                               put("a", "--every", "1s", "--task-label", "x", "--", "true"),
 		`--start-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`: put("a", "--every", "1s", "--start-at", "soon", "--", "true"),

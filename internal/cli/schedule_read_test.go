@@ -175,6 +175,17 @@ func TestAuditProves(t *testing.T) {
 	}
 }
 
+func TestAuditOfATimeWithoutTicks(t *testing.T) {
+	s := startStub(t)
+	s.on("GET /v1/schedules/{id}/audit", 200, client.AuditReport{
+		From: now, To: now, Outcomes: map[string]int{}, Gaps: []time.Time{}, Strays: []client.LedgerEntry{}, Proved: true,
+	})
+	got := s.terminal().run(t, "schedule", "audit", "a")
+	if got.code != 0 || !strings.HasSuffix(got.out, "\nThere was no tick to account for, and none is recorded.\n") {
+		t.Errorf("%d\n%s", got.code, got.out)
+	}
+}
+
 func TestAuditThatProvesNothingEndsWithOne(t *testing.T) {
 	s := startStub(t)
 	r := client.AuditReport{
@@ -217,7 +228,7 @@ func TestHistoryShowsWhatEachRevisionChanged(t *testing.T) {
 
 func TestTaskListOfASchedule(t *testing.T) {
 	s := startStub(t)
-	tick := client.Task(aTask("a@20260102T150705Z", client.StateScheduled, func(t *client.Task) { t.Schedule, t.Tick = new("a"), new(now.Add(3*time.Minute)) }))
+	tick := aTask("a@20260102T150705Z", client.StateScheduled, func(t *client.Task) { t.Schedule, t.Tick = new("a"), new(now.Add(3*time.Minute)) })
 	s.on("GET /v1/tasks", 200, client.TaskList{Tasks: []client.Task{tick}})
 	s.on("GET /v1/tasks/{id}", 200, tick)
 	if got := s.pipe().run(t, "task", "list", "--schedule", "a"); got.code != 0 || s.last().line != "GET /v1/tasks?schedule=a&limit=50" {
