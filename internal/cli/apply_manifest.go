@@ -185,7 +185,7 @@ func (m *manifestReader) about(r *yamlReader, n *yaml.Node, namespace string) {
 
 // entry takes up one schedule or task, whose form has been checked.
 func (m *manifestReader) entry(r *yamlReader, path string, n *yaml.Node, namespace string) {
-	if n.Kind != yaml.MappingNode {
+	if n.Kind != yaml.MappingNode || r.nodes >= yamlNodes || len(r.faults) == yamlFaults {
 		return
 	}
 	kind, shape := kindSchedule, reflect.TypeFor[scheduleShape]()

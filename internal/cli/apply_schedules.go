@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -120,8 +122,8 @@ func (a *applying) pruneOne(ctx context.Context, c client.Schedule) error {
 func (a *applying) labelled(ctx context.Context, namespace string, labels map[string]string) ([]client.Schedule, error) {
 	limit := 500 // the most there is
 	params := client.ListSchedulesParams{Namespace: &namespace, Limit: &limit}
-	for name, value := range labels {
-		params.Label = append(params.Label, name+"="+value)
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		params.Label = append(params.Label, name+"="+labels[name])
 	}
 	var all []client.Schedule
 	for {

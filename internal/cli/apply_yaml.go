@@ -12,10 +12,11 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits on what aliases may blow a document up to.
+// Limits on what aliases may blow a file up to, and on how many errors in a file are told.
 const (
-	yamlDepth = 100
-	yamlNodes = 1_000_000
+	yamlDepth  = 100
+	yamlNodes  = 500_000
+	yamlFaults = 100
 )
 
 // yamlReader makes JSON of YAML and checks on the way that it has the shape of a type of the API's client. It goes on
@@ -47,6 +48,9 @@ var (
 )
 
 func (r *yamlReader) complain(n *yaml.Node, path, format string, args ...any) {
+	if len(r.faults) == yamlFaults {
+		return
+	}
 	text := fmt.Sprintf(format, args...)
 	if path != "" {
 		text = path + ": " + text
@@ -61,7 +65,7 @@ func (r *yamlReader) enter(n *yaml.Node, path string) bool {
 	if r.depth == yamlDepth || r.nodes == yamlNodes {
 		r.complain(n, path, "is nested too deeply, or too large")
 	}
-	return r.depth < yamlDepth && r.nodes < yamlNodes
+	return r.depth < yamlDepth && r.nodes < yamlNodes && len(r.faults) < yamlFaults
 }
 
 // resolved follows an alias to its anchor.
