@@ -22,11 +22,16 @@ const (
 // What becomes of the ticks is decided by package schedule and made so by one script, all or nothing; whoever repeats
 // it after a lost answer, or leads next after a crash, finds the schedule's cursor moved, or not.
 func (t *seat) tick(ctx context.Context) error {
+	unsure := false // whether new tasks are on the wheel, because an answer was lost
 	for ctx.Err() == nil {
 		due, err := t.leader.Due(ctx, lookLimit)
 		got := clock.Now()
 		if err == nil {
+			if unsure {
+				t.s.wake(t.partition)
+			}
 			err = t.fire(ctx, due.Agendas)
+			unsure = err != nil
 		}
 		switch {
 		case errors.Is(err, store.ErrFenced):
@@ -70,7 +75,10 @@ func (t *seat) fire(ctx context.Context, agendas []store.Agenda) error {
 	}
 	var failures []error
 	for _, f := range t.leader.Fire(ctx, planned) {
-		if f.Err != nil && !errors.Is(f.Err, store.ErrMoved) { // what has moved is looked at again
+		switch {
+		case errors.Is(f.Err, store.ErrMoved): // it is looked at again; and it may have been this very call, sent twice, that moved it
+			t.s.wake(t.partition)
+		case f.Err != nil:
 			failures = append(failures, f.Err)
 		}
 		t.count(f)

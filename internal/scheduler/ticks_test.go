@@ -1,0 +1,350 @@
+package scheduler
+
+import (
+	"bytes"
+	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// now is Redis's time.
+func (w *world) now() time.Time {
+	w.t.Helper()
+	now, err := w.db.Time(w.t.Context()).Result()
+	must(w.t, err)
+	return now.UTC().Truncate(time.Millisecond)
+}
+
+// put gives a schedule a definition.
+func (w *world) put(id string, spec schedule.Spec, overlap schedule.Overlap) schedule.Schedule {
+	w.t.Helper()
+	put, err := w.store.PutSchedule(w.t.Context(), schedule.Definition{
+		Ref: task.Ref{Namespace: task.DefaultNamespace, ID: id}, Spec: spec, Overlap: overlap, Task: task.Definition{Type: "echo"},
+	}, store.PutOptions{})
+	must(w.t, err)
+	return put.Schedule
+}
+
+// hourly ticks at that time and every hour from then on.
+func hourly(first time.Time) schedule.Spec {
+	return schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}, StartAt: first}
+}
+
+func each(d time.Duration) schedule.Spec { return schedule.Spec{Rules: []schedule.Rule{{Every: d}}} }
+
+// ledger is the records of a schedule, the oldest tick first.
+func (w *world) ledger(is schedule.Schedule) []schedule.Entry {
+	w.t.Helper()
+	page, err := w.store.Ledger(w.t.Context(), is.Ref, store.LedgerFilter{}, 1000, "")
+	must(w.t, err)
+	slices.Reverse(page.Entries)
+	return page.Entries
+}
+
+// firedOnce waits until the task of a tick is in asynq, and sees that the tick was fired once and no other was.
+func (w *world) firedOnce(is schedule.Schedule, tick time.Time) {
+	w.t.Helper()
+	ref := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + schedule.TickName(tick)}
+	eventually(w.t, "the tick is fired", func() bool { return len(w.ledger(is)) > 0 })
+	w.dispatched(ref, 1)
+	if all := w.ledger(is); len(all) != 1 || !all[0].Tick.Equal(tick) || all[0].Outcome != schedule.Fired || !all[0].HasTask {
+		w.t.Errorf("the ledger is %+v, want %s alone, fired", all, tick)
+	}
+	if all := w.db.Keys(w.t.Context(), "asynq:{default}:t:"+is.Ref.String()+"@*").Val(); len(all) != 1 {
+		w.t.Errorf("%v are delivered, want one", all)
+	}
+	now, err := w.store.GetSchedule(w.t.Context(), is.Ref)
+	must(w.t, err)
+	if now.Runs != 1 || now.Live != 1 {
+		w.t.Errorf("the schedule counts %d runs, %d of them live, want one", now.Runs, now.Live)
+	}
+}
+
+// lookedAt waits until the leader knows when the schedule ticks next.
+func (w *world) lookedAt(is schedule.Schedule, next time.Time) {
+	w.t.Helper()
+	key := fmt.Sprintf("dts:{%d}:ticks", w.store.PartitionOf(is.Ref))
+	eventually(w.t, "the leader waits for the next tick", func() bool {
+		return w.db.ZScore(w.t.Context(), key, is.Ref.String()).Val() == float64(next.UnixMilli())
+	})
+}
+
+// holds says whether what a node's proxy holds back has a run of a script in it.
+func (n *node) holds(script string) bool {
+	sum := sha1.Sum([]byte(lua.Load(script).Source)) //nolint:gosec // as above
+	return bytes.Contains(n.proxy.Held(), []byte(hex.EncodeToString(sum[:])))
+}
+
+// refusals is how often a script refused a node something with that code.
+func (n *node) refusals(script, code string) int {
+	n.t.Helper()
+	var m dto.Metric
+	must(n.t, n.metrics.ScriptRefusals.WithLabelValues(script, code).Write(&m))
+	return int(m.GetCounter().GetValue())
+}
+
+// firing lets a node look at its schedules until one is due, and stops it just when it has sent what it decided: that
+// is held back in the proxy.
+func (w *world) firing(n *node) {
+	w.t.Helper()
+	n.proxy.Hold()
+	eventually(w.t, "the node fires", func() bool {
+		if n.holds("due") {
+			w.srv.Pause() // so that nothing is answered before what follows is held back
+			n.proxy.Release()
+			n.proxy.Hold()
+			w.srv.Continue()
+		}
+		return n.holds("fire")
+	})
+}
+
+func TestATickFiresWhenItIsDueAndNotBefore(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	is := w.put("brisk", each(150*time.Millisecond), schedule.OverlapAllow)
+	eventually(t, "there are some ticks", func() bool { return len(w.ledger(is)) >= 15 })
+	var late []time.Duration
+	for i, e := range w.ledger(is) {
+		if want := is.CreatedAt.Add(time.Duration(i+1) * 150 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired {
+			t.Errorf("tick %d is %+v, want %s, fired", i, e, want)
+		}
+		late = append(late, e.Late)
+	}
+	slices.Sort(late)
+	if median := late[len(late)/2]; late[0] < 0 || median > 100*time.Millisecond {
+		t.Errorf("they were %s to %s late, half of them more than %s", late[0], late[len(late)-1], median)
+	}
+	t.Logf("late: median %s, at most %s", late[len(late)/2], late[len(late)-1])
+}
+
+func TestAnEarlierTickWakesTheLeader(t *testing.T) {
+	for name, change := range map[string]func(w *world, other, is schedule.Schedule){
+		"of a new schedule":     func(w *world, _, is schedule.Schedule) { w.put(is.ID, is.Spec, schedule.OverlapAllow) },
+		"of a changed schedule": func(w *world, other, is schedule.Schedule) { w.put(other.ID, is.Spec, schedule.OverlapAllow) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			a := w.start("a", never)
+			w.leads(map[*node]int{a: 16})
+			ids := w.siblings(2)
+			far := w.now().Add(time.Hour)
+			other := w.put(ids[0].ID, hourly(far), schedule.OverlapAllow)
+			w.lookedAt(other, far)
+			a.quiet("due")
+			tick := w.now().Add(500 * time.Millisecond)
+			is := schedule.Schedule{Definition: schedule.Definition{Ref: ids[1], Spec: hourly(tick)}}
+			change(w, other, is)
+			if name == "of a changed schedule" {
+				is = other
+			}
+			w.firedOnce(is, tick)
+		})
+	}
+}
+
+func TestAResumedScheduleIsLookedAtAtOnce(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	tick := w.now().Add(300 * time.Millisecond)
+	is := w.put("rests", hourly(tick), schedule.OverlapAllow)
+	_, err := w.store.PauseSchedule(t.Context(), is.Ref, "")
+	must(t, err)
+	eventually(t, "the tick is over", func() bool { return w.now().After(tick) })
+	a.quiet("due")
+	if all := w.ledger(is); len(all) != 0 {
+		t.Fatalf("it was paused, and the ledger is %+v", all)
+	}
+	_, err = w.store.ResumeSchedule(t.Context(), is.Ref)
+	must(t, err)
+	w.firedOnce(is, tick)
+}
+
+// With upkeep out of the way, a leader that waits does not look at its schedules at all.
+func TestNothingPollsTheSchedules(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 4*time.Second)
+	w.leads(map[*node]int{a: 16})
+	far := w.now().Add(time.Hour)
+	for i := range 50 {
+		w.lookedAt(w.put(fmt.Sprint(i), hourly(far), schedule.OverlapAllow), far)
+	}
+	a.quiet("due")
+	looks, fires, renewals := a.runs("due"), a.runs("fire"), a.runs("renew")
+	eventually(t, "each lease was renewed", func() bool { return a.runs("renew") >= renewals+16 })
+	if due, fire := a.runs("due")-looks, a.runs("fire")-fires; due+fire != 0 {
+		t.Errorf("the schedules were looked at %d times, and fired %d times, while nothing was due", due, fire)
+	}
+}
+
+func TestTicksThatCameDueWhileNobodyLedAreFiredByTheNextLeader(t *testing.T) {
+	w := newWorld(t)
+	is := w.put("orphan", each(200*time.Millisecond), schedule.OverlapAllow)
+	eventually(t, "some ticks are over", func() bool { return w.now().After(is.CreatedAt.Add(time.Second)) })
+	started := w.now()
+	w.start("a", never)
+	eventually(t, "the leader keeps up", func() bool {
+		all := w.ledger(is)
+		return len(all) > 0 && all[len(all)-1].Tick.After(started.Add(time.Second))
+	})
+	for i, e := range w.ledger(is) {
+		if want := is.CreatedAt.Add(time.Duration(i+1) * 200 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired || e.Reason != "" {
+			t.Errorf("tick %d is %+v, want %s, fired", i, e, want)
+		}
+	}
+	report, err := w.store.Audit(t.Context(), is.Ref, time.Time{}, time.Time{})
+	must(t, err)
+	if !report.Proved || report.Expected < 10 {
+		t.Errorf("the audit says %+v", report)
+	}
+}
+
+// The connection breaks when Redis has the leader's decision and has not answered yet: the client sends it again.
+func TestAFireThatIsSentTwiceDoublesNothing(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	tick := w.now().Add(time.Second)
+	is := w.put("lost", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(is, tick)
+	w.firing(a)
+	w.srv.Pause()
+	a.proxy.Release() // Redis will carry it out,
+	a.proxy.Cut()     // and not be able to answer
+	a.proxy.Mend()
+	w.srv.Continue()
+	w.firedOnce(is, tick)
+	eventually(t, "the second one is refused", func() bool { return a.refusals("fire", "CHANGED") > 0 })
+	w.firedOnce(is, tick)
+}
+
+// The leader fires, and gives up before Redis, which stands still, carries it out.
+func TestAFireThatTookTooLongIsMadeGoodForAndDoublesNothing(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	tick := w.now().Add(time.Second)
+	is := w.put("slow", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(is, tick)
+	w.firing(a)
+	fires := a.runs("fire")
+	w.srv.Pause()
+	a.proxy.Release()
+	eventually(t, "the leader gives up", func() bool { return a.runs("fire") > fires })
+	w.srv.Continue()
+	w.firedOnce(is, tick)
+}
+
+// The leader's last words were carried out, but nobody was there any more to read the answer.
+func TestATickFiredByALeaderThatDiedOverItIsNotFiredByTheNext(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 5*time.Second)
+	w.leads(map[*node]int{a: 16})
+	tick := w.now().Add(time.Second)
+	is := w.put("last", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(is, tick)
+	w.firing(a)
+	w.srv.Pause()
+	a.proxy.Release()
+	a.proxy.Cut()
+	w.srv.Continue()
+	b := w.start("b", 5*time.Second)
+	w.leads(map[*node]int{a: 0, b: 16})
+	b.quiet("due")
+	w.firedOnce(is, tick)
+}
+
+// The leader's last words come when another one has fired the tick already.
+func TestAFireThatArrivesWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", 5*time.Second)
+	w.leads(map[*node]int{a: 16})
+	tick := w.now().Add(time.Second)
+	is := w.put("late", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(is, tick)
+	w.firing(a)
+	b := w.start("b", 5*time.Second)
+	w.leads(map[*node]int{a: 0, b: 16})
+	w.firedOnce(is, tick)
+	before := w.ledger(is)
+	a.proxy.Release()
+	w.leads(map[*node]int{a: 8, b: 8})
+	w.firedOnce(is, tick)
+	if after := w.ledger(is); !slices.Equal(before, after) {
+		t.Errorf("the ledger was\n%+v and is\n%+v", before, after)
+	}
+}
+
+func TestATickThatWasPutWhileTheLeaderHeardNothingIsFired(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	a.quiet("due")
+	a.proxy.Cut()
+	tick := w.now().Add(100 * time.Millisecond)
+	is := w.put("unheard", hourly(tick), schedule.OverlapAllow)
+	a.proxy.Mend()
+	w.firedOnce(is, tick)
+}
+
+func TestSchedulesGoOnWhenRedisWasRestarted(t *testing.T) {
+	w := newWorld(t, redistest.AOF())
+	a := w.start("a", 2*time.Second)
+	w.leads(map[*node]int{a: 16})
+	is := w.put("lasting", each(200*time.Millisecond), schedule.OverlapAllow)
+	eventually(t, "it ticks", func() bool { return len(w.ledger(is)) > 2 })
+	w.srv.Kill()
+	w.srv.Restart()
+	restarted := w.now()
+	eventually(t, "it ticks again", func() bool {
+		all := w.ledger(is)
+		return all[len(all)-1].Tick.After(restarted.Add(time.Second))
+	})
+	report, err := w.store.Audit(t.Context(), is.Ref, time.Time{}, time.Time{})
+	must(t, err)
+	if !report.Proved || report.Outcomes[schedule.Fired] != report.Expected {
+		t.Errorf("the audit says %+v", report)
+	}
+}
+
+// By overlap queue a tick waits for the task before it; its end lets the tick go on, and nothing else is needed.
+func TestTheEndOfATaskLetsTheTickBehindItGoOnAtOnce(t *testing.T) {
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	far := w.now().Add(time.Hour)
+	is := w.put("queue", hourly(far), schedule.OverlapQueue)
+	w.lookedAt(is, far)
+	first, err := w.store.TriggerSchedule(t.Context(), is.Ref)
+	must(t, err)
+	second, err := w.store.TriggerSchedule(t.Context(), is.Ref)
+	must(t, err)
+	if first.Outcome != schedule.Triggered || second.Outcome != schedule.Queued {
+		t.Fatalf("they were %s and %s", first.Outcome, second.Outcome)
+	}
+	ref := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + first.Name}
+	w.dispatched(ref, 1)
+	a.quiet("due")
+	run := w.begin(ref, "worker")
+	ended := w.now()
+	must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
+	next := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + second.Name}
+	w.dispatched(next, 1)
+	if late := w.get(next).QueuedAt.Sub(ended); late > time.Second {
+		t.Errorf("it went on %s after the end of the other", late)
+	}
+	w.lookedAt(is, far)
+}
