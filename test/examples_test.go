@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -252,4 +253,34 @@ func (e *examples) names() []string {
 		names = append(names, is.ID)
 	}
 	return names
+}
+
+// What the documents show of manifests is understood by the server as it stands.
+func TestTheManifestsInTheDocumentsAreUnderstood(t *testing.T) {
+	e := newExamples(t)
+	documents, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, name := range append(documents, "../README.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+			if !strings.Contains(block[1], "schedules:") && !strings.Contains(block[1], "tasks:") {
+				continue
+			}
+			found++
+			file := filepath.Join(t.TempDir(), "block.yaml")
+			if err := os.WriteFile(file, []byte(block[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			e.run("apply", "-f", file, "--dry-run") // fails if anything is refused
+		}
+	}
+	if found < 2 {
+		t.Errorf("found %d manifests in the documents", found)
+	}
 }
