@@ -113,7 +113,8 @@ type applying struct {
 	calls   *client.ClientWithResponses
 	dryRun  bool
 	results []applied
-	refused int // entries of the files
+	half    []applied // the tasks of an entry of which not all have been handled
+	refused int       // entries of the files
 }
 
 // all goes on where something is refused; it ends at any other error.

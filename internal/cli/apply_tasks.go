@@ -73,21 +73,21 @@ type fates struct {
 	err error
 }
 
-// finish tells what became of submissions, entry by entry.
+// finish tells what became of submissions, each entry's together. At an error, it tells of those that were handled.
 func (a *applying) finish(some []submission, f fates) error {
 	if f.err != nil {
-		return f.err
+		return errors.Join(f.err, a.printTasks(a.half))
 	}
-	for from := 0; from < len(some); {
-		to := from + 1
-		for to < len(some) && some[to].entry == some[from].entry {
-			to++
+	for i, fate := range f.of {
+		a.half = append(a.half, fate)
+		if len(a.half) < max(1, some[i].entry.count) {
+			continue
 		}
-		a.refuseEach(*some[from].entry, f.of[from:to])
-		if err := a.printTasks(f.of[from:to]); err != nil {
+		a.refuseEach(*some[i].entry, a.half)
+		if err := a.printTasks(a.half); err != nil {
 			return err
 		}
-		from = to
+		a.half = nil
 	}
 	return nil
 }

@@ -152,6 +152,34 @@ func TestApplyTellsWhatWasDoneBeforeTheServerWasGone(t *testing.T) {
 	}
 }
 
+// An entry of many tasks is one thing, in however many requests it is sent.
+func TestATerminalIsToldOnceOfManyTasks(t *testing.T) {
+	s := startStub(t)
+	acceptBatches(s)
+	s.terminal().apply(t, "tasks: [{id: a, type: x, count: 250}, {id: b, type: bad, count: 150}, {id: c, type: x}]").expect(t, 1,
+		"tasks a-0001 to a-0250 \x1b[32mcreated\x1b[0m\ntasks b-0001 to b-0150 \x1b[31mrefused\x1b[0m\ntask c \x1b[32mcreated\x1b[0m\n",
+		"dtsctl: -:1: 150 of the 150 tasks b: type: is bad (invalid)\n")
+	if n := len(s.lines()); n != 5 {
+		t.Errorf("asked %d times", n)
+	}
+}
+
+func TestApplyTellsOfTheTasksBeforeTheServerWasGone(t *testing.T) {
+	s := startStub(t)
+	acceptBatches(s)
+	sh, asked := s.pipe(), 0
+	sh.rt = roundTripper(func(r *http.Request) (*http.Response, error) {
+		if asked++; asked == 2 {
+			return nil, os.ErrDeadlineExceeded
+		}
+		return s.transport.RoundTrip(r)
+	})
+	got := sh.apply(t, "tasks: [{id: a, type: x, count: 250}]")
+	if got.code != 3 || strings.Count(got.out, "\tcreated\t\n") != 100 || strings.Count(got.out, "\n") != 100 {
+		t.Errorf("code %d, %q, %d lines", got.code, got.err, strings.Count(got.out, "\n"))
+	}
+}
+
 // The server is not trusted with the selector: what lacks a label stays.
 func TestPruningDeletesOnlyWhatHasTheLabels(t *testing.T) {
 	s := startStub(t)
