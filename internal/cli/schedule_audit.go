@@ -32,8 +32,8 @@ What it prints:
   outcome.fired    how many records say so; a line for each outcome there is
   pending          ticks whose time has come and that have not been decided about yet, as during a pause
   forgotten_until  up to here, the ledger or the history has forgotten what was, so nothing is proved
-  gap              a tick that has no record; a line for each
-  stray            a record that no definition explains; a line for each: the tick and the outcome
+  gap              a tick that has no record; a line for each (on a terminal, the first 20)
+  stray            a record that no definition explains, as tick and outcome; a line for each, as above
   proved           true or false, in a pipe; a terminal gets a sentence`,
 		Example: `  dtsctl schedule audit nightly
   dtsctl schedule audit health --from 2h
@@ -85,10 +85,10 @@ func (s *session) printAudit(r client.AuditReport) error {
 		details = append(details, detail{"outcome." + outcome, r.Outcomes[outcome]})
 	}
 	details = append(details, detail{"pending", r.Pending}, detail{"forgotten_until", nominalOf(r.ForgottenUntil)})
-	for _, tick := range r.Gaps {
+	for _, tick := range some(s, r.Gaps) {
 		details = append(details, detail{"gap", nominal(tick)})
 	}
-	for _, e := range r.Strays {
+	for _, e := range some(s, r.Strays) {
 		details = append(details, detail{"stray", s.text(nominal(e.Tick)) + " " + string(e.Outcome)})
 	}
 	if !s.OutIsTerminal {
@@ -98,6 +98,17 @@ func (s *session) printAudit(r client.AuditReport) error {
 		return err
 	}
 	return s.printf("\n%s\n", s.verdictOf(r))
+}
+
+// someFindings is how many gaps and strays a terminal gets; the verdict says how many there are.
+const someFindings = 20
+
+// some is as many of the findings as the reader wants to see.
+func some[T any](s *session, findings []T) []T {
+	if s.OutIsTerminal {
+		return findings[:min(len(findings), someFindings)]
+	}
+	return findings
 }
 
 // verdictOf says in a sentence what an audit found.

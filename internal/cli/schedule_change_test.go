@@ -32,11 +32,11 @@ func TestPauseTriesAllSchedules(t *testing.T) {
 
 func TestResumeSaysWhatBecomesOfTheTicksOfThePause(t *testing.T) {
 	policies := map[string]*client.Misfire{
-		"the newest one runs, if it is of the last 1 hour (misfire policy once).":         nil,
-		"the newest one runs, if it is of the last 6h (misfire policy once).":             {Window: new("6h")},
-		"those of the last 1 hour run, at most 100, a second apart (misfire policy all).": {Policy: new(client.MisfirePolicyAll)},
-		"those of the last 2h run, at most 7, a second apart (misfire policy all).":       {Policy: new(client.MisfirePolicyAll), Window: new("2h"), Max: new(7)},
-		"None of the ticks of the pause runs (misfire policy skip).":                      {Policy: new(client.MisfirePolicySkip)},
+		"the newest one runs, if it is of the last 1 hour (misfire policy once).":                                     nil,
+		"the newest one runs, if it is of the last 6h (misfire policy once).":                                         {Window: new("6h")},
+		"those of the last 1 hour run, at most 100, a second apart and as their overlap allows (misfire policy all).": {Policy: new(client.MisfirePolicyAll)},
+		"those of the last 2h run, at most 7, a second apart and as their overlap allows (misfire policy all).":       {Policy: new(client.MisfirePolicyAll), Window: new("2h"), Max: new(7)},
+		"None of the ticks of the pause runs (misfire policy skip).":                                                  {Policy: new(client.MisfirePolicySkip)},
 	}
 	for want, misfire := range policies {
 		s := startStub(t)

@@ -111,7 +111,7 @@ func afterPause(m *client.Misfire) string {
 	case schedule.MisfireSkip:
 		return "None of the ticks of the pause runs (misfire policy skip)."
 	case schedule.MisfireAll:
-		return fmt.Sprintf("Of the ticks of the pause, those of the last %s run, at most %d, a second apart (misfire policy all).", window, policy.Max)
+		return fmt.Sprintf("Of the ticks of the pause, those of the last %s run, at most %d, a second apart and as their overlap allows (misfire policy all).", window, policy.Max)
 	}
 	return fmt.Sprintf("Of the ticks of the pause, the newest one runs, if it is of the last %s (misfire policy once).", window)
 }
