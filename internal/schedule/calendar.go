@@ -81,7 +81,7 @@ func (c *calendar) specialDow(item string) (bool, error) {
 		return false, nil
 	}
 	if day == "" {
-		return true, errors.New("L needs a day in front, such as 5L for the last Friday of the month")
+		return true, errors.New("a day belongs in front of L, such as 5L for the last Friday of the month")
 	}
 	weekday, err := dowField.parseValue(day)
 	if err == nil {

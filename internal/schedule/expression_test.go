@@ -120,7 +120,7 @@ func TestWrongExpressionsAreRefusedWithTheReason(t *testing.T) {
 		"* * * FOO *":                           `month: "FOO" is not understood; write 1 to 12 or JAN to DEC`,
 		"* * * ANF *":                           `month: "ANF" is not understood`, // within JANFEB
 		"* * * * MONDAY":                        `day of week: "MONDAY" is not understood; write 0 to 7, SUN to SAT, 5L or 5#2`,
-		"* * * * L":                             "day of week: L needs a day in front",
+		"* * * * L":                             "day of week: a day belongs in front of L",
 		"* * * * 5#6":                           `day of week: "5#6" is not understood; write #1 to #5`,
 		"* * * * 5#0":                           `write #1 to #5`,
 		"* * * * #2":                            `day of week: "" is not understood`,
@@ -140,7 +140,7 @@ func TestWrongExpressionsAreRefusedWithTheReason(t *testing.T) {
 		"H(0-29 * * * *":                        `write H, H/15, H(0-29) or H(0-29)/10`,
 		"H(30-10) * * * *":                      "minute: 30-10 runs backwards",
 		"HH * * * *":                            `minute: "HH" is not understood`,
-		"0 0 0 1 1 * H":                         "year: H is for every field but this one",
+		"0 0 0 1 1 * H":                         "year: only the other fields can have an H",
 		"TZ=UTC":                                "use the field timezone",
 		"TZ=UTC * * * * *":                      "use the field timezone",
 		"CRON_TZ=UTC * * * * *":                 "use the field timezone",

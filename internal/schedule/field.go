@@ -137,7 +137,7 @@ func (f field) parseRange(from, to string) (run, error) {
 // parseHash reads H or H(0-29): the values among which the hash picks.
 func (f field) parseHash(base string) (run, error) {
 	if f.name == yearField.name {
-		return run{}, errors.New("H is for every field but this one")
+		return run{}, errors.New("only the other fields can have an H")
 	}
 	if base == "H" {
 		if f.hashHigh > 0 {

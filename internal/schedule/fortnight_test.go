@@ -14,6 +14,7 @@ import (
 // Two weeks and more across the transitions of the USA and of Europe, in spring and in autumn: what random specs do is
 // exactly what the oracle says, in zones of every kind.
 func TestFortnightsAcrossTransitions(t *testing.T) {
+	t.Parallel()
 	const specs, seed = 500, 3
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, seed))
@@ -32,7 +33,7 @@ func TestFortnightsAcrossTransitions(t *testing.T) {
 		{time.Date(2026, 10, 24, 0, 0, 0, 0, time.UTC), time.Date(2026, 11, 8, 0, 0, 0, 0, time.UTC)},
 	} {
 		ticks, excluded := 0, 0
-		walks := map[string][]stride{}
+		walks := map[string][]shown{}
 		for _, spec := range all {
 			want := expectTicks(t, spec, span, walks)
 			table, err := Compile(spec, task.Ref{}, anchorOfSpecs)
@@ -72,7 +73,7 @@ func excludesItself(s Spec) bool {
 }
 
 // expectTicks is the oracle's list.
-func expectTicks(t *testing.T, spec Spec, span Span, walks map[string][]stride) []Tick {
+func expectTicks(t *testing.T, spec Spec, span Span, walks map[string][]shown) []Tick {
 	t.Helper()
 	loc, err := time.LoadLocation(spec.Timezone)
 	if err != nil {

@@ -174,21 +174,6 @@ func oracleDow(list string, day time.Time) bool {
 	return false
 }
 
-// seconds is the seconds at which the expression fires within a minute of wall-clock time; nil if it does not.
-// The wall clock is written as if it were UTC.
-func (o *oracleCron) seconds(wall time.Time) []int {
-	if !o.minute[wall.Minute()] || !o.hour[wall.Hour()] || !o.onDate(wall) {
-		return nil
-	}
-	var list []int
-	for s, on := range o.second {
-		if on {
-			list = append(list, s)
-		}
-	}
-	return list
-}
-
 func (o *oracleCron) onDate(wall time.Time) bool {
 	day := time.Date(wall.Year(), wall.Month(), wall.Day(), 0, 0, 0, 0, time.UTC)
 	if !day.Equal(o.day) {
@@ -208,45 +193,48 @@ func wallOf(instant time.Time, loc *time.Location) time.Time {
 	return instant.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// stride is one step of a walk: the wall times that the clock shows, or passes over, for the first time at an instant.
-type stride struct {
-	instant  time.Time
-	from, to time.Time // wall times, both included, in steps of the walk
+// shown is a wall time that a walk has seen, or has seen passed over, for the first time.
+type shown struct {
+	instant, wall        time.Time
+	hour, minute, second int  // of wall
+	jumped               bool // the clock went past it without showing it
 }
 
 // walk goes from one instant to another, step by step, and notes when the clock shows what it has not shown before.
-func walk(loc *time.Location, from, until time.Time, step time.Duration) []stride {
-	var strides []stride
+func walk(loc *time.Location, from, until time.Time, step time.Duration) []shown {
+	var list []shown
 	highest := wallOf(from, loc)
 	for at := from.Add(step); !at.After(until); at = at.Add(step) {
-		if wall := wallOf(at, loc); wall.After(highest) {
-			strides = append(strides, stride{instant: at, from: highest.Add(step), to: wall})
-			highest = wall
-		}
-	}
-	return strides
-}
-
-// fires lists when the expression fires on a walk in minutes or seconds.
-func (o *oracleCron) fires(strides []stride, step time.Duration) []time.Time {
-	var list []time.Time
-	fire := func(at time.Time) {
-		if len(list) == 0 || !list[len(list)-1].Equal(at) {
-			list = append(list, at)
-		}
-	}
-	for _, s := range strides {
-		for wall := s.from; !wall.After(s.to); wall = wall.Add(step) {
-			for _, second := range o.seconds(wall) {
-				switch {
-				case step == time.Second && second != wall.Second():
-				case step == time.Second || wall.Before(s.to): // jumped over: at once
-					fire(s.instant)
-				default:
-					fire(s.instant.Add(time.Duration(second) * time.Second))
-				}
-			}
+		wall := wallOf(at, loc)
+		for highest.Before(wall) {
+			highest = highest.Add(step)
+			hour, minute, second := highest.Clock()
+			list = append(list, shown{at, highest, hour, minute, second, highest.Before(wall)})
 		}
 	}
 	return list
+}
+
+// fires lists when the expression fires on a walk in minutes or seconds.
+func (o *oracleCron) fires(list []shown, step time.Duration) []time.Time {
+	var fires []time.Time
+	for i := range list {
+		s := &list[i]
+		if !o.minute[s.minute] || !o.hour[s.hour] || !o.onDate(s.wall) {
+			continue
+		}
+		for second, on := range o.second {
+			if !on || step == time.Second && second != s.second {
+				continue
+			}
+			at := s.instant
+			if step == time.Minute && !s.jumped {
+				at = at.Add(time.Duration(second) * time.Second)
+			}
+			if len(fires) == 0 || !fires[len(fires)-1].Equal(at) {
+				fires = append(fires, at)
+			}
+		}
+	}
+	return fires
 }
