@@ -45,10 +45,11 @@ field; of tasks it is looked up whether they are there.
 
 With --prune, the schedules with the labels of --selector that are in none of the files are deleted, in the namespaces
 that the files are about; their tasks that have not begun are cancelled, running ones go on. Nothing is pruned if
-anything was refused.
+anything was refused, or if the files are empty: to keep no schedule at all, say "schedules: []".
 
 A pipe gets a line for each: kind, namespace, id, what became of it (created, changed, unchanged, pruned, refused), and
-the revision of a schedule. Differences follow in lines that begin with two spaces.`,
+the revision of a schedule. Differences follow in lines that begin with two spaces. With -o json it is one document:
+{dry_run, results: [{kind, namespace, id, outcome, revision, changes: [{field, before, after}], error}]}.`,
 		Example: `  dtsctl apply -f schedules.yaml
   dtsctl apply -f schedules/ --dry-run
   dtsctl apply -f schedules/ --prune -l team=storage

@@ -79,7 +79,10 @@ func (s *session) readManifests(paths []string) (manifest, error) {
 	if err := errors.Join(faults...); err != nil {
 		return manifest{}, usagef("nothing was sent:\n%v", err)
 	}
-	if len(m.spaces) == 0 {
+	switch {
+	case !m.said: // a generator that failed must not lead to everything being pruned
+		return manifest{}, usagef("nothing was sent: there are no schedules and no tasks in the files")
+	case len(m.spaces) == 0:
 		m.spaces[m.namespace] = true
 	}
 	m.namespaces = slices.Sorted(maps.Keys(m.spaces))
@@ -93,6 +96,7 @@ type manifestReader struct {
 	namespace string            // of what names none
 	seen      map[string]string // the place of each thing
 	spaces    map[string]bool   // the namespaces that were named
+	said      bool              // some document has a list, and be it an empty one
 }
 
 func (m *manifestReader) read(src source) []error {
@@ -152,6 +156,7 @@ func (m *manifestReader) document(r *yamlReader, n *yaml.Node) {
 		if part.raw == nil || part.name == "namespace" {
 			continue
 		}
+		m.said = true
 		for i, entry := range resolved(part.node).Content {
 			m.entry(r, fmt.Sprintf("%s[%d]", part.name, i), resolved(entry), namespace)
 		}
@@ -229,7 +234,7 @@ func (m *manifestReader) checkCount(r *yamlReader, path string, part member) (co
 	if err := json.Unmarshal(part.raw, &count); err == nil && (count < 1 || count > countLimit) {
 		r.complain(part.node, path, "%d must be 1 to %d", count, countLimit)
 	}
-	return count
+	return max(0, min(count, countLimit))
 }
 
 // unique complains about a thing that was there before.
@@ -238,12 +243,14 @@ func (m *manifestReader) unique(r *yamlReader, e wanted) {
 		return
 	}
 	place := fmt.Sprintf("%s:%d", e.file, e.node.Line)
-	name := e.kind + " " + e.namespace + "/" + e.id
-	if first, ok := m.seen[name]; ok {
-		r.complain(e.node, "", "%s %q is in %s already", e.kind, e.id, first)
-		return
+	for _, id := range e.ids() {
+		name := e.kind + " " + e.namespace + "/" + id
+		if first, ok := m.seen[name]; ok {
+			r.complain(e.node, "", "%s %q is in %s already", e.kind, id, first)
+			return
+		}
+		m.seen[name] = place
 	}
-	m.seen[name] = place
 }
 
 // ids are those of the entry's tasks.

@@ -212,6 +212,28 @@ func TestNothingIsPrunedWhereSomethingWasRefused(t *testing.T) {
 	}
 }
 
+// A generator that failed leaves nothing behind it, which is not the wish to have nothing.
+func TestNothingIsPrunedForFilesThatSayNothing(t *testing.T) {
+	for _, text := range []string{"", "---\n---\n", "# nothing", "schedules:\ntasks:\n", "namespace: default\n", "{}"} {
+		s := startStub(t)
+		got := s.pipe().apply(t, text, "--prune", "-l", "a=1")
+		if got.code != 2 || !strings.Contains(got.err, "there are no schedules and no tasks in the files") || len(s.lines()) > 0 {
+			t.Errorf("%q: %+v after %q", text, got, s.lines())
+		}
+	}
+	s := startStub(t)
+	s.on("GET /v1/schedules", 200, client.ScheduleList{Schedules: []client.Schedule{inForce("gone", 4, client.Labels{"a": "1"})}})
+	s.pipe().apply(t, "schedules: []", "--prune", "-l", "a=1", "--dry-run").expect(t, 0, "schedule\tdefault\tgone\tpruned\t4\n", "")
+}
+
+func TestTheTasksOfACountAreDifferentOnes(t *testing.T) {
+	s := startStub(t)
+	got := s.pipe().apply(t, "tasks:\n- {id: a-0003, type: x}\n- {id: a, type: x, count: 3}")
+	if got.code != 2 || !strings.Contains(got.err, "\n-:3: task \"a-0003\" is in -:2 already\n") || len(s.lines()) > 0 {
+		t.Errorf("%+v after %q", got, s.lines())
+	}
+}
+
 func TestADirectoryStandsForItsManifests(t *testing.T) {
 	s := startStub(t)
 	takePuts(s, "created")
@@ -257,7 +279,7 @@ func FuzzManifest(f *testing.F) {
 		s := &session{Factory: Factory{In: strings.NewReader(text), Getenv: func(string) string { return "" }}}
 		m, err := s.readManifests([]string{"-"})
 		if err != nil {
-			if !strings.HasPrefix(err.Error(), "nothing was sent:\n-:") {
+			if !strings.HasPrefix(err.Error(), "nothing was sent:") {
 				t.Errorf("error %q", err)
 			}
 			return
