@@ -199,6 +199,9 @@ func ticksOf(table *Timetable, after, until time.Time) []time.Time {
 			return list
 		}
 		list = append(list, tick.At)
+		if !tick.At.After(after) {
+			return list // wrong, and it would go on for ever
+		}
 		after = tick.At
 	}
 }
