@@ -168,6 +168,14 @@ func TestEveryTransitionOfEveryZone(t *testing.T) {
 				if diff := firstDifference(got, expected[w][i]); diff != "" {
 					t.Errorf("%s, %s, around %s: %s", name, transitionExpressions[i], time.Unix(at, 0).UTC(), diff)
 				}
+				for _, minutes := range []int64{0, 11, 25, 50} { // also asked from within an hour that comes again
+					probe := time.Unix(at+minutes*60, 0)
+					tick, _ := table.Next(probe)
+					n := slices.IndexFunc(expected[w][i], probe.Before)
+					if n >= 0 && !tick.At.Equal(expected[w][i][n]) {
+						t.Errorf("%s, %s, after %s: %s", name, transitionExpressions[i], probe.UTC(), tick.At)
+					}
+				}
 			}
 		}
 	}
