@@ -10,39 +10,48 @@ import (
 // aftermath is how long after the loss of a leader its consequences are looked for.
 const aftermath = 15 * time.Second
 
-// logFigures says how it went: how late ticks were decided, by the ledger, and how late their handlers were called, by
-// the handlers' own record. Ticks of pauses and those that wait for each other say nothing about that.
+// lateness is of ticks that ran: until they were decided, by the ledger, and until their handler was called, by the
+// handlers' own record.
+type lateness struct{ decided, called []time.Duration }
+
+// logFigures says how it went: in quiet times, and for ticks about the crash and the clean stop. Ticks that a pause held
+// up and those that wait for each other say nothing about that.
 func (v *verdict) logFigures(accounts []account, changes int, killed, stopped time.Time) {
-	var decided, called, afterKill, afterStop []time.Duration
+	var quiet, crash, stop lateness
 	for _, a := range accounts {
 		if a.overlap == client.OverlapQueue {
 			continue
 		}
 		for _, e := range a.ledger {
-			if e.Task == nil || e.Reason != nil {
+			if e.Task == nil || a.rested(e.Tick) {
 				continue
 			}
-			late := time.Duration(e.LateMs) * time.Millisecond
+			l := &quiet
 			switch {
-			case within(e.Tick, killed):
-				afterKill = append(afterKill, late)
-			case within(e.Tick, stopped):
-				afterStop = append(afterStop, late)
-			default:
-				decided = append(decided, late)
-				called = append(called, v.far[*e.Task][0].at.Sub(e.Tick))
+			case near(e.Tick, killed):
+				l = &crash
+			case near(e.Tick, stopped):
+				l = &stop
 			}
+			l.decided = append(l.decided, time.Duration(e.LateMs)*time.Millisecond)
+			l.called = append(l.called, v.far[*e.Task][0].at.Sub(e.Tick))
 		}
 	}
 	v.t.Logf("%d definitions changed, %d ticks accounted for, %d left to a pause: %v; %d tasks, %d of them with more than one attempt",
 		changes, v.ticks, v.pending, v.outcomes, v.named, v.again)
-	v.t.Logf("decided late:           %s", spread(decided))
-	v.t.Logf("handler called late:    %s", spread(called))
-	v.t.Logf("decided after the kill: %s", spread(afterKill))
-	v.t.Logf("after the clean stop:   %s", spread(afterStop))
+	v.t.Logf("late in quiet times:        %s", quiet)
+	v.t.Logf("late about the crash:       %s", crash)
+	v.t.Logf("late about the clean stop:  %s", stop)
 }
 
-func within(at, since time.Time) bool { return at.After(since) && at.Before(since.Add(aftermath)) }
+// near also takes in what was about to run just then.
+func near(at, event time.Time) bool {
+	return at.After(event.Add(-time.Second)) && at.Before(event.Add(aftermath))
+}
+
+func (l lateness) String() string {
+	return "decided " + spread(l.decided) + "; called " + spread(l.called)
+}
 
 func spread(all []time.Duration) string {
 	if len(all) == 0 {

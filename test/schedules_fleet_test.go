@@ -128,7 +128,7 @@ func (f *fleet) another(s *living) times {
 
 // path is which handler the schedule calls next: only those that do not allow an overlap are slow, now and then.
 func (f *fleet) path(s *living) string {
-	if s.overlap != client.OverlapAllow && f.rng.IntN(3) == 0 {
+	if s.overlap != client.OverlapAllow && len(s.revisions) < revisions-1 && f.rng.IntN(3) == 0 {
 		return "/slow"
 	}
 	return "/ok"

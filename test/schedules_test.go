@@ -42,6 +42,7 @@ func TestEveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 	}
 	<-time.After(time.Until(f.end))
 	f.awaitEnd()
+	t.Logf("everything had ended %s after the last tick", time.Since(f.end).Round(time.Millisecond))
 
 	accounts := f.read()
 	v := &verdict{t: t, end: f.end, far: far.byTask(), tasks: f.tasks(), api: f.api, outcomes: make(map[client.TickOutcome]int)}

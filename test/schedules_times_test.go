@@ -96,6 +96,11 @@ type pause struct {
 	before, after time.Time // between these, the schedule was resumed; zero: not at all
 }
 
+// rested says whether a tick was due in the pause, or still open when it began: it had to wait for the end of that.
+func (s *living) rested(tick time.Time) bool {
+	return s.rest != nil && !s.rest.after.IsZero() && tick.After(s.rest.decided) && !tick.After(s.rest.after)
+}
+
 // expected are the ticks that the schedule must account for until a time.
 func (s *living) expected(until time.Time) []time.Time {
 	var ticks []time.Time

@@ -169,7 +169,7 @@ func without(all, these []time.Time) []time.Time {
 // skipped where the schedule allows an overlap.
 func (v *verdict) checkEntry(a account, e client.LedgerEntry) {
 	v.outcomes[e.Outcome]++
-	rested := a.rest != nil && !a.rest.after.IsZero() && e.Tick.After(a.rest.decided) && !e.Tick.After(a.rest.after)
+	rested := a.rested(e.Tick)
 	ok := map[client.TickOutcome]bool{
 		client.TickOutcomeFired:          e.Task != nil,
 		client.TickOutcomeSkippedOverlap: e.Task == nil && a.overlap == client.OverlapSkip,
