@@ -56,8 +56,8 @@ func inForce(stages []stage, tick time.Time) (stage, bool) {
 	return stage{}, false
 }
 
-// Definitions are replaced all the time, often at the very instant of a tick, and leaders are killed as they fire. Each
-// instant ticks by what was in force then, once.
+// Definitions are replaced all the time, often at the very instant of a tick. Some arrive late, some while the leader is
+// about to fire; leaders are killed as they fire. Each instant ticks by what was in force then, once.
 func TestChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -68,13 +68,17 @@ func TestChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
 				v.start()
 				v.start()
 				until := from.Add(10 * time.Minute)
-				var stages []stage
+				c := v.changer(seed)
 				var changing sync.WaitGroup
-				changing.Go(func() { stages = v.keepChanging(seed, until) })
+				changing.Go(func() { c.keepChanging(rand.New(rand.NewPCG(seed, 3)), until) }) //nolint:gosec // as above
 				for clock.Until(until) > 30*time.Second {
 					leader := v.leads()
 					v.pass(time.Duration(random.IntN(20000)) * time.Millisecond)
-					v.trapped(leader, []string{"fire", "due", "claim"}[random.IntN(3)], random.IntN(2) == 0)
+					if random.IntN(2) == 0 {
+						v.interrupted(leader, c.change)
+						continue
+					}
+					v.trapped(leader, []string{"fire", "due", "claim"}[random.IntN(3)], fate(random.IntN(2)))
 					v.start()
 				}
 				changing.Wait()
@@ -83,49 +87,99 @@ func TestChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
 				s := scheduled{v, task.Ref{Namespace: task.DefaultNamespace, ID: "s"}}
 				_, err := v.store.PauseSchedule(v.t.Context(), s.ref, "")
 				must(t, err)
-				var ticks []time.Time
-				for tick := stages[0].from; !tick.After(s.is().Cursor); tick = tick.Add(500 * time.Millisecond) {
-					if is, ok := inForce(stages, tick); ok && is.ticks(tick, stages[0].from) {
-						ticks = append(ticks, tick)
-					}
-				}
-				if len(ticks) < 100 || len(stages) < 20 {
-					t.Fatalf("%d ticks of %d revisions: too few to say anything", len(ticks), len(stages))
+				ticks := c.ticks(s.is().Cursor)
+				if len(ticks) < 100 || len(c.stages) < 20 {
+					t.Fatalf("%d ticks of %d revisions: too few to say anything", len(ticks), len(c.stages))
 				}
 				s.matches(ticks)
+				s.late(10 * time.Second) // catching up
 			})
 		})
 	}
 }
 
-// keepChanging replaces the definition until that time and tells what was in force when.
-func (v *voyage) keepChanging(seed uint64, until time.Time) []stage {
-	random := rand.New(rand.NewPCG(seed, 2)) //nolint:gosec // as above
+// interrupted has something done while what the leader decided is on its way to Redis.
+func (v *voyage) interrupted(leader *traveller, do func()) {
+	start := clock.Now()
+	select {
+	case <-leader.way.lay("fire", sendLate):
+	case <-time.After(10 * time.Second):
+		leader.way.hold()
+	}
+	do()
+	leader.way.release()
+	v.gaps = append(v.gaps, gap{start, clock.Now()})
+}
+
+// changer replaces a definition again and again, and remembers what was in force when.
+type changer struct {
+	v       *voyage
+	way     *way
+	store   *store.Store
+	random  *rand.Rand
+	choices []pulse
+	created time.Time
+	one     chan struct{} // has room for one who changes
+	stages  []stage
+}
+
+func (v *voyage) changer(seed uint64) *changer {
+	v.t.Helper()
 	created := clock.Now().UTC()
-	choices := pulses(created)
-	var stages []stage
-	for i := 0; clock.Until(until) > 0; i++ {
-		next := choices[i%len(choices)]
-		put, err := v.store.PutSchedule(v.t.Context(), schedule.Definition{
-			Ref: task.Ref{Namespace: task.DefaultNamespace, ID: "s"}, Spec: next.Spec, Overlap: schedule.OverlapAllow,
-			Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: time.Hour, Max: 1000},
-			Task:    task.Definition{Type: "echo", Labels: map[string]string{"change": fmt.Sprint(i)}},
-		}, store.PutOptions{})
-		if err != nil || !put.Changed {
-			v.t.Errorf("change %d: changed %v, %v", i, put.Changed, err)
-			return stages
-		}
-		stages = append(stages, stage{put.Schedule.UpdatedAt, next})
+	c := &changer{
+		v: v, way: newWay(v.redis), choices: pulses(created), created: created, one: make(chan struct{}, 1),
+		random: rand.New(rand.NewPCG(seed, 2)), //nolint:gosec // what is random can be repeated
+	}
+	var err error
+	c.store, err = store.Open(v.t.Context(), store.Options{DB: v.open(c.way.dial)})
+	must(v.t, err)
+	c.change()
+	return c
+}
+
+// change replaces the definition once. Now and then it arrives a while after the look that came before it.
+func (c *changer) change() {
+	c.one <- struct{}{} // a mutex would not let time go by
+	defer func() { <-c.one }()
+	if c.random.IntN(3) == 0 {
+		c.way.lay("schedule", sendLate)
+		time.AfterFunc(time.Duration(c.random.IntN(2500))*time.Millisecond, c.way.release)
+	}
+	n := len(c.stages)
+	next := c.choices[n%len(c.choices)]
+	put, err := c.store.PutSchedule(c.v.t.Context(), schedule.Definition{
+		Ref: task.Ref{Namespace: task.DefaultNamespace, ID: "s"}, Spec: next.Spec, Overlap: schedule.OverlapAllow,
+		Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: time.Hour, Max: 1000}, Task: task.Definition{Type: "echo"},
+	}, store.PutOptions{})
+	if err != nil || !put.Changed {
+		c.v.t.Errorf("change %d: changed %v, %v", n, put.Changed, err)
+	}
+	c.stages = append(c.stages, stage{put.Schedule.UpdatedAt, next})
+}
+
+func (c *changer) keepChanging(random *rand.Rand, until time.Time) {
+	for clock.Until(until) > 0 {
+		c.change()
 		pause := time.Duration(random.IntN(60)) * 500 * time.Millisecond // together with a tick
-		if random.IntN(3) == 0 {
+		switch random.IntN(4) {
+		case 0:
 			pause += time.Duration(random.IntN(500)) * time.Millisecond
-		}
-		if random.IntN(8) == 0 {
+		case 1:
 			pause = 0
 		}
-		v.pass(pause)
+		c.v.pass(pause)
 	}
-	return stages
+}
+
+// ticks is when it ticks up to that time, by what was in force then.
+func (c *changer) ticks(until time.Time) []time.Time {
+	var ticks []time.Time
+	for tick := c.created; !tick.After(until); tick = tick.Add(500 * time.Millisecond) {
+		if is, ok := inForce(c.stages, tick); ok && is.ticks(tick, c.created) {
+			ticks = append(ticks, tick)
+		}
+	}
+	return ticks
 }
 
 // matches is accounted, for a schedule of which only the newest revisions are known, so that the audit proves no more
@@ -153,6 +207,7 @@ func (s scheduled) matches(ticks []time.Time) {
 			s.v.t.Errorf("the tick of %s: named %d times, recorded %d times, ran %d times", tick, n%10, n/10%10, n/100)
 		}
 	}
+	s.counts(len(ticks))
 	report, err := s.v.store.Audit(s.v.t.Context(), s.ref, time.Time{}, time.Time{})
 	must(s.v.t, err)
 	if len(report.Gaps) > 0 || len(report.Strays) > 0 || report.Pending > 0 || report.Accounted == 0 {

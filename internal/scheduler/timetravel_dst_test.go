@@ -87,11 +87,11 @@ func (v *voyage) troubled(from, until time.Time) {
 		case 1:
 			v.killed(leader)
 		case 2: // it decided, and does not learn that it did
-			v.trapped(leader, "fire", true)
+			v.trapped(leader, "fire", answerLost)
 		case 3: // it decided, and nobody hears of it
-			v.trapped(leader, "fire", false)
+			v.trapped(leader, "fire", sendLost)
 		case 4:
-			v.trapped(leader, "claim", true)
+			v.trapped(leader, "claim", answerLost)
 		case 5:
 			v.outage(90 * time.Minute)
 			continue

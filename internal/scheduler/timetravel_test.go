@@ -71,9 +71,9 @@ func TestTwoWeeksOfDelayedTasksEachRunOnce(t *testing.T) {
 			case 1:
 				v.killed(leader)
 			case 2: // what it claimed is in flight, and it does not learn of it
-				v.trapped(leader, "claim", true)
+				v.trapped(leader, "claim", answerLost)
 			case 3: // what it claimed is in asynq, and Redis does not learn of it
-				v.trapped(leader, "confirm", false)
+				v.trapped(leader, "confirm", sendLost)
 			case 4:
 				v.outage(time.Hour)
 				continue

@@ -139,6 +139,7 @@ func (s scheduled) accounted(ticks []time.Time, outcome func(tick time.Time) sch
 	if diff := gocmp.Diff(want, lines(s.ledger(), time.RFC3339)); diff != "" {
 		s.v.t.Errorf("ledger of %s (-want +got):\n%s", s.ref.ID, diff)
 	}
+	s.counts(len(fired))
 	for _, r := range s.runs() {
 		switch {
 		case !fired[r.tick]:
@@ -152,6 +153,15 @@ func (s scheduled) accounted(ticks []time.Time, outcome func(tick time.Time) sch
 		s.v.t.Errorf("%s never ran the tick of %s", s.ref.ID, tick)
 	}
 	s.proved(len(ticks))
+}
+
+// counts checks that the schedule itself has counted so many runs, as it would not if a tick had been decided twice,
+// and that none has not ended.
+func (s scheduled) counts(runs int) {
+	s.v.t.Helper()
+	if is := s.is(); is.Runs != runs || is.Live != 0 || is.Waiting != 0 {
+		s.v.t.Errorf("%s counts %d runs, %d live and %d waiting; want %d, 0 and 0", s.ref.ID, is.Runs, is.Live, is.Waiting, runs)
+	}
 }
 
 // proved has the audit prove that so many ticks were expected and all accounted for.

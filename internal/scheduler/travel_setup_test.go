@@ -175,11 +175,18 @@ func (v *voyage) killed(n *traveller) {
 	n.kill()
 }
 
-// trapped waits until the leader is about to run a script, and kills it then; delivered says whether the script runs.
-func (v *voyage) trapped(n *traveller, script string, delivered bool) {
+// trapped waits until the leader is about to run a script, and kills it then; it is lost, or its answer is.
+func (v *voyage) trapped(n *traveller, script string, then fate) {
 	v.t.Helper()
-	n.way.cutAt(script, 0, delivered)
-	<-n.way.dead
+	n.way.lay(script, then)
+	for waits := true; waits; {
+		select {
+		case <-n.way.dead:
+			waits = false
+		case <-time.After(v.rhythm.takeover()):
+			waits = len(n.Led()) > 0 // else it had lost its lease, and did not know it yet
+		}
+	}
 	v.killed(n)
 }
 

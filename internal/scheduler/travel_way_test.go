@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -17,37 +18,60 @@ type dial = func(context.Context) (net.Conn, error)
 
 var errCut = errors.New("the way to Redis is cut")
 
-// way leads one node to Redis, until it is cut.
+// way leads one node to Redis. It can be cut, for good or for a while, and it can hold up what is sent, so that it
+// arrives late, even if its sender has given up by then.
 type way struct {
 	redis *redisx.Embedded
-	dead  chan struct{} // closed when it is cut
+	dead  chan struct{} // closed when it is cut for good
 
-	mu    sync.Mutex
-	conns []net.Conn
-	trap  *trap
+	mu     sync.Mutex
+	conns  []*traced
+	closed bool // nothing passes for now
+	held   bool
+	queue  []func() // what to do on release, in order
+	trap   *trap
 }
 
-// trap cuts the way when a script is run.
+// trap waits for a script that is about to be sent. It snaps once.
 type trap struct {
-	hash      []byte // of the script
-	runs      int    // that pass before
-	delivered bool   // the script runs and its answer is lost; else it is lost itself
+	hash   []byte
+	then   fate
+	sprung chan struct{} // closed when it has
 }
+
+// fate is what a trap does.
+type fate int
+
+const (
+	sendLost   fate = iota // the script is lost, and the way cut for good
+	answerLost             // the script runs, but the way is cut before the answer
+	sendLate               // the script is held up, with all that follows, until release
+)
 
 func newWay(redis *redisx.Embedded) *way { return &way{redis: redis, dead: make(chan struct{})} }
 
 func (w *way) dial(ctx context.Context) (net.Conn, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.isCut() {
+	if w.closed {
 		return nil, errCut
 	}
 	c, err := w.redis.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w.conns = append(w.conns, c)
-	return &traced{Conn: c, way: w}, nil
+	w.conns = append(w.conns, &traced{Conn: c, way: w})
+	return w.conns[len(w.conns)-1], nil
+}
+
+// cut closes the way for good.
+func (w *way) cut() {
+	w.interrupt()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.isCut() {
+		close(w.dead)
+	}
 }
 
 func (w *way) isCut() bool {
@@ -59,52 +83,96 @@ func (w *way) isCut() bool {
 	}
 }
 
-// cut closes the way for good.
-func (w *way) cut() {
+// interrupt closes the way, and what was held up with it, until mend.
+func (w *way) interrupt() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.isCut() {
-		return
-	}
-	close(w.dead)
+	w.closed, w.held, w.queue, w.trap = true, false, nil, nil
 	for _, c := range w.conns {
-		_ = c.Close()
+		_ = c.Conn.Close()
 	}
+	w.conns = nil
 }
 
-// cutAt cuts the way when a script has run so many times more.
-func (w *way) cutAt(script string, runs int, delivered bool) {
+func (w *way) mend() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = false
+}
+
+// hold keeps what is sent from now on until release. Answers to what was sent before still come.
+func (w *way) hold() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = true
+}
+
+// release lets through what was held up, in order, and takes away the trap.
+func (w *way) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, do := range w.queue {
+		do()
+	}
+	w.held, w.queue, w.trap = false, nil, nil
+}
+
+// lay lays a trap and answers a channel that is closed when it has snapped.
+func (w *way) lay(script string, then fate) <-chan struct{} {
 	sum := sha1.Sum([]byte(lua.Load(script).Source)) //nolint:gosec // as above
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trap = &trap{hash: []byte(hex.EncodeToString(sum[:])), runs: runs, delivered: delivered}
+	w.trap = &trap{hash: []byte(hex.EncodeToString(sum[:])), then: then, sprung: make(chan struct{})}
+	return w.trap.sprung
 }
 
-// springs says whether what is about to be sent cuts the way.
-func (w *way) springs(p []byte) (now, delivered bool) {
+// springs is the trap that what is about to be sent walks into, if it does.
+func (w *way) springs(p []byte) *trap {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.trap == nil || !bytes.Contains(p, w.trap.hash) {
-		return false, false
+	t := w.trap
+	if t == nil || !bytes.Contains(p, t.hash) {
+		return nil
 	}
-	w.trap.runs--
-	return w.trap.runs < 0, w.trap.delivered
+	w.trap, w.held = nil, t.then == sendLate
+	close(t.sprung)
+	return t
 }
 
-// traced is a connection on which a trap may wait.
+// postpones has something done on release, if what is sent is held up.
+func (w *way) postpones(do func()) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held {
+		w.queue = append(w.queue, do)
+	}
+	return w.held
+}
+
+// traced is a connection on its way.
 type traced struct {
 	net.Conn
 	way *way
 }
 
 func (c *traced) Write(p []byte) (int, error) {
-	now, delivered := c.way.springs(p)
-	if !now {
-		return c.Conn.Write(p)
+	if t := c.way.springs(p); t != nil && t.then != sendLate {
+		if t.then == answerLost {
+			_, _ = c.Conn.Write(p)
+		}
+		c.way.cut()
+		return 0, errCut
 	}
-	if delivered {
-		_, _ = c.Conn.Write(p)
+	sent := slices.Clone(p)
+	if c.way.postpones(func() { _, _ = c.Conn.Write(sent) }) {
+		return len(p), nil
 	}
-	c.way.cut()
-	return 0, errCut
+	return c.Conn.Write(p)
+}
+
+func (c *traced) Close() error {
+	if c.way.postpones(func() { _ = c.Conn.Close() }) {
+		return nil
+	}
+	return c.Conn.Close()
 }
