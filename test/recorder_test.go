@@ -22,7 +22,7 @@ type call struct {
 }
 
 // slowly is how long a call of /slow takes.
-const slowly = 1300 * time.Millisecond
+const slowly = 1100 * time.Millisecond
 
 // recorder is the far end of HTTP tasks. It keeps its own record, outside Redis, of what was called.
 type recorder struct {

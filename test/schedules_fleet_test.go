@@ -20,6 +20,9 @@ const (
 	changePace   = 30 * time.Millisecond
 	pauseEach    = 25 // changes, of which one is a pause
 	pausedAtOnce = 8
+	rushEach     = 70 // changes, of which one is a rush
+	inRush       = 24
+	rushAhead    = 5 * time.Millisecond
 	pausedToStay = 4
 	revisions    = 15 // of one schedule; the server keeps 20
 )
@@ -189,6 +192,8 @@ func (f *fleet) live(ctx context.Context) error {
 
 func (f *fleet) step(ctx context.Context, n int) error {
 	switch {
+	case n%rushEach == 0:
+		return f.rush(ctx)
 	case n%pauseEach == 0 && len(f.tired) > 0:
 		s := f.tired[0]
 		f.tired = f.tired[1:]
@@ -207,6 +212,14 @@ func (f *fleet) change(ctx context.Context) error {
 	if f.rng.IntN(10) < 6 {
 		s = f.all[minutely+f.rng.IntN(secondly)]
 	}
+	if put := f.changed(s); put != nil {
+		return put(ctx)
+	}
+	return nil
+}
+
+// changed decides what a schedule becomes next; nil if it stays as it is.
+func (f *fleet) changed(s *living) (put func(context.Context) error) {
 	when := s.revisions[len(s.revisions)-1].times
 	if f.rng.IntN(4) > 0 {
 		when = f.another(s)
@@ -216,7 +229,20 @@ func (f *fleet) change(ctx context.Context) error {
 		return nil
 	}
 	f.changes++
-	return f.put(ctx, s, when, f.path(s))
+	path := f.path(s)
+	return func(ctx context.Context) error { return f.put(ctx, s, when, path) }
+}
+
+// rush changes many schedules at once, just when most of them are about to tick.
+func (f *fleet) rush(ctx context.Context) error {
+	var g errgroup.Group
+	<-time.After(time.Until(time.Now().Truncate(time.Second).Add(time.Second - rushAhead)))
+	for _, i := range f.rng.Perm(secondly)[:inRush] {
+		if put := f.changed(f.all[minutely+i]); put != nil {
+			g.Go(func() error { return put(ctx) })
+		}
+	}
+	return g.Wait()
 }
 
 func (f *fleet) pause(ctx context.Context, s *living) error {

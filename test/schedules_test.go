@@ -49,7 +49,7 @@ func TestEveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 	for _, account := range accounts {
 		v.check(account)
 	}
-	v.checkTotal()
+	v.checkTotal(f.changes)
 	v.logFigures(accounts, f.changes, killed, stopped)
 }
 

@@ -283,9 +283,18 @@ func (v *verdict) checkRest(a account) {
 	}
 }
 
-// checkTotal: the handlers were called for no task that is in no ledger, and there is no other task.
-func (v *verdict) checkTotal() {
+// checkTotal: the handlers were called for no task that is in no ledger, there is no other task, and all of this was
+// about something.
+func (v *verdict) checkTotal(changes int) {
 	if len(v.far) != v.named || len(v.tasks) != v.named {
 		v.errorf("the ledgers name %d tasks; there are %d, and the handlers know of %d", v.named, len(v.tasks), len(v.far))
+	}
+	if v.ticks < 20_000 || changes < 1000 {
+		v.errorf("there were only %d ticks and %d changes", v.ticks, changes)
+	}
+	for _, outcome := range []client.TickOutcome{client.TickOutcomeFired, client.TickOutcomeSkippedOverlap, client.TickOutcomeMissed} {
+		if v.outcomes[outcome] == 0 {
+			v.errorf("no tick came to %s", outcome)
+		}
 	}
 }
