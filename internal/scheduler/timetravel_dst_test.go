@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/schedule"
 )
 
@@ -107,5 +108,43 @@ func (s scheduled) late(pace time.Duration) {
 		if latest := s.v.latest(r.tick); r.begun.After(latest.Add(pace)) {
 			s.v.t.Errorf("%s ran the tick of %s %s late, want %s at most", s.ref.ID, r.tick, r.begun.Sub(r.tick), latest.Sub(r.tick))
 		}
+	}
+}
+
+// The task of a tick is due a while after it, each time another while, whoever leads; what is recorded is the tick.
+func TestJitterDelaysTasksAndNotTicks(t *testing.T) {
+	const jitter = 10 * time.Minute
+	from := at("2026-03-07T23:30Z")
+	spec := cron("0 * * * *")
+	spec.Jitter = jitter
+	begun := make(map[time.Time]time.Time)
+	for _, kills := range []bool{false, true} {
+		travel(t, from, brisk, func(v *voyage) {
+			v.start()
+			v.start()
+			s := v.put("s", schedule.Definition{Spec: spec})
+			for range 4 {
+				v.until(clock.Now().Truncate(time.Hour).Add(time.Hour + time.Second)) // the tasks are there, and not due
+				if kills {
+					v.killed(v.leads())
+					v.start()
+				}
+			}
+			v.pass(jitter + time.Minute)
+			s.recorded("15:04", "00:00 fired", "01:00 fired", "02:00 fired", "03:00 fired")
+			for _, r := range s.runs() {
+				late := r.begun.Sub(r.tick)
+				if late < 0 || late >= jitter+brisk.takeover() || late%time.Minute == 0 {
+					t.Errorf("the tick of %s began %s late, want less than %s", r.tick, late, jitter)
+				}
+				if before, ok := begun[r.tick]; ok && !before.Equal(r.begun) {
+					t.Errorf("the tick of %s began at %s, and %s at another try", r.tick, before, r.begun)
+				}
+				begun[r.tick] = r.begun
+			}
+		})
+	}
+	if len(begun) != 4 {
+		t.Errorf("%d ticks ran, want 4", len(begun))
 	}
 }

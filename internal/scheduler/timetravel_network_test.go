@@ -40,7 +40,7 @@ func TestALeaderThatCannotReachRedisForAWhileDoublesNothing(t *testing.T) {
 				random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // what is random can be repeated
 				v.start()
 				v.start()
-				until := from.Add(10 * time.Minute)
+				until := from.Add(6 * time.Minute)
 				d := schedule.Definition{
 					Spec: cron("*/2 * * * * *"), Overlap: schedule.OverlapAllow,
 					Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: time.Hour},

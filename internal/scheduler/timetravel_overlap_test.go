@@ -141,6 +141,28 @@ func TestTicksThatWaitSurviveTheDeathOfTheirLeader(t *testing.T) {
 	})
 }
 
+// A task that will be tried again has not ended.
+func TestATaskThatIsTriedAgainStillOverlaps(t *testing.T) {
+	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
+		v.start()
+		v.worker.does(func(t task.Task) (time.Duration, error) {
+			if t.Attempt == 1 {
+				return time.Minute, errors.New("boom")
+			}
+			return time.Minute, nil
+		})
+		d := tenMinutes(schedule.OverlapSkip)
+		d.Task.Retry = task.Retry{MaxAttempts: 2, Delays: []time.Duration{15 * time.Minute}}
+		s := v.put("s", d)
+		v.until(at("2026-03-10T12:00Z"))
+		s.recorded("15:04", "08:10 fired", "08:20 skipped_overlap", "08:30 fired", "08:40 skipped_overlap", "08:50 fired",
+			"09:00 skipped_overlap", "09:10 fired")
+		s.ran("15:04", "08:10 at 08:10:00", "08:10 at 08:26:00", "08:30 at 08:30:00", "08:30 at 08:46:00",
+			"08:50 at 08:50:00", "08:50 at 09:06:00", "09:10 at 09:10:00", "09:10 at 09:26:00")
+		s.proved(7)
+	})
+}
+
 func TestFailuresInARowPauseASchedule(t *testing.T) {
 	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 		v.start()

@@ -23,7 +23,8 @@ type scheduled struct {
 func (v *voyage) put(id string, d schedule.Definition) scheduled {
 	v.t.Helper()
 	d.Ref = task.Ref{Namespace: task.DefaultNamespace, ID: id}
-	d.Task.Type, d.Task.Retry.MaxAttempts, d.Task.Timeout = "echo", 1, day
+	d.Task.Type, d.Task.Timeout = "echo", day
+	d.Task.Retry.MaxAttempts = max(d.Task.Retry.MaxAttempts, 1)
 	if d.Task.Retention == 0 {
 		d.Task.Retention = time.Hour
 	}

@@ -26,6 +26,7 @@ type rhythm struct{ lease, beat time.Duration }
 
 var (
 	slow  = rhythm{lease: time.Hour, beat: 30 * time.Minute}
+	brisk = rhythm{lease: time.Minute, beat: 20 * time.Second}
 	quick = rhythm{lease: 7 * time.Second, beat: 2 * time.Second} // as dtsd has it
 )
 
@@ -68,10 +69,11 @@ func travel(t *testing.T, from time.Time, r rhythm, test func(v *voyage)) {
 	})
 }
 
-// open makes a client; it is closed in the end.
+// open makes a client; it is closed in the end. Nobody ever has to wait for a connection: go-redis would measure such a
+// wait with timers that all its clients share, and a timer must not leave its bubble.
 func (v *voyage) open(dial dial) *redisx.DB {
 	v.t.Helper()
-	db, err := redisx.Open(v.t.Context(), redisx.Options{URL: v.redis.URL(), Dial: dial, Quiet: 6 * time.Hour})
+	db, err := redisx.Open(v.t.Context(), redisx.Options{URL: v.redis.URL(), Dial: dial, Quiet: 6 * time.Hour, PoolSize: 1000})
 	must(v.t, err)
 	v.made = append(v.made, db.Close)
 	return db
