@@ -130,6 +130,55 @@ func TestATickIsAMisfireAfterFifteenSeconds(t *testing.T) {
 	})
 }
 
+// Many ticks are decided in several parts. A leader that dies in between leaves the rest to the next one.
+func TestALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
+	for name, misfire := range map[string]schedule.Misfire{
+		"skip": {Policy: schedule.MisfireSkip}, "once": {Policy: schedule.MisfireOnce},
+		"all": {Policy: schedule.MisfireAll, Window: 10 * time.Minute, Max: 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			from := at("2026-03-10T09:30Z")
+			travel(t, from, brisk, func(v *voyage) {
+				n := v.start()
+				spec := cron("* * * * * *")
+				spec.EndAt = from.Add(36 * time.Minute)
+				s := v.put("s", schedule.Definition{Spec: spec, Misfire: misfire, Overlap: schedule.OverlapAllow})
+				v.pass(5*time.Second + 500*time.Millisecond)
+				n.stop()
+				v.pass(30 * time.Minute)
+				for range 2 {
+					n = v.start()
+					v.trapped(n, "fire", answerLost)
+					v.pass(brisk.takeover()) // until its lease has run out
+				}
+				v.start()
+				v.until(spec.EndAt.Add(2 * time.Minute))
+
+				entries := s.ledger()
+				for i, e := range entries {
+					if tick := from.Add(time.Duration(i+1) * time.Second); !e.Tick.Equal(tick) {
+						t.Fatalf("record %d is of the tick of %s, want %s", i, e.Tick, tick)
+					}
+					if late := e.DecidedAt.Sub(e.Tick); late <= schedule.OnTime && e.Outcome != schedule.Fired {
+						t.Errorf("the tick of %s was decided %s late, and is %s", e.Tick, late, e.Outcome)
+					}
+				}
+				s.proved(36 * 60)
+				fired := 0
+				for _, e := range entries {
+					if e.Outcome == schedule.Fired {
+						fired++
+					}
+				}
+				if len(s.runs()) != fired {
+					t.Errorf("%d ticks fired, and %d ran", fired, len(s.runs()))
+				}
+				s.counts(fired)
+			})
+		})
+	}
+}
+
 func TestExcludedTicksOfAnOutageAreExcludedNotMissed(t *testing.T) {
 	travel(t, at("2026-03-10T09:30Z"), slow, func(v *voyage) {
 		v.start()
