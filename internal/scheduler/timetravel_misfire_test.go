@@ -141,11 +141,11 @@ func TestALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
 			travel(t, from, brisk, func(v *voyage) {
 				n := v.start()
 				spec := cron("* * * * * *")
-				spec.EndAt = from.Add(36 * time.Minute)
+				spec.EndAt = from.Add(21 * time.Minute)
 				s := v.put("s", schedule.Definition{Spec: spec, Misfire: misfire, Overlap: schedule.OverlapAllow})
 				v.pass(5*time.Second + 500*time.Millisecond)
 				n.stop()
-				v.pass(30 * time.Minute)
+				v.pass(15 * time.Minute)
 				for range 2 {
 					n = v.start()
 					v.trapped(n, "fire", answerLost)
@@ -163,7 +163,7 @@ func TestALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
 						t.Errorf("the tick of %s was decided %s late, and is %s", e.Tick, late, e.Outcome)
 					}
 				}
-				s.proved(36 * 60)
+				s.proved(21 * 60)
 				fired := 0
 				for _, e := range entries {
 					if e.Outcome == schedule.Fired {
