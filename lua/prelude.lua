@@ -125,14 +125,16 @@ local function launch(p, member, def, due, now, events)
   return true
 end
 
--- replace clears the way for a tick: what waits gives it up, what has not ended is cancelled. It answers how many
--- waited. s is a table with p, schedule, revision, retention, now, events, control and wake.
+-- replace clears the way for a tick: what waits gives it up, what has not ended is cancelled. It answers how many ticks
+-- waited, not counting what was run by hand. s is a table with p, schedule, revision, retention, now, events, control and wake.
 local function replace(s, name)
   local waiting, live = s.p .. 'waiting:' .. s.schedule, s.p .. 'live:' .. s.schedule
   local waited = redis.call('LRANGE', waiting, 0, -1)
+  local ticks = 0
   redis.call('DEL', waiting)
   for _, entry in ipairs(waited) do
     local tick, its = string.match(entry, '^(%d+) (%S+)')
+    ticks = ticks + (string.sub(its, -7) == '-manual' and 0 or 1)
     record_tick(s.p, s.schedule, tick, its, 'replaced', 0, nil, s.now, s.revision, 'by ' .. name)
   end
   local running = redis.call('ZRANGE', live, 0, -1, 'WITHSCORES')
@@ -142,7 +144,7 @@ local function replace(s, name)
     end
     stop_task(s.p, s.schedule .. '@' .. running[i], s.retention, s.now, s.events, s.control, s.wake)
   end
-  return #waited
+  return ticks
 end
 
 -- admit applies the overlap policy to a tick: its task is created, or it waits, or it does not run. It answers the
@@ -150,24 +152,21 @@ end
 -- table with overlap, bound (how many may wait), def, and what replace needs.
 local function admit(s, tick, name, due)
   local live, waiting = s.p .. 'live:' .. s.schedule, s.p .. 'waiting:' .. s.schedule
-  local fewer, running = 0, redis.call('ZCARD', live)
-  local busy = running > 0
+  local fewer, running, ahead = 0, redis.call('ZCARD', live), redis.call('LLEN', waiting)
+  local busy = running + ahead > 0 -- what waits goes first, though nothing may run at this very moment
   if busy and s.overlap == 'replace' then
     fewer = replace(s, name)
     busy = redis.call('ZCARD', live) > 0
   end
-  if s.overlap == 'queue' then
-    local ahead = redis.call('LLEN', waiting)
-    if ahead >= s.bound then
-      return 'skipped_overlap', int(ahead) .. ' ticks wait already', 0
-    end
-    busy = busy or ahead > 0
+  if s.overlap == 'queue' and ahead >= s.bound then
+    return 'skipped_overlap', int(ahead) .. ' ticks wait already', 0
   end
   if running >= 10000 then -- schedule.LiveLimit
     return 'skipped_overlap', int(running) .. ' tasks have not ended', 0
   end
   if busy and s.overlap == 'skip' then
-    return 'skipped_overlap', 'the task of ' .. redis.call('ZRANGE', live, 0, 0)[1] .. ' has not ended', 0
+    local before = redis.call('ZRANGE', live, 0, 0)[1]
+    return 'skipped_overlap', before and 'the task of ' .. before .. ' has not ended' or 'another tick waits', 0
   end
   if busy and s.overlap ~= 'allow' then
     redis.call('RPUSH', waiting, tick .. ' ' .. name)

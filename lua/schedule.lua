@@ -18,14 +18,15 @@
 --   9 retention  ms for which cancelled tasks are kept
 --   10 paused    1 to pause it as well, else ""
 --   11 keep      revisions remembered next to the present one
---   12 wake      channel that leaders listen to
+--   12 most      ... and while ticks of their time are not decided
+--   13 wake      channel that leaders listen to
 -- reply: HGETALL of the schedule as it is now
 -- refuses:
 --   CHANGED  the schedule has another revision; the detail is its number, 0 for none
 --   EARLY    what becomes of ticks after the time asked has been decided in the meantime: ask again
 -- repeat: refused with CHANGED, the revision being the one after base: the caller reads it and finds its own definition
 local schedule, history, schedules, ticks = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local member, base, asked, def, task, overlap, max_runs, breaker, retention, paused, keep, wake = unpack(ARGV)
+local member, base, asked, def, task, overlap, max_runs, breaker, retention, paused, keep, most, wake = unpack(ARGV)
 
 local revision, cursor, from, ended, old, its, was =
   unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused'))
@@ -39,7 +40,12 @@ end
 if revision then
   redis.call('LPUSH', history, cjson.encode({
     revision = revision, from = from, ['until'] = ended or asked, def = old, task = its }))
-  redis.call('LTRIM', history, 0, keep - 1)
+  local kept = redis.call('LLEN', history)
+  while kept > tonumber(most) or kept > tonumber(keep) and
+      tonumber(cjson.decode(redis.call('LINDEX', history, -1))['until']) <= tonumber(cursor) do
+    redis.call('RPOP', history)
+    kept = kept - 1
+  end
 else
   redis.call('HSET', schedule, 'created', asked, 'cursor', asked)
   redis.call('ZADD', schedules, 0, member)

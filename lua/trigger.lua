@@ -28,7 +28,7 @@ for _, entry in ipairs(redis.call('ZRANGE', p .. 'ledger:' .. member, at, at, 'B
     return { outcome, reason, tonumber(decided), tonumber(of) }
   end
 end
-local busy = redis.call('ZRANGE', p .. 'live:' .. member, 0, 0)[1]
+local busy = redis.call('ZRANGE', p .. 'live:' .. member, 0, 0)[1] or redis.call('LINDEX', p .. 'waiting:' .. member, 0)
 if busy and overlap == 'skip' then
   return refuse('BUSY', busy)
 end
@@ -39,7 +39,10 @@ end
 local now = now_ms()
 local s = { p = p, schedule = member, revision = revision, overlap = overlap, bound = tonumber(bound), def = def,
   retention = retention, now = now, events = events, control = control, wake = wake }
-local outcome, reason = admit(s, at, name, now)
+local outcome, reason, fewer = admit(s, at, name, now)
+if fewer > 0 then
+  redis.call('HINCRBY', schedule, 'runs', -fewer)
+end
 if outcome == 'fired' then
   outcome = 'triggered'
   redis.call('PUBLISH', wake, string.match(p, '{(%d+)}'))

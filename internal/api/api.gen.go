@@ -630,7 +630,8 @@ type Misfire struct {
 }
 
 // MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window. `all`: those
-// within the window run, the newest `max` of them, the oldest first and a second apart.
+// within the window run, the newest `max` of them, the oldest first and a second apart, as far as `overlap` lets them: with `skip`
+// the task of the first one keeps the others from running.
 type MisfirePolicy string
 
 // Name 1-200 of `A-Z a-z 0-9 . _ -`.

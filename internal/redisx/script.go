@@ -67,12 +67,21 @@ func (db *DB) Run(ctx context.Context, s *Script, keys []string, args ...any) (a
 	return v, db.settle(s, clock.Since(start), err)
 }
 
-// RunEach runs the script once for every call, all in one round trip, and answers in the same order.
+// pipelineLimit is how many runs of a script travel together: one that waits for thousands takes longer than a client
+// waits for an answer, and the client would send all of them again.
+const pipelineLimit = 250
+
+// RunEach runs the script once for every call, many in one round trip, and answers in the same order.
 // The calls are atomic one by one, not together.
 func (db *DB) RunEach(ctx context.Context, s *Script, calls []Call) []Reply {
-	if len(calls) == 0 {
-		return nil
+	replies := make([]Reply, 0, len(calls))
+	for chunk := range slices.Chunk(calls, pipelineLimit) {
+		replies = append(replies, db.runTogether(ctx, s, chunk)...)
 	}
+	return replies
+}
+
+func (db *DB) runTogether(ctx context.Context, s *Script, calls []Call) []Reply {
 	start := clock.Now()
 	cmds := make([]*redis.Cmd, len(calls))
 	pipe := db.Pipeline()

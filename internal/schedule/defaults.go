@@ -43,6 +43,7 @@ const (
 	LiveLimit     = 10_000              // tasks that have not ended, whatever the overlap policy
 	WaitingLimit  = 100                 // ticks that wait by overlap queue
 	HistoryLimit  = 20                  // revisions, the present one included
+	HistoryMost   = 500                 // ... and up to so many, while ticks of their time are not decided
 	LedgerLimit   = 10_000              // records, the newest
 	LedgerHorizon = 90 * 24 * time.Hour // older records are forgotten
 )

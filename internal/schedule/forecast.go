@@ -95,7 +95,9 @@ func (f *Forecaster) hot(minute int) Hot {
 			h.Schedules = append(h.Schedules, HotSchedule{s.ref, fires[0]})
 		}
 	}
-	slices.SortStableFunc(h.Schedules, func(a, b HotSchedule) int { return cmp.Compare(b.Fires, a.Fires) })
+	slices.SortFunc(h.Schedules, func(a, b HotSchedule) int {
+		return cmp.Or(cmp.Compare(b.Fires, a.Fires), cmp.Compare(a.Ref.String(), b.Ref.String()))
+	})
 	h.Schedules = slices.Clip(h.Schedules[:min(len(h.Schedules), hotSchedules)])
 	return h
 }

@@ -64,7 +64,10 @@ func MakePlan(a Agenda) Plan {
 	runs := a.running(ticks, misfires)
 	upto := len(ticks)
 	if upto > planLimit {
-		upto = max(planLimit, runs.last+1)
+		upto = planLimit
+		if runs.first < planLimit {
+			upto = max(planLimit, runs.last+1)
+		}
 		p.Upto = ticks[upto-1].At
 	}
 	for i, tick := range ticks[:upto] {

@@ -145,7 +145,7 @@ func TestAPlanInPiecesDecidesAboutEveryTickOnce(t *testing.T) {
 			rounds := 0
 			for ; a.Cursor.Before(a.Now); rounds++ {
 				p := MakePlan(a)
-				if len(p.Decisions) > max(planLimit, 1000+planLimit) || !p.Upto.After(a.Cursor) {
+				if len(p.Decisions) > planLimit+m.WithDefaults().Max || !p.Upto.After(a.Cursor) {
 					t.Fatalf("a plan of %d decisions up to %s", len(p.Decisions), p.Upto)
 				}
 				all = append(all, p.Decisions...)

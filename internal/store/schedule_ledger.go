@@ -111,7 +111,7 @@ func (s *Store) Rollback(ctx context.Context, ref task.Ref, revision, ifMatch in
 			return s.PutSchedule(ctx, r.Definition, PutOptions{IfMatch: cmp.Or(ifMatch, history[0].Number)})
 		}
 	}
-	return Put{}, task.Errorf(task.CodeRevisionNotFound, "schedule %q has no revision %d any more; it remembers %d to %d",
+	return Put{}, task.Errorf(task.CodeRevisionNotFound, "schedule %q does not remember a revision %d; it remembers %d to %d",
 		ref.ID, revision, history[len(history)-1].Number, history[0].Number)
 }
 

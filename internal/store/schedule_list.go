@@ -192,5 +192,25 @@ func (s *Store) Next(ctx context.Context, ref task.Ref, after time.Time, count i
 	if after.IsZero() {
 		after = now
 	}
-	return table.Preview(after, count), nil
+	preview := table.Preview(after, count)
+	if !is.EndedAt.IsZero() {
+		preview.Ticks, preview.Transition = nil, nil
+	}
+	if is.MaxRuns > 0 {
+		preview.Ticks = upToRuns(preview.Ticks, is.MaxRuns-is.Runs)
+	}
+	return preview, nil
+}
+
+// upToRuns is the ticks up to the one with which a schedule has run so often.
+func upToRuns(ticks []schedule.Upcoming, runs int) []schedule.Upcoming {
+	for i, t := range ticks {
+		if runs <= 0 {
+			return ticks[:i]
+		}
+		if !t.Excluded {
+			runs--
+		}
+	}
+	return ticks
 }

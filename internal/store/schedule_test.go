@@ -327,6 +327,32 @@ func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
 	if err := run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", ""); err != nil {
 		t.Fatal(err)
 	}
+	// One that comes before the leader has looked takes the place of the one that waits.
+	if e, err := w.TriggerSchedule(w.ctx, nightly); err != nil || e.Outcome != schedule.Triggered {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if is, err := w.GetSchedule(w.ctx, nightly); err != nil || is.Runs != 1 {
+		t.Errorf("%d ticks ran, %v: what is run by hand does not count", is.Runs, err)
+	}
+	if got := w.recorded(nightly); !slices.Equal(got, append(want[:2:2], schedule.Replaced, schedule.Triggered)) {
+		t.Errorf("the ledger is %v", got)
+	}
+	if got := w.fire(nightly); len(got) > 0 {
+		t.Errorf("there happened %v", got)
+	}
+}
+
+func TestAReplacingTickRunsWhenTheOneBeforeHasStopped(t *testing.T) {
+	w := newWorld(t)
+	ticks := w.hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
+	w.fire(nightly)
+	run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
+	if e, err := w.TriggerSchedule(w.ctx, nightly); err != nil || e.Outcome != schedule.Queued {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if err := run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", ""); err != nil {
+		t.Fatal(err)
+	}
 	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Triggered}) {
 		t.Errorf("after it had stopped, there happened %v", got)
 	}
@@ -473,6 +499,7 @@ func TestTheLastRevisionsAreKeptAndCanBeBroughtBack(t *testing.T) {
 	w := newWorld(t)
 	for i := range 25 {
 		w.put(daily(func(d *schedule.Definition) { d.Description = fmt.Sprint("number ", i+1) }))
+		w.fire(nightly) // as the leader does at once
 	}
 	history, err := w.History(w.ctx, nightly)
 	if err != nil || len(history) != schedule.HistoryLimit {
@@ -495,6 +522,22 @@ func TestTheLastRevisionsAreKeptAndCanBeBroughtBack(t *testing.T) {
 	}
 	if _, err := w.Rollback(w.ctx, nightly, 12, 3); task.CodeOf(err) != task.CodeScheduleChanged {
 		t.Errorf("with another revision expected: %v", err)
+	}
+}
+
+// What happened in a pause is decided after it, by the definitions of its time, however many they were.
+func TestRevisionsAreKeptUntilTheirTicksAreDecided(t *testing.T) {
+	w := newWorld(t)
+	w.hourly(3, nil)
+	for i := range 25 {
+		w.put(daily(func(d *schedule.Definition) { d.Description = fmt.Sprint("number ", i) }))
+	}
+	if got := w.fire(nightly); len(got) != 3 {
+		t.Errorf("there happened %v", got)
+	}
+	w.put(daily(nil))
+	if history, err := w.History(w.ctx, nightly); err != nil || len(history) != schedule.HistoryLimit {
+		t.Errorf("%d revisions are kept, %v", len(history), err)
 	}
 }
 
@@ -713,3 +756,20 @@ func TestAScheduleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 }
 
 func z(score float64, member string) redis.Z { return redis.Z{Score: score, Member: member} }
+
+func TestNextShowsNoMoreTicksThanWillRun(t *testing.T) {
+	w := newWorld(t)
+	w.hourly(1, func(d *schedule.Definition) { d.MaxRuns = 3 })
+	for _, want := range []int{3, 2} { // before and after the first one ran
+		preview, err := w.Next(w.ctx, nightly, time.Time{}, 10)
+		if err != nil || len(preview.Ticks) != want {
+			t.Fatalf("%d ticks, %v, want %d", len(preview.Ticks), err, want)
+		}
+		w.fire(nightly)
+	}
+	w.put(daily(func(d *schedule.Definition) { d.Rules[0].Every, d.MaxRuns = time.Hour, 1 }))
+	w.fire(nightly)
+	if preview, err := w.Next(w.ctx, nightly, time.Time{}, 10); err != nil || len(preview.Ticks) != 0 {
+		t.Errorf("of one that has ended: %v, %v", preview.Ticks, err)
+	}
+}

@@ -132,7 +132,7 @@ func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, 
 	reply, err := s.db.Run(ctx, s.scripts.schedule,
 		[]string{k.schedule(p, d.Ref), k.history(p, d.Ref), k.schedules(p), k.ticks(p)},
 		d.Ref.String(), old.Revision, now.UnixMilli(), def, its, string(d.EffectiveOverlap()), d.MaxRuns, breaker,
-		d.Task.EffectiveRetention(task.Cancelled).Milliseconds(), paused, schedule.HistoryLimit-1, k.wake())
+		d.Task.EffectiveRetention(task.Cancelled).Milliseconds(), paused, schedule.HistoryLimit-1, schedule.HistoryMost-1, k.wake())
 	var refusal *redisx.Refusal
 	if err != nil && !errors.As(err, &refusal) {
 		err = unavailable(err)
