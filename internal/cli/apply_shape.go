@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/dts-sched/dts/internal/config"
 )
 
 func below(path, name string) string {
@@ -41,30 +43,8 @@ func partsOf(shape reflect.Type) map[string]part {
 
 // nearest suggests what a key may have been meant to be.
 func nearest(key string, known map[string]part) string {
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if apart(strings.ToLower(key), name) <= max(1, len(name)/4) {
-			return fmt.Sprintf("; did you mean %s?", name)
-		}
+	if name := config.Nearest(strings.ToLower(key), slices.Sorted(maps.Keys(known))); name != "" {
+		return fmt.Sprintf("; did you mean %s?", name)
 	}
 	return ""
-}
-
-// apart is how many letters must be changed, added or taken out to make a of b (Levenshtein's distance).
-func apart(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := before
-			if a[i] != b[j] {
-				cost = 1 + min(before, row[j], row[j+1])
-			}
-			before, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(b)]
 }

@@ -6,16 +6,22 @@ const closeEnough = 3
 // suggest is a half-sentence that names the setting the unknown one resembles, or "". write is how the
 // place at fault writes a setting's name.
 func (s *Settings) suggest(unknown string, write func(string) string) string {
-	nearest, least := "", closeEnough+1
-	for _, name := range s.names() {
-		if d := distance(unknown, name); d < least && d < len(name) {
-			nearest, least = name, d
-		}
-	}
+	nearest := Nearest(unknown, s.names())
 	if nearest == "" {
 		return ""
 	}
 	return ", did you mean " + write(nearest) + "?"
+}
+
+// Nearest is the one of names that an unknown one may be a slip of, or "".
+func Nearest(unknown string, names []string) string {
+	nearest, least := "", closeEnough+1
+	for _, name := range names {
+		if d := distance(unknown, name); d < least && d < len(name) {
+			nearest, least = name, d
+		}
+	}
+	return nearest
 }
 
 // distance is how many letters have to be put in, left out or changed to make b of a (Levenshtein).
