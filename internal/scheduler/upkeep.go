@@ -141,23 +141,25 @@ func (k *keeper) restore(ctx context.Context) error {
 }
 
 // forget deletes finished tasks whose retention is over, and those that are too many. It learns by the way whether
-// something on the wheel is due: dispatch is told, should it have missed that, as after a step of Redis's clock; and so
-// is tick, whatever is due.
+// something on the wheel, or a schedule, is due: dispatch and tick are told, should they have missed that, as after a step
+// of Redis's clock.
 func (k *keeper) forget(ctx context.Context) error {
-	k.s.wakeTick(k.partition)
 	keep := max(k.s.o.Keep/len(k.s.locks), 1)
 	k.busy = false
 	for ctx.Err() == nil {
-		n, due, err := k.leader.Sweep(ctx, keep, forgetLimit)
+		swept, err := k.leader.Sweep(ctx, keep, forgetLimit)
 		if err != nil {
 			return err
 		}
-		if due > 0 {
+		if swept.Due > 0 {
 			k.s.wake(k.partition)
 		}
-		k.busy = k.busy || n > 0
-		k.s.o.Metrics.Forgotten.Add(float64(n))
-		if n < forgetLimit {
+		if swept.DueSchedules > 0 {
+			k.s.wakeTick(k.partition)
+		}
+		k.busy = k.busy || swept.Forgotten > 0
+		k.s.o.Metrics.Forgotten.Add(float64(swept.Forgotten))
+		if swept.Forgotten < forgetLimit {
 			return nil
 		}
 	}

@@ -186,22 +186,29 @@ func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason st
 	return err
 }
 
+// Swept is what a sweep did and found.
+type Swept struct {
+	Forgotten    int
+	Due          int // tasks on the wheel that are due and not yet claimed
+	DueSchedules int // schedules that have to be looked at
+}
+
 // Sweep forgets up to limit finished tasks: those whose retention is over, and those next to it beyond keep.
-// It answers how many it forgot, and how many tasks on the wheel are due and not yet claimed.
-func (l *Leader) Sweep(ctx context.Context, keep, limit int) (forgotten, due int, _ error) {
+func (l *Leader) Sweep(ctx context.Context, keep, limit int) (Swept, error) {
 	k := l.s.keys
-	reply, err := l.s.db.Run(ctx, l.s.scripts.sweep, []string{k.lease(l.p), k.expiry(l.p), k.wheel(l.p)},
+	reply, err := l.s.db.Run(ctx, l.s.scripts.sweep, []string{k.lease(l.p), k.expiry(l.p), k.wheel(l.p), k.ticks(l.p)},
 		l.fence, keep, limit, k.partition(l.p))
 	if err != nil {
-		return 0, 0, fenced(err)
+		return Swept{}, fenced(err)
 	}
 	counts, ok := reply.([]any)
-	if !ok || len(counts) != 2 {
-		return 0, 0, fmt.Errorf("unexpected answer of sweep: %v", reply)
+	if !ok || len(counts) != 3 {
+		return Swept{}, fmt.Errorf("unexpected answer of sweep: %v", reply)
 	}
 	n, _ := counts[0].(int64)
-	d, _ := counts[1].(int64)
-	return int(n), int(d), nil
+	due, _ := counts[1].(int64)
+	schedules, _ := counts[2].(int64)
+	return Swept{Forgotten: int(n), Due: int(due), DueSchedules: int(schedules)}, nil
 }
 
 // Now is the time of Redis.

@@ -170,8 +170,8 @@ func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 		_, err := w.Rerun(w.ctx, ref)
 		return err
 	case task.Expire:
-		n, _, err := w.leader(ref).Sweep(w.ctx, 0, 100)
-		if err == nil && n == 0 {
+		swept, err := w.leader(ref).Sweep(w.ctx, 0, 100)
+		if err == nil && swept.Forgotten == 0 {
 			return errors.New("nothing to forget")
 		}
 		return err
@@ -428,7 +428,7 @@ func TestAStaleLeaderChangesNothing(t *testing.T) {
 		_, calls["claim"] = stale.Claim(w.ctx, 10)
 		calls["confirm"] = stale.Confirm(w.ctx, []string{ref.String() + ":1"})
 		calls["reap"] = stale.Reap(w.ctx, w.get(running), "dead")
-		_, _, calls["sweep"] = stale.Sweep(w.ctx, 0, 10)
+		_, calls["sweep"] = stale.Sweep(w.ctx, 0, 10)
 		for name, err := range calls {
 			if !errors.Is(err, ErrFenced) {
 				t.Errorf("%s with an old fence: %v", name, err)
@@ -600,7 +600,7 @@ func TestFinishedTasksAreForgottenByAgeAndByNumber(t *testing.T) {
 	for w.db.Time(w.ctx).Val().Sub(after) < 2*time.Millisecond {
 	}
 	for p := range w.Partitions() {
-		if _, _, err := w.Lead(p, fence).Sweep(w.ctx, 1000, 10); err != nil {
+		if _, err := w.Lead(p, fence).Sweep(w.ctx, 1000, 10); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -608,7 +608,7 @@ func TestFinishedTasksAreForgottenByAgeAndByNumber(t *testing.T) {
 		t.Errorf("by age: short is %q, long is %q", w.get(short).State, w.get(long).State)
 	}
 	for p := range w.Partitions() {
-		if _, _, err := w.Lead(p, fence).Sweep(w.ctx, 0, 10); err != nil {
+		if _, err := w.Lead(p, fence).Sweep(w.ctx, 0, 10); err != nil {
 			t.Fatal(err)
 		}
 	}
