@@ -3,17 +3,19 @@
 -- keys:
 --   1 schedule  HASH  the others, of the same partition, are made from its name
 -- args:
---   1 member  "namespace:id"
---   2 ticks   a line each: tick ms, name
---   3 pace    ms between two of them
---   4 events  channel
---   5 wake    channel that leaders listen to
+--   1 member   "namespace:id"
+--   2 ticks    a line each: tick ms, name
+--   3 pace     ms between two of them
+--   4 keep     records of the ledger
+--   5 horizon  ms: older records are forgotten
+--   6 events   channel
+--   7 wake     channel that leaders listen to
 -- reply: {now ms, revision, name of every tick that got its task, ...}
 -- refuses:
 --   NOTFOUND  no such schedule
 -- repeat: harmless: a tick that has a task, or waits for its turn, is left alone
 local schedule = KEYS[1]
-local member, ticks, pace, events, wake = unpack(ARGV)
+local member, ticks, pace, keep, horizon, events, wake = unpack(ARGV)
 
 local revision, def = unpack(redis.call('HMGET', schedule, 'revision', 'task'))
 if not revision then
@@ -38,5 +40,6 @@ for tick, name in string.gmatch(ticks, '(%d+) (%S+)\n') do
     started[#started + 1] = name
   end
 end
+trim(schedule, p .. 'ledger:' .. member, keep, horizon, 0)
 redis.call('PUBLISH', wake, string.match(p, '{(%d+)}'))
 return started

@@ -32,8 +32,8 @@ local fence, member, revision, cursor, upto, upnext, decisions, forgotten, bound
 if redis.call('GET', lease) ~= fence then
   return refuse('FENCED', redis.call('GET', lease) or 'no leader')
 end
-local current, reached, paused, ended, runs, overlap, max_runs, retention, def = unpack(redis.call('HMGET', schedule,
-  'revision', 'cursor', 'paused', 'ended', 'runs', 'overlap', 'max_runs', 'retention', 'task'))
+local current, reached, from, paused, ended, runs, overlap, max_runs, retention, def = unpack(redis.call('HMGET', schedule,
+  'revision', 'cursor', 'from', 'paused', 'ended', 'runs', 'overlap', 'max_runs', 'retention', 'task'))
 if current ~= revision or reached ~= cursor or paused then
   return refuse('CHANGED', member)
 end
@@ -41,48 +41,46 @@ end
 local p, now = partition_of(schedule, member), now_ms()
 local live, waiting, ledger = p .. 'live:' .. member, p .. 'waiting:' .. member, p .. 'ledger:' .. member
 local s = { p = p, schedule = member, revision = revision, overlap = overlap, bound = tonumber(bound), def = def,
-  retention = retention, now = now, events = events, control = control, wake = wake }
-local decided = { now }
-runs, max_runs = tonumber(runs or '0'), tonumber(max_runs)
+  retention = retention, now = now, events = events, control = control, wake = wake, decided = { now } }
+local decided = s.decided
+runs, max_runs = tonumber(runs or '0'), tonumber(max_runs) > 0 and tonumber(max_runs) or math.huge
 local function decide(tick, name, outcome, task, reason)
   record_tick(p, member, tick, name, outcome, task, now - tick, now, revision, reason)
   decided[#decided + 1], decided[#decided + 2] = name, outcome
 end
 
-if redis.call('LLEN', waiting) > 0 and redis.call('ZCARD', live) == 0 then
+while redis.call('LLEN', waiting) > 0 and (redis.call('ZCARD', live) == 0 or overlap == 'allow') do
   local tick, name = string.match(redis.call('LPOP', waiting), '^(%d+) (%S+)$')
   if launch(p, member .. '@' .. name, def, now, now, events) then
     redis.call('ZADD', live, tick, name)
   end
   decide(tick, name, string.sub(name, -7) == '-manual' and 'triggered' or 'fired', 1, 'waited for the task before it')
 end
+local last = cursor
 for tick, name, action, due, delay, reason in string.gmatch(decisions, '(%d+) (%S+) (%S+) (%d+) (%d+) ([^\n]*)\n') do
+  if runs >= max_runs and tonumber(tick) > tonumber(from) then
+    break -- an earlier definition's ticks are decided still, its own are none any more
+  end
   if action ~= 'fire' then
     decide(tick, name, action, 0, reason)
-  elseif max_runs == 0 or runs < max_runs then
+  elseif runs >= max_runs then
+    decide(tick, name, 'missed', 0, 'max_runs is reached')
+  else
     local outcome, why, fewer = admit(s, tick, name, math.max(tonumber(due), now + tonumber(delay)))
     runs = runs - fewer + (outcome == 'skipped_overlap' and 0 or 1)
     decide(tick, name, outcome, outcome == 'fired' and 1 or 0, why ~= '' and why or reason)
   end
-  if max_runs > 0 and runs >= max_runs then
-    upto, upnext = tick, ''
-    break
-  end
+  last = tick
+end
+if runs >= max_runs and tonumber(upto) >= tonumber(from) and not ended then
+  upto, upnext = int(math.max(tonumber(last), tonumber(from))), ''
 end
 
 redis.call('HSET', schedule, 'cursor', upto, 'runs', int(runs))
-if forgotten ~= '' then
-  redis.call('HSET', schedule, 'known', forgotten)
-end
 if upnext == '' and not ended then
   redis.call('HSET', schedule, 'ended', upto)
 end
-redis.call('ZREMRANGEBYSCORE', ledger, '-inf', '(' .. horizon)
-local surplus = redis.call('ZCARD', ledger) - keep
-if surplus > 0 then
-  redis.call('HSET', schedule, 'known', redis.call('ZRANGE', ledger, surplus - 1, surplus - 1, 'WITHSCORES')[2])
-  redis.call('ZREMRANGEBYRANK', ledger, 0, surplus - 1)
-end
+trim(schedule, ledger, keep, horizon, tonumber(forgotten) or 0)
 if redis.call('LLEN', waiting) > 0 and redis.call('ZCARD', live) == 0 then
   upnext = int(now)
 end

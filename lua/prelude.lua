@@ -51,7 +51,7 @@ local function look_at(p, schedule, at, wake)
 end
 
 -- settle tells a schedule, if the task is one of its own, that the task has ended: the next one may have waited for
--- that, and too many failures in a row pause the schedule.
+-- that, and too many failures in a row pause the schedule, which it answers with true.
 local function settle(p, member, final, now, wake)
   local schedule, name = string.match(member, '^([^@]+)@(.+)$')
   if not schedule or redis.call('ZREM', p .. 'live:' .. schedule, name) == 0 then
@@ -66,7 +66,7 @@ local function settle(p, member, final, now, wake)
     if limit and failures >= tonumber(limit) and not paused then
       redis.call('HSET', key, 'paused', int(now), 'note', 'paused by itself: ' .. int(failures) .. ' tasks in a row failed')
       redis.call('ZREM', p .. 'ticks', schedule)
-      return
+      return true
     end
   end
   if not paused and redis.call('LLEN', p .. 'waiting:' .. schedule) > 0 and redis.call('ZCARD', p .. 'live:' .. schedule) == 0 then
@@ -113,6 +113,20 @@ local function record_tick(p, schedule, tick, name, outcome, task, late, now, re
     revision .. ' ' .. reason)
 end
 
+-- trim forgets the oldest records of a ledger: those before horizon, and those beyond keep. The schedule remembers up to
+-- when, or up to known, whichever is later.
+local function trim(schedule, ledger, keep, horizon, known)
+  redis.call('ZREMRANGEBYSCORE', ledger, '-inf', '(' .. horizon)
+  local surplus = redis.call('ZCARD', ledger) - keep
+  if surplus > 0 then
+    known = math.max(known, tonumber(redis.call('ZRANGE', ledger, surplus - 1, surplus - 1, 'WITHSCORES')[2]))
+    redis.call('ZREMRANGEBYRANK', ledger, 0, surplus - 1)
+  end
+  if known > tonumber(redis.call('HGET', schedule, 'known') or '0') then
+    redis.call('HSET', schedule, 'known', int(known))
+  end
+end
+
 -- launch creates the task of a tick and answers true, unless it is there already.
 local function launch(p, member, def, due, now, events)
   local task = p .. 'task:' .. member
@@ -126,7 +140,8 @@ local function launch(p, member, def, due, now, events)
 end
 
 -- replace clears the way for a tick: what waits gives it up, what has not ended is cancelled. It answers how many ticks
--- waited, not counting what was run by hand. s is a table with p, schedule, revision, retention, now, events, control and wake.
+-- waited, not counting what was run by hand. s is a table with p, schedule, revision, retention, now, events, control and
+-- wake, and perhaps decided, to which it adds names and outcomes.
 local function replace(s, name)
   local waiting, live = s.p .. 'waiting:' .. s.schedule, s.p .. 'live:' .. s.schedule
   local waited = redis.call('LRANGE', waiting, 0, -1)
@@ -135,12 +150,18 @@ local function replace(s, name)
   for _, entry in ipairs(waited) do
     local tick, its = string.match(entry, '^(%d+) (%S+)')
     ticks = ticks + (string.sub(its, -7) == '-manual' and 0 or 1)
-    record_tick(s.p, s.schedule, tick, its, 'replaced', 0, nil, s.now, s.revision, 'by ' .. name)
+    record_tick(s.p, s.schedule, tick, its, 'replaced', 0, nil, s.now, s.revision, 'gave way to ' .. name)
+    if s.decided then
+      s.decided[#s.decided + 1], s.decided[#s.decided + 2] = its, 'replaced'
+    end
   end
   local running = redis.call('ZRANGE', live, 0, -1, 'WITHSCORES')
   for i = 1, #running, 2 do
     if not redis.call('HGET', s.p .. 'task:' .. s.schedule .. '@' .. running[i], 'cancel') then
-      record_tick(s.p, s.schedule, running[i + 1], running[i], 'replaced', 1, nil, s.now, s.revision, 'by ' .. name)
+      record_tick(s.p, s.schedule, running[i + 1], running[i], 'replaced', 1, nil, s.now, s.revision, 'cancelled for ' .. name)
+      if s.decided then
+        s.decided[#s.decided + 1], s.decided[#s.decided + 2] = running[i], 'replaced'
+      end
     end
     stop_task(s.p, s.schedule .. '@' .. running[i], s.retention, s.now, s.events, s.control, s.wake)
   end
@@ -149,10 +170,10 @@ end
 
 -- admit applies the overlap policy to a tick: its task is created, or it waits, or it does not run. It answers the
 -- outcome, the reason, and by how many fewer ticks the schedule will have run because this one replaced them. s is a
--- table with overlap, bound (how many may wait), def, and what replace needs.
+-- table with overlap, bound (how many may wait), def, what replace needs, and paused, if what waits stands still.
 local function admit(s, tick, name, due)
   local live, waiting = s.p .. 'live:' .. s.schedule, s.p .. 'waiting:' .. s.schedule
-  local fewer, running, ahead = 0, redis.call('ZCARD', live), redis.call('LLEN', waiting)
+  local fewer, running, ahead = 0, redis.call('ZCARD', live), s.paused and 0 or redis.call('LLEN', waiting)
   local busy = running + ahead > 0 -- what waits goes first, though nothing may run at this very moment
   if busy and s.overlap == 'replace' then
     fewer = replace(s, name)

@@ -18,7 +18,7 @@
 --   8 keep       attempts remembered
 --   9 events     channel
 --   10 wake      channel that leaders listen to
--- reply: 1
+-- reply: 1; 2 if that paused the schedule the task belongs to
 -- refuses:
 --   FENCED     somebody else leads the partition, or nobody
 --   NOTFOUND   no such task
@@ -62,7 +62,7 @@ else
   redis.call('ZADD', expiry, int(now + tonumber(retention)), member)
 end
 announce(events, to, member, to, attempt, node, now, def, ',"error":' .. cjson.encode(err))
-if to ~= 'scheduled' then
-  settle(partition_of(task, member), member, to, now, wake)
+if to == 'scheduled' then
+  return 1
 end
-return 1
+return settle(partition_of(task, member), member, to, now, wake) and 2 or 1

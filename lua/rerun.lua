@@ -37,7 +37,12 @@ redis.call('ZREM', expiry, member)
 redis.call('ZADD', wheel, int(now), member)
 if tick ~= '' then
   local p, schedule, name = partition_of(task, member), string.match(member, '^([^@]+)@(.+)$')
-  if redis.call('EXISTS', p .. 'schedule:' .. schedule) == 1 then
+  local backfilled = false -- which does not count for overlap
+  for _, entry in ipairs(redis.call('ZRANGE', p .. 'ledger:' .. schedule, tick, tick, 'BYSCORE')) do
+    local its, outcome = string.match(entry, '^(%S+) (%S+)')
+    backfilled = backfilled or its == name and outcome == 'backfilled'
+  end
+  if not backfilled and redis.call('EXISTS', p .. 'schedule:' .. schedule) == 1 then
     redis.call('ZADD', p .. 'live:' .. schedule, tick, name)
   end
 end

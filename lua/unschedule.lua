@@ -12,13 +12,18 @@
 -- reply: 1
 -- refuses:
 --   NOTFOUND  no such schedule
+--   RUNS      it is not paused: somebody has resumed it in the meantime
 -- repeat: refused with NOTFOUND
 local schedule, schedules, ticks, history, live, waiting, ledger =
   KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7]
 local member = ARGV[1]
 
-if redis.call('EXISTS', schedule) == 0 then
+local revision, paused = unpack(redis.call('HMGET', schedule, 'revision', 'paused'))
+if not revision then
   return refuse('NOTFOUND', member)
+end
+if not paused then
+  return refuse('RUNS', member)
 end
 
 redis.call('DEL', schedule, history, live, waiting, ledger)

@@ -18,7 +18,7 @@ func newDepthCollector(s *scheduler.Scheduler) depthCollector { return depthColl
 var (
 	tasksDesc            = prometheus.NewDesc("dts_tasks", "Tasks in the partition, by state; finished ones together.", []string{"partition", "state"}, nil)
 	overdueDesc          = prometheus.NewDesc("dts_overdue", "Tasks on the wheel that are due.", []string{"partition"}, nil)
-	schedulesDesc        = prometheus.NewDesc("dts_schedules", "Schedules in the partition.", []string{"partition"}, nil)
+	schedulesDesc        = prometheus.NewDesc("dts_schedules", "Schedules in the partition: active, or resting, which is paused or ended.", []string{"partition", "state"}, nil)
 	overdueSchedulesDesc = prometheus.NewDesc("dts_overdue_schedules", "Schedules whose tick is due and not decided yet.", []string{"partition"}, nil)
 	flightDesc           = prometheus.NewDesc("dts_inflight", "Deliveries claimed and not yet confirmed to be in asynq.", []string{"partition"}, nil)
 )
@@ -49,7 +49,8 @@ func (c depthCollector) Collect(ch chan<- prometheus.Metric) {
 		send(tasksDesc, d.Finished, "finished")
 		send(overdueDesc, d.Overdue)
 		send(flightDesc, d.InFlight)
-		send(schedulesDesc, d.Schedules)
+		send(schedulesDesc, d.ActiveSchedules, "active")
+		send(schedulesDesc, d.Schedules-d.ActiveSchedules, "resting")
 		send(overdueSchedulesDesc, d.OverdueSchedules)
 	}
 }

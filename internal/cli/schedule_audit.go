@@ -40,7 +40,7 @@ What it prints:
   dtsctl schedule audit health --from 2026-01-02 --to 2026-01-03 && echo nothing was lost`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), cmd.Flags(), args[0]) },
 	}
-	cmd.Flags().StringVar(&o.from, "from", "", "the start of the range: a time, or how long ago it was, as 2h (default as far back as the ledger goes)")
+	cmd.Flags().StringVar(&o.from, "from", "", "the start of the range: a time, or how long ago it was, as 2h (default as far back as the ledger and the remembered revisions go)")
 	cmd.Flags().StringVar(&o.to, "to", "", "the end of the range (default now)")
 	return cmd
 }
@@ -117,6 +117,9 @@ func (s *session) verdictOf(r client.AuditReport) string {
 		text := s.coloured(status("proved"), "Proved") + ": every tick is accounted for, and nothing else is recorded."
 		if r.Expected == 0 {
 			text = "There was no tick to account for, and none is recorded."
+		}
+		if r.ForgottenUntil != nil {
+			text += " What was up to " + s.text(nominal(*r.ForgottenUntil)) + " is forgotten: about that nothing can be said."
 		}
 		if r.Pending > 0 {
 			text += fmt.Sprintf(" %s not been decided about yet.", haveOrHas(r.Pending, "tick"))

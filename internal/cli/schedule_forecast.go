@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -104,7 +105,7 @@ func (s *session) drawForecast(f client.Forecast) error {
 func meanOf(f client.Forecast) float64 { return float64(f.Total) / float64(max(1, len(f.PerMinute))) }
 
 // average is a number with as many digits as tell something.
-func average(n float64) string { return fmt.Sprintf("%.3g", n) }
+func average(n float64) string { return strconv.FormatFloat(n, 'f', 2, 64) }
 
 var hotColumns = []column[client.HotMinute]{
 	{"minute", func(h client.HotMinute) any { return nominal(h.Minute) }},

@@ -7,7 +7,7 @@ import (
 // Report is the result of an audit: what should have happened in a time, compared with what the ledger says.
 type Report struct {
 	From, Until    time.Time // both included
-	Expected       int       // ticks that the definitions of the time name, and that are decided
+	Expected       int       // ticks that the definitions of the time name, and that are decided or should be
 	Accounted      int       // of these, how many have a record
 	Outcomes       map[Outcome]int
 	Gaps           []time.Time // expected, without a record
@@ -27,6 +27,7 @@ type Evidence struct {
 	From, Until time.Time
 	Cursor, Now time.Time
 	KnownFrom   time.Time // the ledger has forgotten what was before; zero: nothing
+	Paused      bool      // nobody is to decide about ticks after the cursor
 }
 
 // Check audits. more is true if there are more than AuditLimit ticks: then the report is not to be used.
@@ -39,7 +40,7 @@ func Check(e Evidence) (_ Report, more bool) {
 	ticks, more := e.Timeline.Ticks(after, earlier(e.Until, e.Now), AuditLimit)
 	expected := make(map[string]bool, len(ticks))
 	for _, t := range ticks {
-		if t.At.After(e.Cursor) {
+		if t.At.After(e.Cursor) && (e.Paused || e.Now.Sub(t.At) <= OnTime) {
 			r.Pending++
 			continue
 		}
@@ -48,7 +49,7 @@ func Check(e Evidence) (_ Report, more bool) {
 	r.Expected = len(expected)
 	for _, entry := range e.Entries {
 		if entry.Tick.After(after) && !entry.Tick.After(e.Until) && (entry.manual() || !entry.Tick.After(e.Cursor)) {
-			r.count(entry, expected)
+			r.count(entry, expected, e.Timeline)
 		}
 	}
 	for _, t := range ticks {
@@ -61,13 +62,13 @@ func Check(e Evidence) (_ Report, more bool) {
 }
 
 // count takes a record's tick off what is expected.
-func (r *Report) count(entry Entry, expected map[string]bool) {
+func (r *Report) count(entry Entry, expected map[string]bool, l Timeline) {
 	r.Outcomes[entry.Outcome]++
 	switch {
 	case expected[entry.Name]:
 		delete(expected, entry.Name)
 		r.Accounted++
-	case entry.manual() || entry.Outcome == Backfilled:
+	case entry.manual() || entry.Outcome == Backfilled && !entry.Tick.After(l[0].From): // from before there was a definition
 	default:
 		r.Strays = append(r.Strays, entry)
 	}

@@ -22,6 +22,9 @@ func (s Schedule) NextTick() (time.Time, bool) {
 	if s.UpdatedAt.After(after) {
 		after = s.UpdatedAt
 	}
+	if s.Rest.Until.After(after) { // those of the pause are misfires
+		after = s.Rest.Until
+	}
 	for range nextLimit {
 		tick, ok := table.Next(after)
 		if !ok || !tick.Excluded {

@@ -38,6 +38,9 @@ type Decision struct {
 	Reason string
 }
 
+// OnTime says whether the tick fires, and not as a misfire.
+func (d Decision) OnTime() bool { return d.Action == ActFire && d.Reason == "" }
+
 // Plan is what to do about a schedule now.
 type Plan struct {
 	Decisions []Decision // in the order of the ticks
@@ -128,7 +131,7 @@ func (a Agenda) decide(t Tick, misfire bool, runs running, i int) Decision {
 	d := Decision{Tick: t.At, Action: ActFire, Due: t.At.Add(a.Present.Offset(t.At))}
 	switch {
 	case t.Excluded:
-		d.Action = ActExclude
+		d.Action, d.Reason = ActExclude, a.Timeline.whyExcluded(t.At)
 	case misfire && i < runs.first:
 		d.Action, d.Reason = ActMiss, a.whyMissed(t, runs)
 	case misfire:

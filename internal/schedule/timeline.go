@@ -53,3 +53,15 @@ func (p Period) next(after time.Time) (Tick, bool) {
 
 // over says that nothing after that time belongs to the period.
 func (p Period) over(after time.Time) bool { return !p.Until.IsZero() && !after.Before(p.Until) }
+
+// whyExcluded says which exclusion covers a tick.
+func (l Timeline) whyExcluded(at time.Time) string {
+	for _, p := range l {
+		if at.After(p.From) && !p.over(at.Add(-1)) {
+			if x := p.Table.exclusionOf(at); x != nil {
+				return "excluded by " + x.text
+			}
+		}
+	}
+	return ""
+}

@@ -64,8 +64,6 @@ func (t *seat) untilTick(ctx context.Context, d store.Due, got time.Time) {
 // fire decides about schedules and makes it so. What was begun is brought to its end even if the node is told to stop
 // meanwhile.
 func (t *seat) fire(ctx context.Context, agendas []store.Agenda) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
-	defer cancel()
 	planned := make([]store.Planned, len(agendas))
 	for i, a := range agendas {
 		planned[i] = store.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
@@ -73,28 +71,37 @@ func (t *seat) fire(ctx context.Context, agendas []store.Agenda) error {
 			t.s.o.Log.Warn("more ticks were missed than a ledger holds; the older ones have no record", "schedule", a.Ref.String(), "until", until)
 		}
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
+	defer cancel()
 	var failures []error
-	for _, f := range t.leader.Fire(ctx, planned) {
+	for i, f := range t.leader.Fire(ctx, planned) {
 		switch {
 		case errors.Is(f.Err, store.ErrMoved): // it is looked at again; and it may have been this very call, sent twice, that moved it
 			t.s.wake(t.partition)
 		case f.Err != nil:
 			failures = append(failures, f.Err)
 		}
-		t.count(f)
+		t.count(planned[i].Plan, f)
 	}
 	return errors.Join(failures...)
 }
 
 // count tells the metrics what became of ticks, and dispatch that there are new tasks.
-func (t *seat) count(f store.Fired) {
-	for _, tick := range f.Ticked {
-		t.s.o.Metrics.Ticks.WithLabelValues(string(tick.Outcome)).Inc()
-		if at, _, err := schedule.ParseTickName(tick.Name); err == nil && tick.Outcome == schedule.Fired {
-			t.s.o.Metrics.TickLateness.Observe(f.At.Sub(at).Seconds())
+func (t *seat) count(plan schedule.Plan, f store.Fired) {
+	if len(f.Ticked) == 0 {
+		return
+	}
+	t.s.wake(t.partition)
+	onTime := make(map[string]time.Time)
+	for _, d := range plan.Decisions {
+		if d.OnTime() {
+			onTime[schedule.TickName(d.Tick)] = d.Tick
 		}
 	}
-	if len(f.Ticked) > 0 {
-		t.s.wake(t.partition)
+	for _, tick := range f.Ticked {
+		t.s.o.Metrics.Ticks.WithLabelValues(string(tick.Outcome)).Inc()
+		if at, ok := onTime[tick.Name]; ok && tick.Outcome == schedule.Fired {
+			t.s.o.Metrics.TickLateness.Observe(f.At.Sub(at).Seconds())
+		}
 	}
 }

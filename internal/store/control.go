@@ -74,6 +74,14 @@ func (s *Store) progress(ctx context.Context, ref task.Ref, attempt int, run str
 	return answer(err, progressCodes, ref)
 }
 
+// warnOfPause says in the log that the end of a task has paused its schedule.
+func (s *Store) warnOfPause(ctx context.Context, ref task.Ref, reply any) {
+	if reply == int64(2) {
+		id, _, _ := schedule.OfTask(ref)
+		s.log.WarnContext(ctx, "a schedule has paused by itself: too many of its tasks failed in a row", "namespace", ref.Namespace, "schedule", id)
+	}
+}
+
 // tickOf is the nominal time of a tick's task in ms, "" for any other task.
 func tickOf(ref task.Ref) string {
 	_, name, ok := schedule.OfTask(ref)

@@ -178,11 +178,12 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, reason string) error {
 
 func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason string) error {
 	k := l.s.keys
-	_, err := l.s.db.Run(ctx, l.s.scripts.reap, []string{
+	reply, err := l.s.db.Run(ctx, l.s.scripts.reap, []string{
 		k.lease(l.p), k.task(l.p, t.Ref), k.running(l.p), k.attempts(l.p, t.Ref), k.wheel(l.p),
 		k.index(l.p, t.Namespace, to), k.expiry(l.p),
 	}, l.fence, t.Ref.String(), t.Attempt, t.Run, string(to), task.Cut(reason, task.ErrorLimit),
 		t.EffectiveRetention(to).Milliseconds(), task.HistoryLimit, k.events(), k.wake())
+	l.s.warnOfPause(ctx, t.Ref, reply)
 	return err
 }
 
@@ -217,7 +218,7 @@ func (l *Leader) Now(ctx context.Context) (time.Time, error) { return l.s.db.Tim
 // Depth is how much is in a partition.
 type Depth struct {
 	Scheduled, Overdue, Queued, InFlight, Running, Finished int64
-	Schedules, OverdueSchedules                             int64
+	Schedules, ActiveSchedules, OverdueSchedules            int64 // active: neither paused nor ended
 }
 
 // Depth counts what is in the partition.
@@ -230,7 +231,7 @@ func (l *Leader) Depth(ctx context.Context) (Depth, error) {
 	pipe := l.s.db.Pipeline()
 	by := strconv.FormatInt(now.UnixMilli(), 10)
 	scheduled, overdue := pipe.ZCard(ctx, k.wheel(l.p)), pipe.ZCount(ctx, k.wheel(l.p), "-inf", by)
-	schedules, overdueSchedules := pipe.ZCard(ctx, k.schedules(l.p)), pipe.ZCount(ctx, k.ticks(l.p), "-inf", by)
+	schedules, active, overdueSchedules := pipe.ZCard(ctx, k.schedules(l.p)), pipe.ZCard(ctx, k.ticks(l.p)), pipe.ZCount(ctx, k.ticks(l.p), "-inf", by)
 	queued, inflight := pipe.ZCard(ctx, k.queued(l.p)), pipe.ZCard(ctx, k.inflight(l.p))
 	running, finished := pipe.ZCard(ctx, k.running(l.p)), pipe.ZCard(ctx, k.expiry(l.p))
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -238,7 +239,7 @@ func (l *Leader) Depth(ctx context.Context) (Depth, error) {
 	}
 	return Depth{
 		Scheduled: scheduled.Val(), Overdue: overdue.Val(), Queued: queued.Val(), InFlight: inflight.Val(),
-		Running: running.Val(), Finished: finished.Val(), Schedules: schedules.Val(), OverdueSchedules: overdueSchedules.Val(),
+		Running: running.Val(), Finished: finished.Val(), Schedules: schedules.Val(), ActiveSchedules: active.Val(), OverdueSchedules: overdueSchedules.Val(),
 	}, nil
 }
 

@@ -57,9 +57,10 @@ func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result
 		r.s.keys.task(r.p, t.Ref), r.s.keys.running(r.p), r.s.keys.attempts(r.p, t.Ref),
 		r.s.keys.index(r.p, t.Namespace, end), r.s.keys.expiry(r.p),
 	}
-	_, err := r.s.db.Run(ctx, r.s.scripts.finish, keys, t.Ref.String(), t.Attempt, t.Run, string(end), string(o),
+	reply, err := r.s.db.Run(ctx, r.s.scripts.finish, keys, t.Ref.String(), t.Attempt, t.Run, string(end), string(o),
 		task.Cut(result, task.ResultLimit), task.Cut(reason, task.ErrorLimit),
 		t.EffectiveRetention(end).Milliseconds(), task.HistoryLimit, r.s.keys.events(), r.s.keys.wake())
+	r.s.warnOfPause(ctx, t.Ref, reply)
 	return r.verdict(err)
 }
 

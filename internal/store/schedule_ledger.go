@@ -143,17 +143,21 @@ func (s *Store) Audit(ctx context.Context, ref task.Ref, from, until time.Time) 
 	if line[0].From.After(is.CreatedAt) && line[0].From.After(known) {
 		known = line[0].From // older definitions are forgotten
 	}
-	if from.IsZero() {
+	asked := from
+	if from.Before(is.CreatedAt) { // there was nothing
 		from = is.CreatedAt
-		if known.After(from) {
-			from = known.Add(time.Millisecond)
-		}
+	}
+	if asked.IsZero() && !known.Before(from) {
+		from = known.Add(time.Millisecond)
 	}
 	report, more := schedule.Check(schedule.Evidence{
-		Timeline: line, Entries: entries, From: from, Until: until, Cursor: is.Cursor, Now: now, KnownFrom: known,
+		Timeline: line, Entries: entries, From: from, Until: until, Cursor: is.Cursor, Now: now, KnownFrom: known, Paused: !is.PausedAt.IsZero(),
 	})
 	if more {
 		return report, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.AuditLimit, from.Format(time.RFC3339))
+	}
+	if asked.IsZero() && !known.IsZero() { // the range was made to fit, but people shall know
+		report.ForgottenUntil = known
 	}
 	return report, nil
 }

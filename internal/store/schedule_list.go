@@ -167,6 +167,9 @@ func (s *Store) eachSchedule(ctx context.Context, namespace string, do func(sche
 				return err
 			}
 			for _, is := range found {
+				if err := ctx.Err(); err != nil {
+					return unavailable(err)
+				}
 				do(is)
 			}
 			if len(members) < forecastPage {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -19,7 +20,8 @@ func (s *Store) TriggerSchedule(ctx context.Context, ref task.Ref) (schedule.Ent
 	}
 	name := schedule.ManualName(now)
 	reply, err := s.db.Run(ctx, s.scripts.trigger, []string{s.keys.schedule(s.PartitionOf(ref), ref)},
-		ref.String(), now.UnixMilli(), name, schedule.WaitingLimit, s.keys.events(), s.keys.control(), s.keys.wake())
+		ref.String(), now.UnixMilli(), name, schedule.WaitingLimit, schedule.LedgerLimit,
+		now.Add(-schedule.LedgerHorizon).UnixMilli(), s.keys.events(), s.keys.control(), s.keys.wake())
 	if err != nil {
 		return schedule.Entry{}, scheduleAnswer(err, ref)
 	}
@@ -31,7 +33,7 @@ func (s *Store) TriggerSchedule(ctx context.Context, ref task.Ref) (schedule.Ent
 	revision, _ := parts[3].(int64)
 	outcome := schedule.Outcome(text(parts[0]))
 	return schedule.Entry{
-		Name: name, Tick: now.Truncate(time.Millisecond), Outcome: outcome, Reason: text(parts[1]), HasTask: outcome != schedule.Queued,
+		Name: name, Tick: now.Truncate(time.Millisecond), Outcome: outcome, Reason: text(parts[1]), HasTask: outcome == schedule.Triggered,
 		DecidedAt: fromMS(decided), Revision: int(revision),
 	}, nil
 }
@@ -57,7 +59,8 @@ func (s *Store) Backfill(ctx context.Context, ref task.Ref, from, until time.Tim
 		fmt.Fprintf(&lines, "%d %s\n", t.At.UnixMilli(), name)
 	}
 	reply, err := s.db.Run(ctx, s.scripts.backfill, []string{s.keys.schedule(s.PartitionOf(ref), ref)},
-		ref.String(), lines.String(), pace.Milliseconds(), s.keys.events(), s.keys.wake())
+		ref.String(), lines.String(), pace.Milliseconds(), schedule.LedgerLimit,
+		now.Add(-schedule.LedgerHorizon).UnixMilli(), s.keys.events(), s.keys.wake())
 	if err != nil {
 		return Backfilled{}, scheduleAnswer(err, ref)
 	}
@@ -83,25 +86,30 @@ func backfilled(reply any, at map[string]time.Time) Backfilled {
 	return b
 }
 
-// backfillTicks are the ticks of a range, those before the first known definition by that definition's times.
+// backfillTicks are the ticks of a range, those before the schedule existed by its first definition's times. What the
+// ledger or the history has forgotten is out of reach, since nobody could tell what ran.
 func (s *Store) backfillTicks(ctx context.Context, is schedule.Schedule, now, from, until time.Time) ([]schedule.Tick, error) {
-	known := is.KnownFrom
-	if horizon := now.Add(-schedule.LedgerHorizon); is.CreatedAt.Before(horizon) && horizon.After(known) {
-		known = horizon
+	line, err := s.line(ctx, is)
+	if err != nil {
+		return nil, err
+	}
+	known := now.Add(-schedule.LedgerHorizon)
+	if is.KnownFrom.After(known) {
+		known = is.KnownFrom
+	}
+	if first := line[0].From; !first.After(is.CreatedAt) {
+		line[0].From = time.Time{}
+	} else if first.After(known) {
+		known = first
 	}
 	switch {
 	case until.Before(from):
 		return nil, task.Invalid("to", "is before from")
 	case until.After(is.Cursor):
 		return nil, task.Invalid("to", "is after %s, up to which the schedule has decided about its ticks", is.Cursor.Format(time.RFC3339Nano))
-	case !from.After(known) && until.After(is.CreatedAt) && !known.IsZero():
-		return nil, task.Invalid("from", "the ledger reaches back to %s only: what ran before cannot be told", known.Format(time.RFC3339Nano))
+	case !from.After(known):
+		return nil, task.Invalid("from", "must be after %s: what ran before is forgotten", known.Format(time.RFC3339Nano))
 	}
-	line, err := s.line(ctx, is)
-	if err != nil {
-		return nil, err
-	}
-	line[0].From = time.Time{}
 	ticks, more := line.Ticks(from.Add(-time.Millisecond), until, schedule.BackfillLimit)
 	if more {
 		return nil, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.BackfillLimit, from.Format(time.RFC3339))
@@ -127,18 +135,28 @@ const deleteNote = "being deleted"
 // ended. It pauses the schedule first, so that no new task comes in between; a deletion that failed half-way can be
 // asked for again. Error: CodeScheduleNotFound.
 func (s *Store) DeleteSchedule(ctx context.Context, ref task.Ref, tasks DeleteTasks) (Deleted, error) {
-	if _, err := s.PauseSchedule(ctx, ref, deleteNote); err != nil {
-		return Deleted{}, err
+	var deleted Deleted
+	for {
+		if _, err := s.PauseSchedule(ctx, ref, deleteNote); err != nil {
+			return deleted, err
+		}
+		var err error
+		if deleted, err = s.endTasks(ctx, ref, tasks); err != nil {
+			return deleted, err
+		}
+		if err = s.unschedule(ctx, ref); !redisx.RefusedWith(err, "RUNS") { // somebody has resumed it: once more
+			return deleted, scheduleAnswer(err, ref)
+		}
 	}
-	deleted, err := s.endTasks(ctx, ref, tasks)
-	if err != nil {
-		return deleted, err
-	}
+}
+
+// unschedule deletes a paused schedule with all that is its own.
+func (s *Store) unschedule(ctx context.Context, ref task.Ref) error {
 	p, k := s.PartitionOf(ref), s.keys
-	_, err = s.db.Run(ctx, s.scripts.unschedule, []string{
+	_, err := s.db.Run(ctx, s.scripts.unschedule, []string{
 		k.schedule(p, ref), k.schedules(p), k.ticks(p), k.history(p, ref), k.live(p, ref), k.waiting(p, ref), k.ledger(p, ref),
 	}, ref.String())
-	return deleted, scheduleAnswer(err, ref)
+	return err
 }
 
 // endTasks does with the tasks of a schedule that have not ended what a deletion asks for.

@@ -45,6 +45,9 @@ func (s *Store) put(ctx context.Context, d schedule.Definition, o PutOptions, ag
 	if err != nil {
 		return Put{}, err
 	}
+	if now.Before(old.Cursor) { // as after Redis's clock was set back
+		now = old.Cursor
+	}
 	same, err := found && sameDefinition(old.Definition, d), error(nil)
 	if !same || !again {
 		err = o.demand(d.Ref, old.Revision)
@@ -270,7 +273,7 @@ func scheduleAnswer(err error, ref task.Ref) error {
 	case r.Code == "NOTFOUND":
 		return noSchedule(ref)
 	case r.Code == "BUSY":
-		return task.Errorf(task.CodeScheduleBusy, "schedule %q does not run now by its overlap policy: %s has not ended", ref.ID, r.Detail)
+		return task.Errorf(task.CodeScheduleBusy, "schedule %q does not run now by its overlap policy: %s", ref.ID, r.Detail)
 	}
 	return fmt.Errorf("schedule %s: %w", ref, err)
 }

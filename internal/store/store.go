@@ -60,7 +60,7 @@ type scripts struct {
 	page                                *redisx.Script
 
 	schedule, pause, resume, trigger, backfill, unschedule *redisx.Script
-	due, fire                                              *redisx.Script
+	due, fire, postpone                                    *redisx.Script
 }
 
 func loadScripts() scripts {
@@ -73,7 +73,7 @@ func loadScripts() scripts {
 
 		schedule: load("schedule"), pause: load("pause"), resume: load("resume"), trigger: load("trigger"),
 		backfill: load("backfill"), unschedule: load("unschedule"),
-		due: load("due"), fire: load("fire"),
+		due: load("due"), fire: load("fire"), postpone: load("postpone"),
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -55,11 +53,15 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 	}
 	for i := 0; i+dueFields <= len(list); i += dueFields {
 		a, err := l.agenda(ctx, list[i:i+dueFields], d.Now)
+		if task.CodeOf(err) == task.CodeUnavailable || errors.Is(err, context.Canceled) {
+			return Due{}, err // it is Redis that is at fault, not the schedule
+		}
 		if err != nil {
 			l.s.log.ErrorContext(ctx, "passing over a schedule for a minute", "schedule", text(list[i]), "error", err)
-			err = l.s.db.ZAddXX(ctx, k.ticks(l.p), redis.Z{Score: float64(now + time.Minute.Milliseconds()), Member: list[i]}).Err()
+			_, err := l.s.db.Run(ctx, l.s.scripts.postpone, []string{k.lease(l.p), k.ticks(l.p)},
+				l.fence, text(list[i]), time.Minute.Milliseconds())
 			if err != nil {
-				return Due{}, err
+				return Due{}, fenced(err)
 			}
 			continue
 		}
@@ -98,7 +100,7 @@ func (l *Leader) agenda(ctx context.Context, values []any, now time.Time) (Agend
 	}
 	return Agenda{Ref: ref, revision: is.Revision, Agenda: schedule.Agenda{
 		Timeline: line, Present: line[len(line)-1].Table, Misfire: is.Misfire, Cursor: is.Cursor, Now: now, Rest: is.Rest,
-		Done: !is.EndedAt.IsZero() || is.MaxRuns > 0 && is.Runs >= is.MaxRuns,
+		Done: !is.EndedAt.IsZero(),
 	}}, nil
 }
 
