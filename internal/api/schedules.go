@@ -142,6 +142,9 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 
 // DeleteSchedule answers DELETE /v1/schedules/{id}.
 func (e *endpoints) DeleteSchedule(c echo.Context, id ScheduleID, params DeleteScheduleParams) error {
+	if c.Request().Header.Get("If-Match") != "" {
+		return task.Invalid("If-Match", "is not known to DELETE: leave it out")
+	}
 	tasks := cmp.Or(store.DeleteTasks(params.Tasks), store.DeleteWaiting)
 	deleted, err := e.Schedules.DeleteSchedule(c.Request().Context(), refOf(params.Namespace, id), tasks)
 	if err != nil {

@@ -193,6 +193,18 @@ func TestDeletingCancelsWhatWaitsUnlessToldOtherwise(t *testing.T) {
 	}
 }
 
+// Who names a revision means it: better no deletion than one of something else.
+func TestADeletionRefusesARevision(t *testing.T) {
+	r := startRig(t)
+	r.call("PUT", "/v1/schedules/a", hourly)
+	if got := r.call("DELETE", "/v1/schedules/a", "", "If-Match", `"1"`); got.status != http.StatusBadRequest {
+		t.Errorf("status %d", got.status)
+	}
+	if got := r.call("GET", "/v1/schedules/a", ""); got.status != http.StatusOK {
+		t.Errorf("afterwards: status %d", got.status)
+	}
+}
+
 func TestAPauseNeedsNoBody(t *testing.T) {
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)

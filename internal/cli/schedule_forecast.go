@@ -105,7 +105,13 @@ func (s *session) drawForecast(f client.Forecast) error {
 func meanOf(f client.Forecast) float64 { return float64(f.Total) / float64(max(1, len(f.PerMinute))) }
 
 // average is a number with as many digits as tell something.
-func average(n float64) string { return strconv.FormatFloat(n, 'f', 2, 64) }
+// average is a number as people write it: three digits, or all before the point.
+func average(n float64) string {
+	if n >= 1000 {
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 3, 64)
+}
 
 var hotColumns = []column[client.HotMinute]{
 	{"minute", func(h client.HotMinute) any { return nominal(h.Minute) }},

@@ -23,9 +23,10 @@ func newScheduleListCommand(s *session) *cobra.Command {
 		Use: "list", Short: "List schedules", Args: named(),
 		Long: `list lists the schedules of a namespace by their ids. Filters are joined by "and".
 
-The columns are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner. The state is active, paused
-or ended; next is the next tick, runs is how many ticks ran, failures how many tasks failed since the last one that did not,
-live how many of its tasks have not ended, waiting how many ticks wait for those.`,
+The columns are: id, state, when, timezone, next, runs, failures, live, waiting, type, owner, note. The state is active,
+paused or ended; next is the next tick, runs is how many ticks ran, failures how many tasks failed since the last one
+that did not, live how many of its tasks have not ended, waiting how many ticks wait for those, note
+why it is paused.`,
 		Example: `  dtsctl schedule list
   dtsctl schedule list --paused --label team=billing
   dtsctl schedule list --paused=false --all -o json`,
@@ -73,4 +74,5 @@ var scheduleColumns = []column[client.Schedule]{
 	{"waiting", func(c client.Schedule) any { return c.Waiting }},
 	{"type", func(c client.Schedule) any { return c.Task.Type }},
 	{"owner", func(c client.Schedule) any { return c.Owner }},
+	{"note", func(c client.Schedule) any { return c.PauseNote }},
 }

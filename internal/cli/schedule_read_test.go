@@ -40,13 +40,13 @@ func TestScheduleListPrintsSchedules(t *testing.T) {
 	s.on("GET /v1/schedules", 200, client.ScheduleList{Schedules: list})
 	args := []string{"schedule", "list", "--paused=false", "--owner", "me", "--label", "a=b", "--label", "c=d"}
 	s.pipe().run(t, args...).expect(t, 0,
-		"a\tactive\t7 * * * *\tAsia/Tokyo\t2026-01-02T15:07:05.000Z\t7\t0\t0\t0\tshell\tme\n"+
-			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\n", "")
+		"a\tactive\t7 * * * *\tAsia/Tokyo\t2026-01-02T15:07:05.000Z\t7\t0\t0\t0\tshell\tme\t\n"+
+			"b\tended\t1,2 * * * *; every 1h\t\t\t0\t0\t0\t0\tshell\t\t\n", "")
 	if got := s.last().line; got != "GET /v1/schedules?paused=false&owner=me&label=a%3Db&label=c%3Dd&limit=50" {
 		t.Error(got)
 	}
 	s.terminal().run(t, "schedule", "list").expect(t, 0,
-		"ID  STATE   WHEN                   TIMEZONE    NEXT          RUNS  FAILURES  LIVE  WAITING  TYPE   OWNER\n"+
+		"ID  STATE   WHEN                   TIMEZONE    NEXT          RUNS  FAILURES  LIVE  WAITING  TYPE   OWNER  NOTE\n"+
 			"a   active  7 * * * *              Asia/Tokyo  in 3 minutes  7     0         0     0        shell  me\n"+
 			"b   "+grey+"ended"+reset+"   1,2 * * * *; every 1h                            0     0         0     0        shell\n", "")
 	s.pipe().run(t, "schedule", "list", "-o", "json").expect(t, 0, jsonOf(t, client.ScheduleList{Schedules: list})+"\n", "")

@@ -15,8 +15,8 @@ func newTriggerCommand(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "trigger ID", Short: "Run a schedule now", Args: named("ID"),
 		Long: `trigger runs a schedule now, beside its ticks and without changing them, paused or not. The overlap policy holds: while
-a task of the schedule has not ended, it is refused (skip), or the run waits for its turn (queue, replace). Each call is
-a run.
+a task of the schedule has not ended, it is refused (skip), or the run waits for its turn (queue, replace; refused, too,
+while the schedule is paused or 100 ticks wait). Each call is a run.
 
 A pipe gets a line: the id of the task, empty while the run waits for its turn, and what became of the run, triggered or
 queued. With --wait, the exit code and what is printed are those of "dtsctl task wait".`,

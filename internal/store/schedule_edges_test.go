@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -188,7 +189,7 @@ func TestAStaleLeaderPutsNothingOff(t *testing.T) {
 		t.Error("it was not put off")
 	}
 	_, err := w.db.Run(w.ctx, w.scripts.postpone, []string{w.keys.lease(p), w.keys.ticks(p)}, "0:stale", "default:nightly", 1000)
-	if fenced(err) == err || w.db.ZScore(w.ctx, w.keys.ticks(p), "default:nightly").Val() != put {
+	if !errors.Is(fenced(err), ErrFenced) || w.db.ZScore(w.ctx, w.keys.ticks(p), "default:nightly").Val() != put {
 		t.Errorf("a stale leader's word counted: %v", err)
 	}
 }

@@ -136,12 +136,9 @@ func (s *Store) Audit(ctx context.Context, ref task.Ref, from, until time.Time) 
 	if from.After(until) {
 		return schedule.Report{}, task.Invalid("from", "is after the end of the range, %s", until.Format(time.RFC3339))
 	}
-	known, err := s.knownFrom(ctx, ref) // after the records were read, lest some were forgotten in between
+	known, err := s.knownFrom(ctx, is, line) // after the records were read, lest some were forgotten in between
 	if err != nil {
 		return schedule.Report{}, err
-	}
-	if line[0].From.After(is.CreatedAt) && line[0].From.After(known) {
-		known = line[0].From // older definitions are forgotten
 	}
 	asked := from
 	if from.Before(is.CreatedAt) { // there was nothing
@@ -162,13 +159,17 @@ func (s *Store) Audit(ctx context.Context, ref task.Ref, from, until time.Time) 
 	return report, nil
 }
 
-// knownFrom reads up to when the ledger has forgotten what was.
-func (s *Store) knownFrom(ctx context.Context, ref task.Ref) (time.Time, error) {
-	known, err := s.db.HGet(ctx, s.keys.schedule(s.PartitionOf(ref), ref), "known").Result()
+// knownFrom is up to when the ledger, or the history, has forgotten what was.
+func (s *Store) knownFrom(ctx context.Context, is schedule.Schedule, line schedule.Timeline) (time.Time, error) {
+	field, err := s.db.HGet(ctx, s.keys.schedule(s.PartitionOf(is.Ref), is.Ref), "known").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return time.Time{}, unavailable(err)
 	}
-	return fromMS(number(known)), nil
+	known := fromMS(number(field))
+	if first := line[0].From; first.After(is.CreatedAt) && first.After(known) {
+		known = first
+	}
+	return known, nil
 }
 
 // entries reads a schedule's records of a time, both ends included.

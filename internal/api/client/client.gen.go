@@ -1846,7 +1846,7 @@ type ClientInterface interface {
 	//
 	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
 	// `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
-	// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
+	// or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 	// is still kept is not created a second time.
 	//
 	// Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
@@ -1863,8 +1863,9 @@ type ClientInterface interface {
 	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 	// the same as the one in force changes nothing: the revision stays.
 	//
-	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+	// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+	// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 	//
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -1883,8 +1884,9 @@ type ClientInterface interface {
 	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 	// the same as the one in force changes nothing: the revision stays.
 	//
-	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+	// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+	// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 	//
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -1934,7 +1936,7 @@ type ClientInterface interface {
 
 	// ListRevisions Earlier definitions
 	//
-	// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
 	//
 	// Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
 	ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2011,7 +2013,7 @@ type ClientInterface interface {
 	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 	// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-	// `queued`). Not safe to repeat: each call is a run.
+	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
 	//
 	// Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 	TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2330,7 +2332,7 @@ func (c *Client) ListSchedules(ctx context.Context, params *ListSchedulesParams,
 //
 // The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
 // `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
-// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
+// or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 // is still kept is not created a second time.
 //
 // Corresponds with DELETE /v1/schedules/{id} (the `DeleteSchedule` operationId).
@@ -2367,8 +2369,9 @@ func (c *Client) GetSchedule(ctx context.Context, id ScheduleID, params *GetSche
 // Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 // the same as the one in force changes nothing: the revision stays.
 //
-// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 //
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -2397,8 +2400,9 @@ func (c *Client) PutScheduleWithBody(ctx context.Context, id ScheduleID, params 
 // Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 // the same as the one in force changes nothing: the revision stays.
 //
-// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 //
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -2488,7 +2492,7 @@ func (c *Client) BackfillSchedule(ctx context.Context, id ScheduleID, params *Ba
 
 // ListRevisions Earlier definitions
 //
-// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
 //
 // Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
 func (c *Client) ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -2645,7 +2649,7 @@ func (c *Client) RollbackSchedule(ctx context.Context, id ScheduleID, params *Ro
 // Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 // with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-// `queued`). Not safe to repeat: each call is a run.
+// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
 //
 // Corresponds with POST /v1/schedules/{id}/trigger (the `TriggerSchedule` operationId).
 func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *TriggerScheduleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5343,7 +5347,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
 	// `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
-	// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
+	// or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 	// is still kept is not created a second time.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5364,8 +5368,9 @@ type ClientWithResponsesInterface interface {
 	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 	// the same as the one in force changes nothing: the revision stays.
 	//
-	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+	// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+	// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 	//
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -5384,8 +5389,9 @@ type ClientWithResponsesInterface interface {
 	// Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 	// the same as the one in force changes nothing: the revision stays.
 	//
-	// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-	// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+	// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+	// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+	// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 	//
 	// With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 	// is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -5437,7 +5443,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRevisionsWithResponse Earlier definitions
 	//
-	// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5522,7 +5528,7 @@ type ClientWithResponsesInterface interface {
 	// Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 	// with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 	// `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-	// `queued`). Not safe to repeat: each call is a run.
+	// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7633,7 +7639,7 @@ func (c *ClientWithResponses) ListSchedulesWithResponse(ctx context.Context, par
 //
 // The schedule ticks no more; its ledger and history go with it, and so do ticks that wait for their turn (overlap
 // `queue` or `replace`). `tasks` says what becomes of its tasks that have not ended, whether a tick, a trigger
-// or a backfill created them. A schedule that is created later under the same id starts anew, though a task that
+// or a backfill created them. `If-Match` is refused here, not overlooked: `DELETE` knows no revisions. A schedule that is created later under the same id starts anew, though a task that
 // is still kept is not created a second time.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -7666,8 +7672,9 @@ func (c *ClientWithResponses) GetScheduleWithResponse(ctx context.Context, id Sc
 // Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 // the same as the one in force changes nothing: the revision stays.
 //
-// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 //
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -7692,8 +7699,9 @@ func (c *ClientWithResponses) PutScheduleWithBodyWithResponse(ctx context.Contex
 // Only `paused`, which is no part of the definition, stays as it is where it is left out. A definition that says
 // the same as the one in force changes nothing: the revision stays.
 //
-// A new revision decides about every tick that has not been decided about; those before it are not touched. Tasks
-// that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
+// A new revision names the ticks from now on. Ticks that are due and not decided about yet are those that the
+// definition of their time named, so that none is lost or doubled; `misfire`, `overlap` and `task` are the new ones for them,
+// too. Tasks that were created stay as they are; ticks that wait (overlap `queue`) run what the new definition says.
 //
 // With `If-Match`, another revision than the one named is not overwritten; with `If-None-Match: *`, no schedule
 // is overwritten at all. Either one answers `schedule_changed` (412) where it does not hold.
@@ -7769,7 +7777,7 @@ func (c *ClientWithResponses) BackfillScheduleWithResponse(ctx context.Context, 
 
 // ListRevisionsWithResponse Earlier definitions
 //
-// Lists the revisions of the definition, the newest first; the newest 20 are remembered.
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -7902,7 +7910,7 @@ func (c *ClientWithResponses) RollbackScheduleWithResponse(ctx context.Context, 
 // Creates a task now, beside the ticks and without changing them, paused or not. Its id is `<schedule>@<now>-manual`,
 // with microseconds. The overlap policy holds: while a task of the schedule has not ended, policy `skip` answers
 // `schedule_busy`, as does `queue` while 100 ticks wait; else with `queue` and `replace` the run waits (outcome
-// `queued`). Not safe to repeat: each call is a run.
+// `queued`). While the schedule is paused nothing waits, so that these two answer `schedule_busy` as well. Not safe to repeat: each call is a run.
 //
 // Returns a wrapper object for the known response body format(s).
 //
