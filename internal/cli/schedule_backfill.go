@@ -23,7 +23,7 @@ func newBackfillCommand(s *session) *cobra.Command {
 		Long: `backfill creates the tasks of the ticks of a range of time, both ends included, that have none: because they were missed
 or skipped, or because they were before the schedule's creation. A tick that ran never runs again, so repeating the
 command is harmless; excluded ticks stay excluded. The tasks become due one after the other. The range has at most 1,000
-ticks, and ends no later than what has been decided about.
+ticks; it begins no earlier than what is remembered (90 days at most), and ends no later than what has been decided about.
 
 It lists the ticks whose tasks were created, the oldest first, in the columns of "dtsctl schedule ledger".`,
 		Example: `  dtsctl schedule backfill nightly --from 2026-01-01 --to 2026-01-08

@@ -1913,8 +1913,9 @@ type ClientInterface interface {
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-	// what has been decided about (`cursor`).
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+	// about (`cursor`).
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1926,8 +1927,9 @@ type ClientInterface interface {
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-	// what has been decided about (`cursor`).
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+	// about (`cursor`).
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2449,8 +2451,9 @@ func (c *Client) AuditSchedule(ctx context.Context, id ScheduleID, params *Audit
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-// what has been decided about (`cursor`).
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+// about (`cursor`).
 //
 // Takes any type of body and a specified content type.
 //
@@ -2472,8 +2475,9 @@ func (c *Client) BackfillScheduleWithBody(ctx context.Context, id ScheduleID, pa
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-// what has been decided about (`cursor`).
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+// about (`cursor`).
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5420,8 +5424,9 @@ type ClientWithResponsesInterface interface {
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-	// what has been decided about (`cursor`).
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+	// about (`cursor`).
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5433,8 +5438,9 @@ type ClientWithResponsesInterface interface {
 	// Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 	// remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 	// harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-	// what has been decided about (`cursor`).
+	// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+	// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+	// about (`cursor`).
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7742,8 +7748,9 @@ func (c *ClientWithResponses) AuditScheduleWithResponse(ctx context.Context, id 
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-// what has been decided about (`cursor`).
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+// about (`cursor`).
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7761,8 +7768,9 @@ func (c *ClientWithResponses) BackfillScheduleWithBodyWithResponse(ctx context.C
 // Creates the tasks of past ticks that have none: ticks that were missed or skipped, and those that the first definition
 // remembered names before the schedule's creation. A tick that ran never runs again, so repeating the call is
 // harmless. Excluded ticks stay excluded. The tasks become due one `pace` after the other; the overlap policy
-// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks, and ends no later than
-// what has been decided about (`cursor`).
+// does not hold them up, and they hold up no tick. The range has at most 1,000 ticks; it begins no earlier than
+// what is remembered (the ledger, at most 90 days, and the revisions) and ends no later than what has been decided
+// about (`cursor`).
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
