@@ -23,6 +23,7 @@ if not revision then
 end
 
 local p, now = partition_of(schedule, member), now_ms()
+local s = { p = p, schedule = member, revision = revision, now = now }
 local started = { now, tonumber(revision) }
 local function taken(tick, name)
   for _, entry in ipairs(redis.call('ZRANGE', p .. 'ledger:' .. member, tick, tick, 'BYSCORE')) do
@@ -36,7 +37,7 @@ end
 for tick, name in string.gmatch(ticks, '(%d+) (%S+)\n') do
   local due = now + (#started - 2) * tonumber(pace)
   if not taken(tick, name) and launch(p, member .. '@' .. name, def, due, now, events) then
-    record_tick(p, member, tick, name, 'backfilled', 1, now - tick, now, revision, 'asked for')
+    record_tick(s, tick, name, 'backfilled', 1, now - tick, 'asked for')
     started[#started + 1] = name
   end
 end

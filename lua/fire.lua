@@ -42,18 +42,14 @@ local p, now = partition_of(schedule, member), now_ms()
 local live, waiting, ledger = p .. 'live:' .. member, p .. 'waiting:' .. member, p .. 'ledger:' .. member
 local s = { p = p, schedule = member, revision = revision, overlap = overlap, bound = tonumber(bound), def = def,
   retention = retention, now = now, events = events, control = control, wake = wake, decided = { now } }
-local decided = s.decided
 runs, max_runs = tonumber(runs or '0'), tonumber(max_runs) > 0 and tonumber(max_runs) or math.huge
 local function decide(tick, name, outcome, task, reason)
-  record_tick(p, member, tick, name, outcome, task, now - tick, now, revision, reason)
-  decided[#decided + 1], decided[#decided + 2] = name, outcome
+  record_tick(s, tick, name, outcome, task, now - tick, reason)
 end
 
 while redis.call('LLEN', waiting) > 0 and (redis.call('ZCARD', live) == 0 or overlap == 'allow') do
   local tick, name = string.match(redis.call('LPOP', waiting), '^(%d+) (%S+)$')
-  if launch(p, member .. '@' .. name, def, now, now, events) then
-    redis.call('ZADD', live, tick, name)
-  end
+  start(s, tick, name, now)
   decide(tick, name, string.sub(name, -7) == '-manual' and 'triggered' or 'fired', 1, 'waited for the task before it')
 end
 local last = cursor
@@ -89,4 +85,4 @@ if upnext == '' then
 else
   redis.call('ZADD', p .. 'ticks', upnext, member)
 end
-return decided
+return s.decided

@@ -57,6 +57,6 @@ if outcome == 'fired' then
   outcome = 'triggered'
   redis.call('PUBLISH', wake, string.match(p, '{(%d+)}'))
 end
-record_tick(p, member, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, now, revision, reason)
+record_tick(s, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim(schedule, p .. 'ledger:' .. member, keep, horizon, 0)
 return { outcome, reason, now, tonumber(revision) }

@@ -90,16 +90,20 @@ func decode(ref task.Ref, def string) (task.Definition, error) {
 
 // decodeFields reads what HGETALL answers inside a script: names and values in turn.
 func decodeFields(ref task.Ref, reply any) (task.Task, error) {
-	list, ok := reply.([]any)
-	if !ok {
+	if _, ok := reply.([]any); !ok {
 		return task.Task{}, fmt.Errorf("task %s: unexpected answer %T", ref, reply)
 	}
+	return decodeTask(ref, fields(reply))
+}
+
+// fields reads what HGETALL answers inside a script.
+func fields(reply any) map[string]string {
+	list, _ := reply.([]any)
 	h := make(map[string]string, len(list)/2)
 	for i := 0; i+1 < len(list); i += 2 {
-		name, _ := list[i].(string)
-		h[name], _ = list[i+1].(string)
+		h[text(list[i])] = text(list[i+1])
 	}
-	return decodeTask(ref, h)
+	return h
 }
 
 func decodeTask(ref task.Ref, h map[string]string) (task.Task, error) {

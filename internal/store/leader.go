@@ -53,14 +53,16 @@ func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
 		return Claimed{}, fmt.Errorf("unexpected answer of claim: %v", reply)
 	}
 	now, _ := parts[0].(int64)
-	next, _ := parts[1].(int64)
 	inFlight, _ := parts[3].(int64)
-	c := Claimed{Now: fromMS(now), InFlight: int(inFlight)}
-	if next >= 0 {
-		c.Next = fromMS(next)
-	}
+	c := Claimed{Now: fromMS(now), Next: nextOf(parts[1]), InFlight: int(inFlight)}
 	c.Deliveries = l.parseClaims(ctx, parts[2])
 	return c, nil
+}
+
+// nextOf reads when something is due next: ms, or -1 for the zero time.
+func nextOf(reply any) time.Time {
+	ms, _ := reply.(int64)
+	return fromMS(max(ms, 0))
 }
 
 // parseClaims reads what was claimed. What cannot be read stays in flight, where InFlight settles it.

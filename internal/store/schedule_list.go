@@ -77,17 +77,24 @@ func (s *Store) scheduleRefs(ctx context.Context, namespace, after string, limit
 	var refs []task.Ref
 	for _, members := range found {
 		more = more || len(members.Val()) == limit
-		for _, m := range members.Val() {
-			if ref, err := task.ParseRef(m); err == nil {
-				refs = append(refs, ref)
-			}
-		}
+		refs = append(refs, parseRefs(members.Val())...)
 	}
 	slices.SortFunc(refs, func(a, b task.Ref) int { return cmp.Compare(a.ID, b.ID) })
 	if len(refs) > limit {
 		return refs[:limit], true, nil
 	}
 	return refs, more, nil
+}
+
+// parseRefs reads members of the set of schedules; what is no name of one is left out.
+func parseRefs(members []string) []task.Ref {
+	refs := make([]task.Ref, 0, len(members))
+	for _, m := range members {
+		if ref, err := task.ParseRef(m); err == nil {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
 }
 
 // getSchedules reads many schedules in one round trip, without their counts; those that are gone or cannot be read are
@@ -156,13 +163,7 @@ func (s *Store) eachSchedule(ctx context.Context, namespace string, do func(sche
 			if err != nil {
 				return unavailable(err)
 			}
-			var refs []task.Ref
-			for _, m := range members {
-				if ref, err := task.ParseRef(m); err == nil {
-					refs = append(refs, ref)
-				}
-			}
-			found, err := s.getSchedules(ctx, refs)
+			found, err := s.getSchedules(ctx, parseRefs(members))
 			if err != nil {
 				return err
 			}

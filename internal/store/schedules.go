@@ -281,13 +281,3 @@ func scheduleAnswer(err error, ref task.Ref) error {
 func noSchedule(ref task.Ref) error {
 	return task.Errorf(task.CodeScheduleNotFound, "no schedule %q in namespace %q", ref.ID, ref.Namespace)
 }
-
-// fields reads what HGETALL answers inside a script: names and values in turn.
-func fields(reply any) map[string]string {
-	list, _ := reply.([]any)
-	h := make(map[string]string, len(list)/2)
-	for i := 0; i+1 < len(list); i += 2 {
-		h[text(list[i])] = text(list[i+1])
-	}
-	return h
-}

@@ -30,8 +30,8 @@ type Agenda struct {
 	revision int
 }
 
-// dueFields is how many values due.lua answers for each schedule.
-const dueFields = 10
+// dueFields are the fields that due.lua answers of each schedule, behind its name.
+var dueFields = []string{"revision", "cursor", "from", "created", "ended", "paused", "rest", "runs", "def"}
 
 // Due reads up to limit schedules that have to be looked at.
 func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
@@ -45,14 +45,11 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 		return Due{}, fmt.Errorf("unexpected answer of due: %v", reply)
 	}
 	now, _ := parts[0].(int64)
-	next, _ := parts[1].(int64)
 	list, _ := parts[2].([]any)
-	d := Due{Now: fromMS(now)}
-	if next >= 0 {
-		d.Next = fromMS(next)
-	}
-	for i := 0; i+dueFields <= len(list); i += dueFields {
-		a, err := l.agenda(ctx, list[i:i+dueFields], d.Now)
+	d := Due{Now: fromMS(now), Next: nextOf(parts[1])}
+	size := 1 + len(dueFields)
+	for i := 0; i+size <= len(list); i += size {
+		a, err := l.agenda(ctx, list[i:i+size], d.Now)
 		if task.CodeOf(err) == task.CodeUnavailable || errors.Is(err, context.Canceled) {
 			return Due{}, err // it is Redis that is at fault, not the schedule
 		}
@@ -72,19 +69,15 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 
 // agenda reads what due.lua says of one schedule.
 func (l *Leader) agenda(ctx context.Context, values []any, now time.Time) (Agenda, error) {
-	member, f := text(values[0]), make([]string, len(values)-1)
-	for i := range f {
-		f[i] = text(values[i+1])
-	}
-	revision, cursor, from, created, ended, paused, rest, runs, def := f[0], f[1], f[2], f[3], f[4], f[5], f[6], f[7], f[8]
-	ref, err := task.ParseRef(member)
+	ref, err := task.ParseRef(text(values[0]))
 	if err != nil {
 		return Agenda{}, err
 	}
-	is, err := decodeSchedule(ref, map[string]string{
-		"revision": revision, "cursor": cursor, "from": from, "created": created, "ended": ended, "paused": paused,
-		"rest": rest, "runs": runs, "def": def,
-	})
+	h := make(map[string]string, len(dueFields))
+	for i, name := range dueFields {
+		h[name] = text(values[i+1])
+	}
+	is, err := decodeSchedule(ref, h)
 	if err != nil {
 		return Agenda{}, err
 	}
