@@ -53,7 +53,7 @@ func (t *seat) dispatch(ctx context.Context) error {
 		// The client may have repeated the claim by itself after its answer was lost.
 		repair = claimed.InFlight > len(claimed.Deliveries)
 		if len(claimed.Deliveries) < claimLimit && !repair {
-			t.untilNext(ctx, claimed, got)
+			t.sleep(ctx, claimed.Next, claimed.Now, got, t.s.wakes)
 		}
 	}
 	return nil
@@ -64,22 +64,6 @@ func (t *seat) failed(ctx context.Context, what string, err error) {
 		t.s.o.Log.Warn(what, "partition", t.partition, "error", err)
 	}
 	t.pause(ctx)
-}
-
-// untilNext sleeps until the next task is due or something earlier has arrived. The wait is the difference of
-// two of Redis's times; the node's own clock only measures it.
-func (t *seat) untilNext(ctx context.Context, c store.Claimed, got time.Time) {
-	var due <-chan time.Time
-	if !c.Next.IsZero() {
-		timer := time.NewTimer(c.Next.Sub(c.Now) - clock.Since(got))
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-due:
-	case <-t.s.wakes[t.partition]:
-	}
 }
 
 // deliver enqueues what was claimed and confirms it. Deliveries that cannot be enqueued stay in flight.

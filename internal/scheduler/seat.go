@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"sync"
+	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/lease"
@@ -73,6 +74,22 @@ func (t *seat) leave() {
 	defer cancel()
 	if err := t.held.Release(ctx); err != nil {
 		t.s.o.Log.Warn("cannot give a lease back", "partition", t.partition, "error", err)
+	}
+}
+
+// sleep waits until next, the zero time being never, or until something earlier has arrived. Next and now are Redis's
+// times, of an answer that came at got: the wait is their difference, which the node's own clock only measures.
+func (t *seat) sleep(ctx context.Context, next, now, got time.Time, wakes []chan struct{}) {
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(next.Sub(now) - clock.Since(got))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case <-wakes[t.partition]:
 	}
 }
 

@@ -39,26 +39,10 @@ func (t *seat) tick(ctx context.Context) error {
 		case err != nil:
 			t.failed(ctx, "cannot fire schedules", err)
 		case len(due.Agendas) == 0:
-			t.untilTick(ctx, due, got)
+			t.sleep(ctx, due.Next, due.Now, got, t.s.tickWakes)
 		}
 	}
 	return nil
-}
-
-// untilTick sleeps until the next schedule is to be looked at or a wake-up comes. As in dispatch, the wait is the
-// difference of two of Redis's times.
-func (t *seat) untilTick(ctx context.Context, d store.Due, got time.Time) {
-	var due <-chan time.Time
-	if !d.Next.IsZero() {
-		timer := time.NewTimer(d.Next.Sub(d.Now) - clock.Since(got))
-		defer timer.Stop()
-		due = timer.C
-	}
-	select {
-	case <-ctx.Done():
-	case <-due:
-	case <-t.s.tickWakes[t.partition]:
-	}
 }
 
 // fire decides about schedules and makes it so. What was begun is brought to its end even if the node is told to stop
