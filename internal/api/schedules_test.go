@@ -133,7 +133,7 @@ func TestPausedIsLeftAsItIsUnlessSaid(t *testing.T) {
 }
 
 func TestALifeOfAScheduleOverTheGeneratedClient(t *testing.T) {
-	r, ctx := startRig(t), context.Background()
+	r, ctx := startRig(t), t.Context()
 	every := func(s string) client.ScheduleDefinition {
 		return client.ScheduleDefinition{Every: &s, Task: client.TaskTemplate{Type: "http"}}
 	}
@@ -237,7 +237,7 @@ func TestTheStateOfAScheduleIsAnswered(t *testing.T) {
 }
 
 func TestAListOfSchedulesIsPagedAndFiltered(t *testing.T) {
-	r, ctx := startRig(t), context.Background()
+	r, ctx := startRig(t), t.Context()
 	for id, fields := range map[string]string{"a": `"owner":"x y",`, "b": `"paused":true,"labels":{"team":"x","tier":"1"},`, "c": `"labels":{"team":"x","k":"v=w"},`} {
 		r.call("PUT", "/v1/schedules/"+id, `{`+fields+hourly[1:])
 	}

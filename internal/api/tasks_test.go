@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"testing"
@@ -94,7 +93,7 @@ func TestTheNamespaceComesFromTheBodyOrTheQuery(t *testing.T) {
 }
 
 func TestALifeOverTheGeneratedClient(t *testing.T) {
-	r, ctx := startRig(t), context.Background()
+	r, ctx := startRig(t), t.Context()
 	params := &client.SubmitTaskParams{}
 	made, err := r.SubmitTaskWithResponse(ctx, params, client.Submission{ID: new("a"), Type: "http", RunAt: new(start.Add(time.Hour))})
 	must(t, err)
@@ -142,7 +141,7 @@ func TestALifeOverTheGeneratedClient(t *testing.T) {
 }
 
 func TestAListIsPagedAndFiltered(t *testing.T) {
-	r, ctx := startRig(t), context.Background()
+	r, ctx := startRig(t), t.Context()
 	for _, body := range []string{`{"id":"a","type":"http","owner":"x y"}`, `{"id":"b","type":"shell","queue":"low"}`, `{"id":"c","type":"http"}`} {
 		r.call("POST", "/v1/tasks", body)
 	}
@@ -191,7 +190,7 @@ func TestATicksTaskCanBeAskedForHoweverItIsEscaped(t *testing.T) {
 }
 
 func TestNodesAndQueuesAreListed(t *testing.T) {
-	r, ctx := startRig(t), context.Background()
+	r, ctx := startRig(t), t.Context()
 	nodes, err := r.ListNodesWithResponse(ctx)
 	must(t, err)
 	if nodes.JSON200 == nil || len(nodes.JSON200.Nodes) != 2 || nodes.JSON200.Nodes[1].State != client.Dead {

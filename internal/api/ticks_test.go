@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -65,7 +64,7 @@ func TestABackfillSaysItsRangeAndPace(t *testing.T) {
 }
 
 func TestTheLedgerIsPagedAndFiltered(t *testing.T) {
-	r, ctx := startRig(t), context.Background()
+	r, ctx := startRig(t), t.Context()
 	r.call("PUT", "/v1/schedules/a", hourly)
 	missed := schedule.Entry{
 		Name: schedule.TickName(start.Add(-time.Hour)), Tick: start.Add(-time.Hour), Outcome: schedule.Missed, Reason: "nobody was there",

@@ -55,3 +55,12 @@ func (s *session) pastFrom(flags *pflag.FlagSet, name, text string) (*time.Time,
 	t = t.Truncate(time.Millisecond)
 	return &t, nil
 }
+
+// pastRange reads the flags --from and --to, each as pastFrom does.
+func (s *session) pastRange(flags *pflag.FlagSet, from, to string) (since, until *time.Time, err error) {
+	if since, err = s.pastFrom(flags, "from", from); err != nil {
+		return nil, nil, err
+	}
+	until, err = s.pastFrom(flags, "to", to)
+	return since, until, err
+}

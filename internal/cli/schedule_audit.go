@@ -47,11 +47,7 @@ What it prints:
 
 func (o *auditOptions) run(ctx context.Context, flags *pflag.FlagSet, id string) error {
 	s := o.session
-	from, err := s.pastFrom(flags, "from", o.from)
-	if err != nil {
-		return err
-	}
-	to, err := s.pastFrom(flags, "to", o.to)
+	from, to, err := s.pastRange(flags, o.from, o.to)
 	if err != nil {
 		return err
 	}

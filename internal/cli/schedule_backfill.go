@@ -39,11 +39,7 @@ It lists the ticks whose tasks were created, the oldest first, in the columns of
 
 func (o *backfillOptions) run(ctx context.Context, flags *pflag.FlagSet, id string) error {
 	s := o.session
-	from, err := s.pastFrom(flags, "from", o.from)
-	if err != nil {
-		return err
-	}
-	to, err := s.pastFrom(flags, "to", o.to)
+	from, to, err := s.pastRange(flags, o.from, o.to)
 	if err != nil {
 		return err
 	}
