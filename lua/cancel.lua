@@ -19,7 +19,7 @@ local state = redis.call('HGET', task, 'state')
 if not state then
   return refuse('NOTFOUND', member)
 end
-if state == 'succeeded' or state == 'failed' or state == 'skipped' then
+if state == 'succeeded' or state == 'failed' then
   return refuse('STATE', state)
 end
 

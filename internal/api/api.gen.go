@@ -238,7 +238,6 @@ const (
 	StateQueued    State = "queued"
 	StateRunning   State = "running"
 	StateScheduled State = "scheduled"
-	StateSkipped   State = "skipped"
 	StateSucceeded State = "succeeded"
 )
 
@@ -254,8 +253,6 @@ func (e State) Valid() bool {
 	case StateRunning:
 		return true
 	case StateScheduled:
-		return true
-	case StateSkipped:
 		return true
 	case StateSucceeded:
 		return true
@@ -475,7 +472,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`, `skipped` (a schedule's rules kept it from running).
+	// `cancelled`.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -1117,7 +1114,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`, `skipped` (a schedule's rules kept it from running).
+// `cancelled`.
 type State string
 
 // Submission A task to run.
@@ -1241,7 +1238,7 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`, `skipped` (a schedule's rules kept it from running).
+	// `cancelled`.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.

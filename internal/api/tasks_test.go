@@ -181,7 +181,7 @@ func TestATicksTaskCanBeAskedForHoweverItIsEscaped(t *testing.T) {
 	r := startRig(t)
 	r.call("POST", "/v1/tasks", `{"id":"nightly","type":"http"}`)
 	tick := ref("nightly@20260102T150405Z")
-	r.store.tasks[tick] = &task.Task{Definition: task.Definition{Ref: tick, Type: "http", Queue: "default", Payload: json.RawMessage("{}")}, State: task.Skipped, CreatedAt: start, DueAt: start}
+	r.store.tasks[tick] = &task.Task{Definition: task.Definition{Ref: tick, Type: "http", Queue: "default", Payload: json.RawMessage("{}")}, State: task.Cancelled, CreatedAt: start, DueAt: start}
 	for _, path := range []string{"/v1/tasks/nightly@20260102T150405Z", "/v1/tasks/nightly%4020260102T150405Z"} {
 		if got := r.call("GET", path, ""); got.status != http.StatusOK {
 			t.Errorf("%s: status %d, %s", path, got.status, got.body)

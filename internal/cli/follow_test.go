@@ -69,9 +69,9 @@ func TestEventsPrintsALineEach(t *testing.T) {
 func TestEventsAsksForWhatIsWanted(t *testing.T) {
 	s := startStub(t)
 	s.on("GET /v1/events", 400, problem(400, client.Invalid, "node", "node: is odd"))
-	s.pipe().run(t, "events", "-n", "*", "--state", "failed", "--state", "skipped", "--queue", "q", "--type", "t", "--owner", "o", "--node", "n", "--schedule", "a", "--task", "a@b").
+	s.pipe().run(t, "events", "-n", "*", "--state", "failed", "--state", "cancelled", "--queue", "q", "--type", "t", "--owner", "o", "--node", "n", "--schedule", "a", "--task", "a@b").
 		expect(t, 1, "", "dtsctl: node: is odd (invalid)\n")
-	if got, want := s.last().line, "GET /v1/events?namespace=%2A&state=failed,skipped&queue=q&type=t&owner=o&node=n&schedule=a&task=a%40b"; got != want {
+	if got, want := s.last().line, "GET /v1/events?namespace=%2A&state=failed,cancelled&queue=q&type=t&owner=o&node=n&schedule=a&task=a%40b"; got != want {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 }

@@ -122,7 +122,7 @@ var colours = map[status]string{
 	"failed": red, "timeout": red, "lost": red, "dead": red,
 	"running": cyan, "queued": cyan,
 	"cancelled": yellow, "paused": yellow, "draining": yellow,
-	"skipped": grey, "ended": grey,
+	"ended":  grey,
 	"proved": green, "not proved": red,
 	"missed": red, "skipped_overlap": yellow, "replaced": yellow, "excluded": grey,
 }

@@ -75,7 +75,7 @@ func labelsText(labels client.Labels) listing {
 
 func isEnd(state client.State) bool {
 	switch state {
-	case client.StateSucceeded, client.StateFailed, client.StateCancelled, client.StateSkipped:
+	case client.StateSucceeded, client.StateFailed, client.StateCancelled:
 		return true
 	}
 	return false
@@ -90,7 +90,7 @@ func took(t client.Task) time.Duration {
 }
 
 // stateNames are the states as flags and completions name them.
-var stateNames = []string{"scheduled", "queued", "running", "succeeded", "failed", "cancelled", "skipped"}
+var stateNames = []string{"scheduled", "queued", "running", "succeeded", "failed", "cancelled"}
 
 // statesOf reads the values of --state. Which words are states, the server knows.
 func statesOf(names []string) client.States {

@@ -57,7 +57,7 @@ func TestWaitTellsHowATaskEnded(t *testing.T) {
 		code   int
 		colour string
 	}{
-		client.StateSucceeded: {0, green}, client.StateFailed: {1, red}, client.StateCancelled: {1, yellow}, client.StateSkipped: {1, grey},
+		client.StateSucceeded: {0, green}, client.StateFailed: {1, red}, client.StateCancelled: {1, yellow},
 	} {
 		w := watchTask(t, aTask("a", state, ran))
 		w.feed()

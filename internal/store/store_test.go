@@ -117,12 +117,6 @@ func (w *world) bring(id string, s task.State) task.Ref {
 	case task.Cancelled:
 		_, err := w.Cancel(w.ctx, ref)
 		must(err)
-	case task.Skipped: // only schedules will skip; the test puts one there by hand
-		_, err := w.Cancel(w.ctx, ref)
-		must(err)
-		p := w.PartitionOf(ref)
-		must(w.db.HSet(w.ctx, w.keys.task(p, ref), "state", string(task.Skipped)).Err())
-		must(w.db.Rename(w.ctx, w.keys.index(p, "default", task.Cancelled), w.keys.index(p, "default", task.Skipped)).Err())
 	}
 	return ref
 }
@@ -185,7 +179,7 @@ func (w *world) check() {
 	w.t.Helper()
 	for p := range w.Partitions() {
 		sets := map[string]task.State{w.keys.wheel(p): task.Scheduled, w.keys.queued(p): task.Queued, w.keys.running(p): task.Running}
-		for _, s := range []task.State{task.Succeeded, task.Failed, task.Cancelled, task.Skipped} {
+		for _, s := range []task.State{task.Succeeded, task.Failed, task.Cancelled} {
 			sets[w.keys.index(p, "default", s)] = s
 		}
 		found := map[string]task.State{}

@@ -18,7 +18,7 @@ const (
 	DefaultHTTPTimeout  = 30 * time.Second
 	DefaultShellTimeout = 10 * time.Minute
 
-	// DefaultRetention keeps what ended well, was cancelled or skipped; dead letters stay for
+	// DefaultRetention keeps what ended well or was cancelled; dead letters stay for
 	// DefaultFailedRetention, so that somebody can look at them after the weekend.
 	DefaultRetention       = 24 * time.Hour
 	DefaultFailedRetention = 7 * 24 * time.Hour

@@ -12,16 +12,15 @@ const (
 	Succeeded State = "succeeded"
 	Failed    State = "failed" // attempts used up: a dead letter
 	Cancelled State = "cancelled"
-	Skipped   State = "skipped" // a tick's task that its schedule's rules kept from running
 )
 
 // States lists every state a task can be in, in the order of its life.
-var States = []State{Scheduled, Queued, Running, Succeeded, Failed, Cancelled, Skipped}
+var States = []State{Scheduled, Queued, Running, Succeeded, Failed, Cancelled}
 
 // Final says whether the state is an end: nothing happens to the task any more unless somebody asks for it.
 func (s State) Final() bool {
 	switch s {
-	case Succeeded, Failed, Cancelled, Skipped:
+	case Succeeded, Failed, Cancelled:
 		return true
 	}
 	return false
@@ -72,8 +71,8 @@ var transitions = map[Trigger]map[State]State{
 	Fail:     {Running: Failed},
 	Cancel:   {Scheduled: Cancelled, Queued: Cancelled, Running: Running},
 	Stop:     {Running: Cancelled},
-	Rerun:    {Succeeded: Scheduled, Failed: Scheduled, Cancelled: Scheduled, Skipped: Scheduled},
-	Expire:   {Succeeded: None, Failed: None, Cancelled: None, Skipped: None},
+	Rerun:    {Succeeded: Scheduled, Failed: Scheduled, Cancelled: Scheduled},
+	Expire:   {Succeeded: None, Failed: None, Cancelled: None},
 }
 
 // Next is the state that t leads to from s, and whether it may happen at all.

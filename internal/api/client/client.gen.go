@@ -243,7 +243,6 @@ const (
 	StateQueued    State = "queued"
 	StateRunning   State = "running"
 	StateScheduled State = "scheduled"
-	StateSkipped   State = "skipped"
 	StateSucceeded State = "succeeded"
 )
 
@@ -259,8 +258,6 @@ func (e State) Valid() bool {
 	case StateRunning:
 		return true
 	case StateScheduled:
-		return true
-	case StateSkipped:
 		return true
 	case StateSucceeded:
 		return true
@@ -480,7 +477,7 @@ type Event struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`, `skipped` (a schedule's rules kept it from running).
+	// `cancelled`.
 	State State `json:"state"`
 
 	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
@@ -1122,7 +1119,7 @@ type ScheduleRule struct {
 
 // State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 // `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-// `cancelled`, `skipped` (a schedule's rules kept it from running).
+// `cancelled`.
 type State string
 
 // Submission A task to run.
@@ -1246,7 +1243,7 @@ type Task struct {
 
 	// State `scheduled`: waits for its time, of the first run or of a retry. `queued`: due, waits for a worker.
 	// `running`: begun by a worker. The others are final: `succeeded`, `failed` (attempts used up),
-	// `cancelled`, `skipped` (a schedule's rules kept it from running).
+	// `cancelled`.
 	State State `json:"state"`
 
 	// Tick The tick of the schedule that it was created for, or when somebody triggered the schedule.
@@ -1792,7 +1789,7 @@ type ClientInterface interface {
 	//
 	// A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
 	// are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-	// `task.skipped`, `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
+	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
 	// It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that
@@ -2210,7 +2207,7 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 //
 // A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
 // are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-// `task.skipped`, `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
+// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
 // It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that
@@ -5283,7 +5280,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
 	// are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-	// `task.skipped`, `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
+	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
 	// It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that
@@ -7535,7 +7532,7 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 //
 // A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
 // are `task.scheduled`, `task.queued`, `task.running`, `task.succeeded`, `task.failed`, `task.cancelled`,
-// `task.skipped`, `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
+// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
 // It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that

@@ -20,7 +20,6 @@ var states = map[task.State]string{
 	task.Succeeded: "The attempt ended well.",
 	task.Failed:    "The attempts are used up: a dead letter, kept longer than the others so that somebody can look at it.",
 	task.Cancelled: "Somebody did not want it to run, or stopped it.",
-	task.Skipped:   "It was a tick's task, and the rules of its schedule kept it from running.",
 }
 
 var triggers = map[task.Trigger]string{
