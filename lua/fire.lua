@@ -1,88 +1,80 @@
--- fire: a leader has decided about the ticks of a schedule that are due; what it decided becomes so, all at once: the
--- tasks, the ledger, how far the decisions have come, and when to look again.
+-- fire: applies what a leader decided about the ticks of a schedule that are due, all at once: the tasks, the ledger, how
+-- far the decisions have come, and when to look again.
+-- includes: number, refuse, fence, fields, policy, overlap
 -- keys:
---   1 lease     STRING  of the partition
---   2 schedule  HASH    the others, of the same partition, are made from its name
+--   lease     STRING
+--   schedule  HASH    further keys of the same partition are made from its name
 -- args:
---   1 fence      the lease's value while this leader holds it
---   2 member     "namespace:id"
---   3 revision   the decisions were made for
---   4 cursor     ms: what was decided before
---   5 upto       ms: the cursor from now on
---   6 next       ms of the next tick, "" if there is none
---   7 decisions  a line each: tick ms, name, fire, missed or excluded, ms at which its task is due, ms it waits at
---                least, reason
---   8 forgotten  ms up to which ticks get no record, since the ledger could not hold them; "" for none
---   9 bound      ticks that may wait for their turn
---   10 keep      records of the ledger
---   11 horizon   ms: older records are forgotten
---   12 events    channel
---   13 control   channel that workers listen to
---   14 wake      channel that leaders listen to
--- reply: {now ms, name and outcome of every tick that was decided, ...}
+--   fence      fence     the lease's value while this leader holds it
+--   member     member
+--   revision   revision  the decisions were made for
+--   cursor     time      up to which ticks were decided before
+--   upto       time      the cursor from now on
+--   upcoming   time      the next tick; none if there is none
+--   forgotten  time      up to which ticks get no record, since the ledger could not hold them; none for none
+--   events     channel
+--   control    channel
+--   wake       channel
+--   decisions  (tick time, name text, action action, due time, delay ms, reason text)*  action: fire, missed or excluded;
+--     due: when its task is due, but at least delay from now
+-- reply:
+--   now      time
+--   decided  (name text, outcome tick)*
 -- refuses:
 --   FENCED   somebody else leads the partition, or nobody
 --   CHANGED  the schedule is not as it was when the leader looked
--- repeat: harmless: the cursor has moved, so it is refused with CHANGED; where there is nothing to decide, it finds
---   nothing to do
-local lease, schedule = KEYS[1], KEYS[2]
-local fence, member, revision, cursor, upto, upnext, decisions, forgotten, bound, keep, horizon, events, control, wake =
-  unpack(ARGV)
-
-if redis.call('GET', lease) ~= fence then
-  return refuse('FENCED', redis.call('GET', lease) or 'no leader')
+-- repeat: harmless: the cursor has moved, so it is refused with CHANGED; where there is nothing to decide, it changes
+--   nothing
+local leader = other_leader()
+if leader then
+  return refuse('FENCED', leader)
 end
-local current, reached, from, paused, ended, runs, overlap, max_runs, retention, def = unpack(redis.call('HMGET', schedule,
-  'revision', 'cursor', 'from', 'paused', 'ended', 'runs', 'overlap', 'max_runs', 'retention', 'task'))
-if current ~= revision or reached ~= cursor or paused then
+local fields = read_fields(schedule, { 'revision', 'cursor', 'from', 'paused', 'ended', 'runs', 'def', 'task' })
+if fields.revision ~= revision or tonumber(fields.cursor) ~= cursor or fields.paused then
   return refuse('CHANGED', member)
 end
 
-local p, now = partition_of(schedule, member), now_ms()
-local live, waiting, ledger = p .. 'live:' .. member, p .. 'waiting:' .. member, p .. 'ledger:' .. member
-local s = { p = p, schedule = member, revision = revision, overlap = overlap, bound = tonumber(bound), def = def,
-  retention = retention, now = now, events = events, control = control, wake = wake, decided = { now } }
-runs, max_runs = tonumber(runs or '0'), tonumber(max_runs) > 0 and tonumber(max_runs) or math.huge
-local function decide(tick, name, outcome, task, reason)
-  record_tick(s, tick, name, outcome, task, now - tick, reason)
-end
-
-while redis.call('LLEN', waiting) > 0 and (redis.call('ZCARD', live) == 0 or overlap == 'allow') do
-  local tick, name = string.match(redis.call('LPOP', waiting), '^(%d+) (%S+)$')
-  start(s, tick, name, now)
-  decide(tick, name, string.sub(name, -7) == '-manual' and 'triggered' or 'fired', 1, 'waited for the task before it')
+local policy = policy_of(fields.def)
+fields.overlap = policy.overlap
+local runs, from = tonumber(fields.runs or '0'), tonumber(fields.from)
+while redis.call('LLEN', waiting_key(member)) > 0 and
+    (redis.call('ZCARD', live_key(member)) == 0 or policy.overlap == 'allow') do
+  local tick, name = string.match(redis.call('LPOP', waiting_key(member)), '^(%d+) (%S+)$')
+  start_tick(tick, name, fields.task, now)
+  record_tick(revision, tick, name, is_manual(name) and 'triggered' or 'fired', 1, now - tick, 'waited for the task before it')
 end
 local last = cursor
-for tick, name, action, due, delay, reason in string.gmatch(decisions, '(%d+) (%S+) (%S+) (%d+) (%d+) ([^\n]*)\n') do
-  if runs >= max_runs and tonumber(tick) > tonumber(from) then
-    break -- an earlier definition's ticks are decided still, its own are none any more
+for tick, name, action, due, delay, reason in decisions() do
+  if runs >= policy.max_runs and tick > from then
+    break -- ticks of an earlier definition are decided still; this one has no more
   end
-  if action ~= 'fire' then
-    decide(tick, name, action, 0, reason)
-  elseif runs >= max_runs then
-    decide(tick, name, 'missed', 0, 'max_runs is reached')
-  else
-    local outcome, why, fewer = admit(s, tick, name, math.max(tonumber(due), now + tonumber(delay)))
-    runs = runs - fewer + (outcome == 'skipped_overlap' and 0 or 1)
-    decide(tick, name, outcome, outcome == 'fired' and 1 or 0, why ~= '' and why or reason)
+  local outcome, has_task = action, 0
+  if action == 'fire' and runs >= policy.max_runs then
+    outcome, reason = 'missed', 'max_runs is reached'
+  elseif action == 'fire' then
+    local why, replaced
+    outcome, why, replaced = apply_overlap(fields, tick, name, math.max(due, now + delay))
+    runs = runs - replaced + (outcome == 'skipped_overlap' and 0 or 1)
+    has_task, reason = outcome == 'fired' and 1 or 0, why ~= '' and why or reason
   end
+  record_tick(revision, tick, name, outcome, has_task, now - tick, reason)
   last = tick
 end
-if runs >= max_runs and tonumber(upto) >= tonumber(from) and not ended then
-  upto, upnext = int(math.max(tonumber(last), tonumber(from))), ''
+if runs >= policy.max_runs and upto >= from and not fields.ended then
+  upto, upcoming = math.max(last, from), nil
 end
 
-redis.call('HSET', schedule, 'cursor', upto, 'runs', int(runs))
-if upnext == '' and not ended then
-  redis.call('HSET', schedule, 'ended', upto)
+redis.call('HSET', schedule, 'cursor', int(upto), 'runs', int(runs))
+if not upcoming and not fields.ended then
+  redis.call('HSET', schedule, 'ended', int(upto))
 end
-trim(schedule, ledger, keep, horizon, tonumber(forgotten) or 0)
-if redis.call('LLEN', waiting) > 0 and redis.call('ZCARD', live) == 0 then
-  upnext = int(now)
+trim_ledger(forgotten or 0)
+if redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0 then
+  upcoming = now
 end
-if upnext == '' then
-  redis.call('ZREM', p .. 'ticks', member)
+if upcoming then
+  redis.call('ZADD', ticks_key(), int(upcoming), member)
 else
-  redis.call('ZADD', p .. 'ticks', upnext, member)
+  redis.call('ZREM', ticks_key(), member)
 end
-return s.decided
+return { now, recorded }

@@ -1,19 +1,17 @@
 -- leave: a node that stops takes itself off the list.
+-- includes: nothing
 -- keys:
---   1 nodes  HASH  node id -> "<ms of the last beat> <what the node says of itself>"
+--   nodes  HASH
 -- args:
---   1 id       of the node
---   2 channel  where to tell of it
--- reply: 1 if the node was on the list, else 0
+--   id       node
+--   members  channel
+-- reply:
+--   left  flag  false if the node was not on the list
 -- refuses: nothing
--- repeat: harmless: the node is not on the list any more, and nothing is told.
-
-local nodes = KEYS[1]
-local id, channel = ARGV[1], ARGV[2]
-
+-- repeat: harmless: the node is not on the list any more, and nothing is told
 if redis.call('HDEL', nodes, id) == 0 then
-  return 0
+  return { 0 }
 end
 
-redis.call('PUBLISH', channel, 'leave ' .. id)
-return 1
+redis.call('PUBLISH', members, 'leave ' .. id)
+return { 1 }

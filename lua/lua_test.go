@@ -1,200 +1,120 @@
 package lua_test
 
 import (
-	"maps"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
 )
 
-// The body of a script is this many lines at most; what is longer is two transitions.
-const bodyLimit = 80
-
-// contract is what a script's header says.
-type contract struct {
-	title    string
-	sections []string            // in the order they stand
-	inline   map[string]string   // what follows the section's name on the same line
-	lines    map[string][]string // the indented lines below it
-}
-
-var (
-	sectionLine = regexp.MustCompile(`^-- (keys|args|reply|refuses|repeat):(?: (.*))?$`)
-	entryLine   = regexp.MustCompile(`^(\d+) (\w+)\s+(\S.*)$`)
-	keyType     = regexp.MustCompile(`^(STRING|HASH|LIST|SET|ZSET|STREAM)\b`)
-	codeLine    = regexp.MustCompile(`^([A-Z]+) +\S`)
+// The body of a script and an include have this many lines at most; what is longer does two things.
+const (
+	bodyLimit    = 80
+	includeLimit = 80
 )
 
-// script reads a script and takes its header from its body.
-func script(t *testing.T, name string) (contract, string) {
+func library(t *testing.T) contract.Library {
 	t.Helper()
-	text, err := os.ReadFile(name + ".lua")
+	l, err := contract.Load(os.DirFS("."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := contract{inline: map[string]string{}, lines: map[string][]string{}}
-	var body strings.Builder
-	inHeader, section := true, ""
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimRight(line, "\n")
-		inHeader = inHeader && strings.HasPrefix(line, "--")
-		switch m := sectionLine.FindStringSubmatch(line); {
-		case !inHeader:
-			body.WriteString(line + "\n")
-		case m != nil:
-			section = m[1]
-			c.sections = append(c.sections, section)
-			c.inline[section] = m[2]
-		case section == "":
-			c.title += strings.TrimPrefix(line, "-- ") + "\n"
-		default:
-			if !strings.HasPrefix(line, "--   ") {
-				t.Errorf("%q: what belongs to a section is indented by three spaces", line)
-			}
-			c.lines[section] = append(c.lines[section], strings.TrimPrefix(line, "--   "))
-		}
+	if len(l.Scripts) == 0 || len(l.Includes) == 0 {
+		t.Fatal("there are no scripts or no includes")
 	}
-	return c, body.String()
+	return l
 }
 
-func eachScript(t *testing.T, check func(t *testing.T, name string, c contract, body string)) {
+func eachScript(t *testing.T, check func(t *testing.T, l contract.Library, c contract.Contract)) {
 	t.Helper()
-	if len(lua.Names()) == 0 {
-		t.Fatal("there is no script")
-	}
-	for _, name := range lua.Names() {
-		t.Run(name, func(t *testing.T) {
-			c, body := script(t, name)
-			check(t, name, c, body)
-		})
+	l := library(t)
+	for _, name := range l.Names() {
+		t.Run(name, func(t *testing.T) { check(t, l, l.Scripts[name]) })
 	}
 }
 
-func TestHeaderHasEverySectionInOrder(t *testing.T) {
-	eachScript(t, func(t *testing.T, name string, c contract, _ string) {
-		if !regexp.MustCompile(`^` + name + `: \S`).MatchString(c.title) {
-			t.Errorf("it begins with %q, want `-- %s: what the transition is`", c.title, name)
-		}
-		if diff := cmp.Diff([]string{"keys", "args", "reply", "refuses", "repeat"}, c.sections); diff != "" {
-			t.Errorf("sections (-want +got):\n%s", diff)
-		}
-		for _, section := range c.sections {
-			if c.inline[section] == "" && len(c.lines[section]) == 0 {
-				t.Errorf("%s says nothing; write `-- %s: nothing` if that is so", section, section)
-			}
-		}
-		for _, line := range c.lines["keys"] {
-			if m := entryLine.FindStringSubmatch(line); m != nil && !keyType.MatchString(m[3]) {
-				t.Errorf("key %q does not begin with its Redis type", line)
-			}
-		}
-	})
-}
-
-func TestEveryKeyAndArgumentIsDocumentedAndUsed(t *testing.T) {
-	eachScript(t, func(t *testing.T, _ string, c contract, body string) {
-		code := withoutComments(body)
-		checkInputs(t, "KEYS", documented(t, c, "keys"), code)
-		checkInputs(t, "ARGV", documented(t, c, "args"), code)
-		for _, name := range namedInputs(code) {
-			if n := len(regexp.MustCompile(`\b`+name+`\b`).FindAllString(withoutStrings(code), -1)); n < 2 {
-				t.Errorf("%s is named and never used", name)
-			}
-		}
-	})
-}
-
-// documented is how many entries a section lists; they are numbered from 1.
-func documented(t *testing.T, c contract, section string) int {
-	t.Helper()
-	n := 0
-	for _, line := range c.lines[section] {
-		if strings.HasPrefix(line, " ") { // the entry above goes on
-			continue
-		}
-		n++
-		if m := entryLine.FindStringSubmatch(line); m == nil || m[1] != strconv.Itoa(n) {
-			t.Errorf("%s: %q should read `%d name  what it is`", section, line, n)
-		}
-	}
-	return n
-}
-
-// checkInputs compares the places of KEYS or ARGV that the code reads, one by one or all by unpack, with
-// how many there should be.
-func checkInputs(t *testing.T, table string, want int, code string) {
-	t.Helper()
-	read := map[int]bool{}
-	for _, m := range regexp.MustCompile(table+`\[(\d+)\]`).FindAllStringSubmatch(code, -1) {
-		n, err := strconv.Atoi(m[1])
+func TestHeader_HasEverySectionInOrder(t *testing.T) {
+	section := regexp.MustCompile(`(?m)^-- (\w+):`)
+	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+		text, err := os.ReadFile(c.Name + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}
-		read[n] = true
-	}
-	if m := regexp.MustCompile(`local ([\w\s,]+?)\s*=\s*unpack\(` + table + `\)`).FindStringSubmatch(code); m != nil {
-		for i := range strings.Split(m[1], ",") {
-			read[i+1] = true
+		var sections []string
+		for _, m := range section.FindAllStringSubmatch(string(text), -1) {
+			sections = append(sections, m[1])
 		}
-	}
-	for n := 1; n <= want; n++ {
-		if !read[n] {
-			t.Errorf("%s[%d] is documented and never read", table, n)
+		if diff := cmp.Diff(append([]string{c.Name}, contract.Sections...), sections); diff != "" {
+			t.Errorf("sections (-want +got):\n%s", diff)
 		}
-	}
-	for n := range read {
-		if n > want {
-			t.Errorf("%s[%d] is read and not documented", table, n)
+		if c.Repeat == "" {
+			t.Error("repeat says nothing; write what a second run of the same call does")
 		}
-	}
+	})
 }
 
-// namedInputs are the locals that are made of KEYS and ARGV.
-func namedInputs(code string) []string {
-	var names []string
-	for _, m := range regexp.MustCompile(`local ([\w\s,]+?)\s*=\s*[^\n]*\n?[^\n]*\b(?:KEYS|ARGV)\b`).FindAllStringSubmatch(code, -1) {
-		for name := range strings.SplitSeq(m[1], ",") {
-			names = append(names, strings.TrimSpace(name))
-		}
-	}
-	return names
-}
-
-func TestRefusalsAreThoseTheHeaderLists(t *testing.T) {
-	eachScript(t, func(t *testing.T, name string, c contract, body string) {
-		want := map[string]bool{}
-		for _, line := range c.lines["refuses"] {
-			if m := codeLine.FindStringSubmatch(line); m != nil {
-				want[m[1]] = true
-			} else if !strings.HasPrefix(line, " ") {
-				t.Errorf("refuses: %q should read `CODE  when`", line)
+func TestHeader_KeysHaveTheTypesOfTheTable(t *testing.T) {
+	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+		for _, key := range c.Keys {
+			kind, ok := contract.KindOf(key.Name)
+			if !ok || kind.Type != key.Type {
+				t.Errorf("key %s is %s, and %s in the table of keys", key.Name, key.Type, kind.Type)
 			}
 		}
-		if len(want) == 0 && c.inline["refuses"] != "nothing" {
-			t.Error("no refusal is listed; write `-- refuses: nothing` if that is so")
+	})
+}
+
+func TestHeader_EveryKeyAndArgumentIsUsed(t *testing.T) {
+	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
+		source, err := l.Compose(c)
+		if err != nil {
+			t.Fatal(err)
 		}
-		got := map[string]bool{}
-		code := withoutComments(body)
-		for _, m := range regexp.MustCompile(`\brefuse\('([^']*)'`).FindAllStringSubmatch(code, -1) {
+		code := withoutStrings(contract.WithoutComments(source))
+		for _, f := range slices.Concat(c.Keys, c.Args) {
+			if n := len(word(f.Name).FindAllString(code, -1)); n < 2 { // the first one binds it
+				t.Errorf("%s is declared and never used", f.Name)
+			}
+		}
+		if regexp.MustCompile(`\b(KEYS|ARGV)\b`).MatchString(contract.WithoutComments(c.Body)) {
+			t.Error("the body reads KEYS or ARGV; use the names of the header")
+		}
+	})
+}
+
+// The refusals are compared both ways, and Go's list comes from the same header.
+func TestHeader_RefusalsAreThoseOfTheBody(t *testing.T) {
+	literal := regexp.MustCompile(`\breturn refuse\('([^']*)'`)
+	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+		want, got := map[string]bool{}, map[string]bool{}
+		for _, r := range c.Refusals {
+			want[r.Code] = true
+		}
+		code := contract.WithoutComments(c.Body)
+		for _, m := range literal.FindAllStringSubmatch(code, -1) {
 			got[m[1]] = true
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("refusals (-header +body):\n%s", diff)
 		}
-		if n, named := strings.Count(code, "refuse("), strings.Count(code, "return refuse('"); n != named {
+		if n, named := strings.Count(code, "refuse("), len(literal.FindAllString(code, -1)); n != named {
 			t.Errorf("%d of %d refusals are not written return refuse('CODE', ...)", n-named, n)
 		}
-		listed := lua.Load(name).Refusals
-		slices.Sort(listed)
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(want)), listed); diff != "" {
-			t.Errorf("what Load reads from the header (-want +got):\n%s", diff)
+		known := lua.ByName(c.Name).Refusals
+		if len(known) != len(want) {
+			t.Errorf("Go knows the refusals %v, the header has %v", known, want)
+		}
+		for _, r := range known {
+			if !want[string(r)] {
+				t.Errorf("Go knows the refusal %s, which is not in the header", r)
+			}
 		}
 	})
 }
@@ -206,16 +126,17 @@ var reading = []string{
 	"ZRANGE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCORE",
 }
 
-var call = regexp.MustCompile(`redis\.call\('(\w+)'`)
+var command = regexp.MustCompile(`redis\.call\('(\w+)'`)
 
-// A refusal does not undo what was written before it. The check is by place in the text: no refusal below
-// the first write.
-func TestNothingIsWrittenBeforeTheLastRefusal(t *testing.T) {
-	writers := regexp.MustCompile(`\b(` + strings.Join(preludeWriters(t), "|") + `)\(`)
-	eachScript(t, func(t *testing.T, _ string, _ contract, body string) {
-		code := withoutComments(body)
+// A refusal does not undo what was written before it. The check is by place in the text: no refusal below the first
+// write, whether the body writes or a function of an include.
+func TestBody_WritesNothingBeforeTheLastRefusal(t *testing.T) {
+	writers := regexp.MustCompile(`\b(` + strings.Join(writingFunctions(t), "|") + `)\(`)
+	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+		code := contract.WithoutComments(c.Body)
 		if i := writesAt(code, writers); i >= 0 && strings.Contains(code[i:], "refuse(") {
-			t.Errorf("there is a refusal below the first write:\n%s", lineAt(code, i))
+			line, _, _ := strings.Cut(code[i:], "\n")
+			t.Errorf("there is a refusal below the first write:\n%s", line)
 		}
 	})
 }
@@ -226,7 +147,7 @@ func writesAt(code string, writers *regexp.Regexp) int {
 	if at := writers.FindStringIndex(code); at != nil {
 		first = at[0]
 	}
-	for _, m := range call.FindAllStringSubmatchIndex(code, -1) {
+	for _, m := range command.FindAllStringSubmatchIndex(code, -1) {
 		if !slices.Contains(reading, code[m[2]:m[3]]) && (first < 0 || m[0] < first) {
 			first = m[0]
 		}
@@ -234,113 +155,176 @@ func writesAt(code string, writers *regexp.Regexp) int {
 	return first
 }
 
-func lineAt(code string, i int) string {
-	line, _, _ := strings.Cut(code[i:], "\n")
-	return line
-}
-
-func TestBodiesKeepToTheCommonWays(t *testing.T) {
-	prelude := preludeFunctions(t)
-	eachScript(t, func(t *testing.T, _ string, _ contract, body string) {
-		if n := strings.Count(body, "\n"); n > bodyLimit {
-			t.Errorf("the body has %d lines, at most %d are allowed", n, bodyLimit)
+func TestBody_KeepsToTheCommonWays(t *testing.T) {
+	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
+		checkLua(t, c.Body, bodyLimit)
+		source, err := l.Compose(c)
+		if err != nil {
+			t.Fatal(err)
 		}
-		code := withoutComments(body)
-		if strings.Contains(code, "redis.pcall") {
-			t.Error("redis.pcall hides errors, use redis.call")
+		if n := strings.Count(contract.WithoutComments(source), "'TIME'"); n > 1 {
+			t.Errorf("the time is read %d times; include clock, which reads it once", n)
 		}
-		if n := strings.Count(code, "redis.call(") - len(call.FindAllString(code, -1)); n > 0 {
-			t.Errorf("%d commands are not written redis.call('NAME', ...)", n)
-		}
-		if strings.Count(code, "now_ms()") > 1 || strings.Contains(code, "'TIME'") {
-			t.Error("the time is read by now_ms(), once")
-		}
-		for _, name := range calledFunctions(code) {
-			if _, ok := prelude[name]; !ok {
-				t.Errorf("%s() is neither Lua's, nor the script's, nor the prelude's", name)
-			}
+		if unknown := unknownFunctions(source); len(unknown) > 0 {
+			t.Errorf("%v are neither Lua's, nor the script's, nor of an include", unknown)
 		}
 	})
 }
 
-func TestEveryPreludeFunctionIsUsed(t *testing.T) {
-	for name := range preludeFunctions(t) {
-		uses := 0
-		for _, s := range lua.Names() {
-			uses += strings.Count(lua.Load(s).Source, name+"(")
+func TestInclude_KeepsToTheCommonWays(t *testing.T) {
+	for name, c := range library(t).Includes {
+		t.Run(name, func(t *testing.T) { checkLua(t, c.Body, includeLimit) })
+	}
+}
+
+func checkLua(t *testing.T, body string, limit int) {
+	t.Helper()
+	if n := strings.Count(body, "\n"); n > limit {
+		t.Errorf("it has %d lines, at most %d are allowed", n, limit)
+	}
+	code := contract.WithoutComments(body)
+	if strings.Contains(code, "redis.pcall") {
+		t.Error("redis.pcall hides errors, use redis.call")
+	}
+	if n := strings.Count(code, "redis.call(") - len(command.FindAllString(code, -1)); n > 0 {
+		t.Errorf("%d commands are not written redis.call('NAME', ...)", n)
+	}
+	if m := regexp.MustCompile(`'(dts|asynq):`).FindString(code); m != "" {
+		t.Errorf("it spells out a key %s; the table of keys makes them", m)
+	}
+}
+
+// A script carries what it needs and nothing else: of every include, at least one definition is used by the script or by
+// another include of its own; and every function of an include is used by some script.
+func TestInclude_CarriesWhatIsUsed(t *testing.T) {
+	l := library(t)
+	usedAnywhere := map[string]bool{}
+	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
+		source, err := l.Compose(c)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if uses <= len(lua.Names()) { // each source holds its definition once
-			t.Errorf("%s() is used by no script", name)
+		code := withoutStrings(contract.WithoutComments(source))
+		for _, include := range l.Includes {
+			definitions := definitionsOf(include.Body)
+			if !strings.Contains(source, strings.TrimLeft(include.Body, "\n")) {
+				continue
+			}
+			used := false
+			for _, name := range definitions {
+				own := len(word(name).FindAllString(withoutStrings(contract.WithoutComments(include.Body)), -1))
+				if len(word(name).FindAllString(code, -1)) > own {
+					used, usedAnywhere[include.Name+"."+name] = true, true
+				}
+				if own > 1 { // used within the include
+					usedAnywhere[include.Name+"."+name] = true
+				}
+			}
+			if !used {
+				t.Errorf("include %s is carried and not used", include.Name)
+			}
 		}
+	})
+	for _, include := range l.Includes {
+		for _, name := range definitionsOf(include.Body) {
+			if !usedAnywhere[include.Name+"."+name] {
+				t.Errorf("%s of include %s is used by no script", name, include.Name)
+			}
+		}
+	}
+}
+
+func TestConstants_AreAllUsed(t *testing.T) {
+	var all strings.Builder
+	for _, name := range lua.Names() {
+		all.WriteString(lua.ByName(name).Source)
+	}
+	for name, value := range contract.Constants {
+		if len(word(name).FindAllString(all.String(), -1)) < 2 {
+			t.Errorf("constant %s (%v) is used by no script", name, value)
+		}
+	}
+}
+
+func TestCompose_PutsNothingInFrontOfAScriptThatItDoesNotUse(t *testing.T) {
+	source := lua.ByName("release_lease").Source
+	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\nif redis.call('GET', lease)"
+	if !strings.HasPrefix(source, want) {
+		t.Errorf("it begins with\n%s\nwant\n%s", source[:min(len(source), 200)], want)
 	}
 }
 
 var (
 	localFunction = regexp.MustCompile(`(?m)^\s*local function (\w+)\(`)
+	localVariable = regexp.MustCompile(`(?m)^local (\w+(?:, \w+)*) =`)
 	anyCall       = regexp.MustCompile(`(^|[^.:\w])([A-Za-z_]\w*)\(`)
 )
 
-// luas are the functions and words of Lua that may stand before a bracket.
-var luas = strings.Fields("and or not if elseif while until return in function ipairs pairs next select tonumber tostring type unpack")
-
-// calledFunctions are the functions that code calls and that are neither Lua's nor its own.
-func calledFunctions(code string) []string {
-	own := slices.Clone(luas)
-	for _, m := range localFunction.FindAllStringSubmatch(code, -1) {
-		own = append(own, m[1])
-	}
-	var called []string
-	for _, m := range anyCall.FindAllStringSubmatch(withoutStrings(code), -1) {
-		if !slices.Contains(own, m[2]) {
-			called = append(called, m[2])
-		}
-	}
-	return called
-}
-
-// preludeFunctions are the functions that stand in front of every script, with their text.
-func preludeFunctions(t *testing.T) map[string]string {
-	t.Helper()
-	text, err := os.ReadFile("prelude.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
-	functions := map[string]string{}
-	code := withoutComments(string(text))
-	starts := localFunction.FindAllStringSubmatchIndex(code, -1)
-	for i, m := range starts {
-		end := len(code)
-		if i+1 < len(starts) {
-			end = starts[i+1][0]
-		}
-		functions[code[m[2]:m[3]]] = code[m[0]:end]
-	}
-	if len(functions) == 0 {
-		t.Fatal("the prelude has no function")
-	}
-	return functions
-}
-
-// preludeWriters are those that change something.
-func preludeWriters(t *testing.T) []string {
-	t.Helper()
-	never := regexp.MustCompile(`$^`)
+// definitionsOf are the functions and variables that an include defines for others.
+func definitionsOf(body string) []string {
+	code := contract.WithoutComments(body)
 	var names []string
-	for name, text := range preludeFunctions(t) {
-		if writesAt(text, never) >= 0 {
-			names = append(names, name)
-		}
+	for _, m := range localFunction.FindAllStringSubmatch(code, -1) {
+		names = append(names, m[1])
 	}
-	if len(names) == 0 {
-		t.Fatal("no function of the prelude writes; the one that publishes should be found")
+	for _, m := range localVariable.FindAllStringSubmatch(code, -1) {
+		names = append(names, strings.Split(m[1], ", ")...)
 	}
-	slices.Sort(names)
 	return names
 }
 
-func withoutComments(code string) string {
-	return regexp.MustCompile(`(?m)(^|\s)--.*$`).ReplaceAllString(code, "")
+// builtin are the functions and words of Lua that may stand before a bracket.
+var builtin = strings.Fields("and or not if elseif while until return in function ipairs pairs next select tonumber tostring type unpack")
+
+// unknownFunctions are the functions that code calls and that are neither Lua's nor its own.
+func unknownFunctions(code string) []string {
+	code = contract.WithoutComments(code)
+	own := slices.Clone(builtin)
+	for _, m := range localFunction.FindAllStringSubmatch(code, -1) {
+		own = append(own, m[1])
+	}
+	var unknown []string
+	for _, m := range anyCall.FindAllStringSubmatch(withoutStrings(code), -1) {
+		if !slices.Contains(own, m[2]) {
+			unknown = append(unknown, m[2])
+		}
+	}
+	return unknown
 }
+
+// writingFunctions are those of the includes that write, by themselves or through one another.
+func writingFunctions(t *testing.T) []string {
+	t.Helper()
+	bodies := map[string]string{}
+	for _, include := range library(t).Includes {
+		code := contract.WithoutComments(include.Body)
+		starts := localFunction.FindAllStringSubmatchIndex(code, -1)
+		for i, m := range starts {
+			end := len(code)
+			if i+1 < len(starts) {
+				end = starts[i+1][0]
+			}
+			bodies[code[m[2]:m[3]]] = code[m[0]:end]
+		}
+	}
+	writing := []string{"announce"}
+	for range len(bodies) {
+		writers := regexp.MustCompile(`\b(` + strings.Join(writing, "|") + `)\(`)
+		for name, body := range bodies {
+			_, inner, _ := strings.Cut(body, "\n")
+			if !slices.Contains(writing, name) && writesAt(inner, writers) >= 0 {
+				writing = append(writing, name)
+			}
+		}
+	}
+	if !slices.Contains(writing, "apply_overlap") || slices.Contains(writing, "other_leader") {
+		t.Fatalf("the functions that write were found to be %v", writing)
+	}
+	slices.Sort(writing)
+	return writing
+}
+
+func word(name string) *regexp.Regexp { return regexp.MustCompile(fmt.Sprintf(`\b%s\b`, name)) }
 
 func withoutStrings(code string) string {
 	return regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`).ReplaceAllString(code, "''")

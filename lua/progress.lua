@@ -1,24 +1,22 @@
 -- progress: the running attempt says how far it is.
+-- includes: refuse, events
 -- keys:
---   1 task  HASH
+--   task  HASH
 -- args:
---   1 member    "namespace:id"
---   2 attempt   number of the attempt that reports
---   3 run       token of the run that reports, or "" where somebody reports in its name
---   4 progress  percent, 0 to 100
---   5 events    channel
--- reply: 1
+--   member    member
+--   attempt   attempt  the attempt that reports
+--   run       run      token of the run that reports, or "" where somebody reports in its name
+--   progress  number   percent, 0 to 100
+--   events    channel
+-- reply: nothing
 -- refuses:
---   NOTFOUND  no such task
---   STATE     the task does not run; the detail is its state
---   STALE     another attempt, or another run of it, is the one that counts
+--   NOT_FOUND  no such task
+--   STATE      the task does not run; the detail is its state
+--   STALE      another attempt, or another run of it, is the one that counts
 -- repeat: harmless: it says the same again
-local task = KEYS[1]
-local member, attempt, run, progress, events = unpack(ARGV)
-
 local state, current, owner, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'def'))
 if not state then
-  return refuse('NOTFOUND', member)
+  return refuse('NOT_FOUND', member)
 end
 if state ~= 'running' then
   return refuse('STATE', state)
@@ -28,5 +26,5 @@ if current ~= attempt or (run ~= '' and owner ~= run) then
 end
 
 redis.call('HSET', task, 'progress', progress)
-announce(events, 'progress', member, state, attempt, node, now_ms(), def, ',"progress":' .. progress)
-return 1
+announce('progress', member, state, attempt, node, def, ',"progress":' .. progress)
+return {}

@@ -1,57 +1,39 @@
--- retry: the running attempt ended without success, and the task waits on the wheel for the next one.
+-- retry: a task that has ended waits on the wheel again, due now, with as many attempts as it had at first.
+-- includes: clock, number, refuse, events, wheel, scheduled_tick
 -- keys:
---   1 task      HASH
---   2 running   ZSET
---   3 attempts  LIST  JSON of every attempt that ended
---   4 wheel     ZSET
+--   task    HASH
+--   index   ZSET  the one of the state the task is in
+--   expiry  ZSET
+--   wheel   ZSET
 -- args:
---   1 member     "namespace:id"
---   2 attempt    number
---   3 run        token of the run that ended
---   4 delay      ms until the next attempt is due
---   5 outcome    of the attempt
---   6 error      text
---   7 keep       attempts remembered
---   8 events     channel
---   9 wake       channel that leaders listen to
---   10 partition number, told on the wake channel
--- reply: 1, or 0 if this very end was reported before
+--   member    member
+--   state     state    the state it is in, to which the index belongs
+--   attempts  number   how many it may make, counted on from those it has made
+--   tick      time     of a tick's task, which its schedule then counts as not ended again; none for any other task
+--   events    channel
+--   wake      channel
+-- reply:
+--   task  hash  the task as it is now
 -- refuses:
---   NOTFOUND   no such task
---   STATE      the task does not run; the detail is its state
---   STALE      another attempt, or another run of it, is the one that counts
---   CANCELLED  it was asked to stop: report it as cancelled
--- repeat: harmless: the end of a run that has ended already changes nothing
-local task, running, attempts, wheel = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local member, attempt, run, delay, outcome, err, keep, events, wake, partition = unpack(ARGV)
-
-local state, current, owner, node, started, cancel, def =
-  unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'started', 'cancel', 'def'))
-if not state then
-  return refuse('NOTFOUND', member)
+--   NOT_FOUND  no such task
+--   STATE      the task has not ended, or ended otherwise; the detail is its state
+-- repeat: refused with STATE scheduled (or whatever came after): the first run did it
+local current, attempt, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'def'))
+if not current then
+  return refuse('NOT_FOUND', member)
 end
-if state == 'scheduled' and current == attempt and owner == run then
-  return 0
-end
-if state ~= 'running' then
-  return refuse('STATE', state)
-end
-if current ~= attempt or owner ~= run then
-  return refuse('STALE', current)
-end
-if cancel then
-  return refuse('CANCELLED', member)
+if current ~= state then
+  return refuse('STATE', current)
 end
 
-local now = now_ms()
-local due = int(now + tonumber(delay))
-redis.call('HSET', task, 'state', 'scheduled', 'due', due, 'error', err)
-redis.call('ZREM', running, member)
-record_attempt(attempts, attempt, node, started, now, outcome, err, keep)
-redis.call('ZADD', wheel, due, member)
-announce(events, 'scheduled', member, 'scheduled', attempt, node, now, def,
-  ',"due":' .. due .. ',"error":' .. cjson.encode(err))
-if redis.call('ZRANGE', wheel, 0, 0)[1] == member then
-  redis.call('PUBLISH', wake, partition)
+attempt = attempt or '0'
+redis.call('HSET', task, 'state', 'scheduled', 'due', int(now), 'max_attempts', int(attempt + attempts))
+redis.call('HDEL', task, 'finished', 'cancel', 'result', 'error', 'progress')
+redis.call('ZREM', index, member)
+redis.call('ZREM', expiry, member)
+if tick then
+  live_again(member, tick)
 end
-return 1
+announce('scheduled', member, 'scheduled', attempt, '', def, ',"due":' .. int(now))
+put_on_wheel(member, now)
+return { redis.call('HGETALL', task) }

@@ -17,7 +17,7 @@ import (
 // scriptHash is the name by which Redis knows a script.
 func scriptHash(t *testing.T, name string) string {
 	t.Helper()
-	sum := sha1.Sum([]byte(lua.Load(name).Source)) //nolint:gosec // as above
+	sum := sha1.Sum([]byte(lua.ByName(name).Source)) //nolint:gosec // as above
 	return hex.EncodeToString(sum[:])
 }
 

@@ -51,17 +51,13 @@ func (e entry) deadAfter() time.Duration {
 	return missable * time.Duration(e.BeatMS) * time.Millisecond
 }
 
-// parseNodes reads what the scripts answer of the registry: ids and entries in turn. An entry that cannot
-// be read is left out, as one of another version may be; what is wrong with it is returned beside the rest.
-func parseNodes(now time.Time, raw any) ([]member, []error) {
-	pairs, ok := raw.([]any)
-	if !ok {
-		return nil, []error{fmt.Errorf("nodes: %v is not a list", raw)}
-	}
+// parseNodes reads the entries of the registry by node id. An entry that cannot be read is left out, as one of another
+// version may be; the errors are returned beside the rest.
+func parseNodes(now time.Time, entries map[string]string) ([]member, []error) {
 	var members []member
 	var wrong []error
-	for pair := range slices.Chunk(pairs, 2) {
-		m, err := parseMember(now, pair)
+	for id, entry := range entries {
+		m, err := parseMember(now, id, entry)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
@@ -78,9 +74,7 @@ type member struct {
 	dies time.Time
 }
 
-func parseMember(now time.Time, pair []any) (member, error) {
-	id, _ := pair[0].(string)
-	value, _ := pair[len(pair)-1].(string)
+func parseMember(now time.Time, id, value string) (member, error) {
 	beat, text, _ := strings.Cut(value, " ")
 	ms, err := strconv.ParseInt(beat, 10, 64)
 	if err != nil {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // Defaults of Options.
@@ -19,20 +19,14 @@ const (
 	DefaultKeep = time.Hour
 )
 
-var (
-	beatScript  = redisx.NewScript("beat")
-	leaveScript = redisx.NewScript("leave")
-	nodesScript = redisx.NewScript("nodes")
-)
-
 // Options says which node this is and where the nodes are listed. DB, Key and ID are needed.
 type Options struct {
 	DB *redisx.DB
 	// Key is the hash of all nodes.
-	Key string
+	Key lua.NodesKey
 	// Channel is the pub/sub channel that is told "<word> <id>" when a node joins, leaves or drains; ""
 	// means the same name as Key.
-	Channel string
+	Channel lua.MembersChannel
 	// ID is this node's, see NewNodeID.
 	ID string
 	// Beat is the time between two beats; 0 means DefaultBeat. It is at least 1 ms.
@@ -68,7 +62,7 @@ type Registry struct {
 // New makes a registry, which knows nothing until Run beats.
 func New(o Options) *Registry {
 	if o.Channel == "" {
-		o.Channel = o.Key
+		o.Channel = lua.MembersChannel(o.Key)
 	}
 	if o.Beat <= 0 {
 		o.Beat = DefaultBeat
@@ -106,19 +100,11 @@ func (r *Registry) View() View {
 
 // Nodes reads the list from Redis now, dead nodes too, sorted by id. Error: CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
-	reply, err := r.o.DB.Run(ctx, nodesScript, []string{r.o.Key})
+	reply, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
 	if err != nil {
 		return nil, &task.Error{Code: task.CodeUnavailable, Message: "the nodes cannot be read", Err: err}
 	}
-	values, ok := reply.([]any)
-	if !ok || len(values) != 2 {
-		return nil, fmt.Errorf("script nodes answered %v, not a time and a list", reply)
-	}
-	now, ok := values[0].(int64)
-	if !ok {
-		return nil, fmt.Errorf("script nodes answered %v instead of a time", values[0])
-	}
-	return nodesOf(r.members(time.UnixMilli(now), values[1])), nil
+	return nodesOf(r.members(reply.Now, reply.Nodes)), nil
 }
 
 // Guard derives a context from ctx that ends, with the cause ErrCutOff, when this node could not beat for so

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -37,8 +39,8 @@ func (r *Registry) listen(ctx context.Context) {
 			r.nudge()
 		}
 	}
-	if err := r.o.DB.Listen(ctx, r.nudge, heard, r.o.Channel); err != nil {
-		r.o.Log.Warn("news of other nodes come with the beat only", slog.Any("error", err))
+	if err := r.o.DB.Listen(ctx, r.nudge, heard, string(r.o.Channel)); err != nil {
+		r.o.Log.Warn("cannot subscribe to node changes; falling back to heartbeats", slog.Any("error", err))
 	}
 }
 
@@ -57,21 +59,21 @@ func (r *Registry) rest(ctx context.Context, d time.Duration) {
 func (r *Registry) beat(ctx context.Context) time.Duration {
 	start := clock.Now()
 	self := r.self()
-	heard, err := r.send(ctx, self)
+	reply, err := r.send(ctx, self)
 	if err != nil {
 		r.complain(ctx, err)
 		return r.o.Beat / 4
 	}
-	if heard.joined { // whatever was guarded until now, others may have taken over
+	if reply.Joined { // whatever was guarded until now, others may have taken over
 		r.guard.cut()
 	}
 	r.guard.extend(start)
 	r.recovered()
 	r.told = self.State
-	members := r.members(heard.at, heard.list)
-	r.adopt(View{At: heard.at, Nodes: nodesOf(members), self: self})
+	members := r.members(reply.Now, reply.Nodes)
+	r.adopt(View{At: reply.Now, Nodes: nodesOf(members), self: self})
 	r.tellReady()
-	return max(r.untilNews(heard.at, members)-clock.Since(start), r.o.Beat/10)
+	return max(r.untilNews(reply.Now, members)-clock.Since(start), r.o.Beat/10)
 }
 
 // self is what this node says of itself now.
@@ -88,17 +90,11 @@ func (r *Registry) self() Node {
 	return n
 }
 
-// heard is the answer to a beat.
-type heard struct {
-	at     time.Time
-	joined bool // this node was not on the list, or counted as dead
-	list   any
-}
-
-func (r *Registry) send(ctx context.Context, self Node) (heard, error) {
+// send beats for this node.
+func (r *Registry) send(ctx context.Context, self Node) (lua.BeatReply, error) {
 	text, err := json.Marshal(entry{Node: self, BeatMS: r.o.Beat.Milliseconds()})
 	if err != nil {
-		return heard{}, fmt.Errorf("writing what this node says of itself: %w", err)
+		return lua.BeatReply{}, fmt.Errorf("writing what this node says of itself: %w", err)
 	}
 	news := ""
 	if self.State != r.told {
@@ -106,23 +102,10 @@ func (r *Registry) send(ctx context.Context, self Node) (heard, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.o.Beat/2)
 	defer cancel()
-	reply, err := r.o.DB.Run(ctx, beatScript, []string{r.o.Key}, r.o.ID, text,
-		(missable * r.o.Beat).Milliseconds(), r.o.Keep.Milliseconds(), r.o.Channel, news)
-	if err != nil {
-		return heard{}, err
-	}
-	return parseHeard(reply)
-}
-
-func parseHeard(reply any) (heard, error) {
-	if values, ok := reply.([]any); ok && len(values) == 3 {
-		at, isTime := values[0].(int64)
-		joined, isFlag := values[1].(int64)
-		if isTime && isFlag {
-			return heard{at: time.UnixMilli(at).UTC(), joined: joined == 1, list: values[2]}, nil
-		}
-	}
-	return heard{}, fmt.Errorf("script beat answered %v, not a time, a flag and a list", reply)
+	return redisx.Run(ctx, r.o.DB, lua.Beat{
+		Nodes: r.o.Key, ID: lua.NodeID(r.o.ID), Entry: string(text), Dead: missable * r.o.Beat, Keep: r.o.Keep,
+		Members: r.o.Channel, News: news,
+	})
 }
 
 // untilNews is how long until the next beat, or until a node that seems to fail would be dead: a node's death
@@ -137,8 +120,8 @@ func (r *Registry) untilNews(now time.Time, members []member) time.Duration {
 	return next
 }
 
-func (r *Registry) members(now time.Time, list any) []member {
-	members, wrong := parseNodes(now, list)
+func (r *Registry) members(now time.Time, entries map[string]string) []member {
+	members, wrong := parseNodes(now, entries)
 	for _, err := range wrong {
 		r.o.Log.Warn("a node's entry cannot be read", slog.Any("error", err))
 	}
@@ -180,7 +163,7 @@ func (r *Registry) recovered() {
 func (r *Registry) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
 	defer cancel()
-	if _, err := r.o.DB.Run(ctx, leaveScript, []string{r.o.Key}, r.o.ID, r.o.Channel); err != nil {
+	if _, err := redisx.Run(ctx, r.o.DB, lua.Leave{Nodes: r.o.Key, ID: lua.NodeID(r.o.ID), Members: r.o.Channel}); err != nil {
 		r.o.Log.Warn("this node could not leave the list: it will count as dead soon", slog.Any("error", err))
 	}
 }

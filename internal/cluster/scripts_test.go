@@ -3,59 +3,63 @@ package cluster_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
-func script(t *testing.T, db *redisx.DB, name string, args ...any) any {
+func call[R any](t *testing.T, db *redisx.DB, c lua.Call[R]) R {
 	t.Helper()
-	reply, err := db.Run(t.Context(), redisx.NewScript(name), []string{key}, args...)
+	reply, err := redisx.Run(t.Context(), db, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return reply
 }
 
-func beatArgs(id, entry string) []any { return []any{id, entry, 6000, 3_600_000, "dts:nodes", ""} }
+func beat(id lua.NodeID, entry string) lua.Beat {
+	return lua.Beat{Nodes: key, ID: id, Entry: entry, Dead: 6 * time.Second, Keep: time.Hour, Members: "dts:nodes"}
+}
 
-func TestARepeatedBeatIsHarmless(t *testing.T) {
+func TestBeat_RepeatIsHarmless(t *testing.T) {
 	db := redistest.Start(t).DB(t)
-	first := script(t, db, "beat", beatArgs("a", `{"x":1}`)...).([]any)
-	again := script(t, db, "beat", beatArgs("a", `{"x":1}`)...).([]any)
-	if first[1] != int64(1) || again[1] != int64(0) {
-		t.Errorf("joined: %v, then %v", first[1], again[1])
+	first := call(t, db, beat("a", `{"x":1}`))
+	again := call(t, db, beat("a", `{"x":1}`))
+	if !first.Joined || again.Joined {
+		t.Errorf("joined: %v, then %v", first.Joined, again.Joined)
 	}
-	list := again[2].([]any)
-	_, entry, _ := strings.Cut(list[1].(string), " ")
-	if len(list) != 2 || list[0] != "a" || entry != `{"x":1}` {
-		t.Errorf("the list is %v", list)
+	_, entry, _ := strings.Cut(again.Nodes["a"], " ")
+	if len(again.Nodes) != 1 || entry != `{"x":1}` {
+		t.Errorf("the nodes are %v", again.Nodes)
 	}
 	all, err := db.HGetAll(t.Context(), key).Result()
-	if err != nil || !cmp.Equal(all, map[string]string{"a": list[1].(string)}) {
-		t.Errorf("Redis has %v, %v", all, err)
+	if err != nil || !cmp.Equal(all, again.Nodes) {
+		t.Errorf("Redis has %v, %v; want %v", all, err, again.Nodes)
 	}
 }
 
-func TestANodeThatWasDeadJoinsAgain(t *testing.T) {
+func TestBeat_DeadNodeJoinsAgain(t *testing.T) {
 	db := redistest.Start(t).DB(t)
 	write(t, db, "a", 6001e6, "{}")
-	if reply := script(t, db, "beat", beatArgs("a", "{}")...).([]any); reply[1] != int64(1) {
-		t.Errorf("joined: %v", reply[1])
+	if reply := call(t, db, beat("a", "{}")); !reply.Joined {
+		t.Error("a node that was dead did not join again")
 	}
 }
 
-func TestARepeatedLeaveIsHarmless(t *testing.T) {
+func TestLeave_RepeatIsHarmless(t *testing.T) {
 	db := redistest.Start(t).DB(t)
-	script(t, db, "beat", beatArgs("a", "{}")...)
-	script(t, db, "beat", beatArgs("b", "{}")...)
-	first := script(t, db, "leave", "a", "dts:nodes")
+	call(t, db, beat("a", "{}"))
+	call(t, db, beat("b", "{}"))
+	leave := lua.Leave{Nodes: key, ID: "a", Members: "dts:nodes"}
+	first := call(t, db, leave)
 	before := redistest.Dump(t, db)
-	again := script(t, db, "leave", "a", "dts:nodes")
-	if first != int64(1) || again != int64(0) {
-		t.Errorf("replies: %v, then %v", first, again)
+	again := call(t, db, leave)
+	if !first.Left || again.Left {
+		t.Errorf("left: %v, then %v", first.Left, again.Left)
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, db)); diff != "" {
 		t.Errorf("Redis changed (-before +after):\n%s", diff)

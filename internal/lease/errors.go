@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
 // The reasons why a lease is not, or no longer, the caller's.
@@ -21,7 +22,7 @@ var (
 
 // HeldError says that somebody else has the lease, and for how long if nothing happens.
 type HeldError struct {
-	Key       string
+	Key       lua.LeaseKey
 	Remaining time.Duration // until the lease runs out unless it is renewed; never negative
 }
 
@@ -33,9 +34,9 @@ func (e *HeldError) Error() string {
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 // heldError reads the time left from a refusal; the key of somebody who set no expiry counts as 0.
-func heldError(key string, err error) error {
+func heldError(key lua.LeaseKey, err error) error {
 	var refusal *redisx.Refusal
-	if !errors.As(err, &refusal) || refusal.Code != "HELD" {
+	if !errors.As(err, &refusal) || refusal.Code != lua.CodeHeld {
 		return fmt.Errorf("acquiring lease %s: %w", key, err)
 	}
 	ms, parseErr := strconv.ParseInt(refusal.Detail, 10, 64)

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
 // Held is a lease that was acquired. It is kept by renewal until Release or until its context ends.
 type Held struct {
 	o     Options
 	token int64
-	fence string
+	fence lua.Fence
 
 	// life ends with the parent context or at Release; trusted, below it, ends with the lease as well.
 	life    context.Context
@@ -29,7 +31,7 @@ type Held struct {
 }
 
 func hold(ctx context.Context, o Options, token int64, start time.Time) *Held {
-	h := &Held{o: o, token: token, fence: fmt.Sprintf("%d:%s", token, o.Owner), ended: make(chan struct{})}
+	h := &Held{o: o, token: token, fence: lua.Fence(fmt.Sprintf("%d:%s", token, o.Owner)), ended: make(chan struct{})}
 	h.life, h.end = context.WithCancelCause(ctx)
 	h.trusted, h.lose = context.WithCancelCause(h.life)
 	h.deadline = time.AfterFunc(o.trust()-clock.Since(start), func() { h.lose(ErrLost) })
@@ -42,7 +44,7 @@ func (h *Held) Token() int64 { return h.token }
 
 // Fence is the exact value of the lease's key while it is held. Scripts that write under the lease compare
 // it with GET before they write.
-func (h *Held) Fence() string { return h.fence }
+func (h *Held) Fence() lua.Fence { return h.fence }
 
 // Context is derived from the context given to Acquire, and ends no later than the lease does. Its cause
 // (context.Cause) says why: ErrLost, ErrReleased, or the parent's own. It may have ended already when
@@ -66,7 +68,7 @@ func (h *Held) Release(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("releasing lease %s: %w", h.o.Key, context.Cause(ctx))
 	}
-	_, err := h.o.DB.Run(ctx, releaseScript, []string{h.o.Key}, h.fence, h.o.Channel, h.o.Message)
+	_, err := redisx.Run(ctx, h.o.DB, lua.ReleaseLease{Lease: h.o.Key, Fence: h.fence, Channel: h.o.Channel, Message: h.o.Message})
 	if err != nil {
 		return fmt.Errorf("releasing lease %s: %w", h.o.Key, err)
 	}

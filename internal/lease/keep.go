@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
 // keep renews the lease every half of its time to live, and sooner again after a failure, until the lease is
@@ -38,7 +39,7 @@ func (h *Held) keep() {
 func (h *Held) renew() error {
 	ctx, cancel := context.WithTimeout(h.life, h.o.TTL/4)
 	defer cancel()
-	_, err := h.o.DB.Run(ctx, renewScript, []string{h.o.Key}, h.fence, h.o.TTL.Milliseconds())
+	_, err := redisx.Run(ctx, h.o.DB, lua.RenewLease{Lease: h.o.Key, Fence: h.fence, TTL: h.o.TTL})
 	return err
 }
 
@@ -48,7 +49,7 @@ func (h *Held) over(start time.Time, err error) bool {
 	switch {
 	case h.life.Err() != nil:
 		return true
-	case redisx.RefusedWith(err, "LOST"):
+	case redisx.RefusedWith(err, lua.CodeLost):
 		h.lose(fmt.Errorf("%w: %w", ErrLost, err))
 		h.report(err)
 		return true
@@ -62,5 +63,5 @@ func (h *Held) over(start time.Time, err error) bool {
 }
 
 func (h *Held) report(err error) {
-	h.o.Log.Warn("lease lost", slog.String("lease", h.o.Key), slog.Int64("token", h.token), slog.Any("error", err))
+	h.o.Log.Warn("lease lost", slog.String("lease", string(h.o.Key)), slog.Int64("token", h.token), slog.Any("error", err))
 }

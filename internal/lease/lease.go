@@ -3,31 +3,25 @@ package lease
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
 // DefaultTTL is how long a lease lives without renewal if Options do not say.
 const DefaultTTL = 10 * time.Second
 
-var (
-	acquireScript = redisx.NewScript("acquire")
-	renewScript   = redisx.NewScript("renew")
-	releaseScript = redisx.NewScript("release")
-)
-
 // Options says which lease, for whom and for how long. DB and Key are needed.
 type Options struct {
 	DB *redisx.DB
 	// Key is the lease's key. Redis holds "<token>:<owner>" there.
-	Key string
+	Key lua.LeaseKey
 	// EpochKey is the key of the counter that tokens come from. "" means Key + ":epoch"; in a cluster, Key
 	// then needs a hash tag, since both must be in the same slot.
-	EpochKey string
+	EpochKey lua.EpochKey
 	// Owner is who holds the lease, unique for each process and each start. "" means a random name for this
 	// Lock, which makes it a plain lock.
 	Owner string
@@ -50,7 +44,7 @@ type Lock struct{ o Options }
 // New makes a Lock. It asks Redis nothing.
 func New(o Options) *Lock {
 	if o.EpochKey == "" {
-		o.EpochKey = o.Key + ":epoch"
+		o.EpochKey = lua.EpochKey(o.Key) + ":epoch"
 	}
 	if o.Owner == "" {
 		o.Owner = rand.Text()
@@ -75,24 +69,13 @@ func New(o Options) *Lock {
 // the latter case Redis may have given the lease all the same, which then runs out unless its owner asks again.
 func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
 	start := clock.Now()
-	reply, err := l.o.DB.Run(ctx, acquireScript, []string{l.o.Key, l.o.EpochKey}, l.o.Owner, l.o.TTL.Milliseconds())
+	reply, err := redisx.Run(ctx, l.o.DB, lua.AcquireLease{
+		Lease: l.o.Key, Epoch: l.o.EpochKey, Owner: lua.NodeID(l.o.Owner), TTL: l.o.TTL,
+	})
 	if err != nil {
 		return nil, heldError(l.o.Key, err)
 	}
-	token, err := tokenOf(reply)
-	if err != nil {
-		return nil, fmt.Errorf("acquiring lease %s: %w", l.o.Key, err)
-	}
-	return hold(ctx, l.o, token, start), nil
-}
-
-func tokenOf(reply any) (int64, error) {
-	if values, ok := reply.([]any); ok && len(values) == 2 {
-		if token, ok := values[0].(int64); ok {
-			return token, nil
-		}
-	}
-	return 0, fmt.Errorf("script acquire answered %v, not a token and a time", reply)
+	return hold(ctx, l.o, int64(reply.Token), start), nil
 }
 
 // trust is how long after the start of a successful attempt the lease is believed in: less than its time

@@ -128,7 +128,7 @@ func TestOwnerGetsTheSameTokenAgainAndMoreTime(t *testing.T) {
 func TestFenceIsTheValueOfTheKey(t *testing.T) {
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "host-1:x", long)) // an owner may have a colon
-	if got := value(t, db); got != held.Fence() || got != "1:host-1:x" {
+	if got := value(t, db); got != string(held.Fence()) || got != "1:host-1:x" {
 		t.Errorf("the key is %q, the fence %q", got, held.Fence())
 	}
 	if again := acquire(t, lockFor(db, "host-1:x", long)); again.Token() != held.Token() {
@@ -147,7 +147,7 @@ func TestReleaseLeavesAnothersLeaseAlone(t *testing.T) {
 
 	release(t, stale)
 
-	if got := value(t, db); got != current.Fence() {
+	if got := value(t, db); got != string(current.Fence()) {
 		t.Errorf("the key is %q, not %q", got, current.Fence())
 	}
 	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {
@@ -167,7 +167,7 @@ func TestReleaseIsToldOnceHoweverOftenItIsCalled(t *testing.T) {
 	release(t, held)
 	again := acquire(t, lock)
 	release(t, held) // has been released: it must not take away what was acquired since
-	if got := value(t, db); got != again.Fence() {
+	if got := value(t, db); got != string(again.Fence()) {
 		t.Errorf("the key is %q, not %q", got, again.Fence())
 	}
 	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {

@@ -2,53 +2,53 @@ package lease_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
-// call is one run of a script, as a client might send it.
-type call struct {
-	script string
-	keys   []string
-	args   []any
-}
+// call is one run of a script, as a client might send it; it returns the reply.
+type call func(t *testing.T, db *redisx.DB) (any, error)
 
-func run(t *testing.T, db *redisx.DB, c call) (any, error) {
-	t.Helper()
-	return db.Run(t.Context(), redisx.NewScript(c.script), c.keys, c.args...)
+func callOf[R any](c lua.Call[R]) call {
+	return func(t *testing.T, db *redisx.DB) (any, error) {
+		t.Helper()
+		return redisx.Run(t.Context(), db, c)
+	}
 }
 
 var (
-	acquireByA = call{"acquire", []string{key, epoch}, []any{"a", 60_000}}
-	acquireByB = call{"acquire", []string{key, epoch}, []any{"b", 60_000}}
-	renewByA   = call{"renew", []string{key}, []any{"1:a", 60_000}}
-	releaseByA = call{"release", []string{key}, []any{"1:a", "", ""}}
+	acquireByA = callOf(lua.AcquireLease{Lease: key, Epoch: epoch, Owner: "a", TTL: time.Minute})
+	acquireByB = callOf(lua.AcquireLease{Lease: key, Epoch: epoch, Owner: "b", TTL: time.Minute})
+	renewByA   = callOf(lua.RenewLease{Lease: key, Fence: "1:a", TTL: time.Minute})
+	releaseByA = callOf(lua.ReleaseLease{Lease: key, Fence: "1:a"})
 )
 
-func TestARefusalChangesNothing(t *testing.T) {
+func TestLeaseScripts_RefusalChangesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		before  []call
 		refused call
-		code    string
+		code    lua.Code
 	}{
-		{"acquire what another holds", []call{acquireByB}, acquireByA, "HELD"},
-		{"renew what nobody holds", nil, renewByA, "LOST"},
-		{"renew what another holds", []call{acquireByA, releaseByA, acquireByB}, renewByA, "LOST"},
-		{"renew with an old token", []call{acquireByA, releaseByA, acquireByA}, renewByA, "LOST"},
+		{"acquire what another holds", []call{acquireByB}, acquireByA, lua.CodeHeld},
+		{"renew what nobody holds", nil, renewByA, lua.CodeLost},
+		{"renew what another holds", []call{acquireByA, releaseByA, acquireByB}, renewByA, lua.CodeLost},
+		{"renew with an old token", []call{acquireByA, releaseByA, acquireByA}, renewByA, lua.CodeLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := redistest.Start(t).DB(t)
-			for _, b := range c.before {
-				if _, err := run(t, db, b); err != nil {
+			for _, run := range c.before {
+				if _, err := run(t, db); err != nil {
 					t.Fatal(err)
 				}
 			}
 			before := redistest.Dump(t, db)
-			if _, err := run(t, db, c.refused); !redisx.RefusedWith(err, c.code) {
+			if _, err := c.refused(t, db); !redisx.RefusedWith(err, c.code) {
 				t.Errorf("got %v, want a refusal with %s", err, c.code)
 			}
 			same(t, before, redistest.Dump(t, db))
@@ -56,27 +56,27 @@ func TestARefusalChangesNothing(t *testing.T) {
 	}
 }
 
-func TestARepeatedScriptIsHarmless(t *testing.T) {
+func TestLeaseScripts_RepeatIsHarmless(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		before   []call
 		repeated call
 		reply    any // of the repeat
 	}{
-		{"acquire", nil, acquireByA, []any{int64(1), int64(60_000)}},
-		{"renew", []call{acquireByA}, renewByA, int64(60_000)},
-		{"release", []call{acquireByA}, releaseByA, int64(0)},
-		{"release what another took since", []call{acquireByA, releaseByA, acquireByB}, releaseByA, int64(0)},
+		{"acquire", nil, acquireByA, lua.AcquireLeaseReply{Token: 1}},
+		{"renew", []call{acquireByA}, renewByA, lua.RenewLeaseReply{}},
+		{"release", []call{acquireByA}, releaseByA, lua.ReleaseLeaseReply{Released: false}},
+		{"release what another took since", []call{acquireByA, releaseByA, acquireByB}, releaseByA, lua.ReleaseLeaseReply{Released: false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := redistest.Start(t).DB(t)
-			for _, b := range append(c.before, c.repeated) {
-				if _, err := run(t, db, b); err != nil {
+			for _, run := range append(c.before, c.repeated) {
+				if _, err := run(t, db); err != nil {
 					t.Fatal(err)
 				}
 			}
 			before := redistest.Dump(t, db)
-			reply, err := run(t, db, c.repeated)
+			reply, err := c.repeated(t, db)
 			if err != nil || !cmp.Equal(reply, c.reply) {
 				t.Errorf("the repeat answered %v, %v; want %v", reply, err, c.reply)
 			}

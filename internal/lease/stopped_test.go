@@ -38,7 +38,7 @@ func TestAHolderThatWasStoppedForTooLongIsRefused(t *testing.T) {
 		last = append(last, line)
 	}
 	text := strings.Join(last, "\n")
-	if !strings.Contains(text, "renew refused: LOST "+next.Fence()) || !strings.Contains(text, "context ended") {
+	if !strings.Contains(text, "renew_lease refused: LOST "+string(next.Fence())) || !strings.Contains(text, "context ended") {
 		t.Errorf("it did not try to renew, or its context did not end:\n%s", text)
 	}
 	same(t, before, redistest.Dump(t, db))

@@ -88,6 +88,6 @@ func (l *Lock) forward(ctx context.Context, signals chan<- struct{}) {
 		}
 	}
 	if err := l.o.DB.Listen(ctx, signal, heard, l.o.Channel); err != nil {
-		l.o.Log.Warn("releases cannot be heard of", slog.String("lease", l.o.Key), slog.Any("error", err))
+		l.o.Log.Warn("releases cannot be heard of", slog.String("lease", string(l.o.Key)), slog.Any("error", err))
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // List reads every queue, by name.
@@ -43,12 +44,12 @@ func (q *Queues) List(context.Context) ([]Info, error) {
 // Pause keeps workers from taking deliveries from a queue. A paused one may be paused again.
 // Errors: CodeInvalid for the name, CodeQueueNotFound.
 func (q *Queues) Pause(ctx context.Context, name string) error {
-	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, pausedKey(q.names.asynq(name)), clock.Now().Unix(), 0).Err() })
+	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, q.pausedKey(name), clock.Now().Unix(), 0).Err() })
 }
 
 // Resume lets workers go on. Errors: CodeInvalid for the name, CodeQueueNotFound.
 func (q *Queues) Resume(ctx context.Context, name string) error {
-	return q.change(ctx, name, func() error { return q.db.Del(ctx, pausedKey(q.names.asynq(name))).Err() })
+	return q.change(ctx, name, func() error { return q.db.Del(ctx, q.pausedKey(name)).Err() })
 }
 
 // change does something to a queue that exists. asynq's inspector is not asked to do it: it calls a repetition an
@@ -57,7 +58,7 @@ func (q *Queues) change(ctx context.Context, name string, do func() error) error
 	if err := task.ValidateQueue(name); err != nil {
 		return err
 	}
-	known, err := q.db.SIsMember(ctx, knownQueues, q.names.asynq(name)).Result()
+	known, err := q.db.SIsMember(ctx, string(lua.AsynqQueues), q.names.asynq(name)).Result()
 	if err != nil {
 		return unavailable(err)
 	}
@@ -70,8 +71,10 @@ func (q *Queues) change(ctx context.Context, name string, do func() error) error
 	return nil
 }
 
-// pausedKey is a STRING that exists while the queue is paused: the s at which it was.
-func pausedKey(queue string) string { return "asynq:{" + queue + "}:paused" }
+// pausedKey is the key that exists while a queue is paused.
+func (q *Queues) pausedKey(name string) string {
+	return string(lua.AsynqQueue(q.names.asynq(name)).Paused())
+}
 
 func unavailable(err error) error {
 	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; it may have done it all the same", Err: err}

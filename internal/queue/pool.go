@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -75,7 +76,7 @@ func (p *Pool) Start(ctx context.Context) error {
 	for i, name := range names {
 		members[i] = name
 	}
-	if err := p.o.DB.SAdd(ctx, knownQueues, members...).Err(); err != nil {
+	if err := p.o.DB.SAdd(ctx, string(lua.AsynqQueues), members...).Err(); err != nil {
 		return fmt.Errorf("pool %s: %w", p.o.Name, err)
 	}
 	if err := p.server.Start(asynq.HandlerFunc(p.handle)); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestADeliveryThatWasDealtWithIsGone(t *testing.T) {
@@ -67,9 +68,9 @@ func TestWhatIsNotADeliveryOfDTSIsArchivedAndNotTriedAgain(t *testing.T) {
 	})
 	_, err := x.client().EnqueueContext(t.Context(), asynq.NewTask("foreign", []byte("not JSON")), asynq.TaskID("foreign"))
 	must(t, err)
-	k := asynqKeys("default")
+	k := lua.AsynqQueue("default")
 	eventually(t, "it is archived", func() bool {
-		return x.db.HGet(t.Context(), k.delivery("foreign"), "state").Val() == "archived"
+		return x.db.HGet(t.Context(), string(k.Delivery("foreign")), "state").Val() == "archived"
 	})
 }
 

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -20,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -48,7 +48,6 @@ type Queues struct {
 	db        *redisx.DB
 	names     names
 	inspector *asynq.Inspector
-	redeliver *redisx.Script
 	clients   chan client   // one place: the client in use
 	republish time.Duration // how long it is used
 }
@@ -68,7 +67,7 @@ type Options struct {
 func New(o Options) *Queues {
 	q := &Queues{
 		db: o.DB, names: names(o.Prefix), inspector: asynq.NewInspectorFromRedisClient(o.DB.UniversalClient),
-		redeliver: redisx.NewScript("redeliver"), clients: make(chan client, 1), republish: republish,
+		clients: make(chan client, 1), republish: republish,
 	}
 	q.clients <- client{}
 	return q
@@ -111,8 +110,8 @@ func (q *Queues) enqueue(ctx context.Context, d task.Delivery) error {
 // or was taken by a worker that died, or stems from a former task of the same id, is put into the queue anew.
 // One that is on its way is left alone.
 func (q *Queues) Restore(ctx context.Context, d task.Delivery) error {
-	id, keys := d.String(), asynqKeys(q.names.asynq(d.Queue))
-	state, err := q.db.HGet(ctx, keys.delivery(id), "state").Result()
+	id, keys := d.String(), lua.AsynqQueue(q.names.asynq(d.Queue))
+	state, err := q.db.HGet(ctx, string(keys.Delivery(id)), "state").Result()
 	switch {
 	case errors.Is(err, redis.Nil):
 		if err := q.enqueue(ctx, d); err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
@@ -130,14 +129,15 @@ func (q *Queues) Restore(ctx context.Context, d task.Delivery) error {
 }
 
 // takeBack returns a delivery to its queue if the worker that took it has not extended its lease twice.
-func (q *Queues) takeBack(ctx context.Context, id string, keys asynqKeys) error {
+func (q *Queues) takeBack(ctx context.Context, id string, keys lua.AsynqQueue) error {
 	now, err := q.db.Time(ctx).Result()
 	if err != nil {
 		return fmt.Errorf("reading the time: %w", err)
 	}
 	stale := now.Add(asynqLease - 2*asynqBeat - 2*time.Second).Unix()
-	_, err = q.db.Run(ctx, q.redeliver,
-		[]string{keys.delivery(id), keys.active(), keys.lease(), keys.pending()}, id, strconv.FormatInt(stale, 10))
+	_, err = redisx.Run(ctx, q.db, lua.Redeliver{
+		Delivery: keys.Delivery(id), Active: keys.Active(), Deadline: keys.Deadline(), Pending: keys.Pending(), ID: id, Stale: int(stale),
+	})
 	return err
 }
 
@@ -162,21 +162,3 @@ func (q *Queues) Forget(d task.Delivery) error {
 	}
 	return fmt.Errorf("deleting delivery %s: %w", d, err)
 }
-
-// asynqKeys makes the keys of one queue as asynq 0.26 names them.
-type asynqKeys string
-
-// delivery is a HASH: msg, state, pending_since.
-func (q asynqKeys) delivery(id string) string { return "asynq:{" + string(q) + "}:t:" + id }
-
-// active is a LIST of the ids of deliveries taken by workers.
-func (q asynqKeys) active() string { return "asynq:{" + string(q) + "}:active" }
-
-// lease is a ZSET of the same ids, scored by the s at which the worker's lease ends.
-func (q asynqKeys) lease() string { return "asynq:{" + string(q) + "}:lease" }
-
-// pending is a LIST of the ids of deliveries that wait.
-func (q asynqKeys) pending() string { return "asynq:{" + string(q) + "}:pending" }
-
-// knownQueues is a SET of the names of all queues.
-const knownQueues = "asynq:queues"

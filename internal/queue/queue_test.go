@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestADeliveryIsThereOnceHoweverOftenItIsEnqueued(t *testing.T) {
@@ -81,9 +82,9 @@ func leave(x *transport, d task.Delivery, state string) {
 		must(x.t, x.inspector.ArchiveTask(d.Queue, d.String()))
 		return
 	}
-	ctx, k := x.t.Context(), asynqKeys(d.Queue)
-	must(x.t, x.db.LRem(ctx, k.pending(), 0, d.String()).Err())
-	must(x.t, x.db.HSet(ctx, k.delivery(d.String()), "state", state).Err())
+	ctx, k := x.t.Context(), lua.AsynqQueue(d.Queue)
+	must(x.t, x.db.LRem(ctx, string(k.Pending()), 0, d.String()).Err())
+	must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", state).Err())
 	must(x.t, x.db.Do(ctx, "ZADD", "asynq:{default}:"+state, 4e9, d.String()).Err())
 }
 
@@ -105,10 +106,10 @@ func TestRestoreLeavesADeliveryAloneThatIsOnItsWay(t *testing.T) {
 		"one beat missed": func(x *transport, d task.Delivery) { x.take(d, asynqLease-2*asynqBeat) },
 		"to be retried": func(x *transport, d task.Delivery) {
 			x.take(d, asynqLease)
-			ctx, k := x.t.Context(), asynqKeys(d.Queue)
-			must(x.t, x.db.LRem(ctx, k.active(), 0, d.String()).Err())
-			must(x.t, x.db.ZRem(ctx, k.lease(), d.String()).Err())
-			must(x.t, x.db.HSet(ctx, k.delivery(d.String()), "state", "retry").Err())
+			ctx, k := x.t.Context(), lua.AsynqQueue(d.Queue)
+			must(x.t, x.db.LRem(ctx, string(k.Active()), 0, d.String()).Err())
+			must(x.t, x.db.ZRem(ctx, string(k.Deadline()), d.String()).Err())
+			must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", "retry").Err())
 		},
 	}
 	for name, prepare := range cases {
@@ -138,8 +139,8 @@ func TestRestorePutsADeliveryBackOnceWhoseWorkerStoppedExtendingItsLease(t *test
 	if got := x.waiting(); !slices.Equal(got, []string{next.String(), d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery once, and first to be taken", got)
 	}
-	ctx, k := t.Context(), asynqKeys("default")
-	active, lease := x.db.LLen(ctx, k.active()).Val(), x.db.ZCard(ctx, k.lease()).Val()
+	ctx, k := t.Context(), lua.AsynqQueue("default")
+	active, lease := x.db.LLen(ctx, string(k.Active())).Val(), x.db.ZCard(ctx, string(k.Deadline())).Val()
 	if active != 0 || lease != 0 {
 		t.Errorf("asynq counts %d as taken and %d leases, want 0 and 0", active, lease)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const limit = 20 * time.Second // for anything that must happen
@@ -86,7 +87,7 @@ func (x *transport) enqueue(d task.Delivery) {
 // state is where asynq keeps a delivery, "" if it does not.
 func (x *transport) state(d task.Delivery) string {
 	x.t.Helper()
-	values, err := x.db.HMGet(x.t.Context(), asynqKeys(d.Queue).delivery(d.String()), "state").Result()
+	values, err := x.db.HMGet(x.t.Context(), string(lua.AsynqQueue(d.Queue).Delivery(d.String())), "state").Result()
 	must(x.t, err)
 	s, _ := values[0].(string)
 	return s
@@ -95,7 +96,7 @@ func (x *transport) state(d task.Delivery) string {
 // waiting are the deliveries that wait in the default queue, the next one to be taken last.
 func (x *transport) waiting() []string {
 	x.t.Helper()
-	ids, err := x.db.LRange(x.t.Context(), asynqKeys("default").pending(), 0, -1).Result()
+	ids, err := x.db.LRange(x.t.Context(), string(lua.AsynqQueue("default").Pending()), 0, -1).Result()
 	must(x.t, err)
 	return ids
 }
@@ -103,13 +104,13 @@ func (x *transport) waiting() []string {
 // take does what a worker of asynq does when it takes a delivery; its lease ends in left.
 func (x *transport) take(d task.Delivery, left time.Duration) {
 	x.t.Helper()
-	ctx, k := x.t.Context(), asynqKeys(d.Queue)
+	ctx, k := x.t.Context(), lua.AsynqQueue(d.Queue)
 	now, err := x.db.Time(ctx).Result()
 	must(x.t, err)
-	must(x.t, x.db.RPopLPush(ctx, k.pending(), k.active()).Err())
-	must(x.t, x.db.HSet(ctx, k.delivery(d.String()), "state", "active").Err())
-	must(x.t, x.db.HDel(ctx, k.delivery(d.String()), "pending_since").Err())
-	must(x.t, x.db.Do(ctx, "ZADD", k.lease(), now.Add(left).Unix(), d.String()).Err())
+	must(x.t, x.db.RPopLPush(ctx, string(k.Pending()), string(k.Active())).Err())
+	must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", "active").Err())
+	must(x.t, x.db.HDel(ctx, string(k.Delivery(d.String())), "pending_since").Err())
+	must(x.t, x.db.Do(ctx, "ZADD", string(k.Deadline()), now.Add(left).Unix(), d.String()).Err())
 }
 
 // pool runs a pool until the test ends.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,17 +66,16 @@ func TestARefusalIsTypedAndObserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	confirm := redisx.NewScript("confirm")
-	keys := []string{"{x}lease", "{x}inflight"}
-	_, err = db.Run(t.Context(), confirm, keys, "1:me", "")
+	confirm := lua.Confirm{Lease: "{x}lease", InFlight: "{x}inflight", Fence: "1:me"}
+	_, err = redisx.Run(t.Context(), db, confirm)
 	var refusal *redisx.Refusal
-	if !errors.As(err, &refusal) || refusal.Code != "FENCED" || refusal.Script != "confirm" || !redisx.RefusedWith(err, "FENCED") {
+	if !errors.As(err, &refusal) || refusal.Code != lua.CodeFenced || refusal.Script != "confirm" || !redisx.RefusedWith(err, lua.CodeFenced) {
 		t.Errorf("got %v", err)
 	}
-	if err := db.Set(t.Context(), keys[0], "1:me", 0).Err(); err != nil {
+	if err := db.Set(t.Context(), string(confirm.Lease), "1:me", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.Run(t.Context(), confirm, keys, "1:me", ""); err != nil {
+	if _, err := redisx.Run(t.Context(), db, confirm); err != nil {
 		t.Error(err)
 	}
 	if want := []seen{{"confirm", "FENCED"}, {"confirm", ""}}; len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
@@ -91,7 +91,7 @@ func TestAnErrorThatIsNoRefusalIsPassedOn(t *testing.T) {
 	if err := db.Set(t.Context(), "{x}lease", "1:me", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := db.Run(t.Context(), redisx.NewScript("confirm"), []string{"{x}lease", "{x}inflight"}, "1:me", "a")
+	_, err := redisx.Run(t.Context(), db, lua.Confirm{Lease: "{x}lease", InFlight: "{x}inflight", Fence: "1:me", Deliveries: []string{"a"}})
 	var refusal *redisx.Refusal
 	if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("got %v", err)
@@ -101,18 +101,17 @@ func TestAnErrorThatIsNoRefusalIsPassedOn(t *testing.T) {
 func TestManyCallsTravelTogetherAndSurviveARestartedRedis(t *testing.T) {
 	srv := redistest.Start(t)
 	db := srv.DB(t)
-	page := redisx.NewScript("page")
-	calls := []redisx.Call{{Keys: []string{"a"}, Args: []any{"", "", 10}}, {Keys: []string{"b"}, Args: []any{"", "", 10}}}
+	calls := []lua.ReadPage{{ZSet: "a", Limit: 10}, {ZSet: "b", Limit: 10}}
 	if err := db.ZAdd(t.Context(), "b", redis.Z{Score: 1, Member: "x"}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		replies := db.RunEach(t.Context(), page, calls)
+		replies := redisx.RunEach[lua.ReadPageReply](t.Context(), db, calls)
 		if len(replies) != 2 || replies[0].Err != nil || replies[1].Err != nil {
 			t.Fatalf("%v", replies)
 		}
-		if list, _ := replies[1].Value.([]any); len(list) != 2 || list[0] != "x" {
-			t.Errorf("%v", replies[1].Value)
+		if entries := replies[1].Reply.Entries; len(entries) != 1 || entries[0].Member != "x" {
+			t.Errorf("%v", entries)
 		}
 		if err := db.ScriptFlush(t.Context()).Err(); err != nil { // as a restart does
 			t.Fatal(err)

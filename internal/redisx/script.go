@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +19,7 @@ import (
 // The codes a script may refuse with are listed in the header of its file.
 type Refusal struct {
 	Script string
-	Code   string // one upper-case word, such as FENCED
+	Code   lua.Code
 	Detail string // the rest of the answer, for people
 }
 
@@ -26,112 +27,110 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s refused: %s %s", r.Script, r.Code, r.Detail)
 }
 
-// RefusedWith says whether err is a script's refusal with that code.
-func RefusedWith(err error, code string) bool {
+// RefusedWith says whether err is a script's refusal with one of these codes.
+func RefusedWith(err error, codes ...lua.Code) bool {
 	var r *Refusal
-	return errors.As(err, &r) && r.Code == code
+	return errors.As(err, &r) && slices.Contains(codes, r.Code)
 }
 
-// Script is one of the scripts of package lua, ready to run.
-type Script struct {
-	name     string
-	refusals []string
-	run      *redis.Script
-}
-
-// NewScript prepares the script of that name; it panics if package lua has none.
-func NewScript(name string) *Script {
-	s := lua.Load(name)
-	return &Script{name: name, refusals: s.Refusals, run: redis.NewScript(s.Source)}
-}
-
-// Name is the name of the script's file, without ".lua".
-func (s *Script) Name() string { return s.name }
-
-// Call is one run of a script among several that travel together.
-type Call struct {
-	Keys []string
-	Args []any
-}
-
-// Reply is what one Call came back with.
-type Reply struct {
-	Value any
-	Err   error
-}
-
-// Run runs the script once. Errors: *Refusal where the script said no, else what go-redis reports.
-func (db *DB) Run(ctx context.Context, s *Script, keys []string, args ...any) (any, error) {
+// Run runs a script once. Errors: *Refusal where the script said no, a reply that is not what its header says, else what
+// go-redis reports.
+func Run[R any](ctx context.Context, db *DB, call lua.Call[R]) (R, error) {
+	script := call.Script()
 	start := clock.Now()
-	v, err := s.run.Run(ctx, db.UniversalClient, keys, args...).Result()
-	return v, db.settle(s, clock.Since(start), err)
+	reply, err := prepared(script).Run(ctx, db.UniversalClient, call.Keys(), call.Args()...).Result()
+	return decode(call, reply, db.settle(script, clock.Since(start), err))
+}
+
+// Result is what one of several calls came back with.
+type Result[R any] struct {
+	Reply R
+	Err   error
 }
 
 // pipelineLimit is how many runs of a script travel together: one that waits for thousands takes longer than a client
 // waits for an answer, and the client would send all of them again.
 const pipelineLimit = 250
 
-// RunEach runs the script once for every call, many in one round trip, and answers in the same order.
-// The calls are atomic one by one, not together.
-func (db *DB) RunEach(ctx context.Context, s *Script, calls []Call) []Reply {
-	replies := make([]Reply, 0, len(calls))
+// RunEach runs several calls, many in one round trip, and answers in the same order. The calls are atomic one by one, not
+// together. The errors are those of Run.
+func RunEach[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
+	results := make([]Result[R], 0, len(calls))
 	for chunk := range slices.Chunk(calls, pipelineLimit) {
-		replies = append(replies, db.runTogether(ctx, s, chunk)...)
+		results = append(results, runTogether[R](ctx, db, chunk)...)
 	}
-	return replies
+	return results
 }
 
-func (db *DB) runTogether(ctx context.Context, s *Script, calls []Call) []Reply {
+func runTogether[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
 	start := clock.Now()
 	cmds := make([]*redis.Cmd, len(calls))
 	pipe := db.Pipeline()
 	for i, c := range calls {
-		cmds[i] = s.run.EvalSha(ctx, pipe, c.Keys, c.Args...)
+		cmds[i] = prepared(c.Script()).EvalSha(ctx, pipe, c.Keys(), c.Args()...)
 	}
 	_, _ = pipe.Exec(ctx) // each command carries its own error
 	each := clock.Since(start) / time.Duration(len(calls))
 
-	replies := make([]Reply, len(calls))
+	results := make([]Result[R], len(calls))
 	for i, cmd := range cmds {
-		v, err := cmd.Result()
+		c := calls[i]
+		reply, err := cmd.Result()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") { // a Redis that has just started does not know it yet
-			v, err = s.run.Run(ctx, db.UniversalClient, calls[i].Keys, calls[i].Args...).Result()
+			reply, err = prepared(c.Script()).Run(ctx, db.UniversalClient, c.Keys(), c.Args()...).Result()
 		}
-		replies[i] = Reply{Value: v, Err: db.settle(s, each, err)}
+		results[i].Reply, results[i].Err = decode[R](c, reply, db.settle(c.Script(), each, err))
 	}
-	return replies
+	return results
 }
 
-// settle turns a script's error into a Refusal where it is one, and tells the observer.
-func (db *DB) settle(s *Script, took time.Duration, err error) error {
-	if errors.Is(err, redis.Nil) {
-		err = nil
+func decode[R any](call lua.Call[R], reply any, err error) (R, error) {
+	if err != nil {
+		var none R
+		return none, err
 	}
-	refusal := s.refusal(err)
+	return lua.Decode(call, reply)
+}
+
+// prepared is the script with its hash, which is computed once.
+func prepared(s *lua.Script) *redis.Script {
+	if known, ok := hashed.Load(s); ok {
+		return known.(*redis.Script)
+	}
+	script := redis.NewScript(s.Source)
+	hashed.Store(s, script)
+	return script
+}
+
+var hashed sync.Map // *lua.Script -> *redis.Script
+
+// settle turns a script's error into a Refusal where it is one, and tells the observer.
+func (db *DB) settle(s *lua.Script, took time.Duration, err error) error {
+	refusal := refusalOf(s, err)
 	if db.observe != nil {
 		code := ""
 		if refusal != nil {
-			code = refusal.Code
+			code = string(refusal.Code)
 		}
-		db.observe(s.name, took, code)
+		db.observe(s.Name, took, code)
 	}
 	switch {
 	case refusal != nil:
 		return refusal
 	case err != nil:
-		return fmt.Errorf("script %s: %w", s.name, err)
+		return fmt.Errorf("script %s: %w", s.Name, err)
 	}
 	return nil
 }
 
-func (s *Script) refusal(err error) *Refusal {
+func refusalOf(s *lua.Script, err error) *Refusal {
 	var answered redis.Error
 	if !errors.As(err, &answered) {
 		return nil
 	}
-	code, detail, _ := strings.Cut(answered.Error(), " ")
-	if !slices.Contains(s.refusals, code) {
-		return nil
+	word, detail, _ := strings.Cut(answered.Error(), " ")
+	if code := lua.Code(word); slices.Contains(s.Refusals, code) {
+		return &Refusal{Script: s.Name, Code: code, Detail: detail}
 	}
-	return &Refusal{Script: s.name, Code: code, Detail: detail}
+	return nil
 }

@@ -49,8 +49,11 @@ func (e Entry) TaskID(scheduleID string) string {
 const (
 	tickLayout   = "20060102T150405Z"
 	tickLayoutMS = "20060102T150405.000Z"
-	manualLayout = "20060102T150405.000000Z-manual" // with µs, so that no two are the same
+	manualLayout = "20060102T150405.000000Z" + ManualSuffix // with µs, so that no two are the same
 )
+
+// ManualSuffix ends the names of runs that somebody asked for by hand.
+const ManualSuffix = "-manual"
 
 // TickName is a nominal time as ids of tasks have it: 20260102T150405Z, or 20260102T150405.250Z.
 func TickName(tick time.Time) string {

@@ -88,7 +88,7 @@ func TestALeaseThatSomebodyElseTookEndsTheLeading(t *testing.T) {
 	w.leads(map[*node]int{a: 16})
 	ref := task.Ref{Namespace: task.DefaultNamespace, ID: "x"}
 	key, _ := w.store.LeaseKeys(w.store.PartitionOf(ref))
-	must(t, w.db.Set(t.Context(), key, "999:somebody", 2*time.Second).Err())
+	must(t, w.db.Set(t.Context(), string(key), "999:somebody", 2*time.Second).Err())
 	eventually(t, "a leads one less", func() bool { return len(a.Led()) == 15 })
 	w.create(task.Definition{Ref: ref})
 	w.leads(map[*node]int{a: 16})

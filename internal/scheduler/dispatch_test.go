@@ -59,8 +59,8 @@ func TestNothingPollsTheWheel(t *testing.T) {
 		w.create(task.Definition{Ref: task.Ref{ID: fmt.Sprint(i)}, Delay: time.Hour})
 	}
 	a.asleep()
-	claims, renewals := a.runs("claim"), a.runs("renew")
-	eventually(t, "each lease was renewed", func() bool { return a.runs("renew") >= renewals+16 })
+	claims, renewals := a.runs("claim"), a.runs("renew_lease")
+	eventually(t, "each lease was renewed", func() bool { return a.runs("renew_lease") >= renewals+16 })
 	if n := a.runs("claim") - claims; n != 0 {
 		t.Errorf("the wheels were looked at %d times while nothing was due", n)
 	}
@@ -85,10 +85,10 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	w.t.Helper()
 	p := w.store.PartitionOf(ref)
 	key, _ := w.store.LeaseKeys(p)
-	must(w.t, w.db.Set(w.t.Context(), key, "1:dead", 0).Err())
+	must(w.t, w.db.Set(w.t.Context(), string(key), "1:dead", 0).Err())
 	_, err := w.store.Lead(p, "1:dead").Claim(w.t.Context(), 10)
 	must(w.t, err)
-	must(w.t, w.db.Del(w.t.Context(), key).Err())
+	must(w.t, w.db.Del(w.t.Context(), string(key)).Err())
 }
 
 func TestWhatADeadLeaderLeftInFlightIsRepeated(t *testing.T) {

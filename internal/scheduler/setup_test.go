@@ -22,6 +22,7 @@ import (
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -207,7 +208,7 @@ func (w *world) fences() []string {
 	all := make([]string, w.store.Partitions())
 	for p := range all {
 		key, _ := w.store.LeaseKeys(p)
-		values, err := w.db.MGet(w.t.Context(), key).Result()
+		values, err := w.db.MGet(w.t.Context(), string(key)).Result()
 		must(w.t, err)
 		all[p], _ = values[0].(string)
 	}
@@ -269,6 +270,9 @@ func (w *world) dispatched(ref task.Ref, attempt int) {
 // runs is how often a node ran a script.
 func (n *node) runs(script string) uint64 {
 	n.t.Helper()
+	if lua.ByName(script) == nil {
+		n.t.Fatalf("there is no script %q", script)
+	}
 	var m dto.Metric
 	must(n.t, n.metrics.ScriptSeconds.WithLabelValues(script).(prometheus.Metric).Write(&m))
 	return m.GetHistogram().GetSampleCount()

@@ -82,7 +82,7 @@ func (w *world) lookedAt(is schedule.Schedule, next time.Time) {
 
 // holds says whether what a node's proxy holds back has a run of a script in it.
 func (n *node) holds(script string) bool {
-	sum := sha1.Sum([]byte(lua.Load(script).Source)) //nolint:gosec // as above
+	sum := sha1.Sum([]byte(lua.ByName(script).Source)) //nolint:gosec // as above
 	return bytes.Contains(n.proxy.Held(), []byte(hex.EncodeToString(sum[:])))
 }
 
@@ -100,7 +100,7 @@ func (w *world) firing(n *node) {
 	w.t.Helper()
 	n.proxy.Hold()
 	eventually(w.t, "the node fires", func() bool {
-		if n.holds("due") {
+		if n.holds("due_schedules") {
 			w.srv.Pause() // so that nothing is answered before what follows is held back
 			n.proxy.Release()
 			n.proxy.Hold()
@@ -143,7 +143,7 @@ func TestAnEarlierTickWakesTheLeader(t *testing.T) {
 			far := w.now().Add(time.Hour)
 			other := w.put(ids[0].ID, hourly(far), schedule.OverlapAllow)
 			w.lookedAt(other, far)
-			a.quiet("due")
+			a.quiet("due_schedules")
 			tick := w.now().Add(500 * time.Millisecond)
 			is := schedule.Schedule{Definition: schedule.Definition{Ref: ids[1], Spec: hourly(tick)}}
 			change(w, other, is)
@@ -164,7 +164,7 @@ func TestAResumedScheduleIsLookedAtAtOnce(t *testing.T) {
 	_, err := w.store.PauseSchedule(t.Context(), is.Ref, "")
 	must(t, err)
 	eventually(t, "the tick is over", func() bool { return w.now().After(tick) })
-	a.quiet("due")
+	a.quiet("due_schedules")
 	if all := w.ledger(is); len(all) != 0 {
 		t.Fatalf("it was paused, and the ledger is %+v", all)
 	}
@@ -182,10 +182,10 @@ func TestNothingPollsTheSchedules(t *testing.T) {
 	for i := range 50 {
 		w.lookedAt(w.put(fmt.Sprint(i), hourly(far), schedule.OverlapAllow), far)
 	}
-	a.quiet("due")
-	looks, fires, renewals := a.runs("due"), a.runs("fire"), a.runs("renew")
-	eventually(t, "each lease was renewed", func() bool { return a.runs("renew") >= renewals+16 })
-	if due, fire := a.runs("due")-looks, a.runs("fire")-fires; due+fire != 0 {
+	a.quiet("due_schedules")
+	looks, fires, renewals := a.runs("due_schedules"), a.runs("fire"), a.runs("renew_lease")
+	eventually(t, "each lease was renewed", func() bool { return a.runs("renew_lease") >= renewals+16 })
+	if due, fire := a.runs("due_schedules")-looks, a.runs("fire")-fires; due+fire != 0 {
 		t.Errorf("the schedules were looked at %d times, and fired %d times, while nothing was due", due, fire)
 	}
 }
@@ -263,7 +263,7 @@ func TestATickFiredByALeaderThatDiedOverItIsNotFiredByTheNext(t *testing.T) {
 	w.srv.Continue()
 	b := w.start("b", 5*time.Second)
 	w.leads(map[*node]int{a: 0, b: 16})
-	b.quiet("due")
+	b.quiet("due_schedules")
 	w.firedOnce(is, tick)
 }
 
@@ -292,7 +292,7 @@ func TestATickThatWasPutWhileTheLeaderHeardNothingIsFired(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	a.quiet("due")
+	a.quiet("due_schedules")
 	a.proxy.Cut()
 	tick := w.now().Add(100 * time.Millisecond)
 	is := w.put("unheard", hourly(tick), schedule.OverlapAllow)
@@ -337,7 +337,7 @@ func TestTheEndOfATaskLetsTheTickBehindItGoOnAtOnce(t *testing.T) {
 	}
 	ref := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + first.Name}
 	w.dispatched(ref, 1)
-	a.quiet("due")
+	a.quiet("due_schedules")
 	run := w.begin(ref, "worker")
 	ended := w.now()
 	must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))

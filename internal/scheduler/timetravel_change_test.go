@@ -78,7 +78,7 @@ func TestChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
 						v.interrupted(leader, c.change)
 						continue
 					}
-					v.trapped(leader, []string{"fire", "due", "claim"}[random.IntN(3)], fate(random.IntN(2)))
+					v.trapped(leader, []string{"fire", "due_schedules", "claim"}[random.IntN(3)], fate(random.IntN(2)))
 					v.start()
 				}
 				changing.Wait()
@@ -142,7 +142,7 @@ func (c *changer) change() {
 	c.one <- struct{}{} // a mutex would not let time go by
 	defer func() { <-c.one }()
 	if c.random.IntN(3) == 0 {
-		c.way.lay("schedule", sendLate)
+		c.way.lay("put_schedule", sendLate)
 		time.AfterFunc(time.Duration(c.random.IntN(2500))*time.Millisecond, c.way.release)
 	}
 	n := len(c.stages)

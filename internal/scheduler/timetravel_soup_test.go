@@ -117,7 +117,7 @@ func (s *soup) disturb() {
 		leader.way.release()
 		return
 	default:
-		s.v.trapped(leader, []string{"fire", "claim", "due", "confirm"}[s.random.IntN(4)], fate(s.random.IntN(2)))
+		s.v.trapped(leader, []string{"fire", "claim", "due_schedules", "confirm"}[s.random.IntN(4)], fate(s.random.IntN(2)))
 	}
 	s.v.start()
 }

@@ -119,7 +119,7 @@ func (w *way) release() {
 
 // lay lays a trap and answers a channel that is closed when it has snapped.
 func (w *way) lay(script string, then fate) <-chan struct{} {
-	sum := sha1.Sum([]byte(lua.Load(script).Source)) //nolint:gosec // as above
+	sum := sha1.Sum([]byte(lua.ByName(script).Source)) //nolint:gosec // as above
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trap = &trap{hash: []byte(hex.EncodeToString(sum[:])), then: then, sprung: make(chan struct{})}

@@ -139,7 +139,7 @@ func (w *standIn) perform(r *store.Run) error {
 	}
 	w.ended(i, err != nil)
 	if err == nil && failure != nil && r.Task.Attempt < r.Task.Allowed {
-		return r.Retry(context.Background(), r.Task.Retry.After(r.Task.Attempt, 0), task.OutcomeFailed, failure.Error())
+		return r.Reattempt(context.Background(), r.Task.Retry.After(r.Task.Attempt, 0), task.OutcomeFailed, failure.Error())
 	}
 	end, outcome, reason := task.Succeeded, task.OutcomeSucceeded, ""
 	switch {

@@ -43,8 +43,8 @@ func (w *world) worker(id string) (cut func()) {
 // looked waits until upkeep has read the nodes some times more.
 func (n *node) looked(times uint64) {
 	n.t.Helper()
-	before := n.runs("nodes")
-	eventually(n.t, "upkeep looked", func() bool { return n.runs("nodes") >= before+times })
+	before := n.runs("read_nodes")
+	eventually(n.t, "upkeep looked", func() bool { return n.runs("read_nodes") >= before+times })
 }
 
 func TestAnAttemptOfANodeThatNobodyKnowsIsLost(t *testing.T) {

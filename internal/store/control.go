@@ -2,31 +2,32 @@ package store
 
 import (
 	"context"
-	"strconv"
+	"time"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
-var cancelCodes = map[string]task.Code{"NOTFOUND": task.CodeTaskNotFound, "STATE": task.CodeFinished}
+var cancelCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeFinished}
 
 // Cancel ends a task that waits, and tells a running one to stop; the answer says which it was. A cancelled
 // task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
 func (s *Store) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
-	t, err := s.Get(ctx, ref)
-	if err != nil {
+	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	p := s.PartitionOf(ref)
-	reply, err := s.db.Run(ctx, s.scripts.cancel, []string{s.keys.task(p, ref)}, ref.String(),
-		t.EffectiveRetention(task.Cancelled).Milliseconds(), s.keys.events(), s.keys.control(), s.keys.wake())
+	reply, err := redisx.Run(ctx, s.db, lua.Cancel{
+		Task: s.partitionOf(ref).Task(ref), Member: ref, Events: s.keys.Events(), Control: s.keys.Control(), Wake: s.keys.Wake(),
+	})
 	if err != nil {
 		return task.Task{}, answer(err, cancelCodes, ref)
 	}
-	return decodeFields(ref, reply)
+	return decodeTask(ref, reply.Task)
 }
 
-var rerunCodes = map[string]task.Code{"NOTFOUND": task.CodeTaskNotFound, "STATE": task.CodeNotFinished}
+var rerunCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
 
 // Rerun puts a task that has ended back on the wheel, due now, with all of its attempts allowed once more.
 // Attempts are counted on, so that every delivery has a name of its own.
@@ -41,18 +42,19 @@ func (s *Store) Rerun(ctx context.Context, ref task.Ref) (task.Task, error) {
 			Code: task.CodeNotFinished, Message: sentence(task.CodeNotFinished, ref, string(t.State)),
 		}
 	}
-	p := s.PartitionOf(ref)
-	keys := []string{s.keys.task(p, ref), s.keys.index(p, ref.Namespace, t.State), s.keys.expiry(p), s.keys.wheel(p)}
-	reply, err := s.db.Run(ctx, s.scripts.rerun, keys,
-		ref.String(), string(t.State), t.Retry.Attempts(), s.keys.events(), s.keys.wake(), p, tickOf(ref))
+	k := s.partitionOf(ref)
+	reply, err := redisx.Run(ctx, s.db, lua.Retry{
+		Task: k.Task(ref), Index: k.Index(ref.Namespace, t.State), Expiry: k.Expiry(), Wheel: k.Wheel(),
+		Member: ref, State: t.State, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.keys.Events(), Wake: s.keys.Wake(),
+	})
 	if err != nil {
 		return task.Task{}, answer(err, rerunCodes, ref)
 	}
-	return decodeFields(ref, reply)
+	return decodeTask(ref, reply.Task)
 }
 
-var progressCodes = map[string]task.Code{
-	"NOTFOUND": task.CodeTaskNotFound, "STATE": task.CodeNotRunning, "STALE": task.CodeStaleAttempt,
+var progressCodes = map[lua.Code]task.Code{
+	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotRunning, lua.CodeStale: task.CodeStaleAttempt,
 }
 
 // ReportProgress says in the name of whoever runs the attempt how far it is, in percent. It is for the far end
@@ -65,32 +67,33 @@ func (s *Store) ReportProgress(ctx context.Context, ref task.Ref, attempt, perce
 	return s.progress(ctx, ref, attempt, "", percent)
 }
 
-func (s *Store) progress(ctx context.Context, ref task.Ref, attempt int, run string, percent int) error {
+func (s *Store) progress(ctx context.Context, ref task.Ref, attempt int, run lua.RunToken, percent int) error {
 	if percent < 0 || percent > 100 {
 		return task.Invalid("progress", "%d must be 0 to 100", percent)
 	}
-	_, err := s.db.Run(ctx, s.scripts.progress, []string{s.keys.task(s.PartitionOf(ref), ref)},
-		ref.String(), attempt, run, percent, s.keys.events())
+	_, err := redisx.Run(ctx, s.db, lua.Progress{
+		Task: s.partitionOf(ref).Task(ref), Member: ref, Attempt: attempt, Run: run, Progress: percent, Events: s.keys.Events(),
+	})
 	return answer(err, progressCodes, ref)
 }
 
 // warnOfPause says in the log that the end of a task has paused its schedule.
-func (s *Store) warnOfPause(ctx context.Context, ref task.Ref, reply any) {
-	if reply == int64(2) {
+func (s *Store) warnOfPause(ctx context.Context, ref task.Ref, paused bool) {
+	if paused {
 		id, _, _ := schedule.OfTask(ref)
-		s.log.WarnContext(ctx, "a schedule has paused by itself: too many of its tasks failed in a row", "namespace", ref.Namespace, "schedule", id)
+		s.log.WarnContext(ctx, "paused a schedule: too many of its tasks in a row failed", "namespace", ref.Namespace, "schedule", id)
 	}
 }
 
-// tickOf is the nominal time of a tick's task in ms, "" for any other task.
-func tickOf(ref task.Ref) string {
+// tickOf is the nominal time of a tick's task; the zero time for any other task.
+func tickOf(ref task.Ref) time.Time {
 	_, name, ok := schedule.OfTask(ref)
 	if !ok {
-		return ""
+		return time.Time{}
 	}
 	tick, _, err := schedule.ParseTickName(name)
 	if err != nil {
-		return ""
+		return time.Time{}
 	}
-	return strconv.FormatInt(tick.UnixMilli(), 10)
+	return tick
 }

@@ -88,24 +88,6 @@ func decode(ref task.Ref, def string) (task.Definition, error) {
 	return d, err
 }
 
-// decodeFields reads what HGETALL answers inside a script: names and values in turn.
-func decodeFields(ref task.Ref, reply any) (task.Task, error) {
-	if _, ok := reply.([]any); !ok {
-		return task.Task{}, fmt.Errorf("task %s: unexpected answer %T", ref, reply)
-	}
-	return decodeTask(ref, fields(reply))
-}
-
-// fields reads what HGETALL answers inside a script.
-func fields(reply any) map[string]string {
-	list, _ := reply.([]any)
-	h := make(map[string]string, len(list)/2)
-	for i := 0; i+1 < len(list); i += 2 {
-		h[text(list[i])] = text(list[i+1])
-	}
-	return h
-}
-
 func decodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
 	d, err := decode(ref, h["def"])
 	if err != nil {
@@ -113,7 +95,7 @@ func decodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
 	}
 	t := task.Task{
 		Definition: d, State: task.State(h["state"]), Node: h["node"], Run: h["run"], Result: h["result"], Error: h["error"],
-		Attempt: int(number(h["attempt"])), Allowed: int(number(h["allowed"])), Progress: int(number(h["progress"])),
+		Attempt: int(number(h["attempt"])), Allowed: int(number(h["max_attempts"])), Progress: int(number(h["progress"])),
 		CreatedAt: fromMS(number(h["created"])), DueAt: fromMS(number(h["due"])), QueuedAt: fromMS(number(h["queued"])),
 		StartedAt: fromMS(number(h["started"])), FinishedAt: fromMS(number(h["finished"])),
 		CancelRequested: fromMS(number(h["cancel"])),

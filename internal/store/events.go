@@ -45,7 +45,7 @@ func (s *Store) Events(ctx context.Context, buffer int) *Events {
 	go func() {
 		defer close(e.done)
 		defer close(e.c)
-		_ = s.db.Listen(ctx, func() { once.Do(func() { close(e.ready) }) }, e.feed, s.keys.events())
+		_ = s.db.Listen(ctx, func() { once.Do(func() { close(e.ready) }) }, e.feed, string(s.keys.Events()))
 	}()
 	return e
 }
@@ -93,5 +93,5 @@ func (s *Store) Wakes(ctx context.Context, w Wakes) error {
 		default:
 			w.Wheel(p)
 		}
-	}, s.keys.wake())
+	}, string(s.keys.Wake()))
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // ErrFenced: this leader's lease is over; whatever it wanted to write is not written.
@@ -23,7 +23,8 @@ const freshness = time.Second
 type Leader struct {
 	s     *Store
 	p     int
-	fence string
+	keys  lua.Partition
+	fence lua.Fence
 }
 
 // Claimed is what a claim brought.
@@ -35,50 +36,34 @@ type Claimed struct {
 }
 
 // Lead acts as the leader of a partition under a fence (see package lease).
-func (s *Store) Lead(partition int, fence string) *Leader {
-	return &Leader{s: s, p: partition, fence: fence}
+func (s *Store) Lead(partition int, fence lua.Fence) *Leader {
+	return &Leader{s: s, p: partition, keys: s.keys.Partition(partition), fence: fence}
 }
 
 // Claim takes up to limit due tasks off the wheel and marks them queued; they are in flight until confirmed.
 func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
-	k := l.s.keys
-	reply, err := l.s.db.Run(ctx, l.s.scripts.claim,
-		[]string{k.lease(l.p), k.wheel(l.p), k.queued(l.p), k.inflight(l.p)},
-		l.fence, limit, freshness.Milliseconds(), k.tasks(l.p), k.events())
+	k := l.keys
+	reply, err := redisx.Run(ctx, l.s.db, lua.Claim{
+		Lease: k.Lease(), Wheel: k.Wheel(), Queued: k.Queued(), InFlight: k.InFlight(),
+		Fence: l.fence, Limit: limit, Fresh: freshness, Events: l.s.keys.Events(),
+	})
 	if err != nil {
 		return Claimed{}, fenced(err)
 	}
-	parts, ok := reply.([]any)
-	if !ok || len(parts) != 4 {
-		return Claimed{}, fmt.Errorf("unexpected answer of claim: %v", reply)
-	}
-	now, _ := parts[0].(int64)
-	inFlight, _ := parts[3].(int64)
-	c := Claimed{Now: fromMS(now), Next: nextOf(parts[1]), InFlight: int(inFlight)}
-	c.Deliveries = l.parseClaims(ctx, parts[2])
-	return c, nil
+	return Claimed{Now: reply.Now, Next: reply.Next, InFlight: reply.InFlight, Deliveries: l.deliveries(ctx, reply.Claims)}, nil
 }
 
-// nextOf reads when something is due next: ms, or -1 for the zero time.
-func nextOf(reply any) time.Time {
-	ms, _ := reply.(int64)
-	return fromMS(max(ms, 0))
-}
-
-// parseClaims reads what was claimed. What cannot be read stays in flight, where InFlight settles it.
-func (l *Leader) parseClaims(ctx context.Context, reply any) []task.Delivery {
-	list, _ := reply.([]any)
-	deliveries := make([]task.Delivery, 0, len(list)/4)
-	for i := 0; i+3 < len(list); i += 4 {
-		ref, err := task.ParseRef(text(list[i]))
-		d, errHead := decodeHead(ref, []byte(text(list[i+3])))
+// deliveries reads what was claimed. A claim that cannot be read stays in flight, where InFlight settles it.
+func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task.Delivery {
+	deliveries := make([]task.Delivery, 0, len(claims))
+	for _, c := range claims {
+		ref, err := task.ParseRef(c.Member)
+		d, errHead := decodeHead(ref, []byte(c.Head))
 		if err := errors.Join(err, errHead); err != nil {
-			l.s.log.ErrorContext(ctx, "passing over a claim", "task", text(list[i]), "error", err)
+			l.s.log.ErrorContext(ctx, "skipping unreadable claim", "task", c.Member, "error", err)
 			continue
 		}
-		attempt, _ := list[i+1].(int64)
-		due, _ := list[i+2].(int64)
-		deliveries = append(deliveries, delivery(d, int(attempt), fromMS(due)))
+		deliveries = append(deliveries, delivery(d, c.Attempt, c.Due))
 	}
 	return deliveries
 }
@@ -92,15 +77,16 @@ func (l *Leader) Confirm(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	k := l.s.keys
-	_, err := l.s.db.Run(ctx, l.s.scripts.confirm, []string{k.lease(l.p), k.inflight(l.p)}, l.fence, strings.Join(names, " "))
+	_, err := redisx.Run(ctx, l.s.db, lua.Confirm{
+		Lease: l.keys.Lease(), InFlight: l.keys.InFlight(), Fence: l.fence, Deliveries: names,
+	})
 	return fenced(err)
 }
 
 // InFlight reads what was claimed and not confirmed: the deliveries to repeat, and the names of those that need
 // none any more because their attempt has moved on.
 func (l *Leader) InFlight(ctx context.Context) (repeat []task.Delivery, settled []string, _ error) {
-	names, err := l.s.db.ZRange(ctx, l.s.keys.inflight(l.p), 0, -1).Result()
+	names, err := l.s.db.ZRange(ctx, string(l.keys.InFlight()), 0, -1).Result()
 	if err != nil || len(names) == 0 {
 		return nil, nil, err
 	}
@@ -121,7 +107,7 @@ func (l *Leader) InFlight(ctx context.Context) (repeat []task.Delivery, settled 
 // Queued looks at up to limit queued tasks from the position after and answers those that were claimed longer
 // than age ago and have not begun, and the position to go on from: 0 at the end.
 func (l *Leader) Queued(ctx context.Context, age time.Duration, after, limit int64) ([]task.Delivery, int64, error) {
-	entries, err := l.s.db.ZRangeWithScores(ctx, l.s.keys.queued(l.p), after, after+limit-1).Result()
+	entries, err := l.s.db.ZRangeWithScores(ctx, string(l.keys.Queued()), after, after+limit-1).Result()
 	if err != nil || len(entries) == 0 {
 		return nil, 0, err
 	}
@@ -153,7 +139,7 @@ func (l *Leader) Queued(ctx context.Context, age time.Duration, after, limit int
 
 // Running reads the running tasks of the partition.
 func (l *Leader) Running(ctx context.Context) ([]task.Task, error) {
-	members, err := l.s.db.ZRange(ctx, l.s.keys.running(l.p), 0, -1).Result()
+	members, err := l.s.db.ZRange(ctx, string(l.keys.Running()), 0, -1).Result()
 	if err != nil {
 		return nil, err
 	}
@@ -169,23 +155,24 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, reason string) error {
 		to = task.Failed
 	}
 	err := l.reap(ctx, t, to, reason)
-	if redisx.RefusedWith(err, "CANCELLED") {
+	if redisx.RefusedWith(err, lua.CodeCancelled) {
 		err = l.reap(ctx, t, task.Cancelled, reason)
 	}
-	if redisx.RefusedWith(err, "STATE") || redisx.RefusedWith(err, "STALE") || redisx.RefusedWith(err, "NOTFOUND") {
+	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound) {
 		return nil
 	}
 	return fenced(err)
 }
 
 func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason string) error {
-	k := l.s.keys
-	reply, err := l.s.db.Run(ctx, l.s.scripts.reap, []string{
-		k.lease(l.p), k.task(l.p, t.Ref), k.running(l.p), k.attempts(l.p, t.Ref), k.wheel(l.p),
-		k.index(l.p, t.Namespace, to), k.expiry(l.p),
-	}, l.fence, t.Ref.String(), t.Attempt, t.Run, string(to), task.Cut(reason, task.ErrorLimit),
-		t.EffectiveRetention(to).Milliseconds(), task.HistoryLimit, k.events(), k.wake())
-	l.s.warnOfPause(ctx, t.Ref, reply)
+	k := l.keys
+	reply, err := redisx.Run(ctx, l.s.db, lua.Reap{
+		Lease: k.Lease(), Task: k.Task(t.Ref), Running: k.Running(), Attempts: k.Attempts(t.Ref), Wheel: k.Wheel(),
+		Index: k.Index(t.Namespace, to), Expiry: k.Expiry(),
+		Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
+		Error: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to), Events: l.s.keys.Events(), Wake: l.s.keys.Wake(),
+	})
+	l.s.warnOfPause(ctx, t.Ref, reply.Paused)
 	return err
 }
 
@@ -198,20 +185,14 @@ type Swept struct {
 
 // Sweep forgets up to limit finished tasks: those whose retention is over, and those next to it beyond keep.
 func (l *Leader) Sweep(ctx context.Context, keep, limit int) (Swept, error) {
-	k := l.s.keys
-	reply, err := l.s.db.Run(ctx, l.s.scripts.sweep, []string{k.lease(l.p), k.expiry(l.p), k.wheel(l.p), k.ticks(l.p)},
-		l.fence, keep, limit, k.partition(l.p))
+	k := l.keys
+	reply, err := redisx.Run(ctx, l.s.db, lua.Sweep{
+		Lease: k.Lease(), Expiry: k.Expiry(), Wheel: k.Wheel(), Ticks: k.Ticks(), Fence: l.fence, Keep: keep, Limit: limit,
+	})
 	if err != nil {
 		return Swept{}, fenced(err)
 	}
-	counts, ok := reply.([]any)
-	if !ok || len(counts) != 3 {
-		return Swept{}, fmt.Errorf("unexpected answer of sweep: %v", reply)
-	}
-	n, _ := counts[0].(int64)
-	due, _ := counts[1].(int64)
-	schedules, _ := counts[2].(int64)
-	return Swept{Forgotten: int(n), Due: int(due), DueSchedules: int(schedules)}, nil
+	return Swept{Forgotten: reply.Forgotten, Due: reply.DueTasks, DueSchedules: reply.DueSchedules}, nil
 }
 
 // Now is the time of Redis.
@@ -229,13 +210,13 @@ func (l *Leader) Depth(ctx context.Context) (Depth, error) {
 	if err != nil {
 		return Depth{}, err
 	}
-	k := l.s.keys
+	k := l.keys
 	pipe := l.s.db.Pipeline()
 	by := strconv.FormatInt(now.UnixMilli(), 10)
-	scheduled, overdue := pipe.ZCard(ctx, k.wheel(l.p)), pipe.ZCount(ctx, k.wheel(l.p), "-inf", by)
-	schedules, active, overdueSchedules := pipe.ZCard(ctx, k.schedules(l.p)), pipe.ZCard(ctx, k.ticks(l.p)), pipe.ZCount(ctx, k.ticks(l.p), "-inf", by)
-	queued, inflight := pipe.ZCard(ctx, k.queued(l.p)), pipe.ZCard(ctx, k.inflight(l.p))
-	running, finished := pipe.ZCard(ctx, k.running(l.p)), pipe.ZCard(ctx, k.expiry(l.p))
+	scheduled, overdue := pipe.ZCard(ctx, string(k.Wheel())), pipe.ZCount(ctx, string(k.Wheel()), "-inf", by)
+	schedules, active, overdueSchedules := pipe.ZCard(ctx, string(k.Schedules())), pipe.ZCard(ctx, string(k.Ticks())), pipe.ZCount(ctx, string(k.Ticks()), "-inf", by)
+	queued, inflight := pipe.ZCard(ctx, string(k.Queued())), pipe.ZCard(ctx, string(k.InFlight()))
+	running, finished := pipe.ZCard(ctx, string(k.Running())), pipe.ZCard(ctx, string(k.Expiry()))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Depth{}, err
 	}
@@ -285,7 +266,7 @@ func (l *Leader) waiting(ctx context.Context, names []string) ([]*task.Delivery,
 }
 
 func fenced(err error) error {
-	if redisx.RefusedWith(err, "FENCED") {
+	if redisx.RefusedWith(err, lua.CodeFenced) {
 		return fmt.Errorf("%w: %w", ErrFenced, err)
 	}
 	return err

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -67,26 +67,27 @@ func (s *Store) List(ctx context.Context, f Filter, limit int, cursor string) (P
 }
 
 // listSets are the sorted sets in which tasks of the wanted states are.
-func (s *Store) listSets(f Filter) []string {
+func (s *Store) listSets(f Filter) []lua.ZSetKey {
 	states := f.States
 	if len(states) == 0 {
 		states = task.States
 	}
-	var sets []string
+	var sets []lua.ZSetKey
 	for p := range s.partitions {
 		if f.Schedule != "" && p != s.PartitionOf(task.Ref{Namespace: f.Namespace, ID: f.Schedule}) {
 			continue
 		}
+		k := s.keys.Partition(p)
 		for _, state := range states {
 			switch state {
 			case task.Scheduled:
-				sets = append(sets, s.keys.wheel(p))
+				sets = append(sets, lua.ZSetKey(k.Wheel()))
 			case task.Queued:
-				sets = append(sets, s.keys.queued(p))
+				sets = append(sets, lua.ZSetKey(k.Queued()))
 			case task.Running:
-				sets = append(sets, s.keys.running(p))
+				sets = append(sets, lua.ZSetKey(k.Running()))
 			default:
-				sets = append(sets, s.keys.index(p, f.Namespace, state))
+				sets = append(sets, lua.ZSetKey(k.Index(f.Namespace, state)))
 			}
 		}
 	}
@@ -95,23 +96,24 @@ func (s *Store) listSets(f Filter) []string {
 
 // readEntries reads the newest n entries of all sets together that come after from. more says whether there
 // may be others behind them.
-func (s *Store) readEntries(ctx context.Context, sets []string, from *entry, n int) (_ []entry, more bool, _ error) {
+func (s *Store) readEntries(ctx context.Context, sets []lua.ZSetKey, from *entry, n int) (_ []entry, more bool, _ error) {
 	score, member := "", ""
 	if from != nil {
 		score, member = strconv.FormatInt(from.score, 10), from.member
 	}
-	calls := make([]redisx.Call, len(sets))
+	calls := make([]lua.ReadPage, len(sets))
 	for i, set := range sets {
-		calls[i] = redisx.Call{Keys: []string{set}, Args: []any{score, member, n}}
+		calls[i] = lua.ReadPage{ZSet: set, Score: score, Member: member, Limit: n}
 	}
 	var all []entry
-	for _, reply := range s.db.RunEach(ctx, s.scripts.page, calls) {
-		if reply.Err != nil {
-			return nil, false, unavailable(reply.Err)
+	for _, page := range redisx.RunEach[lua.ReadPageReply](ctx, s.db, calls) {
+		if page.Err != nil {
+			return nil, false, unavailable(page.Err)
 		}
-		found := parseEntries(reply.Value)
-		more = more || len(found) == n
-		all = append(all, found...)
+		more = more || len(page.Reply.Entries) == n
+		for _, e := range page.Reply.Entries {
+			all = append(all, entry{score: int64(e.Score), member: e.Member})
+		}
 	}
 	slices.SortFunc(all, newerFirst)
 	if len(all) > n {
@@ -172,16 +174,6 @@ func (f Filter) matches(t task.Task) bool {
 	wants := func(want, is string) bool { return want == "" || want == is }
 	return (len(f.States) == 0 || slices.Contains(f.States, t.State)) &&
 		wants(f.Queue, t.Queue) && wants(f.Type, t.Type) && wants(f.Owner, t.Owner) && wants(f.Node, t.Node) && f.named(t.Ref)
-}
-
-func parseEntries(reply any) []entry {
-	list, _ := reply.([]any)
-	entries := make([]entry, 0, len(list)/2)
-	for i := 0; i+1 < len(list); i += 2 {
-		score, _ := strconv.ParseFloat(text(list[i+1]), 64)
-		entries = append(entries, entry{score: int64(math.Round(score)), member: text(list[i])})
-	}
-	return entries
 }
 
 // cursor is the entry as a page hands it out: opaque, and safe in a URL.

@@ -14,7 +14,7 @@ func (s *Store) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	h, err := s.db.HGetAll(ctx, s.keys.task(s.PartitionOf(ref), ref)).Result()
+	h, err := s.db.HGetAll(ctx, string(s.partitionOf(ref).Task(ref))).Result()
 	if err != nil {
 		return task.Task{}, unavailable(err)
 	}
@@ -33,7 +33,7 @@ func (s *Store) getEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 	pipe := s.db.Pipeline()
 	found := make([]interface{ Val() map[string]string }, len(refs))
 	for i, ref := range refs {
-		found[i] = pipe.HGetAll(ctx, s.keys.task(s.PartitionOf(ref), ref))
+		found[i] = pipe.HGetAll(ctx, string(s.partitionOf(ref).Task(ref)))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, unavailable(err)
@@ -60,7 +60,7 @@ func (s *Store) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.db.LRange(ctx, s.keys.attempts(s.PartitionOf(ref), ref), 0, -1).Result()
+	entries, err := s.db.LRange(ctx, string(s.partitionOf(ref).Attempts(ref)), 0, -1).Result()
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -91,7 +91,7 @@ func (s *Store) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 		}
 		from = "(" + after
 	}
-	entries, err := s.db.XRangeN(ctx, s.keys.log(s.PartitionOf(ref), ref), from, "+", int64(limit)).Result()
+	entries, err := s.db.XRangeN(ctx, string(s.partitionOf(ref).Log(ref)), from, "+", int64(limit)).Result()
 	if err != nil {
 		return nil, unavailable(err)
 	}

@@ -2,13 +2,13 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // What a worker is told when an attempt is not its to begin or to report on.
@@ -25,16 +25,18 @@ var (
 // the run token.
 type Run struct {
 	s    *Store
-	p    int
+	keys lua.Partition
 	Task task.Task
 }
 
 // Begin starts an attempt for a node. run is a token made for this very call: a resent call is let through
 // again, any other is not. Error: ErrLeftover, if the task is not queued for that attempt.
 func (s *Store) Begin(ctx context.Context, ref task.Ref, attempt int, node, run string) (*Run, error) {
-	p := s.PartitionOf(ref)
-	keys := []string{s.keys.task(p, ref), s.keys.queued(p), s.keys.inflight(p), s.keys.running(p)}
-	reply, err := s.db.Run(ctx, s.scripts.begin, keys, ref.String(), attempt, node, run, s.keys.events())
+	k := s.partitionOf(ref)
+	reply, err := redisx.Run(ctx, s.db, lua.Begin{
+		Task: k.Task(ref), Queued: k.Queued(), InFlight: k.InFlight(), Running: k.Running(),
+		Member: ref, Attempt: attempt, Node: lua.NodeID(node), Run: lua.RunToken(run), Events: s.keys.Events(),
+	})
 	var refusal *redisx.Refusal
 	if errors.As(err, &refusal) {
 		return nil, fmt.Errorf("task %s, attempt %d: %w: %s", ref, attempt, ErrLeftover, refusal.Code)
@@ -42,42 +44,42 @@ func (s *Store) Begin(ctx context.Context, ref task.Ref, attempt int, node, run 
 	if err != nil {
 		return nil, err
 	}
-	t, err := decodeFields(ref, reply)
+	t, err := decodeTask(ref, reply.Task)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{s: s, p: p, Task: t}, nil
+	return &Run{s: s, keys: k, Task: t}, nil
 }
 
 // Finish reports the attempt's end, and the task's with it. Errors: ErrStale; ErrCancelled, if it failed after
 // the task had been asked to stop.
 func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result, reason string) error {
 	t := r.Task
-	keys := []string{
-		r.s.keys.task(r.p, t.Ref), r.s.keys.running(r.p), r.s.keys.attempts(r.p, t.Ref),
-		r.s.keys.index(r.p, t.Namespace, end), r.s.keys.expiry(r.p),
-	}
-	reply, err := r.s.db.Run(ctx, r.s.scripts.finish, keys, t.Ref.String(), t.Attempt, t.Run, string(end), string(o),
-		task.Cut(result, task.ResultLimit), task.Cut(reason, task.ErrorLimit),
-		t.EffectiveRetention(end).Milliseconds(), task.HistoryLimit, r.s.keys.events(), r.s.keys.wake())
-	r.s.warnOfPause(ctx, t.Ref, reply)
+	reply, err := redisx.Run(ctx, r.s.db, lua.Finish{
+		Task: r.keys.Task(t.Ref), Running: r.keys.Running(), Attempts: r.keys.Attempts(t.Ref),
+		Index: r.keys.Index(t.Namespace, end), Expiry: r.keys.Expiry(),
+		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: end, Outcome: o,
+		Result: task.Cut(result, task.ResultLimit), Error: task.Cut(reason, task.ErrorLimit),
+		Retention: t.EffectiveRetention(end), Events: r.s.keys.Events(), Wake: r.s.keys.Wake(),
+	})
+	r.s.warnOfPause(ctx, t.Ref, reply.Paused)
 	return r.verdict(err)
 }
 
-// Retry reports the attempt's end, with the next one due after delay. Errors: ErrStale, ErrCancelled.
-func (r *Run) Retry(ctx context.Context, delay time.Duration, o task.Outcome, reason string) error {
+// Reattempt reports the attempt's end, with the next one due after delay. Errors: ErrStale, ErrCancelled.
+func (r *Run) Reattempt(ctx context.Context, delay time.Duration, o task.Outcome, reason string) error {
 	t := r.Task
-	keys := []string{
-		r.s.keys.task(r.p, t.Ref), r.s.keys.running(r.p), r.s.keys.attempts(r.p, t.Ref), r.s.keys.wheel(r.p),
-	}
-	_, err := r.s.db.Run(ctx, r.s.scripts.retry, keys, t.Ref.String(), t.Attempt, t.Run, delay.Milliseconds(), string(o),
-		task.Cut(reason, task.ErrorLimit), task.HistoryLimit, r.s.keys.events(), r.s.keys.wake(), r.p)
+	_, err := redisx.Run(ctx, r.s.db, lua.Reattempt{
+		Task: r.keys.Task(t.Ref), Running: r.keys.Running(), Attempts: r.keys.Attempts(t.Ref), Wheel: r.keys.Wheel(),
+		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), Delay: delay, Outcome: o,
+		Error: task.Cut(reason, task.ErrorLimit), Events: r.s.keys.Events(), Wake: r.s.keys.Wake(),
+	})
 	return r.verdict(err)
 }
 
 // Progress reports how far the attempt is, in percent. Errors: ErrStale, CodeInvalid.
 func (r *Run) Progress(ctx context.Context, percent int) error {
-	err := r.s.progress(ctx, r.Task.Ref, r.Task.Attempt, r.Task.Run, percent)
+	err := r.s.progress(ctx, r.Task.Ref, r.Task.Attempt, lua.RunToken(r.Task.Run), percent)
 	switch task.CodeOf(err) {
 	case task.CodeTaskNotFound, task.CodeNotRunning, task.CodeStaleAttempt:
 		return fmt.Errorf("task %s: %w", r.Task.Ref, ErrStale)
@@ -87,25 +89,27 @@ func (r *Run) Progress(ctx context.Context, percent int) error {
 
 // Line is one line of output to log.
 type Line struct {
-	Stream string `json:"stream"`
-	Text   string `json:"text"`
+	Stream string // stdout or stderr
+	Text   string
 }
 
 // Log appends lines; first is the number of the first one in this attempt, from 1. Error: ErrStale.
 func (r *Run) Log(ctx context.Context, first int, lines []Line) error {
-	encoded, err := json.Marshal(lines)
-	if err != nil {
-		return fmt.Errorf("encoding log lines of task %s: %w", r.Task.Ref, err)
-	}
 	t := r.Task
-	_, err = r.s.db.Run(ctx, r.s.scripts.log, []string{r.s.keys.task(r.p, t.Ref), r.s.keys.log(r.p, t.Ref)},
-		t.Ref.String(), t.Attempt, t.Run, task.LogLimit, first, r.s.keys.events(), encoded)
+	written := make([]lua.LogLine, len(lines))
+	for i, l := range lines {
+		written[i] = lua.LogLine(l)
+	}
+	_, err := redisx.Run(ctx, r.s.db, lua.Log{
+		Task: r.keys.Task(t.Ref), Log: r.keys.Log(t.Ref), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
+		First: first, Events: r.s.keys.Events(), Lines: written,
+	})
 	return r.verdict(err)
 }
 
 // CancelRequested asks Redis whether the task was told to stop: for a worker that may have missed the message.
 func (r *Run) CancelRequested(ctx context.Context) (bool, error) {
-	return r.s.db.HExists(ctx, r.s.keys.task(r.p, r.Task.Ref), "cancel").Result()
+	return r.s.db.HExists(ctx, string(r.keys.Task(r.Task.Ref)), "cancel").Result()
 }
 
 func (r *Run) verdict(err error) error {
@@ -113,7 +117,7 @@ func (r *Run) verdict(err error) error {
 	switch {
 	case !errors.As(err, &refusal):
 		return err
-	case refusal.Code == "CANCELLED":
+	case refusal.Code == lua.CodeCancelled:
 		return fmt.Errorf("task %s: %w", r.Task.Ref, ErrCancelled)
 	}
 	return fmt.Errorf("task %s, attempt %d: %w: %s", r.Task.Ref, r.Task.Attempt, ErrStale, refusal.Code)
@@ -126,5 +130,5 @@ func (s *Store) Stops(ctx context.Context, connected func(), stop func(ref task.
 		if ref, attempt, err := task.ParseDelivery(payload); err == nil {
 			stop(ref, attempt)
 		}
-	}, s.keys.control())
+	}, string(s.keys.Control()))
 }

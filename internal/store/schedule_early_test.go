@@ -18,7 +18,7 @@ func TestAPutThatLookedBeforeALaterTickWasDecidedHasToLookAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for cursor := old.Cursor; !cursor.After(asked); { // until the leader's look comes a ms later at least
-		w.db.ZAdd(w.ctx, w.keys.ticks(w.PartitionOf(nightly)), z(0, nightly.String()))
+		w.db.ZAdd(w.ctx, string(w.partitionOf(nightly).Ticks()), z(0, nightly.String()))
 		w.fire(nightly)
 		is, err := w.GetSchedule(w.ctx, nightly)
 		if err != nil {

@@ -95,7 +95,7 @@ func TestATriggerIsRefusedWhereItsTaskCouldNotBeCreated(t *testing.T) {
 	for i := range schedule.LiveLimit {
 		others = append(others, z(float64(i), fmt.Sprint("earlier", i)))
 	}
-	w.db.ZAdd(w.ctx, w.keys.live(w.PartitionOf(nightly), nightly), others...)
+	w.db.ZAdd(w.ctx, string(w.partitionOf(nightly).Live(nightly)), others...)
 	if _, err := w.TriggerSchedule(w.ctx, nightly); task.CodeOf(err) != task.CodeScheduleBusy {
 		t.Errorf("%v", err)
 	}
@@ -179,17 +179,17 @@ func TestANoteStaysUntilThereIsAnother(t *testing.T) {
 func TestAStaleLeaderPutsNothingOff(t *testing.T) {
 	w := newWorld(t)
 	p := w.PartitionOf(nightly)
-	w.db.ZAdd(w.ctx, w.keys.ticks(p), z(0, "default:nightly"))
-	w.db.HSet(w.ctx, w.keys.schedule(p, nightly), "def", "{", "revision", 1)
+	w.db.ZAdd(w.ctx, string(w.keys.Partition(p).Ticks()), z(0, "default:nightly"))
+	w.db.HSet(w.ctx, string(w.keys.Partition(p).Schedule(nightly)), "def", "{", "revision", 1)
 	if _, err := w.Lead(p, fence).Due(w.ctx, 10); err != nil {
 		t.Fatal(err)
 	}
-	put := w.db.ZScore(w.ctx, w.keys.ticks(p), "default:nightly").Val()
+	put := w.db.ZScore(w.ctx, string(w.keys.Partition(p).Ticks()), "default:nightly").Val()
 	if put == 0 {
 		t.Error("it was not put off")
 	}
-	_, err := w.db.Run(w.ctx, w.scripts.postpone, []string{w.keys.lease(p), w.keys.ticks(p)}, "0:stale", "default:nightly", 1000)
-	if !errors.Is(fenced(err), ErrFenced) || w.db.ZScore(w.ctx, w.keys.ticks(p), "default:nightly").Val() != put {
+	err := w.Lead(p, "0:stale").postpone(w.ctx, "default:nightly", time.Second)
+	if !errors.Is(err, ErrFenced) || w.db.ZScore(w.ctx, string(w.keys.Partition(p).Ticks()), "default:nightly").Val() != put {
 		t.Errorf("a stale leader's word counted: %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // gaps are the outcomes of ticks that did not run as they should have, though nothing excluded them.
@@ -31,7 +32,7 @@ func (s *Store) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit 
 	if from == nil && !f.Until.IsZero() {
 		from = &entry{score: f.Until.UnixMilli() + 1}
 	}
-	sets := []string{s.keys.ledger(s.PartitionOf(ref), ref)}
+	sets := []lua.ZSetKey{lua.ZSetKey(s.partitionOf(ref).Ledger(ref))}
 	page := LedgerPage{KnownFrom: is.KnownFrom}
 	for {
 		found, more, err := s.readEntries(ctx, sets, from, scanChunk)
@@ -77,7 +78,7 @@ func (s *Store) History(ctx context.Context, ref task.Ref) ([]schedule.Revision,
 
 // older reads the revisions before the present one, the newest first.
 func (s *Store) older(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
-	entries, err := s.db.LRange(ctx, s.keys.history(s.PartitionOf(ref), ref), 0, -1).Result()
+	entries, err := s.db.LRange(ctx, string(s.partitionOf(ref).History(ref)), 0, -1).Result()
 	if err != nil {
 		return nil, unavailable(err)
 	}
@@ -161,7 +162,7 @@ func (s *Store) Audit(ctx context.Context, ref task.Ref, from, until time.Time) 
 
 // knownFrom is up to when the ledger, or the history, has forgotten what was.
 func (s *Store) knownFrom(ctx context.Context, is schedule.Schedule, line schedule.Timeline) (time.Time, error) {
-	field, err := s.db.HGet(ctx, s.keys.schedule(s.PartitionOf(is.Ref), is.Ref), "known").Result()
+	field, err := s.db.HGet(ctx, string(s.partitionOf(is.Ref).Schedule(is.Ref)), "known").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return time.Time{}, unavailable(err)
 	}
@@ -178,7 +179,7 @@ func (s *Store) entries(ctx context.Context, ref task.Ref, from, until time.Time
 	if !from.IsZero() {
 		low = strconv.FormatInt(from.UnixMilli(), 10)
 	}
-	found, err := s.db.ZRangeByScoreWithScores(ctx, s.keys.ledger(s.PartitionOf(ref), ref), &redis.ZRangeBy{
+	found, err := s.db.ZRangeByScoreWithScores(ctx, string(s.partitionOf(ref).Ledger(ref)), &redis.ZRangeBy{
 		Min: low, Max: strconv.FormatInt(until.UnixMilli(), 10),
 	}).Result()
 	if err != nil {

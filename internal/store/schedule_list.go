@@ -69,7 +69,7 @@ func (s *Store) scheduleRefs(ctx context.Context, namespace, after string, limit
 	found := make([]interface{ Val() []string }, s.partitions)
 	for p := range found {
 		by := &redis.ZRangeBy{Min: "(" + namespace + ":" + after, Max: "(" + namespace + ";", Count: int64(limit)}
-		found[p] = pipe.ZRangeByLex(ctx, s.keys.schedules(p), by)
+		found[p] = pipe.ZRangeByLex(ctx, string(s.keys.Partition(p).Schedules()), by)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, false, unavailable(err)
@@ -106,7 +106,7 @@ func (s *Store) getSchedules(ctx context.Context, refs []task.Ref) ([]schedule.S
 	pipe := s.db.Pipeline()
 	found := make([]interface{ Val() map[string]string }, len(refs))
 	for i, ref := range refs {
-		found[i] = pipe.HGetAll(ctx, s.keys.schedule(s.PartitionOf(ref), ref))
+		found[i] = pipe.HGetAll(ctx, string(s.partitionOf(ref).Schedule(ref)))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, unavailable(err)
@@ -159,7 +159,7 @@ func (s *Store) eachSchedule(ctx context.Context, namespace string, do func(sche
 			low, high = "["+namespace+":", "("+namespace+";"
 		}
 		for {
-			members, err := s.db.ZRangeByLex(ctx, s.keys.schedules(p), &redis.ZRangeBy{Min: low, Max: high, Count: forecastPage}).Result()
+			members, err := s.db.ZRangeByLex(ctx, string(s.keys.Partition(p).Schedules()), &redis.ZRangeBy{Min: low, Max: high, Count: forecastPage}).Result()
 			if err != nil {
 				return unavailable(err)
 			}

@@ -2,13 +2,12 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // TriggerSchedule runs a schedule now, by hand, paused or not. The answer's outcome is Triggered, or Queued if the
@@ -19,22 +18,16 @@ func (s *Store) TriggerSchedule(ctx context.Context, ref task.Ref) (schedule.Ent
 		return schedule.Entry{}, err
 	}
 	name := schedule.ManualName(now)
-	reply, err := s.db.Run(ctx, s.scripts.trigger, []string{s.keys.schedule(s.PartitionOf(ref), ref)},
-		ref.String(), now.UnixMilli(), name, schedule.WaitingLimit, schedule.LedgerLimit,
-		now.Add(-schedule.LedgerHorizon).UnixMilli(), s.keys.events(), s.keys.control(), s.keys.wake())
+	reply, err := redisx.Run(ctx, s.db, lua.TriggerSchedule{
+		Schedule: s.partitionOf(ref).Schedule(ref), Member: ref, At: now, Name: name,
+		Events: s.keys.Events(), Control: s.keys.Control(), Wake: s.keys.Wake(),
+	})
 	if err != nil {
 		return schedule.Entry{}, scheduleAnswer(err, ref)
 	}
-	parts, ok := reply.([]any)
-	if !ok || len(parts) != 4 {
-		return schedule.Entry{}, fmt.Errorf("unexpected answer of trigger: %v", reply)
-	}
-	decided, _ := parts[2].(int64)
-	revision, _ := parts[3].(int64)
-	outcome := schedule.Outcome(text(parts[0]))
 	return schedule.Entry{
-		Name: name, Tick: now.Truncate(time.Millisecond), Outcome: outcome, Reason: text(parts[1]), HasTask: outcome == schedule.Triggered,
-		DecidedAt: fromMS(decided), Revision: int(revision),
+		Name: name, Tick: now.Truncate(time.Millisecond), Outcome: reply.Outcome, Reason: reply.Reason,
+		HasTask: reply.Outcome == schedule.Triggered, DecidedAt: reply.Decided, Revision: reply.Revision,
 	}, nil
 }
 
@@ -51,36 +44,27 @@ func (s *Store) Backfill(ctx context.Context, ref task.Ref, from, until time.Tim
 	if err != nil || len(ticks) == 0 {
 		return Backfilled{}, err
 	}
-	var lines strings.Builder
+	past := make([]lua.BackfillSchedulePastTick, len(ticks))
 	at := make(map[string]time.Time, len(ticks))
-	for _, t := range ticks {
-		name := schedule.TickName(t.At)
-		at[name] = t.At
-		fmt.Fprintf(&lines, "%d %s\n", t.At.UnixMilli(), name)
+	for i, t := range ticks {
+		past[i] = lua.BackfillSchedulePastTick{Tick: t.At, Name: schedule.TickName(t.At)}
+		at[past[i].Name] = t.At
 	}
-	reply, err := s.db.Run(ctx, s.scripts.backfill, []string{s.keys.schedule(s.PartitionOf(ref), ref)},
-		ref.String(), lines.String(), pace.Milliseconds(), schedule.LedgerLimit,
-		now.Add(-schedule.LedgerHorizon).UnixMilli(), s.keys.events(), s.keys.wake())
+	reply, err := redisx.Run(ctx, s.db, lua.BackfillSchedule{
+		Schedule: s.partitionOf(ref).Schedule(ref), Member: ref, Pace: pace, Events: s.keys.Events(), Wake: s.keys.Wake(), PastTicks: past,
+	})
 	if err != nil {
 		return Backfilled{}, scheduleAnswer(err, ref)
 	}
 	return backfilled(reply, at), nil
 }
 
-func backfilled(reply any, at map[string]time.Time) Backfilled {
-	parts, _ := reply.([]any)
-	if len(parts) < 2 {
-		return Backfilled{}
-	}
-	ms, _ := parts[0].(int64)
-	revision, _ := parts[1].(int64)
-	now := fromMS(ms)
-	b := Backfilled{Left: len(at) - (len(parts) - 2)}
-	for _, part := range parts[2:] {
-		name := text(part)
+func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time) Backfilled {
+	b := Backfilled{Left: len(at) - len(reply.Started)}
+	for _, name := range reply.Started {
 		b.Entries = append(b.Entries, schedule.Entry{
 			Name: name, Tick: at[name], Outcome: schedule.Backfilled, Reason: "asked for", HasTask: true,
-			Late: now.Sub(at[name]), DecidedAt: now, Revision: int(revision),
+			Late: reply.Now.Sub(at[name]), DecidedAt: reply.Now, Revision: reply.Revision,
 		})
 	}
 	return b
@@ -144,7 +128,7 @@ func (s *Store) DeleteSchedule(ctx context.Context, ref task.Ref, tasks DeleteTa
 		if deleted, err = s.endTasks(ctx, ref, tasks); err != nil {
 			return deleted, err
 		}
-		if err = s.unschedule(ctx, ref); !redisx.RefusedWith(err, "RUNS") { // somebody has resumed it: once more
+		if err = s.unschedule(ctx, ref); !redisx.RefusedWith(err, lua.CodeNotPaused) { // somebody has resumed it: once more
 			return deleted, scheduleAnswer(err, ref)
 		}
 	}
@@ -152,10 +136,11 @@ func (s *Store) DeleteSchedule(ctx context.Context, ref task.Ref, tasks DeleteTa
 
 // unschedule deletes a paused schedule with all that is its own.
 func (s *Store) unschedule(ctx context.Context, ref task.Ref) error {
-	p, k := s.PartitionOf(ref), s.keys
-	_, err := s.db.Run(ctx, s.scripts.unschedule, []string{
-		k.schedule(p, ref), k.schedules(p), k.ticks(p), k.history(p, ref), k.live(p, ref), k.waiting(p, ref), k.ledger(p, ref),
-	}, ref.String())
+	k := s.partitionOf(ref)
+	_, err := redisx.Run(ctx, s.db, lua.DeleteSchedule{
+		Schedule: k.Schedule(ref), Schedules: k.Schedules(), Ticks: k.Ticks(), History: k.History(ref), Live: k.Live(ref),
+		Waiting: k.Waiting(ref), Ledger: k.Ledger(ref), Member: ref,
+	})
 	return err
 }
 

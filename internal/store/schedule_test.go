@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 var nightly = task.Ref{Namespace: "default", ID: "nightly"}
@@ -45,10 +46,10 @@ func (w *world) rewind(ref task.Ref, by time.Duration) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	key := w.keys.schedule(p, ref)
+	key := string(w.keys.Partition(p).Schedule(ref))
 	w.db.HSet(w.ctx, key, "created", is.CreatedAt.Add(-by).UnixMilli(), "from", is.UpdatedAt.Add(-by).UnixMilli(),
 		"cursor", is.Cursor.Add(-by).UnixMilli())
-	w.db.ZAdd(w.ctx, w.keys.ticks(p), z(0, ref.String()))
+	w.db.ZAdd(w.ctx, string(w.keys.Partition(p).Ticks()), z(0, ref.String()))
 }
 
 // agenda is what the leader of a schedule's partition finds due; it must be that schedule alone.
@@ -88,7 +89,7 @@ func (w *world) fire(ref task.Ref) []Ticked {
 }
 
 // fireOnce does what the leader with that fence does about one schedule.
-func (w *world) fireOnce(fence string, a Agenda) Fired {
+func (w *world) fireOnce(fence lua.Fence, a Agenda) Fired {
 	w.t.Helper()
 	return w.Lead(w.PartitionOf(a.Ref), fence).Fire(w.ctx, []Planned{{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}})[0]
 }
@@ -141,7 +142,7 @@ func (w *world) end(ref task.Ref, tick string, final task.State) {
 
 func (w *world) begun(its task.Ref) *Run {
 	w.t.Helper()
-	w.db.ZAdd(w.ctx, w.keys.wheel(w.PartitionOf(its)), z(0, its.String())) // those that run late are due one by one
+	w.db.ZAdd(w.ctx, string(w.partitionOf(its).Wheel()), z(0, its.String())) // those that run late are due one by one
 	if _, err := w.Lead(w.PartitionOf(its), fence).Claim(w.ctx, 100); err != nil {
 		w.t.Fatal(err)
 	}
@@ -298,7 +299,7 @@ func TestThereAreNoMoreTasksOfOneScheduleThanTheLimit(t *testing.T) {
 	for i := range schedule.LiveLimit - 1 {
 		others = append(others, z(float64(i), fmt.Sprint("earlier", i)))
 	}
-	w.db.ZAdd(w.ctx, w.keys.live(w.PartitionOf(nightly), nightly), others...)
+	w.db.ZAdd(w.ctx, string(w.partitionOf(nightly).Live(nightly)), others...)
 	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Fired, schedule.SkippedOverlap}) {
 		t.Errorf("there happened %v", got)
 	}
@@ -617,7 +618,7 @@ func TestDeletingSaysWhatBecomesOfTheTasks(t *testing.T) {
 			ticks := w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
 			w.fire(nightly)
 			run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
-			w.db.Del(w.ctx, w.keys.live(w.PartitionOf(nightly), nightly)) // those of a backfill are not in it either
+			w.db.Del(w.ctx, string(w.partitionOf(nightly).Live(nightly))) // those of a backfill are not in it either
 			got, err := w.DeleteSchedule(w.ctx, nightly, tasks)
 			if err != nil || got != want.answer {
 				t.Errorf("%+v, %v, want %+v", got, err, want.answer)
@@ -657,7 +658,7 @@ func TestAnAuditFindsWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
 	if r := audit(); !r.Proved || r.Expected != 5 || r.Accounted != 5 {
 		t.Fatalf("before: %+v", r)
 	}
-	ledger := w.keys.ledger(w.PartitionOf(nightly), nightly)
+	ledger := string(w.partitionOf(nightly).Ledger(nightly))
 	third := w.db.ZRange(w.ctx, ledger, 2, 2).Val()[0]
 	at := int64(w.db.ZScore(w.ctx, ledger, third).Val())
 	w.db.ZRem(w.ctx, ledger, third)
@@ -677,7 +678,7 @@ func TestALedgerKeepsTheNewestRecordsAndSaysSo(t *testing.T) {
 	}))
 	w.rewind(nightly, 5*time.Hour)
 	w.fire(nightly)
-	if n := w.db.ZCard(w.ctx, w.keys.ledger(w.PartitionOf(nightly), nightly)).Val(); n > schedule.LedgerLimit || n < schedule.LedgerLimit/3 {
+	if n := w.db.ZCard(w.ctx, string(w.partitionOf(nightly).Ledger(nightly))).Val(); n > schedule.LedgerLimit || n < schedule.LedgerLimit/3 {
 		t.Errorf("%d records", n)
 	}
 	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
@@ -748,8 +749,8 @@ func TestAScheduleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(1, nil)
 	p := w.PartitionOf(nightly)
-	w.db.ZAdd(w.ctx, w.keys.ticks(p), z(0, "default:broken"))
-	w.db.HSet(w.ctx, w.keys.schedule(p, task.Ref{Namespace: "default", ID: "broken"}), "def", "{", "revision", 1)
+	w.db.ZAdd(w.ctx, string(w.keys.Partition(p).Ticks()), z(0, "default:broken"))
+	w.db.HSet(w.ctx, string(w.keys.Partition(p).Schedule(task.Ref{Namespace: "default", ID: "broken"})), "def", "{", "revision", 1)
 	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Fired}) {
 		t.Errorf("there happened %v", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // putTries is how often a definition is put again, if the schedule changed between looking and writing.
@@ -25,7 +26,7 @@ func (s *Store) PutSchedule(ctx context.Context, d schedule.Definition, o PutOpt
 	}
 	for try := range putTries {
 		put, err := s.put(ctx, d, o, try > 0)
-		if !redisx.RefusedWith(err, "CHANGED") && !redisx.RefusedWith(err, "EARLY") {
+		if !redisx.RefusedWith(err, lua.CodeChanged, lua.CodeEarly) {
 			return put, err
 		}
 	}
@@ -124,18 +125,11 @@ func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, 
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
-	p, k := s.PartitionOf(d.Ref), s.keys
-	breaker, paused := "", ""
-	if d.PauseOnFailure > 0 {
-		breaker = fmt.Sprint(d.PauseOnFailure)
-	}
-	if o.Paused != nil && *o.Paused {
-		paused = "1"
-	}
-	reply, err := s.db.Run(ctx, s.scripts.schedule,
-		[]string{k.schedule(p, d.Ref), k.history(p, d.Ref), k.schedules(p), k.ticks(p)},
-		d.Ref.String(), old.Revision, now.UnixMilli(), def, its, string(d.EffectiveOverlap()), d.MaxRuns, breaker,
-		d.Task.EffectiveRetention(task.Cancelled).Milliseconds(), paused, schedule.HistoryLimit-1, schedule.HistoryMost-1, k.wake())
+	k := s.partitionOf(d.Ref)
+	reply, err := redisx.Run(ctx, s.db, lua.PutSchedule{
+		Schedule: k.Schedule(d.Ref), History: k.History(d.Ref), Schedules: k.Schedules(), Ticks: k.Ticks(),
+		Member: d.Ref, Base: old.Revision, Asked: now, Def: def, Task: its, Pause: o.Paused != nil && *o.Paused, Wake: s.keys.Wake(),
+	})
 	var refusal *redisx.Refusal
 	if err != nil && !errors.As(err, &refusal) {
 		err = unavailable(err)
@@ -143,7 +137,7 @@ func (s *Store) write(ctx context.Context, d schedule.Definition, o PutOptions, 
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
-	written, err := decodeSchedule(d.Ref, fields(reply))
+	written, err := decodeSchedule(d.Ref, reply.Schedule)
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
@@ -169,7 +163,7 @@ func (s *Store) setPaused(ctx context.Context, is schedule.Schedule, want *bool)
 // look reads a schedule, if there is one, and Redis's time.
 func (s *Store) look(ctx context.Context, ref task.Ref) (_ schedule.Schedule, found bool, now time.Time, _ error) {
 	pipe := s.db.Pipeline()
-	hash, clock := pipe.HGetAll(ctx, s.keys.schedule(s.PartitionOf(ref), ref)), pipe.Time(ctx)
+	hash, clock := pipe.HGetAll(ctx, string(s.partitionOf(ref).Schedule(ref))), pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil {
 		return schedule.Schedule{}, false, now, unavailable(err)
 	}
@@ -219,8 +213,8 @@ func (s *Store) countEach(ctx context.Context, all []schedule.Schedule) ([]sched
 	pipe := s.db.Pipeline()
 	counts := make([][2]interface{ Val() int64 }, len(all))
 	for i, is := range all {
-		p := s.PartitionOf(is.Ref)
-		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, s.keys.live(p, is.Ref)), pipe.LLen(ctx, s.keys.waiting(p, is.Ref))}
+		k := s.partitionOf(is.Ref)
+		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, string(k.Live(is.Ref))), pipe.LLen(ctx, string(k.Waiting(is.Ref)))}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, unavailable(err)
@@ -236,26 +230,30 @@ func (s *Store) PauseSchedule(ctx context.Context, ref task.Ref, note string) (s
 	if len(note) > schedule.NoteLimit {
 		return schedule.Schedule{}, task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
 	}
-	p := s.PartitionOf(ref)
-	return s.change(ctx, s.scripts.pause, ref, []string{s.keys.schedule(p, ref), s.keys.ticks(p)}, note)
+	if err := task.ValidateRef(ref); err != nil {
+		return schedule.Schedule{}, err
+	}
+	k := s.partitionOf(ref)
+	reply, err := redisx.Run(ctx, s.db, lua.PauseSchedule{Schedule: k.Schedule(ref), Ticks: k.Ticks(), Member: ref, Note: note})
+	return s.changed(ctx, ref, reply.Schedule, err)
 }
 
 // ResumeSchedule lets a paused schedule go on; what becomes of the ticks in between is the misfire policy's to say.
 // Error: CodeScheduleNotFound.
 func (s *Store) ResumeSchedule(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
-	return s.change(ctx, s.scripts.resume, ref, []string{s.keys.schedule(s.PartitionOf(ref), ref)}, s.keys.wake())
-}
-
-// change runs a script that answers with the schedule's hash.
-func (s *Store) change(ctx context.Context, script *redisx.Script, ref task.Ref, keys []string, arg string) (schedule.Schedule, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, err
 	}
-	reply, err := s.db.Run(ctx, script, keys, ref.String(), arg)
+	reply, err := redisx.Run(ctx, s.db, lua.ResumeSchedule{Schedule: s.partitionOf(ref).Schedule(ref), Member: ref, Wake: s.keys.Wake()})
+	return s.changed(ctx, ref, reply.Schedule, err)
+}
+
+// changed reads the hash of a schedule that a script has answered with.
+func (s *Store) changed(ctx context.Context, ref task.Ref, hash map[string]string, err error) (schedule.Schedule, error) {
 	if err != nil {
 		return schedule.Schedule{}, scheduleAnswer(err, ref)
 	}
-	is, err := decodeSchedule(ref, fields(reply))
+	is, err := decodeSchedule(ref, hash)
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
@@ -270,9 +268,9 @@ func scheduleAnswer(err error, ref task.Ref) error {
 		return nil
 	case !errors.As(err, &r):
 		return unavailable(err)
-	case r.Code == "NOTFOUND":
+	case r.Code == lua.CodeNotFound:
 		return noSchedule(ref)
-	case r.Code == "BUSY":
+	case r.Code == lua.CodeBusy:
 		return task.Errorf(task.CodeScheduleBusy, "schedule %q does not run now by its overlap policy: %s", ref.ID, r.Detail)
 	}
 	return fmt.Errorf("schedule %s: %w", ref, err)

@@ -20,20 +20,20 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // DefaultPartitions is the number of partitions of a Redis that has none yet.
 const DefaultPartitions = 16
 
 // layout is the version of the keys and their content; a Redis with another one is refused.
-const layout = "1"
+const layout = "2"
 
 // Store reads and changes the tasks of one Redis.
 type Store struct {
 	db         *redisx.DB
-	keys       keys
+	keys       lua.Keyspace
 	partitions int
-	scripts    scripts
 	log        *slog.Logger
 	check      func(taskType string, payload json.RawMessage) error
 	room       room
@@ -53,37 +53,10 @@ type Options struct {
 	Log *slog.Logger
 }
 
-type scripts struct {
-	create, update, cancel, rerun       *redisx.Script
-	claim, confirm, reap, sweep         *redisx.Script
-	begin, progress, log, finish, retry *redisx.Script
-	page                                *redisx.Script
-
-	schedule, pause, resume, trigger, backfill, unschedule *redisx.Script
-	due, fire, postpone                                    *redisx.Script
-}
-
-func loadScripts() scripts {
-	load := redisx.NewScript
-	return scripts{
-		create: load("create"), update: load("update"), cancel: load("cancel"), rerun: load("rerun"),
-		claim: load("claim"), confirm: load("confirm"), reap: load("reap"), sweep: load("sweep"),
-		begin: load("begin"), progress: load("progress"), log: load("log"), finish: load("finish"), retry: load("retry"),
-		page: load("page"),
-
-		schedule: load("schedule"), pause: load("pause"), resume: load("resume"), trigger: load("trigger"),
-		backfill: load("backfill"), unschedule: load("unschedule"),
-		due: load("due"), fire: load("fire"), postpone: load("postpone"),
-	}
-}
-
 // Open finds out how many partitions there are, or fixes it at the first start. Errors: Redis does not
 // answer, holds another layout, or another number of partitions than the one asked for.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	if o.Prefix == "" {
-		o.Prefix = "dts"
-	}
-	s := &Store{db: o.DB, keys: keys{prefix: o.Prefix, database: o.DB.Number()}, scripts: loadScripts(), check: o.CheckPayload, log: o.Log}
+	s := &Store{db: o.DB, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), check: o.CheckPayload, log: o.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -91,7 +64,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if wanted == 0 {
 		wanted = DefaultPartitions
 	}
-	meta := s.keys.meta()
+	meta := string(s.keys.Meta())
 	pipe := o.DB.TxPipeline()
 	pipe.HSetNX(ctx, meta, "partitions", wanted)
 	pipe.HSetNX(ctx, meta, "layout", layout)
@@ -107,10 +80,10 @@ func (s *Store) adopt(meta []any, asked int) error {
 	count, _ := meta[0].(string)
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%s: %q is not a number of partitions", s.keys.meta(), count)
+		return fmt.Errorf("%s: %q is not a number of partitions", s.keys.Meta(), count)
 	}
 	if version, _ := meta[1].(string); version != layout {
-		return fmt.Errorf("%s: the data has layout %q, this dtsd knows layout %s", s.keys.meta(), version, layout)
+		return fmt.Errorf("%s: the data has layout %q, this dtsd knows layout %s", s.keys.Meta(), version, layout)
 	}
 	if asked != 0 && asked != n {
 		return fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, asked)
@@ -131,19 +104,23 @@ func (s *Store) PartitionOf(r task.Ref) int {
 }
 
 // LeaseKeys are the keys of a partition's lease and of the counter its fencing tokens come from.
-func (s *Store) LeaseKeys(partition int) (lease, epoch string) {
-	return s.keys.lease(partition), s.keys.epoch(partition)
+func (s *Store) LeaseKeys(partition int) (lua.LeaseKey, lua.EpochKey) {
+	k := s.keys.Partition(partition)
+	return k.Lease(), k.Epoch()
 }
 
+// partitionOf makes the keys of the partition in which a task or schedule lives.
+func (s *Store) partitionOf(r task.Ref) lua.Partition { return s.keys.Partition(s.PartitionOf(r)) }
+
 // NodesKey is the registry of nodes.
-func (s *Store) NodesKey() string { return s.keys.nodes() }
+func (s *Store) NodesKey() lua.NodesKey { return s.keys.Nodes() }
 
 // NodesChannel tells of nodes that come and go.
-func (s *Store) NodesChannel() string { return s.keys.channel("nodes") }
+func (s *Store) NodesChannel() lua.MembersChannel { return s.keys.Members() }
 
 // WakeChannel tells leaders of partitions whose first due time has moved forward, by their number, and
 // everybody of leases that were released.
-func (s *Store) WakeChannel() string { return s.keys.wake() }
+func (s *Store) WakeChannel() string { return string(s.keys.Wake()) }
 
 // Ping asks Redis for a sign of life.
 func (s *Store) Ping(ctx context.Context) error {
@@ -154,7 +131,7 @@ func (s *Store) Ping(ctx context.Context) error {
 }
 
 // answer translates what a script refused with into what people are told.
-func answer(err error, codes map[string]task.Code, ref task.Ref) error {
+func answer(err error, codes map[lua.Code]task.Code, ref task.Ref) error {
 	if err == nil {
 		return nil
 	}

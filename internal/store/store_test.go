@@ -40,7 +40,7 @@ func newWorldOn(t *testing.T, db *redisx.DB) *world {
 		t.Fatal(err)
 	}
 	for p := range s.Partitions() {
-		if err := db.Set(t.Context(), s.keys.lease(p), fence, 0).Err(); err != nil {
+		if err := db.Set(t.Context(), string(s.keys.Partition(p).Lease()), fence, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +125,7 @@ func (w *world) bring(id string, s task.State) task.Ref {
 func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 	w.t.Helper()
 	current := w.get(ref)
-	run := &Run{s: w.Store, p: w.PartitionOf(ref), Task: current}
+	run := &Run{s: w.Store, keys: w.partitionOf(ref), Task: current}
 	run.Task.Ref = ref
 	if current.State != task.Running { // somebody who never began it
 		run.Task.Run, run.Task.Attempt = "node-b#7", max(current.Attempt, 1)
@@ -152,7 +152,7 @@ func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 	case task.Succeed:
 		return run.Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
 	case task.TryAgain:
-		return run.Retry(w.ctx, time.Hour, task.OutcomeFailed, "boom")
+		return run.Reattempt(w.ctx, time.Hour, task.OutcomeFailed, "boom")
 	case task.Fail:
 		return run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom")
 	case task.Stop:
@@ -178,9 +178,9 @@ func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 func (w *world) check() {
 	w.t.Helper()
 	for p := range w.Partitions() {
-		sets := map[string]task.State{w.keys.wheel(p): task.Scheduled, w.keys.queued(p): task.Queued, w.keys.running(p): task.Running}
+		sets := map[string]task.State{string(w.keys.Partition(p).Wheel()): task.Scheduled, string(w.keys.Partition(p).Queued()): task.Queued, string(w.keys.Partition(p).Running()): task.Running}
 		for _, s := range []task.State{task.Succeeded, task.Failed, task.Cancelled} {
-			sets[w.keys.index(p, "default", s)] = s
+			sets[string(w.keys.Partition(p).Index("default", s))] = s
 		}
 		found := map[string]task.State{}
 		for set, state := range sets {
@@ -192,8 +192,9 @@ func (w *world) check() {
 			}
 		}
 		finals := 0
-		for _, key := range w.db.Keys(w.ctx, w.keys.tasks(p)+"*").Val() {
-			member := strings.TrimPrefix(key, w.keys.tasks(p))
+		tasks := strings.TrimSuffix(string(w.keys.Partition(p).Task(task.Ref{})), ":")
+		for _, key := range w.db.Keys(w.ctx, tasks+"*").Val() {
+			member := strings.TrimPrefix(key, tasks)
 			state := task.State(w.db.HGet(w.ctx, key, "state").Val())
 			if found[member] != state {
 				w.t.Errorf("%s is %s, but listed as %q", member, state, found[member])
@@ -206,7 +207,7 @@ func (w *world) check() {
 		if len(found) > 0 {
 			w.t.Errorf("listed, but without a task: %v", found)
 		}
-		if n := int(w.db.ZCard(w.ctx, w.keys.expiry(p)).Val()); n != finals {
+		if n := int(w.db.ZCard(w.ctx, string(w.keys.Partition(p).Expiry())).Val()); n != finals {
 			w.t.Errorf("%d tasks wait to be forgotten, %d have ended", n, finals)
 		}
 	}
@@ -295,7 +296,7 @@ func TestARepeatedScriptIsHarmless(t *testing.T) {
 				plain.db.FlushAll(t.Context())
 				w := newWorldOn(t, plain.db)
 				ref := w.bring("a", from)
-				history := w.db.LLen(w.ctx, w.keys.attempts(w.PartitionOf(ref), ref)).Val()
+				history := w.db.LLen(w.ctx, string(w.partitionOf(ref).Attempts(ref))).Val()
 
 				twice := redistest.Open(t, "redis://"+addr(w.db)+"/0")
 				twice.AddHook(resend{})
@@ -310,7 +311,7 @@ func TestARepeatedScriptIsHarmless(t *testing.T) {
 				} else if trigger == task.Claim && got.Attempt != 1 {
 					t.Errorf("attempt is %d after one claim", got.Attempt)
 				}
-				grown := w.db.LLen(w.ctx, w.keys.attempts(w.PartitionOf(ref), ref)).Val() - history
+				grown := w.db.LLen(w.ctx, string(w.partitionOf(ref).Attempts(ref))).Val() - history
 				if ends := slices.Contains([]task.Trigger{task.Succeed, task.Fail, task.TryAgain, task.Stop}, trigger); ends && grown != 1 {
 					t.Errorf("%d attempts were recorded, want 1", grown)
 				}
@@ -437,7 +438,7 @@ func TestAStaleLeaderChangesNothing(t *testing.T) {
 func TestAReapedAttemptIsLostAndTheNextOneIsDueAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Running)
-	old := &Run{s: w.Store, p: w.PartitionOf(ref), Task: w.get(ref)}
+	old := &Run{s: w.Store, keys: w.partitionOf(ref), Task: w.get(ref)}
 	if err := w.leader(ref).Reap(w.ctx, w.get(ref), "node died"); err != nil {
 		t.Fatal(err)
 	}
@@ -470,14 +471,14 @@ func TestAReapedAttemptIsLostAndTheNextOneIsDueAtOnce(t *testing.T) {
 func TestARunningTaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 	w := newWorld(t)
 	for name, end := range map[string]func(*Run) error{
-		"retry": func(r *Run) error { return r.Retry(w.ctx, 0, task.OutcomeFailed, "x") },
+		"retry": func(r *Run) error { return r.Reattempt(w.ctx, 0, task.OutcomeFailed, "x") },
 		"fail":  func(r *Run) error { return r.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "x") },
 	} {
 		ref := w.bring(name, task.Running)
 		if _, err := w.Cancel(w.ctx, ref); err != nil {
 			t.Fatal(err)
 		}
-		run := &Run{s: w.Store, p: w.PartitionOf(ref), Task: w.get(ref)}
+		run := &Run{s: w.Store, keys: w.partitionOf(ref), Task: w.get(ref)}
 		if asked, err := run.CancelRequested(w.ctx); !asked || err != nil {
 			t.Errorf("asked to stop: %v, %v", asked, err)
 		}
@@ -518,13 +519,12 @@ func TestTheBacklogDrainsInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		call.Keys[0] = w.keys.task(w.PartitionOf(d.Ref), d.Ref)
-		call.Args[0], call.Args[1], call.Args[2] = d.Ref.String(), def, d.RunAt.UnixMilli()
-		if _, err := w.db.Run(w.ctx, w.scripts.create, call.Keys, call.Args...); err != nil {
+		call.Task, call.Member, call.Def, call.RunAt = w.partitionOf(d.Ref).Task(d.Ref), d.Ref, def, d.RunAt
+		if _, err := redisx.Run(w.ctx, w.db, call); err != nil {
 			t.Fatal(err)
 		}
 		late := redis.Z{Score: float64(d.RunAt.UnixMilli()), Member: d.Ref.String()} // as after an outage
-		if err := w.db.ZAdd(w.ctx, w.keys.wheel(w.PartitionOf(d.Ref)), late).Err(); err != nil {
+		if err := w.db.ZAdd(w.ctx, string(w.partitionOf(d.Ref).Wheel()), late).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -615,7 +615,7 @@ func TestFinishedTasksAreForgottenByAgeAndByNumber(t *testing.T) {
 func TestTheLogKeepsTheNewestLinesAndTheirNumbers(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Running)
-	run := &Run{s: w.Store, p: w.PartitionOf(ref), Task: w.get(ref)}
+	run := &Run{s: w.Store, keys: w.partitionOf(ref), Task: w.get(ref)}
 	var lines []Line
 	for i := range task.LogLimit + 10 {
 		lines = append(lines, Line{Stream: "stdout", Text: fmt.Sprint(i + 1)})
@@ -755,13 +755,13 @@ func TestWhatCannotBeReadHoldsUpNothingElse(t *testing.T) {
 	w.create(task.Definition{Ref: bad})
 	w.create(task.Definition{Ref: good})
 	p := w.PartitionOf(bad)
-	if err := w.db.HSet(w.ctx, w.keys.task(p, bad), "def", "not JSON\n{}").Err(); err != nil {
+	if err := w.db.HSet(w.ctx, string(w.keys.Partition(p).Task(bad)), "def", "not JSON\n{}").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.claim(good); len(got) != 1 || got[0].Ref != good {
 		t.Errorf("claimed %v", got)
 	}
-	if err := w.db.ZAdd(w.ctx, w.keys.inflight(p), redis.Z{Member: "nonsense"}).Err(); err != nil {
+	if err := w.db.ZAdd(w.ctx, string(w.keys.Partition(p).InFlight()), redis.Z{Member: "nonsense"}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	repeat, settled, err := w.leader(good).InFlight(w.ctx)

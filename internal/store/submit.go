@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/oklog/ulid/v2"
@@ -11,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // Create submits tasks and answers each one, in order. A definition without an id gets a ULID. A task that is
@@ -18,7 +17,7 @@ import (
 // one that is refused does not keep the others out.
 func (s *Store) Create(ctx context.Context, defs []task.Definition) []Created {
 	answers := make([]Created, len(defs))
-	calls := make([]redisx.Call, 0, len(defs))
+	calls := make([]lua.Create, 0, len(defs))
 	asked := make([]int, 0, len(defs)) // calls[i] is for defs[asked[i]]
 	for i := range defs {
 		d := defs[i].Normalize()
@@ -33,29 +32,25 @@ func (s *Store) Create(ctx context.Context, defs []task.Definition) []Created {
 		}
 		calls, asked = append(calls, call), append(asked, i)
 	}
-	for n, reply := range s.db.RunEach(ctx, s.scripts.create, calls) {
+	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.db, calls) {
 		a := &answers[asked[n]]
 		*a = created(a.Task.Definition, reply)
 	}
 	return answers
 }
 
-func (s *Store) createCall(d task.Definition) (redisx.Call, error) {
+func (s *Store) createCall(d task.Definition) (lua.Create, error) {
 	if err := s.validate(d); err != nil {
-		return redisx.Call{}, err
+		return lua.Create{}, err
 	}
 	def, err := encode(d)
 	if err != nil {
-		return redisx.Call{}, err
+		return lua.Create{}, err
 	}
-	runAt := ""
-	if !d.RunAt.IsZero() {
-		runAt = strconv.FormatInt(d.RunAt.UnixMilli(), 10)
-	}
-	p := s.PartitionOf(d.Ref)
-	return redisx.Call{
-		Keys: []string{s.keys.task(p, d.Ref), s.keys.wheel(p)},
-		Args: []any{d.Ref.String(), def, runAt, d.Delay.Milliseconds(), s.keys.events(), s.keys.wake(), p},
+	k := s.partitionOf(d.Ref)
+	return lua.Create{
+		Task: k.Task(d.Ref), Wheel: k.Wheel(), Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay,
+		Events: s.keys.Events(), Wake: s.keys.Wake(),
 	}, nil
 }
 
@@ -66,28 +61,23 @@ func (s *Store) validate(d task.Definition) error {
 	return s.check(d.Type, d.Payload)
 }
 
-var createCodes = map[string]task.Code{"CONFLICT": task.CodeTaskConflict}
+var createCodes = map[lua.Code]task.Code{lua.CodeConflict: task.CodeTaskConflict}
 
-func created(d task.Definition, reply redisx.Reply) Created {
-	if reply.Err != nil {
-		return Created{Err: answer(reply.Err, createCodes, d.Ref)}
+func created(d task.Definition, result redisx.Result[lua.CreateReply]) Created {
+	if result.Err != nil {
+		return Created{Err: answer(result.Err, createCodes, d.Ref)}
 	}
-	pair, ok := reply.Value.([]any)
-	if !ok || len(pair) != 2 {
-		return Created{Err: fmt.Errorf("task %s: unexpected answer of create: %v", d.Ref, reply.Value)}
-	}
-	if pair[0] == int64(0) {
-		t, err := decodeFields(d.Ref, pair[1])
+	if result.Reply.Existed {
+		t, err := decodeTask(d.Ref, result.Reply.Task)
 		return Created{Task: t, Existed: true, Err: err}
 	}
-	at, _ := pair[1].(int64)
-	t := task.Task{Definition: d, State: task.Scheduled, Allowed: d.Retry.Attempts(), CreatedAt: fromMS(at)}
+	t := task.Task{Definition: d, State: task.Scheduled, Allowed: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
 	t.DueAt = d.FirstDue(t.CreatedAt)
 	return Created{Task: t}
 }
 
-var updateCodes = map[string]task.Code{
-	"NOTFOUND": task.CodeTaskNotFound, "STATE": task.CodeNotWaiting, "CHANGED": task.CodeChanged,
+var updateCodes = map[lua.Code]task.Code{
+	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotWaiting, lua.CodeChanged: task.CodeChanged,
 }
 
 // Update changes a task that waits on the wheel. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
@@ -109,14 +99,18 @@ func (s *Store) Update(ctx context.Context, ref task.Ref, c Change) (task.Task, 
 	if err != nil {
 		return task.Task{}, err
 	}
-	runAt, delay := c.times()
-	p := s.PartitionOf(ref)
-	reply, err := s.db.Run(ctx, s.scripts.update, []string{s.keys.task(p, ref), s.keys.wheel(p)},
-		ref.String(), old, def, runAt, delay, s.keys.events(), s.keys.wake(), p)
+	k := s.partitionOf(ref)
+	call := lua.Change{
+		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, Delay: c.Delay, Events: s.keys.Events(), Wake: s.keys.Wake(),
+	}
+	if c.RunAt != nil {
+		call.RunAt = *c.RunAt
+	}
+	reply, err := redisx.Run(ctx, s.db, call)
 	if err != nil {
 		return task.Task{}, answer(err, updateCodes, ref)
 	}
-	return decodeFields(ref, reply)
+	return decodeTask(ref, reply.Task)
 }
 
 // apply is the definition with the change in it.
@@ -137,15 +131,4 @@ func (c Change) apply(d task.Definition) task.Definition {
 		d.Payload = c.Payload
 	}
 	return d
-}
-
-// times are the script's run_at and delay: "" where the time stays as it is.
-func (c Change) times() (runAt, delay string) {
-	switch {
-	case c.RunAt != nil:
-		return strconv.FormatInt(c.RunAt.UnixMilli(), 10), ""
-	case c.Delay != nil:
-		return "", strconv.FormatInt(c.Delay.Milliseconds(), 10)
-	}
-	return "", ""
 }

@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // ErrMoved: the schedule is not as it was when the leader looked; it has to look again.
@@ -30,35 +29,24 @@ type Agenda struct {
 	revision int
 }
 
-// dueFields are the fields that due.lua answers of each schedule, behind its name.
-var dueFields = []string{"revision", "cursor", "from", "created", "ended", "paused", "rest", "runs", "def"}
-
 // Due reads up to limit schedules that have to be looked at.
 func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
-	k := l.s.keys
-	reply, err := l.s.db.Run(ctx, l.s.scripts.due, []string{k.lease(l.p), k.ticks(l.p)}, l.fence, limit, k.partition(l.p))
+	reply, err := redisx.Run(ctx, l.s.db, lua.DueSchedules{
+		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit,
+	})
 	if err != nil {
 		return Due{}, fenced(err)
 	}
-	parts, ok := reply.([]any)
-	if !ok || len(parts) != 3 {
-		return Due{}, fmt.Errorf("unexpected answer of due: %v", reply)
-	}
-	now, _ := parts[0].(int64)
-	list, _ := parts[2].([]any)
-	d := Due{Now: fromMS(now), Next: nextOf(parts[1])}
-	size := 1 + len(dueFields)
-	for i := 0; i+size <= len(list); i += size {
-		a, err := l.agenda(ctx, list[i:i+size], d.Now)
+	d := Due{Now: reply.Now, Next: reply.Next}
+	for _, due := range reply.Due {
+		a, err := l.agenda(ctx, due, d.Now)
 		if task.CodeOf(err) == task.CodeUnavailable || errors.Is(err, context.Canceled) {
 			return Due{}, err // it is Redis that is at fault, not the schedule
 		}
 		if err != nil {
-			l.s.log.ErrorContext(ctx, "passing over a schedule for a minute", "schedule", text(list[i]), "error", err)
-			_, err := l.s.db.Run(ctx, l.s.scripts.postpone, []string{k.lease(l.p), k.ticks(l.p)},
-				l.fence, text(list[i]), time.Minute.Milliseconds())
-			if err != nil {
-				return Due{}, fenced(err)
+			l.s.log.ErrorContext(ctx, "skipping unreadable schedule for a minute", "schedule", due.Member, "error", err)
+			if err := l.postpone(ctx, due.Member, time.Minute); err != nil {
+				return Due{}, err
 			}
 			continue
 		}
@@ -67,33 +55,41 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 	return d, nil
 }
 
-// agenda reads what due.lua says of one schedule.
-func (l *Leader) agenda(ctx context.Context, values []any, now time.Time) (Agenda, error) {
-	ref, err := task.ParseRef(text(values[0]))
+// postpone has the leader look at a schedule later.
+func (l *Leader) postpone(ctx context.Context, member string, delay time.Duration) error {
+	_, err := redisx.Run(ctx, l.s.db, lua.PostponeSchedule{
+		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Member: member, Delay: delay,
+	})
+	return fenced(err)
+}
+
+// agenda reads what is to be decided about one schedule.
+func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.Time) (Agenda, error) {
+	ref, err := task.ParseRef(due.Member)
 	if err != nil {
 		return Agenda{}, err
 	}
-	h := make(map[string]string, len(dueFields))
-	for i, name := range dueFields {
-		h[name] = text(values[i+1])
-	}
-	is, err := decodeSchedule(ref, h)
+	d, err := decodeScheduleDefinition(ref, due.Def, "")
 	if err != nil {
 		return Agenda{}, err
+	}
+	present := schedule.Schedule{
+		Definition: d, Revision: due.Revision, Cursor: due.Cursor, UpdatedAt: due.From, CreatedAt: due.Created,
+		EndedAt: due.Ended, PausedAt: due.Paused, Rest: decodeSpan(due.Rest), Runs: due.Runs,
 	}
 	var older []schedule.Revision
-	if is.Cursor.Before(is.UpdatedAt) { // what was due before is decided by the times of an earlier revision
+	if present.Cursor.Before(present.UpdatedAt) { // what was due before is decided by the times of an earlier revision
 		if older, err = l.s.older(ctx, ref); err != nil {
 			return Agenda{}, err
 		}
 	}
-	line, err := schedule.Line(is, older)
+	line, err := schedule.Line(present, older)
 	if err != nil {
 		return Agenda{}, err
 	}
-	return Agenda{Ref: ref, revision: is.Revision, Agenda: schedule.Agenda{
-		Timeline: line, Present: line[len(line)-1].Table, Misfire: is.Misfire, Cursor: is.Cursor, Now: now, Rest: is.Rest,
-		Done: !is.EndedAt.IsZero(),
+	return Agenda{Ref: ref, revision: present.Revision, Agenda: schedule.Agenda{
+		Timeline: line, Present: line[len(line)-1].Table, Misfire: present.Misfire, Cursor: present.Cursor, Now: now,
+		Rest: present.Rest, Done: !present.EndedAt.IsZero(),
 	}}, nil
 }
 
@@ -120,60 +116,41 @@ type Ticked struct {
 // the time of the next look, all at once. It answers for each plan, in order, what became of its ticks, and of one that
 // had waited for its turn.
 func (l *Leader) Fire(ctx context.Context, planned []Planned) []Fired {
-	calls := make([]redisx.Call, len(planned))
+	calls := make([]lua.Fire, len(planned))
 	for i, p := range planned {
 		calls[i] = l.fireCall(p.Agenda, p.Plan)
 	}
 	fired := make([]Fired, len(planned))
-	for i, reply := range l.s.db.RunEach(ctx, l.s.scripts.fire, calls) {
-		fired[i] = parseFired(planned[i].Agenda.Ref, reply)
+	for i, result := range redisx.RunEach[lua.FireReply](ctx, l.s.db, calls) {
+		fired[i] = firedOf(planned[i].Agenda.Ref, result)
 	}
 	return fired
 }
 
-func (l *Leader) fireCall(a Agenda, plan schedule.Plan) redisx.Call {
-	k := l.s.keys
-	next, forgotten := "", ""
-	if !plan.Next.IsZero() {
-		next = strconv.FormatInt(plan.Next.UnixMilli(), 10)
+func (l *Leader) fireCall(a Agenda, plan schedule.Plan) lua.Fire {
+	decisions := make([]lua.FireDecision, len(plan.Decisions))
+	for i, d := range plan.Decisions {
+		decisions[i] = lua.FireDecision{
+			Tick: d.Tick, Name: schedule.TickName(d.Tick), Action: d.Action, Due: d.Due, Delay: d.Delay, Reason: d.Reason,
+		}
 	}
-	if !plan.Forgotten.IsZero() {
-		forgotten = strconv.FormatInt(plan.Forgotten.UnixMilli(), 10)
-	}
-	return redisx.Call{
-		Keys: []string{k.lease(l.p), k.schedule(l.p, a.Ref)},
-		Args: []any{
-			l.fence, a.Ref.String(), a.revision, a.Cursor.UnixMilli(), plan.Upto.UnixMilli(), next, decisionLines(plan), forgotten,
-			schedule.WaitingLimit, schedule.LedgerLimit, a.Now.Add(-schedule.LedgerHorizon).UnixMilli(), k.events(), k.control(), k.wake(),
-		},
+	return lua.Fire{
+		Lease: l.keys.Lease(), Schedule: l.keys.Schedule(a.Ref), Fence: l.fence, Member: a.Ref, Revision: a.revision,
+		Cursor: a.Cursor, Upto: plan.Upto, Upcoming: plan.Next, Forgotten: plan.Forgotten,
+		Events: l.s.keys.Events(), Control: l.s.keys.Control(), Wake: l.s.keys.Wake(), Decisions: decisions,
 	}
 }
 
-func parseFired(ref task.Ref, reply redisx.Reply) Fired {
-	if redisx.RefusedWith(reply.Err, "CHANGED") {
+func firedOf(ref task.Ref, result redisx.Result[lua.FireReply]) Fired {
+	if redisx.RefusedWith(result.Err, lua.CodeChanged) {
 		return Fired{Err: fmt.Errorf("schedule %s: %w", ref, ErrMoved)}
 	}
-	if reply.Err != nil {
-		return Fired{Err: fenced(reply.Err)}
+	if result.Err != nil {
+		return Fired{Err: fenced(result.Err)}
 	}
-	parts, _ := reply.Value.([]any)
-	if len(parts) == 0 {
-		return Fired{Err: fmt.Errorf("unexpected answer of fire: %v", reply.Value)}
-	}
-	now, _ := parts[0].(int64)
-	f := Fired{At: fromMS(now)}
-	for i := 1; i+1 < len(parts); i += 2 {
-		f.Ticked = append(f.Ticked, Ticked{Name: text(parts[i]), Outcome: schedule.Outcome(text(parts[i+1]))})
+	f := Fired{At: result.Reply.Now}
+	for _, d := range result.Reply.Decided {
+		f.Ticked = append(f.Ticked, Ticked(d))
 	}
 	return f
-}
-
-// decisionLines writes decisions as fire.lua reads them.
-func decisionLines(plan schedule.Plan) string {
-	var b strings.Builder
-	for _, d := range plan.Decisions {
-		fmt.Fprintf(&b, "%d %s %s %d %d %s\n", d.Tick.UnixMilli(), schedule.TickName(d.Tick), d.Action, d.Due.UnixMilli(),
-			d.Delay.Milliseconds(), d.Reason)
-	}
-	return b.String()
 }

@@ -210,9 +210,9 @@ func (a *attempt) tell(run *store.Run, e ending) (dead bool, _ error) {
 	case e.final || t.Attempt >= t.Allowed:
 		return true, run.Finish(a.work, task.Failed, e.outcome, "", e.reason)
 	case e.outcome == task.OutcomeLost:
-		return false, run.Retry(a.work, 0, e.outcome, e.reason)
+		return false, run.Reattempt(a.work, 0, e.outcome, e.reason)
 	}
-	return false, run.Retry(a.work, a.delay(t), e.outcome, e.reason)
+	return false, run.Reattempt(a.work, a.delay(t), e.outcome, e.reason)
 }
 
 // delay is the wait before the next attempt. After a rerun the policy starts over.

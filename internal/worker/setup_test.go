@@ -147,7 +147,7 @@ func newWorld(t *testing.T) *world {
 	w.store = w.open(db)
 	for p := range w.store.Partitions() {
 		key, _ := w.store.LeaseKeys(p)
-		must(t, db.Set(t.Context(), key, fence, 0).Err())
+		must(t, db.Set(t.Context(), string(key), fence, 0).Err())
 	}
 	return w
 }

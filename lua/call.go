@@ -1,0 +1,50 @@
+package lua
+
+import (
+	"strconv"
+	"time"
+)
+
+// Code is the word with which a script refuses.
+type Code string
+
+// Fence is the value of a lease while somebody holds it: "<token>:<owner>".
+type Fence string
+
+// RunToken names one try of a worker to run an attempt.
+type RunToken string
+
+// NodeID names a node.
+type NodeID string
+
+// Call is one run of a script that answers with an R.
+type Call[R any] interface {
+	Script() *Script
+	Keys() []string
+	Args() []any
+	Decode(r *Reply) R
+}
+
+// flag is a bool as scripts read it.
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
+}
+
+// moment is a time as scripts read it: ms since 1970, "" for the zero time.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return strconv.FormatInt(t.UnixMilli(), 10)
+}
+
+// span is a duration as scripts read it: whole ms, "" for none.
+func span(d *time.Duration) string {
+	if d == nil {
+		return ""
+	}
+	return strconv.FormatInt(d.Milliseconds(), 10)
+}

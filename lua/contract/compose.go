@@ -1,0 +1,236 @@
+package contract
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Library is all scripts and includes, parsed.
+type Library struct {
+	Scripts  map[string]Contract
+	Includes map[string]Contract
+}
+
+// Load parses the scripts in the root of files and the includes in its folder include. Errors name file and line.
+func Load(files fs.FS) (Library, error) {
+	scripts, err := parseAll(files, "*.lua")
+	if err != nil {
+		return Library{}, err
+	}
+	includes, err := parseAll(files, "include/*.lua")
+	if err != nil {
+		return Library{}, err
+	}
+	return Library{Scripts: scripts, Includes: includes}, nil
+}
+
+func parseAll(files fs.FS, pattern string) (map[string]Contract, error) {
+	paths, err := fs.Glob(files, pattern)
+	if err != nil {
+		return nil, fmt.Errorf("looking for %s: %w", pattern, err)
+	}
+	parsed := make(map[string]Contract, len(paths))
+	for _, path := range paths {
+		text, err := fs.ReadFile(files, path)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		script := strings.TrimSuffix(path[strings.LastIndexByte(path, '/')+1:], ".lua")
+		if parsed[script], err = Parse(script, string(text)); err != nil {
+			return nil, err
+		}
+	}
+	return parsed, nil
+}
+
+// Names lists the scripts in alphabetical order.
+func (l Library) Names() []string { return slices.Sorted(maps.Keys(l.Scripts)) }
+
+// Compose is the source of a script as Redis runs it: its keys and arguments as local variables, the constants and
+// makers of keys that are used, the includes, each after those it builds upon, and the body. Nothing else: a script
+// carries what it uses.
+func (l Library) Compose(c Contract) (string, error) {
+	includes, err := l.resolve(c)
+	if err != nil {
+		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
+	}
+	var code strings.Builder
+	for _, include := range includes {
+		code.WriteString(strings.TrimLeft(include.Body, "\n"))
+	}
+	code.WriteString(strings.TrimLeft(c.Body, "\n"))
+	bindings, err := bindings(c)
+	if err != nil {
+		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
+	}
+	makers := makersIn(code.String())
+	return bindings + partitionFor(c, makers) + constantsIn(code.String()) + strings.Join(makers, "") + code.String(), nil
+}
+
+// resolve lists the includes of a script and theirs in turn, each one once and after those it includes itself.
+func (l Library) resolve(c Contract) ([]Contract, error) {
+	var order []Contract
+	done := map[string]bool{}
+	var add func(names []string, path []string) error
+	add = func(names, path []string) error {
+		for _, include := range names {
+			if slices.Contains(path, include) {
+				return fmt.Errorf("include %q includes itself by way of %s", include, strings.Join(path, ", "))
+			}
+			if done[include] {
+				continue
+			}
+			inner, ok := l.Includes[include]
+			if !ok {
+				return fmt.Errorf("there is no include %q", include)
+			}
+			if err := add(inner.Includes, append(path, include)); err != nil {
+				return err
+			}
+			if err := inner.satisfiedBy(c); err != nil {
+				return err
+			}
+			done[include] = true
+			order = append(order, inner)
+		}
+		return nil
+	}
+	return order, add(c.Includes, nil)
+}
+
+// satisfiedBy says whether a script declares what an include needs.
+func (c Contract) satisfiedBy(script Contract) error {
+	declared := func(f Field) bool { return slices.Contains(c.Needs, f.Name) }
+	found := 0
+	for _, f := range slices.Concat(script.Keys, script.Args) {
+		if declared(f) {
+			found++
+		}
+	}
+	if found < len(c.Needs) {
+		return fmt.Errorf("include %q needs the keys or arguments %s", c.Name, strings.Join(c.Needs, ", "))
+	}
+	return nil
+}
+
+// bindings makes local variables of keys and arguments.
+func bindings(c Contract) (string, error) {
+	var b strings.Builder
+	bind(&b, c.Keys, func(i int, _ Field) string { return fmt.Sprintf("KEYS[%d]", i+1) })
+	single := c.Args
+	var list *Field
+	if n := len(c.Args); n > 0 && c.Args[n-1].List {
+		single, list = c.Args[:n-1], &c.Args[n-1]
+	}
+	for _, f := range slices.Concat(c.Keys, single) {
+		if f.List {
+			return "", fmt.Errorf("%s: only the last argument can be a list", f.Name)
+		}
+	}
+	for _, f := range single {
+		if _, err := typeOf(f); err != nil {
+			return "", err
+		}
+	}
+	bind(&b, single, func(i int, f Field) string { return fmt.Sprintf(Types[f.Type].Lua, fmt.Sprintf("ARGV[%d]", i+1)) })
+	if list != nil {
+		if err := iterator(&b, *list, len(single)); err != nil {
+			return "", err
+		}
+	}
+	return b.String(), nil
+}
+
+func bind(b *strings.Builder, fields []Field, value func(int, Field) string) {
+	if len(fields) == 0 {
+		return
+	}
+	var names, values []string
+	for i, f := range fields {
+		names, values = append(names, f.Name), append(values, value(i, f))
+	}
+	fmt.Fprintf(b, "local %s = %s\n", strings.Join(names, ", "), strings.Join(values, ", "))
+}
+
+// iterator makes the function that goes through a list of arguments; before is how many stand in front of it.
+func iterator(b *strings.Builder, f Field, before int) error {
+	group := f.Elements()
+	var values []string
+	for i, part := range group {
+		t, err := typeOf(part)
+		if err != nil {
+			return err
+		}
+		values = append(values, fmt.Sprintf(t.Lua, fmt.Sprintf("ARGV[i + %d]", i)))
+	}
+	fmt.Fprintf(b, "local function %s()\n  local i = %d\n  return function()\n    i = i + %d\n    if i <= #ARGV then\n      return %s\n    end\n  end\nend\n",
+		f.Name, before+1-len(group), len(group), strings.Join(values, ", "))
+	return nil
+}
+
+// Elements are the fields of one element of a list.
+func (f Field) Elements() []Field {
+	if len(f.Group) > 0 {
+		return f.Group
+	}
+	return []Field{{Name: f.Name, Type: f.Type}}
+}
+
+var (
+	makerCall = regexp.MustCompile(`\b([a-z]+)_key\(`)
+	upperWord = regexp.MustCompile(`\b[A-Z][A-Z_]*[A-Z]\b`)
+	quoted    = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
+)
+
+// makersIn are the makers of keys that code calls, in the order of the table.
+func makersIn(code string) []string {
+	called := map[string]bool{}
+	for _, m := range makerCall.FindAllStringSubmatch(code, -1) {
+		called[m[1]] = true
+	}
+	var makers []string
+	for _, k := range Keys {
+		if called[k.Name] && k.InPartition() {
+			makers = append(makers, k.luaMaker())
+		}
+	}
+	return makers
+}
+
+// partitionFor binds the beginning of the partition's keys, which the makers use: the first key has it.
+func partitionFor(c Contract, makers []string) string {
+	if len(makers) == 0 || len(c.Keys) == 0 {
+		return ""
+	}
+	return "local partition = string.match(KEYS[1], '^[^{]*{%d+}:')\n"
+}
+
+// constantsIn binds the constants that code names.
+func constantsIn(code string) string {
+	named := map[string]bool{}
+	for _, word := range upperWord.FindAllString(quoted.ReplaceAllString(WithoutComments(code), "''"), -1) {
+		named[word] = true
+	}
+	var b strings.Builder
+	for _, constant := range slices.Sorted(maps.Keys(Constants)) {
+		if !named[constant] {
+			continue
+		}
+		switch value := Constants[constant].(type) {
+		case string:
+			fmt.Fprintf(&b, "local %s = '%s'\n", constant, value)
+		default:
+			fmt.Fprintf(&b, "local %s = %d\n", constant, value)
+		}
+	}
+	return b.String()
+}
+
+var comment = regexp.MustCompile(`(?m)(^|\s)--.*$`)
+
+// WithoutComments is Lua code without its comments.
+func WithoutComments(code string) string { return comment.ReplaceAllString(code, "") }

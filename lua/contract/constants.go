@@ -1,0 +1,21 @@
+package contract
+
+import (
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Constants are the values that scripts take from Go, by the names they have in Lua. Numbers are counts or ms.
+var Constants = map[string]any{
+	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
+	"LOG_LIMIT":             task.LogLimit,
+	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
+	"LIVE_LIMIT":            schedule.LiveLimit,
+	"WAITING_LIMIT":         schedule.WaitingLimit,
+	"LEDGER_LIMIT":          schedule.LedgerLimit,
+	"LEDGER_HORIZON":        schedule.LedgerHorizon.Milliseconds(),
+	"REVISIONS_LIMIT":       schedule.HistoryLimit - 1, // next to the present one
+	"REVISIONS_UNDECIDED":   schedule.HistoryMost - 1,
+	"DEFAULT_OVERLAP":       string(schedule.DefaultOverlap),
+	"MANUAL_SUFFIX":         schedule.ManualSuffix,
+}

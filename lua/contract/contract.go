@@ -1,0 +1,226 @@
+// Package contract reads the headers of the Lua scripts and makes of them what both sides of the border need: the
+// source that Redis runs, and the Go types through which Go calls it.
+//
+// The header of a script is its contract. It is a run of comment lines:
+//
+//	-- name: what the script does.
+//	-- includes: files of lua/include whose functions the body uses
+//	-- keys:
+//	--   wheel  ZSET  what is special about it here
+//	-- args:
+//	--   member   member  what it is
+//	--   claims   (member member, attempt attempt)*  a list of groups, always the last argument
+//	-- reply:
+//	--   now  time  what it is
+//	-- refuses:
+//	--   NOT_FOUND  when
+//	-- repeat: what a second run of the same call does
+//
+// A key is named after its kind in [Keys]; the types of arguments and replies are those of [Types]. Every key and
+// argument is a local variable of the same name in the body. A list is read with an iterator of its name:
+// "for member, attempt in claims() do". A body returns one table with the fields of the reply in order; "reply: nothing"
+// goes with an empty table.
+package contract
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Contract is the header of a script or of an include.
+type Contract struct {
+	Name     string
+	Summary  string   // the title, without the name
+	Includes []string // includes the body uses, in the order of the header
+	Needs    []string // for an include: names that whoever includes it must declare
+	Keys     []Field
+	Args     []Field
+	Reply    []Field
+	Refusals []Refusal
+	Repeat   string
+	Body     string // everything after the header
+}
+
+// Field is a key, an argument or a part of a reply.
+type Field struct {
+	Name   string
+	Type   string  // of Types; for a key its Redis type
+	List   bool    // any number of Type, or of Group
+	Group  []Field // what a list of groups repeats
+	Remark string
+}
+
+// Refusal is a code with which a script may refuse, and when it does.
+type Refusal struct{ Code, When string }
+
+// Sections are the parts of a script's header below its title, in their order.
+var Sections = []string{"includes", "keys", "args", "reply", "refuses", "repeat"}
+
+var (
+	titleLine   = regexp.MustCompile(`^-- (\w+): (.*)$`)
+	sectionLine = regexp.MustCompile(`^-- (includes|needs|keys|args|reply|refuses|repeat):(?: (.*))?$`)
+	fieldLine   = regexp.MustCompile(`^(\w+)\s+(\w+\*?|\([^)]*\)\*)(?:\s+(\S.*))?$`)
+	refusalLine = regexp.MustCompile(`^([A-Z_]+)\s+(\S.*)$`)
+	name        = regexp.MustCompile(`^[a-z]\w*$`)
+)
+
+// Parse reads a script, or an include, from its text. Its error names the line at fault.
+func Parse(script, text string) (Contract, error) {
+	header, body := split(text)
+	p := parser{contract: Contract{Name: script, Body: body}}
+	for i, line := range header {
+		if err := p.line(line); err != nil {
+			return Contract{}, fmt.Errorf("%s.lua, line %d: %w", script, i+1, err)
+		}
+	}
+	if p.contract.Summary == "" {
+		return Contract{}, fmt.Errorf("%s.lua: the first line must be \"-- %s: what it does\"", script, script)
+	}
+	p.contract.Summary = strings.TrimSpace(p.contract.Summary)
+	return p.contract, nil
+}
+
+// split separates the comment lines at the beginning from the rest.
+func split(text string) ([]string, string) {
+	var header []string
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "--") {
+			break
+		}
+		header = append(header, strings.TrimRight(line, "\n"))
+		text = text[len(line):]
+	}
+	return header, text
+}
+
+type parser struct {
+	contract Contract
+	section  string
+	seen     []string
+}
+
+func (p *parser) line(line string) error {
+	if m := sectionLine.FindStringSubmatch(line); m != nil {
+		return p.begin(m[1], strings.TrimSpace(m[2]))
+	}
+	if p.section == "" {
+		return p.title(line)
+	}
+	entry, ok := strings.CutPrefix(line, "--   ")
+	if !ok {
+		return fmt.Errorf("%q: lines of a section begin with three spaces", line)
+	}
+	return p.entry(entry)
+}
+
+func (p *parser) title(line string) error {
+	m := titleLine.FindStringSubmatch(line)
+	if p.contract.Summary == "" {
+		if m == nil || m[1] != p.contract.Name {
+			return fmt.Errorf("%q must be \"-- %s: what it does\"", line, p.contract.Name)
+		}
+		line = "-- " + m[2]
+	}
+	p.contract.Summary += strings.TrimPrefix(strings.TrimPrefix(line, "--"), " ") + "\n"
+	return nil
+}
+
+// begin starts a section; rest is what stands on its line.
+func (p *parser) begin(section, rest string) error {
+	if slices.Contains(p.seen, section) {
+		return fmt.Errorf("section %q is there twice", section)
+	}
+	p.section = section
+	p.seen = append(p.seen, section)
+	switch {
+	case section == "includes":
+		p.contract.Includes = words(rest)
+	case section == "needs":
+		p.contract.Needs = words(rest)
+	case section == "repeat":
+		p.contract.Repeat = rest
+	case rest != "" && rest != "nothing":
+		return fmt.Errorf("section %q: %q must be a line of its own, or \"nothing\"", section, rest)
+	}
+	return nil
+}
+
+func words(list string) []string {
+	if list == "nothing" {
+		return nil
+	}
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// entry reads a line of a section. One that is indented further goes on with the entry above.
+func (p *parser) entry(entry string) error {
+	c := &p.contract
+	switch p.section {
+	case "includes":
+		c.Includes = append(c.Includes, words(entry)...)
+	case "needs":
+		c.Needs = append(c.Needs, words(entry)...)
+	case "repeat":
+		c.Repeat += " " + strings.TrimSpace(entry)
+	case "refuses":
+		return addRefusal(&c.Refusals, entry)
+	case "keys":
+		return addField(&c.Keys, entry)
+	case "args":
+		return addField(&c.Args, entry)
+	case "reply":
+		return addField(&c.Reply, entry)
+	}
+	return nil
+}
+
+func addRefusal(all *[]Refusal, entry string) error {
+	if strings.HasPrefix(entry, " ") && len(*all) > 0 {
+		(*all)[len(*all)-1].When += " " + strings.TrimSpace(entry)
+		return nil
+	}
+	m := refusalLine.FindStringSubmatch(entry)
+	if m == nil {
+		return fmt.Errorf("%q must be \"CODE  when\"", entry)
+	}
+	*all = append(*all, Refusal{Code: m[1], When: m[2]})
+	return nil
+}
+
+func addField(all *[]Field, entry string) error {
+	if strings.HasPrefix(entry, " ") && len(*all) > 0 {
+		last := &(*all)[len(*all)-1]
+		last.Remark = strings.TrimSpace(last.Remark + " " + strings.TrimSpace(entry))
+		return nil
+	}
+	f, err := parseField(entry)
+	if err != nil {
+		return err
+	}
+	*all = append(*all, f)
+	return nil
+}
+
+func parseField(entry string) (Field, error) {
+	m := fieldLine.FindStringSubmatch(entry)
+	if m == nil || !name.MatchString(m[1]) {
+		return Field{}, fmt.Errorf("%q must be \"name  type  what it is\"", entry)
+	}
+	f := Field{Name: m[1], Remark: m[3]}
+	kind, list := strings.CutSuffix(m[2], "*")
+	f.List = list
+	if !strings.HasPrefix(kind, "(") {
+		f.Type = kind
+		return f, nil
+	}
+	for part := range strings.SplitSeq(strings.Trim(kind, "()"), ",") {
+		pair := strings.Fields(part)
+		if len(pair) != 2 || !name.MatchString(pair[0]) {
+			return Field{}, fmt.Errorf("%q must be \"(name type, name type)*\"", m[2])
+		}
+		f.Group = append(f.Group, Field{Name: pair[0], Type: pair[1]})
+	}
+	return f, nil
+}

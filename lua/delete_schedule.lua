@@ -1,0 +1,29 @@
+-- delete_schedule: a paused schedule is deleted, with its ledger and its history. Its tasks stay.
+-- includes: refuse
+-- keys:
+--   schedule   HASH
+--   schedules  ZSET
+--   ticks      ZSET
+--   history    LIST
+--   live       ZSET
+--   waiting    LIST
+--   ledger     ZSET
+-- args:
+--   member  member
+-- reply: nothing
+-- refuses:
+--   NOT_FOUND   no such schedule
+--   NOT_PAUSED  somebody has resumed it in the meantime
+-- repeat: refused with NOT_FOUND
+local revision, paused = unpack(redis.call('HMGET', schedule, 'revision', 'paused'))
+if not revision then
+  return refuse('NOT_FOUND', member)
+end
+if not paused then
+  return refuse('NOT_PAUSED', member)
+end
+
+redis.call('DEL', schedule, history, live, waiting, ledger)
+redis.call('ZREM', schedules, member)
+redis.call('ZREM', ticks, member)
+return {}

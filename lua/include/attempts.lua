@@ -1,0 +1,12 @@
+-- attempts: the history of a task's attempts.
+-- needs: attempts
+-- includes: clock
+
+-- record_attempt appends the end of an attempt to the history, of which the newest are kept.
+local function record_attempt(number, node, started, outcome, err)
+  redis.call('RPUSH', attempts, cjson.encode({
+    number = tonumber(number), node = node, started = tonumber(started), finished = now,
+    outcome = outcome, error = err }))
+  redis.call('LTRIM', attempts, -ATTEMPT_HISTORY_LIMIT, -1)
+end
+

@@ -1,0 +1,12 @@
+-- fence: whether the caller leads the partition.
+-- needs: lease, fence
+-- includes: nothing
+
+-- other_leader returns nil if the lease has the caller's fence; else what the lease says of its holder.
+local function other_leader()
+  local held = redis.call('GET', lease)
+  if held ~= fence then
+    return held or 'no leader'
+  end
+end
+

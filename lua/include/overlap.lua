@@ -1,0 +1,58 @@
+-- overlap: what becomes of a tick while tasks of the same schedule have not ended.
+-- needs: member, events, control, wake
+-- includes: clock, number, stop, ledger, ticks
+
+-- is_manual says whether a name is that of a run asked for by hand.
+local function is_manual(name)
+  return string.sub(name, -#MANUAL_SUFFIX) == MANUAL_SUFFIX
+end
+
+-- replace_live clears the way for the tick of that name: ticks that wait give way, tasks that have not ended are
+-- cancelled. Returns how many ticks gave way, not counting runs asked for by hand.
+local function replace_live(revision, name)
+  local given_way = 0
+  for _, entry in ipairs(redis.call('LRANGE', waiting_key(member), 0, -1)) do
+    local tick, waiting_name = string.match(entry, '^(%d+) (%S+)')
+    given_way = given_way + (is_manual(waiting_name) and 0 or 1)
+    record_tick(revision, tick, waiting_name, 'replaced', 0, nil, 'gave way to ' .. name)
+  end
+  redis.call('DEL', waiting_key(member))
+  local live = redis.call('ZRANGE', live_key(member), 0, -1, 'WITHSCORES')
+  for i = 1, #live, 2 do
+    local tick_member = member .. '@' .. live[i]
+    if not redis.call('HGET', task_key(tick_member), 'cancel') then
+      record_tick(revision, live[i + 1], live[i], 'replaced', 1, nil, 'cancelled for ' .. name)
+    end
+    stop_task(tick_member)
+  end
+  return given_way
+end
+
+-- apply_overlap decides about a tick by the overlap policy: its task is created, or it waits, or it does not run.
+-- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (not nil if it is paused, so
+-- that waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.
+local function apply_overlap(schedule, tick, name, due)
+  local running = redis.call('ZCARD', live_key(member))
+  local ahead = schedule.paused and 0 or redis.call('LLEN', waiting_key(member))
+  local busy, replaced = running + ahead > 0, 0 -- ticks that wait go first, even if nothing runs right now
+  if busy and schedule.overlap == 'replace' then
+    replaced = replace_live(schedule.revision, name)
+    busy = redis.call('ZCARD', live_key(member)) > 0
+  end
+  if schedule.overlap == 'queue' and ahead >= WAITING_LIMIT then
+    return 'skipped_overlap', int(ahead) .. ' ticks wait already', 0
+  end
+  if running >= LIVE_LIMIT then
+    return 'skipped_overlap', int(running) .. ' tasks have not ended', 0
+  end
+  if busy and schedule.overlap == 'skip' then
+    local oldest = redis.call('ZRANGE', live_key(member), 0, 0)[1]
+    return 'skipped_overlap', oldest and 'the task of ' .. oldest .. ' has not ended' or 'another tick waits', 0
+  end
+  if busy and schedule.overlap ~= 'allow' then
+    redis.call('RPUSH', waiting_key(member), int(tick) .. ' ' .. name)
+    return 'queued', 'waits for the end of the task before it', replaced
+  end
+  return 'fired', start_tick(tick, name, schedule.task, due) and '' or 'its task was there already', replaced
+end
+

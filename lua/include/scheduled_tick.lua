@@ -1,0 +1,22 @@
+-- scheduled_tick: the tick for which a task was created.
+-- includes: number
+
+-- was_backfilled says whether the task of a tick was created by a backfill, and so does not count for overlap.
+local function was_backfilled(schedule_ref, tick, name)
+  for _, entry in ipairs(redis.call('ZRANGE', ledger_key(schedule_ref), int(tick), int(tick), 'BYSCORE')) do
+    local entry_name, outcome = string.match(entry, '^(%S+) (%S+)')
+    if entry_name == name and outcome == 'backfilled' then
+      return true
+    end
+  end
+  return false
+end
+
+-- live_again has the schedule of a tick's task count the task as not ended, unless the schedule is gone.
+local function live_again(member, tick)
+  local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
+  if not was_backfilled(schedule_ref, tick, name) and redis.call('EXISTS', schedule_key(schedule_ref)) == 1 then
+    redis.call('ZADD', live_key(schedule_ref), int(tick), name)
+  end
+end
+

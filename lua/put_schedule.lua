@@ -1,0 +1,57 @@
+-- put_schedule: a schedule is created, or its definition replaced.
+-- The leader looks at it at once: ticks that are due up to now are decided by the old definition's times, those after by
+-- the new one's.
+-- includes: number, refuse, look
+-- keys:
+--   schedule   HASH
+--   history    LIST
+--   schedules  ZSET
+--   ticks      ZSET
+-- args:
+--   member  member
+--   base    number  the revision the definition is to replace, 0 for none
+--   asked   time    Redis's time when the caller looked; the new definition counts from then on
+--   def     text    JSON: the definition without its task
+--   task    text    the definition of every tick's task: a line of JSON, a line break, the payload
+--   pause   flag    pause it as well
+--   wake    channel
+-- reply:
+--   schedule  hash  the schedule as it is now
+-- refuses:
+--   CHANGED  the schedule has another revision; the detail is its number, 0 for none
+--   EARLY    ticks after the time asked have been decided in the meantime: ask again
+-- repeat: refused with CHANGED, the revision being the one after base: the caller reads it and finds its own definition
+local revision, cursor, from, ended, old_def, old_task, paused =
+  unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused'))
+if tonumber(revision or '0') ~= base then
+  return refuse('CHANGED', revision or '0')
+end
+if cursor and tonumber(cursor) > asked then
+  return refuse('EARLY', cursor)
+end
+
+asked = int(asked)
+if revision then
+  redis.call('LPUSH', history, cjson.encode({
+    revision = revision, from = from, ['until'] = ended or asked, def = old_def, task = old_task }))
+  local kept = redis.call('LLEN', history)
+  while kept > REVISIONS_UNDECIDED or kept > REVISIONS_LIMIT and
+      tonumber(cjson.decode(redis.call('LINDEX', history, -1))['until']) <= tonumber(cursor) do
+    redis.call('RPOP', history)
+    kept = kept - 1
+  end
+else
+  redis.call('HSET', schedule, 'created', asked, 'cursor', asked)
+  redis.call('ZADD', schedules, 0, member)
+end
+redis.call('HSET', schedule, 'revision', int(base + 1), 'from', asked, 'def', def, 'task', task)
+redis.call('HDEL', schedule, 'ended')
+if pause and not paused then
+  redis.call('HSET', schedule, 'paused', asked, 'note', '')
+end
+if paused or pause then
+  redis.call('ZREM', ticks, member)
+else
+  look_at(member, asked)
+end
+return { redis.call('HGETALL', schedule) }

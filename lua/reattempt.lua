@@ -1,0 +1,48 @@
+-- reattempt: the running attempt ended without success, and the task waits on the wheel for the next one.
+-- includes: clock, number, refuse, events, attempts, wheel
+-- keys:
+--   task      HASH
+--   running   ZSET
+--   attempts  LIST
+--   wheel     ZSET
+-- args:
+--   member   member
+--   attempt  attempt
+--   run      run      token of the run that ended
+--   delay    ms       until the next attempt is due
+--   outcome  outcome  of the attempt
+--   error    text
+--   events   channel
+--   wake     channel
+-- reply: nothing
+-- refuses:
+--   NOT_FOUND  no such task
+--   STATE      the task does not run; the detail is its state
+--   STALE      another attempt, or another run of it, is the one that counts
+--   CANCELLED  it was asked to stop: report it as cancelled
+-- repeat: harmless: the end of a run that has ended already changes nothing
+local state, current, owner, node, started, cancel, def =
+  unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'started', 'cancel', 'def'))
+if not state then
+  return refuse('NOT_FOUND', member)
+end
+if state == 'scheduled' and current == attempt and owner == run then
+  return {}
+end
+if state ~= 'running' then
+  return refuse('STATE', state)
+end
+if current ~= attempt or owner ~= run then
+  return refuse('STALE', current)
+end
+if cancel then
+  return refuse('CANCELLED', member)
+end
+
+local due = int(now + delay)
+redis.call('HSET', task, 'state', 'scheduled', 'due', due, 'error', error)
+redis.call('ZREM', running, member)
+record_attempt(attempt, node, started, outcome, error)
+announce('scheduled', member, 'scheduled', attempt, node, def, ',"due":' .. due .. ',"error":' .. cjson.encode(error))
+put_on_wheel(member, due)
+return {}

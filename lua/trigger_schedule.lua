@@ -1,0 +1,55 @@
+-- trigger_schedule: somebody runs a schedule by hand, now, paused or not. The overlap policy holds.
+-- includes: refuse, fields, policy, overlap
+-- keys:
+--   schedule  HASH  further keys of the same partition are made from its name
+-- args:
+--   member   member
+--   at       time    Redis's time when the caller looked
+--   name     text    of the run, made from that time: what stands behind the "@" in its task's id
+--   events   channel
+--   control  channel
+--   wake     channel
+-- reply:
+--   outcome   tick
+--   reason    text
+--   decided   time
+--   revision  number
+-- refuses:
+--   NOT_FOUND  no such schedule
+--   BUSY       the overlap policy keeps it from running; the detail says what is in the way
+-- repeat: harmless: the answer is what the name already stands for
+local fields = read_fields(schedule, { 'revision', 'paused', 'def', 'task' })
+if not fields.revision then
+  return refuse('NOT_FOUND', member)
+end
+local known = find_record(at, name)
+if known then
+  return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision) }
+end
+fields.overlap = policy_of(fields.def).overlap
+local busy = redis.call('ZRANGE', live_key(member), 0, 0)[1] or
+  not fields.paused and redis.call('LINDEX', waiting_key(member), 0)
+if redis.call('ZCARD', live_key(member)) >= LIVE_LIMIT then
+  return refuse('BUSY', 'too many tasks have not ended')
+end
+if busy and fields.paused and (fields.overlap == 'queue' or fields.overlap == 'replace') then
+  return refuse('BUSY', 'it is paused, so that nothing waits for its turn, and ' .. busy .. ' has not ended')
+end
+if busy and fields.overlap == 'skip' then
+  return refuse('BUSY', busy .. ' has not ended')
+end
+if fields.overlap == 'queue' and not fields.paused and redis.call('LLEN', waiting_key(member)) >= WAITING_LIMIT then
+  return refuse('BUSY', WAITING_LIMIT .. ' ticks wait already')
+end
+
+local outcome, reason, replaced = apply_overlap(fields, at, name, now)
+if replaced > 0 then
+  redis.call('HINCRBY', schedule, 'runs', -replaced)
+end
+if outcome == 'fired' then
+  outcome = 'triggered'
+  redis.call('PUBLISH', wake, string.match(partition, '{(%d+)}'))
+end
+record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
+trim_ledger(0)
+return { outcome, reason, now, tonumber(fields.revision) }
