@@ -165,7 +165,11 @@ func iterator(b *strings.Builder, f Field, before int) error {
 		if err != nil {
 			return err
 		}
-		values = append(values, fmt.Sprintf(t.Lua, fmt.Sprintf("ARGV[i + %d]", i)))
+		place := "ARGV[i]"
+		if i > 0 {
+			place = fmt.Sprintf("ARGV[i + %d]", i)
+		}
+		values = append(values, fmt.Sprintf(t.Lua, place))
 	}
 	fmt.Fprintf(b, "local function %s()\n  local i = %d\n  return function()\n    i = i + %d\n    if i <= #ARGV then\n      return %s\n    end\n  end\nend\n",
 		f.Name, before+1-len(group), len(group), strings.Join(values, ", "))

@@ -1,0 +1,170 @@
+package contract
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const sound = `-- greet: says hello.
+-- To everybody.
+-- includes: number, clock
+-- keys:
+--   wheel  ZSET  what waits
+--     and for how long
+-- args:
+--   member   member  who
+--   claims   (name text, attempt attempt)*  what
+-- reply:
+--   now  time
+-- refuses:
+--   NOT_FOUND  nobody is there,
+--     or nobody answers
+-- repeat: harmless:
+--   it says hello again
+return { now }
+`
+
+func TestParse_ReadsEverySection(t *testing.T) {
+	got, err := Parse("greet", sound)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Contract{
+		Name: "greet", Summary: "says hello.\nTo everybody.", Includes: []string{"number", "clock"},
+		Keys: []Field{{Name: "wheel", Type: "ZSET", Remark: "what waits and for how long"}},
+		Args: []Field{
+			{Name: "member", Type: "member", Remark: "who"},
+			{Name: "claims", List: true, Remark: "what", Group: []Field{{Name: "name", Type: "text"}, {Name: "attempt", Type: "attempt"}}},
+		},
+		Reply:    []Field{{Name: "now", Type: "time"}},
+		Refusals: []Refusal{{"NOT_FOUND", "nobody is there, or nobody answers"}},
+		Repeat:   "harmless: it says hello again", Body: "return { now }\n",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestParse_NamesTheLineAtFault(t *testing.T) {
+	for broken, want := range map[string]string{
+		"return 1\n":    `greet.lua: the first line must be "-- greet: what it does"`,
+		"-- hello: x\n": `greet.lua, line 1: "-- hello: x" must be "-- greet: what it does"`,
+		"-- greet: x\n-- args:\n-- member member\n":       `greet.lua, line 3: "-- member member": lines of a section begin with three spaces`,
+		"-- greet: x\n-- args:\n--   Member\n":            `greet.lua, line 3: "Member" must be "name  type  what it is"`,
+		"-- greet: x\n-- args:\n--   a (b)*  c\n":         `greet.lua, line 3: "(b)*" must be "(name type, name type)*"`,
+		"-- greet: x\n-- refuses:\n--   not_found  x\n":   `greet.lua, line 3: "not_found  x" must be "CODE  when"`,
+		"-- greet: x\n-- keys: wheel\n":                   `greet.lua, line 2: section "keys": "wheel" must be a line of its own, or "nothing"`,
+		"-- greet: x\n-- args: nothing\n-- args: again\n": `greet.lua, line 3: section "args" is there twice`,
+	} {
+		if _, err := Parse("greet", broken); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", broken, err, want)
+		}
+	}
+}
+
+func libraryOf(t *testing.T, files map[string]string) Library {
+	t.Helper()
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	l, err := Load(fsys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func script(includes, args, body string) string {
+	return "-- greet: x\n-- includes: " + includes + "\n-- keys:\n--   wheel  ZSET\n-- args:\n" + args + "-- repeat: harmless\n" + body
+}
+
+func TestCompose_BindsNamesInOrder(t *testing.T) {
+	l := libraryOf(t, map[string]string{
+		"greet.lua":         script("b", "--   count  number\n--   now_at  time\n--   calm  flag\n--   pairs  (k text, n number)*\n", "for k, n in pairs() do redis.call('SET', task_key(k), LOG_LIMIT) end\n"),
+		"include/a.lua":     "-- a: x\n-- includes: nothing\nlocal function one() return 1 end\n",
+		"include/b.lua":     "-- b: x\n-- includes: a\nlocal function two() return one() + 1 end\n",
+		"include/other.lua": "-- other: x\n-- includes: nothing\nlocal function other() end\n",
+	})
+	got, err := l.Compose(l.Scripts["greet"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `local wheel = KEYS[1]
+local count, now_at, calm = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
+local function pairs()
+  local i = 2
+  return function()
+    i = i + 2
+    if i <= #ARGV then
+      return ARGV[i], tonumber(ARGV[i + 1])
+    end
+  end
+end
+local partition = string.match(KEYS[1], '^[^{]*{%d+}:')
+local LOG_LIMIT = 1000
+local function task_key(ref)
+  return partition .. 'task:' .. ref
+end
+local function one() return 1 end
+local function two() return one() + 1 end
+for k, n in pairs() do redis.call('SET', task_key(k), LOG_LIMIT) end
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCompose_RefusesWhatDoesNotFit(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"an include that is not there": {map[string]string{"greet.lua": script("nobody", "", "")}, `greet.lua: there is no include "nobody"`},
+		"includes in a circle": {map[string]string{
+			"greet.lua": script("a", "", ""), "include/a.lua": "-- a: x\n-- includes: b\n", "include/b.lua": "-- b: x\n-- includes: a\n",
+		}, `greet.lua: include "a" includes itself by way of a, b`},
+		"an include that needs what is not declared": {map[string]string{
+			"greet.lua": script("a", "", ""), "include/a.lua": "-- a: x\n-- needs: wheel, wake\n-- includes: nothing\n",
+		}, `greet.lua: include "a" needs the keys or arguments wheel, wake`},
+		"a list that is not last":     {map[string]string{"greet.lua": script("nothing", "--   a  text*\n--   b  text\n", "")}, "greet.lua: a: only the last argument can be a list"},
+		"a type that is not there":    {map[string]string{"greet.lua": script("nothing", "--   a  colour\n", "")}, `greet.lua: a: there is no type "colour"`},
+		"a channel that is not there": {map[string]string{"greet.lua": script("nothing", "--   news  channel\n", "")}, "greet.lua: news: there is no channel of that name in the table of keys"},
+		"a list of a type not there":  {map[string]string{"greet.lua": script("nothing", "--   a  (b colour)*\n", "")}, `greet.lua: b: there is no type "colour"`},
+	} {
+		l := libraryOf(t, c.files)
+		if _, err := l.Compose(l.Scripts["greet"]); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+func TestGo_SwappedArgumentsDoNotCompile(t *testing.T) {
+	l := libraryOf(t, map[string]string{"greet.lua": script("nothing", "--   member  member\n--   run  run\n--   node  node\n--   events  channel\n", "return {}\n")})
+	source, err := l.Go()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Wheel  WheelKey", "Member task.Ref", "Run    RunToken", "Node   NodeID", "Events EventsChannel"} {
+		if !strings.Contains(string(source), want) {
+			t.Errorf("the type has no field %q:\n%s", want, source)
+		}
+	}
+}
+
+func TestKeys_EveryKindHasItsOwnNameAndPattern(t *testing.T) {
+	names, patterns := map[string]bool{}, map[string]bool{}
+	for _, k := range Keys {
+		pattern := k.Type + " " + k.Pattern
+		if names[k.Name] || patterns[pattern] {
+			t.Errorf("%s (%s) is there twice", k.Name, k.Pattern)
+		}
+		names[k.Name], patterns[pattern] = true, true
+		if k.Holds == "" {
+			t.Errorf("%s: nothing says what it holds", k.Name)
+		}
+	}
+}

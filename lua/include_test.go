@@ -1,0 +1,292 @@
+package lua_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/lua/contract"
+)
+
+// The schedule that the tests of includes work on, and its keys.
+const (
+	nightly     = "default:nightly"
+	inPartition = "dts:{3}:"
+	def         = `{"type":"http"}` + "\n{}"
+)
+
+// bench runs pieces of Lua that use includes.
+type bench struct {
+	t  *testing.T
+	db *redisx.DB
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	t.Parallel()
+	return &bench{t: t, db: redistest.Start(t).DB(t)}
+}
+
+// run runs a body with includes, as a script on the nightly schedule whose arguments are the channels.
+func (b *bench) run(includes, body string) []any {
+	b.t.Helper()
+	l := library(b.t)
+	c, err := contract.Parse("piece", "-- piece: a test\n-- includes: "+includes+`
+-- keys:
+--   schedule  HASH
+-- args:
+--   member   member
+--   events   channel
+--   control  channel
+--   wake     channel
+-- repeat: harmless
+`+body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	source, err := l.Compose(c)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	reply, err := b.db.Eval(b.t.Context(), source, []string{inPartition + "schedule:" + nightly}, nightly, "events", "control", "wake").Slice()
+	if err != nil {
+		b.t.Fatalf("%v\n%s", err, source)
+	}
+	return reply
+}
+
+func (b *bench) do(args ...any) {
+	b.t.Helper()
+	if err := b.db.Do(b.t.Context(), args...).Err(); err != nil {
+		b.t.Fatalf("%v: %v", args, err)
+	}
+}
+
+func (b *bench) members(kind string) []string {
+	return b.db.ZRange(b.t.Context(), inPartition+kind, 0, -1).Val()
+}
+
+// ledger is the records by tick, without the time of the decision.
+func (b *bench) ledger() []string {
+	var records []string
+	for _, record := range b.members("ledger:" + nightly) {
+		f := strings.SplitN(record, " ", 7)
+		records = append(records, strings.Join(slices.Delete(f, 4, 5), " "))
+	}
+	return records
+}
+
+func TestApplyOverlap_DecidesByPolicyAndByWhatIsLiveAndWaits(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		overlap        string
+		live, waiting  int
+		paused         bool
+		want           []any // outcome, reason, replaced
+		liveAfter      int
+		waitingAfter   int
+		liveCancelled  bool
+		createdTheTask bool
+	}{
+		{name: "skip, nothing runs", overlap: "skip", want: []any{"fired", "", int64(0)}, liveAfter: 1, createdTheTask: true},
+		{name: "skip, one runs", overlap: "skip", live: 1, want: []any{"skipped_overlap", "the task of live0 has not ended", int64(0)}, liveAfter: 1},
+		{name: "skip, one waits", overlap: "skip", waiting: 1, want: []any{"skipped_overlap", "another tick waits", int64(0)}, waitingAfter: 1},
+		{name: "allow, one runs", overlap: "allow", live: 1, want: []any{"fired", "", int64(0)}, liveAfter: 2, createdTheTask: true},
+		{name: "allow, too many run", overlap: "allow", live: schedule.LiveLimit, want: []any{"skipped_overlap", "10000 tasks have not ended", int64(0)}, liveAfter: schedule.LiveLimit},
+		{name: "queue, one runs", overlap: "queue", live: 1, want: []any{"queued", "waits for the end of the task before it", int64(0)}, liveAfter: 1, waitingAfter: 1},
+		{name: "queue, one waits", overlap: "queue", waiting: 1, want: []any{"queued", "waits for the end of the task before it", int64(0)}, waitingAfter: 2},
+		{name: "queue, too many wait", overlap: "queue", live: 1, waiting: schedule.WaitingLimit, want: []any{"skipped_overlap", "100 ticks wait already", int64(0)}, liveAfter: 1, waitingAfter: schedule.WaitingLimit},
+		{name: "queue, what waits stands still", overlap: "queue", waiting: 1, paused: true, want: []any{"fired", "", int64(0)}, liveAfter: 1, waitingAfter: 1, createdTheTask: true},
+		{name: "replace, one runs", overlap: "replace", live: 1, want: []any{"queued", "waits for the end of the task before it", int64(0)}, liveAfter: 1, waitingAfter: 1, liveCancelled: true},
+		{name: "replace, two wait", overlap: "replace", live: 1, waiting: 2, want: []any{"queued", "waits for the end of the task before it", int64(2)}, liveAfter: 1, waitingAfter: 1, liveCancelled: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			for i := range c.live {
+				b.do("ZADD", inPartition+"live:"+nightly, i+1, fmt.Sprintf("live%d", i))
+			}
+			if c.live == 1 {
+				b.do("HSET", inPartition+"task:"+nightly+"@live0", "state", "running", "attempt", "1", "def", def)
+			}
+			for i := range c.waiting {
+				b.do("RPUSH", inPartition+"waiting:"+nightly, fmt.Sprintf("%d wait%d", 100+i, i))
+			}
+			paused := "nil"
+			if c.paused {
+				paused = "'1'"
+			}
+			got := b.run("overlap", fmt.Sprintf(
+				"return { apply_overlap({ overlap = '%s', revision = '7', task = %s, paused = %s }, 5000, 'now', now) }", c.overlap, strconv.Quote(def), paused))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if n := len(b.members("live:" + nightly)); n != c.liveAfter {
+				t.Errorf("%d are live, want %d", n, c.liveAfter)
+			}
+			if n := int(b.db.LLen(t.Context(), inPartition+"waiting:"+nightly).Val()); n != c.waitingAfter {
+				t.Errorf("%d wait, want %d", n, c.waitingAfter)
+			}
+			if cancelled := b.db.HExists(t.Context(), inPartition+"task:"+nightly+"@live0", "cancel").Val(); cancelled != c.liveCancelled {
+				t.Errorf("the live task was asked to stop: %v, want %v", cancelled, c.liveCancelled)
+			}
+			if created := b.db.HGet(t.Context(), inPartition+"task:"+nightly+"@now", "state").Val() == "scheduled"; created != c.createdTheTask {
+				t.Errorf("the task was created: %v, want %v", created, c.createdTheTask)
+			}
+		})
+	}
+}
+
+func TestRecordTick_TakesThePlaceOfTheRecordBefore(t *testing.T) {
+	b := newBench(t)
+	decided := b.run("ledger", `
+record_tick('1', 1000, 'a', 'queued', 0, 5, 'waits')
+record_tick('1', 1000, 'a-manual', 'triggered', 1, 0, '')
+record_tick('2', 1000, 'a', 'fired', 1, nil, 'waited')
+return recorded`)
+	if diff := cmp.Diff([]string{"a fired 1 5 2 waited", "a-manual triggered 1 0 1 "}, b.ledger()); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]any{"a", "queued", "a-manual", "triggered", "a", "fired"}, decided); diff != "" {
+		t.Errorf("recorded (-want +got):\n%s", diff)
+	}
+	found := b.run("ledger", "local r = find_record(1000, 'a') return { r.outcome, r.has_task, r.revision, r.reason, find_record(1000, 'b') == nil and 'none' }")
+	if diff := cmp.Diff([]any{"fired", "1", "2", "waited", "none"}, found); diff != "" {
+		t.Errorf("found (-want +got):\n%s", diff)
+	}
+}
+
+func TestTrimLedger_ForgetsOldAndSurplusRecordsAndRemembersUpToWhen(t *testing.T) {
+	now := time.Now()
+	old := now.Add(-schedule.LedgerHorizon - time.Hour).UnixMilli()
+	recent := now.Add(-time.Hour).UnixMilli()
+	for _, c := range []struct {
+		name      string
+		records   []redis.Z
+		forgotten int64
+		left      int
+		known     string
+	}{
+		{"nothing to forget", zs(recent, 3), 0, 3, ""},
+		{"one is too old", append(zs(recent, 3), redis.Z{Score: float64(old), Member: "old"}), 0, 3, ""},
+		{"two are too many", zs(recent, schedule.LedgerLimit+2), 0, schedule.LedgerLimit, strconv.FormatInt(recent+1, 10)},
+		{"more were never recorded", zs(recent, 3), recent - 5, 3, strconv.FormatInt(recent-5, 10)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			if err := b.db.ZAdd(t.Context(), inPartition+"ledger:"+nightly, c.records...).Err(); err != nil {
+				t.Fatal(err)
+			}
+			b.run("ledger", fmt.Sprintf("trim_ledger(%d) return {}", c.forgotten))
+			if n := len(b.members("ledger:" + nightly)); n != c.left {
+				t.Errorf("%d records are left, want %d", n, c.left)
+			}
+			if known := b.db.HGet(t.Context(), inPartition+"schedule:"+nightly, "known").Val(); known != c.known {
+				t.Errorf("records are missing up to %q, want %q", known, c.known)
+			}
+		})
+	}
+}
+
+// zs are n members at one ms after the other.
+func zs(from int64, n int) []redis.Z {
+	all := make([]redis.Z, n)
+	for i := range all {
+		all[i] = redis.Z{Score: float64(from + int64(i)), Member: fmt.Sprint("m", i)}
+	}
+	return all
+}
+
+func TestTaskEnded_CountsFailuresAndLetsTheNextTickGoOn(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		final    string
+		schedule map[string]string
+		waiting  bool
+		want     int64 // 1: it paused the schedule
+		failures string
+		looked   bool // the leader is to look at the schedule now
+	}{
+		{name: "a success forgets failures", final: "succeeded", schedule: map[string]string{"def": `{}`, "failures": "4"}},
+		{name: "a failure is counted", final: "failed", schedule: map[string]string{"def": `{}`}, failures: "1"},
+		{name: "one failure too many", final: "failed", schedule: map[string]string{"def": `{"pause_on_failure":2}`, "failures": "1"}, waiting: true, want: 1, failures: "2"},
+		{name: "not one too many yet", final: "failed", schedule: map[string]string{"def": `{"pause_on_failure":3}`, "failures": "1"}, failures: "2"},
+		{name: "paused already", final: "failed", schedule: map[string]string{"def": `{"pause_on_failure":2}`, "failures": "1", "paused": "5"}, waiting: true, failures: "2"},
+		{name: "a tick waits", final: "cancelled", schedule: map[string]string{"def": `{}`}, waiting: true, looked: true},
+		{name: "the schedule is gone", final: "failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			b.do("ZADD", inPartition+"live:"+nightly, 1, "tick")
+			for field, value := range c.schedule {
+				b.do("HSET", inPartition+"schedule:"+nightly, field, value)
+			}
+			if c.waiting {
+				b.do("RPUSH", inPartition+"waiting:"+nightly, "2 next")
+			}
+			got := b.run("ended", fmt.Sprintf("return { task_ended('%s@tick', '%s') and 1 or 0, task_ended('%s@tick', 'failed') and 1 or 0 }", nightly, c.final, nightly))
+			if diff := cmp.Diff([]any{c.want, int64(0)}, got); diff != "" { // the second end of one task counts for nothing
+				t.Errorf("paused (-want +got):\n%s", diff)
+			}
+			hash := b.db.HGetAll(t.Context(), inPartition+"schedule:"+nightly).Val()
+			if hash["failures"] != c.failures {
+				t.Errorf("failures are %q, want %q (%v)", hash["failures"], c.failures, slices.Sorted(maps.Keys(hash)))
+			}
+			if looked := slices.Contains(b.members("ticks"), nightly); looked != c.looked {
+				t.Errorf("the leader looks at it: %v, want %v", looked, c.looked)
+			}
+		})
+	}
+}
+
+func TestLookAt_WakesTheLeaderOnlyIfNothingIsBefore(t *testing.T) {
+	b := newBench(t)
+	sub := b.db.Subscribe(t.Context(), "wake")
+	defer func() { _ = sub.Close() }()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b.run("look", "look_at('default:a', 2000) look_at('default:b', 3000) look_at('default:c', 1000) return {}")
+	b.do("PUBLISH", "wake", "end")
+	var heard []string
+	for m := range sub.Channel() {
+		if m.Payload == "end" {
+			break
+		}
+		heard = append(heard, m.Payload)
+	}
+	if diff := cmp.Diff([]string{"tick:3", "tick:3"}, heard); diff != "" {
+		t.Errorf("wakes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"default:c", "default:a", "default:b"}, b.members("ticks")); diff != "" {
+		t.Errorf("ticks (-want +got):\n%s", diff)
+	}
+}
+
+func TestPolicyOf_FillsInDefaults(t *testing.T) {
+	b := newBench(t)
+	got := b.run("policy", `
+local a, b = policy_of('{}'), policy_of('{"overlap":"queue","max_runs":3,"pause_on_failure":2}')
+return { a.overlap, a.max_runs == math.huge and 'no limit', a.pause_on_failure == nil and 'never', b.overlap, b.max_runs, b.pause_on_failure }`)
+	want := []any{string(schedule.DefaultOverlap), "no limit", "never", "queue", int64(3), int64(2)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestInt_LosesNoDigits(t *testing.T) {
+	b := newBench(t)
+	got := b.run("number", "return { int(1234567890123456), int('42'), int(1e15) }")
+	if diff := cmp.Diff([]any{"1234567890123456", "42", "1000000000000000"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
