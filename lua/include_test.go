@@ -13,7 +13,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redistest"
-	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/lua/contract"
 )
@@ -28,13 +27,13 @@ const (
 // bench runs pieces of Lua that use includes.
 type bench struct {
 	t  *testing.T
-	db *redisx.DB
+	db redis.UniversalClient
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	t.Parallel()
-	return &bench{t: t, db: redistest.Start(t).DB(t)}
+	return &bench{t: t, db: redistest.Start(t).DB(t).UniversalClient}
 }
 
 // run runs a body with includes, as a script on the nightly schedule whose arguments are the channels.

@@ -20,16 +20,23 @@ const module = "github.com/dts-sched/dts"
 // floors is the house: a package imports packages of lower floors only. Those of one floor do not know each
 // other. A package that is not named here itself belongs to the nearest one above it in the tree
 // (internal/worker/executor to internal/worker), and such rooms of one apartment may import each other.
-var floors = [][]string{
-	0: {"internal/clock", "internal/task", "internal/config"},
-	1: {"internal/schedule", "internal/telemetry"},
-	2: {"lua"},
-	3: {"internal/redisx"},
-	4: {"internal/lease", "internal/store", "internal/queue", "internal/cluster"},
-	5: {"internal/scheduler", "internal/worker"},
-	6: {"internal/api", "internal/api/client"},
-	7: {"internal/app", "internal/cli"},
-	8: {"cmd/dtsd", "cmd/dtsctl"},
+//
+// The ground floor has steps: schedule builds upon task, and the Lua border upon both.
+var floors = []floor{
+	{0, []string{"internal/clock", "internal/config", "internal/task"}},
+	{0, []string{"internal/schedule"}},
+	{0, []string{"lua"}},
+	{1, []string{"internal/redisx", "internal/telemetry"}},
+	{2, []string{"internal/cluster", "internal/lease", "internal/queue", "internal/store"}},
+	{3, []string{"internal/events", "internal/scheduler", "internal/worker"}},
+	{4, []string{"internal/api", "internal/api/client"}},
+	{5, []string{"internal/app", "internal/cli"}},
+	{6, []string{"cmd/dtsctl", "cmd/dtsd"}},
+}
+
+type floor struct {
+	number int
+	rooms  []string
 }
 
 // forTests are imported by tests only, and import what tests need.
@@ -52,7 +59,7 @@ func TestImportsPointDownTheFloors(t *testing.T) {
 			}
 			below, its := find(imported)
 			if below != room && its >= floor {
-				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down only", p.name, floor, imported, its)
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down only", p.name, floors[floor].number, imported, floors[its].number)
 			}
 		}
 	}
@@ -68,7 +75,7 @@ func TestTestsImportNothingFromAbove(t *testing.T) {
 		_, floor := find(p.name)
 		for _, imported := range p.testImports {
 			if _, its := find(imported); its > floor && !slices.Contains(forTests, imported) {
-				t.Errorf("the tests of %s (floor %d) import %s (floor %d)", p.name, floor, imported, its)
+				t.Errorf("the tests of %s (floor %d) import %s (floor %d)", p.name, floors[floor].number, imported, floors[its].number)
 			}
 		}
 	}
@@ -88,10 +95,10 @@ func TestAPackageBelongsToTheNearestRoomAboveIt(t *testing.T) {
 	}
 }
 
-// find says to which room of the table a package belongs and on which floor that is; "" if to none.
+// find returns the room of the table to which a package belongs and the index of its floor; "" if it belongs to none.
 func find(name string) (string, int) {
 	for floor := len(floors) - 1; floor >= 0; floor-- {
-		if room := belongsTo(name, floors[floor]); room != "" {
+		if room := belongsTo(name, floors[floor].rooms); room != "" {
 			return room, floor
 		}
 	}

@@ -33,6 +33,27 @@ func (e DeleteTasks) Valid() bool {
 	}
 }
 
+// Defines values for DroppedReason.
+const (
+	DroppedConnectionLost DroppedReason = "connection_lost"
+	DroppedSlowReader     DroppedReason = "slow_reader"
+	DroppedUnreadable     DroppedReason = "unreadable"
+)
+
+// Valid indicates whether the value is a known member of the DroppedReason enum.
+func (e DroppedReason) Valid() bool {
+	switch e {
+	case DroppedConnectionLost:
+		return true
+	case DroppedSlowReader:
+		return true
+	case DroppedUnreadable:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -435,9 +456,17 @@ type DeleteTasks string
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
-	// Count How many events the server had to throw away since the last one that was sent, before any filter.
+	// Count How many events were lost since the last one that was sent; 0 if the server cannot know.
 	Count int64 `json:"count"`
+
+	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
+	// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
+	Reason DroppedReason `json:"reason"`
 }
+
+// DroppedReason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
+// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
+type DroppedReason string
 
 // Duration A duration as Go writes it, in whole milliseconds.
 //

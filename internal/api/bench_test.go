@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -88,7 +89,7 @@ func BenchmarkBatchDecode(b *testing.B) {
 func newStub() *Server {
 	s, err := New(Options{
 		Tasks: noStore{}, Schedules: newFakeSchedules(), Nodes: fakeNodes{}, Queues: &fakeQueues{}, Log: slog.New(slog.DiscardHandler),
-		Events: newFakeStore().Events,
+		Events: events.New(events.Options{}),
 	})
 	if err != nil {
 		panic(err)

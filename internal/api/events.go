@@ -3,11 +3,13 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -20,29 +22,21 @@ const (
 
 // FollowEvents answers GET /v1/events.
 func (e *endpoints) FollowEvents(c echo.Context, params FollowEventsParams) error {
-	ctx, source, end, err := e.subscribe(c)
-	if err != nil {
-		return err
-	}
-	defer end()
-	out, err := openStream(c)
-	if err != nil {
-		return err
-	}
-	f := feed{source: source, out: out, wants: filterOf(params)}
-	return f.run(ctx, e.Heartbeat)
+	wanted := events.SubscribeOptions{Filter: filterOf(params), Buffer: streamBuffer}
+	return e.follow(c, wanted, func(ctx context.Context, feed *events.Subscription, out *stream) error {
+		f := eventFollower{feed: feed, out: out}
+		return f.run(ctx, e.Heartbeat)
+	})
 }
 
-// feed sends the events that a client wants.
-type feed struct {
-	source  EventSource
-	out     *stream
-	wants   func(task.Event) bool
-	dropped int64 // as far as the client was told
+// eventFollower sends a client the events that it wants.
+type eventFollower struct {
+	feed *events.Subscription
+	out  *stream
 }
 
-// run sends until ctx ends, or the source does.
-func (f *feed) run(ctx context.Context, heartbeat time.Duration) error {
+// run sends until ctx or the feed ends.
+func (f *eventFollower) run(ctx context.Context, heartbeat time.Duration) error {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
@@ -51,12 +45,12 @@ func (f *feed) run(ctx context.Context, heartbeat time.Duration) error {
 		case <-ctx.Done():
 			return nil
 		case <-beat.C:
-			err = cmp.Or(f.confess(), f.out.comment("alive"))
-		case event, open := <-f.source.C():
+			err = f.out.comment("alive")
+		case m, open := <-f.feed.C():
 			if !open {
-				return nil
+				return f.end()
 			}
-			err = f.pass(event)
+			err = f.send(m)
 		}
 		if err != nil {
 			return err
@@ -64,39 +58,38 @@ func (f *feed) run(ctx context.Context, heartbeat time.Duration) error {
 	}
 }
 
-// pass sends an event on, and flushes when no other one is waiting.
-func (f *feed) pass(event task.Event) error {
-	if err := f.confess(); err != nil {
+// send writes a message, and flushes if no other one is waiting.
+func (f *eventFollower) send(m events.Message) error {
+	if err := f.write(m); err != nil {
 		return err
 	}
-	if f.wants(event) {
-		if err := f.out.send(event.Type, "", eventOf(event)); err != nil {
-			return err
-		}
-	}
-	if len(f.source.C()) > 0 {
+	if len(f.feed.C()) > 0 {
 		return nil
 	}
 	return f.out.flush()
 }
 
-// confess tells of events that were thrown away.
-func (f *feed) confess() error {
-	dropped := f.source.Dropped()
-	if dropped == f.dropped {
-		return nil
+func (f *eventFollower) write(m events.Message) error {
+	if m.Loss != nil {
+		return f.out.send("dropped", "", Dropped{Count: m.Loss.Count, Reason: DroppedReason(m.Loss.Reason)})
 	}
-	count := dropped - f.dropped
-	f.dropped = dropped
-	return f.out.send("dropped", "", Dropped{Count: count})
+	return f.out.send(m.Event.Type, "", eventOf(*m.Event))
 }
 
-// filterOf is what the parameters let through. Log lines have a stream of their own.
-func filterOf(p FollowEventsParams) func(task.Event) bool {
+// end tells a client that has read too slowly why its stream ends.
+func (f *eventFollower) end() error {
+	if !errors.Is(f.feed.Err(), events.ErrSlow) {
+		return nil
+	}
+	return f.send(events.Message{Loss: &events.Loss{Reason: events.SlowReader, Count: f.feed.Missed()}})
+}
+
+// filterOf returns the filter that the parameters describe. It rejects log lines, which have a stream of their own.
+func filterOf(p FollowEventsParams) func(*task.Event) bool {
 	namespace := cmp.Or(p.Namespace, task.DefaultNamespace)
 	states := statesOf(p.State)
-	match := func(want, is string) bool { return want == "" || want == is }
-	return func(e task.Event) bool {
+	match := func(want, got string) bool { return want == "" || want == got }
+	return func(e *task.Event) bool {
 		return e.Type != logEvent &&
 			(namespace == everyNamespace || namespace == e.Ref.Namespace) &&
 			(len(states) == 0 || slices.Contains(states, e.State)) &&

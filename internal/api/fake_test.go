@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
@@ -27,7 +26,6 @@ type fakeStore struct {
 	order    []task.Ref
 	attempts map[task.Ref][]task.Attempt
 	logs     map[task.Ref][]task.LogLine
-	feeds    []*fakeFeed
 
 	fault error                 // if set, every call fails with it
 	hold  func(context.Context) // if set, called first by Get
@@ -251,87 +249,13 @@ func (f *fakeStore) addTickTask(ref task.Ref) {
 	f.order = append(f.order, ref)
 }
 
-// write adds a log line, and tells of it.
+// write adds a log line.
 func (f *fakeStore) write(ref task.Ref, text string) {
 	f.mu.Lock()
-	n := len(f.logs[ref])
+	defer f.mu.Unlock()
 	f.logs[ref] = append(f.logs[ref], task.LogLine{
-		Cursor: fmt.Sprintf("1-%d", n), Attempt: 1, Stream: "stdout", At: start, Text: text,
+		Cursor: fmt.Sprintf("1-%d", len(f.logs[ref])), Attempt: 1, Stream: "stdout", At: start, Text: text,
 	})
-	f.mu.Unlock()
-	f.tell(task.Event{Type: logEvent, Ref: ref, State: task.Running, Attempt: 1, At: start, Queue: "default", TaskType: "shell", Text: text})
-}
-
-func (f *fakeStore) tell(e task.Event) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, feed := range f.feeds {
-		feed.offer(e)
-	}
-}
-
-func (f *fakeStore) Events(ctx context.Context, buffer int) EventSource {
-	feed := &fakeFeed{c: make(chan task.Event, buffer), ready: make(chan struct{}), done: make(chan struct{})}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.fault == nil {
-		close(feed.ready)
-	}
-	f.feeds = append(f.feeds, feed)
-	feed.unlink = context.AfterFunc(ctx, feed.end)
-	return feed
-}
-
-// followers is the number of feeds that are open.
-func (f *fakeStore) followers() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(slices.DeleteFunc(slices.Clone(f.feeds), func(feed *fakeFeed) bool { return feed.ended() }))
-}
-
-type fakeFeed struct {
-	mu      sync.Mutex
-	c       chan task.Event
-	ready   chan struct{}
-	done    chan struct{}
-	dropped atomic.Int64
-	unlink  func() bool
-}
-
-func (f *fakeFeed) C() <-chan task.Event   { return f.c }
-func (f *fakeFeed) Ready() <-chan struct{} { return f.ready }
-func (f *fakeFeed) Dropped() int64         { return f.dropped.Load() }
-func (f *fakeFeed) Close()                 { f.unlink(); f.end() }
-
-func (f *fakeFeed) ended() bool {
-	select {
-	case <-f.done:
-		return true
-	default:
-		return false
-	}
-}
-
-func (f *fakeFeed) end() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.ended() {
-		close(f.done)
-		close(f.c)
-	}
-}
-
-func (f *fakeFeed) offer(e task.Event) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ended() {
-		return
-	}
-	select {
-	case f.c <- e:
-	default:
-		f.dropped.Add(1)
-	}
 }
 
 type fakeNodes []cluster.Node

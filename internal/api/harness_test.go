@@ -32,18 +32,20 @@ type rig struct {
 	store     *fakeStore
 	schedules *fakeSchedules
 	queues    *fakeQueues
+	source    *stubSource
 	url       string
 	http      *http.Client
 	log       *logBuffer
+	server    *Server
 	stop      func() error // ends the server, as often as one likes
 }
 
 func startRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, store: newFakeStore(), schedules: newFakeSchedules(), log: &logBuffer{}}
+	r := &rig{t: t, store: newFakeStore(), schedules: newFakeSchedules(), source: &stubSource{}, log: &logBuffer{}}
 	r.queues = &fakeQueues{queues: []queue.Info{{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: 1500 * time.Millisecond}}}
 	o := Options{
-		Tasks: r.store, Schedules: r.schedules, Events: r.store.Events, Queues: r.queues, Version: "test",
+		Tasks: r.store, Schedules: r.schedules, Events: r.source.startHub(t), Queues: r.queues, Version: "test",
 		Nodes: fakeNodes{{ID: "n1", State: "alive", Roles: []string{"api"}, StartedAt: start, LastBeat: start}, {ID: "n2", State: "dead", StartedAt: start, LastBeat: start}},
 		Log:   slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -66,6 +68,7 @@ func startRig(t *testing.T, change ...func(*Options)) *rig {
 }
 
 func (r *rig) run(s *Server, l net.Listener) {
+	r.server = s
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx, l) }()

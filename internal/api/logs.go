@@ -3,19 +3,22 @@ package api
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
-	// gatherTime is how long a follower waits for more lines before it fetches any.
+	// gatherTime is how long a follower waits for more lines after it was told of one.
 	gatherTime = 50 * time.Millisecond
 
-	// lookAgain is how often a follower looks without having been told to: the feed may lose events.
+	// lookAgain is how often a follower looks without having been told to: the feed notices a dead connection to
+	// Redis only after some seconds.
 	lookAgain = 2 * time.Second
 )
 
@@ -38,35 +41,33 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 }
 
 func (e *endpoints) followLogs(c echo.Context, ref task.Ref, after string) error {
-	if _, err := e.Tasks.Logs(c.Request().Context(), ref, after, 1); err != nil { // says no before the stream is open
+	if _, err := e.Tasks.Logs(c.Request().Context(), ref, after, 1); err != nil { // refuses before the stream is open
 		return err
 	}
-	ctx, source, end, err := e.subscribe(c)
-	if err != nil {
-		return err
-	}
-	defer end()
-	out, err := openStream(c)
-	if err != nil {
-		return err
-	}
-	f := follower{tasks: e.Tasks, ref: ref, after: after, source: source, out: out, heartbeat: e.Heartbeat}
-	return f.run(ctx)
+	return e.follow(c, logsOf(ref), func(ctx context.Context, feed *events.Subscription, out *stream) error {
+		f := logFollower{tasks: e.Tasks, ref: ref, after: after, feed: feed, out: out, heartbeat: e.Heartbeat}
+		return f.run(ctx)
+	})
 }
 
-// follower sends the log of a task as it grows. The feed only tells it when to look: lines come from the
+// logsOf subscribes to everything that may mean new log lines of a task, or its end.
+func logsOf(ref task.Ref) events.SubscribeOptions {
+	return events.SubscribeOptions{Filter: func(e *task.Event) bool { return e.Ref == ref }, Signal: true}
+}
+
+// logFollower sends the log of a task as it grows. The feed only says when to look: lines come from the
 // store, so none is lost or sent twice.
-type follower struct {
+type logFollower struct {
 	tasks     TaskStore
 	ref       task.Ref
 	after     string
-	source    EventSource
+	feed      *events.Subscription
 	out       *stream
 	heartbeat time.Duration
 }
 
-// run sends until the task has ended and everything was sent, or until ctx ends.
-func (f *follower) run(ctx context.Context) error {
+// run sends until the task has ended and all of its lines were sent, or until ctx ends.
+func (f *logFollower) run(ctx context.Context) error {
 	beat, look := time.NewTicker(f.heartbeat), time.NewTicker(lookAgain)
 	defer beat.Stop()
 	defer look.Stop()
@@ -81,18 +82,16 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// unlessEnded is err, but for one that only says that the stream is over.
+// unlessEnded returns err, or nil if ctx or the feed has ended: then err says no more than that.
 func unlessEnded(ctx context.Context, err error) error {
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil || errors.Is(err, events.ErrStopped) {
 		return nil
-	default:
-		return err
 	}
+	return err
 }
 
-// catchUp sends what is new. The task is looked at before its lines: when it has ended, all of them are there.
-func (f *follower) catchUp(ctx context.Context) (done bool, err error) {
+// catchUp sends the new lines. It reads the task before the lines: if the task has ended by then, all lines are there.
+func (f *logFollower) catchUp(ctx context.Context) (done bool, err error) {
 	t, err := f.tasks.Get(ctx, f.ref)
 	if err != nil {
 		return false, err
@@ -115,7 +114,7 @@ func (f *follower) catchUp(ctx context.Context) (done bool, err error) {
 	return false, f.out.flush()
 }
 
-func (f *follower) send(lines []task.LogLine) error {
+func (f *logFollower) send(lines []task.LogLine) error {
 	for _, line := range lines {
 		if err := f.out.send("log", line.Cursor, lineOf(line)); err != nil {
 			return err
@@ -125,7 +124,7 @@ func (f *follower) send(lines []task.LogLine) error {
 	return nil
 }
 
-func (f *follower) end(t task.Task) error {
+func (f *logFollower) end(t task.Task) error {
 	if err := f.out.send("end", "", taskOf(t)); err != nil {
 		return err
 	}
@@ -133,7 +132,7 @@ func (f *follower) end(t task.Task) error {
 }
 
 // wait returns when there is a reason to look again.
-func (f *follower) wait(ctx context.Context, beat, look <-chan time.Time) error {
+func (f *logFollower) wait(ctx context.Context, beat, look <-chan time.Time) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -144,24 +143,23 @@ func (f *follower) wait(ctx context.Context, beat, look <-chan time.Time) error 
 			if err := f.out.comment("alive"); err != nil {
 				return err
 			}
-		case event, open := <-f.source.C():
+		case _, open := <-f.feed.C():
 			if !open {
-				return context.Canceled
+				return f.feed.Err()
 			}
-			if event.Ref == f.ref {
-				return f.gather(ctx)
-			}
+			return f.gather(ctx)
 		}
 	}
 }
 
-// gather lets the lines that come together be fetched together.
-func (f *follower) gather(ctx context.Context) error {
+// gather waits for lines that come together, so that one look finds them all.
+func (f *logFollower) gather(ctx context.Context) error {
 	if err := clock.Sleep(ctx, gatherTime); err != nil {
 		return err
 	}
-	for len(f.source.C()) > 0 {
-		<-f.source.C()
+	select {
+	case <-f.feed.C(): // of a line that the next look finds
+	default:
 	}
 	return nil
 }

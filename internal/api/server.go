@@ -14,6 +14,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
@@ -33,14 +34,6 @@ type TaskStore interface {
 	// Logs answers up to limit lines after a cursor ("": from the start): CodeTaskNotFound, CodeInvalid.
 	Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error)
 	ReportProgress(ctx context.Context, ref task.Ref, attempt, percent int) error // CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt
-}
-
-// EventSource is one subscription to what happens to tasks.
-type EventSource interface {
-	C() <-chan task.Event   // closed when the subscription ends
-	Ready() <-chan struct{} // closed when the subscription stands
-	Dropped() int64         // events thrown away so far because nobody took them off C in time
-	Close()
 }
 
 // NodeLister knows the nodes.
@@ -65,7 +58,7 @@ type Check struct {
 type Options struct {
 	Tasks     TaskStore
 	Schedules ScheduleStore
-	Events    func(ctx context.Context, buffer int) EventSource
+	Events    *events.Hub
 	Nodes     NodeLister
 	Queues    QueueAdmin
 	Log       *slog.Logger

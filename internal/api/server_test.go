@@ -20,7 +20,6 @@ import (
 
 var _ TaskStore = (*store.Store)(nil)
 var _ ScheduleStore = (*store.Store)(nil)
-var _ EventSource = (*store.Events)(nil)
 
 func TestARequestIsNamed(t *testing.T) {
 	r := startRig(t)

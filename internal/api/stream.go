@@ -11,52 +11,62 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
 	streamType = "text/event-stream"
 
-	// streamBuffer is how many events may wait for a client before any are thrown away.
+	// streamBuffer is how many events may wait for a client. One more, and its stream ends.
 	streamBuffer = 1024
 
-	// writeTimeout ends the stream of a client that takes nothing any more.
+	// writeTimeout ends the stream of a client that does not read at all.
 	writeTimeout = 10 * time.Second
 )
 
-// subscribe opens the feed of a stream. The context ends with the client, and when the server stops.
-// What happens after it returns is in the feed, so read what has happened before after it.
-func (e *endpoints) subscribe(c echo.Context) (context.Context, EventSource, func(), error) {
+// follow answers with a stream that is fed by a subscription, and lets serve write it. What happens after serve was
+// called is in the feed, so what happened before can be read from the store then. The context of serve ends with
+// the client, and when the server stops.
+func (e *endpoints) follow(
+	c echo.Context, o events.SubscribeOptions, serve func(context.Context, *events.Subscription, *stream) error,
+) error {
 	ctx, cancel := context.WithCancel(c.Request().Context())
-	unlink := context.AfterFunc(e.stopping, cancel)
-	source := e.Events(ctx, streamBuffer)
-	end := func() {
-		source.Close()
-		unlink()
-		cancel()
+	defer cancel()
+	defer context.AfterFunc(e.stopping, cancel)()
+	feed := e.Events.Subscribe(o)
+	defer feed.Close()
+	if err := e.awaitReady(ctx, feed); err != nil {
+		return err
 	}
-	if err := e.await(ctx, source); err != nil {
-		end()
-		return nil, nil, nil, err
+	out, err := openStream(c)
+	if err != nil {
+		return err
 	}
-	return ctx, source, end, nil
+	return serve(ctx, feed, out)
 }
 
-func (e *endpoints) await(ctx context.Context, source EventSource) error {
+// awaitReady waits until the feed is complete: CodeUnavailable.
+func (e *endpoints) awaitReady(ctx context.Context, feed *events.Subscription) error {
 	timer := time.NewTimer(e.RequestTimeout)
 	defer timer.Stop()
 	select {
-	case <-source.Ready():
+	case <-feed.Ready():
+		if feed.Err() != nil {
+			return errStopping()
+		}
 		return nil
 	case <-timer.C:
-		return task.Errorf(task.CodeUnavailable, "the feed of events could not be opened in time")
+		return task.Errorf(task.CodeUnavailable, "cannot subscribe to events: Redis did not answer within %s", e.RequestTimeout)
 	case <-ctx.Done():
 		if e.stopping.Err() != nil {
-			return task.Errorf(task.CodeUnavailable, "the server is shutting down")
+			return errStopping()
 		}
 		return ctx.Err()
 	}
 }
+
+func errStopping() error { return task.Errorf(task.CodeUnavailable, "the server is shutting down") }
 
 // stream writes server-sent events.
 type stream struct {
@@ -64,13 +74,13 @@ type stream struct {
 	ctrl *http.ResponseController
 }
 
-// openStream begins the answer. From here on an error can only end it.
+// openStream begins the answer. From then on an error can only end the stream.
 func openStream(c echo.Context) (*stream, error) {
 	s := &stream{out: c.Response(), ctrl: http.NewResponseController(c.Response())}
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, streamType)
 	h.Set(echo.HeaderCacheControl, "no-store")
-	h.Set("X-Accel-Buffering", "no") // asks nginx to pass it on at once
+	h.Set("X-Accel-Buffering", "no") // tells nginx not to buffer the stream
 	c.Response().WriteHeader(http.StatusOK)
 	return s, s.comment("open")
 }
@@ -87,7 +97,7 @@ func (s *stream) send(name, id string, data any) error {
 	return s.write("event: %s\n%sdata: %s\n\n", name, id, body)
 }
 
-// comment writes a line that clients pass over, and flushes.
+// comment writes a line that clients ignore, and flushes.
 func (s *stream) comment(text string) error {
 	if err := s.write(": %s\n\n", text); err != nil {
 		return err

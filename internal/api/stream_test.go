@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// listener reads a stream of the server under test, and holds each event against the document.
+// listener reads a stream of the server under test, and checks each event against the document.
 type listener struct {
 	*client.Stream
 	t     *testing.T
@@ -73,12 +75,12 @@ func event(kind, id string, change ...func(*task.Event)) task.Event {
 	return e
 }
 
-func TestEventsAreSentAsTheyHappen(t *testing.T) {
+func TestFollowEvents_SendsThemAsTheyHappen(t *testing.T) {
 	r := startRig(t)
 	l := r.listen("/v1/events")
-	r.store.tell(event("task.running", "a"))
-	r.store.tell(event(progressEvent, "a", func(e *task.Event) { e.Progress = 0 }))
-	r.store.tell(event("task.scheduled", "a", func(e *task.Event) { e.State, e.Error, e.DueAt = task.Scheduled, "exit 1", start }))
+	r.source.publish(event("task.running", "a"))
+	r.source.publish(event(progressEvent, "a", func(e *task.Event) { e.Progress = 0 }))
+	r.source.publish(event("task.scheduled", "a", func(e *task.Event) { e.State, e.Error, e.DueAt = task.Scheduled, "exit 1", start }))
 	for _, want := range []string{
 		`{"type":"task.running","namespace":"default","task":"a","state":"running","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops"}`,
 		`{"type":"task.progress","namespace":"default","task":"a","state":"running","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops","progress":0}`,
@@ -91,7 +93,7 @@ func TestEventsAreSentAsTheyHappen(t *testing.T) {
 	}
 }
 
-func TestEventsAreFiltered(t *testing.T) {
+func TestFollowEvents_Filters(t *testing.T) {
 	r := startRig(t)
 	odd := func(change func(*task.Event)) task.Event { return event("task.running", "odd", change) }
 	for query, sent := range map[string]task.Event{
@@ -107,8 +109,8 @@ func TestEventsAreFiltered(t *testing.T) {
 		"?task=even":               odd(func(*task.Event) {}),
 	} {
 		l := r.listen("/v1/events" + query)
-		r.store.tell(sent)
-		r.store.tell(event("task.running", "even", func(e *task.Event) {
+		r.source.publish(sent)
+		r.source.publish(event("task.running", "even", func(e *task.Event) {
 			if query == "?namespace=acme" {
 				e.Ref.Namespace = "acme"
 			}
@@ -120,49 +122,91 @@ func TestEventsAreFiltered(t *testing.T) {
 	}
 }
 
-func TestEventsOfAllNamespacesCanBeFollowed(t *testing.T) {
+func TestFollowEvents_FollowsAllNamespaces(t *testing.T) {
 	r := startRig(t)
 	l := r.listen("/v1/events?namespace=*")
 	for _, namespace := range []string{"default", "acme"} {
-		r.store.tell(event("task.running", "a", func(e *task.Event) { e.Ref.Namespace = namespace }))
+		r.source.publish(event("task.running", "a", func(e *task.Event) { e.Ref.Namespace = namespace }))
 		if got := asMap(t, string(l.next().Data))["namespace"]; got != namespace {
 			t.Errorf("namespace %v, want %s", got, namespace)
 		}
 	}
 }
 
-func TestAClientIsToldOfEventsItMissed(t *testing.T) {
+func TestFollowEvents_TellsOfLostEvents(t *testing.T) {
 	r := startRig(t)
 	l := r.listen("/v1/events")
-	r.store.mu.Lock()
-	r.store.feeds[0].dropped.Store(7)
-	r.store.mu.Unlock()
-	r.store.tell(event("task.running", "a"))
-	if m := l.next(); m.Name != "dropped" || string(m.Data) != `{"count":7}` {
-		t.Errorf("got %s %s", m.Name, m.Data)
-	}
-	if m := l.next(); m.Name != "task.running" {
-		t.Errorf("then %s %s", m.Name, m.Data)
-	}
-}
-
-// TestAClientThatDoesNotReadIsNotBufferedForWithoutEnd fills the connection of a client that takes nothing: what
-// waits for it is the buffer of the feed, the rest is dropped.
-func TestAClientThatDoesNotReadIsNotBufferedForWithoutEnd(t *testing.T) {
-	r := startRig(t)
-	r.listen("/v1/events")
-	big := event("task.running", "a", func(e *task.Event) { e.Error = fmt.Sprint(make([]int, 2000)) })
-	eventually(t, "events are dropped", func() bool {
-		for range 100 {
-			r.store.tell(big)
+	for want, lose := range map[string]func(store.EventListener){
+		`{"count":0,"reason":"connection_lost"}`: func(l store.EventListener) { l.Connected() },
+		`{"count":1,"reason":"unreadable"}`:      func(l store.EventListener) { l.Unreadable(errors.New("no JSON")) },
+	} {
+		r.source.call(lose)
+		if m := l.next(); m.Name != "dropped" || string(m.Data) != want {
+			t.Errorf("got %s %s, want %s", m.Name, m.Data, want)
 		}
-		r.store.mu.Lock()
-		defer r.store.mu.Unlock()
-		return r.store.feeds[0].dropped.Load() > 0
-	})
+		r.source.publish(event("task.running", "a"))
+		if m := l.next(); m.Name != "task.running" {
+			t.Errorf("then %s %s", m.Name, m.Data)
+		}
+	}
 }
 
-func TestAStreamIsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
+// gatedWriter is the connection of a client that reads nothing before its gate is opened.
+type gatedWriter struct {
+	http.ResponseWriter
+	waiting chan struct{} // has room for one: the first write waits at the gate
+	gate    chan struct{}
+}
+
+func (w *gatedWriter) Write(p []byte) (int, error) {
+	select {
+	case w.waiting <- struct{}{}:
+	default:
+	}
+	<-w.gate
+	return w.ResponseWriter.Write(p)
+}
+
+func (w *gatedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
+	r := startRig(t)
+	recorder := httptest.NewRecorder()
+	w := &gatedWriter{recorder, make(chan struct{}, 1), make(chan struct{})}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		r.server.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/v1/events?queue=default", nil))
+	}()
+	<-w.waiting
+
+	quick := r.listen("/v1/events")
+	const lost = 7
+	for i := range streamBuffer + lost {
+		r.source.publish(event("task.running", "other", func(e *task.Event) { e.Queue = "other" }))
+		r.source.publish(event("task.running", fmt.Sprint(i)))
+		for range 2 {
+			if m, err := quick.Next(); err != nil || m.Name != "task.running" {
+				t.Fatalf("the quick reader got %s %s, %v", m.Name, m.Data, err)
+			}
+		}
+	}
+	close(w.gate)
+	<-served
+
+	slow := &listener{Stream: client.NewStream(recorder.Body), t: t, check: r.http.Transport.(*checker)}
+	for i := range streamBuffer {
+		if m := slow.next(); asMap(t, string(m.Data))["task"] != fmt.Sprint(i) {
+			t.Fatalf("event %d is %s", i, m.Data)
+		}
+	}
+	if m := slow.next(); m.Name != "dropped" || string(m.Data) != fmt.Sprintf(`{"count":%d,"reason":"slow_reader"}`, lost) {
+		t.Errorf("the last event is %s %s", m.Name, m.Data)
+	}
+	slow.wantEnd()
+}
+
+func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
 	r := startRig(t, func(o *Options) {
 		o.Heartbeat, o.ReadTimeout, o.RequestTimeout = 20*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 	})
@@ -183,21 +227,21 @@ func TestAStreamIsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
 	}
 }
 
-func TestAFeedThatCannotBeOpenedIsAProblem(t *testing.T) {
+func TestStream_ThatCannotBeFedIsAProblem(t *testing.T) {
 	r := startRig(t, func(o *Options) { o.RequestTimeout = 20 * time.Millisecond })
-	r.store.fault = errors.New("no connection")
+	r.source.kill()
 	if p := r.call("GET", "/v1/events", "").problem(t); p.Code != "unavailable" {
 		t.Errorf("got %+v", p)
 	}
-	eventually(t, "the feed is closed", func() bool { return r.store.followers() == 0 })
+	eventually(t, "the feed is closed", func() bool { return !r.source.listenedTo() })
 }
 
-func TestAStreamEndsWithItsClient(t *testing.T) {
+func TestStream_EndsWithItsClient(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	r.listen("/v1/events").close()
 	r.listen("/v1/tasks/a/logs?follow=true").close()
-	eventually(t, "both feeds are closed", func() bool { return r.store.followers() == 0 })
+	eventually(t, "both feeds are closed", func() bool { return !r.source.listenedTo() })
 }
 
 func (r *rig) submit(id string) {
@@ -207,7 +251,13 @@ func (r *rig) submit(id string) {
 	}
 }
 
-func TestLogsAreReadInPages(t *testing.T) {
+// write adds a line to the log of a task and publishes its event.
+func (r *rig) write(id, text string) {
+	r.store.write(ref(id), text)
+	r.source.publish(event(logEvent, id, func(e *task.Event) { e.Text = text }))
+}
+
+func TestReadLogs_AnswersPages(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	if got := r.call("GET", "/v1/tasks/a/logs", ""); string(got.body) != "{\"lines\":[]}\n" {
@@ -231,7 +281,7 @@ func TestLogsAreReadInPages(t *testing.T) {
 	}
 }
 
-func TestALogIsFollowedToTheEndOfItsTask(t *testing.T) {
+func TestFollowLogs_EndsWithItsTask(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	r.submit("b")
@@ -240,18 +290,18 @@ func TestALogIsFollowedToTheEndOfItsTask(t *testing.T) {
 	if m := l.next(); m.Name != "log" || m.ID != "1-0" || asMap(t, string(m.Data))["text"] != "before" {
 		t.Errorf("first: %+v", m)
 	}
-	r.store.write(ref("b"), "of another task")
+	r.write("b", "of another task")
 	for i := range 3 {
-		r.store.write(ref("a"), fmt.Sprint("line ", i))
+		r.write("a", fmt.Sprint("line ", i))
 	}
 	for i := range 3 {
 		if m := l.next(); m.ID != fmt.Sprint("1-", i+1) || asMap(t, string(m.Data))["text"] != fmt.Sprint("line ", i) {
 			t.Errorf("line %d: %+v %s", i, m, m.Data)
 		}
 	}
-	r.store.write(ref("a"), "last words")
+	r.write("a", "last words")
 	r.store.change(ref("a"), func(x *task.Task) { x.State, x.FinishedAt = task.Succeeded, start })
-	r.store.tell(event("task.succeeded", "a"))
+	r.source.publish(event("task.succeeded", "a"))
 	if m := l.next(); asMap(t, string(m.Data))["text"] != "last words" {
 		t.Errorf("last: %s", m.Data)
 	}
@@ -261,7 +311,7 @@ func TestALogIsFollowedToTheEndOfItsTask(t *testing.T) {
 	l.wantEnd()
 }
 
-func TestALogOfAnEndedTaskEndsAtOnceWhateverItsLength(t *testing.T) {
+func TestFollowLogs_OfAnEndedTaskEndsAtOnce(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	const lines = 2*defaultLogLimit + 1
@@ -281,7 +331,7 @@ func TestALogOfAnEndedTaskEndsAtOnceWhateverItsLength(t *testing.T) {
 	l.wantEnd()
 }
 
-func TestAFollowedLogIsTakenUpWhereItWasLost(t *testing.T) {
+func TestFollowLogs_ResumesAfterACursor(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	for i := range 3 {
@@ -300,19 +350,39 @@ func TestAFollowedLogIsTakenUpWhereItWasLost(t *testing.T) {
 	}
 }
 
-func TestAFollowerFindsLinesItWasNotToldOf(t *testing.T) {
+func TestFollowLogs_FindsLinesWithoutAnEvent(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	l := r.listen("/v1/tasks/a/logs?follow=true")
-	r.store.mu.Lock()
-	r.store.logs[ref("a")] = []task.LogLine{{Cursor: "1-0", Attempt: 1, Stream: "dts", At: start, Text: "quiet"}}
-	r.store.mu.Unlock()
+	r.store.write(ref("a"), "quiet")
 	if m := l.next(); m.ID != "1-0" {
 		t.Errorf("got %+v", m)
 	}
 }
 
-func TestStreamsEndWhenTheServerStops(t *testing.T) {
+func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
+	source := &stubSource{}
+	feed := source.startHub(t).Subscribe(logsOf(ref("a")))
+	defer feed.Close()
+	<-feed.Ready()
+	f := logFollower{feed: feed}
+	for name, tell := range map[string]func(){
+		"a line":                func() { source.publish(event(logEvent, "a")) },
+		"its end":               func() { source.publish(event("task.succeeded", "a")) },
+		"many lines":            func() { source.publish(event(logEvent, "a")); source.publish(event(logEvent, "a")) },
+		"a lost Redis":          func() { source.call(func(l store.EventListener) { l.Connected() }) },
+		"an event, not decoded": func() { source.call(func(l store.EventListener) { l.Unreadable(errors.New("no JSON")) }) },
+	} {
+		tell()
+		must(t, f.wait(t.Context(), nil, nil)) // without a timer, only the feed can end it
+		source.publish(event(logEvent, "b"))
+		if len(feed.C()) != 0 {
+			t.Errorf("%s: it looks twice, or for another task", name)
+		}
+	}
+}
+
+func TestStream_EndsWhenTheServerStops(t *testing.T) {
 	r := startRig(t, func(o *Options) { o.ShutdownGrace = 10 * time.Minute })
 	r.submit("a")
 	events, logs := r.listen("/v1/events"), r.listen("/v1/tasks/a/logs?follow=true")

@@ -210,7 +210,7 @@ func TestATickTaskNamesItsScheduleAndTick(t *testing.T) {
 func TestEventsCanBeThoseOfASchedule(t *testing.T) {
 	wants := filterOf(FollowEventsParams{Schedule: "nightly"})
 	for id, want := range map[string]bool{"nightly@20260102T020000Z": true, "nightly": false, "other@20260102T020000Z": false, "nightly-2@20260102T020000Z": false} {
-		if got := wants(task.Event{Type: "task.queued", Ref: ref(id)}); got != want {
+		if got := wants(&task.Event{Type: "task.queued", Ref: ref(id)}); got != want {
 			t.Errorf("%s: %v, want %v", id, got, want)
 		}
 	}

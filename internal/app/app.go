@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/scheduler"
@@ -37,7 +38,8 @@ type Options struct {
 //
 // The order in which it stops matters: the scheduler gives its partitions back first, so that the others go on at
 // once; then the worker drains, while the API still answers and the node still beats, so that nobody takes its
-// work for lost; then the API; then the node leaves the registry; and the connections close last.
+// work for lost; then the API, which ends its streams; then the event hub, which has no readers left; then the node
+// leaves the registry; and the connections close last. It starts in the opposite order.
 type App struct {
 	o        Options
 	cleanups []func() error // last in, first out
@@ -46,6 +48,7 @@ type App struct {
 	metrics   *telemetry.Metrics
 	store     *store.Store
 	registry  *cluster.Registry
+	events    *events.Hub
 	scheduler *scheduler.Scheduler // nil without the role
 	worker    *worker.Worker       // nil without the role
 	api       *api.Server
@@ -99,6 +102,7 @@ func (a *App) build(ctx context.Context) error {
 	if err := a.buildRegistry(db); err != nil {
 		return err
 	}
+	a.events = events.New(events.Options{Source: a.store, Log: a.o.Log})
 	queues := queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db, queues)
 	if err := a.buildWorker(ctx, url); err != nil {

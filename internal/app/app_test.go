@@ -110,11 +110,11 @@ func (r *running) runs(id string) {
 	r.t.Fatalf("it does not succeed: %s", body)
 }
 
-func TestANodeRunsTasksOnAnEmbeddedRedis(t *testing.T) {
+func TestApp_RunsTasksOnAnEmbeddedRedis(t *testing.T) {
 	run(t, Options{Config: settings(""), Version: "v1.2.3", Embedded: true}).runs("embedded")
 }
 
-func TestANodeRunsTasksOnARealRedis(t *testing.T) {
+func TestApp_RunsTasksOnARealRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL()), Version: "v1.2.3"})
 	a.runs("real")
@@ -123,7 +123,7 @@ func TestANodeRunsTasksOnARealRedis(t *testing.T) {
 	}
 }
 
-func TestANodeServesItsMetricsAndTheMonitor(t *testing.T) {
+func TestApp_ServesMetricsAndTheMonitor(t *testing.T) {
 	a := run(t, Options{Config: settings(""), Embedded: true})
 	a.runs("counted")
 	_, metrics := a.call(http.MethodGet, "/metrics", "")
@@ -147,7 +147,7 @@ func TestANodeServesItsMetricsAndTheMonitor(t *testing.T) {
 	}
 }
 
-func TestAWritableMonitorPausesQueues(t *testing.T) {
+func TestMonitor_PausesQueuesIfWritable(t *testing.T) {
 	c := settings("")
 	c.MonitorWritable = true
 	a := run(t, Options{Config: c, Embedded: true})
@@ -159,7 +159,7 @@ func TestAWritableMonitorPausesQueues(t *testing.T) {
 	}
 }
 
-func TestReadinessFollowsTheNode(t *testing.T) {
+func TestReadiness_NeedsRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL())})
 	if status, body := a.call(http.MethodGet, "/readyz", ""); status != http.StatusOK {
@@ -176,7 +176,7 @@ func TestReadinessFollowsTheNode(t *testing.T) {
 	}
 }
 
-func TestTwoNodesInOneProcessShareThePartitions(t *testing.T) {
+func TestApp_TwoNodesInOneProcessShareThePartitions(t *testing.T) {
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL())})
 	b := run(t, Options{Config: settings(redis.URL())})
@@ -191,7 +191,7 @@ func TestTwoNodesInOneProcessShareThePartitions(t *testing.T) {
 	t.Errorf("a leads %v, b leads %v", a.scheduler.Led(), b.scheduler.Led())
 }
 
-func TestANodeThatCannotStartSaysWhyAndLeavesNothing(t *testing.T) {
+func TestNew_SaysWhyItFailsAndLeavesNothing(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestANodeThatCannotStartSaysWhyAndLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestANodeOutlivesARestartOfRedis(t *testing.T) {
+func TestApp_SurvivesARestartOfRedis(t *testing.T) {
 	redis := redistest.Start(t, redistest.AOF())
 	a := run(t, Options{Config: settings(redis.URL())})
 	a.runs("before")
@@ -224,7 +224,7 @@ func TestANodeOutlivesARestartOfRedis(t *testing.T) {
 	a.runs("after")
 }
 
-func TestANodeEndsThoughRedisIsGone(t *testing.T) {
+func TestRun_EndsWithoutRedis(t *testing.T) {
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
 	c.DrainTimeout = time.Second
@@ -239,7 +239,7 @@ func TestANodeEndsThoughRedisIsGone(t *testing.T) {
 	}
 }
 
-func TestInstallationsOnOneRedisDoNotTakeEachOthersTasks(t *testing.T) {
+func TestApp_InstallationsOnOneRedisDoNotShareTasks(t *testing.T) {
 	redis := redistest.Start(t)
 	one, other := settings(redis.URL()), settings(redis.URL())
 	other.Prefix = "staging"
@@ -273,7 +273,7 @@ func (r *running) history() []struct{ ID string } {
 	return page.Tasks
 }
 
-func TestADeliveryThatNobodyNeedsLeavesItsQueue(t *testing.T) {
+func TestApp_RemovesDeliveriesThatNobodyNeeds(t *testing.T) {
 	a := run(t, Options{Config: settings(""), Embedded: true})
 	if status, body := a.call(http.MethodPost, "/v1/queues/default/pause", ""); status != http.StatusNoContent {
 		t.Fatalf("%d %s", status, body)
@@ -313,7 +313,7 @@ func (r *running) sees(path, want string) {
 	r.t.Fatalf("%s never has %s: %s", path, want, body)
 }
 
-func TestANodeWithoutTheAPITellsItsHealthAndMetricsOnly(t *testing.T) {
+func TestApp_WithoutTheRoleAPIServesHealthAndMetricsOnly(t *testing.T) {
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
 	c.Roles = config.Roles{config.RoleWorker}

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// part is something that runs until its context ends.
+// part is a long-running part of a node. Its run blocks until its context ends.
 type part struct {
 	name  string
 	run   func(context.Context) error
-	ready <-chan struct{} // nil: at once
+	ready <-chan struct{} // closed when the part is ready; nil: it is ready at once
 }
 
 // Run runs the node until ctx ends or a part of it fails, and stops the parts in the order they are to be stopped.
@@ -39,10 +39,11 @@ func (a *App) Run(ctx context.Context) error {
 	return a.stop(stops)
 }
 
-// parts are in the order of their start; they stop in the opposite order.
+// parts returns the parts of the node in the order of their start. They stop in the opposite order.
 func (a *App) parts() []part {
 	parts := []part{
 		{name: "registry", run: a.registry.Run, ready: a.registry.Ready()},
+		{name: "events", run: a.events.Run},
 		{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }},
 	}
 	if a.worker != nil {
@@ -54,8 +55,8 @@ func (a *App) parts() []part {
 	return parts
 }
 
-// start runs a part and waits until it is ready. The part outlives ctx: it ends when stop is called. If it ends
-// before, fail is told.
+// start runs a part and waits until it is ready. The part runs until stop is called, even if ctx ends before. If it
+// returns earlier, start calls fail.
 func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func() error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})

@@ -22,7 +22,7 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
 	o := api.Options{
 		Tasks: tasks{a.store, queues, a.o.Log}, Schedules: a.store, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit,
-		Events:     func(ctx context.Context, buffer int) api.EventSource { return a.store.Events(ctx, buffer) },
+		Events:     a.events,
 		HealthOnly: !serves,
 		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // where shell tasks are allowed for anybody at this machine, and for nobody else
 		Metrics:    promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),

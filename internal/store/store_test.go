@@ -693,9 +693,7 @@ func TestARerunMayMakeAllOfItsAttemptsAgain(t *testing.T) {
 
 func TestEventsTellWhatHappens(t *testing.T) {
 	w := newWorld(t)
-	events := w.Events(w.ctx, 100)
-	defer events.Close()
-	<-events.Ready()
+	events := w.listen()
 	ref := task.Ref{Namespace: "default", ID: "a"}
 	w.create(task.Definition{Ref: ref, Owner: "me", Queue: "q"})
 	run := w.begin(ref)
@@ -705,7 +703,7 @@ func TestEventsTellWhatHappens(t *testing.T) {
 	}
 	var got []string
 	for range 6 {
-		e := <-events.C()
+		e := <-events
 		if e.Ref != ref || e.Owner != "me" || e.Queue != "q" || e.TaskType != "http" || e.At.IsZero() {
 			t.Errorf("event %+v", e)
 		}
@@ -718,6 +716,29 @@ func TestEventsTellWhatHappens(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// listen returns what is published from now on, until the test ends.
+func (w *world) listen() <-chan *task.Event {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.ctx)
+	connected, ended := make(chan struct{}, 10), make(chan error, 1)
+	events := make(chan *task.Event, 100)
+	go func() {
+		ended <- w.ListenEvents(ctx, EventListener{
+			Connected:  func() { connected <- struct{}{} },
+			Event:      func(e *task.Event) { events <- e },
+			Unreadable: func(err error) { w.t.Errorf("unreadable: %v", err) },
+		})
+	}()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("ListenEvents: %v", err)
+		}
+	})
+	<-connected
+	return events
 }
 
 func TestThePartitionsAreFixedAtTheFirstStart(t *testing.T) {
@@ -794,12 +815,10 @@ func TestDatabasesOfOneRedisDoNotHearEachOther(t *testing.T) {
 	srv := redistest.Start(t)
 	w := newWorldOn(t, srv.DB(t))
 	other := newWorldOn(t, redistest.Open(t, "redis://"+srv.Addr()+"/1"))
-	events := w.Events(w.ctx, 10)
-	defer events.Close()
-	<-events.Ready()
+	events := w.listen()
 	other.create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "theirs"}})
 	w.create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "ours"}})
-	if e := <-events.C(); e.Ref.ID != "ours" {
+	if e := <-events; e.Ref.ID != "ours" {
 		t.Errorf("heard of %s", e.Ref)
 	}
 }

@@ -209,16 +209,14 @@ func TestAFloodOfProgressIsBoundedAndItsNewestWordCounts(t *testing.T) {
 		a.Progress(95)
 		return "", nil
 	})
-	events := w.store.Events(t.Context(), 1000)
-	defer events.Close()
-	await(t, events.Ready(), "the feed")
+	events := listen(t, w.store)
 	ref := w.submit(task.Definition{})
 	w.reaches(ref, task.Succeeded)
 	if got := w.get(ref).Progress; got != 95 {
 		t.Errorf("the progress is %d %%, want 95", got)
 	}
 	reports := 0
-	for e := range events.C() {
+	for e := range events {
 		if e.State == task.Succeeded {
 			break
 		}

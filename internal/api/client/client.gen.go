@@ -38,6 +38,27 @@ func (e DeleteTasks) Valid() bool {
 	}
 }
 
+// Defines values for DroppedReason.
+const (
+	DroppedConnectionLost DroppedReason = "connection_lost"
+	DroppedSlowReader     DroppedReason = "slow_reader"
+	DroppedUnreadable     DroppedReason = "unreadable"
+)
+
+// Valid indicates whether the value is a known member of the DroppedReason enum.
+func (e DroppedReason) Valid() bool {
+	switch e {
+	case DroppedConnectionLost:
+		return true
+	case DroppedSlowReader:
+		return true
+	case DroppedUnreadable:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for HealthStatus.
 const (
 	HealthStatusOk HealthStatus = "ok"
@@ -440,9 +461,17 @@ type DeleteTasks string
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
-	// Count How many events the server had to throw away since the last one that was sent, before any filter.
+	// Count How many events were lost since the last one that was sent; 0 if the server cannot know.
 	Count int64 `json:"count"`
+
+	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
+	// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
+	Reason DroppedReason `json:"reason"`
 }
+
+// DroppedReason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
+// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
+type DroppedReason string
 
 // Duration A duration as Go writes it, in whole milliseconds.
 //
@@ -1792,9 +1821,11 @@ type ClientInterface interface {
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
-	// It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that
-	// reads too slowly misses events, and is told so by a `dropped` event whose `data` is `{"count": n}`. A
-	// comment is sent every 15 s to keep the connection alive.
+	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
+	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
+	// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+	// connection alive.
 	//
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
 	FollowEvents(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2210,9 +2241,11 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
-// It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that
-// reads too slowly misses events, and is told so by a `dropped` event whose `data` is `{"count": n}`. A
-// comment is sent every 15 s to keep the connection alive.
+// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
+// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
+// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+// connection alive.
 //
 // Corresponds with GET /v1/events (the `FollowEvents` operationId).
 func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5283,9 +5316,11 @@ type ClientWithResponsesInterface interface {
 	// `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 	// may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 	//
-	// It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that
-	// reads too slowly misses events, and is told so by a `dropped` event whose `data` is `{"count": n}`. A
-	// comment is sent every 15 s to keep the connection alive.
+	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
+	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
+	// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+	// connection alive.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7535,9 +7570,11 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 // `task.updated`, `task.cancelling` (a running task was asked to stop) and `task.progress`; more
 // may come, so pass over those you do not know. Log lines are not among them: see the logs of a task.
 //
-// It is a live feed, not a record: what happens while nobody is connected is not repeated. A client that
-// reads too slowly misses events, and is told so by a `dropped` event whose `data` is `{"count": n}`. A
-// comment is sent every 15 s to keep the connection alive.
+// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
+// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
+// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
+// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+// connection alive.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -16,7 +16,8 @@ import (
 const messageLimit = 1 << 20
 
 // Message is one server-sent event: of /v1/events, Name is the event's type and Data an Event, or "dropped"
-// and a Dropped; of followed logs, "log" and a LogLine, or "end" and a Task.
+// and a Dropped, which is the last one if this client read too slowly; of followed logs, "log" and a LogLine, or
+// "end" and a Task.
 type Message struct {
 	Name string
 	ID   string // the newest id of the stream: where to take a lost stream up again

@@ -1,0 +1,187 @@
+// Package events passes on what happens to tasks, from one subscription to Redis to any number of readers in this
+// process.
+//
+// A Hub subscribes to Redis while at least one reader is subscribed to it, and decodes each message once. Every reader
+// has a filter and a bounded buffer of its own. The hub never waits for a reader: one that falls too far behind loses its
+// own subscription, and the others notice nothing.
+//
+// The feed is live, not a record. What happens while nobody is subscribed is not repeated. Readers are told when
+// events were lost on the way, so that they can look at the data itself again.
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+var (
+	// ErrSlow ends the subscription of a reader whose buffer was full when another event came.
+	ErrSlow = errors.New("the reader fell too far behind")
+	// ErrStopped ends every subscription when the hub stops.
+	ErrStopped = errors.New("the event hub has stopped")
+)
+
+// Source is where events come from: a *store.Store.
+type Source interface {
+	// ListenEvents reports every event to l, one call at a time, until ctx ends; then it returns nil.
+	ListenEvents(ctx context.Context, l store.EventListener) error
+}
+
+// Options says what a hub passes on. All fields must be set.
+type Options struct {
+	Source Source
+	Log    *slog.Logger
+}
+
+// Hub passes events on to its subscribers. Its methods may be called from any goroutine.
+type Hub struct {
+	o      Options
+	wanted chan struct{} // holds a value if there may be subscribers and nobody listens to the source
+
+	mu          sync.Mutex
+	subscribers map[*Subscription]struct{}
+	hangUp      context.CancelFunc // ends the listening to the source; nil while there is none
+	connected   bool               // the subscription to Redis is established: every subscriber is ready
+	stopped     bool
+}
+
+// New makes a hub. It passes nothing on before Run.
+func New(o Options) *Hub {
+	return &Hub{o: o, wanted: make(chan struct{}, 1), subscribers: map[*Subscription]struct{}{}}
+}
+
+// Run passes events on until ctx ends. Then it ends all subscriptions with ErrStopped and returns nil. A hub runs once.
+// It fails only if the source does.
+func (h *Hub) Run(ctx context.Context) error {
+	defer h.stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.wanted:
+		}
+		if err := h.listen(ctx); err != nil {
+			return fmt.Errorf("listening for events: %w", err)
+		}
+	}
+}
+
+// Subscribe adds a reader, who must call Close in the end. Subscribing to a hub that has stopped gives a subscription that
+// has ended with ErrStopped.
+func (h *Hub) Subscribe(o SubscribeOptions) *Subscription {
+	s := newSubscription(h, o)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopped {
+		s.end(ErrStopped)
+		return s
+	}
+	h.subscribers[s] = struct{}{}
+	switch {
+	case h.connected:
+		s.becomeReady()
+	case h.hangUp == nil:
+		select {
+		case h.wanted <- struct{}{}:
+		default: // Run has not taken the one before yet
+		}
+	}
+	return s
+}
+
+// listen listens to the source for as long as there are subscribers.
+func (h *Hub) listen(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !h.begin(cancel) {
+		return nil
+	}
+	// After the last subscriber has left, the source may call a little longer, while a new subscriber already waits for
+	// the next subscription to Redis. Such late calls must not reach it: ctx is cancelled under the mutex.
+	locked := func(f func()) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if ctx.Err() == nil {
+			f()
+		}
+	}
+	return h.o.Source.ListenEvents(ctx, store.EventListener{
+		Connected:  func() { locked(h.connect) },
+		Event:      func(e *task.Event) { locked(func() { h.pass(e) }) },
+		Unreadable: func(err error) { locked(func() { h.passOver(err) }) },
+	})
+}
+
+// begin notes how to end the listening to the source. It returns false if there is no need to begin it.
+func (h *Hub) begin(hangUp context.CancelFunc) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.subscribers) == 0 {
+		return false
+	}
+	h.hangUp = hangUp
+	return true
+}
+
+// connect tells the subscribers that they hear everything from now on. The caller holds the mutex, as with the
+// next three.
+func (h *Hub) connect() {
+	if h.connected {
+		h.o.Log.Info("subscribed to events again; some may have been missed", "readers", len(h.subscribers))
+		h.send(Message{Loss: &Loss{Reason: ConnectionLost}})
+		return
+	}
+	h.connected = true
+	for s := range h.subscribers {
+		s.becomeReady()
+	}
+}
+
+// pass passes an event on to those who want it.
+func (h *Hub) pass(e *task.Event) {
+	for s := range h.subscribers {
+		if s.filter == nil || s.filter(e) {
+			s.send(Message{Event: e})
+		}
+	}
+}
+
+// passOver tells everybody of a message that could not be decoded: nobody knows whom it concerned.
+func (h *Hub) passOver(err error) {
+	h.o.Log.Debug("skipping unreadable event", "error", err)
+	h.send(Message{Loss: &Loss{Reason: Unreadable, Count: 1}})
+}
+
+func (h *Hub) send(m Message) {
+	for s := range h.subscribers {
+		s.send(m)
+	}
+}
+
+// remove takes a subscriber off. The last one takes the subscription to Redis with it.
+func (h *Hub) remove(s *Subscription) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.end(nil)
+	delete(h.subscribers, s)
+	if len(h.subscribers) == 0 && h.hangUp != nil {
+		h.hangUp()
+		h.hangUp, h.connected = nil, false
+	}
+}
+
+func (h *Hub) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.stopped = true
+	for s := range h.subscribers {
+		s.end(ErrStopped)
+	}
+	clear(h.subscribers)
+}

@@ -1,0 +1,308 @@
+package events_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/events"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// stubSource is a source that a test controls. Each call of ListenEvents arrives on calls.
+type stubSource struct{ calls chan *listening }
+
+type listening struct {
+	store.EventListener
+	ctx  context.Context
+	done chan error // makes ListenEvents return; it does not before
+}
+
+func newStubSource() stubSource { return stubSource{make(chan *listening, 1)} }
+
+func (s stubSource) ListenEvents(ctx context.Context, l store.EventListener) error {
+	call := &listening{l, ctx, make(chan error, 1)}
+	s.calls <- call
+	return <-call.done
+}
+
+// end lets ListenEvents return after its context has ended.
+func (l *listening) end() {
+	<-l.ctx.Done()
+	l.done <- nil
+}
+
+func (l *listening) publish(ids ...string) {
+	for _, id := range ids {
+		l.Event(&task.Event{Type: "task.running", Ref: task.Ref{Namespace: "default", ID: id}})
+	}
+}
+
+// start runs a hub until the test ends, or until stop is called.
+func start(t testing.TB, source events.Source) (hub *events.Hub, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	hub = events.New(events.Options{Source: source, Log: slog.New(slog.DiscardHandler)})
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := within(t, ended, "the end of Run"); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return hub, stop
+}
+
+// within receives from c, and fails the test if that takes too long.
+func within[T any](t testing.TB, c <-chan T, what string) T {
+	t.Helper()
+	timer := time.NewTimer(20 * time.Second)
+	defer timer.Stop()
+	select {
+	case v := <-c:
+		return v
+	case <-timer.C:
+		t.Fatalf("timed out waiting for %s", what)
+		panic("not reached")
+	}
+}
+
+// read receives n messages: the ids of their tasks, or the reasons of losses.
+func read(t testing.TB, s *events.Subscription, n int) string {
+	t.Helper()
+	var got []string
+	for range n {
+		switch m := within(t, s.C(), "a message"); {
+		case m.Loss != nil:
+			got = append(got, fmt.Sprintf("%s:%d", m.Loss.Reason, m.Loss.Count))
+		case m.Event != nil:
+			got = append(got, m.Event.Ref.ID)
+		default:
+			got = append(got, "closed")
+		}
+	}
+	return strings.Join(got, " ")
+}
+
+func only(id string) func(*task.Event) bool {
+	return func(e *task.Event) bool { return e.Ref.ID == id }
+}
+
+func isReady(s *events.Subscription) bool {
+	select {
+	case <-s.Ready():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestHub_PassesEventsToAllWhoWantThem(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	all := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	defer all.Close()
+	one := hub.Subscribe(events.SubscribeOptions{Buffer: 10, Filter: only("b")})
+	defer one.Close()
+	l := within(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	if isReady(all) || isReady(one) {
+		t.Error("ready before the source is connected")
+	}
+	l.Connected()
+	late := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	defer late.Close()
+	for _, s := range []*events.Subscription{all, one, late} {
+		if !isReady(s) {
+			t.Error("not ready though the source is connected")
+		}
+	}
+	l.publish("a", "b", "c", "b")
+	for s, want := range map[*events.Subscription]string{all: "a b c b", one: "b b", late: "a b c b"} {
+		if got := read(t, s, len(strings.Fields(want))); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestHub_ASlowReaderLosesItsOwnSubscriptionOnly(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	slow := hub.Subscribe(events.SubscribeOptions{Buffer: 2, Filter: func(e *task.Event) bool { return e.Ref.ID != "unwanted" }})
+	defer slow.Close()
+	quick := hub.Subscribe(events.SubscribeOptions{Buffer: 1})
+	defer quick.Close()
+	l := within(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	for _, id := range []string{"a", "unwanted", "b", "c", "unwanted", "d"} {
+		l.publish(id)
+		if got := read(t, quick, 1); got != id {
+			t.Errorf("the quick reader got %q, want %q", got, id)
+		}
+	}
+	if err := slow.Err(); !errors.Is(err, events.ErrSlow) {
+		t.Errorf("Err: %v", err)
+	}
+	if got := read(t, slow, 3); got != "a b closed" {
+		t.Errorf("the slow reader got %q", got)
+	}
+	if got := slow.Missed(); got != 2 { // c and d
+		t.Errorf("it missed %d events, want 2", got)
+	}
+	if err := quick.Err(); err != nil {
+		t.Errorf("the quick reader: %v", err)
+	}
+}
+
+func TestHub_TellsEverybodyOfLostEvents(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	s := hub.Subscribe(events.SubscribeOptions{Buffer: 10, Filter: only("a")})
+	defer s.Close()
+	l := within(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	l.publish("a")
+	l.Connected()
+	l.publish("a")
+	l.Unreadable(errors.New("no JSON"))
+	if got, want := read(t, s, 4), "a connection_lost:0 a unreadable:1"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestHub_ListensWhileItHasSubscribers(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	a := hub.Subscribe(events.SubscribeOptions{})
+	first := within(t, source.calls, "a listener")
+	first.Connected()
+	b := hub.Subscribe(events.SubscribeOptions{})
+	a.Close()
+	a.Close()
+	if first.ctx.Err() != nil {
+		t.Fatal("it stopped listening though there is a subscriber")
+	}
+	b.Close()
+	within(t, first.ctx.Done(), "the end of the listening")
+
+	// The source has not noticed yet.
+	c := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	first.Connected()
+	first.publish("too late")
+	first.Unreadable(errors.New("too late"))
+	if isReady(c) || len(c.C()) > 0 {
+		t.Error("a subscriber was served by a listener that had ended")
+	}
+	first.end()
+	second := within(t, source.calls, "another listener")
+	second.Connected()
+	within(t, c.Ready(), "readiness")
+	second.publish("a")
+	if got := read(t, c, 1); got != "a" {
+		t.Errorf("got %q", got)
+	}
+	c.Close()
+	second.end()
+}
+
+func TestHub_EndsSubscriptionsWhenItStops(t *testing.T) {
+	source := newStubSource()
+	hub, stop := start(t, source)
+	before := hub.Subscribe(events.SubscribeOptions{})
+	l := within(t, source.calls, "a listener")
+	go l.end()
+	stop()
+	after := hub.Subscribe(events.SubscribeOptions{})
+	for name, s := range map[string]*events.Subscription{"before": before, "after": after} {
+		if got := read(t, s, 1); got != "closed" || !errors.Is(s.Err(), events.ErrStopped) || !isReady(s) {
+			t.Errorf("subscribed %s: got %q, %v, ready %t", name, got, s.Err(), isReady(s))
+		}
+		s.Close()
+		if err := s.Err(); !errors.Is(err, events.ErrStopped) {
+			t.Errorf("subscribed %s, after Close: %v", name, err)
+		}
+	}
+}
+
+func TestHub_FailsWithItsSource(t *testing.T) {
+	source := newStubSource()
+	hub := events.New(events.Options{Source: source, Log: slog.New(slog.DiscardHandler)})
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(t.Context()) }()
+	s := hub.Subscribe(events.SubscribeOptions{})
+	defer s.Close()
+	broken := errors.New("broken")
+	within(t, source.calls, "a listener").done <- broken
+	if err := within(t, ended, "the end of Run"); !errors.Is(err, broken) {
+		t.Errorf("Run: %v", err)
+	}
+	if got := read(t, s, 1); got != "closed" || !errors.Is(s.Err(), events.ErrStopped) {
+		t.Errorf("got %q, %v", got, s.Err())
+	}
+}
+
+func TestSubscription_CloseEndsIt(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	s := hub.Subscribe(events.SubscribeOptions{})
+	go within(t, source.calls, "a listener").end()
+	s.Close()
+	if got := read(t, s, 1); got != "closed" || s.Err() != nil {
+		t.Errorf("got %q, %v", got, s.Err())
+	}
+}
+
+func TestSubscription_SignalStaysThoughItsReaderIsSlow(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	s := hub.Subscribe(events.SubscribeOptions{Signal: true})
+	defer s.Close()
+	l := within(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	l.publish("a", "b", "c")
+	l.Connected()
+	if got := read(t, s, 1); got != "a" || len(s.C()) != 0 || s.Err() != nil {
+		t.Errorf("got %q, %d more, %v", got, len(s.C()), s.Err())
+	}
+	l.Connected()
+	if got := read(t, s, 1); got != "connection_lost:0" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// BenchmarkHub_Pass passes an event to 100 readers, one of whom wants it.
+func BenchmarkHub_Pass(b *testing.B) {
+	source := newStubSource()
+	hub, _ := start(b, source)
+	var wanting *events.Subscription
+	for i := range 100 {
+		s := hub.Subscribe(events.SubscribeOptions{Filter: only(fmt.Sprint(i)), Buffer: 1024})
+		defer s.Close()
+		if i == 50 {
+			wanting = s
+		}
+	}
+	l := within(b, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	e := &task.Event{Type: "task.running", Ref: task.Ref{Namespace: "default", ID: "50"}}
+	for b.Loop() {
+		l.Event(e)
+		<-wanting.C()
+	}
+}

@@ -1,0 +1,124 @@
+package events
+
+import (
+	"cmp"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// SubscribeOptions says what a reader wants.
+type SubscribeOptions struct {
+	// Filter says which events to send; nil means all. The hub calls it for every event while all readers wait: it must
+	// be quick, and must neither change the event nor call the hub.
+	Filter func(*task.Event) bool
+	// Buffer is how many messages may wait for the reader; default 1.
+	Buffer int
+	// Signal is for readers who only want to know that there is something new, and look elsewhere for what it is. A
+	// message that does not fit into the buffer is left out then, since the messages in the buffer say the same; the
+	// subscription goes on.
+	Signal bool
+}
+
+// Message is an event, or says that events were lost: one of the fields is set.
+type Message struct {
+	Event *task.Event // shared by all readers: do not change it
+	Loss  *Loss
+}
+
+// Loss says that a reader did not get all of the events it wants.
+type Loss struct {
+	Reason Reason
+	Count  int64 // the number of events; 0 if nobody knows
+}
+
+// Reason is why events were lost. The API sends it to clients.
+type Reason string
+
+// The reasons.
+const (
+	SlowReader     Reason = "slow_reader"     // the reader's buffer was full; its subscription has ended
+	ConnectionLost Reason = "connection_lost" // the connection to Redis was lost for a while
+	Unreadable     Reason = "unreadable"      // a message could not be decoded
+)
+
+// Subscription is one reader's part of the feed.
+type Subscription struct {
+	hub    *Hub
+	filter func(*task.Event) bool
+	signal bool
+	c      chan Message
+	ready  chan struct{}
+
+	// The hub's mutex guards the rest.
+	isReady bool
+	ended   bool
+	err     error // why it ended
+	missed  int64 // events that came after the buffer was full
+}
+
+func newSubscription(h *Hub, o SubscribeOptions) *Subscription {
+	return &Subscription{
+		hub: h, filter: o.Filter, signal: o.Signal, c: make(chan Message, cmp.Or(o.Buffer, 1)), ready: make(chan struct{}),
+	}
+}
+
+// C is the feed. It is closed when the subscription ends, after what was in the buffer; Err says why.
+func (s *Subscription) C() <-chan Message { return s.c }
+
+// Ready is closed once the feed is complete: what happens from then on is in it. It is closed, too, when the
+// subscription ends before.
+func (s *Subscription) Ready() <-chan struct{} { return s.ready }
+
+// Err is why the subscription ended: ErrSlow, ErrStopped, or nil if it has not ended or was closed by its reader.
+func (s *Subscription) Err() error {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.err
+}
+
+// Missed is how many events the reader has lost so far after its subscription ended with ErrSlow.
+func (s *Subscription) Missed() int64 {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return s.missed
+}
+
+// Close ends the subscription. It may be called more than once.
+func (s *Subscription) Close() { s.hub.remove(s) }
+
+// send adds a message to the buffer, and ends the subscription if it is full. The hub's mutex is held, as with the next
+// two.
+func (s *Subscription) send(m Message) {
+	if !s.ended {
+		select {
+		case s.c <- m:
+			return
+		default:
+		}
+		if s.signal {
+			return
+		}
+		s.end(ErrSlow)
+	}
+	if m.Loss != nil {
+		s.missed += m.Loss.Count
+		return
+	}
+	s.missed++
+}
+
+func (s *Subscription) end(err error) {
+	if s.ended {
+		return
+	}
+	s.ended, s.err = true, err
+	close(s.c)
+	s.becomeReady()
+}
+
+func (s *Subscription) becomeReady() {
+	if !s.isReady {
+		s.isReady = true
+		close(s.ready)
+	}
+}
