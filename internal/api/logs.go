@@ -84,7 +84,12 @@ func (f *logFollower) run(ctx context.Context) error {
 
 // unlessEnded returns err, or nil if ctx or the feed has ended: then err says no more than that.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil || errors.Is(err, events.ErrStopped) {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+	}
+	if errors.Is(err, events.ErrStopped) {
 		return nil
 	}
 	return err
