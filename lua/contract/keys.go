@@ -134,3 +134,16 @@ func GoName(name string) string {
 	}
 	return b.String()
 }
+
+// Table is the table of keys as docs/architecture.md shows it, in Markdown.
+func Table() string {
+	var b strings.Builder
+	b.WriteString("| key | type | holds |\n|---|---|---|\n")
+	for _, k := range Keys {
+		if k.Pattern == "" {
+			continue
+		}
+		b.WriteString("| `" + k.Pattern + "` | " + k.Type + " | " + k.Holds + " |\n")
+	}
+	return b.String()
+}
