@@ -14,18 +14,18 @@ import (
 )
 
 const (
-	retryAfterError = 500 * time.Millisecond // before a lease is asked for again after Redis failed
-	retryMargin     = 10 * time.Millisecond  // a lease is asked for again this long after it should have run out
-	releaseTimeout  = 2 * time.Second        // to give a lease back; after that it runs out by itself
+	retryAfterError = 500 * time.Millisecond // before a lease is requested again after an error
+	retryMargin     = 10 * time.Millisecond  // a lease is requested again this long after it should have expired
+	releaseTimeout  = 2 * time.Second        // to release a lease; after that it expires by itself
 )
 
-// balance keeps this node's number of leases at its fair share: the partitions divided by the living scheduler
-// nodes. All nodes compute the same shares from the same list, and the shares add up to all partitions, so a
-// node under its share takes whatever is free, and one over it gives the surplus back; nobody assigns anything.
+// balance keeps this node's number of leases at its fair share: the partitions divided by the living scheduler nodes. All
+// nodes compute the same shares from the same list, and the shares add up to all partitions. A node below its share
+// acquires whatever is free, and one above it releases the surplus. There is no central leader.
 func (s *Scheduler) balance(ctx context.Context) error {
 	changed, stop := s.o.Members.Watch()
 	defer stop()
-	b := balancer{s: s, seats: make(map[int]*seat), ended: make(chan struct{}, 1), retry: make([]time.Time, len(s.locks))}
+	b := balancer{s: s, terms: make(map[int]*term), ended: make(chan struct{}, 1), retry: make([]time.Time, len(s.locks))}
 	defer b.releaseAll()
 	for ctx.Err() == nil {
 		b.dropEnded()
@@ -46,49 +46,49 @@ func (s *Scheduler) balance(ctx context.Context) error {
 
 type balancer struct {
 	s     *Scheduler
-	seats map[int]*seat // by partition
-	ended chan struct{} // signalled when a seat came to an end
-	retry []time.Time   // by partition: not to be asked for before
+	terms map[int]*term // by partition
+	ended chan struct{} // signalled when a term ends
+	retry []time.Time   // by partition: earliest time of the next request
 	short bool          // this node leads less than its share
 }
 
-// adjust gives back what is over the share and takes what is missing to it.
+// adjust releases what is above the share and acquires what is missing.
 func (b *balancer) adjust(ctx context.Context) {
 	quota := cluster.Quota(b.s.o.Members.View().Alive(config.RoleScheduler), b.s.o.Node, len(b.s.locks))
-	if surplus := len(b.seats) - quota; surplus > 0 {
+	if surplus := len(b.terms) - quota; surplus > 0 {
 		b.release(b.some(surplus))
 	}
-	before := len(b.seats)
+	before := len(b.terms)
 	for _, p := range b.order() {
-		if len(b.seats) >= quota || ctx.Err() != nil {
+		if len(b.terms) >= quota || ctx.Err() != nil {
 			break
 		}
-		if b.seats[p] == nil && !clock.Now().Before(b.retry[p]) {
-			b.take(ctx, p)
+		if b.terms[p] == nil && !clock.Now().Before(b.retry[p]) {
+			b.acquire(ctx, p)
 		}
 	}
-	b.short = len(b.seats) < quota
-	if len(b.seats) != before {
+	b.short = len(b.terms) < quota
+	if len(b.terms) != before {
 		b.report()
 	}
 }
 
-func (b *balancer) take(ctx context.Context, p int) {
-	held, err := b.s.locks[p].Acquire(context.WithoutCancel(ctx)) // it is given back in good order, not cut off
+func (b *balancer) acquire(ctx context.Context, p int) {
+	held, err := b.s.locks[p].Acquire(context.WithoutCancel(ctx)) // the lease outlives ctx: it is released in order
 	var taken *lease.HeldError
 	switch {
 	case errors.As(err, &taken):
 		b.retry[p] = clock.Now().Add(taken.Remaining + retryMargin)
 	case err != nil:
 		b.retry[p] = clock.Now().Add(retryAfterError)
-		b.s.o.Log.Warn("cannot ask for a lease", "partition", p, "error", err)
+		b.s.o.Log.Warn("cannot acquire lease", "partition", p, "error", err)
 	default:
-		b.seats[p] = b.s.sit(p, held, b.ended)
+		b.terms[p] = b.s.begin(p, held, b.ended)
 		b.s.o.Metrics.LeaseChanges.WithLabelValues("acquired").Inc()
 	}
 }
 
-// release gives leases back, and lets the others have them first.
+// release ends terms and waits before asking for their leases again, so that others get them first.
 func (b *balancer) release(partitions []int) {
 	b.giveUp(partitions, "released")
 	for _, p := range partitions {
@@ -96,30 +96,30 @@ func (b *balancer) release(partitions []int) {
 	}
 }
 
-// giveUp leaves seats, all at the same time.
+// giveUp ends terms, all at the same time.
 func (b *balancer) giveUp(partitions []int, change string) {
 	if len(partitions) == 0 {
 		return
 	}
-	var leaving sync.WaitGroup
+	var ending sync.WaitGroup
 	for _, p := range partitions {
-		leaving.Go(b.seats[p].leave)
+		ending.Go(b.terms[p].end)
 	}
-	leaving.Wait()
+	ending.Wait()
 	for _, p := range partitions {
-		delete(b.seats, p)
+		delete(b.terms, p)
 		b.s.o.Metrics.LeaseChanges.WithLabelValues(change).Inc()
 	}
 	b.report()
 }
 
-func (b *balancer) releaseAll() { b.release(b.some(len(b.seats))) }
+func (b *balancer) releaseAll() { b.release(b.some(len(b.terms))) }
 
-// dropEnded forgets the seats that came to an end by themselves: their leases were lost.
+// dropEnded removes terms that ended by themselves because their leases were lost.
 func (b *balancer) dropEnded() {
 	var ended []int
-	for p, seat := range b.seats {
-		if seat.ended() {
+	for p, term := range b.terms {
+		if term.ended() {
 			ended = append(ended, p)
 		}
 	}
@@ -129,7 +129,7 @@ func (b *balancer) dropEnded() {
 // some picks n of the partitions led.
 func (b *balancer) some(n int) []int {
 	var picked []int
-	for p := range b.seats {
+	for p := range b.terms {
 		if len(picked) < n {
 			picked = append(picked, p)
 		}
@@ -137,8 +137,8 @@ func (b *balancer) some(n int) []int {
 	return picked
 }
 
-// order is the order in which this node asks for partitions: each node starts at another one, so that they
-// seldom ask for the same.
+// order returns the order in which this node asks for partitions: each node starts at another one, so that they seldom
+// compete.
 func (b *balancer) order() []int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(b.s.o.Node))
@@ -152,15 +152,15 @@ func (b *balancer) order() []int {
 
 func (b *balancer) retryAll() { clear(b.retry) }
 
-// untilRetry is the time until a lease that somebody else has could run out. A node that has its share waits for
-// none.
+// untilRetry returns how long to wait before asking again: until the first lease of another node could expire, or a lease
+// time if this node has its share.
 func (b *balancer) untilRetry() time.Duration {
 	wait := b.s.o.LeaseTTL
 	if !b.short {
 		return wait
 	}
 	for p, at := range b.retry {
-		if b.seats[p] == nil {
+		if b.terms[p] == nil {
 			wait = min(wait, clock.Until(at))
 		}
 	}
@@ -168,7 +168,7 @@ func (b *balancer) untilRetry() time.Duration {
 }
 
 func (b *balancer) report() {
-	led := len(b.seats)
+	led := len(b.terms)
 	b.s.o.Metrics.LeasesHeld.Set(float64(led))
 	b.s.o.Log.Info("leading partitions", "count", led)
 }

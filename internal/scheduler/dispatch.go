@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	claimLimit     = 256 // tasks taken off the wheel at once
+	claimLimit     = 256 // tasks claimed at once
 	enqueueLimit   = 16  // deliveries enqueued at the same time
 	dispatchBudget = 5 * time.Second
 )
 
-// dispatch takes due tasks off the wheel and hands them to asynq, until ctx ends or the lease is over.
+// dispatch claims due tasks and enqueues their deliveries in asynq, until ctx ends or the lease is over.
 //
-// What was claimed is in flight until it is confirmed. A leader that dies in between leaves it so, and its
-// successor begins with repeating it: the delivery's id makes that harmless.
-func (t *seat) dispatch(ctx context.Context) error {
-	repair := true // what may be in flight has to be repeated
+// A claimed delivery is in flight until it is confirmed. If a leader dies in between, its successor first repeats
+// everything in flight: the delivery's id makes that harmless.
+func (t *term) dispatch(ctx context.Context) error {
+	repair := true // repeat what is in flight before the next claim
 	for ctx.Err() == nil {
 		if repair {
 			if err := t.repeatInFlight(ctx); errors.Is(err, store.ErrFenced) {
 				return err
 			} else if err != nil {
-				t.failed(ctx, "cannot repeat what is in flight", err)
+				t.failed(ctx, "cannot repeat deliveries in flight", err)
 				continue
 			}
 		}
@@ -38,8 +38,8 @@ func (t *seat) dispatch(ctx context.Context) error {
 		case errors.Is(err, store.ErrFenced):
 			return err
 		case err != nil:
-			repair = true // the reply may have been lost, and the claim not
-			t.failed(ctx, "cannot claim", err)
+			repair = true // the claim may have succeeded and only its reply been lost
+			t.failed(ctx, "cannot claim due tasks", err)
 			continue
 		}
 		got := clock.Now()
@@ -47,10 +47,10 @@ func (t *seat) dispatch(ctx context.Context) error {
 			return err
 		} else if err != nil {
 			repair = true
-			t.failed(ctx, "cannot hand over to asynq", err)
+			t.failed(ctx, "cannot enqueue deliveries in asynq", err)
 			continue
 		}
-		// The client may have repeated the claim by itself after its answer was lost.
+		// The client repeats a claim by itself if its reply was lost; then more is in flight than this reply says.
 		repair = claimed.InFlight > len(claimed.Deliveries)
 		if len(claimed.Deliveries) < claimLimit && !repair {
 			t.sleep(ctx, claimed.Next, claimed.Now, got, t.s.wakes)
@@ -59,15 +59,8 @@ func (t *seat) dispatch(ctx context.Context) error {
 	return nil
 }
 
-func (t *seat) failed(ctx context.Context, what string, err error) {
-	if ctx.Err() == nil {
-		t.s.o.Log.Warn(what, "partition", t.partition, "error", err)
-	}
-	t.pause(ctx)
-}
-
-// deliver enqueues what was claimed and confirms it. Deliveries that cannot be enqueued stay in flight.
-func (t *seat) deliver(ctx context.Context, c store.Claimed, got time.Time) error {
+// deliver enqueues and confirms what was claimed. Deliveries that cannot be enqueued stay in flight.
+func (t *term) deliver(ctx context.Context, c store.Claimed, got time.Time) error {
 	if len(c.Deliveries) == 0 {
 		return nil
 	}
@@ -77,8 +70,8 @@ func (t *seat) deliver(ctx context.Context, c store.Claimed, got time.Time) erro
 	})
 }
 
-// repeatInFlight enqueues what was claimed by whoever led before, or in a call whose reply was lost.
-func (t *seat) repeatInFlight(ctx context.Context) error {
+// repeatInFlight enqueues what an earlier leader claimed, or a claim whose reply was lost.
+func (t *term) repeatInFlight(ctx context.Context) error {
 	repeat, settled, err := t.leader.InFlight(ctx)
 	if err != nil {
 		return err
@@ -89,9 +82,9 @@ func (t *seat) repeatInFlight(ctx context.Context) error {
 	return t.enqueue(ctx, repeat, func(task.Delivery) {})
 }
 
-// enqueue hands deliveries to asynq, several at a time, and confirms those that are there. What was begun is
-// brought to its end even if the node is told to stop meanwhile.
-func (t *seat) enqueue(ctx context.Context, deliveries []task.Delivery, done func(task.Delivery)) error {
+// enqueue enqueues deliveries in asynq, several at a time, and confirms those that are there. It finishes even if ctx ends
+// meanwhile, within dispatchBudget. done is called for each delivery that was enqueued.
+func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, done func(task.Delivery)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchBudget)
 	defer cancel()
 	var g errgroup.Group

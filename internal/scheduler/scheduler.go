@@ -1,16 +1,16 @@
-// Package scheduler moves tasks that are due from the wheels into asynq's queues, and looks after those that
-// something went wrong with.
+// Package scheduler leads partitions: it creates the tasks of ticks, moves due tasks into asynq's queues, and recovers
+// what was lost.
 //
-// A node leads some of the partitions: those whose lease it holds (balance.go says which). Leading one means
-// running three loops for as long as the lease lasts:
+// A node leads the partitions whose leases it holds; balance.go decides which. A term (term.go) is the time from acquiring
+// a lease until it is released or lost. During a term, three loops run:
 //
-//   - tick (ticks.go) creates the tasks of schedules whose time has come.
-//   - dispatch (dispatch.go) takes due tasks off the wheel and enqueues them. It does not poll, and neither does tick:
-//     it sleeps until the first task is due, and is woken when something earlier arrives.
-//   - upkeep (upkeep.go) finds what would otherwise be lost or left behind: attempts of workers that died,
-//     deliveries that vanished, finished tasks whose retention is over.
+//   - tick (ticks.go) creates the tasks of schedules that are due.
+//   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries. Neither of the two polls: they sleep until
+//     the first task or schedule is due, and are woken when something earlier arrives.
+//   - maintain (maintenance.go) ends attempts of dead workers, delivers lost deliveries again, and deletes finished tasks
+//     whose retention is over.
 //
-// Every write carries the lease's fence, so a leader that has lost its lease without knowing changes nothing.
+// Every write carries the lease's fence, so a leader that has lost its lease without knowing it changes nothing.
 package scheduler
 
 import (
@@ -34,7 +34,7 @@ import (
 type Members interface {
 	// View is what the last heartbeat saw.
 	View() cluster.View
-	// Watch answers a channel that is signalled when nodes came, went or began to drain, and a way to stop.
+	// Watch returns a channel that is signalled when nodes come, go or begin to drain, and a function that stops it.
 	Watch() (<-chan struct{}, func())
 	// Nodes reads all nodes from Redis now.
 	Nodes(ctx context.Context) ([]cluster.Node, error)
@@ -47,7 +47,7 @@ type Options struct {
 	Queues   *queue.Queues
 	Members  Members
 	Node     string        // this node's id
-	LeaseTTL time.Duration // how long a partition may be without a leader after a crash
+	LeaseTTL time.Duration // upper bound of the time without a leader after a crash
 	Keep     int           // finished tasks kept at most, over all partitions
 	Metrics  *telemetry.Metrics
 	Log      *slog.Logger
@@ -58,9 +58,9 @@ type Scheduler struct {
 	o         Options
 	pace      pace
 	locks     []*lease.Lock   // by partition
-	wakes     []chan struct{} // by partition: look at the wheel again
-	tickWakes []chan struct{} // by partition: look at the schedules again
-	freed     chan struct{}   // a lease was given back somewhere
+	wakes     []chan struct{} // by partition: claim again
+	tickWakes []chan struct{} // by partition: read due schedules again
+	freed     chan struct{}   // some node released a lease
 	ready     chan struct{}
 	listen    sync.Once
 
@@ -85,7 +85,7 @@ func New(o Options) *Scheduler {
 	return s
 }
 
-// Run leads until ctx ends; then it gives its leases back and returns nil.
+// Run leads until ctx ends; then it releases its leases and returns nil.
 func (s *Scheduler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.listenForWakes(ctx) })
@@ -96,7 +96,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready is closed when the scheduler hears of new tasks; from then on none comes late for lack of a wake-up.
+// Ready is closed when the scheduler has subscribed to wake-ups: from then on no task is late for lack of one.
 func (s *Scheduler) Ready() <-chan struct{} { return s.ready }
 
 // Led lists the partitions this node leads, in ascending order.
@@ -143,7 +143,7 @@ func (s *Scheduler) wakeTick(partition int) { signal(s.tickWakes[partition]) }
 
 func (s *Scheduler) wake(partition int) { signal(s.wakes[partition]) }
 
-// signal leaves a note in a channel of one place; one note is enough.
+// signal sends to a channel with a buffer of one, unless a signal is pending already.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -141,7 +141,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: 10_000,
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
-	n.pace = pace{upkeep: never, restore: never}
+	n.pace = pace{maintenance: never, restore: never}
 	for _, c := range change {
 		c(n)
 	}

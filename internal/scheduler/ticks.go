@@ -11,18 +11,18 @@ import (
 )
 
 const (
-	lookLimit  = 128             // schedules looked at in one round
-	fireBudget = 5 * time.Second // to bring one round to its end, once it has begun
+	lookLimit  = 128             // schedules read in one round
+	fireBudget = 5 * time.Second // for one round, even if the node is told to stop meanwhile
 )
 
-// tick fires the schedules whose time has come, until ctx ends or the lease is over. As dispatch, it does not poll: it
-// sleeps until the first schedule is to be looked at, and is woken when somebody changes one, or when the end of a task
-// lets a tick go on that waited for it.
+// tick plans and fires the ticks of schedules that are due, until ctx ends or the lease is over. Like dispatch, it does
+// not poll: it sleeps until the first schedule is due, and is woken when somebody changes a schedule, or when the end of a
+// task lets a waiting tick go on.
 //
-// What becomes of the ticks is decided by package schedule and made so by one script, all or nothing; whoever repeats
-// it after a lost answer, or leads next after a crash, finds the schedule's cursor moved, or not.
-func (t *seat) tick(ctx context.Context) error {
-	unsure := false // whether new tasks are on the wheel, because an answer was lost
+// Package schedule decides what becomes of each tick, and one script applies the decisions, all or nothing. It compares and
+// moves the schedule's cursor, so a repeat after a lost reply or a crash applies them once.
+func (t *term) tick(ctx context.Context) error {
+	unsure := false // a reply was lost: there may be new tasks on the wheel
 	for ctx.Err() == nil {
 		due, err := t.leader.Due(ctx, lookLimit)
 		got := clock.Now()
@@ -37,7 +37,7 @@ func (t *seat) tick(ctx context.Context) error {
 		case errors.Is(err, store.ErrFenced):
 			return err
 		case err != nil:
-			t.failed(ctx, "cannot fire schedules", err)
+			t.failed(ctx, "cannot fire due schedules", err)
 		case len(due.Agendas) == 0:
 			t.sleep(ctx, due.Next, due.Now, got, t.s.tickWakes)
 		}
@@ -45,14 +45,13 @@ func (t *seat) tick(ctx context.Context) error {
 	return nil
 }
 
-// fire decides about schedules and makes it so. What was begun is brought to its end even if the node is told to stop
-// meanwhile.
-func (t *seat) fire(ctx context.Context, agendas []store.Agenda) error {
+// fire plans the due ticks and applies the plans. It finishes even if ctx ends meanwhile, within fireBudget.
+func (t *term) fire(ctx context.Context, agendas []store.Agenda) error {
 	planned := make([]store.Planned, len(agendas))
 	for i, a := range agendas {
 		planned[i] = store.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
 		if until := planned[i].Plan.Forgotten; !until.IsZero() {
-			t.s.o.Log.Warn("more ticks were missed than a ledger holds; the older ones have no record", "schedule", a.Ref.String(), "until", until)
+			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
@@ -60,7 +59,7 @@ func (t *seat) fire(ctx context.Context, agendas []store.Agenda) error {
 	var failures []error
 	for i, f := range t.leader.Fire(ctx, planned) {
 		switch {
-		case errors.Is(f.Err, store.ErrMoved): // it is looked at again; and it may have been this very call, sent twice, that moved it
+		case errors.Is(f.Err, store.ErrMoved): // look again; the schedule may have been moved by this very call, sent twice
 			t.s.wake(t.partition)
 		case f.Err != nil:
 			failures = append(failures, f.Err)
@@ -70,8 +69,8 @@ func (t *seat) fire(ctx context.Context, agendas []store.Agenda) error {
 	return errors.Join(failures...)
 }
 
-// count tells the metrics what became of ticks, and dispatch that there are new tasks.
-func (t *seat) count(plan schedule.Plan, f store.Fired) {
+// count updates the metrics with what became of ticks, and wakes dispatch for the new tasks.
+func (t *term) count(plan schedule.Plan, f store.Fired) {
 	if len(f.Ticked) == 0 {
 		return
 	}

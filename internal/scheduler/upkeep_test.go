@@ -17,7 +17,9 @@ import (
 func storeNow() store.Change { return store.Change{Delay: new(time.Duration)} }
 
 // eager makes upkeep look often.
-func eager(n *node) { n.pace = pace{upkeep: 50 * time.Millisecond, restore: 100 * time.Millisecond} }
+func eager(n *node) {
+	n.pace = pace{maintenance: 50 * time.Millisecond, restore: 100 * time.Millisecond}
+}
 
 // begin has a node run the task's attempt.
 func (w *world) begin(ref task.Ref, node string) *store.Run {
@@ -183,7 +185,7 @@ func TestAnAttemptIsLostWhenItsNodeDiedOrForgotIt(t *testing.T) {
 		{true, time.Minute + attemptSlack + time.Millisecond, "node a did not end it in time"},
 		{false, time.Second, "node a died"},
 	} {
-		if got := lost(ran, c.alive, started.Add(c.after)); got != c.want {
+		if got := lossOf(ran, c.alive, started.Add(c.after)); got != c.want {
 			t.Errorf("alive %v, after %s: %q, want %q", c.alive, c.after, got, c.want)
 		}
 	}

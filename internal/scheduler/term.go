@@ -1,0 +1,105 @@
+package scheduler
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/store"
+)
+
+// term is the time during which this node leads one partition: from acquiring its lease until it is released or lost.
+type term struct {
+	s         *Scheduler
+	partition int
+	held      *lease.Held
+	leader    *store.Leader
+	stop      context.CancelFunc
+	done      chan struct{}
+}
+
+// begin starts to lead a partition. ended is signalled when the term ends.
+func (s *Scheduler) begin(p int, held *lease.Held, ended chan struct{}) *term {
+	ctx, stop := context.WithCancel(held.Context())
+	t := &term{
+		s: s, partition: p, held: held, leader: s.o.Store.Lead(p, held.Fence()), stop: stop, done: make(chan struct{}),
+	}
+	s.mu.Lock()
+	s.led[p] = t.leader
+	s.mu.Unlock()
+	go func() {
+		defer signal(ended)
+		defer close(t.done)
+		t.lead(ctx)
+		s.mu.Lock()
+		delete(s.led, p)
+		s.mu.Unlock()
+	}()
+	return t
+}
+
+// lead runs the loops until ctx ends or one of them finds that the lease is over.
+func (t *term) lead(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var loops sync.WaitGroup
+	for _, loop := range []func(context.Context) error{t.tick, t.dispatch, t.maintain} {
+		loops.Go(func() {
+			defer cancel()
+			if err := loop(ctx); err != nil && ctx.Err() == nil {
+				t.s.o.Log.Warn("lost leadership of partition", "partition", t.partition, "error", err)
+			}
+		})
+	}
+	loops.Wait()
+}
+
+// ended reports whether the term is over.
+func (t *term) ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// end stops the loops, waits for them, and releases the lease if it is still held.
+func (t *term) end() {
+	t.stop()
+	<-t.done
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	if err := t.held.Release(ctx); err != nil {
+		t.s.o.Log.Warn("cannot release lease", "partition", t.partition, "error", err)
+	}
+}
+
+// sleep waits until next (never, if it is the zero time) or until a wake-up for the partition arrives. next and now are
+// Redis's times, from a reply received at got: the node's own clock only measures the difference.
+func (t *term) sleep(ctx context.Context, next, now, got time.Time, wakes []chan struct{}) {
+	var due <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(next.Sub(now) - clock.Since(got))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-ctx.Done():
+	case <-due:
+	case <-wakes[t.partition]:
+	}
+}
+
+// pause waits before something that failed is tried again.
+func (t *term) pause(ctx context.Context) { _ = clock.Sleep(ctx, retryAfterError) }
+
+// failed reports a failure, unless ctx has ended, and waits before the next try.
+func (t *term) failed(ctx context.Context, message string, err error) {
+	if ctx.Err() == nil {
+		t.s.o.Log.Warn(message, "partition", t.partition, "error", err)
+	}
+	t.pause(ctx)
+}
