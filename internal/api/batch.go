@@ -32,21 +32,21 @@ func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error 
 	}
 	if len(defs) > 0 {
 		for n, created := range e.Tasks.Create(ctx, defs) {
-			results[asked[n]] = resultOf(c, created)
+			results[asked[n]] = e.resultOf(c, created)
 		}
 	}
 	return ok(c, BatchAnswer{Results: results})
 }
 
 // resultOf says about one task of a batch what POST /v1/tasks would have answered.
-func resultOf(c echo.Context, created store.Created) BatchResult {
+func (e *endpoints) resultOf(c echo.Context, created store.Created) BatchResult {
 	switch {
 	case created.Err != nil:
 		return refused(c, created.Err)
 	case created.Existed:
-		return BatchResult{Status: http.StatusOK, Task: taskOf(created.Task)}
+		return BatchResult{Status: http.StatusOK, Task: e.taskOf(created.Task)}
 	}
-	return BatchResult{Status: http.StatusCreated, Task: taskOf(created.Task)}
+	return BatchResult{Status: http.StatusCreated, Task: e.taskOf(created.Task)}
 }
 
 func refused(c echo.Context, err error) BatchResult {

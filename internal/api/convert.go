@@ -154,7 +154,7 @@ func statesOf(in States) []task.State {
 }
 
 // taskOf is a task as the API shows it: with the defaults that apply to it filled in.
-func taskOf(t task.Task) Task {
+func (e *endpoints) taskOf(t task.Task) Task {
 	out := Task{
 		ID:                t.ID,
 		Namespace:         t.Namespace,
@@ -174,7 +174,7 @@ func taskOf(t task.Task) Task {
 		Result:            t.Result,
 		Error:             t.Error,
 		Payload:           t.Payload,
-		Timeout:           formatDuration(t.EffectiveTimeout()),
+		Timeout:           formatDuration(e.Types.Timeout(t.Definition)),
 		Retry:             retryOf(t.Retry),
 		Owner:             t.Owner,
 		Labels:            t.Labels,

@@ -21,6 +21,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,6 +47,7 @@ func startRig(t *testing.T, change ...func(*Options)) *rig {
 	r.queues = &fakeQueues{queues: []queue.Info{{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: 1500 * time.Millisecond}}}
 	o := Options{
 		Tasks: r.store, Schedules: r.schedules, Events: r.source.startHub(t), Queues: r.queues, Version: "test",
+		Types: task.Types{"http": {Timeout: 30 * time.Second}},
 		Nodes: fakeNodes{{ID: "n1", State: "alive", Roles: []string{"api"}, StartedAt: start, LastBeat: start}, {ID: "n2", State: "dead", StartedAt: start, LastBeat: start}},
 		Log:   slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

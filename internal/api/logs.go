@@ -45,7 +45,7 @@ func (e *endpoints) followLogs(c echo.Context, ref task.Ref, after string) error
 		return err
 	}
 	return e.follow(c, logsOf(ref), func(ctx context.Context, feed *events.Subscription, out *stream) error {
-		f := logFollower{tasks: e.Tasks, ref: ref, after: after, feed: feed, out: out, heartbeat: e.Heartbeat}
+		f := logFollower{tasks: e.Tasks, show: e.taskOf, ref: ref, after: after, feed: feed, out: out, heartbeat: e.Heartbeat}
 		return f.run(ctx)
 	})
 }
@@ -59,6 +59,7 @@ func logsOf(ref task.Ref) events.SubscribeOptions {
 // store, so none is lost or sent twice.
 type logFollower struct {
 	tasks     TaskStore
+	show      func(task.Task) Task
 	ref       task.Ref
 	after     string
 	feed      *events.Subscription
@@ -130,7 +131,7 @@ func (f *logFollower) send(lines []task.LogLine) error {
 }
 
 func (f *logFollower) end(t task.Task) error {
-	if err := f.out.send("end", "", taskOf(t)); err != nil {
+	if err := f.out.send("end", "", f.show(t)); err != nil {
 		return err
 	}
 	return f.out.flush()

@@ -63,6 +63,7 @@ type Options struct {
 	Queues    QueueAdmin
 	Log       *slog.Logger
 
+	Types   task.Types                      // tells the timeout of a task that names none; nil: DefaultTimeout
 	Version string                          // what /healthz tells
 	Ready   []Check                         // what /readyz looks at; none: always ready
 	Admit   func(ctx context.Context) error // asked before anything is taken that makes tasks; nil: always admit

@@ -39,10 +39,10 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	case created.Err != nil:
 		return created.Err
 	case created.Existed:
-		return ok(c, taskOf(created.Task))
+		return ok(c, e.taskOf(created.Task))
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", created.Task.Ref))
-	return reply(c, http.StatusCreated, jsonType, taskOf(created.Task))
+	return reply(c, http.StatusCreated, jsonType, e.taskOf(created.Task))
 }
 
 // location is where what was created can be found; all is the path of all of its kind.
@@ -64,13 +64,13 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, TaskList{Tasks: each(page.Tasks, taskOf), NextCursor: page.NextCursor})
+	return ok(c, TaskList{Tasks: each(page.Tasks, e.taskOf), NextCursor: page.NextCursor})
 }
 
 // GetTask answers GET /v1/tasks/{id}.
 func (e *endpoints) GetTask(c echo.Context, id TaskID, params GetTaskParams) error {
 	t, err := e.Tasks.Get(c.Request().Context(), refOf(params.Namespace, id))
-	return answerTask(c, t, err)
+	return e.answerTask(c, t, err)
 }
 
 // ChangeTask answers PATCH /v1/tasks/{id}.
@@ -84,26 +84,26 @@ func (e *endpoints) ChangeTask(c echo.Context, id TaskID, params ChangeTaskParam
 		return err
 	}
 	t, err := e.Tasks.Update(c.Request().Context(), refOf(params.Namespace, id), change)
-	return answerTask(c, t, err)
+	return e.answerTask(c, t, err)
 }
 
 // CancelTask answers DELETE /v1/tasks/{id}.
 func (e *endpoints) CancelTask(c echo.Context, id TaskID, params CancelTaskParams) error {
 	t, err := e.Tasks.Cancel(c.Request().Context(), refOf(params.Namespace, id))
-	return answerTask(c, t, err)
+	return e.answerTask(c, t, err)
 }
 
 // RetryTask answers POST /v1/tasks/{id}/retry.
 func (e *endpoints) RetryTask(c echo.Context, id TaskID, params RetryTaskParams) error {
 	t, err := e.Tasks.Rerun(c.Request().Context(), refOf(params.Namespace, id))
-	return answerTask(c, t, err)
+	return e.answerTask(c, t, err)
 }
 
-func answerTask(c echo.Context, t task.Task, err error) error {
+func (e *endpoints) answerTask(c echo.Context, t task.Task, err error) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, taskOf(t))
+	return ok(c, e.taskOf(t))
 }
 
 // ListAttempts answers GET /v1/tasks/{id}/attempts.

@@ -94,7 +94,7 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.store, err = store.Open(ctx, store.Options{
-		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, CheckPayload: executor.CheckPayload, Log: a.o.Log,
+		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, Types: executor.Types(), Log: a.o.Log,
 	})
 	if err != nil {
 		return err
@@ -176,7 +176,7 @@ func (a *App) buildScheduler(db *redisx.DB, queues *queue.Queues) {
 	}
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: queues, Members: a.registry, Node: a.node,
-		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, Metrics: a.metrics, Log: a.o.Log,
+		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, Metrics: a.metrics, Log: a.o.Log, Types: executor.Types(),
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
 }
@@ -195,7 +195,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 	}
 	a.worker = worker.New(worker.Options{
 		Store: a.store, Prefix: a.o.Config.Prefix, Members: a.registry, Node: a.node, Capacity: a.o.Config.Concurrency, Pools: pools,
-		Executors: a.executors(), DrainTimeout: a.o.Config.DrainTimeout, Grace: a.o.Config.ShellGrace,
+		Executors: a.executors(), Types: executor.Types(), DrainTimeout: a.o.Config.DrainTimeout, Grace: a.o.Config.ShellGrace,
 		Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
 	})
 	return nil

@@ -95,7 +95,7 @@ func (m *maintainer) reap(ctx context.Context) error {
 	}
 	reaped := 0
 	for _, t := range running {
-		reason := lossOf(t, alive[t.Node], now)
+		reason := lossOf(t, m.s.o.Types.Timeout(t.Definition), alive[t.Node], now)
 		if reason == "" {
 			continue
 		}
@@ -112,12 +112,12 @@ func (m *maintainer) reap(ctx context.Context) error {
 	return nil
 }
 
-// lossOf returns why a running attempt counts as lost, "" if it does not.
-func lossOf(t task.Task, alive bool, now time.Time) string {
+// lossOf returns why a running attempt, which may take up to timeout, counts as lost; "" if it does not.
+func lossOf(t task.Task, timeout time.Duration, alive bool, now time.Time) string {
 	switch {
 	case !alive:
 		return fmt.Sprintf("node %s died", t.Node)
-	case now.Sub(t.StartedAt) > t.EffectiveTimeout()+attemptSlack:
+	case now.Sub(t.StartedAt) > timeout+attemptSlack:
 		return fmt.Sprintf("node %s did not end it in time", t.Node)
 	}
 	return ""

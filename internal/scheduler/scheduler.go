@@ -27,6 +27,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 )
 
@@ -40,13 +41,14 @@ type Members interface {
 	Nodes(ctx context.Context) ([]cluster.Node, error)
 }
 
-// Options says what to schedule with. All are needed.
+// Options says what to schedule with. All but Types are needed.
 type Options struct {
 	DB       *redisx.DB
 	Store    *store.Store
 	Queues   *queue.Queues
 	Members  Members
 	Node     string        // this node's id
+	Types    task.Types    // tells the timeouts of attempts; nil knows no type
 	LeaseTTL time.Duration // upper bound of the time without a leader after a crash
 	Keep     int           // finished tasks kept at most, over all partitions
 	Metrics  *telemetry.Metrics

@@ -175,7 +175,7 @@ func TestADeliveryWhoseWorkerDiedBeforeItBeganIsDeliveredAgain(t *testing.T) {
 
 func TestAnAttemptIsLostWhenItsNodeDiedOrForgotIt(t *testing.T) {
 	started := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	ran := task.Task{Definition: task.Definition{Timeout: time.Minute}, Node: "a", StartedAt: started}
+	ran := task.Task{Node: "a", StartedAt: started}
 	for _, c := range []struct {
 		alive bool
 		after time.Duration
@@ -185,7 +185,7 @@ func TestAnAttemptIsLostWhenItsNodeDiedOrForgotIt(t *testing.T) {
 		{true, time.Minute + attemptSlack + time.Millisecond, "node a did not end it in time"},
 		{false, time.Second, "node a died"},
 	} {
-		if got := lossOf(ran, c.alive, started.Add(c.after)); got != c.want {
+		if got := lossOf(ran, time.Minute, c.alive, started.Add(c.after)); got != c.want {
 			t.Errorf("alive %v, after %s: %q, want %q", c.alive, c.after, got, c.want)
 		}
 	}

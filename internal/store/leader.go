@@ -63,13 +63,13 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task
 			l.s.log.ErrorContext(ctx, "skipping unreadable claim", "task", c.Member, "error", err)
 			continue
 		}
-		deliveries = append(deliveries, delivery(d, c.Attempt, c.Due))
+		deliveries = append(deliveries, l.delivery(d, c.Attempt, c.Due))
 	}
 	return deliveries
 }
 
-func delivery(d task.Definition, attempt int, due time.Time) task.Delivery {
-	return task.Delivery{Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: d.EffectiveTimeout(), DueAt: due}
+func (l *Leader) delivery(d task.Definition, attempt int, due time.Time) task.Delivery {
+	return task.Delivery{Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: l.s.types.Timeout(d), DueAt: due}
 }
 
 // Confirm says that deliveries are in asynq.
@@ -128,7 +128,7 @@ func (l *Leader) Queued(ctx context.Context, age time.Duration, after, limit int
 	var found []task.Delivery
 	for _, t := range tasks {
 		if t.State == task.Queued {
-			found = append(found, delivery(t.Definition, t.Attempt, t.DueAt))
+			found = append(found, l.delivery(t.Definition, t.Attempt, t.DueAt))
 		}
 	}
 	if int64(len(old)) < limit {
@@ -254,7 +254,7 @@ func (l *Leader) waiting(ctx context.Context, names []string) ([]*task.Delivery,
 	}
 	queued := make(map[string]*task.Delivery, len(tasks))
 	for _, t := range tasks {
-		if d := delivery(t.Definition, t.Attempt, t.DueAt); t.State == task.Queued {
+		if d := l.delivery(t.Definition, t.Attempt, t.DueAt); t.State == task.Queued {
 			queued[d.String()] = &d
 		}
 	}

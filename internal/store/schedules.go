@@ -34,10 +34,10 @@ func (s *Store) PutSchedule(ctx context.Context, d schedule.Definition, o PutOpt
 }
 
 func (s *Store) validateSchedule(d schedule.Definition) error {
-	if err := d.Validate(); err != nil || s.check == nil {
+	if err := d.Validate(); err != nil {
 		return err
 	}
-	return schedule.InTask(s.check(d.Task.Type, d.Task.Payload))
+	return schedule.InTask(s.types.CheckPayload(d.Task.Type, d.Task.Payload))
 }
 
 // put looks and writes once. again says that an earlier try may have done it, and only its answer was lost.

@@ -9,7 +9,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -35,7 +34,7 @@ type Store struct {
 	keys       lua.Keyspace
 	partitions int
 	log        *slog.Logger
-	check      func(taskType string, payload json.RawMessage) error
+	types      task.Types
 	room       room
 }
 
@@ -47,8 +46,8 @@ type Options struct {
 	// Partitions is the number of partitions to start with; 0 means DefaultPartitions, or as many as there are.
 	// It is fixed at the first start: another number is an error from then on.
 	Partitions int
-	// CheckPayload, if set, looks at the payload of every new or changed task: CodeInvalid.
-	CheckPayload func(taskType string, payload json.RawMessage) error
+	// Types checks the payload of every new or changed task and tells the timeouts of attempts; nil knows no type.
+	Types task.Types
 	// Log is told of data that cannot be read and is passed over; nil means nowhere.
 	Log *slog.Logger
 }
@@ -56,7 +55,7 @@ type Options struct {
 // Open finds out how many partitions there are, or fixes it at the first start. Errors: Redis does not
 // answer, holds another layout, or another number of partitions than the one asked for.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	s := &Store{db: o.DB, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), check: o.CheckPayload, log: o.Log}
+	s := &Store{db: o.DB, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: o.Types, log: o.Log}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

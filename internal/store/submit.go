@@ -55,10 +55,10 @@ func (s *Store) createCall(d task.Definition) (lua.Create, error) {
 }
 
 func (s *Store) validate(d task.Definition) error {
-	if err := d.Validate(clock.Now()); err != nil || s.check == nil {
+	if err := d.Validate(clock.Now()); err != nil {
 		return err
 	}
-	return s.check(d.Type, d.Payload)
+	return s.types.CheckPayload(d.Type, d.Payload)
 }
 
 var createCodes = map[lua.Code]task.Code{lua.CodeConflict: task.CodeTaskConflict}

@@ -13,18 +13,16 @@ const (
 	DefaultBackoffMax     = 10 * time.Minute
 	DefaultBackoffJitter  = 0.1
 
-	// DefaultTimeout is for types without a default of their own.
-	DefaultTimeout      = 10 * time.Minute
-	DefaultHTTPTimeout  = 30 * time.Second
-	DefaultShellTimeout = 10 * time.Minute
+	// DefaultTimeout is for types without a default of their own: see Types.
+	DefaultTimeout = 10 * time.Minute
 
-	// DefaultRetention keeps what ended well or was cancelled; dead letters stay for
-	// DefaultFailedRetention, so that somebody can look at them after the weekend.
+	// DefaultRetention is for tasks that succeeded or were cancelled; failed ones stay for DefaultFailedRetention, so
+	// that somebody can look at them after the weekend.
 	DefaultRetention       = 24 * time.Hour
 	DefaultFailedRetention = 7 * 24 * time.Hour
 )
 
-// Limits on what may be submitted. What is over one is refused, with the field named.
+// Limits on what may be submitted. A submission over a limit is refused, and the error names the field.
 const (
 	IDLimit        = 200                       // characters of an id, a namespace or a queue name
 	TypeLimit      = 100                       // characters
@@ -42,7 +40,7 @@ const (
 	BatchLimit     = 1000                      // tasks in one request
 )
 
-// Limits on what a task leaves behind. What is over one is cut, and says so.
+// Limits on what a task leaves behind. Longer texts are cut and end with CutMark; of longer lists, the oldest entries go.
 const (
 	ResultLimit  = 16 << 10 // bytes
 	ErrorLimit   = 2 << 10  // bytes
@@ -51,20 +49,7 @@ const (
 	LogLineLimit = 4 << 10  // bytes of one line
 )
 
-// EffectiveTimeout is the time one attempt may take.
-func (d Definition) EffectiveTimeout() time.Duration {
-	switch {
-	case d.Timeout > 0:
-		return d.Timeout
-	case d.Type == "http":
-		return DefaultHTTPTimeout
-	case d.Type == "shell":
-		return DefaultShellTimeout
-	}
-	return DefaultTimeout
-}
-
-// EffectiveRetention is how long the task is kept once it ended in that state.
+// EffectiveRetention is how long the task is kept once it has ended in the given state.
 func (d Definition) EffectiveRetention(end State) time.Duration {
 	switch {
 	case d.Retention > 0:
@@ -75,7 +60,7 @@ func (d Definition) EffectiveRetention(end State) time.Duration {
 	return DefaultRetention
 }
 
-// FirstDue is when the task is due for the first time; a time in the past means at once.
+// FirstDue is when the task is due for the first time. A run_at in the past means at once.
 func (d Definition) FirstDue(created time.Time) time.Time {
 	if d.RunAt.After(created) {
 		return d.RunAt

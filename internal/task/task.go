@@ -20,7 +20,7 @@ func (r Ref) String() string { return r.Namespace + ":" + r.ID }
 // Definition is what a submitter asks for. Zero values mean the default (see defaults.go).
 type Definition struct {
 	Ref
-	Type      string            // which executor runs it: "http", "shell", ...
+	Type      string            // names the executor that runs it
 	Queue     string            // the asynq queue it waits in once it is due
 	Payload   json.RawMessage   // compact JSON, read by the executor only
 	RunAt     time.Time         // when it is due; zero: Delay after it was created

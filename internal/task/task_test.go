@@ -123,11 +123,6 @@ func TestAListOfDelaysSaysHowOftenAndHowLong(t *testing.T) {
 }
 
 func TestWhatIsLeftOutHasItsDefault(t *testing.T) {
-	for taskType, want := range map[string]time.Duration{"http": 30 * time.Second, "shell": 10 * time.Minute, "other": 10 * time.Minute} {
-		if got := (Definition{Type: taskType}).EffectiveTimeout(); got != want {
-			t.Errorf("timeout of %s: %s", taskType, got)
-		}
-	}
 	d := Definition{}
 	if d.EffectiveRetention(Succeeded) != 24*time.Hour || d.EffectiveRetention(Failed) != 7*24*time.Hour {
 		t.Error("dead letters are kept for a week, the others for a day")

@@ -100,7 +100,7 @@ func validateID(id string) error {
 func validateType(name string) error {
 	switch {
 	case name == "":
-		return Invalid("type", "is missing: name an executor, such as http or shell")
+		return Invalid("type", "is missing: name the executor that runs the task")
 	case len(name) > TypeLimit:
 		return Invalid("type", "is %d characters long, at most %d are allowed", len(name), TypeLimit)
 	case !namePattern.MatchString(name):

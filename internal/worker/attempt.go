@@ -130,7 +130,8 @@ func (a *attempt) execute(run *store.Run) ending {
 	if !known {
 		return ending{outcome: task.OutcomeFailed, reason: fmt.Sprintf("node %s has no executor for tasks of type %q", a.w.o.Node, t.Type)}
 	}
-	ctx, cancel := context.WithTimeoutCause(a.ctx, t.EffectiveTimeout(), errTimeout)
+	timeout := a.w.o.Types.Timeout(t.Definition)
+	ctx, cancel := context.WithTimeoutCause(a.ctx, timeout, errTimeout)
 	defer cancel()
 	lines := newLines(a.work, run, a.w.o.Log)
 	defer lines.close()
@@ -140,7 +141,7 @@ func (a *attempt) execute(run *store.Run) ending {
 			Progress: lines.progress,
 		})
 	})
-	return judge(ctx, t, result, err)
+	return judge(ctx, timeout, result, err)
 }
 
 // guarded turns a panic of an executor into an error.
@@ -154,7 +155,7 @@ func guarded(execute func() (string, error)) (_ string, err error) {
 }
 
 // judge names the outcome.
-func judge(ctx context.Context, t task.Task, result string, err error) ending {
+func judge(ctx context.Context, timeout time.Duration, result string, err error) ending {
 	if err == nil {
 		return ending{outcome: task.OutcomeSucceeded, result: result}
 	}
@@ -167,7 +168,7 @@ func judge(ctx context.Context, t task.Task, result string, err error) ending {
 	case cause == nil:
 		return ending{outcome: task.OutcomeFailed, reason: err.Error()}
 	case errors.Is(cause, errTimeout):
-		return ending{outcome: task.OutcomeTimeout, reason: fmt.Sprintf("timeout after %s: %s", t.EffectiveTimeout(), err)}
+		return ending{outcome: task.OutcomeTimeout, reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}
 	case errors.Is(cause, errStopped):
 		return ending{outcome: task.OutcomeCancelled, reason: err.Error()}
 	}

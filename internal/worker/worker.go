@@ -55,7 +55,7 @@ type Pool struct {
 	DB          *redisx.DB     // for this pool alone, open until Run has returned
 }
 
-// Options says what to work on and with. All are needed.
+// Options says what to work on and with. All but Types are needed.
 type Options struct {
 	Store        *store.Store
 	Prefix       string // of the installation
@@ -64,6 +64,7 @@ type Options struct {
 	Capacity     int    // attempts at once, over all pools
 	Pools        []Pool
 	Executors    executor.Registry
+	Types        task.Types    // tells the timeouts of attempts; nil knows no type
 	DrainTimeout time.Duration // how long attempts may go on after the worker was told to stop
 	Grace        time.Duration // how long an executor may take to return once its context has ended
 	Random       func() float64

@@ -3,24 +3,27 @@ package executor
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// CheckPayload says what is wrong with the payload of a new task, so that whoever submits it hears of it before
-// any attempt is made. Types that this package does not run are not looked into. Error: *task.Error of CodeInvalid
-// that names the field.
-func CheckPayload(taskType string, payload json.RawMessage) error {
-	var err error
-	switch taskType {
-	case "http":
-		_, err = parseCall(payload)
-	case "shell":
-		_, err = parseCommand(payload)
+// Types describes the types that this package runs to those who handle their tasks without running them.
+func Types() task.Types {
+	return task.Types{
+		"http":  {Timeout: 30 * time.Second, CheckPayload: refusing(parseCall)},
+		"shell": {Timeout: 10 * time.Minute, CheckPayload: refusing(parseCommand)},
 	}
-	var invalid *InvalidPayloadError
-	if errors.As(err, &invalid) {
-		return task.Invalid(invalid.Field, "%s", invalid.Message)
+}
+
+// refusing makes a check of a parser: a submission with an invalid payload is refused with CodeInvalid and the field.
+func refusing[T any](parse func(json.RawMessage) (T, error)) func(json.RawMessage) error {
+	return func(payload json.RawMessage) error {
+		_, err := parse(payload)
+		var invalid *InvalidPayloadError
+		if errors.As(err, &invalid) {
+			return task.Invalid(invalid.Field, "%s", invalid.Message)
+		}
+		return err
 	}
-	return err
 }

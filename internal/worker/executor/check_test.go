@@ -19,7 +19,7 @@ func TestABadPayloadIsRefusedWithItsField(t *testing.T) {
 		{"shell", `[]`, "payload"},
 		{"somebody-else's", `[]`, ""},
 	} {
-		err := CheckPayload(c.taskType, json.RawMessage(c.payload))
+		err := Types().CheckPayload(c.taskType, json.RawMessage(c.payload))
 		var bad *task.Error
 		switch {
 		case c.field == "" && err != nil:
