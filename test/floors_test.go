@@ -40,7 +40,7 @@ type floor struct {
 }
 
 // forTests are imported by tests only, and import what tests need.
-var forTests = []string{"internal/redistest", "test"}
+var forTests = []string{"internal/redistest", "internal/worker/executor/executortest", "test"}
 
 func TestImportsPointDownTheFloors(t *testing.T) {
 	for _, p := range listPackages(t) {

@@ -15,6 +15,8 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
 // version is set at link time (-ldflags "-X main.version=v1.2.3"); without it, the module's version counts.
@@ -50,9 +52,10 @@ a flag beats the environment, the environment beats the file.`,
   DTS_REDIS=redis+sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster dtsd serve`,
 		Args: cobra.NoArgs,
 	}
-	settings := config.Bind(cmd.Flags(), config.Default())
+	executors := builtin.Table()
+	settings := config.Bind(cmd.Flags(), config.Default(), executors)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return run(cmd, settings, node{}, func(context.Context, *app.App) error { return nil })
+		return run(cmd, settings, node{executors: executors}, func(context.Context, *app.App) error { return nil })
 	}
 	return cmd
 }
@@ -67,9 +70,9 @@ when it ends. Shell tasks are allowed while only this machine can reach it; with
 		Example: `  dtsd dev --demo`,
 		Args:    cobra.NoArgs,
 	}
-	defaults := config.Default()
-	defaults.EnableShell = true
-	settings := config.Bind(cmd.Flags(), defaults)
+	executors := builtin.Table()
+	executors.EnableAll()
+	settings := config.Bind(cmd.Flags(), config.Default(), executors)
 	if err := cmd.Flags().MarkHidden("redis"); err != nil {
 		panic(err) // the flag is declared by Bind
 	}
@@ -78,7 +81,7 @@ when it ends. Shell tasks are allowed while only this machine can reach it; with
 		if cmd.Flags().Changed("redis") {
 			return errors.New("redis: dev brings its own; use dtsd serve with a real one")
 		}
-		return run(cmd, settings, node{embedded: true, quiet: !cmd.Flags().Changed("log-level")}, func(ctx context.Context, a *app.App) error {
+		return run(cmd, settings, node{executors: executors, embedded: true, quiet: !cmd.Flags().Changed("log-level")}, func(ctx context.Context, a *app.App) error {
 			greet(cmd.OutOrStdout(), a.Addr())
 			if !*demo {
 				return nil
@@ -96,23 +99,24 @@ func newVersionCommand() *cobra.Command {
 	}
 }
 
-// node is how a command wants its node.
+// node says what kind of node a command runs.
 type node struct {
-	embedded bool // on a Redis inside the process
-	quiet    bool // log warnings only
+	executors executor.Table
+	embedded  bool // on a Redis inside the process
+	quiet     bool // log warnings only
 }
 
-// run loads the settings, runs a node, and does beside it what the command wants, once the node runs.
+// run loads the settings, runs a node and, once the node is ready, calls beside.
 func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(context.Context, *app.App) error) error {
 	cfg, err := settings.Load(os.Environ())
 	if err != nil {
 		return err
 	}
-	if err := cfg.Validate(); err != nil {
+	if err := settings.Validate(); err != nil {
 		return err
 	}
-	if n.embedded && !cmd.Flags().Changed("enable-shell") && !cfg.Loopback() {
-		cfg.EnableShell = false // dev allows it because nobody but this machine can reach it
+	if n.embedded && !cfg.Loopback() {
+		n.executors.DisableUnless(cmd.Flags().Changed) // dev enables them only for users of this machine
 	}
 	level := cfg.LogLevel
 	if n.quiet {
@@ -123,7 +127,7 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(cont
 		return err
 	}
 	redisx.LogTo(log)
-	a, err := app.New(cmd.Context(), app.Options{Config: cfg, Version: versionString(), Log: log, Embedded: n.embedded})
+	a, err := app.New(cmd.Context(), app.Options{Config: cfg, Executors: n.executors, Version: versionString(), Log: log, Embedded: n.embedded})
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/scheduler"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/worker"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -28,10 +29,11 @@ import (
 
 // Options says which node to be.
 type Options struct {
-	Config   config.Config
-	Version  string
-	Log      *slog.Logger
-	Embedded bool // keep everything in a Redis inside the process, instead of at Config.Redis
+	Config    config.Config
+	Executors executor.Table // the task types, and how this node runs them
+	Version   string
+	Log       *slog.Logger
+	Embedded  bool // keep everything in a Redis inside the process, instead of at Config.Redis
 }
 
 // App is one node.
@@ -42,6 +44,7 @@ type Options struct {
 // leaves the registry; and the connections close last. It starts in the opposite order.
 type App struct {
 	o        Options
+	types    task.Types
 	cleanups []func() error // last in, first out
 
 	node      string
@@ -61,7 +64,7 @@ type App struct {
 // behind.
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{
-		o: o, node: cluster.NewNodeID(cmp.Or(o.Config.NodeName, cluster.Host())), metrics: telemetry.New(), ready: make(chan struct{}), draining: make(chan struct{}),
+		o: o, types: o.Executors.Types(), node: cluster.NewNodeID(cmp.Or(o.Config.NodeName, cluster.Host())), metrics: telemetry.New(), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
 	a.o.Log = o.Log.With("node", a.node)
 	if err := a.build(ctx); err != nil {
@@ -94,7 +97,7 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.store, err = store.Open(ctx, store.Options{
-		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, Types: executor.Types(), Log: a.o.Log,
+		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, Types: a.types, Log: a.o.Log,
 	})
 	if err != nil {
 		return err
@@ -176,7 +179,7 @@ func (a *App) buildScheduler(db *redisx.DB, queues *queue.Queues) {
 	}
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: queues, Members: a.registry, Node: a.node,
-		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, Metrics: a.metrics, Log: a.o.Log, Types: executor.Types(),
+		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, Metrics: a.metrics, Log: a.o.Log, Types: a.types,
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
 }
@@ -193,20 +196,15 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 		}
 		pools = append(pools, worker.Pool{Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, DB: db})
 	}
+	executors, err := a.o.Executors.Build(executor.Options{Version: a.o.Version})
+	if err != nil {
+		return err
+	}
+	a.cleanup(executors.Close)
 	a.worker = worker.New(worker.Options{
 		Store: a.store, Prefix: a.o.Config.Prefix, Members: a.registry, Node: a.node, Capacity: a.o.Config.Concurrency, Pools: pools,
-		Executors: a.executors(), Types: executor.Types(), DrainTimeout: a.o.Config.DrainTimeout, Grace: a.o.Config.ShellGrace,
+		Executors: executors, Types: a.types, DrainTimeout: a.o.Config.DrainTimeout, Grace: executors.Grace(),
 		Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
 	})
 	return nil
-}
-
-func (a *App) executors() executor.Registry {
-	http := executor.NewHTTP(executor.HTTPOptions{Version: a.o.Version})
-	a.cleanup(func() error { http.Close(); return nil })
-	known := executor.Registry{"http": http}
-	if a.o.Config.EnableShell {
-		known["shell"] = executor.NewShell(executor.ShellOptions{Grace: a.o.Config.ShellGrace})
-	}
-	return known
 }

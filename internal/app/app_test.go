@@ -16,6 +16,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
 // A pool that could not dial looks once a second whether it can; that goroutine of go-redis ends up to a second
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 
 func settings(redis string) config.Config {
 	c := config.Default()
-	c.Redis, c.Listen, c.EnableShell = config.URL(redis), "127.0.0.1:0", true
+	c.Redis, c.Listen = config.URL(redis), "127.0.0.1:0"
 	return c
 }
 
@@ -41,6 +42,8 @@ type running struct {
 func run(t *testing.T, o Options) *running {
 	t.Helper()
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	o.Executors = builtin.Table()
+	o.Executors.EnableAll()
 	a, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)

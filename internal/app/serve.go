@@ -13,7 +13,6 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 // buildAPI binds the port, so that a port that is taken is noticed at the start. Every node has one: those without the
@@ -22,10 +21,10 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
 	o := api.Options{
-		Tasks: tasks{a.store, queues, a.o.Log}, Schedules: a.store, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit, Types: executor.Types(),
+		Tasks: tasks{a.store, queues, a.o.Log}, Schedules: a.store, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit, Types: a.types,
 		Events:     a.events,
 		HealthOnly: !serves,
-		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // where shell tasks are allowed for anybody at this machine, and for nobody else
+		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // dtsd dev enables every executor, for nobody but the users of this machine
 		Metrics:    promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ping},

@@ -1,9 +1,9 @@
-// Package config holds the settings of dtsd and finds their values: a flag beats the environment, which
-// beats the configuration file, which beats the default.
+// Package config holds the settings of dtsd and finds their values: a flag beats the environment, which beats the
+// configuration file, which beats the default.
 //
-// Every setting has one name, its flag's. `--lease-ttl` is DTS_LEASE_TTL in the environment, and `lease-ttl`
-// or `lease_ttl` in the file. A name that is not known is an error wherever it stands, so that a slip does
-// not silently mean the default.
+// Every setting has one name, which is that of its flag. `--lease-ttl` is DTS_LEASE_TTL in the environment, and
+// `lease-ttl` or `lease_ttl` in the file. An unknown name is an error everywhere, so that a misspelled setting does not
+// silently keep its default.
 package config
 
 import (
@@ -30,7 +30,7 @@ const (
 	LogJSON = "json"
 )
 
-// Config is all that can be set about one node.
+// Config is all that can be set about one node, except for what a Section holds.
 type Config struct {
 	Redis  URL    // where Redis is
 	Prefix string // what the names of all keys begin with
@@ -40,16 +40,14 @@ type Config struct {
 	NodeName string // the host name that others see; "" means the machine's
 	NodeIP   string // the address that others see; "" means the first one that is not loopback
 
-	Concurrency int    // attempts at once on this node, over all pools
+	Concurrency int    // attempts that run at once on this node, over all pools
 	Queues      Queues // of the default pool
 	Pools       Pools  // besides the default one
 
-	EnableShell  bool
-	ShellGrace   time.Duration // between asking a command to end and killing it
 	DrainTimeout time.Duration // how long running attempts may go on after SIGTERM
 
 	LeaseTTL  time.Duration // how long a partition may be without a leader after a crash
-	Heartbeat time.Duration // three missed ones and a node counts as dead
+	Heartbeat time.Duration // a node counts as dead after three missed ones
 
 	Partitions        int // fixed at the first start; 0 means as many as there are, 16 at the first start
 	RetentionMaxTasks int // finished tasks kept at most
@@ -61,7 +59,7 @@ type Config struct {
 	LogFormat string
 }
 
-// Default is what holds where nothing else is said.
+// Default holds the default of every setting.
 func Default() Config {
 	return Config{
 		Redis:             "redis://127.0.0.1:6379/0",
@@ -70,7 +68,6 @@ func Default() Config {
 		Listen:            "127.0.0.1:8080",
 		Concurrency:       max(10, 2*runtime.GOMAXPROCS(0)), // attempts mostly wait for others
 		Queues:            Queues{"critical": 6, "default": 3, "low": 1},
-		ShellGrace:        5 * time.Second,
 		DrainTimeout:      30 * time.Second,
 		LeaseTTL:          7 * time.Second,
 		Heartbeat:         2 * time.Second,
@@ -81,7 +78,7 @@ func Default() Config {
 	}
 }
 
-// Loopback says whether only this machine can reach what listens.
+// Loopback says whether only this machine can reach Listen.
 func (c Config) Loopback() bool {
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -91,7 +88,7 @@ func (c Config) Loopback() bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// AllPools is the default pool, as wide as the node, and the others.
+// AllPools is the default pool, which has the concurrency of the node, and the others.
 func (c Config) AllPools() []Pool {
 	return slices.Concat([]Pool{{Name: DefaultPool, Concurrency: c.Concurrency, Queues: c.Queues}}, c.Pools)
 }

@@ -8,11 +8,11 @@ import (
 
 const envPrefix = "DTS_"
 
-// linkPattern fits what Kubernetes puts into the environment of every container for each service of the
-// namespace; a service named dts or dts-api is likely.
+// linkPattern matches the variables that Kubernetes sets in every container for each service of the namespace, which
+// may well have a service named dts or dts-api.
 var linkPattern = regexp.MustCompile(`^DTS_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// readEnvironment picks our settings out of environ, by name. One that is set to nothing is not set.
+// readEnvironment reads the settings in environ, by name. A variable with an empty value counts as not set.
 func (s *Settings) readEnvironment(environ []string) (map[string]origin, error) {
 	found := map[string]origin{}
 	for _, entry := range environ {

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readFile reads the settings of a YAML file by name; no path, no settings.
+// readFile reads the settings of a YAML file, by name. Without a path there are none.
 func (s *Settings) readFile(path string) (map[string]origin, error) {
 	if path == "" {
 		return nil, nil
@@ -59,8 +59,8 @@ func (s *Settings) parseFile(text []byte) (map[string]origin, error) {
 	return found, nil
 }
 
-// textOf writes a YAML value as the flag takes it: a list as a,b, a mapping as a=1,b=2. Pools are separated
-// by semicolons as they hold commas themselves.
+// textOf writes a YAML value as its flag reads it: a list as a,b, a mapping as a=1,b=2. Pools are separated by
+// semicolons, because they contain commas themselves.
 func textOf(value *yaml.Node) (string, error) {
 	switch value.Kind {
 	case yaml.ScalarNode:

@@ -1,28 +1,43 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/pflag"
 )
 
-// Settings is a Config that is being put together: first from the command line, by whoever parses the
-// flags, then by Load from everything else.
-type Settings struct {
-	flags  *pflag.FlagSet // ours only; the flags themselves are shared with whoever parses them
-	config Config
-	file   string
+// Section is a group of settings that belongs to one part of DTS. The part declares and keeps them itself, so that this
+// package need not know it.
+type Section interface {
+	// Declare adds a flag for every setting of the section, with its default.
+	Declare(flags *pflag.FlagSet)
+	// Validate says everything that is invalid about the values, each with the name of the setting and what would be
+	// valid.
+	Validate() error
 }
 
-// Bind adds a flag for every setting to fs. What defaults says holds unless something else is set.
-func Bind(fs *pflag.FlagSet, defaults Config) *Settings {
-	s := &Settings{flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), config: defaults}
+// Settings finds the values of a Config and of sections: first from the command line, by whoever parses the flags, then
+// by Load from everything else.
+type Settings struct {
+	flags    *pflag.FlagSet // those of settings only; the flags themselves are shared with whoever parses them
+	config   Config
+	sections []Section
+	file     string
+}
+
+// Bind adds a flag for every setting to fs. defaults holds the values of settings that nobody sets.
+func Bind(fs *pflag.FlagSet, defaults Config, sections ...Section) *Settings {
+	s := &Settings{flags: pflag.NewFlagSet("settings", pflag.ContinueOnError), config: defaults, sections: sections}
 	s.flags.SortFlags = false
 	s.declareNode()
 	s.declareWork()
 	s.declareData()
 	s.declareWatching()
+	for _, section := range sections {
+		section.Declare(s.flags)
+	}
 	fs.AddFlagSet(s.flags)
 	return s
 }
@@ -43,8 +58,6 @@ func (s *Settings) declareWork() {
 	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "attempts at once on this node, over all pools")
 	f.Var(&c.Queues, "queues", "queues of the default pool and their weights")
 	f.Var(&c.Pools, "pool", "one more pool of the node's concurrency, with queues of its own; may be repeated")
-	f.BoolVar(&c.EnableShell, "enable-shell", c.EnableShell, "run tasks of type shell: whoever may submit, may run any command here")
-	f.DurationVar(&c.ShellGrace, "shell-grace", c.ShellGrace, "time a shell command has to end before it is killed")
 	f.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "time running attempts have to end after SIGTERM")
 }
 
@@ -64,12 +77,12 @@ func (s *Settings) declareWatching() {
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
 }
 
-// fileFlag names the file; it is the one flag that is no key in it.
+// fileFlag names the file. It is the only flag that cannot be set in the file.
 const fileFlag = "config"
 
-// Load finds the value of every setting that no flag gave: in environ, which is as os.Environ returns it,
-// or in the file. It is called once, after the flags were parsed. Errors name the place and the name at
-// fault; whether the values make sense together is for Validate to say.
+// Load finds the value of every setting that no flag gave: in environ, which has the form of os.Environ, or in the
+// file. It is called once, after the flags were parsed. Errors name the place and the setting at fault. Validate checks
+// the values.
 func (s *Settings) Load(environ []string) (Config, error) {
 	env, err := s.readEnvironment(environ)
 	if err != nil {
@@ -96,13 +109,22 @@ func (s *Settings) Load(environ []string) (Config, error) {
 	return s.config, failed
 }
 
+// Validate says everything that is invalid about the loaded values, in the Config and in all sections.
+func (s *Settings) Validate() error {
+	failures := []error{s.config.Validate()}
+	for _, section := range s.sections {
+		failures = append(failures, section.Validate())
+	}
+	return errors.Join(failures...)
+}
+
 // origin is a setting's value as some source writes it.
 type origin struct {
 	place string // for messages: DTS_LISTEN, or "dtsd.yaml: listen"
 	text  string
 }
 
-// apply sets a setting to what a source says, unless a flag was given.
+// apply sets a setting to its value in a source, unless its flag was given.
 func (s *Settings) apply(source map[string]origin, name string) error {
 	from, ok := source[name]
 	flag := s.flags.Lookup(name)
@@ -110,7 +132,7 @@ func (s *Settings) apply(source map[string]origin, name string) error {
 		return nil
 	}
 	if err := flag.Value.Set(from.text); err != nil {
-		return fmt.Errorf("%s: %q is not right: %w", from.place, from.text, err)
+		return fmt.Errorf("%s: %q is invalid: %w", from.place, from.text, err)
 	}
 	return nil
 }

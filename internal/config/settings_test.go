@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -36,7 +37,7 @@ func write(t *testing.T, text string) string {
 	return path
 }
 
-func TestDefaultsAreValid(t *testing.T) {
+func TestDefault_IsValid(t *testing.T) {
 	c, err := load(t, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +50,7 @@ func TestDefaultsAreValid(t *testing.T) {
 	}
 }
 
-func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
+func TestLoad_FlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	for _, kind := range []struct {
 		setting, flag, env, file string // three values of one setting
 		read                     func(config.Config) any
@@ -57,7 +58,7 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 		{"listen", "h:1", "h:2", "h:3", func(c config.Config) any { return c.Listen }},
 		{"concurrency", "11", "12", "13", func(c config.Config) any { return c.Concurrency }},
 		{"lease-ttl", "1s", "2s", "3s", func(c config.Config) any { return c.LeaseTTL }},
-		{"enable-shell", "true", "true", "true", func(c config.Config) any { return c.EnableShell }},
+		{"monitor", "false", "false", "false", func(c config.Config) any { return c.Monitor }},
 		{"roles", "api", "worker", "scheduler", func(c config.Config) any { return c.Roles }},
 		{"queues", "a=1", "b=2", "c=3", func(c config.Config) any { return c.Queues }},
 		{"pool", "x:1:a=1", "y:1:a=1", "z:1:a=1", func(c config.Config) any { return c.Pools }},
@@ -90,7 +91,7 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	}
 }
 
-func TestConfigFlagBeatsItsEnvironment(t *testing.T) {
+func TestLoad_ConfigFlagBeatsItsEnvironment(t *testing.T) {
 	c, err := load(t, []string{"--config", write(t, "prefix: flag")}, []string{"DTS_CONFIG=" + write(t, "prefix: env")})
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +101,7 @@ func TestConfigFlagBeatsItsEnvironment(t *testing.T) {
 	}
 }
 
-func TestFileWritesSettingsInYAMLsWays(t *testing.T) {
+func TestLoad_ReadsEveryYAMLFormOfASetting(t *testing.T) {
 	c, err := load(t, []string{"--config", write(t, `
 redis: "redis://:secret@h:1/2"
 roles: [scheduler, api]
@@ -132,7 +133,7 @@ log-level: debug
 	}
 }
 
-func TestPoolFlagMayBeRepeated(t *testing.T) {
+func TestLoad_PoolFlagMayBeRepeated(t *testing.T) {
 	c, err := load(t, []string{"--pool", "a:1:x", "--pool", "b:2:y=3"}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +147,7 @@ func TestPoolFlagMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestErrorsNamePlaceAndNameAndNearMiss(t *testing.T) {
+func TestLoad_ErrorsNamePlaceAndSettingAndASimilarOne(t *testing.T) {
 	for _, c := range []struct {
 		name, arg, env, file string
 		want                 []string
@@ -186,13 +187,13 @@ func TestErrorsNamePlaceAndNameAndNearMiss(t *testing.T) {
 	}
 }
 
-func TestMissingFileIsAnError(t *testing.T) {
+func TestLoad_RefusesAMissingFile(t *testing.T) {
 	if _, err := load(t, []string{"--config", filepath.Join(t.TempDir(), "none.yaml")}, nil); err == nil {
 		t.Error("no error")
 	}
 }
 
-func TestEnvironmentOfOthersIsLeftAlone(t *testing.T) {
+func TestLoad_IgnoresVariablesOfOthers(t *testing.T) {
 	c, err := load(t, nil, []string{
 		"DTSCTL_SERVER=http://h", "PATH=/bin", "DTS_LISTEN=", "odd",
 		"DTS_SERVICE_HOST=10.0.0.1", "DTS_SERVICE_PORT=80", "DTS_SERVICE_PORT_HTTP=80", "DTS_PORT=tcp://10.0.0.1:80",
@@ -206,39 +207,61 @@ func TestEnvironmentOfOthersIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestExampleFileNamesEverySettingWithItsDefault(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/dtsd.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var active strings.Builder
-	for line := range strings.Lines(string(text)) {
-		if bare, ok := strings.CutPrefix(line, "#"); ok && !strings.HasPrefix(line, "# ") && bare != "\n" || strings.HasPrefix(line, "#  ") {
-			active.WriteString(bare)
-		}
-	}
-	c, err := load(t, []string{"--config", write(t, active.String())}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Validate(); err != nil {
-		t.Error(err)
-	}
-	want := config.Default()
-	want.Concurrency = c.Concurrency // depends on the machine
-	want.Pools = c.Pools             // the example shows some
-	if diff := cmp.Diff(want, c); diff != "" {
-		t.Errorf("the example shows other defaults (-want +got):\n%s", diff)
-	}
+// greeting is a section with one setting.
+type greeting struct{ text string }
 
+func (g *greeting) Declare(flags *pflag.FlagSet) {
+	flags.StringVar(&g.text, "echo-greeting", "hello", "what to say first")
+}
+
+func (g *greeting) Validate() error {
+	if g.text == "" {
+		return errors.New("echo-greeting: must not be empty")
+	}
+	return nil
+}
+
+func bind(args ...string) (*config.Settings, *greeting, error) {
 	fs := pflag.NewFlagSet("dtsd", pflag.ContinueOnError)
-	config.Bind(fs, config.Default())
-	fs.VisitAll(func(f *pflag.Flag) {
-		if f.Name != "config" && !strings.Contains(active.String(), f.Name+":") {
-			t.Errorf("the example does not show %s", f.Name)
+	g := &greeting{}
+	settings := config.Bind(fs, config.Default(), g)
+	return settings, g, fs.Parse(args)
+}
+
+func TestLoad_FindsTheSettingsOfASectionInEverySource(t *testing.T) {
+	for name, c := range map[string]struct {
+		args, environ []string
+		want          string
+	}{
+		"default":     {nil, nil, "hello"},
+		"flag":        {[]string{"--echo-greeting=flag"}, []string{"DTS_ECHO_GREETING=env"}, "flag"},
+		"environment": {nil, []string{"DTS_ECHO_GREETING=env"}, "env"},
+		"file":        {[]string{"--config", write(t, "echo_greeting: file")}, nil, "file"},
+	} {
+		settings, g, err := bind(c.args...)
+		if err == nil {
+			_, err = settings.Load(c.environ)
 		}
-	})
-	if _, err := load(t, []string{"--config", "../../deploy/dtsd.yaml"}, nil); err != nil {
-		t.Errorf("the example as it stands: %v", err)
+		if err != nil || g.text != c.want {
+			t.Errorf("%s: %q, %v, want %q", name, g.text, err, c.want)
+		}
+	}
+	settings, _, _ := bind()
+	if _, err := settings.Load([]string{"DTS_ECHO_GREETIGN=x"}); err == nil || !strings.Contains(err.Error(), "did you mean DTS_ECHO_GREETING?") {
+		t.Errorf("a misspelled setting: %v", err)
+	}
+}
+
+func TestSettings_ValidateChecksTheConfigAndItsSections(t *testing.T) {
+	settings, _, err := bind("--echo-greeting=", "--concurrency=0")
+	if err == nil {
+		_, err = settings.Load(nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = settings.Validate()
+	if err == nil || !strings.Contains(err.Error(), "concurrency:") || !strings.Contains(err.Error(), "echo-greeting:") {
+		t.Errorf("error is %v, want one that names concurrency and echo-greeting", err)
 	}
 }

@@ -1,10 +1,10 @@
 package config
 
-// closeEnough is how many letters may be wrong for a name to be taken as a slip of another.
+// closeEnough is how many letters may differ for a name to count as a misspelling of another.
 const closeEnough = 3
 
-// suggest is a half-sentence that names the setting the unknown one resembles, or "". write is how the
-// place at fault writes a setting's name.
+// suggest is ", did you mean X?" with the setting that the unknown one resembles, or "". write turns the name of a
+// setting into the form that the place at fault uses.
 func (s *Settings) suggest(unknown string, write func(string) string) string {
 	nearest := Nearest(unknown, s.names())
 	if nearest == "" {
@@ -13,7 +13,7 @@ func (s *Settings) suggest(unknown string, write func(string) string) string {
 	return ", did you mean " + write(nearest) + "?"
 }
 
-// Nearest is the one of names that an unknown one may be a slip of, or "".
+// Nearest is the one of names that the unknown name most resembles, or "" if none is close.
 func Nearest(unknown string, names []string) string {
 	nearest, least := "", closeEnough+1
 	for _, name := range names {
@@ -24,7 +24,7 @@ func Nearest(unknown string, names []string) string {
 	return nearest
 }
 
-// distance is how many letters have to be put in, left out or changed to make b of a (Levenshtein).
+// distance is the Levenshtein distance: how many letters must be inserted, deleted or changed to make b from a.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

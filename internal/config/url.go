@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// URL is an address that may hold a password. However it is printed, logged or marshalled, the password is
-// left out; string(u) is the whole of it.
+// URL is an address that may hold a password. Printing, logging and marshalling it leave the password out; string(u) is
+// the whole URL.
 type URL string
 
 // String is the URL without its password.
@@ -17,7 +17,7 @@ func (u URL) String() string {
 	} else {
 		scheme += "://"
 	}
-	// The last @ ends the password, which may itself hold characters that should have been escaped.
+	// The last @ ends the password, which may contain an unescaped @ itself.
 	at := strings.LastIndex(rest, "@")
 	if at < 0 {
 		return string(u)
@@ -35,7 +35,7 @@ func (u URL) GoString() string { return fmt.Sprintf("%q", u.String()) }
 // MarshalText keeps JSON and structured logs from showing the password.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// Set takes any text; Validate judges it without repeating the password.
+// Set takes any text. Validate checks it, and its errors do not contain the password.
 func (u *URL) Set(text string) error {
 	*u = URL(text)
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 )
 
-func TestURLIsShownWithoutItsPassword(t *testing.T) {
+func TestURL_IsShownWithoutItsPassword(t *testing.T) {
 	for whole, want := range map[string]string{
 		"redis://h:6379/0":                              "redis://h:6379/0",
 		"redis://user:secret@h:6379/0":                  "redis://user:xxxxx@h:6379/0",
@@ -32,7 +32,7 @@ func TestURLIsShownWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestPasswordIsNeverPrinted(t *testing.T) {
+func TestURL_ItsPasswordIsNeverPrinted(t *testing.T) {
 	c := config.Default()
 	c.Redis = "redis://user:hunter2@h:6379/0"
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Limits of what may be set.
+// Limits of the settings.
 const (
 	nameLimit        = 200 // characters of a queue's or pool's name, as for tasks
 	prefixLimit      = 50  // it is part of every key
@@ -25,7 +25,7 @@ const (
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
-// Validate says everything that is wrong with the settings, each by its name and with what would be right.
+// Validate says everything that is invalid about the settings, each with its name and what would be valid.
 func (c Config) Validate() error {
 	return errors.Join(
 		c.Redis.validate(),
@@ -36,10 +36,9 @@ func (c Config) Validate() error {
 		checkRange("concurrency", c.Concurrency, 1, concurrencyLimit),
 		c.Queues.validate("queues"),
 		c.checkPools(),
-		checkSpan("shell-grace", c.ShellGrace, 0, 10*time.Minute),
-		checkSpan("drain-timeout", c.DrainTimeout, 0, 24*time.Hour),
-		checkSpan("lease-ttl", c.LeaseTTL, time.Second, time.Minute),
-		checkSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
+		CheckSpan("drain-timeout", c.DrainTimeout, 0, 24*time.Hour),
+		CheckSpan("lease-ttl", c.LeaseTTL, time.Second, time.Minute),
+		CheckSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),
 		c.checkMonitor(),
@@ -138,7 +137,7 @@ func (c Config) checkPools() error {
 
 func (c Config) checkMonitor() error {
 	if c.MonitorWritable && !c.Monitor {
-		return errors.New("monitor-writable: there is no monitor to write with, as monitor is off")
+		return errors.New("monitor-writable: needs monitor, which is off")
 	}
 	return nil
 }
@@ -150,7 +149,7 @@ func checkName(setting, name string, limit int) error {
 	return nil
 }
 
-// checkPrefix keeps the dot for what stands between the prefix and a queue's name in asynq.
+// checkPrefix refuses the dot, which separates the prefix from the name of a queue in asynq.
 func checkPrefix(prefix string) error {
 	if strings.Contains(prefix, ".") {
 		return fmt.Errorf("prefix: %q must be 1 to %d of A-Z a-z 0-9 _ -", prefix, prefixLimit)
@@ -165,7 +164,8 @@ func checkRange(setting string, n, least, most int) error {
 	return nil
 }
 
-func checkSpan(setting string, d, least, most time.Duration) error {
+// CheckSpan says that a duration is not within its limits, both included, or not in whole milliseconds.
+func CheckSpan(setting string, d, least, most time.Duration) error {
 	if d < least || d > most {
 		return fmt.Errorf("%s: %s must be %s to %s", setting, d, least, most)
 	}

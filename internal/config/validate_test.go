@@ -8,7 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 )
 
-func TestValidateNamesTheSettingAndWhatIsRight(t *testing.T) {
+func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 	pool := func(p ...config.Pool) func(*config.Config) { return func(c *config.Config) { c.Pools = p } }
 	one := config.Queues{"q": 1}
 	for _, c := range []struct {
@@ -37,7 +37,6 @@ func TestValidateNamesTheSettingAndWhatIsRight(t *testing.T) {
 		{"pool wider than the node", pool(config.Pool{Name: "p", Concurrency: 10_000, Queues: one}), "pool p: its concurrency is 10000 and must be 1 to"},
 		{"pool without queues", pool(config.Pool{Name: "p", Concurrency: 1}), "pool p: name at least one queue"},
 		{"pool without a name", pool(config.Pool{Concurrency: 1, Queues: one}), "pool: \"\" must be"},
-		{"negative grace", func(c *config.Config) { c.ShellGrace = -1 }, "shell-grace: -1ns must be 0s to 10m0s"},
 		{"negative drain", func(c *config.Config) { c.DrainTimeout = -1 }, "drain-timeout:"},
 		{"short lease", func(c *config.Config) { c.LeaseTTL = time.Millisecond }, "lease-ttl: 1ms must be 1s to 1m0s"},
 		{"fraction of a ms", func(c *config.Config) { c.Heartbeat = time.Second + time.Microsecond }, "heartbeat: 1.000001s is not a whole number"},
@@ -60,7 +59,7 @@ func TestValidateNamesTheSettingAndWhatIsRight(t *testing.T) {
 	}
 }
 
-func TestValidateSaysAllThatIsWrong(t *testing.T) {
+func TestValidate_NamesEveryInvalidSetting(t *testing.T) {
 	c := config.Default()
 	c.Listen, c.LogFormat = "x", "y"
 	err := c.Validate()
@@ -69,7 +68,7 @@ func TestValidateSaysAllThatIsWrong(t *testing.T) {
 	}
 }
 
-func TestEveryKindOfRedisURLIsAccepted(t *testing.T) {
+func TestValidate_AcceptsEveryKindOfRedisURL(t *testing.T) {
 	for _, url := range []config.URL{
 		"redis://h", "redis://h:6379/0", "rediss://u:p@h:6380/1", "unix:///run/redis.sock",
 		"redis+sentinel://:p@a:26379,b:26379/mymaster/0", "redis+cluster://a:6379,b:6379",

@@ -28,8 +28,8 @@ func (r *Roles) Set(text string) error {
 // Type is what --help calls the value.
 func (r *Roles) Type() string { return "ROLE,..." }
 
-// Queues are the queues of a pool, each with its weight: of two that both have tasks waiting, the one with
-// twice the weight is served twice as often.
+// Queues are the queues of a pool, each with its weight. Of two queues that both have tasks waiting, the one with twice
+// the weight is served twice as often.
 type Queues map[string]int
 
 // String is the form that Set reads, heaviest first.

@@ -8,7 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 )
 
-func TestQueuesAreReadAndWritten(t *testing.T) {
+func TestQueues_AreReadAndWritten(t *testing.T) {
 	var q config.Queues
 	if err := q.Set(" low , default=3,critical=6"); err != nil {
 		t.Fatal(err)
@@ -21,7 +21,7 @@ func TestQueuesAreReadAndWritten(t *testing.T) {
 	}
 }
 
-func TestQueuesRefuseWhatIsUnclear(t *testing.T) {
+func TestQueues_RefuseAnUnclearText(t *testing.T) {
 	for _, text := range []string{"a=1,a=2", "a=", "a=1.5", "a=1=2", ",", "a=x"} {
 		before := config.Queues{"kept": 1}
 		q := before

@@ -12,7 +12,7 @@ func valid() Definition {
 	return Definition{Ref: Ref{ID: "a"}, Type: "http", Payload: json.RawMessage(`{}`)}
 }
 
-func TestABadDefinitionIsRefusedWithTheFieldAtFault(t *testing.T) {
+func TestDefinition_ValidateNamesTheFieldAtFault(t *testing.T) {
 	now := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	over, under := 1.5, -0.5
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestABadDefinitionIsRefusedWithTheFieldAtFault(t *testing.T) {
 	}
 }
 
-func TestARefMayNameATick(t *testing.T) {
+func TestValidateRef_AcceptsTheTaskOfATick(t *testing.T) {
 	for id, good := range map[string]bool{"a": true, "a@20260102T150405Z": true, "a@20260102T150405.250Z": true, "": false, "@x": false, "a@": false, "a@b@c": false, "a b": false} {
 		if err := ValidateRef(Ref{Namespace: "default", ID: id}); (err == nil) != good {
 			t.Errorf("%q: %v", id, err)
@@ -86,7 +86,7 @@ func TestARefMayNameATick(t *testing.T) {
 	}
 }
 
-func TestTheBackoffGrowsWithinItsBoundsAndJitters(t *testing.T) {
+func TestRetry_TheBackoffGrowsWithinItsBoundsAndJitters(t *testing.T) {
 	half := 0.5
 	r := Retry{Backoff: Backoff{Initial: time.Second, Factor: 3, Max: 20 * time.Second, Jitter: &half}}
 	for _, c := range []struct {
@@ -106,7 +106,7 @@ func TestTheBackoffGrowsWithinItsBoundsAndJitters(t *testing.T) {
 	}
 }
 
-func TestAListOfDelaysSaysHowOftenAndHowLong(t *testing.T) {
+func TestRetry_AListOfDelaysSetsAttemptsAndWaits(t *testing.T) {
 	r := Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}
 	if r.Attempts() != 3 {
 		t.Errorf("%d attempts, want one more than there are delays", r.Attempts())
@@ -122,7 +122,7 @@ func TestAListOfDelaysSaysHowOftenAndHowLong(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftOutHasItsDefault(t *testing.T) {
+func TestDefinition_OmittedFieldsHaveDefaults(t *testing.T) {
 	d := Definition{}
 	if d.EffectiveRetention(Succeeded) != 24*time.Hour || d.EffectiveRetention(Failed) != 7*24*time.Hour {
 		t.Error("dead letters are kept for a week, the others for a day")
@@ -136,7 +136,7 @@ func TestWhatIsLeftOutHasItsDefault(t *testing.T) {
 	}
 }
 
-func TestEveryFinalStateIsAnEndAndNothingElse(t *testing.T) {
+func TestState_OnlyFinalOnesExpire(t *testing.T) {
 	for _, s := range States {
 		_, expires := Next(s, Expire)
 		if expires != s.Final() {

@@ -1,46 +1,51 @@
-// Package executor runs attempts: it knows how to do the work of a task type, and nothing of queues or
-// states.
+// Package executor says what the executor of a task type is, and holds what is known of each type in one table.
 //
-// An executor bounds everything it reads from outside, in bytes and in time, and passes on only what fits
-// the limits of package task. Whether an attempt that failed is made again is not its business, with one
-// exception: a payload that no executor of its type can ever work with is an *InvalidPayloadError.
+// An executor does the work of one attempt and knows nothing of queues or states. Each one is a package of its own
+// below this one, which exports a Descriptor; package builtin lists them. To add a type, write such a package and add
+// its line there: settings, timeouts, checks of payloads and the worker all read the table.
+//
+// An executor bounds everything that it reads from outside, in bytes and in time, and returns only what fits the limits
+// of package task. It does not decide whether a failed attempt is followed by another one, with one exception: after an
+// *InvalidPayloadError there is none, since no executor of the type can ever work with that payload.
 package executor
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Attempt is what an executor is to do, and where it reports to meanwhile.
+// Attempt says what an executor has to do, and where it reports to meanwhile.
 type Attempt struct {
 	task.Ref
 	Number  int
 	Type    string
 	Payload json.RawMessage
 
-	// Log takes a line of output, of stream "stdout" or "stderr". Lines come without their line end, as
-	// valid UTF-8 of at most task.LogLineLimit bytes. It is called by several goroutines at once, and
-	// whoever writes the output waits while it blocks. Progress takes 0 to 100. Both must be set, and
-	// neither is called any more when Execute has returned.
+	// Log takes a line of output, of stream "stdout" or "stderr". Lines come without their line end, as valid UTF-8 of
+	// at most task.LogLineLimit bytes. It may be called by several goroutines at once. It may block, and then whoever
+	// writes the output waits. Progress takes 0 to 100. Both must be set, and neither is called after Execute has
+	// returned.
 	Log      func(stream, line string)
 	Progress func(percent int)
 }
 
-// IdempotencyKey names the attempt for whoever does the work: "<namespace>:<task id>:<number>", the same
-// as the id of its delivery. No other attempt has it.
+// IdempotencyKey names the attempt for whoever does the work: "<namespace>:<task id>:<number>", which is also the id of
+// its delivery. No other attempt has the same key.
 func (a Attempt) IdempotencyKey() string {
 	return a.Ref.String() + ":" + strconv.Itoa(a.Number)
 }
 
-// Tick is the nominal time that the attempt's task stands for, in RFC 3339 with ms, whenever it really runs; "" if no
-// schedule created it.
+// Tick is the nominal time for which a schedule created the task, in RFC 3339 with milliseconds, whenever the task
+// really runs; "" if no schedule created it.
 func (a Attempt) Tick() string {
 	_, name, ok := schedule.OfTask(a.Ref)
 	if !ok {
@@ -53,35 +58,50 @@ func (a Attempt) Tick() string {
 	return at.Format("2006-01-02T15:04:05.000Z")
 }
 
-// Executor does the work of one task type.
+// Executor does the work of one task type. It may be used by several goroutines at once.
+//
+// An executor that takes a grace period to stop has a method Grace() time.Duration, which returns its length. One that
+// holds resources is an io.Closer.
 type Executor interface {
 	// Execute does the work and returns its result, valid UTF-8 of at most task.ResultLimit bytes.
 	//
-	// When ctx ends first, the work is stopped, after a grace period of the executor's at most (and a
-	// moment to pick up the last output), and the error wraps context.Cause(ctx), which says whether that
-	// was a timeout, a cancellation or a shutdown. A cause that wraps ErrNoGrace stops the work at once.
+	// When ctx ends first, Execute stops the work, after its grace period at most (and a moment to read the last
+	// output), and returns an error that wraps context.Cause(ctx), which is a timeout, a cancellation or a shutdown. If
+	// the cause wraps ErrNoGrace, Execute stops the work at once.
 	//
-	// Errors: *InvalidPayloadError if the payload can never work; any other means that this attempt
-	// failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
+	// Errors: *InvalidPayloadError if no executor of the type can work with the payload; any other error means that this
+	// attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
 	Execute(ctx context.Context, a Attempt) (result string, err error)
 }
 
-// ErrNoGrace in the cause of a context's end means that the work has to be stopped at once: somebody else
-// may be about to do it.
+// ErrNoGrace in the cause of a context's end means that the work must stop at once, because another node may be about
+// to do it.
 var ErrNoGrace = errors.New("stopped without grace")
 
-// InvalidPayloadError says what is wrong with a payload. No further attempt can mend it.
-type InvalidPayloadError struct {
-	Field   string // as in "payload.url"; "payload" if it is wrong as a whole
-	Message string // what would be right
-}
-
-func (e *InvalidPayloadError) Error() string {
-	return task.Cut(e.Field+": "+e.Message, task.ErrorLimit)
-}
-
-// Registry holds a node's executors by the task type they work on.
+// Registry holds a node's executors by the task type they run.
 type Registry map[string]Executor
 
 // Types lists the registered types in alphabetical order.
 func (r Registry) Types() []string { return slices.Sorted(maps.Keys(r)) }
+
+// Grace is the longest grace period of the executors: how long Execute may take to return after its context has ended.
+func (r Registry) Grace() time.Duration {
+	var longest time.Duration
+	for _, e := range r {
+		if g, ok := e.(interface{ Grace() time.Duration }); ok {
+			longest = max(longest, g.Grace())
+		}
+	}
+	return longest
+}
+
+// Close closes the executors that hold resources. No attempt may run any more.
+func (r Registry) Close() error {
+	var failures []error
+	for _, e := range r {
+		if c, ok := e.(io.Closer); ok {
+			failures = append(failures, c.Close())
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -6,38 +6,50 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
-// field is one known member of a payload: where its value goes, and what it must be, in words.
-type field struct {
-	into any
-	want string
+// InvalidPayloadError says what is invalid about a payload. Another attempt would get the same error.
+type InvalidPayloadError struct {
+	Field   string // such as "payload.url"; "payload" if it is invalid as a whole
+	Message string // what is invalid, or what would be valid
 }
 
-// decodePayload reads a payload that may have the given fields and no others. Names are compared exactly;
-// null is the same as leaving a field out. Errors: *InvalidPayloadError, naming the field.
-func decodePayload(payload json.RawMessage, fields map[string]field) error {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(payload, &members) != nil {
-		return invalid("", "must be a JSON object")
-	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		f, known := fields[name]
-		if !known {
-			return invalid(name, "is not known: there is %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
-		}
-		if json.Unmarshal(members[name], f.into) != nil {
-			return invalid(name, "must be %s", f.want)
-		}
-	}
-	return nil
+func (e *InvalidPayloadError) Error() string {
+	return task.Cut(e.Field+": "+e.Message, task.ErrorLimit)
 }
 
-// invalid makes the error for a field of the payload, or for all of it if name is "".
-func invalid(name, format string, args ...any) error {
+// Invalid makes the error for a field of the payload, such as "url", or for all of it if name is "".
+func Invalid(name, format string, args ...any) error {
 	path := "payload"
 	if name != "" {
 		path += "." + name
 	}
 	return &InvalidPayloadError{Field: path, Message: fmt.Sprintf(format, args...)}
+}
+
+// Field is a member that a payload may have.
+type Field struct {
+	Into any    // a pointer to where the value goes, as for json.Unmarshal
+	Want string // what the value must be, in words: "a string"
+}
+
+// DecodePayload reads a payload that may have the given fields and no others. It compares names exactly, and takes null
+// as if the field were left out. Errors: *InvalidPayloadError, naming the field.
+func DecodePayload(payload json.RawMessage, fields map[string]Field) error {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(payload, &members) != nil {
+		return Invalid("", "must be a JSON object")
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		f, known := fields[name]
+		if !known {
+			return Invalid(name, "is not known: there is %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+		}
+		if json.Unmarshal(members[name], f.Into) != nil {
+			return Invalid(name, "must be %s", f.Want)
+		}
+	}
+	return nil
 }

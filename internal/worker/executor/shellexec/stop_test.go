@@ -1,6 +1,6 @@
 //go:build unix
 
-package executor
+package shellexec
 
 import (
 	"context"
@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
 // running is an Execute that has not returned yet.
 type running struct {
-	*recorder
+	*executortest.Recorder
 	cancel context.CancelCauseFunc
 	ended  chan error
 }
@@ -42,14 +44,13 @@ func goRun(t *testing.T, grace time.Duration, script string) *running {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r := &running{sh(t, script), cancel, make(chan error, 1)}
 	go func() {
-		_, err := NewShell(ShellOptions{Grace: grace}).Execute(ctx, r.Attempt)
+		_, err := New(grace).Execute(ctx, r.Attempt)
 		r.ended <- err
 	}()
 	return r
 }
 
-// alive says whether a process runs. One that has ended, but was not reaped by whoever inherited it, does
-// not.
+// alive says whether a process runs. One that has ended does not, even if its new parent has not reaped it yet.
 func alive(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false
@@ -60,23 +61,32 @@ func alive(pid int) bool {
 
 func wantGone(t *testing.T, pid int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("process %d is gone", pid), func() bool { return !alive(pid) })
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	end := time.After(10 * time.Second)
+	for alive(pid) {
+		select {
+		case <-again.C:
+		case <-end:
+			t.Fatalf("process %d still runs after 10 s", pid)
+		}
+	}
 }
 
-func TestShellRunsNothingWhenTheContextHasEnded(t *testing.T) {
+func TestExecutor_RunsNothingWhenTheContextHasEnded(t *testing.T) {
 	cause := errors.New("too late")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	file := filepath.Join(t.TempDir(), "ran")
-	_, err := NewShell(ShellOptions{}).Execute(ctx, sh(t, "touch "+file).Attempt)
+	_, err := New(0).Execute(ctx, sh(t, "touch "+file).Attempt)
 	if _, statErr := os.Stat(file); !errors.Is(err, cause) || statErr == nil {
 		t.Errorf("error is %v, the file: %v", err, statErr)
 	}
 }
 
-func TestShellAsksTheWholeGroupToStop(t *testing.T) {
+func TestExecutor_AsksTheWholeGroupToStop(t *testing.T) {
 	r := goRun(t, longGrace, `sleep 1000 & echo $!; wait`)
-	pid := r.waitForPID(t)
+	pid := waitForPID(t, r)
 	cause := errors.New("timed out after 10m")
 	r.cancel(cause)
 	if err := r.wait(t); !errors.Is(err, cause) || err.Error() != "killed by signal 15 (terminated): timed out after 10m" {
@@ -85,34 +95,34 @@ func TestShellAsksTheWholeGroupToStop(t *testing.T) {
 	wantGone(t, pid)
 }
 
-func TestShellLetsTheCommandTidyUp(t *testing.T) {
+func TestExecutor_GivesTheCommandTimeToCleanUp(t *testing.T) {
 	r := goRun(t, longGrace, `trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
-	r.waitForLine(t)
+	r.WaitForLine(t)
 	cause := errors.New("cancelled")
 	r.cancel(cause)
 	if err := r.wait(t); !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), "exit status 0") {
 		t.Errorf("error is %v", err)
 	}
-	if got := r.lines["stdout"]; got[len(got)-1] != "tidy" {
+	if got := r.Lines["stdout"]; got[len(got)-1] != "tidy" {
 		t.Errorf("log is %q", got)
 	}
 }
 
-// A shell without a trap dies of SIGTERM at once; the program it waits for has its grace period all the same.
-func TestShellLetsAProgramOfAShellTidyUp(t *testing.T) {
+// A shell without a trap dies of SIGTERM at once. The program that it waits for gets its grace period all the same.
+func TestExecutor_GivesAProgramOfAShellTimeToCleanUp(t *testing.T) {
 	r := goRun(t, longGrace, `sh -c 'trap "sleep 0.3; echo tidy; exit 0" TERM; echo ready; while :; do sleep 0.05; done'; echo never`)
-	r.waitForLine(t)
+	r.WaitForLine(t)
 	r.cancel(errors.New("cancelled"))
 	_ = r.wait(t)
-	if got := r.lines["stdout"]; !slices.Equal(got, []string{"ready", "tidy"}) {
+	if got := r.Lines["stdout"]; !slices.Equal(got, []string{"ready", "tidy"}) {
 		t.Errorf("log is %q", got)
 	}
 }
 
-func TestShellLetsACommandTidyUpThatClosedItsOutput(t *testing.T) {
+func TestExecutor_GivesACommandThatClosedItsOutputTimeToCleanUp(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tidy")
 	r := goRun(t, longGrace, `trap 'sleep 0.3; touch `+file+`; exit 0' TERM; echo ready; exec >/dev/null 2>&1; while :; do sleep 0.05; done`)
-	r.waitForLine(t)
+	r.WaitForLine(t)
 	r.cancel(errors.New("cancelled"))
 	_ = r.wait(t)
 	if _, err := os.Stat(file); err != nil {
@@ -120,10 +130,10 @@ func TestShellLetsACommandTidyUpThatClosedItsOutput(t *testing.T) {
 	}
 }
 
-func TestShellKillsAfterTheGrace(t *testing.T) {
+func TestExecutor_KillsAfterTheGrace(t *testing.T) {
 	const grace = 300 * time.Millisecond
 	r := goRun(t, grace, `trap '' TERM; sh -c 'echo $$; while :; do sleep 0.05; done' & wait; while :; do sleep 0.05; done`)
-	pid := r.waitForPID(t)
+	pid := waitForPID(t, r)
 	cause, asked := errors.New("timed out"), clock.Now()
 	r.cancel(cause)
 	if err := r.wait(t); !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), "killed by signal 9 (killed)") {
@@ -135,17 +145,17 @@ func TestShellKillsAfterTheGrace(t *testing.T) {
 	wantGone(t, pid)
 }
 
-func TestShellKillsAtOnceWithoutGrace(t *testing.T) {
+func TestExecutor_KillsAtOnceWithoutGrace(t *testing.T) {
 	r := goRun(t, longGrace, `trap '' TERM; sh -c 'echo $$; while :; do sleep 0.05; done' & wait`)
-	pid := r.waitForPID(t)
-	r.cancel(fmt.Errorf("this node lost Redis: %w", ErrNoGrace))
-	if err := r.wait(t); !errors.Is(err, ErrNoGrace) || !strings.HasPrefix(err.Error(), "killed by signal 9 (killed)") {
+	pid := waitForPID(t, r)
+	r.cancel(fmt.Errorf("this node lost Redis: %w", executor.ErrNoGrace))
+	if err := r.wait(t); !errors.Is(err, executor.ErrNoGrace) || !strings.HasPrefix(err.Error(), "killed by signal 9 (killed)") {
 		t.Errorf("error is %v", err)
 	}
 	wantGone(t, pid)
 }
 
-func TestShellKillsWhatTheCommandLeavesBehind(t *testing.T) {
+func TestExecutor_KillsProcessesThatTheCommandLeavesBehind(t *testing.T) {
 	for name, script := range map[string]string{
 		"with its output":    `sh -c 'trap "" TERM; while :; do sleep 0.05; done' & echo $!`,
 		"without its output": `sleep 1000 >/dev/null 2>&1 & echo $!`,
@@ -165,8 +175,8 @@ func TestShellKillsWhatTheCommandLeavesBehind(t *testing.T) {
 	}
 }
 
-// A descendant that made itself a session of its own cannot be found; it must not hold the attempt up.
-func TestShellDoesNotWaitForARunawayThatHoldsItsOutput(t *testing.T) {
+// A descendant with a session of its own cannot be found. It must not delay the end of the attempt.
+func TestExecutor_DoesNotWaitForADescendantThatLeftTheGroup(t *testing.T) {
 	script := `setsid sh -c 'echo $$ >&2; exec sleep 1000' & while :; do sleep 0.05; done`
 	t.Run("when the command ends", func(t *testing.T) {
 		r := sh(t, `setsid sh -c 'echo $$ >&2; exec sleep 1000' & sleep 0.3; echo done`)
@@ -177,16 +187,16 @@ func TestShellDoesNotWaitForARunawayThatHoldsItsOutput(t *testing.T) {
 	})
 	t.Run("when it is stopped", func(t *testing.T) {
 		r := goRun(t, 300*time.Millisecond, script)
-		r.waitForLine(t)
+		r.WaitForLine(t)
 		r.cancel(errors.New("cancelled"))
 		_ = r.wait(t)
-		killLeftover(t, r.recorder)
+		killLeftover(t, r.Recorder)
 	})
 	t.Run("when it is stopped without grace", func(t *testing.T) {
 		r := goRun(t, longGrace, script)
-		r.waitForLine(t)
-		r.cancel(ErrNoGrace)
+		r.WaitForLine(t)
+		r.cancel(executor.ErrNoGrace)
 		_ = r.wait(t)
-		killLeftover(t, r.recorder)
+		killLeftover(t, r.Recorder)
 	})
 }

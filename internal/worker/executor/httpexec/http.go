@@ -1,9 +1,11 @@
-package executor
+// Package httpexec runs tasks of type http: it makes an HTTP call for each attempt.
+package httpexec
 
 import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,69 +17,78 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 const (
-	defaultConnsPerHost = 256
-	redirectsLimit      = 10
-	headerLimit         = 64 << 10 // bytes of an answer's header
-	excerptLimit        = 200      // bytes of an answer that did not succeed, for the error
-	dialTimeout         = 10 * time.Second
+	defaultTimeout = 30 * time.Second
 
-	// What is left of an answer that was cut is read and thrown away, so that its connection can be used
-	// again, if it is not more than drainLimit and there within drainTime.
+	connsPerHost   = 256 // further calls of one host wait for a connection, under their timeout
+	redirectsLimit = 10
+	headerLimit    = 64 << 10 // bytes of an answer's header
+	excerptLimit   = 200      // bytes that the error quotes from an unsuccessful answer
+	dialTimeout    = 10 * time.Second
+
+	// After cutting an answer, Execute reads and discards the rest, so that the connection can be used again, as long
+	// as that is at most drainLimit bytes and takes at most drainTime.
 	drainLimit = 64 << 10
 	drainTime  = 50 * time.Millisecond
 
-	// idleTimeout is shorter than the 5 s after which common servers hang up (Node.js is one): a request
-	// that is on its way when the server does is lost, as it is never sent twice.
+	// idleTimeout is shorter than the 5 s after which common servers, such as Node.js, close idle connections. A
+	// request that is under way at that moment is lost, as it is never sent twice.
 	idleTimeout = 4 * time.Second
 )
 
-// HTTPOptions says how calls are made.
-type HTTPOptions struct {
-	Version      string // of this program, for the User-Agent header; "" means "dev"
-	ConnsPerHost int    // connections to one host at most; 0: 256. Calls over it wait, under their timeout
+// Describe describes the executor.
+func Describe() *executor.Descriptor {
+	return &executor.Descriptor{
+		Type:         "http",
+		Timeout:      defaultTimeout,
+		CheckPayload: func(payload json.RawMessage) error { _, err := parseCall(payload); return err },
+		New:          func(o executor.Options) (executor.Executor, error) { return New(o), nil },
+	}
 }
 
-// HTTP makes an HTTP call of an attempt: the payload says which, the answer's body is the result.
+// Executor makes the HTTP call that the payload of an attempt describes. The body of the response is the result.
 //
-// A call is sent at most once in an attempt, whatever becomes of the connection. Redirects are followed
-// as net/http does it, except those that would turn the call into a GET: their status is the answer.
-type HTTP struct {
+// It sends a call at most once in an attempt, even if the connection breaks. It follows redirects as net/http does,
+// except those that would change the method to GET: then the redirect itself is the response.
+type Executor struct {
 	client    *http.Client
 	transport *http.Transport
 	userAgent string
 }
 
-// NewHTTP makes an executor with a connection pool of its own. Close it at the end.
-func NewHTTP(o HTTPOptions) *HTTP {
-	perHost := cmp.Or(o.ConnsPerHost, defaultConnsPerHost)
+// New makes an executor with its own connection pool. Close it at the end.
+func New(o executor.Options) *Executor {
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,
-		MaxConnsPerHost:        perHost,
-		MaxIdleConns:           2 * perHost,
-		MaxIdleConnsPerHost:    perHost,
+		MaxConnsPerHost:        connsPerHost,
+		MaxIdleConns:           2 * connsPerHost,
+		MaxIdleConnsPerHost:    connsPerHost,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: headerLimit,
 	}
 	client := &http.Client{Transport: once{transport}, CheckRedirect: keepMethod}
-	return &HTTP{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev")}
+	return &Executor{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev")}
 }
 
-// Close closes the connections that are kept for later calls.
-func (h *HTTP) Close() { h.transport.CloseIdleConnections() }
+// Close closes the idle connections.
+func (e *Executor) Close() error {
+	e.transport.CloseIdleConnections()
+	return nil
+}
 
-// Execute makes the call. There is no grace period: a call whose context ends is given up at once.
-func (h *HTTP) Execute(ctx context.Context, a Attempt) (string, error) {
+// Execute makes the call. There is no grace period: it gives up as soon as ctx ends.
+func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, error) {
 	c, err := parseCall(a.Payload)
 	if err != nil {
 		return "", err
 	}
-	result, err := h.do(ctx, c, a)
+	result, err := e.do(ctx, c, a)
 	switch {
 	case err == nil:
 		return result, nil
@@ -87,10 +98,10 @@ func (h *HTTP) Execute(ctx context.Context, a Attempt) (string, error) {
 	return "", errors.New(task.Cut(err.Error(), task.ErrorLimit))
 }
 
-func (h *HTTP) do(ctx context.Context, c *call, a Attempt) (string, error) {
+func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	resp, err := h.client.Do(h.request(ctx, c, a))
+	resp, err := e.client.Do(e.request(ctx, c, a))
 	if err != nil {
 		return "", withoutURL(err)
 	}
@@ -108,7 +119,7 @@ func (h *HTTP) do(ctx context.Context, c *call, a Attempt) (string, error) {
 	return task.Cut(string(body), task.ResultLimit), nil
 }
 
-func (h *HTTP) request(ctx context.Context, c *call, a Attempt) *http.Request {
+func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *http.Request {
 	header := c.header.Clone()
 	header.Set("Dts-Task-Id", a.ID)
 	header.Set("Dts-Attempt", strconv.Itoa(a.Number))
@@ -118,7 +129,7 @@ func (h *HTTP) request(ctx context.Context, c *call, a Attempt) *http.Request {
 	}
 	header[idempotencyKey] = []string{a.IdempotencyKey()}
 	if header.Get("User-Agent") == "" {
-		header.Set("User-Agent", h.userAgent)
+		header.Set("User-Agent", e.userAgent)
 	}
 	req := (&http.Request{Method: c.method, URL: c.url, Host: c.host, Header: header}).WithContext(ctx)
 	if len(c.body) > 0 {
@@ -129,14 +140,13 @@ func (h *HTTP) request(ctx context.Context, c *call, a Attempt) *http.Request {
 	return req
 }
 
-// idempotencyKey is spelled so that net/http does not know it. A request whose header has the usual
-// "Idempotency-Key" is sent again when a kept connection breaks before the answer; but max_attempts: 1
-// means at most once. Names of headers are the same in any case.
+// idempotencyKey is in lower case so that net/http does not recognize it. net/http sends a request with the canonical
+// "Idempotency-Key" again when a reused connection breaks before the answer, but max_attempts: 1 means at most once. To
+// receivers, upper and lower case are the same.
 const idempotencyKey = "idempotency-key"
 
-// once sends each request at most once. The methods that HTTP calls safe would be sent again as well when
-// a kept connection breaks, if they had no body: so they get an empty one, which is found to be empty and
-// left out before the request is written.
+// once sends each request at most once. net/http would also send requests of safe methods without a body again when a
+// reused connection breaks. So they get an empty body, which net/http finds to be empty and leaves out.
 type once struct{ http.RoundTripper }
 
 func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -151,8 +161,7 @@ func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.RoundTripper.RoundTrip(req)
 }
 
-// keepMethod stops at a redirect that changes the method: a POST that silently became a GET would look
-// like a success.
+// keepMethod stops at a redirect that changes the method: a POST that silently became a GET would look like a success.
 func keepMethod(next *http.Request, via []*http.Request) error {
 	switch {
 	case next.Method != via[0].Method:
@@ -163,7 +172,7 @@ func keepMethod(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// statusError is "HTTP 503 Service Unavailable: <the body's beginning>".
+// statusError is "HTTP 503 Service Unavailable: <the beginning of the body>".
 func statusError(resp *http.Response, body string) error {
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if to := resp.Header.Get("Location"); to != "" {
@@ -175,16 +184,17 @@ func statusError(resp *http.Response, body string) error {
 	return errors.New(text)
 }
 
-// withoutURL takes off the method and URL that net/http puts in front of an error: they may be long, and
-// the task has them already.
+// withoutURL removes the method and URL that net/http puts in front of an error: they may be long, and the task has
+// them already.
 func withoutURL(err error) error {
-	var e *url.Error
-	if errors.As(err, &e) {
-		return e.Err
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
 	}
 	return err
 }
 
+// drain reads and discards the rest of a body. It calls giveUp if that takes too long.
 func drain(body io.Reader, giveUp func()) {
 	timer := time.AfterFunc(drainTime, giveUp)
 	defer timer.Stop()

@@ -1,4 +1,4 @@
-package executor
+package httpexec
 
 import (
 	"context"
@@ -7,18 +7,25 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"unicode/utf8"
 
+	"go.uber.org/goleak"
+
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
-func newHTTP(t *testing.T) *HTTP {
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newExecutor(t *testing.T) *Executor {
 	t.Helper()
-	h := NewHTTP(HTTPOptions{Version: "1.2.3"})
-	t.Cleanup(h.Close)
+	h := New(executor.Options{Version: "1.2.3"})
+	t.Cleanup(func() { _ = h.Close() })
 	return h
 }
 
@@ -46,16 +53,16 @@ func serveFunc(t *testing.T, f http.HandlerFunc) (url string) {
 	return srv.URL
 }
 
-func call1(t *testing.T, h *HTTP, payload any) (string, error) {
+func execute(t *testing.T, h *Executor, payload any) (string, error) {
 	t.Helper()
-	return h.Execute(t.Context(), newRecorder(mustJSON(t, payload)).Attempt)
+	return h.Execute(t.Context(), executortest.NewRecorder(executortest.JSON(t, payload)).Attempt)
 }
 
 type object = map[string]any
 
-func TestHTTPPostsByDefaultAndReturnsTheBody(t *testing.T) {
+func TestExecutor_PostsByDefaultAndReturnsTheBody(t *testing.T) {
 	url, requests := serve(t)
-	result, err := call1(t, newHTTP(t), object{"url": url + "/a?b=c"})
+	result, err := execute(t, newExecutor(t), object{"url": url + "/a?b=c"})
 	if err != nil || result != "ok" {
 		t.Fatalf("got %q, %v", result, err)
 	}
@@ -65,10 +72,10 @@ func TestHTTPPostsByDefaultAndReturnsTheBody(t *testing.T) {
 	}
 }
 
-func TestHTTPSaysWhoseCallItIs(t *testing.T) {
+func TestExecutor_SendsWhichAttemptItIs(t *testing.T) {
 	for _, method := range []string{"GET", "POST", "DELETE"} {
 		url, requests := serve(t)
-		if _, err := call1(t, newHTTP(t), object{"url": url, "method": method}); err != nil {
+		if _, err := execute(t, newExecutor(t), object{"url": url, "method": method}); err != nil {
 			t.Fatal(err)
 		}
 		r := <-requests
@@ -83,9 +90,23 @@ func TestHTTPSaysWhoseCallItIs(t *testing.T) {
 	}
 }
 
-func TestHTTPSendsThePayloadsMethodHeadersAndHost(t *testing.T) {
+func TestExecutor_SendsTheTickThatTheTaskStandsFor(t *testing.T) {
+	for id, want := range map[string][]string{"job-1": nil, "nightly@20260102T150405Z": {"2026-01-02T15:04:05.000Z"}} {
+		url, requests := serve(t)
+		r := executortest.NewRecorder(executortest.JSON(t, object{"url": url}))
+		r.ID = id
+		if _, err := newExecutor(t).Execute(t.Context(), r.Attempt); err != nil {
+			t.Fatal(err)
+		}
+		if got := (<-requests).Header.Values("Dts-Tick"); !slices.Equal(got, want) {
+			t.Errorf("%s: Dts-Tick is %q, want %q", id, got, want)
+		}
+	}
+}
+
+func TestExecutor_SendsThePayloadsMethodHeadersAndHost(t *testing.T) {
 	url, requests := serve(t)
-	_, err := call1(t, newHTTP(t), object{"url": url, "method": "put", "headers": object{
+	_, err := execute(t, newExecutor(t), object{"url": url, "method": "put", "headers": object{
 		"x-token": "secret", "User-Agent": "mine", "Host": "example.test", "X-Idempotency-Key": "k",
 	}})
 	if err != nil {
@@ -98,7 +119,7 @@ func TestHTTPSendsThePayloadsMethodHeadersAndHost(t *testing.T) {
 	}
 }
 
-func TestHTTPBody(t *testing.T) {
+func TestExecutor_SendsTheBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		body    any
 		headers object
@@ -117,7 +138,7 @@ func TestHTTPBody(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url, requests := serve(t)
-			if _, err := call1(t, newHTTP(t), object{"url": url, "body": c.body, "headers": c.headers}); err != nil {
+			if _, err := execute(t, newExecutor(t), object{"url": url, "body": c.body, "headers": c.headers}); err != nil {
 				t.Fatal(err)
 			}
 			r := <-requests
@@ -128,7 +149,7 @@ func TestHTTPBody(t *testing.T) {
 	}
 }
 
-func TestHTTPSuccessCodes(t *testing.T) {
+func TestExecutor_JudgesByTheSuccessCodes(t *testing.T) {
 	for name, c := range map[string]struct {
 		codes  any
 		status int
@@ -145,7 +166,7 @@ func TestHTTPSuccessCodes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(c.status) })
-			_, err := call1(t, newHTTP(t), object{"url": url, "success_codes": c.codes})
+			_, err := execute(t, newExecutor(t), object{"url": url, "success_codes": c.codes})
 			if (err == nil) != c.ok {
 				t.Errorf("%d with %v: %v", c.status, c.codes, err)
 			}
@@ -153,7 +174,7 @@ func TestHTTPSuccessCodes(t *testing.T) {
 	}
 }
 
-func TestHTTPFailsWithTheStatusAndTheBeginningOfTheBody(t *testing.T) {
+func TestExecutor_FailsWithTheStatusAndTheBeginningOfTheBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		status     int
 		body, want string
@@ -168,7 +189,7 @@ func TestHTTPFailsWithTheStatusAndTheBeginningOfTheBody(t *testing.T) {
 				w.WriteHeader(c.status)
 				_, _ = io.WriteString(w, c.body)
 			})
-			result, err := call1(t, newHTTP(t), object{"url": url})
+			result, err := execute(t, newExecutor(t), object{"url": url})
 			if err == nil || err.Error() != c.want || result != "" {
 				t.Errorf("got %q, %v", result, err)
 			}
@@ -176,7 +197,7 @@ func TestHTTPFailsWithTheStatusAndTheBeginningOfTheBody(t *testing.T) {
 	}
 }
 
-func TestHTTPCutsALongAnswerAndSaysSo(t *testing.T) {
+func TestExecutor_CutsAndMarksALongAnswer(t *testing.T) {
 	var sent atomic.Int64
 	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
 		for range 100_000 { // 100 MB; the connection is closed long before
@@ -187,7 +208,7 @@ func TestHTTPCutsALongAnswerAndSaysSo(t *testing.T) {
 			sent.Add(int64(n))
 		}
 	})
-	result, err := call1(t, newHTTP(t), object{"url": url})
+	result, err := execute(t, newExecutor(t), object{"url": url})
 	if err != nil || len(result) > task.ResultLimit || len(result) < task.ResultLimit-4 ||
 		!strings.HasSuffix(result, task.CutMark) || !utf8.ValidString(result) {
 		t.Errorf("got %d bytes, %v", len(result), err)
@@ -197,33 +218,33 @@ func TestHTTPCutsALongAnswerAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestHTTPReplacesWhatIsNotUTF8(t *testing.T) {
+func TestExecutor_ReplacesInvalidUTF8(t *testing.T) {
 	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("a\xffb\x00c")) })
-	if result, err := call1(t, newHTTP(t), object{"url": url}); err != nil || result != "a\uFFFDb\x00c" {
+	if result, err := execute(t, newExecutor(t), object{"url": url}); err != nil || result != "a\uFFFDb\x00c" {
 		t.Errorf("got %q, %v", result, err)
 	}
 }
 
-func TestHTTPFailsWhenTheAnswerBreaksOff(t *testing.T) {
+func TestExecutor_FailsWhenTheAnswerBreaksOff(t *testing.T) {
 	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		_, _ = io.WriteString(w, "half")
 	})
-	if _, err := call1(t, newHTTP(t), object{"url": url}); err == nil || !strings.Contains(err.Error(), "broke off") {
+	if _, err := execute(t, newExecutor(t), object{"url": url}); err == nil || !strings.Contains(err.Error(), "broke off") {
 		t.Errorf("error is %v", err)
 	}
 }
 
-func TestHTTPRefusesAnEndlessHeader(t *testing.T) {
+func TestExecutor_RefusesAnEndlessHeader(t *testing.T) {
 	url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Long", strings.Repeat("x", 1<<20))
 	})
-	if _, err := call1(t, newHTTP(t), object{"url": url}); err == nil || len(err.Error()) > task.ErrorLimit {
+	if _, err := execute(t, newExecutor(t), object{"url": url}); err == nil || len(err.Error()) > task.ErrorLimit {
 		t.Errorf("error is %v", err)
 	}
 }
 
-func TestHTTPGivesUpWhenTheContextEnds(t *testing.T) {
+func TestExecutor_GivesUpWhenTheContextEnds(t *testing.T) {
 	cause := errors.New("timed out after 30s")
 	for name, answer := range map[string]func(http.ResponseWriter){
 		"before the header": func(http.ResponseWriter) {},
@@ -239,7 +260,7 @@ func TestHTTPGivesUpWhenTheContextEnds(t *testing.T) {
 				cancel(cause)
 				<-r.Context().Done()
 			})
-			_, err := newHTTP(t).Execute(ctx, newRecorder(mustJSON(t, object{"url": url, "method": "GET"})).Attempt)
+			_, err := newExecutor(t).Execute(ctx, executortest.NewRecorder(executortest.JSON(t, object{"url": url, "method": "GET"})).Attempt)
 			if !errors.Is(err, cause) || !strings.HasPrefix(err.Error(), "GET "+url) {
 				t.Errorf("error is %v", err)
 			}
@@ -247,20 +268,20 @@ func TestHTTPGivesUpWhenTheContextEnds(t *testing.T) {
 	}
 }
 
-func TestHTTPFailsWhereNobodyAnswers(t *testing.T) {
+func TestExecutor_FailsWhenNobodyAnswers(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	srv.Close()
-	_, err := call1(t, newHTTP(t), object{"url": srv.URL + "/" + strings.Repeat("x", 100_000)})
-	var invalid *InvalidPayloadError
+	_, err := execute(t, newExecutor(t), object{"url": srv.URL + "/" + strings.Repeat("x", 100_000)})
+	var invalid *executor.InvalidPayloadError
 	if err == nil || errors.As(err, &invalid) || !strings.Contains(err.Error(), "refused") || len(err.Error()) > task.ErrorLimit {
 		t.Errorf("error is %v", err)
 	}
 }
 
-func TestHTTPDoesNotShowThePasswordOfAURL(t *testing.T) {
+func TestExecutor_DoesNotShowThePasswordOfAURL(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := newHTTP(t).Execute(ctx, newRecorder(`{"url": "http://me:secret@127.0.0.1:1/"}`).Attempt)
+	_, err := newExecutor(t).Execute(ctx, executortest.NewRecorder(`{"url": "http://me:secret@127.0.0.1:1/"}`).Attempt)
 	if err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("error is %v", err)
 	}

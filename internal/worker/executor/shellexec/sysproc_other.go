@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package executor
+package shellexec
 
 import (
 	"os/exec"
@@ -10,8 +10,8 @@ import (
 // ownGroup puts the process into a group of its own.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// reap waits for the process to exit and calls exited. The process's number is free for others by then,
-// which matters only if it is given away again at once.
+// reap waits for the process to exit and calls exited. The number of the process is released by then, which matters
+// only if another process gets it at once.
 func reap(cmd *exec.Cmd, exited func()) error {
 	err := cmd.Wait()
 	exited()

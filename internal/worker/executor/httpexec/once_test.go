@@ -1,4 +1,4 @@
-package executor
+package httpexec
 
 import (
 	"bufio"
@@ -11,9 +11,10 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
-func TestHTTPUsesAConnectionAgain(t *testing.T) {
+func TestExecutor_ReusesAConnection(t *testing.T) {
 	for name, size := range map[string]int{"after a short answer": 10, "after one that was cut": task.ResultLimit + 10_000} {
 		t.Run(name, func(t *testing.T) {
 			from := make(chan string, 2)
@@ -21,9 +22,9 @@ func TestHTTPUsesAConnectionAgain(t *testing.T) {
 				from <- r.RemoteAddr
 				_, _ = io.WriteString(w, strings.Repeat("x", size))
 			})
-			h := newHTTP(t)
+			h := newExecutor(t)
 			for range 2 {
-				if _, err := call1(t, h, object{"url": url}); err != nil {
+				if _, err := execute(t, h, object{"url": url}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -34,7 +35,7 @@ func TestHTTPUsesAConnectionAgain(t *testing.T) {
 	}
 }
 
-func TestHTTPFollowsRedirectsThatKeepTheMethod(t *testing.T) {
+func TestExecutor_FollowsRedirectsThatKeepTheMethod(t *testing.T) {
 	for _, c := range []struct {
 		method string
 		status int
@@ -46,7 +47,7 @@ func TestHTTPFollowsRedirectsThatKeepTheMethod(t *testing.T) {
 			if c.method == "POST" || c.method == "PUT" {
 				payload["body"] = "data"
 			}
-			if _, err := call1(t, newHTTP(t), payload); err != nil {
+			if _, err := execute(t, newExecutor(t), payload); err != nil {
 				t.Fatal(err)
 			}
 			r := <-requests
@@ -60,7 +61,7 @@ func TestHTTPFollowsRedirectsThatKeepTheMethod(t *testing.T) {
 	}
 }
 
-func TestHTTPDoesNotTurnACallIntoAGet(t *testing.T) {
+func TestExecutor_DoesNotTurnACallIntoAGet(t *testing.T) {
 	for _, status := range []int{301, 302, 303} {
 		for _, method := range []string{"POST", "PUT", "DELETE"} {
 			target, requests := serve(t)
@@ -68,25 +69,25 @@ func TestHTTPDoesNotTurnACallIntoAGet(t *testing.T) {
 				w.Header().Set("Location", target)
 				w.WriteHeader(status)
 			})
-			_, err := call1(t, newHTTP(t), object{"url": url, "method": method})
+			_, err := execute(t, newExecutor(t), object{"url": url, "method": method})
 			want := fmt.Sprintf("HTTP %d %s to %s", status, http.StatusText(status), target)
 			if err == nil || err.Error() != want || len(requests) != 0 {
 				t.Errorf("%s: got %v, want %s; %d calls of the target", method, err, want, len(requests))
 			}
-			if _, err := call1(t, newHTTP(t), object{"url": url, "method": method, "success_codes": []any{"300-399"}}); err != nil {
+			if _, err := execute(t, newExecutor(t), object{"url": url, "method": method, "success_codes": []any{"300-399"}}); err != nil {
 				t.Errorf("a redirect that is a success: %v", err)
 			}
 		}
 	}
 }
 
-func TestHTTPStopsAfterTenRedirects(t *testing.T) {
+func TestExecutor_StopsAfterTenRedirects(t *testing.T) {
 	var calls int
 	url := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
 		calls++
 		http.Redirect(w, r, "/again", http.StatusFound)
 	})
-	_, err := call1(t, newHTTP(t), object{"url": url, "method": "GET"})
+	_, err := execute(t, newExecutor(t), object{"url": url, "method": "GET"})
 	if err == nil || err.Error() != "stopped after 10 redirects" || calls != 11 {
 		t.Errorf("after %d calls: %v", calls, err)
 	}
@@ -94,27 +95,27 @@ func TestHTTPStopsAfterTenRedirects(t *testing.T) {
 
 // A server that has the request and dies before it answers must not get the request again in the same
 // attempt: max_attempts: 1 means at most once.
-func TestHTTPSendsACallOnceEvenIfAKeptConnectionBreaks(t *testing.T) {
+func TestExecutor_SendsACallOnceEvenIfAReusedConnectionBreaks(t *testing.T) {
 	for _, c := range []object{
 		{"method": "POST"}, {"method": "POST", "body": "x"}, {"method": "PUT", "body": object{}},
 		{"method": "POST", "headers": object{"X-Idempotency-Key": "k"}},
 		{"method": "DELETE"}, {"method": "GET"}, {"method": "HEAD"}, {"method": "OPTIONS"}, {"method": "GET", "body": "x"},
 	} {
-		t.Run(mustJSON(t, c), func(t *testing.T) {
+		t.Run(executortest.JSON(t, c), func(t *testing.T) {
 			var calls atomic.Int64
 			url := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
 				if calls.Add(1) > 1 {
 					hangUp(w, r)
 				}
 			})
-			h, payload := newHTTP(t), object{"url": url}
-			if _, err := call1(t, h, payload); err != nil {
+			h, payload := newExecutor(t), object{"url": url}
+			if _, err := execute(t, h, payload); err != nil {
 				t.Fatal(err)
 			}
 			for k, v := range c {
 				payload[k] = v
 			}
-			if _, err := call1(t, h, payload); err == nil {
+			if _, err := execute(t, h, payload); err == nil {
 				t.Error("no error from a server that hung up")
 			}
 			if calls.Load() != 2 {
@@ -132,7 +133,7 @@ func hangUp(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func TestHTTPSendsNoBodyWithAGet(t *testing.T) {
+func TestExecutor_SendsNoBodyWithAGet(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +157,7 @@ func TestHTTPSendsNoBodyWithAGet(t *testing.T) {
 		head <- text.String()
 		_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
 	}()
-	if _, err := call1(t, newHTTP(t), object{"url": "http://" + listener.Addr().String(), "method": "GET"}); err != nil {
+	if _, err := execute(t, newExecutor(t), object{"url": "http://" + listener.Addr().String(), "method": "GET"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-head; strings.Contains(got, "Content-Length") || strings.Contains(got, "Transfer-Encoding") {

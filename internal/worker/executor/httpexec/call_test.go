@@ -1,12 +1,15 @@
-package executor
+package httpexec
 
 import (
 	"encoding/json"
 	"errors"
 	"testing"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
-func TestHTTPRefusesAPayloadThatCannotWork(t *testing.T) {
+func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 	for name, c := range map[string]struct{ payload, field, message string }{
 		"not an object":              {`[]`, "payload", "object"},
 		"not JSON":                   {`{`, "payload", "object"},
@@ -24,9 +27,9 @@ func TestHTTPRefusesAPayloadThatCannotWork(t *testing.T) {
 		"method with a space":        {`{"url": "http://a", "method": "GE T"}`, "payload.method", "not an HTTP method"},
 		"method CONNECT":             {`{"url": "http://a", "method": "connect"}`, "payload.method", "not supported"},
 		"headers of a wrong type":    {`{"url": "http://a", "headers": ["a"]}`, "payload.headers", "an object of strings"},
-		"a header's name":            {`{"url": "http://a", "headers": {"a b": "c"}}`, "payload.headers", "not a header's name"},
+		"a header's name":            {`{"url": "http://a", "headers": {"a b": "c"}}`, "payload.headers", "not the name of a header"},
 		"a header's value":           {`{"url": "http://a", "headers": {"a": "b\r\nc: d"}}`, "payload.headers", "value of a"},
-		"a header twice":             {`{"url": "http://a", "headers": {"x-a": "1", "X-A": "2"}}`, "payload.headers", "X-A is there twice"},
+		"a header twice":             {`{"url": "http://a", "headers": {"x-a": "1", "X-A": "2"}}`, "payload.headers", "X-A is given twice"},
 		"a host that is none":        {`{"url": "http://a", "headers": {"host": "a b"}}`, "payload.headers", "not a host"},
 		"the task's id":              {`{"url": "http://a", "headers": {"dts-task-id": "x"}}`, "payload.headers", "Dts-Task-Id is set by DTS"},
 		"the attempt":                {`{"url": "http://a", "headers": {"Dts-Attempt": "x"}}`, "payload.headers", "set by DTS"},
@@ -46,8 +49,8 @@ func TestHTTPRefusesAPayloadThatCannotWork(t *testing.T) {
 		"a code that is a long word": {`{"url": "http://a", "success_codes": ["99999999999999999999"]}`, "payload.success_codes[0]", "200 to 599"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := newHTTP(t).Execute(t.Context(), newRecorder(c.payload).Attempt)
-			wantInvalid(t, err, c.field, c.message)
+			_, err := newExecutor(t).Execute(t.Context(), executortest.NewRecorder(c.payload).Attempt)
+			executortest.WantInvalid(t, err, c.field, c.message)
 		})
 	}
 }
@@ -62,7 +65,7 @@ func FuzzParseCall(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload string) {
 		c, err := parseCall(json.RawMessage(payload))
 		if err != nil {
-			var invalid *InvalidPayloadError
+			var invalid *executor.InvalidPayloadError
 			if !errors.As(err, &invalid) || c != nil {
 				t.Fatalf("%q: got %v, %v", payload, c, err)
 			}
@@ -71,8 +74,8 @@ func FuzzParseCall(f *testing.F) {
 		if c.method == "" || c.url.Host == "" || len(c.codes) == 0 || c.accepts(199) || c.accepts(600) {
 			t.Fatalf("%q: got %+v", payload, c)
 		}
-		h := &HTTP{}
-		if req := h.request(t.Context(), c, newRecorder(payload).Attempt); req.Header["Idempotency-Key"] != nil {
+		e := &Executor{}
+		if req := e.request(t.Context(), c, executortest.NewRecorder(payload).Attempt); req.Header["Idempotency-Key"] != nil {
 			t.Fatalf("%q: a request that net/http repeats", payload)
 		}
 	})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package executor
+package shellexec
 
 import (
 	"context"
@@ -16,32 +16,41 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
 const longGrace = time.Minute // no test waits for it
 
-func sh(t *testing.T, script string) *recorder {
+type object = map[string]any
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// sh is an attempt that runs a script.
+func sh(t *testing.T, script string) *executortest.Recorder {
 	t.Helper()
-	return newRecorder(mustJSON(t, object{"command": []string{"/bin/sh", "-c", script}}))
+	return executortest.NewRecorder(executortest.JSON(t, object{"command": []string{"/bin/sh", "-c", script}}))
 }
 
-func run(t *testing.T, r *recorder) (string, error) {
+func run(t *testing.T, r *executortest.Recorder) (string, error) {
 	t.Helper()
-	return NewShell(ShellOptions{Grace: longGrace}).Execute(t.Context(), r.Attempt)
+	return New(longGrace).Execute(t.Context(), r.Attempt)
 }
 
 // waitForPID waits for a line with the number of a process.
-func (r *recorder) waitForPID(t *testing.T) int {
+func waitForPID(t *testing.T, r *running) int {
 	t.Helper()
-	pid, err := strconv.Atoi(r.waitForLine(t))
+	pid, err := strconv.Atoi(r.WaitForLine(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return pid
 }
 
-func TestShellReturnsTheLastLinesOfItsOutput(t *testing.T) {
+func TestExecutor_ReturnsTheLastLinesOfItsOutput(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"all of a few":               {`echo a; echo; echo "b c"`, "a\n\nb c"},
 		"the last 20 of many":        {`seq 1 100`, strings.Join(numbers(81, 100), "\n")},
@@ -66,7 +75,7 @@ func numbers(from, to int) (all []string) {
 	return all
 }
 
-func TestShellKeepsTheResultUnderItsLimit(t *testing.T) {
+func TestExecutor_KeepsTheResultUnderItsLimit(t *testing.T) {
 	got, err := run(t, sh(t, `for i in 1 2 3 4 5 6 7 8 9; do head -c 3000 /dev/zero | tr '\0' $i; echo; done`))
 	lines := strings.Split(got, "\n")
 	if err != nil || len(got) > task.ResultLimit || len(lines) != 5 || lines[4] != strings.Repeat("9", 3000) {
@@ -74,18 +83,18 @@ func TestShellKeepsTheResultUnderItsLimit(t *testing.T) {
 	}
 }
 
-func TestShellLogsLinesOfBothStreamsAsTheyAppear(t *testing.T) {
+func TestExecutor_LogsLinesOfBothStreamsAsTheyAppear(t *testing.T) {
 	r := goRun(t, longGrace, `echo one; echo two >&2; sleep 1000`)
-	got := []string{r.waitForLine(t), r.waitForLine(t)}
+	got := []string{r.WaitForLine(t), r.WaitForLine(t)}
 	slices.Sort(got)
 	r.cancel(errors.New("enough"))
 	_ = r.wait(t)
-	if !slices.Equal(got, []string{"one", "two"}) || r.lines["stdout"][0] != "one" || r.lines["stderr"][0] != "two" {
-		t.Errorf("lines are %v", r.lines)
+	if !slices.Equal(got, []string{"one", "two"}) || r.Lines["stdout"][0] != "one" || r.Lines["stderr"][0] != "two" {
+		t.Errorf("lines are %v", r.Lines)
 	}
 }
 
-func TestShellCutsLongLinesAndReplacesWhatIsNotUTF8(t *testing.T) {
+func TestExecutor_CutsLongLinesAndReplacesInvalidUTF8(t *testing.T) {
 	r := sh(t, `head -c 10000 /dev/zero | tr '\0' x; echo; printf 'a\377b\n'; head -c 4096 /dev/zero | tr '\0' y; echo; echo end`)
 	if _, err := run(t, r); err != nil {
 		t.Fatal(err)
@@ -96,25 +105,25 @@ func TestShellCutsLongLinesAndReplacesWhatIsNotUTF8(t *testing.T) {
 		strings.Repeat("y", 4096),
 		"end",
 	}
-	if !slices.Equal(r.lines["stdout"], want) {
-		t.Errorf("lines are %.200q", r.lines["stdout"])
+	if !slices.Equal(r.Lines["stdout"], want) {
+		t.Errorf("lines are %.200q", r.Lines["stdout"])
 	}
 }
 
-func TestShellTakesAProgressLineAsProgressOnly(t *testing.T) {
+func TestExecutor_ReportsAProgressLineAsProgressOnly(t *testing.T) {
 	r := sh(t, `echo ::progress 0; echo a; echo '::progress  40 '; echo ::progress 101; echo ::progress -1; echo ::progress x;
 		echo ' ::progress 3'; echo ::progress 50 >&2; echo ::progress 100`)
 	got, err := run(t, r)
 	want := "a\n::progress 101\n::progress -1\n::progress x\n ::progress 3"
-	if err != nil || got != want || strings.Join(r.lines["stdout"], "\n") != want {
-		t.Errorf("got %q, %v; log %q", got, err, r.lines["stdout"])
+	if err != nil || got != want || strings.Join(r.Lines["stdout"], "\n") != want {
+		t.Errorf("got %q, %v; log %q", got, err, r.Lines["stdout"])
 	}
-	if !slices.Equal(r.progress, []int{0, 40, 100}) || !slices.Equal(r.lines["stderr"], []string{"::progress 50"}) {
-		t.Errorf("progress is %v, stderr %q", r.progress, r.lines["stderr"])
+	if !slices.Equal(r.Percents, []int{0, 40, 100}) || !slices.Equal(r.Lines["stderr"], []string{"::progress 50"}) {
+		t.Errorf("progress is %v, stderr %q", r.Percents, r.Lines["stderr"])
 	}
 }
 
-func TestShellFailsWithTheStatusAndTheLastLineOfStderr(t *testing.T) {
+func TestExecutor_FailsWithTheStatusAndTheLastLineOfStderr(t *testing.T) {
 	for name, c := range map[string]struct{ script, want string }{
 		"a status":                    {`echo out; echo first >&2; echo last >&2; echo >&2; exit 3`, "exit status 3: last"},
 		"nothing on stderr":           {`echo out; exit 1`, "exit status 1"},
@@ -129,14 +138,14 @@ func TestShellFailsWithTheStatusAndTheLastLineOfStderr(t *testing.T) {
 	}
 }
 
-func TestShellCutsItsError(t *testing.T) {
+func TestExecutor_CutsItsError(t *testing.T) {
 	_, err := run(t, sh(t, `head -c 4000 /dev/zero | tr '\0' x >&2; exit 1`))
 	if err == nil || len(err.Error()) > task.ErrorLimit || !strings.HasSuffix(err.Error(), task.CutMark) {
 		t.Errorf("error is %v", err)
 	}
 }
 
-func TestShellFailsOrdinarilyWhereTheNodeLacksSomething(t *testing.T) {
+func TestExecutor_FailsTheAttemptWhenTheNodeLacksSomething(t *testing.T) {
 	for name, c := range map[string]struct {
 		payload object
 		want    string
@@ -147,8 +156,8 @@ func TestShellFailsOrdinarilyWhereTheNodeLacksSomething(t *testing.T) {
 		"a long name":        {object{"command": []string{strings.Repeat("x", 100_000)}}, "cannot start the command"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := run(t, newRecorder(mustJSON(t, c.payload)))
-			var invalid *InvalidPayloadError
+			_, err := run(t, executortest.NewRecorder(executortest.JSON(t, c.payload)))
+			var invalid *executor.InvalidPayloadError
 			if err == nil || errors.As(err, &invalid) || !strings.Contains(err.Error(), c.want) || len(err.Error()) > task.ErrorLimit {
 				t.Errorf("error is %v", err)
 			}
@@ -156,38 +165,38 @@ func TestShellFailsOrdinarilyWhereTheNodeLacksSomething(t *testing.T) {
 	}
 }
 
-func TestShellInvolvesNoShell(t *testing.T) {
-	r := newRecorder(mustJSON(t, object{"command": []string{"echo", "$HOME; echo *", "a  b"}}))
+func TestExecutor_StartsNoShell(t *testing.T) {
+	r := executortest.NewRecorder(executortest.JSON(t, object{"command": []string{"echo", "$HOME; echo *", "a  b"}}))
 	if got, err := run(t, r); err != nil || got != "$HOME; echo * a  b" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
 
-func TestShellGivesTheCommandItsDirectoryAndStdin(t *testing.T) {
+func TestExecutor_GivesTheCommandItsDirectoryAndStdin(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRecorder(mustJSON(t, object{"command": []string{"sh", "-c", "pwd; cat"}, "dir": dir, "stdin": "a\nb\x00c"}))
+	r := executortest.NewRecorder(executortest.JSON(t, object{"command": []string{"sh", "-c", "pwd; cat"}, "dir": dir, "stdin": "a\nb\x00c"}))
 	if got, err := run(t, r); err != nil || got != dir+"\na\nb\x00c" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
 
-func TestShellWithoutStdinReadsNothing(t *testing.T) {
-	if got, err := run(t, newRecorder(`{"command": ["cat"]}`)); err != nil || got != "" {
+func TestExecutor_WithoutStdinReadsNothing(t *testing.T) {
+	if got, err := run(t, executortest.NewRecorder(`{"command": ["cat"]}`)); err != nil || got != "" {
 		t.Errorf("got %q, %v", got, err)
 	}
 }
 
-func TestShellDoesNotMindStdinThatIsNotRead(t *testing.T) {
+func TestExecutor_IgnoresStdinThatIsNotRead(t *testing.T) {
 	stdin := strings.Repeat("x", 200_000)
 	for name, script := range map[string]string{
 		"by a command that ends":                   "echo done",
 		"by one that leaves it to a runaway child": "setsid sleep 1000 <&0 >/dev/null 2>&1 & echo $! >&2; echo done",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRecorder(mustJSON(t, object{"command": []string{"sh", "-c", script}, "stdin": stdin}))
+			r := executortest.NewRecorder(executortest.JSON(t, object{"command": []string{"sh", "-c", script}, "stdin": stdin}))
 			if got, err := run(t, r); err != nil || got != "done" {
 				t.Errorf("got %q, %v", got, err)
 			}
@@ -197,9 +206,9 @@ func TestShellDoesNotMindStdinThatIsNotRead(t *testing.T) {
 }
 
 // killLeftover ends the process whose number stands on stderr, if there is one.
-func killLeftover(t *testing.T, r *recorder) {
+func killLeftover(t *testing.T, r *executortest.Recorder) {
 	t.Helper()
-	if lines := r.lines["stderr"]; len(lines) > 0 {
+	if lines := r.Lines["stderr"]; len(lines) > 0 {
 		pid, err := strconv.Atoi(lines[0])
 		if err != nil {
 			t.Fatal(err)
@@ -208,15 +217,15 @@ func killLeftover(t *testing.T, r *recorder) {
 	}
 }
 
-func TestShellKeepsTheNodesSecretsFromTheCommand(t *testing.T) {
+func TestExecutor_KeepsTheNodesSecretsFromTheCommand(t *testing.T) {
 	t.Setenv("DTS_REDIS", "redis://:secret@localhost")
 	t.Setenv("LANG", "C.UTF-8")
 	t.Setenv("HOME", "/home/of/the/node")
-	r := newRecorder(mustJSON(t, object{"command": []string{"env"}, "env": object{"A": "1", "HOME": "/mine"}}))
+	r := executortest.NewRecorder(executortest.JSON(t, object{"command": []string{"env"}, "env": object{"A": "1", "HOME": "/mine"}}))
 	if _, err := run(t, r); err != nil {
 		t.Fatal(err)
 	}
-	got := slices.Sorted(slices.Values(r.lines["stdout"]))
+	got := slices.Sorted(slices.Values(r.Lines["stdout"]))
 	want := []string{
 		"A=1", "DTS_ATTEMPT=3", "DTS_IDEMPOTENCY_KEY=acme:job-1:3", "DTS_NAMESPACE=acme", "DTS_TASK_ID=job-1",
 		"HOME=/mine", "LANG=C.UTF-8", "PATH=" + os.Getenv("PATH"),
@@ -226,7 +235,17 @@ func TestShellKeepsTheNodesSecretsFromTheCommand(t *testing.T) {
 	}
 }
 
-func TestShellReadsAFloodInBoundedMemory(t *testing.T) {
+func TestExecutor_TellsTheCommandTheTickThatTheTaskStandsFor(t *testing.T) {
+	for id, want := range map[string]string{"job-1": "unset", "nightly@20260102T150405Z": "2026-01-02T15:04:05.000Z"} {
+		r := sh(t, "echo ${DTS_TICK-unset}")
+		r.ID = id
+		if got, err := run(t, r); err != nil || got != want {
+			t.Errorf("%s: DTS_TICK is %q, %v, want %q", id, got, err, want)
+		}
+	}
+}
+
+func TestExecutor_ReadsAFloodInBoundedMemory(t *testing.T) {
 	for name, script := range map[string]string{
 		"of one line":   `head -c 200000000 /dev/zero | tr '\0' x`,
 		"of many lines": `yes 'the quick brown fox jumps over the lazy dog' | head -c 50000000`,
@@ -260,8 +279,8 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-func TestShellRunsManyAtOnce(t *testing.T) {
-	s := NewShell(ShellOptions{})
+func TestExecutor_RunsManyAtOnce(t *testing.T) {
+	s := New(0)
 	errs := make(chan error, 20)
 	for i := range cap(errs) {
 		r := sh(t, fmt.Sprintf("echo %d; exit $((%d %% 2))", i, i))

@@ -1,13 +1,16 @@
-package executor
+package shellexec
 
 import (
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
-func TestShellRefusesAPayloadThatCannotWork(t *testing.T) {
+func TestParseCommand_RefusesAPayloadThatCannotWork(t *testing.T) {
 	for name, c := range map[string]struct{ payload, field, message string }{
 		"not an object":           {`"ls"`, "payload", "object"},
 		"no command":              {`{}`, "payload.command", "missing"},
@@ -17,8 +20,8 @@ func TestShellRefusesAPayloadThatCannotWork(t *testing.T) {
 		"an argument with a NUL":  {`{"command": ["ls", "a\u0000b"]}`, "payload.command[1]", "NUL"},
 		"an unknown field":        {`{"command": ["ls"], "cwd": "/"}`, "payload.cwd", "not known: there is command, dir, env, stdin"},
 		"env of a wrong type":     {`{"command": ["ls"], "env": ["A=1"]}`, "payload.env", "an object of strings"},
-		"a variable without name": {`{"command": ["ls"], "env": {"": "1"}}`, "payload.env", "not a variable's name"},
-		"a variable with a =":     {`{"command": ["ls"], "env": {"A=B": "1"}}`, "payload.env", "not a variable's name"},
+		"a variable without name": {`{"command": ["ls"], "env": {"": "1"}}`, "payload.env", "not the name of a variable"},
+		"a variable with a =":     {`{"command": ["ls"], "env": {"A=B": "1"}}`, "payload.env", "not the name of a variable"},
 		"a value with a NUL":      {`{"command": ["ls"], "env": {"A": "\u0000"}}`, "payload.env", "value of A"},
 		"the task's id":           {`{"command": ["ls"], "env": {"DTS_TASK_ID": "x"}}`, "payload.env", "set by DTS"},
 		"the idempotency key":     {`{"command": ["ls"], "env": {"DTS_IDEMPOTENCY_KEY": "x"}}`, "payload.env", "set by DTS"},
@@ -27,8 +30,8 @@ func TestShellRefusesAPayloadThatCannotWork(t *testing.T) {
 		"stdin of a wrong type":   {`{"command": ["ls"], "stdin": {}}`, "payload.stdin", "a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewShell(ShellOptions{}).Execute(t.Context(), newRecorder(c.payload).Attempt)
-			wantInvalid(t, err, c.field, c.message)
+			_, err := New(0).Execute(t.Context(), executortest.NewRecorder(c.payload).Attempt)
+			executortest.WantInvalid(t, err, c.field, c.message)
 		})
 	}
 }
@@ -41,13 +44,13 @@ func FuzzParseCommand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, payload string) {
 		c, err := parseCommand(json.RawMessage(payload))
 		if err != nil {
-			var invalid *InvalidPayloadError
+			var invalid *executor.InvalidPayloadError
 			if !errors.As(err, &invalid) || c != nil {
 				t.Fatalf("%q: got %v, %v", payload, c, err)
 			}
 			return
 		}
-		cmd := c.exec(newRecorder(payload).Attempt)
+		cmd := c.exec(executortest.NewRecorder(payload).Attempt)
 		if strings.ContainsRune(strings.Join(append(cmd.Args, cmd.Env...), ""), 0) {
 			t.Fatalf("%q: a NUL in %q %q", payload, cmd.Args, cmd.Env)
 		}

@@ -1,4 +1,4 @@
-package executor
+package shellexec
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 const orphanTest = "DTS_TEST_RUN_UNTIL_KILLED"
 
 // The test starts itself once more, as a node that runs a command, and kills that node.
-func TestShellLeavesNoMainProcessWhenTheNodeIsKilled(t *testing.T) {
+func TestExecutor_LeavesNoMainProcessWhenTheNodeIsKilled(t *testing.T) {
 	if os.Getenv(orphanTest) != "" {
 		r := sh(t, "echo $$; while :; do sleep 0.05; done")
 		r.Log = func(_, line string) { _, _ = os.Stdout.WriteString("pid " + line + "\n") }

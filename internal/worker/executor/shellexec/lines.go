@@ -1,4 +1,4 @@
-package executor
+package shellexec
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ const (
 	tailLimit = 20 // lines of output that make the result
 )
 
-// readLines hands every line of r to emit, without its line end, cut at task.LogLineLimit; what follows
-// the last line end is a line as well. It holds one line's beginning and one buffer, however much there
-// is to read. Its error is the reader's, io.EOF excepted.
+// readLines calls emit with every line of r, without its line end and cut at task.LogLineLimit. Text after the last
+// line end is a line too. Its memory is bounded: it holds one buffer and the beginning of one line. It returns the error
+// of r, or nil at io.EOF.
 func readLines(r io.Reader, emit func(line string)) error {
 	buf := make([]byte, readSize)
-	line := make([]byte, 0, task.LogLineLimit+8) // a little over the limit, for task.Cut to see that it is
+	line := make([]byte, 0, task.LogLineLimit+8) // a little over the limit, so that task.Cut notices longer lines
 	for {
 		n, err := r.Read(buf)
 		chunk := buf[:n]
@@ -43,7 +43,7 @@ func readLines(r io.Reader, emit func(line string)) error {
 	}
 }
 
-// fill appends what there is room for, and lets go of the rest.
+// fill appends as much of more as fits into the capacity of line, and drops the rest.
 func fill(line, more []byte) []byte {
 	return append(line, more[:min(len(more), cap(line)-len(line))]...)
 }
@@ -52,10 +52,10 @@ func lineText(line []byte) string {
 	return task.Cut(string(bytes.TrimSuffix(line, []byte("\r"))), task.LogLineLimit)
 }
 
-// tail keeps the last lines: tailLimit of them at most, and as many as fit into task.ResultLimit.
+// tail keeps the last lines: at most tailLimit of them, and only as many as fit into task.ResultLimit.
 type tail struct {
 	lines []string
-	size  int // bytes, line ends included
+	size  int // in bytes, including line ends
 }
 
 func (t *tail) add(line string) {

@@ -1,4 +1,4 @@
-package executor
+package shellexec
 
 import (
 	"errors"
@@ -8,14 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup puts the process into a group of its own, and has it killed when this program dies, even by
-// SIGKILL. (Its descendants are not: a command that may leave some behind should clean up at its next
-// start.)
+// ownGroup puts the process into a group of its own, and makes Linux kill it when this program dies, even by SIGKILL.
+// Its descendants are not killed then: a command that may leave some behind should clean up at its next start.
 func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// reap waits for the process to exit, calls exited, and only then lets its number go.
+// reap waits for the process to exit and calls exited before it releases the number of the process.
 func reap(cmd *exec.Cmd, exited func()) error {
 	err := error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) {

@@ -1,4 +1,4 @@
-package executor
+package httpexec
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 // call is the payload of an http task: {method?, url, headers?, body?, success_codes?}.
@@ -22,7 +24,7 @@ type call struct {
 	codes  []codeRange
 }
 
-// codeRange is a range of status codes, both ends included.
+// codeRange is a range of status codes, including both ends.
 type codeRange struct{ from, to int }
 
 func (c *call) accepts(status int) bool {
@@ -34,17 +36,18 @@ func (c *call) accepts(status int) bool {
 	return false
 }
 
+// parseCall reads a payload. Error: *executor.InvalidPayloadError.
 func parseCall(payload json.RawMessage) (*call, error) {
 	var method, target string
 	var headers map[string]string
 	var body json.RawMessage
 	var codes []json.RawMessage
-	err := decodePayload(payload, map[string]field{
-		"method":        {&method, "a string"},
-		"url":           {&target, "a string"},
-		"headers":       {&headers, "an object of strings"},
-		"body":          {&body, "JSON"},
-		"success_codes": {&codes, "a list of status codes and ranges"},
+	err := executor.DecodePayload(payload, map[string]executor.Field{
+		"method":        {Into: &method, Want: "a string"},
+		"url":           {Into: &target, Want: "a string"},
+		"headers":       {Into: &headers, Want: "an object of strings"},
+		"body":          {Into: &body, Want: "JSON"},
+		"success_codes": {Into: &codes, Want: "a list of status codes and ranges"},
 	})
 	if err != nil {
 		return nil, err
@@ -74,29 +77,29 @@ func (c *call) setMethod(method string) error {
 	case "":
 		c.method = http.MethodPost
 	case http.MethodConnect, http.MethodTrace:
-		return invalid("method", "%s is not supported", c.method)
+		return executor.Invalid("method", "%s is not supported", c.method)
 	}
-	if !httpguts.ValidHeaderFieldName(c.method) { // both are tokens
-		return invalid("method", "%q is not an HTTP method", method)
+	if !httpguts.ValidHeaderFieldName(c.method) { // names of headers and methods have the same syntax: token
+		return executor.Invalid("method", "%q is not an HTTP method", method)
 	}
 	return nil
 }
 
 func (c *call) setURL(target string) error {
 	if target == "" {
-		return invalid("url", "is missing")
+		return executor.Invalid("url", "is missing")
 	}
 	u, err := url.Parse(target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return invalid("url", "must be an absolute http or https URL")
+		return executor.Invalid("url", "must be an absolute http or https URL")
 	}
 	u.Fragment, u.RawFragment = "", ""
 	c.url = u
 	return nil
 }
 
-// reservedHeaders are not the payload's to set: those that say whose call it is, so that a receiver can
-// trust them, and those that describe the message.
+// reservedHeaders cannot be set by the payload: those that name the attempt, so that receivers can trust them, and those
+// that net/http sets to describe the message.
 var reservedHeaders = map[string]bool{
 	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true, "Idempotency-Key": true,
 	"Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true,
@@ -108,18 +111,18 @@ func (c *call) setHeaders(headers map[string]string) error {
 		key := http.CanonicalHeaderKey(name)
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			return invalid("headers", "%q is not a header's name", name)
+			return executor.Invalid("headers", "%q is not the name of a header", name)
 		case !httpguts.ValidHeaderFieldValue(value):
-			return invalid("headers", "the value of %s has characters that no header can have", name)
+			return executor.Invalid("headers", "the value of %s has characters that headers cannot have", name)
 		case reservedHeaders[key]:
-			return invalid("headers", "%s is set by DTS", key)
+			return executor.Invalid("headers", "%s is set by DTS", key)
 		case c.header[key] != nil:
-			return invalid("headers", "%s is there twice", key)
+			return executor.Invalid("headers", "%s is given twice", key)
 		case key == "Host" && !httpguts.ValidHostHeader(value):
-			return invalid("headers", "%q is not a host", value)
+			return executor.Invalid("headers", "%q is not a host name", value)
 		case key == "Host":
 			c.host = value
-		case key == "X-Idempotency-Key": // as with idempotencyKey
+		case key == "X-Idempotency-Key": // see idempotencyKey
 			c.header[strings.ToLower(key)] = []string{value}
 		default:
 			c.header[key] = []string{value}
@@ -128,7 +131,7 @@ func (c *call) setHeaders(headers map[string]string) error {
 	return nil
 }
 
-// setBody takes a JSON string as the text to send, and any other JSON as it is.
+// setBody sets the body to send: the text of a JSON string, or any other JSON as it is.
 func (c *call) setBody(body json.RawMessage) error {
 	body = bytes.TrimSpace(body)
 	switch {
@@ -137,7 +140,7 @@ func (c *call) setBody(body json.RawMessage) error {
 	case body[0] == '"':
 		var text string
 		if err := json.Unmarshal(body, &text); err != nil {
-			return invalid("body", "is not valid JSON")
+			return executor.Invalid("body", "is not valid JSON")
 		}
 		c.body = []byte(text)
 		return nil
@@ -155,18 +158,19 @@ func (c *call) setCodes(codes []json.RawMessage) error {
 		return nil
 	}
 	if len(codes) == 0 {
-		return invalid("success_codes", "is empty: no answer would be a success")
+		return executor.Invalid("success_codes", "is empty: no answer would be a success")
 	}
 	for i, raw := range codes {
 		r, err := parseCodes(raw)
 		if err != nil || r.from < 200 || r.to > 599 || r.from > r.to {
-			return invalid(fmt.Sprintf("success_codes[%d]", i), `must be a status code from 200 to 599, or a range of them like "200-299"`)
+			return executor.Invalid(fmt.Sprintf("success_codes[%d]", i), `must be a status code from 200 to 599, or a range of them like "200-299"`)
 		}
 		c.codes = append(c.codes, r)
 	}
 	return nil
 }
 
+// parseCodes reads 200, "200" or "200-299".
 func parseCodes(raw json.RawMessage) (codeRange, error) {
 	var code int
 	if err := json.Unmarshal(raw, &code); err == nil {

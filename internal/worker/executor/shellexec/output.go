@@ -1,20 +1,22 @@
-package executor
+package shellexec
 
 import (
 	"strconv"
 	"strings"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// output takes a command's lines as they come. stdout and stderr are each called by one goroutine, and
-// result and complaint are for after their end.
+// output takes the lines of a command as they come. stdout and stderr are each called by one goroutine; result and
+// complaint may be called after both have ended.
 type output struct {
-	attempt Attempt
+	attempt executor.Attempt
 	tail    tail
 	lastErr string
 }
 
-// stdout takes a line of standard output: a line "::progress 40" is progress, any other is log and,
-// if it is one of the last, result.
+// stdout takes a line of standard output. A line "::progress 40" reports progress; any other line goes into the log
+// and, if it is one of the last, into the result.
 func (o *output) stdout(line string) {
 	if percent, ok := parseProgress(line); ok {
 		o.attempt.Progress(percent)
@@ -33,7 +35,7 @@ func (o *output) stderr(line string) {
 
 func (o *output) result() string { return o.tail.String() }
 
-// complaint is ": " and the last line of standard error, or nothing.
+// complaint is ": " and the last line of standard error that is not blank, or "" if there is none.
 func (o *output) complaint() string {
 	if o.lastErr == "" {
 		return ""

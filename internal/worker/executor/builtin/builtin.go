@@ -1,0 +1,16 @@
+// Package builtin lists the executors that every dtsd has.
+package builtin
+
+import (
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/httpexec"
+	"github.com/dts-sched/dts/internal/worker/executor/shellexec"
+)
+
+// Table describes the executors, with their settings at their defaults. Each call makes a table of its own.
+func Table() executor.Table {
+	return executor.Table{
+		httpexec.Describe(),
+		shellexec.Describe(),
+	}
+}

@@ -1,0 +1,130 @@
+package executor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Descriptor is all that DTS knows of one task type.
+type Descriptor struct {
+	Type string // as tasks name it
+
+	// Timeout is the default timeout of an attempt: more than 0, and at most task.DefaultTimeout (see task.Type).
+	Timeout time.Duration
+
+	// CheckPayload says what is invalid about a payload, before any attempt is made. It runs on every node, with or
+	// without an executor. Error: *InvalidPayloadError.
+	CheckPayload func(payload json.RawMessage) error
+
+	// OptIn, if set, means that a node runs the type only if it is told to by the setting enable-<type>. It is the help
+	// text of that setting. Types without it run on every worker.
+	OptIn string
+
+	// Settings are the executor's own settings; nil if there are none. Their names begin with the type.
+	Settings config.Section
+
+	// New makes the executor. The settings are loaded by then.
+	New func(Options) (Executor, error)
+
+	enabled bool // the value of enable-<type>
+}
+
+// Options is what every executor is told about its node.
+type Options struct {
+	Version string // of this program; "" if it is not known
+}
+
+// optInFlag is the name of the setting that enables the type.
+func (d *Descriptor) optInFlag() string { return "enable-" + d.Type }
+
+// runs says whether this node runs the type.
+func (d *Descriptor) runs() bool { return d.OptIn == "" || d.enabled }
+
+// Table lists the known task types, with the settings that their executors have on this node. It is a config.Section:
+// the sum of the sections of its descriptors.
+type Table []*Descriptor
+
+// Declare adds the settings of all executors to flags.
+func (t Table) Declare(flags *pflag.FlagSet) {
+	for _, d := range t {
+		if d.OptIn != "" {
+			flags.BoolVar(&d.enabled, d.optInFlag(), d.enabled, d.OptIn)
+		}
+		if d.Settings != nil {
+			d.Settings.Declare(flags)
+		}
+	}
+}
+
+// Validate checks the settings of all executors.
+func (t Table) Validate() error {
+	var failures []error
+	for _, d := range t {
+		if d.Settings != nil {
+			failures = append(failures, d.Settings.Validate())
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// EnableAll enables every type. Before Declare, it changes the defaults of the settings.
+func (t Table) EnableAll() {
+	for _, d := range t {
+		d.enabled = true
+	}
+}
+
+// DisableUnless disables the types that a node runs only if it is told to, except those for whose setting keep returns
+// true.
+func (t Table) DisableUnless(keep func(setting string) bool) {
+	for _, d := range t {
+		d.enabled = d.enabled && keep(d.optInFlag())
+	}
+}
+
+// Types describes the types to those who handle tasks without running them. Types that this node does not run are
+// among them.
+func (t Table) Types() task.Types {
+	types := make(task.Types, len(t))
+	for _, d := range t {
+		types[d.Type] = task.Type{Timeout: d.Timeout, CheckPayload: refusing(d.CheckPayload)}
+	}
+	return types
+}
+
+// refusing makes the check of a submission from the check of a payload: the same error, with the code that submitters
+// get.
+func refusing(check func(json.RawMessage) error) func(json.RawMessage) error {
+	return func(payload json.RawMessage) error {
+		err := check(payload)
+		var invalid *InvalidPayloadError
+		if errors.As(err, &invalid) {
+			return task.Invalid(invalid.Field, "%s", invalid.Message)
+		}
+		return err
+	}
+}
+
+// Build makes the executors of the types that this node runs. Close them at the end. If one cannot be made, none is
+// left.
+func (t Table) Build(o Options) (Registry, error) {
+	built := Registry{}
+	for _, d := range t {
+		if !d.runs() {
+			continue
+		}
+		e, err := d.New(o)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("executor %s: %w", d.Type, err), built.Close())
+		}
+		built[d.Type] = e
+	}
+	return built, nil
+}

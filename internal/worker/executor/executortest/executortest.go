@@ -1,0 +1,82 @@
+// Package executortest helps to test executors.
+package executortest
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// Recorder is an attempt that records what its executor reports. Lines and Percents may be read once Execute has
+// returned.
+type Recorder struct {
+	executor.Attempt
+	Lines    map[string][]string // by stream
+	Percents []int
+
+	mu     sync.Mutex
+	logged chan string
+}
+
+// NewRecorder makes attempt 3 of task job-1 in namespace acme.
+func NewRecorder(payload string) *Recorder {
+	r := &Recorder{Lines: map[string][]string{}, logged: make(chan string, 1000)}
+	r.Attempt = executor.Attempt{
+		Ref:      task.Ref{Namespace: "acme", ID: "job-1"},
+		Number:   3,
+		Payload:  json.RawMessage(payload),
+		Log:      r.log,
+		Progress: func(percent int) { r.Percents = append(r.Percents, percent) },
+	}
+	return r
+}
+
+func (r *Recorder) log(stream, line string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Lines[stream] = append(r.Lines[stream], line)
+	select {
+	case r.logged <- line:
+	default: // nobody waits for so many
+	}
+}
+
+// WaitForLine returns the next line of either stream, while Execute runs.
+func (r *Recorder) WaitForLine(t *testing.T) string {
+	t.Helper()
+	select {
+	case line := <-r.logged:
+		return line
+	case <-time.After(10 * time.Second):
+		t.Fatal("the executor logs no line within 10 s")
+		return ""
+	}
+}
+
+// JSON is v as JSON.
+func JSON(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// WantInvalid fails the test unless err is an InvalidPayloadError for the field, with the given text in its message.
+func WantInvalid(t *testing.T, err error, field, text string) {
+	t.Helper()
+	var invalid *executor.InvalidPayloadError
+	if !errors.As(err, &invalid) {
+		t.Fatalf("error is %v, want an InvalidPayloadError", err)
+	}
+	if invalid.Field != field || !strings.Contains(invalid.Message, text) {
+		t.Errorf("error is %q, want one of %q with %q", invalid.Error(), field, text)
+	}
+}

@@ -1,0 +1,91 @@
+package shellexec
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// command is the payload of a shell task: {command: [argv...], env?, dir?, stdin?}.
+type command struct {
+	argv  []string
+	env   map[string]string
+	dir   string
+	stdin string
+}
+
+// parseCommand reads a payload. Error: *executor.InvalidPayloadError.
+func parseCommand(payload json.RawMessage) (*command, error) {
+	var c command
+	err := executor.DecodePayload(payload, map[string]executor.Field{
+		"command": {Into: &c.argv, Want: "a list of strings"},
+		"env":     {Into: &c.env, Want: "an object of strings"},
+		"dir":     {Into: &c.dir, Want: "a string"},
+		"stdin":   {Into: &c.stdin, Want: "a string"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(c.argv) == 0 || c.argv[0] == "" {
+		return nil, executor.Invalid("command", `is missing: name a program and its arguments, like ["sleep", "1"]`)
+	}
+	for i, arg := range c.argv {
+		if strings.ContainsRune(arg, 0) {
+			return nil, executor.Invalid(fmt.Sprintf("command[%d]", i), "contains a NUL")
+		}
+	}
+	if strings.ContainsRune(c.dir, 0) {
+		return nil, executor.Invalid("dir", "contains a NUL")
+	}
+	if err := c.checkEnv(); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// identity holds the variables that tell the command which attempt it works on. The payload cannot set them.
+var identity = map[string]func(executor.Attempt) string{
+	"DTS_TASK_ID":         func(a executor.Attempt) string { return a.ID },
+	"DTS_NAMESPACE":       func(a executor.Attempt) string { return a.Namespace },
+	"DTS_ATTEMPT":         func(a executor.Attempt) string { return strconv.Itoa(a.Number) },
+	"DTS_IDEMPOTENCY_KEY": executor.Attempt.IdempotencyKey,
+	"DTS_TICK":            executor.Attempt.Tick, // not set if it is ""
+}
+
+func (c *command) checkEnv() error {
+	for name, value := range c.env {
+		switch {
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return executor.Invalid("env", "%q is not the name of a variable", name)
+		case strings.ContainsRune(value, 0):
+			return executor.Invalid("env", "the value of %s contains a NUL", name)
+		case identity[name] != nil:
+			return executor.Invalid("env", "%s is set by DTS", name)
+		}
+	}
+	return nil
+}
+
+// environ is the whole environment of the process. It takes only those of the node's own variables that most programs
+// need, since the others may hold secrets of the node, such as the password of its Redis.
+func (c *command) environ(a executor.Attempt) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "LANG"} {
+		if value, ok := os.LookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	for name, value := range c.env {
+		env = append(env, name+"="+value) // of two entries of a name, the later one counts
+	}
+	for name, value := range identity {
+		if v := value(a); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
