@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -15,32 +16,33 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-var errTwice = errors.New("it runs on this node already")
+var errTwice = errors.New("the attempt already runs on this node")
 
-// attempt is one attempt on this node, from the delivery's arrival to the report of its end.
+// attempt is one attempt on this node, from the arrival of its delivery to the report of its end.
 type attempt struct {
 	w       *Worker
 	name    string          // of the delivery
 	ctx     context.Context // of the executor's work
 	cancel  context.CancelCauseFunc
-	release func()          // of the others' trust
-	work    context.Context // of reports: it outlives ctx
-	run     atomic.Pointer[store.Run]
+	release func()                    // releases the context of Members.Guard
+	work    context.Context           // of reports: it outlives ctx
+	run     atomic.Pointer[store.Run] // nil until Redis has answered begin
 }
 
+// end releases the contexts and the slot.
 func (a *attempt) end() {
 	a.cancel(nil)
 	a.release()
 	<-a.w.slots
 }
 
-// begin asks Redis for the attempt until there is an answer. If the connection breaks, nobody knows whether the
-// attempt has begun, so the question is repeated with the same token: giving up could leave an attempt that
-// counts as running and that nobody runs. Error: store.ErrLeftover, or that the worker ends first; what may have
-// begun then is found when the node has left.
+// begin asks Redis for the attempt until there is an answer. When the connection breaks, the worker does not know
+// whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
+// counts as running and that nobody runs. Errors: store.ErrLeftover; or the worker ends first. An attempt that may have
+// begun then is recovered once the node has left.
 func (a *attempt) begin(ref task.Ref, number int) error {
 	token := a.w.token()
-	for tries := 0; ; tries++ {
+	for try := 0; ; try++ {
 		if errors.Is(context.Cause(a.ctx), errShutdown) {
 			return fmt.Errorf("delivery %s: %w", a.name, errShutdown)
 		}
@@ -48,58 +50,58 @@ func (a *attempt) begin(ref task.Ref, number int) error {
 		if err == nil || errors.Is(err, store.ErrLeftover) {
 			return err
 		}
-		a.complain(tries, "cannot begin", err)
+		a.warn(try, "cannot begin an attempt", err)
 		if err := pause(a.work); err != nil {
 			return fmt.Errorf("delivery %s: %w", a.name, err)
 		}
 	}
 }
 
-// tryBegin asks once. The trust of the others in this node is looked at first: a node that is cut off begins
-// nothing, since its attempts would end as lost before they have done anything; and if the trust ends while the
-// question is on its way, the work ends with it, even if there is new trust by then.
+// tryBegin calls begin once, under the guard. A node that is cut off begins nothing, since its attempts would end as
+// lost before they have done anything. If the guard's context ends while the call is under way, the work ends too, even
+// if the node has a new guard by then.
 func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
-	trust, release := a.w.o.Members.Guard(a.work)
-	if trust.Err() != nil {
+	guard, release := a.w.o.Members.Guard(a.work)
+	if guard.Err() != nil {
 		release()
-		return context.Cause(trust)
+		return context.Cause(guard)
 	}
 	run, err := a.w.o.Store.Begin(a.work, ref, number, a.w.o.Node, token)
 	if err != nil {
 		release()
 		return err
 	}
-	// Without grace: somebody else is about to do the work.
-	detach := context.AfterFunc(trust, func() { a.cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, context.Cause(trust))) })
+	// Without grace, as another node is about to do the work.
+	detach := context.AfterFunc(guard, func() { a.cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, context.Cause(guard))) })
 	a.release = func() { detach(); release() }
 	a.run.Store(run)
-	if !run.Task.CancelRequested.IsZero() { // it was asked to stop before the answer came
+	if !run.Task.CancelRequested.IsZero() { // somebody cancelled the task before the answer came
 		a.cancel(errStopped)
 	}
 	a.w.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
 	return nil
 }
 
-// stopIfAsked ends the work if Redis says that the task was asked to stop. Before begin is answered there is nothing to
-// ask about: its answer tells. If Redis cannot be asked, the report of the end brings it up.
-func (a *attempt) stopIfAsked(ctx context.Context) {
+// stopIfCancelled ends the work if Redis says that somebody cancelled the task. Until begin is answered it does nothing,
+// as that answer tells the same. If Redis does not answer, the report of the end finds out.
+func (a *attempt) stopIfCancelled(ctx context.Context) {
 	run := a.run.Load()
 	if run == nil {
 		return
 	}
-	asked, err := run.CancelRequested(ctx)
+	cancelled, err := run.CancelRequested(ctx)
 	if err != nil {
-		a.w.o.Log.Warn("cannot ask whether a task was cancelled", "delivery", a.name, "error", err)
+		a.w.o.Log.Warn("cannot read whether a task was cancelled", "delivery", a.name, "error", err)
 	}
-	if asked {
+	if cancelled {
 		a.cancel(errStopped)
 	}
 }
 
-// complain reports the first of several failures.
-func (a *attempt) complain(tries int, what string, err error) {
-	if tries == 0 {
-		a.w.o.Log.Warn(what+", trying again", "delivery", a.name, "error", err)
+// warn logs the first of several failures.
+func (a *attempt) warn(try int, what string, err error) {
+	if try == 0 {
+		a.w.o.Log.Warn(what+"; trying again", "delivery", a.name, "error", err)
 	}
 }
 
@@ -108,10 +110,10 @@ type ending struct {
 	outcome task.Outcome
 	result  string
 	reason  string
-	final   bool // no further attempt makes sense, whatever the policy says
+	final   bool // no further attempt can succeed, whatever the retry policy allows
 }
 
-// perform has the work done and reports its end.
+// perform runs the executor and reports how the attempt ended.
 func (a *attempt) perform() error {
 	run := a.run.Load()
 	start := clock.Now()
@@ -128,7 +130,8 @@ func (a *attempt) execute(run *store.Run) ending {
 	t := run.Task
 	exec, known := a.w.o.Executors[t.Type]
 	if !known {
-		return ending{outcome: task.OutcomeFailed, reason: fmt.Sprintf("node %s has no executor for tasks of type %q", a.w.o.Node, t.Type)}
+		return ending{outcome: task.OutcomeFailed, reason: fmt.Sprintf("node %s has no executor for tasks of type %q, only for %s",
+			a.w.o.Node, t.Type, strings.Join(a.w.o.Executors.Types(), ", "))}
 	}
 	timeout := a.w.o.Types.Timeout(t.Definition)
 	ctx, cancel := context.WithTimeoutCause(a.ctx, timeout, errTimeout)
@@ -154,7 +157,7 @@ func guarded(execute func() (string, error)) (_ string, err error) {
 	return execute()
 }
 
-// judge names the outcome.
+// judge tells how the attempt ended from what its executor returned and why ctx ended, if it did.
 func judge(ctx context.Context, timeout time.Duration, result string, err error) ending {
 	if err == nil {
 		return ending{outcome: task.OutcomeSucceeded, result: result}
@@ -172,14 +175,15 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	case errors.Is(cause, errStopped):
 		return ending{outcome: task.OutcomeCancelled, reason: err.Error()}
 	}
-	return ending{outcome: task.OutcomeLost, reason: cause.Error()} // shut down, or cut off from the others
+	return ending{outcome: task.OutcomeLost, reason: cause.Error()} // the node shut down, or was cut off from the others
 }
 
-// report tells Redis how the attempt ended, until there is an answer: succeeded, due again, or finally failed.
-// Whatever it says, the delivery is done with, so asynq must not deliver it again.
+// report tells Redis how the attempt ended, until there is an answer. Whatever the outcome, it returns nil or
+// queue.ErrDeadLetter, so that asynq does not deliver the attempt again; any other error means that the worker ended
+// before Redis answered.
 func (a *attempt) report(run *store.Run, e ending) error {
-	for tries := 0; ; tries++ {
-		dead, err := a.tell(run, e)
+	for try := 0; ; try++ {
+		dead, err := a.reportOnce(run, e)
 		switch {
 		case err == nil && dead:
 			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.reason)
@@ -190,18 +194,18 @@ func (a *attempt) report(run *store.Run, e ending) error {
 			continue
 		case errors.Is(err, store.ErrStale):
 			a.w.o.Metrics.Refused.Inc()
-			a.w.o.Log.Warn("the attempt is not this worker's any more", "delivery", a.name, "outcome", e.outcome)
+			a.w.o.Log.Warn("this worker no longer holds the attempt; its report was refused", "delivery", a.name, "outcome", e.outcome)
 			return nil
 		}
-		a.complain(tries, "cannot report", err)
+		a.warn(try, "cannot report the end of an attempt", err)
 		if err := pause(a.work); err != nil {
 			return fmt.Errorf("delivery %s: %w", a.name, err)
 		}
 	}
 }
 
-// tell reports the ending once; dead says that it made the task a dead letter.
-func (a *attempt) tell(run *store.Run, e ending) (dead bool, _ error) {
+// reportOnce reports the ending. It returns true if the task has failed for good: it is a dead letter.
+func (a *attempt) reportOnce(run *store.Run, e ending) (dead bool, _ error) {
 	t := run.Task
 	switch {
 	case e.outcome == task.OutcomeSucceeded:
@@ -216,7 +220,7 @@ func (a *attempt) tell(run *store.Run, e ending) (dead bool, _ error) {
 	return false, run.Reattempt(a.work, a.delay(t), e.outcome, e.reason)
 }
 
-// delay is the wait before the next attempt. After a rerun the policy starts over.
+// delay is the wait before the next attempt. When somebody retries a task that had ended, the policy starts over.
 func (a *attempt) delay(t task.Task) time.Duration {
 	made := t.Attempt - (t.Allowed - t.Retry.Attempts())
 	return t.Retry.After(made, a.w.o.Random())

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	linesInterval = 200 * time.Millisecond // how often new lines go to Redis
+	linesInterval = 200 * time.Millisecond // between two flushes
 	linesAtOnce   = 200                    // lines in one script
 )
 
-// lines carries the output of an attempt to its log in Redis, several lines at a time, and the newest word on its
-// progress with them. It never holds up the task: between two trips it keeps the newest task.LogLimit lines, which is all that the log keeps anyway. Lines
-// that were passed over leave a gap in the numbers.
+// lines sends the output of an attempt to its log in Redis, several lines at a time, and its newest progress with them.
+// It never delays the executor. Between two flushes it keeps the newest task.LogLimit lines, as the log holds no more.
+// Dropped lines leave a gap in the numbers.
 type lines struct {
 	run  *store.Run
 	log  *slog.Logger
@@ -26,11 +26,11 @@ type lines struct {
 	quit chan struct{}
 	done chan struct{}
 
-	mu     sync.Mutex
-	kept   []store.Line
-	far    int // percent; told is what Redis knows of it
-	told   int
-	number int // of the first line kept, from 1
+	mu      sync.Mutex
+	kept    []store.Line
+	number  int // of the first line kept, from 1
+	percent int // the newest progress
+	sent    int // the progress that was sent last
 }
 
 func newLines(ctx context.Context, run *store.Run, log *slog.Logger) *lines {
@@ -53,13 +53,13 @@ func (l *lines) add(stream, text string) {
 	l.wake()
 }
 
-// progress takes how far the attempt is, in percent; what is none is no reason to fail.
+// progress takes the progress of the attempt in percent. It ignores values that are not 0 to 100.
 func (l *lines) progress(percent int) {
 	if percent < 0 || percent > 100 {
 		return
 	}
 	l.mu.Lock()
-	l.far = percent
+	l.percent = percent
 	l.mu.Unlock()
 	l.wake()
 }
@@ -71,18 +71,19 @@ func (l *lines) wake() {
 	}
 }
 
-// drop forgets the n oldest lines.
+// drop drops the n oldest lines. The caller holds mu.
 func (l *lines) drop(n int) {
 	l.kept = append([]store.Line(nil), l.kept[n:]...)
 	l.number += n
 }
 
-// close sends what is left and waits for it.
+// close sends the remaining lines and waits until that is done.
 func (l *lines) close() {
 	close(l.quit)
 	<-l.done
 }
 
+// pump flushes at most once in linesInterval, when there is something to send, and a last time when l is closed.
 func (l *lines) pump(ctx context.Context) {
 	defer close(l.done)
 	for {
@@ -105,52 +106,52 @@ func (l *lines) pump(ctx context.Context) {
 	}
 }
 
-// flush sends what is kept, and no more than fits into the log: whoever writes faster than that would keep Redis
-// busy with lines that nobody will see. It answers whether the attempt may log any more. Lines that Redis does not
-// take are lost: a log is no reason to fail an attempt.
+// flush sends the lines that are kept, but no more than fit into the log: an executor that writes faster than that would
+// keep Redis busy with lines that nobody sees. It returns false if the attempt may log no more. Lines that Redis does
+// not accept are lost: a log is no reason to fail an attempt.
 func (l *lines) flush(ctx context.Context) bool {
-	if !l.tell(ctx) {
+	if !l.sendProgress(ctx) {
 		return false
 	}
 	for range task.LogLimit / linesAtOnce {
-		first, some := l.take()
-		if len(some) == 0 {
+		first, next := l.take()
+		if len(next) == 0 {
 			return true
 		}
-		if err := l.run.Log(ctx, first, some); err != nil {
-			l.log.Debug("lines not logged", "task", l.run.Task.Ref.String(), "lines", len(some), "error", err)
+		if err := l.run.Log(ctx, first, next); err != nil {
+			l.log.Debug("dropped log lines", "task", l.run.Task.Ref.String(), "lines", len(next), "error", err)
 			return !errors.Is(err, store.ErrStale)
 		}
 	}
 	return true
 }
 
-// tell reports the progress if it has changed.
-func (l *lines) tell(ctx context.Context) bool {
+// sendProgress sends the progress if it has changed. It returns false if the attempt may report no more.
+func (l *lines) sendProgress(ctx context.Context) bool {
 	l.mu.Lock()
-	percent, known := l.far, l.far == l.told
-	l.told = percent
+	percent, unchanged := l.percent, l.percent == l.sent
+	l.sent = percent
 	l.mu.Unlock()
-	if known {
+	if unchanged {
 		return true
 	}
 	err := l.run.Progress(ctx, percent)
 	if err != nil {
-		l.log.Debug("progress not reported", "task", l.run.Task.Ref.String(), "error", err)
+		l.log.Debug("dropped a progress report", "task", l.run.Task.Ref.String(), "error", err)
 	}
 	return !errors.Is(err, store.ErrStale)
 }
 
-// take takes the next lines to send, with the number of the first.
-func (l *lines) take() (int, []store.Line) {
+// take removes and returns the next lines to send, with the number of the first.
+func (l *lines) take() (first int, next []store.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if over := len(l.kept) - task.LogLimit; over > 0 {
 		l.drop(over)
 	}
 	n := min(len(l.kept), linesAtOnce)
-	first, some := l.number, l.kept[:n:n]
+	first, next = l.number, l.kept[:n:n]
 	l.kept = l.kept[n:]
 	l.number += n
-	return first, some
+	return first, next
 }

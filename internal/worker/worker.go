@@ -1,8 +1,8 @@
-// Package worker runs attempts: it takes deliveries from asynq's queues, begins their attempts, has an executor
-// do the work, and reports how it ended.
+// Package worker runs attempts: it takes deliveries from asynq's queues, begins their attempts, runs their executors,
+// and reports how they ended.
 //
-// The number of attempts a node runs at once is a hard limit held here, because asynq frees its own slot when a
-// delivery times out, whether or not the work has ended. The end of an attempt is reported only after its
+// The number of attempts that a node runs at once is a hard limit. It is enforced here, because asynq frees its own slot
+// when a delivery times out, whether or not the work has ended. The end of an attempt is reported only after its
 // executor has returned.
 package worker
 
@@ -28,8 +28,8 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// reportBudget is how long a worker that shuts down goes on trying to report what it interrupted. What it cannot
-// report is taken over when the node is seen to be gone.
+// reportBudget is how long a worker that shuts down tries to report the attempts that it interrupted. Those that it
+// cannot report are recovered once the other nodes notice that this one is gone.
 const reportBudget = 5 * time.Second
 
 // Why an attempt's context ended.
@@ -39,15 +39,14 @@ var (
 	errShutdown = errors.New("the node shut down")
 )
 
-// Members tells whether this node may still trust that the others count it among the living: package cluster's
-// Registry.
+// Members tells whether the other nodes still count this one as alive. It is package cluster's Registry.
 type Members interface {
-	// Guard derives a context that ends, with a cause, before others may take over this node's work because
-	// it cannot beat.
+	// Guard derives a context that ends, with a cause, before others may take over this node's work because its
+	// heartbeats do not arrive.
 	Guard(ctx context.Context) (context.Context, func())
 }
 
-// Pool is a part of the node's capacity with queues of its own.
+// Pool is a share of the node's capacity with queues of its own.
 type Pool struct {
 	Name        string
 	Concurrency int
@@ -58,7 +57,7 @@ type Pool struct {
 // Options says what to work on and with. All but Types are needed.
 type Options struct {
 	Store        *store.Store
-	Prefix       string // of the installation
+	Prefix       string // of the keys of this installation
 	Members      Members
 	Node         string // this node's id
 	Capacity     int    // attempts at once, over all pools
@@ -66,7 +65,7 @@ type Options struct {
 	Executors    executor.Registry
 	Types        task.Types    // tells the timeouts of attempts; nil knows no type
 	DrainTimeout time.Duration // how long attempts may go on after the worker was told to stop
-	Grace        time.Duration // how long an executor may take to return once its context has ended
+	Grace        time.Duration // how long an executor may take to return after its context has ended
 	Random       func() float64
 	Metrics      *telemetry.Metrics
 	Log          *slog.Logger
@@ -75,15 +74,15 @@ type Options struct {
 // Worker runs attempts on one node.
 type Worker struct {
 	o       Options
-	slots   chan struct{} // holds one entry for each attempt that runs
+	slots   chan struct{} // one entry for each attempt that runs
 	started atomic.Int64  // makes run tokens unique
 	ready   chan struct{}
 
 	mu     sync.Mutex
 	active map[string]*attempt // by delivery
-	idle   sync.WaitGroup      // attempts that run
+	idle   sync.WaitGroup      // counts the attempts that run
 	closed bool                // no delivery may enter any more
-	shut   chan struct{}       // closed with it: deliveries that wait for a slot go back
+	shut   chan struct{}       // closed together with closed: deliveries that wait for a slot go back
 }
 
 // New prepares a worker.
@@ -101,8 +100,8 @@ func (w *Worker) Running() int { return len(w.slots) }
 // Ready is closed when the worker takes deliveries.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
-// Run takes and runs deliveries until ctx ends. Then it drains: it takes nothing new, lets what runs go on for
-// DrainTimeout at most, interrupts the rest so that another node can run it, reports, and returns nil.
+// Run takes and runs deliveries until ctx ends. Then it drains: it takes no more, gives running attempts up to
+// DrainTimeout to end, interrupts the rest so that other nodes can run them, reports, and returns nil.
 func (w *Worker) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
@@ -115,7 +114,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		if err := p.Start(ctx); err != nil {
 			stopWork(err)
 			waited := background.Wait()
-			if ctx.Err() != nil { // told to stop before it had begun
+			if ctx.Err() != nil { // ctx ended before the worker had started
 				return waited
 			}
 			return errors.Join(fmt.Errorf("worker: %w", err), waited)
@@ -129,7 +128,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	return background.Wait()
 }
 
-// shutDown ends pools, all at the same time: with Redis away, each takes a while.
+// shutDown ends all pools at the same time: without Redis, each one takes a while.
 func shutDown(pools []*queue.Pool) {
 	var ending sync.WaitGroup
 	for _, p := range pools {
@@ -149,8 +148,8 @@ func (w *Worker) pools(work context.Context) []*queue.Pool {
 	return pools
 }
 
-// drain waits for what runs, for a while, and interrupts the rest. What waits for a slot goes back to its queue
-// at once, since another node may have one.
+// drain waits for running attempts, up to DrainTimeout, and interrupts the rest. Deliveries that wait for a slot go back
+// to their queue at once, since another node may have one.
 func (w *Worker) drain(pools []*queue.Pool) {
 	w.mu.Lock()
 	w.closed = true
@@ -173,7 +172,7 @@ func (w *Worker) drain(pools []*queue.Pool) {
 	}
 	w.mu.Unlock()
 	if !waitFor(done, w.o.Grace+reportBudget) {
-		w.o.Log.Warn("attempts are left to the other nodes", "running", w.Running())
+		w.o.Log.Warn("leaving attempts to the other nodes", "running", w.Running())
 	}
 }
 
@@ -189,33 +188,33 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// stop looks after an attempt that is said to be cancelled. Redis has the last word: channels are not kept apart by
-// database, so the message may mean a task of the same name in another one.
+// stop handles the message that an attempt was cancelled. It asks Redis before it acts: a channel is shared by all
+// databases of a Redis, so the message may mean a task of the same name in another one.
 func (w *Worker) stop(ctx context.Context) func(ref task.Ref, number int) {
 	return func(ref task.Ref, number int) {
 		w.mu.Lock()
 		a := w.active[task.Delivery{Ref: ref, Attempt: number}.String()]
 		w.mu.Unlock()
 		if a != nil {
-			a.stopIfAsked(ctx)
+			a.stopIfCancelled(ctx)
 		}
 	}
 }
 
-// checkStops asks Redis for every running attempt whether it was asked to stop while nobody listened.
+// checkStops asks Redis for every running attempt whether it was cancelled while nobody listened.
 func (w *Worker) checkStops(ctx context.Context) func() {
 	return func() {
 		w.mu.Lock()
 		running := slices.Collect(maps.Values(w.active))
 		w.mu.Unlock()
 		for _, a := range running {
-			a.stopIfAsked(ctx)
+			a.stopIfCancelled(ctx)
 		}
 	}
 }
 
-// enter takes a slot for a delivery and notes that it runs. It fails if the worker drains, or if ctx, asynq's
-// context of the delivery, ends first.
+// enter takes a slot for a delivery and records that it runs. Errors: errShutdown if the worker drains; errTwice if the
+// attempt already runs here; ctx.Err if ctx, which is asynq's context of the delivery, ends first.
 func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error) {
 	select {
 	case w.slots <- struct{}{}:
@@ -233,7 +232,7 @@ func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error)
 	case w.closed:
 		a.end()
 		return nil, errShutdown
-	case w.active[name] != nil: // asynq delivered it again while it runs here
+	case w.active[name] != nil: // asynq delivered it again
 		a.end()
 		return nil, errTwice
 	}
@@ -248,7 +247,7 @@ func (w *Worker) newAttempt(work context.Context, name string) *attempt {
 	return &attempt{w: w, name: name, ctx: ctx, cancel: cancel, work: work, release: func() {}}
 }
 
-// leave gives the slot back.
+// leave removes an attempt that has ended and frees its slot.
 func (w *Worker) leave(a *attempt) {
 	w.mu.Lock()
 	delete(w.active, a.name)
@@ -258,7 +257,7 @@ func (w *Worker) leave(a *attempt) {
 	w.o.Metrics.Running.Dec()
 }
 
-// handle works on one delivery.
+// handle runs the attempt of one delivery.
 func (w *Worker) handle(ctx, work context.Context, ref task.Ref, number int) error {
 	name := task.Delivery{Ref: ref, Attempt: number}.String()
 	a, err := w.enter(ctx, work, name)
@@ -280,7 +279,8 @@ func (w *Worker) handle(ctx, work context.Context, ref task.Ref, number int) err
 	return a.perform()
 }
 
-// label is a task's type in metrics. Anybody can make up types; those that this node runs are few.
+// label is the type of a task in metrics. Types that this node does not run are "other", because anybody can submit tasks
+// of any type, and labels must stay few.
 func (w *Worker) label(taskType string) string {
 	if _, known := w.o.Executors[taskType]; known {
 		return taskType
@@ -288,8 +288,8 @@ func (w *Worker) label(taskType string) string {
 	return "other"
 }
 
-// token makes the token of one try to begin.
+// token makes the token of one call of begin.
 func (w *Worker) token() string { return fmt.Sprintf("%s#%d", w.o.Node, w.started.Add(1)) }
 
-// pause waits a moment before Redis is asked again.
+// pause waits before the next try to reach Redis.
 func pause(ctx context.Context) error { return clock.Sleep(ctx, 200*time.Millisecond) }
