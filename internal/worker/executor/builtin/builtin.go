@@ -4,6 +4,7 @@ package builtin
 import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/httpexec"
+	"github.com/dts-sched/dts/internal/worker/executor/noopexec"
 	"github.com/dts-sched/dts/internal/worker/executor/shellexec"
 )
 
@@ -12,5 +13,6 @@ func Table() executor.Table {
 	return executor.Table{
 		httpexec.Describe(),
 		shellexec.Describe(),
+		noopexec.Describe(),
 	}
 }
