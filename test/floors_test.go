@@ -28,7 +28,7 @@ var floors = []floor{
 	{0, []string{"lua"}},
 	{1, []string{"internal/redisx", "internal/telemetry"}},
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue", "internal/store"}},
-	{3, []string{"internal/events", "internal/scheduler", "internal/worker"}},
+	{3, []string{"internal/control", "internal/events", "internal/scheduler", "internal/worker"}},
 	{4, []string{"internal/api", "internal/api/client"}},
 	{5, []string{"internal/app", "internal/cli"}},
 	{6, []string{"cmd/dtsctl", "cmd/dtsd"}},

@@ -2,14 +2,14 @@ package api
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/dts-sched/dts/internal/task"
 )
 
 func TestABatchAnswersEveryTaskInOrder(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.call("POST", "/v1/tasks", `{"id":"old","type":"http"}`)
 	r.call("POST", "/v1/tasks", `{"id":"other","type":"http"}`)
@@ -42,6 +42,7 @@ func TestABatchAnswersEveryTaskInOrder(t *testing.T) {
 }
 
 func TestABatchOfWhichNothingCanBeAskedIsAnsweredAllTheSame(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","run_at":"2026-02-30T00:00:00Z"}]}`)
 	var answer BatchAnswer
@@ -52,8 +53,9 @@ func TestABatchOfWhichNothingCanBeAskedIsAnsweredAllTheSame(t *testing.T) {
 }
 
 func TestABatchSaysWhichTasksRedisDidNotTake(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
-	r.store.fault = task.Errorf(task.CodeUnavailable, "Redis is full")
+	r.faults.set(nil, errors.New("no connection"))
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}]}`)
 	var answer BatchAnswer
 	must(t, json.Unmarshal(got.body, &answer))
@@ -63,6 +65,7 @@ func TestABatchSaysWhichTasksRedisDidNotTake(t *testing.T) {
 }
 
 func TestABatchIsLimitedInNumberAndBytes(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	many := func(n int) string {
 		return `{"tasks":[` + strings.TrimSuffix(strings.Repeat(`{"type":"http"},`, n), ",") + `]}`

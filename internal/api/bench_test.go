@@ -11,21 +11,26 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
-	"github.com/dts-sched/dts/internal/store"
-	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
 )
 
-// noStore takes every task and keeps none, so that a benchmark sees the API alone.
-type noStore struct{ TaskStore }
+// noRedis answers for Redis that every task was created, so that a benchmark measures the API alone.
+type noRedis struct{}
 
-func (noStore) Create(_ context.Context, defs []task.Definition) []store.Created {
-	out := make([]store.Created, len(defs))
-	for i, d := range defs {
-		d = d.Normalize()
-		out[i] = store.Created{Task: task.Task{Definition: d, State: task.Scheduled, CreatedAt: start, DueAt: start}}
+func (noRedis) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (noRedis) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (noRedis) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			cmd.(*redis.Cmd).SetVal([]any{int64(1), start.UnixMilli()})
+		}
+		return nil
 	}
-	return out
 }
 
 func batchBody(n int) []byte {
@@ -50,7 +55,7 @@ func batchBody(n int) []byte {
 
 // BenchmarkBatch submits batches of 1,000 tasks over HTTP, client and server in one process.
 func BenchmarkBatch(b *testing.B) {
-	s := newStub()
+	s := newStub(b, noRedis{})
 	srv := httptest.NewServer(s.Handler())
 	defer srv.Close()
 	body := batchBody(1000)
@@ -86,13 +91,15 @@ func BenchmarkBatchDecode(b *testing.B) {
 	}
 }
 
-func newStub() *Server {
-	s, err := New(Options{
-		Tasks: noStore{}, Schedules: newFakeSchedules(), Nodes: fakeNodes{}, Queues: &fakeQueues{}, Log: slog.New(slog.DiscardHandler),
-		Events: events.New(events.Options{}),
-	})
-	if err != nil {
-		panic(err)
+// newStub is a server on a Redis of its own, without events.
+func newStub(t testing.TB, hooks ...redis.Hook) *Server {
+	t.Helper()
+	db := redistest.Start(t).DB(t)
+	useCases := control.New(control.Options{Store: openStore(t, db), Queues: queue.New(queue.Options{DB: db}), Nodes: stubNodes{}})
+	for _, hook := range hooks {
+		db.AddHook(hook)
 	}
+	s, err := New(Options{Control: useCases, Events: events.New(events.Options{}), Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
 	return s
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -87,15 +87,12 @@ func (r *reader) note(err error) {
 	}
 }
 
-// definitionOf is the task a submission asks for; namespace is the one of the query, "" if there is none.
-// Limits and what excludes what are the store's to check.
-func definitionOf(s Submission, namespace string) (task.Definition, error) {
-	if s.Namespace != "" && namespace != "" && s.Namespace != namespace {
-		return task.Definition{}, task.Invalid("namespace", "%q in the body, %q in the query: give one", s.Namespace, namespace)
-	}
+// definitionOf is the task a submission asks for, except for its namespace (see callerIn). Package control checks limits
+// and what excludes what.
+func definitionOf(s Submission) (task.Definition, error) {
 	var r reader
 	d := task.Definition{
-		Ref:       task.Ref{Namespace: s.Namespace, ID: s.ID},
+		Ref:       task.Ref{ID: s.ID},
 		Type:      s.Type,
 		Queue:     s.Queue,
 		Payload:   s.Payload,
@@ -106,9 +103,6 @@ func definitionOf(s Submission, namespace string) (task.Definition, error) {
 		Retention: r.span("retention", s.Retention),
 		Owner:     s.Owner,
 		Labels:    s.Labels,
-	}
-	if d.Namespace == "" {
-		d.Namespace = namespace
 	}
 	return d, r.err
 }
@@ -130,9 +124,9 @@ func (r *reader) retry(in Retry) task.Retry {
 }
 
 // changeOf is what a PATCH asks for.
-func changeOf(in TaskChange) (store.Change, error) {
+func changeOf(in TaskChange) (control.TaskChange, error) {
 	var r reader
-	out := store.Change{Payload: in.Payload}
+	out := control.TaskChange{Payload: in.Payload}
 	if in.RunAt != "" {
 		out.RunAt = new(r.time("run_at", in.RunAt))
 	}

@@ -10,18 +10,12 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// scheduleDefinitionOf is the schedule a PUT asks for; namespace is the one of the query, "" if there is none. What
-// times and limits are possible is the store's to check.
-func scheduleDefinitionOf(in ScheduleDefinition, id, namespace string) (schedule.Definition, error) {
-	if in.Namespace != "" && namespace != "" && in.Namespace != namespace {
-		return schedule.Definition{}, task.Invalid("namespace", "%q in the body, %q in the query: give one", in.Namespace, namespace)
-	}
-	if in.Namespace != "" {
-		namespace = in.Namespace
-	}
+// scheduleDefinitionOf is the schedule a PUT asks for, except for its namespace (see callerIn). Package control checks
+// which times and limits are possible.
+func scheduleDefinitionOf(in ScheduleDefinition, id string) (schedule.Definition, error) {
 	var r reader
 	d := schedule.Definition{
-		Ref: refOf(namespace, id),
+		Ref: task.Ref{ID: id},
 		Spec: schedule.Spec{
 			Rules:    r.rules(in),
 			Exclude:  in.Exclude,
@@ -89,9 +83,9 @@ func (r *reader) template(in TaskTemplate) task.Definition {
 	return d
 }
 
-// matchOf reads an If-Match of which the document has checked the form: the revision, 0 for none in particular;
-// anyone says that there must be one.
-func matchOf(tag IfMatch) (revision int, anyone bool) {
+// matchOf reads an If-Match of which the document has checked the form: the revision, 0 for none in particular. exists
+// says that there must be a revision, whichever it is.
+func matchOf(tag IfMatch) (revision int, exists bool) {
 	revision, _ = strconv.Atoi(strings.Trim(strings.TrimPrefix(tag, "W/"), `"`))
 	return revision, tag == "*"
 }

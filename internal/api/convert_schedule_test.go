@@ -83,7 +83,7 @@ func scheduleFrom(schema *openapi3.Schema, raw []byte) (schedule.Definition, err
 	if err := decode(raw, &in); err != nil {
 		return schedule.Definition{}, err
 	}
-	return scheduleDefinitionOf(in, "a", "")
+	return scheduleDefinitionOf(in, "a")
 }
 
 // anyDefinition says each thing that can be said, or leaves it out, by chance.

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -46,6 +47,13 @@ func TestANodeWithoutListsHasEmptyOnes(t *testing.T) {
 		if got[key] == nil {
 			t.Errorf("%s is null in %s", key, raw)
 		}
+	}
+}
+
+func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
+	got := queueOf(queue.Info{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: 1500*time.Millisecond + 300*time.Microsecond})
+	if diff := cmp.Diff(Queue{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: "1.5s"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
@@ -108,5 +116,5 @@ func definitionFrom(raw []byte, check func() error) (task.Definition, error) {
 	if err := decode(raw, &s); err != nil {
 		return task.Definition{}, err
 	}
-	return definitionOf(s, "")
+	return definitionOf(s)
 }

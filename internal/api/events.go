@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -16,13 +16,11 @@ import (
 const (
 	progressEvent = "task.progress"
 	logEvent      = "task.log"
-
-	everyNamespace = "*"
 )
 
 // FollowEvents answers GET /v1/events.
 func (e *endpoints) FollowEvents(c echo.Context, params FollowEventsParams) error {
-	wanted := events.SubscribeOptions{Filter: filterOf(params), Buffer: streamBuffer}
+	wanted := events.SubscribeOptions{Filter: filterOf(callerOf(c), params), Buffer: streamBuffer}
 	return e.follow(c, wanted, func(ctx context.Context, feed *events.Subscription, out *stream) error {
 		f := eventFollower{feed: feed, out: out}
 		return f.run(ctx, e.Heartbeat)
@@ -84,14 +82,13 @@ func (f *eventFollower) end() error {
 	return f.send(events.Message{Loss: &events.Loss{Reason: events.SlowReader, Count: f.feed.Missed()}})
 }
 
-// filterOf returns the filter that the parameters describe. It rejects log lines, which have a stream of their own.
-func filterOf(p FollowEventsParams) func(*task.Event) bool {
-	namespace := cmp.Or(p.Namespace, task.DefaultNamespace)
+// filterOf returns the filter that the parameters describe, for whoever asks. It rejects log lines, which have a stream of their own.
+func filterOf(who control.Caller, p FollowEventsParams) func(*task.Event) bool {
 	states := statesOf(p.State)
 	match := func(want, got string) bool { return want == "" || want == got }
 	return func(e *task.Event) bool {
 		return e.Type != logEvent &&
-			(namespace == everyNamespace || namespace == e.Ref.Namespace) &&
+			who.Covers(e.Ref.Namespace) &&
 			(len(states) == 0 || slices.Contains(states, e.State)) &&
 			match(p.Queue, e.Queue) && match(p.Type, e.TaskType) && match(p.Owner, e.Owner) &&
 			match(p.Node, e.Node) && match(p.Task, e.Ref.ID) && match(p.Schedule, creatorOf(e.Ref))

@@ -20,36 +20,34 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/api/client"
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is a server that runs on the fakes, and a client that holds every answer against the document.
+// start is a time for whatever is not read from Redis.
+var start = time.Date(2026, 1, 2, 15, 4, 5, 120_000_000, time.UTC)
+
+// rig is a server that runs on a backend, and a client that checks every answer against the document.
 type rig struct {
 	*client.ClientWithResponses
-	t         *testing.T
-	store     *fakeStore
-	schedules *fakeSchedules
-	queues    *fakeQueues
-	source    *stubSource
-	url       string
-	http      *http.Client
-	log       *logBuffer
-	server    *Server
-	stop      func() error // ends the server, as often as one likes
+	*backend
+	t      *testing.T
+	source *stubSource
+	url    string
+	http   *http.Client
+	logged *logBuffer
+	server *Server
+	stop   func() error // ends the server, as often as one likes
 }
 
 func startRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, store: newFakeStore(), schedules: newFakeSchedules(), source: &stubSource{}, log: &logBuffer{}}
-	r.queues = &fakeQueues{queues: []queue.Info{{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: 1500 * time.Millisecond}}}
+	backend, useCases := startBackend(t)
+	r := &rig{backend: backend, t: t, source: &stubSource{}, logged: &logBuffer{}}
 	o := Options{
-		Tasks: r.store, Schedules: r.schedules, Events: r.source.startHub(t), Queues: r.queues, Version: "test",
-		Types: task.Types{"http": {Timeout: 30 * time.Second}},
-		Nodes: fakeNodes{{ID: "n1", State: "alive", Roles: []string{"api"}, StartedAt: start, LastBeat: start}, {ID: "n2", State: "dead", StartedAt: start, LastBeat: start}},
-		Log:   slog.New(slog.NewJSONHandler(r.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Control: useCases, Events: r.source.startHub(t), Version: "test", Types: task.Types{"http": {Timeout: 30 * time.Second}},
+		Log: slog.New(slog.NewJSONHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, f := range change {
 		f(&o)

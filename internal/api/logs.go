@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -24,13 +25,13 @@ const (
 
 // ReadLogs answers GET /v1/tasks/{id}/logs.
 func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) error {
-	ref, after := refOf(params.Namespace, id), cmp.Or(params.LastEventID, params.After)
+	who, after := callerOf(c), cmp.Or(params.LastEventID, params.After)
 	if params.Follow {
-		return e.followLogs(c, ref, after)
+		return e.followLogs(c, who, id, after)
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), e.RequestTimeout)
 	defer cancel()
-	lines, err := e.Tasks.Logs(ctx, ref, after, cmp.Or(params.Limit, defaultLogLimit))
+	lines, err := e.Control.Logs(ctx, who, id, after, cmp.Or(params.Limit, defaultLogLimit))
 	if err != nil {
 		return err
 	}
@@ -40,12 +41,12 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 	return ok(c, LogPage{Lines: each(lines, lineOf), NextCursor: after})
 }
 
-func (e *endpoints) followLogs(c echo.Context, ref task.Ref, after string) error {
-	if _, err := e.Tasks.Logs(c.Request().Context(), ref, after, 1); err != nil { // refuses before the stream is open
+func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after string) error {
+	if _, err := e.Control.Logs(c.Request().Context(), who, id, after, 1); err != nil { // refuses before the stream is open
 		return err
 	}
-	return e.follow(c, logsOf(ref), func(ctx context.Context, feed *events.Subscription, out *stream) error {
-		f := logFollower{tasks: e.Tasks, show: e.taskOf, ref: ref, after: after, feed: feed, out: out, heartbeat: e.Heartbeat}
+	return e.follow(c, logsOf(who.Ref(id)), func(ctx context.Context, feed *events.Subscription, out *stream) error {
+		f := logFollower{control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out, heartbeat: e.Heartbeat}
 		return f.run(ctx)
 	})
 }
@@ -58,9 +59,10 @@ func logsOf(ref task.Ref) events.SubscribeOptions {
 // logFollower sends the log of a task as it grows. The feed only says when to look: lines come from the
 // store, so none is lost or sent twice.
 type logFollower struct {
-	tasks     TaskStore
+	control   *control.Control
 	show      func(task.Task) Task
-	ref       task.Ref
+	who       control.Caller
+	id        string
 	after     string
 	feed      *events.Subscription
 	out       *stream
@@ -98,12 +100,12 @@ func unlessEnded(ctx context.Context, err error) error {
 
 // catchUp sends the new lines. It reads the task before the lines: if the task has ended by then, all lines are there.
 func (f *logFollower) catchUp(ctx context.Context) (done bool, err error) {
-	t, err := f.tasks.Get(ctx, f.ref)
+	t, err := f.control.GetTask(ctx, f.who, f.id)
 	if err != nil {
 		return false, err
 	}
 	for {
-		lines, err := f.tasks.Logs(ctx, f.ref, f.after, defaultLogLimit)
+		lines, err := f.control.Logs(ctx, f.who, f.id, f.after, defaultLogLimit)
 		if err != nil {
 			return false, err
 		}

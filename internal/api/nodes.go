@@ -4,7 +4,7 @@ import "github.com/labstack/echo/v4"
 
 // ListNodes answers GET /v1/nodes.
 func (e *endpoints) ListNodes(c echo.Context) error {
-	nodes, err := e.Nodes.Nodes(c.Request().Context())
+	nodes, err := e.Control.ListNodes(c.Request().Context(), callerOf(c))
 	if err != nil {
 		return err
 	}

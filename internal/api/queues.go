@@ -8,7 +8,7 @@ import (
 
 // ListQueues answers GET /v1/queues.
 func (e *endpoints) ListQueues(c echo.Context) error {
-	queues, err := e.Queues.List(c.Request().Context())
+	queues, err := e.Control.ListQueues(c.Request().Context(), callerOf(c))
 	if err != nil {
 		return err
 	}
@@ -17,7 +17,7 @@ func (e *endpoints) ListQueues(c echo.Context) error {
 
 // PauseQueue answers POST /v1/queues/{queue}/pause.
 func (e *endpoints) PauseQueue(c echo.Context, queue QueueName) error {
-	if err := e.Queues.Pause(c.Request().Context(), queue); err != nil {
+	if err := e.Control.PauseQueue(c.Request().Context(), callerOf(c), queue); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)
@@ -25,7 +25,7 @@ func (e *endpoints) PauseQueue(c echo.Context, queue QueueName) error {
 
 // ResumeQueue answers POST /v1/queues/{queue}/resume.
 func (e *endpoints) ResumeQueue(c echo.Context, queue QueueName) error {
-	if err := e.Queues.Resume(c.Request().Context(), queue); err != nil {
+	if err := e.Control.ResumeQueue(c.Request().Context(), callerOf(c), queue); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -2,65 +2,37 @@ package api
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
-
-// ScheduleStore keeps schedules. Errors are *task.Error, with the codes named here and CodeUnavailable; those about
-// one schedule that is there already can be CodeScheduleNotFound, too.
-type ScheduleStore interface {
-	// PutSchedule creates a schedule or replaces its definition: CodeInvalid, CodeScheduleChanged.
-	PutSchedule(ctx context.Context, d schedule.Definition, o store.PutOptions) (store.Put, error)
-	GetSchedule(ctx context.Context, ref task.Ref) (schedule.Schedule, error)
-	// ListSchedules answers in the order of the ids; CodeInvalid for a cursor that cannot be read.
-	ListSchedules(ctx context.Context, f store.ScheduleFilter, limit int, cursor string) (store.SchedulePage, error)
-	PauseSchedule(ctx context.Context, ref task.Ref, note string) (schedule.Schedule, error)
-	ResumeSchedule(ctx context.Context, ref task.Ref) (schedule.Schedule, error)
-	// TriggerSchedule runs it now; the outcome is Triggered or Queued: CodeScheduleBusy.
-	TriggerSchedule(ctx context.Context, ref task.Ref) (schedule.Entry, error)
-	// Backfill runs the past ticks of a range that did not run: CodeInvalid for the range.
-	Backfill(ctx context.Context, ref task.Ref, from, until time.Time, pace time.Duration) (store.Backfilled, error)
-	DeleteSchedule(ctx context.Context, ref task.Ref, tasks store.DeleteTasks) (store.Deleted, error)
-	// Ledger answers the newest first; CodeInvalid for a cursor that cannot be read.
-	Ledger(ctx context.Context, ref task.Ref, f store.LedgerFilter, limit int, cursor string) (store.LedgerPage, error)
-	// Audit compares the ledger with what should be in it; zero: as far back as can be said, and up to now.
-	// CodeInvalid for a range of too many ticks.
-	Audit(ctx context.Context, ref task.Ref, from, until time.Time) (schedule.Report, error)
-	// History answers the revisions that are remembered, the newest first.
-	History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error)
-	// Rollback makes an earlier definition the present one; ifMatch is as in store.PutOptions.
-	// CodeRevisionNotFound, CodeScheduleChanged, CodeInvalid.
-	Rollback(ctx context.Context, ref task.Ref, revision, ifMatch int) (store.Put, error)
-	Next(ctx context.Context, ref task.Ref, after time.Time, count int) (schedule.Preview, error) // zero: after now
-	// Forecast counts what is ahead; namespace "*" is all of them.
-	Forecast(ctx context.Context, namespace string, hours int) (schedule.Forecast, error)
-}
 
 const schedulesPath = "/v1/schedules/"
 
 // PutSchedule answers PUT /v1/schedules/{id}.
 func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutScheduleParams) error {
-	ctx := c.Request().Context()
-	if err := e.Admit(ctx); err != nil {
-		return err
-	}
 	var in ScheduleDefinition
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	d, err := scheduleDefinitionOf(in, id, params.Namespace)
+	who, err := callerIn(c, in.Namespace)
 	if err != nil {
 		return err
 	}
-	put, err := e.put(ctx, d, in.Paused, params)
+	d, err := scheduleDefinitionOf(in, id)
+	if err != nil {
+		return err
+	}
+	o, err := putOptionsOf(params, in.Paused)
+	if err != nil {
+		return err
+	}
+	put, err := e.Control.PutSchedule(c.Request().Context(), who, d, o)
 	if err != nil {
 		return err
 	}
@@ -74,7 +46,7 @@ func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutSchedul
 }
 
 // changeBy says what came of a PUT.
-func changeBy(put store.Put) string {
+func changeBy(put control.Put) string {
 	switch {
 	case put.Created:
 		return "created"
@@ -84,43 +56,20 @@ func changeBy(put store.Put) string {
 	return "unchanged"
 }
 
-// put obeys the headers that make a PUT conditional.
-func (e *endpoints) put(ctx context.Context, d schedule.Definition, paused *bool, params PutScheduleParams) (store.Put, error) {
+// putOptionsOf reads what makes a PUT conditional, and what else it asks for.
+func putOptionsOf(params PutScheduleParams, paused *bool) (control.PutOptions, error) {
 	if params.IfMatch != "" && params.IfNoneMatch != "" {
-		return store.Put{}, task.Invalid("If-None-Match", "give If-Match or If-None-Match, not both")
+		return control.PutOptions{}, task.Invalid("If-None-Match", "give If-Match or If-None-Match, not both")
 	}
-	revision, anyone := matchOf(params.IfMatch)
-	o := store.PutOptions{IfMatch: revision, IfAbsent: params.IfNoneMatch != "", Paused: paused, DryRun: params.DryRun}
-	if anyone {
-		return e.putOver(ctx, d, o)
-	}
-	return e.Schedules.PutSchedule(ctx, d, o)
-}
-
-// replaceTries is how often a definition is put over whatever is there, if that changes between looking and putting.
-const replaceTries = 5
-
-// putOver replaces the definition of a schedule, whatever its revision, but creates none.
-func (e *endpoints) putOver(ctx context.Context, d schedule.Definition, o store.PutOptions) (store.Put, error) {
-	for try := 1; ; try++ {
-		old, err := e.Schedules.GetSchedule(ctx, d.Ref)
-		switch {
-		case task.CodeOf(err) == task.CodeScheduleNotFound:
-			return store.Put{}, task.Errorf(task.CodeScheduleChanged, "there is no schedule %q to replace", d.ID)
-		case err != nil:
-			return store.Put{}, err
-		}
-		o.IfMatch = old.Revision
-		put, err := e.Schedules.PutSchedule(ctx, d, o)
-		if task.CodeOf(err) != task.CodeScheduleChanged || try == replaceTries {
-			return put, err
-		}
-	}
+	revision, exists := matchOf(params.IfMatch)
+	return control.PutOptions{
+		IfMatch: revision, IfExists: exists, IfAbsent: params.IfNoneMatch != "", Paused: paused, DryRun: params.DryRun,
+	}, nil
 }
 
 // GetSchedule answers GET /v1/schedules/{id}.
-func (e *endpoints) GetSchedule(c echo.Context, id ScheduleID, params GetScheduleParams) error {
-	s, err := e.Schedules.GetSchedule(c.Request().Context(), refOf(params.Namespace, id))
+func (e *endpoints) GetSchedule(c echo.Context, id ScheduleID, _ GetScheduleParams) error {
+	s, err := e.Control.GetSchedule(c.Request().Context(), callerOf(c), id)
 	return answerSchedule(c, s, err)
 }
 
@@ -130,10 +79,8 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 	if err != nil {
 		return err
 	}
-	filter := store.ScheduleFilter{
-		Namespace: cmp.Or(params.Namespace, task.DefaultNamespace), Paused: params.Paused, Owner: params.Owner, Labels: labels,
-	}
-	page, err := e.Schedules.ListSchedules(c.Request().Context(), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	filter := control.ScheduleFilter{Paused: params.Paused, Owner: params.Owner, Labels: labels}
+	page, err := e.Control.ListSchedules(c.Request().Context(), callerOf(c), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
 	if err != nil {
 		return err
 	}
@@ -145,8 +92,8 @@ func (e *endpoints) DeleteSchedule(c echo.Context, id ScheduleID, params DeleteS
 	if c.Request().Header.Get("If-Match") != "" {
 		return task.Invalid("If-Match", "is not known to DELETE: leave it out")
 	}
-	tasks := cmp.Or(store.DeleteTasks(params.Tasks), store.DeleteWaiting)
-	deleted, err := e.Schedules.DeleteSchedule(c.Request().Context(), refOf(params.Namespace, id), tasks)
+	tasks := cmp.Or(control.DeleteTasks(params.Tasks), control.DeleteWaiting)
+	deleted, err := e.Control.DeleteSchedule(c.Request().Context(), callerOf(c), id, tasks)
 	if err != nil {
 		return err
 	}
@@ -154,21 +101,18 @@ func (e *endpoints) DeleteSchedule(c echo.Context, id ScheduleID, params DeleteS
 }
 
 // PauseSchedule answers POST /v1/schedules/{id}/pause.
-func (e *endpoints) PauseSchedule(c echo.Context, id ScheduleID, params PauseScheduleParams) error {
+func (e *endpoints) PauseSchedule(c echo.Context, id ScheduleID, _ PauseScheduleParams) error {
 	var in SchedulePause
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	if len(in.Note) > schedule.NoteLimit {
-		return task.Invalid("note", "is %d bytes long, at most %d are allowed", len(in.Note), schedule.NoteLimit)
-	}
-	s, err := e.Schedules.PauseSchedule(c.Request().Context(), refOf(params.Namespace, id), in.Note)
+	s, err := e.Control.PauseSchedule(c.Request().Context(), callerOf(c), id, in.Note)
 	return answerSchedule(c, s, err)
 }
 
 // ResumeSchedule answers POST /v1/schedules/{id}/resume.
-func (e *endpoints) ResumeSchedule(c echo.Context, id ScheduleID, params ResumeScheduleParams) error {
-	s, err := e.Schedules.ResumeSchedule(c.Request().Context(), refOf(params.Namespace, id))
+func (e *endpoints) ResumeSchedule(c echo.Context, id ScheduleID, _ ResumeScheduleParams) error {
+	s, err := e.Control.ResumeSchedule(c.Request().Context(), callerOf(c), id)
 	return answerSchedule(c, s, err)
 }
 
@@ -179,7 +123,7 @@ func (e *endpoints) RollbackSchedule(c echo.Context, id ScheduleID, params Rollb
 		return err
 	}
 	ifMatch, _ := matchOf(params.IfMatch) // there is one, or there is nothing to roll back
-	put, err := e.Schedules.Rollback(c.Request().Context(), refOf(params.Namespace, id), in.Revision, ifMatch)
+	put, err := e.Control.RollbackSchedule(c.Request().Context(), callerOf(c), id, in.Revision, ifMatch)
 	return answerSchedule(c, put.Schedule, err)
 }
 

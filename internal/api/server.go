@@ -13,40 +13,10 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
-	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
-	"github.com/dts-sched/dts/internal/queue"
-	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
-
-// TaskStore keeps tasks. Errors are *task.Error, with the codes named here and CodeUnavailable.
-type TaskStore interface {
-	// Create submits tasks and answers each one, in order: CodeInvalid, CodeTaskConflict.
-	Create(ctx context.Context, defs []task.Definition) []store.Created
-	Get(ctx context.Context, ref task.Ref) (task.Task, error) // CodeTaskNotFound
-	// List answers the newest first; CodeInvalid for a cursor that cannot be read.
-	List(ctx context.Context, f store.Filter, limit int, cursor string) (store.Page, error)
-	Update(ctx context.Context, ref task.Ref, c store.Change) (task.Task, error) // CodeTaskNotFound, CodeNotWaiting, CodeInvalid, CodeChanged
-	Cancel(ctx context.Context, ref task.Ref) (task.Task, error)                 // CodeTaskNotFound, CodeFinished
-	Rerun(ctx context.Context, ref task.Ref) (task.Task, error)                  // CodeTaskNotFound, CodeNotFinished
-	Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error)          // CodeTaskNotFound
-	// Logs answers up to limit lines after a cursor ("": from the start): CodeTaskNotFound, CodeInvalid.
-	Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error)
-	ReportProgress(ctx context.Context, ref task.Ref, attempt, percent int) error // CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt
-}
-
-// NodeLister knows the nodes.
-type NodeLister interface {
-	Nodes(ctx context.Context) ([]cluster.Node, error)
-}
-
-// QueueAdmin knows the queues. Pause and Resume: CodeQueueNotFound.
-type QueueAdmin interface {
-	List(ctx context.Context) ([]queue.Info, error)
-	Pause(ctx context.Context, name string) error
-	Resume(ctx context.Context, name string) error
-}
 
 // Check is one thing that must be well for the node to be ready.
 type Check struct {
@@ -56,19 +26,15 @@ type Check struct {
 
 // Options says what to serve. Fields without a stated default must be set.
 type Options struct {
-	Tasks     TaskStore
-	Schedules ScheduleStore
-	Events    *events.Hub
-	Nodes     NodeLister
-	Queues    QueueAdmin
-	Log       *slog.Logger
+	Control *control.Control
+	Events  *events.Hub
+	Log     *slog.Logger
 
-	Types   task.Types                      // tells the timeout of a task that names none; nil: DefaultTimeout
-	Version string                          // what /healthz tells
-	Ready   []Check                         // what /readyz looks at; none: always ready
-	Admit   func(ctx context.Context) error // asked before anything is taken that makes tasks; nil: always admit
-	Monitor http.Handler                    // at /monitor; nil: not served
-	Metrics http.Handler                    // at /metrics; nil: not served
+	Types   task.Types   // tells the timeout of a task that names none; nil: DefaultTimeout
+	Version string       // what /healthz tells
+	Ready   []Check      // what /readyz looks at; none: always ready
+	Monitor http.Handler // at /monitor; nil: not served
+	Metrics http.Handler // at /metrics; nil: not served
 
 	HealthOnly bool // answer /healthz, /readyz and /metrics only: for a node without the role api
 	LocalOnly  bool // answer only requests that were sent to this machine by its own name
@@ -82,11 +48,8 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Tasks == nil || o.Schedules == nil || o.Events == nil || o.Nodes == nil || o.Queues == nil || o.Log == nil {
-		return o, errors.New("api: Tasks, Schedules, Events, Nodes, Queues and Log must be set")
-	}
-	if o.Admit == nil {
-		o.Admit = func(context.Context) error { return nil }
+	if o.Control == nil || o.Events == nil || o.Log == nil {
+		return o, errors.New("api: Control, Events and Log must be set")
 	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, 1<<20)
 	o.BatchBodyLimit = cmp.Or(o.BatchBodyLimit, 8<<20)

@@ -14,14 +14,10 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
-
-	"github.com/dts-sched/dts/internal/store"
 )
 
-var _ TaskStore = (*store.Store)(nil)
-var _ ScheduleStore = (*store.Store)(nil)
-
 func TestARequestIsNamed(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	if got := r.call("GET", "/healthz", "", "X-Request-Id", "abc-1.2_Z").header.Get("X-Request-Id"); got != "abc-1.2_Z" {
 		t.Errorf("a sane id became %q", got)
@@ -37,11 +33,12 @@ func TestARequestIsNamed(t *testing.T) {
 }
 
 func TestRequestsAreLoggedAndTheClientIsWhoeverConnected(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.call("GET", "/v1/tasks/none", "", "X-Forwarded-For", "1.2.3.4", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "seen")
 	r.call("GET", "/healthz", "")
 	must(t, r.stop()) // everything is logged
-	logged := r.log.find(t, "request")
+	logged := r.logged.find(t, "request")
 	if len(logged) != 2 {
 		t.Fatalf("logged %v", logged)
 	}
@@ -56,6 +53,7 @@ func TestRequestsAreLoggedAndTheClientIsWhoeverConnected(t *testing.T) {
 }
 
 func TestHealthAndReadiness(t *testing.T) {
+	t.Parallel()
 	var fault error
 	r := startRig(t, func(o *Options) {
 		o.Ready = []Check{{"redis", func(context.Context) error { return nil }}, {"worker", func(context.Context) error { return fault }}}
@@ -73,6 +71,7 @@ func TestHealthAndReadiness(t *testing.T) {
 }
 
 func TestTheDocumentIsServed(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	got := r.call("GET", "/openapi.json", "")
 	doc, err := openapi3.NewLoader().LoadFromData(got.body)
@@ -84,8 +83,9 @@ func TestTheDocumentIsServed(t *testing.T) {
 }
 
 func TestMonitorAndMetricsAreMounted(t *testing.T) {
+	t.Parallel()
 	echoPath := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Method+" "+r.URL.Path) })
-	s := newStub()
+	s := newStub(t)
 	for _, path := range []string{"/metrics", "/monitor", "/monitor/api/queues"} {
 		if rec := serve(s, "GET", path); rec.Code != http.StatusNotFound {
 			t.Errorf("%s without a handler: status %d", path, rec.Code)
@@ -115,15 +115,17 @@ func TestWhatIsMissingIsSaidAtTheStart(t *testing.T) {
 }
 
 func TestARequestThatTakesTooLongIsAnswered(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, func(o *Options) { o.RequestTimeout = 20 * time.Millisecond })
 	r.submit("a")
-	r.store.hold = func(ctx context.Context) { <-ctx.Done() }
-	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "unavailable" || p.Detail != "no answer in time" {
+	r.faults.set(func(ctx context.Context) { <-ctx.Done() }, nil)
+	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "unavailable" || !strings.Contains(p.Detail, "did not answer in time") {
 		t.Errorf("got %+v", p)
 	}
 }
 
 func TestABodyThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, func(o *Options) { o.ReadTimeout = 50 * time.Millisecond })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
 	must(t, err)
@@ -138,26 +140,28 @@ func TestABodyThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
 }
 
 func TestAClientThatHasGoneIsNotAnError(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
 	ctx, leave := context.WithCancel(context.Background())
-	r.store.hold = func(ctx context.Context) { leave(); <-ctx.Done() }
+	r.faults.set(func(ctx context.Context) { leave(); <-ctx.Done() }, nil)
 	_, err := r.GetTaskWithResponse(ctx, "a", nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	must(t, r.stop())
-	logged := r.log.find(t, "request")
-	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || len(r.log.find(t, "request failed")) != 0 {
+	logged := r.logged.find(t, "request")
+	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || len(r.logged.find(t, "request failed")) != 0 {
 		t.Errorf("logged %v", logged)
 	}
 }
 
 func TestRequestsInProgressFinishWhenTheServerStops(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	r.store.hold = func(context.Context) { close(begun); <-goOn }
+	r.faults.set(func(context.Context) { close(begun); <-goOn }, nil)
 	got := make(chan answer, 1)
 	go func() { got <- r.call("GET", "/v1/tasks/a", "") }()
 	<-begun
@@ -178,10 +182,11 @@ func TestRequestsInProgressFinishWhenTheServerStops(t *testing.T) {
 }
 
 func TestRequestsThatOutlastTheGraceAreCutOff(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, func(o *Options) { o.ShutdownGrace = 20 * time.Millisecond })
 	r.submit("a")
 	begun, cut := make(chan struct{}), make(chan struct{})
-	r.store.hold = func(ctx context.Context) { close(begun); <-ctx.Done(); close(cut) }
+	r.faults.set(func(ctx context.Context) { close(begun); <-ctx.Done(); close(cut) }, nil)
 	answered := make(chan int, 1)
 	go func() {
 		answer, err := r.GetTaskWithResponse(context.Background(), "a", nil)
@@ -200,18 +205,20 @@ func TestRequestsThatOutlastTheGraceAreCutOff(t *testing.T) {
 }
 
 func TestALostListenerIsAnError(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	must(t, l.Close())
-	if err := newStub().Run(context.Background(), l); err == nil {
+	if err := newStub(t).Run(context.Background(), l); err == nil {
 		t.Error("Run returned no error")
 	}
 }
 
 func TestEveryOperationOfTheDocumentIsChecked(t *testing.T) {
+	t.Parallel()
 	doc, err := Document()
 	must(t, err)
-	chains := newStub().perOperation(doc)
+	chains := newStub(t).perOperation(doc)
 	raw, err := json.Marshal(doc)
 	must(t, err)
 	if n := strings.Count(string(raw), `"operationId"`); n != len(chains) || n < 18 {

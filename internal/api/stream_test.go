@@ -76,6 +76,7 @@ func event(kind, id string, change ...func(*task.Event)) task.Event {
 }
 
 func TestFollowEvents_SendsThemAsTheyHappen(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	l := r.listen("/v1/events")
 	r.source.publish(event("task.running", "a"))
@@ -94,6 +95,7 @@ func TestFollowEvents_SendsThemAsTheyHappen(t *testing.T) {
 }
 
 func TestFollowEvents_Filters(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	odd := func(change func(*task.Event)) task.Event { return event("task.running", "odd", change) }
 	for query, sent := range map[string]task.Event{
@@ -123,6 +125,7 @@ func TestFollowEvents_Filters(t *testing.T) {
 }
 
 func TestFollowEvents_FollowsAllNamespaces(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	l := r.listen("/v1/events?namespace=*")
 	for _, namespace := range []string{"default", "acme"} {
@@ -134,6 +137,7 @@ func TestFollowEvents_FollowsAllNamespaces(t *testing.T) {
 }
 
 func TestFollowEvents_TellsOfLostEvents(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	l := r.listen("/v1/events")
 	for want, lose := range map[string]func(store.EventListener){
@@ -170,6 +174,7 @@ func (w *gatedWriter) Write(p []byte) (int, error) {
 func (w *gatedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	recorder := httptest.NewRecorder()
 	w := &gatedWriter{recorder, make(chan struct{}, 1), make(chan struct{})}
@@ -207,6 +212,7 @@ func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
 }
 
 func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, func(o *Options) {
 		o.Heartbeat, o.ReadTimeout, o.RequestTimeout = 20*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 	})
@@ -228,6 +234,7 @@ func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
 }
 
 func TestStream_ThatCannotBeFedIsAProblem(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, func(o *Options) { o.RequestTimeout = 20 * time.Millisecond })
 	r.source.kill()
 	if p := r.call("GET", "/v1/events", "").problem(t); p.Code != "unavailable" {
@@ -237,6 +244,7 @@ func TestStream_ThatCannotBeFedIsAProblem(t *testing.T) {
 }
 
 func TestStream_EndsWithItsClient(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
 	r.listen("/v1/events").close()
@@ -253,18 +261,19 @@ func (r *rig) submit(id string) {
 
 // write adds a line to the log of a task and publishes its event.
 func (r *rig) write(id, text string) {
-	r.store.write(ref(id), text)
+	r.log(id, text)
 	r.source.publish(event(logEvent, id, func(e *task.Event) { e.Text = text }))
 }
 
 func TestReadLogs_AnswersPages(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
 	if got := r.call("GET", "/v1/tasks/a/logs", ""); string(got.body) != "{\"lines\":[]}\n" {
 		t.Errorf("an empty log: %s", got.body)
 	}
 	for i := range 5 {
-		r.store.write(ref("a"), fmt.Sprint("line ", i))
+		r.log("a", fmt.Sprint("line ", i))
 	}
 	var seen []string
 	after := ""
@@ -282,12 +291,13 @@ func TestReadLogs_AnswersPages(t *testing.T) {
 }
 
 func TestFollowLogs_EndsWithItsTask(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
 	r.submit("b")
-	r.store.write(ref("a"), "before")
+	r.log("a", "before")
 	l := r.listen("/v1/tasks/a/logs?follow=true")
-	if m := l.next(); m.Name != "log" || m.ID != "1-0" || asMap(t, string(m.Data))["text"] != "before" {
+	if m := l.next(); m.Name != "log" || m.ID != "1-1" || asMap(t, string(m.Data))["text"] != "before" {
 		t.Errorf("first: %+v", m)
 	}
 	r.write("b", "of another task")
@@ -295,12 +305,12 @@ func TestFollowLogs_EndsWithItsTask(t *testing.T) {
 		r.write("a", fmt.Sprint("line ", i))
 	}
 	for i := range 3 {
-		if m := l.next(); m.ID != fmt.Sprint("1-", i+1) || asMap(t, string(m.Data))["text"] != fmt.Sprint("line ", i) {
+		if m := l.next(); m.ID != fmt.Sprint("1-", i+2) || asMap(t, string(m.Data))["text"] != fmt.Sprint("line ", i) {
 			t.Errorf("line %d: %+v %s", i, m, m.Data)
 		}
 	}
 	r.write("a", "last words")
-	r.store.change(ref("a"), func(x *task.Task) { x.State, x.FinishedAt = task.Succeeded, start })
+	r.end("a", task.Succeeded, "")
 	r.source.publish(event("task.succeeded", "a"))
 	if m := l.next(); asMap(t, string(m.Data))["text"] != "last words" {
 		t.Errorf("last: %s", m.Data)
@@ -312,13 +322,15 @@ func TestFollowLogs_EndsWithItsTask(t *testing.T) {
 }
 
 func TestFollowLogs_OfAnEndedTaskEndsAtOnce(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
-	const lines = 2*defaultLogLimit + 1
+	lines := make([]string, 2*defaultLogLimit)
 	for i := range lines {
-		r.store.write(ref("a"), fmt.Sprint(i))
+		lines[i] = fmt.Sprint(i)
 	}
-	r.store.change(ref("a"), func(x *task.Task) { x.State, x.FinishedAt = task.Failed, start })
+	r.log("a", lines...)
+	r.end("a", task.Failed, "boom")
 	l := r.listen("/v1/tasks/a/logs?follow=true")
 	for i := range lines {
 		if m := l.next(); asMap(t, string(m.Data))["text"] != fmt.Sprint(i) {
@@ -332,18 +344,17 @@ func TestFollowLogs_OfAnEndedTaskEndsAtOnce(t *testing.T) {
 }
 
 func TestFollowLogs_ResumesAfterACursor(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
-	for i := range 3 {
-		r.store.write(ref("a"), fmt.Sprint(i))
-	}
-	for path, header := range map[string]string{"?follow=true&after=1-1": "", "?follow=true": "1-1", "?follow=true&after=1-0": "1-1"} {
+	r.log("a", "0", "1", "2")
+	for path, header := range map[string]string{"?follow=true&after=1-2": "", "?follow=true": "1-2", "?follow=true&after=1-1": "1-2"} {
 		var headers []string
 		if header != "" {
 			headers = []string{"Last-Event-ID", header}
 		}
 		l := r.listen("/v1/tasks/a/logs"+path, headers...)
-		if m := l.next(); m.ID != "1-2" {
+		if m := l.next(); m.ID != "1-3" {
 			t.Errorf("%s, header %q: goes on with %s", path, header, m.ID)
 		}
 		l.close()
@@ -351,11 +362,12 @@ func TestFollowLogs_ResumesAfterACursor(t *testing.T) {
 }
 
 func TestFollowLogs_FindsLinesWithoutAnEvent(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
 	l := r.listen("/v1/tasks/a/logs?follow=true")
-	r.store.write(ref("a"), "quiet")
-	if m := l.next(); m.ID != "1-0" {
+	r.log("a", "quiet")
+	if m := l.next(); m.ID != "1-1" {
 		t.Errorf("got %+v", m)
 	}
 }
@@ -383,6 +395,7 @@ func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
 }
 
 func TestStream_EndsWhenTheServerStops(t *testing.T) {
+	t.Parallel()
 	r := startRig(t, func(o *Options) { o.ShutdownGrace = 10 * time.Minute })
 	r.submit("a")
 	events, logs := r.listen("/v1/events"), r.listen("/v1/tasks/a/logs?follow=true")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -16,33 +16,29 @@ const (
 	defaultLogLimit  = 500
 )
 
-func refOf(namespace, id string) task.Ref {
-	return task.Ref{Namespace: cmp.Or(namespace, task.DefaultNamespace), ID: id}
-}
-
 // SubmitTask answers POST /v1/tasks.
-func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
-	ctx := c.Request().Context()
-	if err := e.Admit(ctx); err != nil {
+func (e *endpoints) SubmitTask(c echo.Context, _ SubmitTaskParams) error {
+	var in Submission
+	if err := bind(c, &in); err != nil {
 		return err
 	}
-	var s Submission
-	if err := bind(c, &s); err != nil {
-		return err
-	}
-	d, err := definitionOf(s, params.Namespace)
+	who, err := callerIn(c, in.Namespace)
 	if err != nil {
 		return err
 	}
-	created := e.Tasks.Create(ctx, []task.Definition{d})[0]
-	switch {
-	case created.Err != nil:
-		return created.Err
-	case created.Existed:
-		return ok(c, e.taskOf(created.Task))
+	d, err := definitionOf(in)
+	if err != nil {
+		return err
 	}
-	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", created.Task.Ref))
-	return reply(c, http.StatusCreated, jsonType, e.taskOf(created.Task))
+	submitted, err := e.Control.Submit(c.Request().Context(), who, d)
+	switch {
+	case err != nil:
+		return err
+	case submitted.Existed:
+		return ok(c, e.taskOf(submitted.Task))
+	}
+	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", submitted.Task.Ref))
+	return reply(c, http.StatusCreated, jsonType, e.taskOf(submitted.Task))
 }
 
 // location is where what was created can be found; all is the path of all of its kind.
@@ -56,11 +52,10 @@ func location(all string, ref task.Ref) string {
 
 // ListTasks answers GET /v1/tasks.
 func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
-	filter := store.Filter{
-		Namespace: cmp.Or(params.Namespace, task.DefaultNamespace), States: statesOf(params.State),
-		Queue: params.Queue, Type: params.Type, Owner: params.Owner, Node: params.Node, Schedule: params.Schedule,
+	filter := control.TaskFilter{
+		States: statesOf(params.State), Queue: params.Queue, Type: params.Type, Owner: params.Owner, Node: params.Node, Schedule: params.Schedule,
 	}
-	page, err := e.Tasks.List(c.Request().Context(), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	page, err := e.Control.ListTasks(c.Request().Context(), callerOf(c), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
 	if err != nil {
 		return err
 	}
@@ -68,13 +63,13 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 }
 
 // GetTask answers GET /v1/tasks/{id}.
-func (e *endpoints) GetTask(c echo.Context, id TaskID, params GetTaskParams) error {
-	t, err := e.Tasks.Get(c.Request().Context(), refOf(params.Namespace, id))
+func (e *endpoints) GetTask(c echo.Context, id TaskID, _ GetTaskParams) error {
+	t, err := e.Control.GetTask(c.Request().Context(), callerOf(c), id)
 	return e.answerTask(c, t, err)
 }
 
 // ChangeTask answers PATCH /v1/tasks/{id}.
-func (e *endpoints) ChangeTask(c echo.Context, id TaskID, params ChangeTaskParams) error {
+func (e *endpoints) ChangeTask(c echo.Context, id TaskID, _ ChangeTaskParams) error {
 	var in TaskChange
 	if err := bind(c, &in); err != nil {
 		return err
@@ -83,19 +78,19 @@ func (e *endpoints) ChangeTask(c echo.Context, id TaskID, params ChangeTaskParam
 	if err != nil {
 		return err
 	}
-	t, err := e.Tasks.Update(c.Request().Context(), refOf(params.Namespace, id), change)
+	t, err := e.Control.ChangeTask(c.Request().Context(), callerOf(c), id, change)
 	return e.answerTask(c, t, err)
 }
 
 // CancelTask answers DELETE /v1/tasks/{id}.
-func (e *endpoints) CancelTask(c echo.Context, id TaskID, params CancelTaskParams) error {
-	t, err := e.Tasks.Cancel(c.Request().Context(), refOf(params.Namespace, id))
+func (e *endpoints) CancelTask(c echo.Context, id TaskID, _ CancelTaskParams) error {
+	t, err := e.Control.CancelTask(c.Request().Context(), callerOf(c), id)
 	return e.answerTask(c, t, err)
 }
 
 // RetryTask answers POST /v1/tasks/{id}/retry.
-func (e *endpoints) RetryTask(c echo.Context, id TaskID, params RetryTaskParams) error {
-	t, err := e.Tasks.Rerun(c.Request().Context(), refOf(params.Namespace, id))
+func (e *endpoints) RetryTask(c echo.Context, id TaskID, _ RetryTaskParams) error {
+	t, err := e.Control.RetryTask(c.Request().Context(), callerOf(c), id)
 	return e.answerTask(c, t, err)
 }
 
@@ -107,8 +102,8 @@ func (e *endpoints) answerTask(c echo.Context, t task.Task, err error) error {
 }
 
 // ListAttempts answers GET /v1/tasks/{id}/attempts.
-func (e *endpoints) ListAttempts(c echo.Context, id TaskID, params ListAttemptsParams) error {
-	attempts, err := e.Tasks.Attempts(c.Request().Context(), refOf(params.Namespace, id))
+func (e *endpoints) ListAttempts(c echo.Context, id TaskID, _ ListAttemptsParams) error {
+	attempts, err := e.Control.Attempts(c.Request().Context(), callerOf(c), id)
 	if err != nil {
 		return err
 	}
@@ -116,12 +111,12 @@ func (e *endpoints) ListAttempts(c echo.Context, id TaskID, params ListAttemptsP
 }
 
 // ReportProgress answers POST /v1/tasks/{id}/progress.
-func (e *endpoints) ReportProgress(c echo.Context, id TaskID, params ReportProgressParams) error {
+func (e *endpoints) ReportProgress(c echo.Context, id TaskID, _ ReportProgressParams) error {
 	var in ProgressReport
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	if err := e.Tasks.ReportProgress(c.Request().Context(), refOf(params.Namespace, id), in.Attempt, in.Progress); err != nil {
+	if err := e.Control.ReportProgress(c.Request().Context(), callerOf(c), id, in.Attempt, in.Progress); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,13 +16,18 @@ import (
 func ref(id string) task.Ref { return task.Ref{Namespace: task.DefaultNamespace, ID: id} }
 
 func TestASubmissionAnswersTheTaskWithItsDefaults(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks", `{"id":"a","type":"http","payload":{"url":"http://x/<a>&b"},"labels":{"team":"x"}}`)
 	if got.status != http.StatusCreated || got.header.Get("Location") != "/v1/tasks/a" {
 		t.Fatalf("status %d, Location %q", got.status, got.header.Get("Location"))
 	}
+	created := timeIn(t, got.body, "created_at")
+	if age := time.Since(created); age < -time.Minute || age > time.Minute {
+		t.Errorf("created at %s", created)
+	}
 	want := `{"id":"a","namespace":"default","type":"http","queue":"default","state":"scheduled","attempt":0,` +
-		`"max_attempts":4,"run_at":"2026-01-02T15:04:05.120Z","created_at":"2026-01-02T15:04:05.120Z","progress":0,` +
+		`"max_attempts":4,"run_at":"` + formatTime(created) + `","created_at":"` + formatTime(created) + `","progress":0,` +
 		`"payload":{"url":"http://x/<a>&b"},"timeout":"30s","retry":{"max_attempts":4,` +
 		`"backoff":{"initial":"1s","factor":2,"max":"10m","jitter":0.1}},"labels":{"team":"x"}}`
 	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
@@ -36,7 +42,17 @@ func asMap(t *testing.T, s string) map[string]any {
 	return m
 }
 
+// timeIn reads the time in a field of an answer.
+func timeIn(t *testing.T, body []byte, field string) time.Time {
+	t.Helper()
+	s, _ := asMap(t, string(body))[field].(string)
+	at, err := time.Parse(timeLayout, s)
+	must(t, err)
+	return at
+}
+
 func TestEveryFieldOfASubmissionReachesTheStore(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks?namespace=acme", `{"id":"a.b-c_1","type":"shell","queue":"low","payload":{"command":["true"]},
 		"run_at":"2026-03-01T02:00:00.1239+02:00","timeout":"1h","retry":{"max_attempts":3,"backoff":{"initial":"2s","factor":1.5,"max":"1m30s","jitter":0}},
@@ -50,16 +66,18 @@ func TestEveryFieldOfASubmissionReachesTheStore(t *testing.T) {
 		Retry:     task.Retry{MaxAttempts: 3, Backoff: task.Backoff{Initial: 2 * time.Second, Factor: 1.5, Max: 90 * time.Second, Jitter: new(0.0)}},
 		Retention: 48 * time.Hour, Owner: "ops", Labels: map[string]string{"a": "b"},
 	}
-	if diff := cmp.Diff(want, r.store.asked[want.Ref]); diff != "" {
+	if diff := cmp.Diff(want, r.get(want.Ref).Definition); diff != "" {
 		t.Errorf("the definition (-want +got):\n%s", diff)
 	}
 	again := r.call("POST", "/v1/tasks?namespace=acme", `{"type":"http","delay":"1m","retry":{"delays":["1m","5m"]},"payload":null}`)
-	if m := asMap(t, string(again.body)); again.status != http.StatusCreated || m["run_at"] != "2026-01-02T15:05:06.120Z" || m["max_attempts"] != 3.0 || m["payload"] != nil {
+	delay := timeIn(t, again.body, "run_at").Sub(timeIn(t, again.body, "created_at"))
+	if m := asMap(t, string(again.body)); again.status != http.StatusCreated || delay != time.Minute || m["max_attempts"] != 3.0 || m["payload"] != nil {
 		t.Errorf("status %d, %s", again.status, again.body)
 	}
 }
 
 func TestTheSameSubmissionAgainIsHarmless(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	const body = `{"id":"a","type":"http"}`
 	for _, want := range []int{http.StatusCreated, http.StatusOK} {
@@ -74,6 +92,7 @@ func TestTheSameSubmissionAgainIsHarmless(t *testing.T) {
 }
 
 func TestTheNamespaceComesFromTheBodyOrTheQuery(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	for _, c := range []struct{ query, body, want string }{
 		{"", `{"type":"http"}`, "default"},
@@ -93,72 +112,71 @@ func TestTheNamespaceComesFromTheBodyOrTheQuery(t *testing.T) {
 }
 
 func TestALifeOverTheGeneratedClient(t *testing.T) {
+	t.Parallel()
 	r, ctx := startRig(t), t.Context()
-	params := &client.SubmitTaskParams{}
-	made, err := r.SubmitTaskWithResponse(ctx, params, client.Submission{ID: new("a"), Type: "http", RunAt: new(start.Add(time.Hour))})
+	later := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	made, err := r.SubmitTaskWithResponse(ctx, &client.SubmitTaskParams{}, client.Submission{ID: new("a"), Type: "http", RunAt: &later})
 	must(t, err)
-	if made.JSON201 == nil || !made.JSON201.RunAt.Equal(start.Add(time.Hour)) {
+	if made.JSON201 == nil || !made.JSON201.RunAt.Equal(later) {
 		t.Fatalf("submitted: %s", made.Body)
 	}
 	changed, err := r.ChangeTaskWithResponse(ctx, "a", nil, client.TaskChange{Queue: new("low"), Delay: new("5m"), Payload: json.RawMessage(`[1]`)})
 	must(t, err)
-	if changed.JSON200 == nil || changed.JSON200.Queue != "low" || string(changed.JSON200.Payload) != "[1]" || !changed.JSON200.RunAt.Equal(start.Add(5*time.Minute)) {
+	if c := changed.JSON200; c == nil || c.Queue != "low" || string(c.Payload) != "[1]" || c.RunAt.Before(c.CreatedAt.Add(5*time.Minute)) || !c.RunAt.Before(later) {
 		t.Errorf("changed: %s", changed.Body)
 	}
-	r.store.change(ref("a"), func(x *task.Task) {
-		x.State, x.Attempt, x.Node, x.QueuedAt, x.StartedAt = task.Running, 1, "n1", start, start
-	})
-	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 1, Progress: 40})
+	r.begin("a")
+	must(t, r.store.Lead(0, fence).Reap(ctx, r.get(ref("a")), "node died"))
+	r.begin("a")
+	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40})
 	must(t, err)
 	if reported.StatusCode() != http.StatusNoContent {
 		t.Errorf("reported: %s", reported.Body)
-	}
-	stopped, err := r.CancelTaskWithResponse(ctx, "a", nil)
-	must(t, err)
-	if s := stopped.JSON200; s == nil || s.State != client.StateRunning || s.CancelRequestedAt == nil || s.Progress != 40 {
-		t.Errorf("cancelled: %s", stopped.Body)
-	}
-	r.store.change(ref("a"), func(x *task.Task) { x.State, x.FinishedAt, x.Error = task.Cancelled, start, "told to stop" })
-	r.store.attempts[ref("a")] = []task.Attempt{
-		{Number: 1, Node: "n1", StartedAt: start, FinishedAt: start, Outcome: task.OutcomeLost, Error: "node died"},
-		{Number: 2, Node: "n2", StartedAt: start},
 	}
 	attempts, err := r.ListAttemptsWithResponse(ctx, "a", nil)
 	must(t, err)
 	if a := attempts.JSON200; a == nil || len(a.Attempts) != 2 || *a.Attempts[0].Outcome != client.OutcomeLost || a.Attempts[1].Outcome != nil {
 		t.Errorf("attempts: %s", attempts.Body)
 	}
-	rerun, err := r.RetryTaskWithResponse(ctx, "a", nil)
+	stopped, err := r.CancelTaskWithResponse(ctx, "a", nil)
 	must(t, err)
-	if rerun.JSON200 == nil || rerun.JSON200.State != client.StateScheduled || rerun.JSON200.MaxAttempts != 5 {
-		t.Errorf("retried: %s", rerun.Body)
+	if s := stopped.JSON200; s == nil || s.State != client.StateRunning || s.CancelRequestedAt == nil || s.Progress != 40 {
+		t.Errorf("cancelled: %s", stopped.Body)
 	}
+	r.end("a", task.Cancelled, "told to stop")
 	got, err := r.GetTaskWithResponse(ctx, "a", nil)
 	must(t, err)
-	if got.JSON200 == nil || *got.JSON200.Error != "told to stop" || got.JSON200.FinishedAt != nil {
+	if got.JSON200 == nil || got.JSON200.State != client.StateCancelled || *got.JSON200.Error != "told to stop" || got.JSON200.FinishedAt == nil {
 		t.Errorf("got: %s", got.Body)
+	}
+	retried, err := r.RetryTaskWithResponse(ctx, "a", nil)
+	must(t, err)
+	if a := retried.JSON200; a == nil || a.State != client.StateScheduled || a.MaxAttempts != 6 || a.FinishedAt != nil {
+		t.Errorf("retried: %s", retried.Body)
 	}
 }
 
 func TestAListIsPagedAndFiltered(t *testing.T) {
+	t.Parallel()
 	r, ctx := startRig(t), t.Context()
-	for _, body := range []string{`{"id":"a","type":"http","owner":"x y"}`, `{"id":"b","type":"shell","queue":"low"}`, `{"id":"c","type":"http"}`} {
+	r.call("POST", "/v1/tasks", `{"id":"c","type":"http"}`)
+	r.end("c", task.Failed, "boom")
+	for _, body := range []string{`{"id":"a","type":"http","owner":"x y","delay":"1h"}`, `{"id":"b","type":"shell","queue":"low","delay":"2h"}`} {
 		r.call("POST", "/v1/tasks", body)
 	}
-	r.store.change(ref("c"), func(x *task.Task) { x.State, x.Node = task.Failed, "n1" })
 	for query, want := range map[string][]string{
-		"":                             {"c", "b", "a"},
+		"":                             {"b", "a", "c"},
 		"?state=failed":                {"c"},
-		"?state=failed,scheduled":      {"c", "b", "a"},
+		"?state=failed,scheduled":      {"b", "a", "c"},
 		"?state=running":               {},
 		"?queue=low":                   {"b"},
-		"?type=http":                   {"c", "a"},
+		"?type=http":                   {"a", "c"},
 		"?owner=x%20y":                 {"a"},
 		"?node=n1":                     {"c"},
 		"?namespace=other":             {},
 		"?type=http&state=scheduled":   {"a"},
-		"?limit=2":                     {"c", "b"},
-		"?limit=500&namespace=default": {"c", "b", "a"},
+		"?limit=2":                     {"b", "a"},
+		"?limit=500&namespace=default": {"b", "a", "c"},
 	} {
 		got := r.call("GET", "/v1/tasks"+query, "")
 		var page TaskList
@@ -172,25 +190,27 @@ func TestAListIsPagedAndFiltered(t *testing.T) {
 	must(t, err)
 	rest, err := r.ListTasksWithResponse(ctx, &client.ListTasksParams{Limit: new(2), Cursor: first.JSON200.NextCursor})
 	must(t, err)
-	if rest.JSON200 == nil || len(rest.JSON200.Tasks) != 1 || rest.JSON200.Tasks[0].ID != "a" || rest.JSON200.NextCursor != nil {
+	if rest.JSON200 == nil || len(rest.JSON200.Tasks) != 1 || rest.JSON200.Tasks[0].ID != "c" || rest.JSON200.NextCursor != nil {
 		t.Errorf("second page: %s", rest.Body)
 	}
 }
 
 func TestATicksTaskCanBeAskedForHoweverItIsEscaped(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
-	r.call("POST", "/v1/tasks", `{"id":"nightly","type":"http"}`)
-	tick := ref("nightly@20260102T150405Z")
-	r.store.tasks[tick] = &task.Task{Definition: task.Definition{Ref: tick, Type: "http", Queue: "default", Payload: json.RawMessage("{}")}, State: task.Cancelled, CreatedAt: start, DueAt: start}
-	for _, path := range []string{"/v1/tasks/nightly@20260102T150405Z", "/v1/tasks/nightly%4020260102T150405Z"} {
-		if got := r.call("GET", path, ""); got.status != http.StatusOK {
+	r.call("PUT", "/v1/schedules/nightly", hourly)
+	id, _ := asMap(t, string(r.call("POST", "/v1/schedules/nightly/trigger", "").body))["task"].(string)
+	for _, path := range []string{"/v1/tasks/" + id, "/v1/tasks/" + strings.Replace(id, "@", "%40", 1)} {
+		if got := r.call("GET", path, ""); got.status != http.StatusOK || asMap(t, string(got.body))["id"] != id {
 			t.Errorf("%s: status %d, %s", path, got.status, got.body)
 		}
 	}
 }
 
 func TestNodesAndQueuesAreListed(t *testing.T) {
+	t.Parallel()
 	r, ctx := startRig(t), t.Context()
+	r.openQueue("default")
 	nodes, err := r.ListNodesWithResponse(ctx)
 	must(t, err)
 	if nodes.JSON200 == nil || len(nodes.JSON200.Nodes) != 2 || nodes.JSON200.Nodes[1].State != client.Dead {
@@ -205,7 +225,7 @@ func TestNodesAndQueuesAreListed(t *testing.T) {
 		}
 		queues, err := r.ListQueuesWithResponse(ctx)
 		must(t, err)
-		if q := queues.JSON200.Queues[0]; q.Paused != do.paused || q.Latency != "1.5s" {
+		if q := queues.JSON200.Queues[0]; q.Paused != do.paused || q.Name != "default" || q.Pending != 1 {
 			t.Errorf("after %s: %s", do.action, queues.Body)
 		}
 	}

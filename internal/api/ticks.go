@@ -6,7 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -18,12 +18,8 @@ const (
 )
 
 // TriggerSchedule answers POST /v1/schedules/{id}/trigger.
-func (e *endpoints) TriggerSchedule(c echo.Context, id ScheduleID, params TriggerScheduleParams) error {
-	ctx := c.Request().Context()
-	if err := e.Admit(ctx); err != nil {
-		return err
-	}
-	entry, err := e.Schedules.TriggerSchedule(ctx, refOf(params.Namespace, id))
+func (e *endpoints) TriggerSchedule(c echo.Context, id ScheduleID, _ TriggerScheduleParams) error {
+	entry, err := e.Control.TriggerSchedule(c.Request().Context(), callerOf(c), id)
 	if err != nil {
 		return err
 	}
@@ -31,22 +27,18 @@ func (e *endpoints) TriggerSchedule(c echo.Context, id ScheduleID, params Trigge
 }
 
 // BackfillSchedule answers POST /v1/schedules/{id}/backfill.
-func (e *endpoints) BackfillSchedule(c echo.Context, id ScheduleID, params BackfillScheduleParams) error {
-	ctx := c.Request().Context()
-	if err := e.Admit(ctx); err != nil {
-		return err
-	}
+func (e *endpoints) BackfillSchedule(c echo.Context, id ScheduleID, _ BackfillScheduleParams) error {
 	var in Backfill
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	var r reader
-	from, to := r.timeRange("from", in.From, "to", in.To)
-	pace := r.pace(in.Pace)
+	from, until := r.timeRange("from", in.From, "to", in.To)
+	wanted := control.BackfillRange{From: from, Until: until, Pace: r.pace(in.Pace)}
 	if r.err != nil {
 		return r.err
 	}
-	done, err := e.Schedules.Backfill(ctx, refOf(params.Namespace, id), from, to, pace)
+	done, err := e.Control.BackfillSchedule(c.Request().Context(), callerOf(c), id, wanted)
 	if err != nil {
 		return err
 	}
@@ -59,22 +51,22 @@ func (e *endpoints) PreviewSchedule(c echo.Context, id ScheduleID, params Previe
 	if err != nil {
 		return err
 	}
-	preview, err := e.Schedules.Next(c.Request().Context(), refOf(params.Namespace, id), after, cmp.Or(params.Count, defaultNextCount))
+	next, err := e.Control.Next(c.Request().Context(), callerOf(c), id, after, cmp.Or(params.Count, defaultNextCount))
 	if err != nil {
 		return err
 	}
-	return ok(c, previewOf(preview))
+	return ok(c, previewOf(next))
 }
 
 // ReadLedger answers GET /v1/schedules/{id}/ledger.
 func (e *endpoints) ReadLedger(c echo.Context, id ScheduleID, params ReadLedgerParams) error {
 	var r reader
-	filter := store.LedgerFilter{Gaps: params.Gaps}
+	filter := control.LedgerFilter{Gaps: params.Gaps}
 	filter.Since, filter.Until = r.timeRange("since", params.Since, "until", params.Until)
 	if r.err != nil {
 		return r.err
 	}
-	page, err := e.Schedules.Ledger(c.Request().Context(), refOf(params.Namespace, id), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	page, err := e.Control.Ledger(c.Request().Context(), callerOf(c), id, filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
 	if err != nil {
 		return err
 	}
@@ -90,7 +82,7 @@ func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditSch
 	if r.err != nil {
 		return r.err
 	}
-	report, err := e.Schedules.Audit(c.Request().Context(), refOf(params.Namespace, id), from, to)
+	report, err := e.Control.AuditSchedule(c.Request().Context(), callerOf(c), id, from, to)
 	if err != nil {
 		return err
 	}
@@ -98,8 +90,8 @@ func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditSch
 }
 
 // ListRevisions answers GET /v1/schedules/{id}/history.
-func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, params ListRevisionsParams) error {
-	revisions, err := e.Schedules.History(c.Request().Context(), refOf(params.Namespace, id))
+func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, _ ListRevisionsParams) error {
+	revisions, err := e.Control.History(c.Request().Context(), callerOf(c), id)
 	if err != nil {
 		return err
 	}
@@ -108,8 +100,7 @@ func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, params ListRevi
 
 // Forecast answers GET /v1/forecast.
 func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
-	namespace := cmp.Or(params.Namespace, task.DefaultNamespace)
-	forecast, err := e.Schedules.Forecast(c.Request().Context(), namespace, cmp.Or(params.Hours, defaultForecastHours))
+	forecast, err := e.Control.Forecast(c.Request().Context(), callerOf(c), cmp.Or(params.Hours, defaultForecastHours))
 	if err != nil {
 		return err
 	}

@@ -4,14 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -26,179 +27,229 @@ func entryAt(tick time.Time) schedule.Entry {
 const firedEntry = `{"tick":"2026-01-02T15:04:05.120Z","outcome":"fired","task":"a@20260102T150405.120Z","late_ms":250,
 	"decided_at":"2026-01-02T15:04:05.370Z","revision":2}`
 
+// asJSON is what an answer with that value would be.
+func asJSON(t *testing.T, v any) map[string]any {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	must(t, err)
+	return asMap(t, string(raw))
+}
+
 func TestARunByHandIsAnsweredWithItsRecord(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)
 	got := r.call("POST", "/v1/schedules/a/trigger", "")
-	want := `{"tick":"2026-01-02T15:04:05.120Z","outcome":"triggered","task":"a@20260102T150405.120000Z-manual","late_ms":0,
-		"decided_at":"2026-01-02T15:04:05.120Z","revision":1}`
-	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" || got.status != http.StatusOK {
+	id, _ := asMap(t, string(got.body))["task"].(string)
+	tick, manual, err := schedule.ParseTickName(strings.TrimPrefix(id, "a@"))
+	must(t, err)
+	want := fmt.Sprintf(`{"tick":%q,"outcome":"triggered","task":%q,"late_ms":0,"decided_at":%q,"revision":1}`,
+		formatTime(tick), id, formatTime(timeIn(t, got.body, "decided_at")))
+	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" || got.status != http.StatusOK || !manual {
 		t.Errorf("status %d (-want +got):\n%s", got.status, diff)
 	}
-	_, err := r.schedules.on(ref("a"), func(s *schedule.Schedule) { s.Live = 1 })
-	must(t, err)
 	if p := r.call("POST", "/v1/schedules/a/trigger", "").problem(t); p.Code != "schedule_busy" || p.Status != http.StatusConflict {
 		t.Errorf("while its task has not ended: %+v", p)
 	}
 }
 
+// A range reaches back before the schedule existed: at its creation, and an hour and two hours before.
 func TestABackfillSaysItsRangeAndPace(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
-	r.call("PUT", "/v1/schedules/a", hourly)
-	r.schedules.backfill = store.Backfilled{Entries: []schedule.Entry{entryAt(start)}, Left: 7}
-	from, to := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 1, 0, 0, 5_000_000, time.UTC)
 	for field, pace := range map[string]time.Duration{"": time.Second, `,"pace":"0s"`: 0, `,"pace":"1m30s"`: 90 * time.Second, `,"pace":"24h"`: 24 * time.Hour} {
-		got := r.call("POST", "/v1/schedules/a/backfill", `{"from":"2026-01-01T00:00:00Z","to":"2026-01-02T02:00:00.0059+01:00"`+field+`}`)
-		want := fmt.Sprintf(`{"entries":[%s],"left":7}`, firedEntry)
-		if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" || got.status != http.StatusOK {
-			t.Errorf("%s: status %d (-want +got):\n%s", field, got.status, diff)
+		id := "s" + pace.String()
+		created := timeIn(t, r.call("PUT", "/v1/schedules/"+id, hourly).body, "created_at")
+		east := created.In(time.FixedZone("east", 60*60))
+		body := fmt.Sprintf(`{"from":%q,"to":%q%s}`, formatTime(created.Add(-2*time.Hour)), east.Add(900*time.Microsecond).Format(time.RFC3339Nano), field)
+		got := r.call("POST", "/v1/schedules/"+id+"/backfill", body)
+		var answer BackfillAnswer
+		must(t, json.Unmarshal(got.body, &answer))
+		if got.status != http.StatusOK || len(answer.Entries) != 3 || answer.Left != 0 || answer.Entries[0].Tick != formatTime(created.Add(-2*time.Hour)) {
+			t.Fatalf("%s: status %d, %s", field, got.status, got.body)
 		}
-		if diff := cmp.Diff([]any{from, to, pace}, r.schedules.asked["Backfill"]); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", field, diff)
+		first, last := r.get(ref(answer.Entries[0].Task)), r.get(ref(answer.Entries[2].Task))
+		if got := last.DueAt.Sub(first.DueAt); got != 2*pace {
+			t.Errorf("%s: the last is due %s after the first", field, got)
+		}
+		if got := r.call("POST", "/v1/schedules/"+id+"/backfill", body); string(got.body) != "{\"entries\":[],\"left\":3}\n" {
+			t.Errorf("with nothing to do: %s", got.body)
 		}
 	}
-	r.schedules.backfill = store.Backfilled{}
-	if got := r.call("POST", "/v1/schedules/a/backfill", `{"from":"2026-01-01T00:00:00Z","to":"2026-01-01T00:00:00Z"}`); string(got.body) != "{\"entries\":[],\"left\":0}\n" {
-		t.Errorf("with nothing to do: %s", got.body)
+}
+
+func TestLedgerOf_SaysWhatBecameOfATick(t *testing.T) {
+	if diff := cmp.Diff(asMap(t, firedEntry), asJSON(t, ledgerOf("a")(entryAt(start)))); diff != "" {
+		t.Errorf("fired (-want +got):\n%s", diff)
+	}
+	missed := schedule.Entry{
+		Name: schedule.TickName(start), Tick: start, Outcome: schedule.Missed, Reason: "nobody was there", Late: time.Hour, DecidedAt: start, Revision: 1,
+	}
+	want := `{"tick":"2026-01-02T15:04:05.120Z","outcome":"missed","reason":"nobody was there","late_ms":3600000,
+		"decided_at":"2026-01-02T15:04:05.120Z","revision":1}`
+	if diff := cmp.Diff(asMap(t, want), asJSON(t, ledgerOf("a")(missed))); diff != "" {
+		t.Errorf("missed (-want +got):\n%s", diff)
 	}
 }
 
 func TestTheLedgerIsPagedAndFiltered(t *testing.T) {
+	t.Parallel()
 	r, ctx := startRig(t), t.Context()
-	r.call("PUT", "/v1/schedules/a", hourly)
-	missed := schedule.Entry{
-		Name: schedule.TickName(start.Add(-time.Hour)), Tick: start.Add(-time.Hour), Outcome: schedule.Missed, Reason: "nobody was there",
-		Late: time.Hour, DecidedAt: start, Revision: 1,
+	created := timeIn(t, r.call("PUT", "/v1/schedules/a", hourly).body, "created_at")
+	at := func(hours int) string { return formatTime(created.Add(time.Duration(hours) * time.Hour)) }
+	r.call("POST", "/v1/schedules/a/backfill", fmt.Sprintf(`{"from":%q,"to":%q}`, at(-2), at(0)))
+	must(t, r.db.HSet(ctx, "dts:{0}:schedule:default:a", "known", start.UnixMilli()).Err())
+	for query, want := range map[string][]string{
+		"": {at(0), at(-1), at(-2)}, "?since=" + at(-1): {at(0), at(-1)}, "?until=" + at(-1): {at(-1), at(-2)},
+		"?since=" + at(-1) + "&until=" + at(-1): {at(-1)}, "?gaps=true": {}, "?gaps=false&limit=1": {at(0)},
+	} {
+		var page LedgerPage
+		must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/ledger"+query, "").body, &page))
+		if diff := cmp.Diff(want, each(page.Entries, func(e LedgerEntry) string { return e.Tick })); diff != "" || page.KnownFrom != formatTime(start) {
+			t.Errorf("%s: known from %s (-want +got):\n%s", query, page.KnownFrom, diff)
+		}
 	}
-	r.schedules.ledger[ref("a")], r.schedules.knownFrom = []schedule.Entry{entryAt(start), missed}, start.Add(-2*time.Hour)
-	got := r.call("GET", "/v1/schedules/a/ledger?since=2026-01-01T00:00:00Z&until=2026-01-03T00:00:00Z&gaps=true", "")
-	want := `{"entries":[` + firedEntry + `,{"tick":"2026-01-02T14:04:05.120Z","outcome":"missed","reason":"nobody was there","late_ms":3600000,
-		"decided_at":"2026-01-02T15:04:05.120Z","revision":1}],"known_from":"2026-01-02T13:04:05.120Z"}`
-	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
-		t.Errorf("the ledger (-want +got):\n%s", diff)
-	}
-	asked := store.LedgerFilter{
-		Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 1, 3, 0, 0, 0, 0, time.UTC), Gaps: true,
-	}
-	if diff := cmp.Diff(asked, r.schedules.asked["Ledger"]); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
-	first, err := r.ReadLedgerWithResponse(ctx, "a", &client.ReadLedgerParams{Limit: new(1)})
+	first, err := r.ReadLedgerWithResponse(ctx, "a", &client.ReadLedgerParams{Limit: new(2)})
 	must(t, err)
-	rest, err := r.ReadLedgerWithResponse(ctx, "a", &client.ReadLedgerParams{Limit: new(1), Cursor: first.JSON200.NextCursor})
+	rest, err := r.ReadLedgerWithResponse(ctx, "a", &client.ReadLedgerParams{Limit: new(2), Cursor: first.JSON200.NextCursor})
 	must(t, err)
-	if rest.JSON200 == nil || len(rest.JSON200.Entries) != 1 || rest.JSON200.Entries[0].Outcome != client.TickOutcome(schedule.Missed) || rest.JSON200.NextCursor != nil {
+	if rest.JSON200 == nil || len(rest.JSON200.Entries) != 1 || rest.JSON200.Entries[0].Outcome != client.TickOutcome(schedule.Backfilled) || rest.JSON200.NextCursor != nil {
 		t.Errorf("second page: %s", rest.Body)
-	}
-	if diff := cmp.Diff(store.LedgerFilter{}, r.schedules.asked["Ledger"]); diff != "" {
-		t.Errorf("asked for nothing in particular (-want +got):\n%s", diff)
 	}
 }
 
-func TestAnAuditIsAnsweredWhole(t *testing.T) {
-	r := startRig(t)
-	r.call("PUT", "/v1/schedules/a", hourly)
-	r.schedules.report = schedule.Report{
+func TestReportOf_IsWhole(t *testing.T) {
+	report := schedule.Report{
 		From: start, Until: start.Add(time.Hour), Expected: 3, Accounted: 2, Outcomes: map[schedule.Outcome]int{schedule.Fired: 2},
 		Gaps: []time.Time{start.Add(time.Minute)}, Strays: []schedule.Entry{entryAt(start)}, Pending: 1, ForgottenUntil: start,
 	}
-	got := r.call("GET", "/v1/schedules/a/audit?from=2026-01-01T00:00:00Z&to=2026-01-02T00:00:00Z", "")
 	want := `{"from":"2026-01-02T15:04:05.120Z","to":"2026-01-02T16:04:05.120Z","expected":3,"accounted":2,"outcomes":{"fired":2},
 		"gaps":["2026-01-02T15:05:05.120Z"],"strays":[` + firedEntry + `],"pending":1,"forgotten_until":"2026-01-02T15:04:05.120Z","proved":false}`
-	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
+	if diff := cmp.Diff(asMap(t, want), asJSON(t, reportOf(report, "a"))); diff != "" {
 		t.Errorf("the report (-want +got):\n%s", diff)
 	}
-	from := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if diff := cmp.Diff([]any{from, from.AddDate(0, 0, 1)}, r.schedules.asked["Audit"]); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
-	r.schedules.report = schedule.Report{From: start, Until: start, Proved: true}
-	got = r.call("GET", "/v1/schedules/a/audit", "")
 	empty := `{"from":"2026-01-02T15:04:05.120Z","to":"2026-01-02T15:04:05.120Z","expected":0,"accounted":0,"outcomes":{},"gaps":[],"strays":[],"pending":0,"proved":true}`
-	if diff := cmp.Diff(asMap(t, empty), asMap(t, string(got.body))); diff != "" {
+	if diff := cmp.Diff(asMap(t, empty), asJSON(t, reportOf(schedule.Report{From: start, Until: start, Proved: true}, "a"))); diff != "" {
 		t.Errorf("of nothing (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]any{time.Time{}, time.Time{}}, r.schedules.asked["Audit"]); diff != "" {
-		t.Errorf("asked for all there is (-want +got):\n%s", diff)
 	}
 }
 
-func TestThePreviewShowsWhatTheClockOfTheZoneShows(t *testing.T) {
+func TestAnAuditIsOfTheRangeThatIsAskedFor(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
-	r.call("PUT", "/v1/schedules/a", hourly)
+	created := formatTime(timeIn(t, r.call("PUT", "/v1/schedules/a", hourly).body, "created_at"))
+	got := asMap(t, string(r.call("GET", "/v1/schedules/a/audit?from=2026-01-01T00:00:00Z&to="+created, "").body))
+	if got["from"] != created || got["to"] != created || got["proved"] != true || got["expected"] != 0.0 {
+		t.Errorf("up to the creation: %v", got)
+	}
+	if got := asMap(t, string(r.call("GET", "/v1/schedules/a/audit", "").body)); got["from"] != created || got["to"] == nil || got["proved"] != true {
+		t.Errorf("of all there is: %v", got)
+	}
+}
+
+func TestPreviewOf_ShowsWhatTheClockOfTheZoneShows(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
 	jump := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)
-	r.schedules.preview = schedule.Preview{
+	next := schedule.Preview{
 		Location: berlin, Ticks: []schedule.Upcoming{{Tick: start}, {Tick: jump, Excluded: true, Note: "02:30 does not exist"}},
 		Transition: &schedule.Transition{
 			At: jump, Before: time.Hour, After: 2 * time.Hour, Ticks: []schedule.Upcoming{{Tick: jump}}, Note: "clocks go forward",
 		},
 	}
-	got := r.call("GET", "/v1/schedules/a/next?count=2&after=2026-01-01T00:00:00Z", "")
 	want := `{"timezone":"Europe/Berlin","ticks":[{"tick":"2026-01-02T15:04:05.120Z","local":"2026-01-02T16:04:05.120+01:00"},
 		{"tick":"2026-03-29T01:00:00.000Z","local":"2026-03-29T03:00:00.000+02:00","excluded":true,"note":"02:30 does not exist"}],
 		"transition":{"at":"2026-03-29T01:00:00.000Z","local":"2026-03-29T03:00:00.000+02:00","offset_before":"+01:00","offset_after":"+02:00",
 		"ticks":[{"tick":"2026-03-29T01:00:00.000Z","local":"2026-03-29T03:00:00.000+02:00"}],"note":"clocks go forward"}}`
-	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
+	if diff := cmp.Diff(asMap(t, want), asJSON(t, previewOf(next))); diff != "" {
 		t.Errorf("the preview (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]any{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), 2}, r.schedules.asked["Next"]); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
-	r.schedules.preview = schedule.Preview{}
-	if got := r.call("GET", "/v1/schedules/a/next", ""); string(got.body) != "{\"ticks\":[],\"timezone\":\"UTC\"}\n" {
-		t.Errorf("of nothing: %s", got.body)
-	}
-	if diff := cmp.Diff([]any{time.Time{}, 10}, r.schedules.asked["Next"]); diff != "" {
-		t.Errorf("asked for nothing in particular (-want +got):\n%s", diff)
+	if diff := cmp.Diff(asMap(t, `{"ticks":[],"timezone":"UTC"}`), asJSON(t, previewOf(schedule.Preview{}))); diff != "" {
+		t.Errorf("of nothing (-want +got):\n%s", diff)
 	}
 }
 
-func TestAForecastIsAnsweredMinuteByMinute(t *testing.T) {
+func TestThePreviewIsOfTheTicksThatAreAskedFor(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
+	created := timeIn(t, r.call("PUT", "/v1/schedules/a", hourly).body, "created_at")
+	for query, want := range map[string]struct {
+		first time.Time
+		count int
+	}{
+		"": {created.Add(time.Hour), 10}, "?count=2": {created.Add(time.Hour), 2},
+		"?count=2&after=" + formatTime(created.Add(3*time.Hour)): {created.Add(4 * time.Hour), 2},
+	} {
+		var next SchedulePreview
+		must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/next"+query, "").body, &next))
+		if len(next.Ticks) != want.count || next.Ticks[0].Tick != formatTime(want.first) {
+			t.Errorf("%q: %d ticks, %+v, want %d from %s on", query, len(next.Ticks), next.Ticks, want.count, want.first)
+		}
+	}
+}
+
+func TestForecastOf_CountsMinuteByMinute(t *testing.T) {
 	minute := start.Truncate(time.Minute)
-	r.schedules.forecast = schedule.Forecast{
+	forecast := schedule.Forecast{
 		From: minute, PerMinute: []int{0, 3}, Schedules: 2, Total: 3,
 		Hottest: []schedule.Hot{{Minute: minute, Fires: 3, Schedules: []schedule.HotSchedule{{Ref: ref("a"), Fires: 2}, {Ref: task.Ref{Namespace: "n", ID: "b"}, Fires: 1}}}},
 	}
-	got := r.call("GET", "/v1/forecast?hours=1&namespace=*", "")
 	want := `{"from":"2026-01-02T15:04:00.000Z","per_minute":[0,3],"schedules":2,"total":3,"hottest":[{"minute":"2026-01-02T15:04:00.000Z","fires":3,
 		"schedules":[{"id":"a","namespace":"default","fires":2},{"id":"b","namespace":"n","fires":1}]}]}`
-	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" {
+	if diff := cmp.Diff(asMap(t, want), asJSON(t, forecastOf(forecast))); diff != "" {
 		t.Errorf("the forecast (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]any{"*", 1}, r.schedules.asked["Forecast"]); diff != "" {
-		t.Errorf("asked (-want +got):\n%s", diff)
-	}
-	r.schedules.forecast = schedule.Forecast{From: minute}
-	if got := r.call("GET", "/v1/forecast", ""); got.status != http.StatusOK {
-		t.Errorf("of nothing: %s", got.body)
-	}
-	if diff := cmp.Diff([]any{"default", 24}, r.schedules.asked["Forecast"]); diff != "" {
-		t.Errorf("asked for nothing in particular (-want +got):\n%s", diff)
 	}
 }
 
-func TestATickTaskNamesItsScheduleAndTick(t *testing.T) {
+func TestAForecastIsOfTheNamespaceAndTimeThatAreAskedFor(t *testing.T) {
+	t.Parallel()
 	r := startRig(t)
-	r.call("POST", "/v1/tasks", `{"id":"nightly","type":"http"}`)
+	for query, want := range map[string]struct{ minutes, schedules int }{"": {24 * 60, 0}, "?hours=1&namespace=*": {60, 0}} {
+		got := r.call("GET", "/v1/forecast"+query, "")
+		var f Forecast
+		must(t, json.Unmarshal(got.body, &f))
+		if got.status != http.StatusOK || len(f.PerMinute) != want.minutes || f.Schedules != 0 {
+			t.Errorf("%q of nothing: status %d, %d minutes, %d schedules", query, got.status, len(f.PerMinute), f.Schedules)
+		}
+	}
+	r.call("PUT", "/v1/schedules/a", hourly)
+	r.call("PUT", "/v1/schedules/b?namespace=n", hourly)
+	for query, want := range map[string]int{"": 1, "?namespace=n": 1, "?namespace=other": 0, "?namespace=*": 2} {
+		var f Forecast
+		must(t, json.Unmarshal(r.call("GET", "/v1/forecast"+query, "").body, &f))
+		if f.Schedules != want {
+			t.Errorf("%q: %d schedules, want %d", query, f.Schedules, want)
+		}
+	}
+}
+
+func TestTaskOf_NamesTheScheduleAndTickOfATick(t *testing.T) {
 	for id, tick := range map[string]any{
 		"nightly@20260102T020000Z": "2026-01-02T02:00:00.000Z", "nightly@20260102T020000.250Z": "2026-01-02T02:00:00.250Z",
 		"nightly@20260102T020000.000000Z-manual": "2026-01-02T02:00:00.000Z", "nightly@odd": nil,
 	} {
-		r.store.addTickTask(ref(id))
-		got := asMap(t, string(r.call("GET", "/v1/tasks/"+id, "").body))
+		got := asJSON(t, (&endpoints{}).taskOf(task.Task{Definition: task.Definition{Ref: ref(id)}}))
 		if got["schedule"] != "nightly" || got["tick"] != tick {
 			t.Errorf("%s: schedule %v, tick %v", id, got["schedule"], got["tick"])
 		}
 	}
-	got := asMap(t, string(r.call("GET", "/v1/tasks/nightly", "").body))
+	got := asJSON(t, (&endpoints{}).taskOf(task.Task{Definition: task.Definition{Ref: ref("nightly")}}))
 	if got["schedule"] != nil || got["tick"] != nil {
 		t.Errorf("a task that somebody submitted: %v", got)
 	}
-	r.store.addTickTask(ref("other@20260102T020000Z"))
-	for query, want := range map[string]int{"nightly": 4, "other": 1, "none": 0} {
+}
+
+func TestAListCanBeOfTheTasksOfASchedule(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("POST", "/v1/tasks", `{"id":"nightly","type":"http"}`)
+	for id, times := range map[string]int{"nightly": 3, "other": 1} {
+		r.call("PUT", "/v1/schedules/"+id, `{"overlap":"allow",`+hourly[1:])
+		for range times {
+			r.call("POST", "/v1/schedules/"+id+"/trigger", "")
+		}
+	}
+	for query, want := range map[string]int{"nightly": 3, "other": 1, "none": 0} {
 		var page TaskList
 		must(t, json.Unmarshal(r.call("GET", "/v1/tasks?schedule="+query, "").body, &page))
 		if len(page.Tasks) != want {
@@ -208,7 +259,7 @@ func TestATickTaskNamesItsScheduleAndTick(t *testing.T) {
 }
 
 func TestEventsCanBeThoseOfASchedule(t *testing.T) {
-	wants := filterOf(FollowEventsParams{Schedule: "nightly"})
+	wants := filterOf(control.Caller{Namespace: "default"}, FollowEventsParams{Schedule: "nightly"})
 	for id, want := range map[string]bool{"nightly@20260102T020000Z": true, "nightly": false, "other@20260102T020000Z": false, "nightly-2@20260102T020000Z": false} {
 		if got := wants(&task.Event{Type: "task.queued", Ref: ref(id)}); got != want {
 			t.Errorf("%s: %v, want %v", id, got, want)

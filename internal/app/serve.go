@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 )
@@ -21,7 +22,7 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
 	o := api.Options{
-		Tasks: tasks{a.store, queues, a.o.Log}, Schedules: a.store, Nodes: a.registry, Queues: queues, Log: a.o.Log, Version: a.o.Version, Admit: a.store.Admit, Types: a.types,
+		Control: a.buildControl(queues), Log: a.o.Log, Version: a.o.Version, Types: a.types,
 		Events:     a.events,
 		HealthOnly: !serves,
 		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // dtsd dev enables every executor, for nobody but the users of this machine
@@ -50,6 +51,13 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	a.cleanup(func() error { return ignoreClosed(a.listener.Close()) })
 	a.api = server
 	return nil
+}
+
+// buildControl makes the use cases that the API serves.
+func (a *App) buildControl(queues *queue.Queues) *control.Control {
+	return control.New(control.Options{
+		Store: a.store, Queues: queues, Nodes: a.registry, Types: a.types, Log: a.o.Log,
+	})
 }
 
 func (a *App) buildMonitor(ctx context.Context, url string) (http.Handler, error) {

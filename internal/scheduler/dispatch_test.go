@@ -45,7 +45,7 @@ func TestATaskThatIsMovedForwardWakesTheLeader(t *testing.T) {
 	w.leads(map[*node]int{a: 16})
 	ref := w.create(task.Definition{Delay: time.Hour})
 	a.asleep()
-	_, err := w.store.Update(t.Context(), ref, storeNow())
+	_, err := useCases(w.store).ChangeTask(t.Context(), caller, ref.ID, storeNow())
 	must(t, err)
 	w.dispatched(ref, 1)
 }

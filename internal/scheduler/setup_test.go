@@ -218,8 +218,8 @@ func (w *world) fences() []string {
 func (w *world) create(d task.Definition) task.Ref {
 	w.t.Helper()
 	d.Type = "echo"
-	c := w.store.Create(w.t.Context(), []task.Definition{d})[0]
-	must(w.t, c.Err)
+	c, err := useCases(w.store).Submit(w.t.Context(), caller, d)
+	must(w.t, err)
 	return c.Task.Ref
 }
 

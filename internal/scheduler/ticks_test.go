@@ -11,6 +11,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
@@ -29,9 +30,9 @@ func (w *world) now() time.Time {
 // put gives a schedule a definition.
 func (w *world) put(id string, spec schedule.Spec, overlap schedule.Overlap) schedule.Schedule {
 	w.t.Helper()
-	put, err := w.store.PutSchedule(w.t.Context(), schedule.Definition{
+	put, err := useCases(w.store).PutSchedule(w.t.Context(), caller, schedule.Definition{
 		Ref: task.Ref{Namespace: task.DefaultNamespace, ID: id}, Spec: spec, Overlap: overlap, Task: task.Definition{Type: "echo"},
-	}, store.PutOptions{})
+	}, control.PutOptions{})
 	must(w.t, err)
 	return put.Schedule
 }
@@ -205,7 +206,7 @@ func TestTicksThatCameDueWhileNobodyLedAreFiredByTheNextLeader(t *testing.T) {
 			t.Errorf("tick %d is %+v, want %s, fired", i, e, want)
 		}
 	}
-	report, err := w.store.Audit(t.Context(), is.Ref, time.Time{}, time.Time{})
+	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, is.Ref.ID, time.Time{}, time.Time{})
 	must(t, err)
 	if !report.Proved || report.Expected < 10 {
 		t.Errorf("the audit says %+v", report)
@@ -313,7 +314,7 @@ func TestSchedulesGoOnWhenRedisWasRestarted(t *testing.T) {
 		all := w.ledger(is)
 		return all[len(all)-1].Tick.After(restarted.Add(time.Second))
 	})
-	report, err := w.store.Audit(t.Context(), is.Ref, time.Time{}, time.Time{})
+	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, is.Ref.ID, time.Time{}, time.Time{})
 	must(t, err)
 	if !report.Proved || report.Outcomes[schedule.Fired] != report.Expected {
 		t.Errorf("the audit says %+v", report)
@@ -328,9 +329,9 @@ func TestTheEndOfATaskLetsTheTickBehindItGoOnAtOnce(t *testing.T) {
 	far := w.now().Add(time.Hour)
 	is := w.put("queue", hourly(far), schedule.OverlapQueue)
 	w.lookedAt(is, far)
-	first, err := w.store.TriggerSchedule(t.Context(), is.Ref)
+	first, err := useCases(w.store).TriggerSchedule(t.Context(), caller, is.Ref.ID)
 	must(t, err)
-	second, err := w.store.TriggerSchedule(t.Context(), is.Ref)
+	second, err := useCases(w.store).TriggerSchedule(t.Context(), caller, is.Ref.ID)
 	must(t, err)
 	if first.Outcome != schedule.Triggered || second.Outcome != schedule.Queued {
 		t.Fatalf("they were %s and %s", first.Outcome, second.Outcome)

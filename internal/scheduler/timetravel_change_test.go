@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
@@ -147,10 +148,10 @@ func (c *changer) change() {
 	}
 	n := len(c.stages)
 	next := c.choices[n%len(c.choices)]
-	put, err := c.store.PutSchedule(c.v.t.Context(), schedule.Definition{
+	put, err := useCases(c.store).PutSchedule(c.v.t.Context(), caller, schedule.Definition{
 		Ref: task.Ref{Namespace: task.DefaultNamespace, ID: "s"}, Spec: next.Spec, Overlap: schedule.OverlapAllow,
 		Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: time.Hour, Max: 1000}, Task: task.Definition{Type: "echo"},
-	}, store.PutOptions{})
+	}, control.PutOptions{})
 	if err != nil || !put.Changed {
 		c.v.t.Errorf("change %d: changed %v, %v", n, put.Changed, err)
 	}
@@ -208,7 +209,7 @@ func (s scheduled) matches(ticks []time.Time) {
 		}
 	}
 	s.counts(len(ticks))
-	report, err := s.v.store.Audit(s.v.t.Context(), s.ref, time.Time{}, time.Time{})
+	report, err := useCases(s.v.store).AuditSchedule(s.v.t.Context(), caller, s.ref.ID, time.Time{}, time.Time{})
 	must(s.v.t, err)
 	if len(report.Gaps) > 0 || len(report.Strays) > 0 || report.Pending > 0 || report.Accounted == 0 {
 		s.v.t.Errorf("the audit: %+v", report)

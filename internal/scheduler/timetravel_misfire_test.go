@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -226,7 +226,7 @@ func TestTicksOfAPauseAreMisfires(t *testing.T) {
 		v.start()
 		v.until(at("2026-03-10T10:10Z").Add(5 * time.Second))
 		for _, s := range []scheduled{skip, once, all} {
-			report, err := v.store.Audit(v.t.Context(), s.ref, time.Time{}, time.Time{})
+			report, err := useCases(v.store).AuditSchedule(v.t.Context(), caller, s.ref.ID, time.Time{}, time.Time{})
 			must(t, err)
 			if report.Pending != 7 || report.Accounted != 6 || !report.Proved {
 				t.Errorf("in its pause, the audit of %s is %+v, want 6 proved, 7 pending", s.ref.ID, report)
@@ -275,9 +275,9 @@ func TestAScheduleThatIsPausedFromTheStartRunsAfterItsResume(t *testing.T) {
 		v.start()
 		paused := true
 		ref := task.Ref{Namespace: task.DefaultNamespace, ID: "s"}
-		_, err := v.store.PutSchedule(v.t.Context(), schedule.Definition{
+		_, err := useCases(v.store).PutSchedule(v.t.Context(), caller, schedule.Definition{
 			Ref: ref, Spec: cron("0 * * * *"), Task: task.Definition{Type: "echo"},
-		}, store.PutOptions{Paused: &paused})
+		}, control.PutOptions{Paused: &paused})
 		must(t, err)
 		s := scheduled{v, ref}
 		v.until(at("2026-03-10T11:30Z"))

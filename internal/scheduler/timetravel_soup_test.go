@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -83,10 +84,12 @@ func (s *soup) stir() {
 		d.Spec = cron(fmt.Sprintf("%d/%d * * * * *", s.random.IntN(5), 5+s.random.IntN(20)))
 		s.v.put(each.ref.ID, d)
 	case 5:
-		_, err = s.v.store.TriggerSchedule(ctx, each.ref)
+		_, err = useCases(s.v.store).TriggerSchedule(ctx, caller, each.ref.ID)
 	case 6:
 		cursor := each.is().Cursor
-		_, err = s.v.store.Backfill(ctx, each.ref, cursor.Add(-3*time.Minute), cursor, time.Second)
+		_, err = useCases(s.v.store).BackfillSchedule(ctx, caller, each.ref.ID, control.BackfillRange{
+			From: cursor.Add(-3 * time.Minute), Until: cursor, Pace: time.Second,
+		})
 	case 7, 8:
 		if runs := each.runs(); len(runs) > 0 {
 			_, err = s.v.store.Cancel(ctx, runs[len(runs)-1].ref)
@@ -190,7 +193,7 @@ func (s scheduled) agrees() {
 			}
 		}
 	}
-	report, err := s.v.store.Audit(s.v.t.Context(), s.ref, time.Time{}, time.Time{})
+	report, err := useCases(s.v.store).AuditSchedule(s.v.t.Context(), caller, s.ref.ID, time.Time{}, time.Time{})
 	must(s.v.t, err)
 	if !report.Proved || report.Pending > 0 || report.Accounted < 20 {
 		s.v.t.Errorf("the audit of %s: %+v", s.ref, report)

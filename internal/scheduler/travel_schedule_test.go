@@ -8,6 +8,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
@@ -28,7 +29,7 @@ func (v *voyage) put(id string, d schedule.Definition) scheduled {
 	if d.Task.Retention == 0 {
 		d.Task.Retention = time.Hour
 	}
-	_, err := v.store.PutSchedule(v.t.Context(), d, store.PutOptions{})
+	_, err := useCases(v.store).PutSchedule(v.t.Context(), caller, d, control.PutOptions{})
 	must(v.t, err)
 	return scheduled{v, d.Ref}
 }
@@ -168,7 +169,7 @@ func (s scheduled) counts(runs int) {
 // proved has the audit prove that so many ticks were expected and all accounted for.
 func (s scheduled) proved(ticks int) {
 	s.v.t.Helper()
-	report, err := s.v.store.Audit(s.v.t.Context(), s.ref, time.Time{}, time.Time{})
+	report, err := useCases(s.v.store).AuditSchedule(s.v.t.Context(), caller, s.ref.ID, time.Time{}, time.Time{})
 	must(s.v.t, err)
 	if !report.Proved || report.Expected != ticks || report.Accounted != ticks || report.Pending != 0 {
 		s.v.t.Errorf("the audit of %s: %+v, want %d ticks proved", s.ref.ID, report, ticks)

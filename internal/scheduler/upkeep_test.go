@@ -9,12 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-func storeNow() store.Change { return store.Change{Delay: new(time.Duration)} }
+func storeNow() control.TaskChange { return control.TaskChange{Delay: new(time.Duration)} }
 
 // eager makes upkeep look often.
 func eager(n *node) {

@@ -27,12 +27,12 @@ func (s *Store) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 	return decodeTask(ref, reply.Task)
 }
 
-var rerunCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
+var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
 
-// Rerun puts a task that has ended back on the wheel, due now, with all of its attempts allowed once more.
+// Retry puts a task that has ended back on the wheel, due now, with all of its attempts allowed once more.
 // Attempts are counted on, so that every delivery has a name of its own.
 // Errors: CodeTaskNotFound, CodeNotFinished.
-func (s *Store) Rerun(ctx context.Context, ref task.Ref) (task.Task, error) {
+func (s *Store) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	t, err := s.Get(ctx, ref)
 	if err != nil {
 		return task.Task{}, err
@@ -48,7 +48,7 @@ func (s *Store) Rerun(ctx context.Context, ref task.Ref) (task.Task, error) {
 		Member: ref, State: t.State, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.keys.Events(), Wake: s.keys.Wake(),
 	})
 	if err != nil {
-		return task.Task{}, answer(err, rerunCodes, ref)
+		return task.Task{}, answer(err, retryCodes, ref)
 	}
 	return decodeTask(ref, reply.Task)
 }

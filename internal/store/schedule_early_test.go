@@ -1,37 +1,35 @@
 package store
 
 import (
+	"errors"
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 )
 
-// A definition counts from the time of the look on. Where the leader has decided about later ticks before it is
-// written, these ticks would be named by one definition and decided by another.
-func TestAPutThatLookedBeforeALaterTickWasDecidedHasToLookAgain(t *testing.T) {
+// A definition counts from the time at which the schedule was read. If the leader decides about later ticks before the
+// definition is written, these ticks would be named by one definition and decided by another.
+func TestWriteSchedule_RefusesATimeBeforeALaterTickWasDecided(t *testing.T) {
 	w := newWorld(t)
 	w.put(daily(nil))
-	old, _, asked, err := w.look(w.ctx, nightly)
+	old, _, asked, err := w.LookUpSchedule(w.ctx, nightly)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for cursor := old.Cursor; !cursor.After(asked); { // until the leader's look comes a ms later at least
+	for cursor := old.Cursor; !cursor.After(asked); { // until the leader looks at least 1 ms later
 		w.db.ZAdd(w.ctx, string(w.partitionOf(nightly).Ticks()), z(0, nightly.String()))
 		w.fire(nightly)
-		is, err := w.GetSchedule(w.ctx, nightly)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cursor = is.Cursor
+		cursor = w.schedule(nightly).Cursor
 	}
 	other := daily(func(d *schedule.Definition) { d.Rules[0].Every = 48 * time.Hour }).Normalize()
-	if _, err := w.write(w.ctx, other, PutOptions{}, old, asked); !redisx.RefusedWith(err, "EARLY") {
-		t.Errorf("it was written after what was decided: %v", err)
+	if _, err := w.WriteSchedule(w.ctx, other, old.Revision, asked, false); !errors.Is(err, ErrMoved) {
+		t.Errorf("it was written before what was decided: %v", err)
 	}
-	put, err := w.PutSchedule(w.ctx, other, PutOptions{})
-	if err != nil || put.Schedule.Revision != 2 || put.Schedule.UpdatedAt.Before(put.Schedule.Cursor) {
-		t.Errorf("the next look led to %+v, %v", put.Schedule, err)
+	if _, err := w.WriteSchedule(w.ctx, other, old.Revision, w.schedule(nightly).Cursor, false); err != nil {
+		t.Errorf("at the cursor: %v", err)
+	}
+	if s := w.schedule(nightly); s.Revision != 2 || s.UpdatedAt.Before(s.Cursor) {
+		t.Errorf("the second write led to %+v", s)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/base64"
 	"slices"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -118,7 +117,7 @@ func (s *Store) getSchedules(ctx context.Context, refs []task.Ref) ([]schedule.S
 		}
 		is, err := decodeSchedule(refs[i], h.Val())
 		if err != nil {
-			s.log.ErrorContext(ctx, "passing over a schedule", "schedule", refs[i].String(), "error", err)
+			s.log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", refs[i].String(), "error", err)
 			continue
 		}
 		all = append(all, is)
@@ -126,40 +125,19 @@ func (s *Store) getSchedules(ctx context.Context, refs []task.Ref) ([]schedule.S
 	return all, nil
 }
 
-// forecastPage is how many schedules a forecast reads at once.
-const forecastPage = 500
+// schedulesChunk is how many schedules EachSchedule reads at once.
+const schedulesChunk = 500
 
-// Forecast counts the coming ticks of all schedules of a namespace ("*": of every one), minute by minute. Paused ones
-// do not count.
-func (s *Store) Forecast(ctx context.Context, namespace string, hours int) (schedule.Forecast, error) {
-	now, err := s.db.Time(ctx).Result()
-	if err != nil {
-		return schedule.Forecast{}, unavailable(err)
-	}
-	f := schedule.NewForecast(now.UTC().Truncate(time.Minute), hours*60)
-	err = s.eachSchedule(ctx, namespace, func(is schedule.Schedule) {
-		if !is.PausedAt.IsZero() || !is.EndedAt.IsZero() {
-			return
-		}
-		if table, err := schedule.Compile(is.Spec, is.Ref, is.CreatedAt); err == nil {
-			f.Add(is.Ref, table, now)
-		}
-	})
-	if err != nil {
-		return schedule.Forecast{}, err
-	}
-	return f.Forecast(), nil
-}
-
-// eachSchedule reads all schedules of a namespace, "*" for every one, partition by partition.
-func (s *Store) eachSchedule(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
+// EachSchedule calls do with every schedule of a namespace, without its counts, partition by partition. The namespace
+// "*" means all of them. Error: CodeUnavailable, also when ctx ends.
+func (s *Store) EachSchedule(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
 	for p := range s.partitions {
 		low, high := "-", "+"
 		if namespace != "*" {
 			low, high = "["+namespace+":", "("+namespace+";"
 		}
 		for {
-			members, err := s.db.ZRangeByLex(ctx, string(s.keys.Partition(p).Schedules()), &redis.ZRangeBy{Min: low, Max: high, Count: forecastPage}).Result()
+			members, err := s.db.ZRangeByLex(ctx, string(s.keys.Partition(p).Schedules()), &redis.ZRangeBy{Min: low, Max: high, Count: schedulesChunk}).Result()
 			if err != nil {
 				return unavailable(err)
 			}
@@ -173,48 +151,11 @@ func (s *Store) eachSchedule(ctx context.Context, namespace string, do func(sche
 				}
 				do(is)
 			}
-			if len(members) < forecastPage {
+			if len(members) < schedulesChunk {
 				break
 			}
 			low = "(" + members[len(members)-1]
 		}
 	}
 	return nil
-}
-
-// Next is the ticks after a time (zero: now, or the last one that was decided) and the coming change of the clocks.
-// Error: CodeScheduleNotFound.
-func (s *Store) Next(ctx context.Context, ref task.Ref, after time.Time, count int) (schedule.Preview, error) {
-	is, now, err := s.existing(ctx, ref)
-	if err != nil {
-		return schedule.Preview{}, err
-	}
-	table, err := schedule.Compile(is.Spec, ref, is.CreatedAt)
-	if err != nil {
-		return schedule.Preview{}, err
-	}
-	if after.IsZero() {
-		after = now
-	}
-	preview := table.Preview(after, count)
-	if !is.EndedAt.IsZero() {
-		preview.Ticks, preview.Transition = nil, nil
-	}
-	if is.MaxRuns > 0 {
-		preview.Ticks = upToRuns(preview.Ticks, is.MaxRuns-is.Runs)
-	}
-	return preview, nil
-}
-
-// upToRuns is the ticks up to the one with which a schedule has run so often.
-func upToRuns(ticks []schedule.Upcoming, runs int) []schedule.Upcoming {
-	for i, t := range ticks {
-		if runs <= 0 {
-			return ticks[:i]
-		}
-		if !t.Excluded {
-			runs--
-		}
-	}
-	return ticks
 }

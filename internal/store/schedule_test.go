@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,18 +30,36 @@ func daily(change func(*schedule.Definition)) schedule.Definition {
 	return d
 }
 
+// put writes a definition over whatever is there.
 func (w *world) put(d schedule.Definition) {
 	w.t.Helper()
-	if _, err := w.PutSchedule(w.ctx, d, PutOptions{}); err != nil {
+	old, _, now, err := w.LookUpSchedule(w.ctx, d.Ref)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if now.Before(old.Cursor) {
+		now = old.Cursor
+	}
+	if _, err := w.WriteSchedule(w.ctx, d.Normalize(), old.Revision, now, false); err != nil {
 		w.t.Fatalf("put %s: %v", d.ID, err)
 	}
+}
+
+// trigger runs a schedule by hand.
+func (w *world) trigger(ref task.Ref) (schedule.Entry, error) {
+	w.t.Helper()
+	now, err := w.Now(w.ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.StartManual(w.ctx, ref, now)
 }
 
 // rewind lets a schedule have been created that much earlier, and nobody have looked at it since.
 func (w *world) rewind(ref task.Ref, by time.Duration) {
 	w.t.Helper()
 	p := w.PartitionOf(ref)
-	is, _, err := w.existing(w.ctx, ref)
+	is, _, err := w.ReadSchedule(w.ctx, ref)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -246,7 +263,7 @@ func (w *world) hourly(n int, change func(*schedule.Definition)) []string {
 		}
 	}))
 	w.rewind(nightly, time.Duration(n)*time.Hour+time.Minute)
-	is, _, err := w.existing(w.ctx, nightly)
+	is, _, err := w.ReadSchedule(w.ctx, nightly)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -311,7 +328,7 @@ func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
 	w.fire(nightly)
 	run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
 	for range 2 {
-		if e, err := w.TriggerSchedule(w.ctx, nightly); err != nil || e.Outcome != schedule.Queued {
+		if e, err := w.trigger(nightly); err != nil || e.Outcome != schedule.Queued {
 			t.Fatalf("%+v, %v", e, err)
 		}
 	}
@@ -329,7 +346,7 @@ func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One that comes before the leader has looked takes the place of the one that waits.
-	if e, err := w.TriggerSchedule(w.ctx, nightly); err != nil || e.Outcome != schedule.Triggered {
+	if e, err := w.trigger(nightly); err != nil || e.Outcome != schedule.Triggered {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	if is, err := w.GetSchedule(w.ctx, nightly); err != nil || is.Runs != 1 {
@@ -348,7 +365,7 @@ func TestAReplacingTickRunsWhenTheOneBeforeHasStopped(t *testing.T) {
 	ticks := w.hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
 	w.fire(nightly)
 	run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
-	if e, err := w.TriggerSchedule(w.ctx, nightly); err != nil || e.Outcome != schedule.Queued {
+	if e, err := w.trigger(nightly); err != nil || e.Outcome != schedule.Queued {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	if err := run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", ""); err != nil {
@@ -385,20 +402,6 @@ func TestFailuresInARowPauseTheSchedule(t *testing.T) {
 	}
 }
 
-func TestAScheduleEndsAfterItsRuns(t *testing.T) {
-	w := newWorld(t)
-	ticks := w.hourly(4, func(d *schedule.Definition) { d.Overlap, d.MaxRuns = schedule.OverlapAllow, 2 })
-	w.fire(nightly)
-	is, err := w.GetSchedule(w.ctx, nightly)
-	if err != nil || is.Runs != 2 || schedule.TickName(is.EndedAt) != ticks[1] {
-		t.Fatalf("it is %+v, %v", is, err)
-	}
-	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
-	if err != nil || !report.Proved || report.Expected != 2 {
-		t.Errorf("audit: %+v, %v", report, err)
-	}
-}
-
 func TestPausedTicksAreMisfires(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(3, func(d *schedule.Definition) { d.Misfire = schedule.Misfire{Policy: schedule.MisfireSkip} })
@@ -419,31 +422,6 @@ func TestPausedTicksAreMisfires(t *testing.T) {
 	}
 }
 
-// What was due by the old definition is decided by its times; the new one's begin with the change.
-func TestAChangeWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
-	w := newWorld(t)
-	old := w.hourly(3, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
-	w.put(daily(func(d *schedule.Definition) {
-		d.Rules, d.Overlap = []schedule.Rule{{Every: 20 * time.Minute}}, schedule.OverlapAllow
-		d.Misfire = schedule.Misfire{Policy: schedule.MisfireAll, Window: 1000 * time.Hour}
-	}))
-	var got []string
-	for _, tick := range w.fire(nightly) {
-		got = append(got, tick.Name)
-	}
-	if diff := cmp.Diff(old, got); diff != "" {
-		t.Errorf("ticks (-want +got):\n%s", diff)
-	}
-	is, err := w.GetSchedule(w.ctx, nightly)
-	if next, ok := is.NextTick(); err != nil || !ok || next.Sub(is.UpdatedAt) > 20*time.Minute {
-		t.Errorf("the next tick is %s, %v", next, err)
-	}
-	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
-	if err != nil || !report.Proved || report.Expected != 3 {
-		t.Errorf("audit: %+v, %v", report, err)
-	}
-}
-
 func TestALeaderThatLookedBeforeAChangeHasToLookAgain(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(3, nil)
@@ -458,250 +436,16 @@ func TestALeaderThatLookedBeforeAChangeHasToLookAgain(t *testing.T) {
 	}
 }
 
-func TestAPutReplacesTheRevisionItWasMadeFrom(t *testing.T) {
-	w := newWorld(t)
-	put := func(every time.Duration, o PutOptions) (Put, error) {
-		return w.PutSchedule(w.ctx, daily(func(d *schedule.Definition) { d.Rules[0].Every = every }), o)
-	}
-	for i, c := range []struct {
-		every    time.Duration
-		o        PutOptions
-		code     task.Code
-		revision int
-		created  bool
-		changed  bool
-	}{
-		{time.Hour, PutOptions{IfMatch: 1}, task.CodeScheduleChanged, 0, false, false},
-		{time.Hour, PutOptions{IfAbsent: true}, "", 1, true, true},
-		{time.Hour, PutOptions{}, "", 1, false, false},
-		{2 * time.Hour, PutOptions{IfAbsent: true}, task.CodeScheduleChanged, 0, false, false},
-		{2 * time.Hour, PutOptions{IfMatch: 1}, "", 2, false, true},
-		{3 * time.Hour, PutOptions{IfMatch: 1}, task.CodeScheduleChanged, 0, false, false},
-		{3 * time.Hour, PutOptions{Paused: new(true)}, "", 3, false, true},
-		{3 * time.Hour, PutOptions{Paused: new(false)}, "", 3, false, false},
-	} {
-		got, err := put(c.every, c.o)
-		if c.code != "" {
-			if task.CodeOf(err) != c.code {
-				t.Fatalf("%d: %v, want %s", i, err, c.code)
-			}
-			continue
-		}
-		if err != nil || got.Schedule.Revision != c.revision || got.Created != c.created || got.Changed != c.changed {
-			t.Fatalf("%d: %+v, %v", i, got, err)
-		}
-		if c.o.Paused != nil && *c.o.Paused == got.Schedule.PausedAt.IsZero() {
-			t.Errorf("%d: paused at %s", i, got.Schedule.PausedAt)
-		}
-	}
-}
-
-func TestTheLastRevisionsAreKeptAndCanBeBroughtBack(t *testing.T) {
-	w := newWorld(t)
-	for i := range 25 {
-		w.put(daily(func(d *schedule.Definition) { d.Description = fmt.Sprint("number ", i+1) }))
-		w.fire(nightly) // as the leader does at once
-	}
-	history, err := w.History(w.ctx, nightly)
-	if err != nil || len(history) != schedule.HistoryLimit {
-		t.Fatalf("%d revisions, %v", len(history), err)
-	}
-	for i, r := range history {
-		if want := 25 - i; r.Number != want || r.Definition.Description != fmt.Sprint("number ", want) {
-			t.Errorf("revision %d is %q", r.Number, r.Definition.Description)
-		}
-		if i > 0 && !r.Until.Equal(history[i-1].From) {
-			t.Errorf("revision %d holds until %s, the next from %s", r.Number, r.Until, history[i-1].From)
-		}
-	}
-	put, err := w.Rollback(w.ctx, nightly, 10, 0)
-	if err != nil || put.Schedule.Revision != 26 || put.Schedule.Description != "number 10" {
-		t.Errorf("%+v, %v", put, err)
-	}
-	if _, err := w.Rollback(w.ctx, nightly, 1, 0); task.CodeOf(err) != task.CodeRevisionNotFound {
-		t.Errorf("revision 1: %v", err)
-	}
-	if _, err := w.Rollback(w.ctx, nightly, 12, 3); task.CodeOf(err) != task.CodeScheduleChanged {
-		t.Errorf("with another revision expected: %v", err)
-	}
-}
-
-// What happened in a pause is decided after it, by the definitions of its time, however many they were.
-func TestRevisionsAreKeptUntilTheirTicksAreDecided(t *testing.T) {
-	w := newWorld(t)
-	w.hourly(3, nil)
-	for i := range 25 {
-		w.put(daily(func(d *schedule.Definition) { d.Description = fmt.Sprint("number ", i) }))
-	}
-	if got := w.fire(nightly); len(got) != 3 {
-		t.Errorf("there happened %v", got)
-	}
-	w.put(daily(nil))
-	if history, err := w.History(w.ctx, nightly); err != nil || len(history) != schedule.HistoryLimit {
-		t.Errorf("%d revisions are kept, %v", len(history), err)
-	}
-}
-
-func TestATriggerRunsAtOnceIfTheOverlapPolicyAgrees(t *testing.T) {
-	w := newWorld(t)
-	w.put(daily(nil))
-	if _, err := w.PauseSchedule(w.ctx, nightly, ""); err != nil {
-		t.Fatal(err)
-	}
-	e, err := w.TriggerSchedule(w.ctx, nightly)
-	if err != nil || e.Outcome != schedule.Triggered {
-		t.Fatalf("%+v, %v", e, err)
-	}
-	if diff := cmp.Diff(map[string]task.State{e.TaskID("nightly"): task.Scheduled}, w.tasksOf(nightly)); diff != "" {
-		t.Errorf("tasks (-want +got):\n%s", diff)
-	}
-	if _, err := w.TriggerSchedule(w.ctx, nightly); task.CodeOf(err) != task.CodeScheduleBusy {
-		t.Errorf("while the first had not ended: %v", err)
-	}
-	w.end(nightly, e.Name, task.Succeeded)
-	if _, err := w.TriggerSchedule(w.ctx, nightly); err != nil {
-		t.Errorf("after it had ended: %v", err)
-	}
-	if _, err := w.TriggerSchedule(w.ctx, task.Ref{Namespace: "default", ID: "nobody"}); task.CodeOf(err) != task.CodeScheduleNotFound {
-		t.Errorf("of nothing: %v", err)
-	}
-}
-
-func TestABackfillRunsWhatDidNotRunAndNothingTwice(t *testing.T) {
-	w := newWorld(t)
-	ticks := w.hourly(6, func(d *schedule.Definition) {
-		d.Overlap, d.Misfire = schedule.OverlapAllow, schedule.Misfire{Policy: schedule.MisfireAll, Window: 24 * time.Hour, Max: 2}
-	})
-	w.fire(nightly)
-	is, _ := w.GetSchedule(w.ctx, nightly)
-	from := is.CreatedAt.Add(-90 * time.Minute) // one tick before it was created, and the instant of the creation
-	got, err := w.Backfill(w.ctx, nightly, from, is.Cursor, time.Second)
-	if err != nil || len(got.Entries) != 6 || got.Left != 2 {
-		t.Fatalf("%+v, %v", got, err)
-	}
-	states := w.tasksOf(nightly)
-	for _, tick := range ticks {
-		if _, there := states["nightly@"+tick]; !there {
-			t.Errorf("%s did not run", tick)
-		}
-	}
-	again, err := w.Backfill(w.ctx, nightly, from, is.Cursor, time.Second)
-	if err != nil || len(again.Entries) != 0 || again.Left != 8 {
-		t.Errorf("the second time: %+v, %v", again, err)
-	}
-	first, err := w.Get(w.ctx, task.Ref{Namespace: "default", ID: got.Entries[0].TaskID("nightly")})
-	last, errLast := w.Get(w.ctx, task.Ref{Namespace: "default", ID: got.Entries[5].TaskID("nightly")})
-	if err != nil || errLast != nil || last.DueAt.Sub(first.DueAt) != 5*time.Second {
-		t.Errorf("the first is due %s, the last %s", first.DueAt, last.DueAt)
-	}
-	if _, err := w.Backfill(w.ctx, nightly, from, is.Cursor.Add(time.Hour), 0); task.CodeOf(err) != task.CodeInvalid {
-		t.Errorf("into the future: %v", err)
-	}
-	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
-	if err != nil || !report.Proved || report.Outcomes[schedule.Backfilled] != 5 {
-		t.Errorf("audit: %+v, %v", report, err)
-	}
-}
-
-func TestDeletingSaysWhatBecomesOfTheTasks(t *testing.T) {
-	for tasks, want := range map[DeleteTasks]struct {
-		answer  Deleted
-		waiting task.State
-		running bool // asked to stop
-	}{
-		DeleteWaiting: {Deleted{Cancelled: 1, Left: 1}, task.Cancelled, false},
-		DeleteAll:     {Deleted{Cancelled: 1, Stopping: 1}, task.Cancelled, true},
-		DeleteNone:    {Deleted{Left: 2}, task.Scheduled, false},
-	} {
-		t.Run(string(tasks), func(t *testing.T) {
-			w := newWorld(t)
-			ticks := w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
-			w.fire(nightly)
-			run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
-			w.db.Del(w.ctx, string(w.partitionOf(nightly).Live(nightly))) // those of a backfill are not in it either
-			got, err := w.DeleteSchedule(w.ctx, nightly, tasks)
-			if err != nil || got != want.answer {
-				t.Errorf("%+v, %v, want %+v", got, err, want.answer)
-			}
-			if state := w.tasksOf(nightly)["nightly@"+ticks[1]]; state != want.waiting {
-				t.Errorf("the waiting one is %s, want %s", state, want.waiting)
-			}
-			if stop, _ := run.CancelRequested(w.ctx); stop != want.running {
-				t.Errorf("the running one was asked to stop: %v", stop)
-			}
-			for key := range redistest.Dump(t, w.db) {
-				if strings.Contains(key, "default:nightly") && !strings.Contains(key, "@") {
-					t.Errorf("%s is left", key)
-				}
-			}
-			if _, err := w.GetSchedule(w.ctx, nightly); task.CodeOf(err) != task.CodeScheduleNotFound {
-				t.Errorf("it is there still: %v", err)
-			}
-			if err := run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", ""); err != nil && !errors.Is(err, ErrCancelled) {
-				t.Errorf("the running one could not end: %v", err)
-			}
-		})
-	}
-}
-
-func TestAnAuditFindsWhatIsMissingAndWhatIsTooMuch(t *testing.T) {
-	w := newWorld(t)
-	ticks := w.hourly(5, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
-	w.fire(nightly)
-	audit := func() schedule.Report {
-		report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return report
-	}
-	if r := audit(); !r.Proved || r.Expected != 5 || r.Accounted != 5 {
-		t.Fatalf("before: %+v", r)
-	}
-	ledger := string(w.partitionOf(nightly).Ledger(nightly))
-	third := w.db.ZRange(w.ctx, ledger, 2, 2).Val()[0]
-	at := int64(w.db.ZScore(w.ctx, ledger, third).Val())
-	w.db.ZRem(w.ctx, ledger, third)
-	if r := audit(); r.Proved || len(r.Gaps) != 1 || schedule.TickName(r.Gaps[0]) != ticks[2] {
-		t.Errorf("with a gap: %+v", r)
-	}
-	w.db.ZAdd(w.ctx, ledger, z(float64(at), third), z(float64(at+1), strings.Replace(third, ticks[2], schedule.TickName(fromMS(at+1)), 1)))
-	if r := audit(); r.Proved || len(r.Gaps) != 0 || len(r.Strays) != 1 {
-		t.Errorf("with a stray: %+v", r)
-	}
-}
-
-func TestALedgerKeepsTheNewestRecordsAndSaysSo(t *testing.T) {
-	w := newWorld(t)
-	w.put(daily(func(d *schedule.Definition) {
-		d.Rules[0].Every, d.Misfire.Policy = time.Second, schedule.MisfireSkip
-	}))
-	w.rewind(nightly, 5*time.Hour)
-	w.fire(nightly)
-	if n := w.db.ZCard(w.ctx, string(w.partitionOf(nightly).Ledger(nightly))).Val(); n > schedule.LedgerLimit || n < schedule.LedgerLimit/3 {
-		t.Errorf("%d records", n)
-	}
-	report, err := w.Audit(w.ctx, nightly, time.Time{}, time.Time{})
-	if err != nil || !report.Proved || report.Expected < schedule.LedgerLimit/3 {
-		t.Errorf("of what is known: %+v, %v", report, err)
-	}
-	is, _ := w.GetSchedule(w.ctx, nightly)
-	report, err = w.Audit(w.ctx, nightly, is.CreatedAt, time.Time{})
-	if err != nil || report.Proved || report.ForgottenUntil.IsZero() || len(report.Gaps)+len(report.Strays) > 0 {
-		t.Errorf("of all: %+v, %v", report, err)
-	}
-}
-
 func TestAListOfSchedulesLosesNoneBetweenPages(t *testing.T) {
 	w := newWorld(t)
 	var want []string
 	for i := range 23 {
 		id := fmt.Sprintf("s%02d", i)
-		put, err := w.PutSchedule(w.ctx, daily(func(d *schedule.Definition) {
+		w.put(daily(func(d *schedule.Definition) {
 			d.ID, d.Labels = id, map[string]string{"odd": fmt.Sprint(i % 2)}
-		}), PutOptions{Paused: new(i%3 == 0)})
-		if err != nil || !put.Created {
-			t.Fatal(err)
+		}))
+		if i%3 == 0 {
+			w.pause(task.Ref{Namespace: "default", ID: id})
 		}
 		want = append(want, id)
 	}
@@ -737,7 +481,7 @@ func TestARerunOfATickCountsAsNotEnded(t *testing.T) {
 	ticks := w.hourly(1, nil)
 	w.fire(nightly)
 	w.end(nightly, ticks[0], task.Failed)
-	if _, err := w.Rerun(w.ctx, task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]}); err != nil {
+	if _, err := w.Retry(w.ctx, task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]}); err != nil {
 		t.Fatal(err)
 	}
 	if is, _ := w.GetSchedule(w.ctx, nightly); is.Live != 1 {
@@ -757,20 +501,3 @@ func TestAScheduleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 }
 
 func z(score float64, member string) redis.Z { return redis.Z{Score: score, Member: member} }
-
-func TestNextShowsNoMoreTicksThanWillRun(t *testing.T) {
-	w := newWorld(t)
-	w.hourly(1, func(d *schedule.Definition) { d.MaxRuns = 3 })
-	for _, want := range []int{3, 2} { // before and after the first one ran
-		preview, err := w.Next(w.ctx, nightly, time.Time{}, 10)
-		if err != nil || len(preview.Ticks) != want {
-			t.Fatalf("%d ticks, %v, want %d", len(preview.Ticks), err, want)
-		}
-		w.fire(nightly)
-	}
-	w.put(daily(func(d *schedule.Definition) { d.Rules[0].Every, d.MaxRuns = time.Hour, 1 }))
-	w.fire(nightly)
-	if preview, err := w.Next(w.ctx, nightly, time.Time{}, 10); err != nil || len(preview.Ticks) != 0 {
-		t.Errorf("of one that has ended: %v, %v", preview.Ticks, err)
-	}
-}

@@ -6,22 +6,6 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 )
 
-// PutOptions says when a definition may take the place of another one. The zero value: always.
-type PutOptions struct {
-	IfMatch  int   // the revision it may replace; 0: any, or none
-	IfAbsent bool  // only create, replace nothing
-	Paused   *bool // nil: as it was; a new schedule is not paused
-	DryRun   bool  // only say what would come of it
-}
-
-// Put is the answer to a definition; to a dry run, what it would be.
-type Put struct {
-	Schedule schedule.Schedule
-	Created  bool
-	Changed  bool // a new revision came of it, as is always so where it was Created
-	Switched bool // it was there, and was paused or resumed
-}
-
 // ScheduleFilter narrows a list. Empty fields match everything, but for the namespace, which is always one.
 type ScheduleFilter struct {
 	Namespace string
@@ -40,23 +24,6 @@ type SchedulePage struct {
 type Backfilled struct {
 	Entries []schedule.Entry // the ticks that got their task, oldest first
 	Left    int              // ticks of the range that had run
-}
-
-// DeleteTasks says what becomes of the tasks of a schedule that is deleted, as far as they have not ended.
-type DeleteTasks string
-
-// What may become of them.
-const (
-	DeleteWaiting DeleteTasks = "waiting" // those that have not begun are cancelled, running ones go on
-	DeleteAll     DeleteTasks = "all"     // running ones are asked to stop as well
-	DeleteNone    DeleteTasks = "none"    // all go on
-)
-
-// Deleted counts what became of them.
-type Deleted struct {
-	Cancelled int
-	Stopping  int // ran, and were asked to stop
-	Left      int // go on
 }
 
 // LedgerFilter narrows a ledger. The zero value matches everything.

@@ -2,7 +2,7 @@
 // them. Every change of a task is one Lua script (package lua) and obeys the table in package task.
 //
 // Three kinds of callers change tasks, each under its own guard:
-//   - anybody, through the API: Create, Update, Cancel, Rerun;
+//   - anybody, through package control: Create, Change, Cancel, Retry, and the methods on schedules;
 //   - the leader of a partition, through Lead: every script compares the leader's fence with the lease;
 //   - the worker that began an attempt, through Run: every script compares its run token.
 package store
@@ -14,6 +14,7 @@ import (
 	"hash/fnv"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -33,9 +34,8 @@ type Store struct {
 	db         *redisx.DB
 	keys       lua.Keyspace
 	partitions int
-	log        *slog.Logger
 	types      task.Types
-	room       room
+	log        *slog.Logger
 }
 
 // Options says where the tasks are.
@@ -46,7 +46,7 @@ type Options struct {
 	// Partitions is the number of partitions to start with; 0 means DefaultPartitions, or as many as there are.
 	// It is fixed at the first start: another number is an error from then on.
 	Partitions int
-	// Types checks the payload of every new or changed task and tells the timeouts of attempts; nil knows no type.
+	// Types tells the timeouts of attempts; nil knows no type.
 	Types task.Types
 	// Log is told of data that cannot be read and is passed over; nil means nowhere.
 	Log *slog.Logger
@@ -120,6 +120,15 @@ func (s *Store) NodesChannel() lua.MembersChannel { return s.keys.Members() }
 // WakeChannel tells leaders of partitions whose first due time has moved forward, by their number, and
 // everybody of leases that were released.
 func (s *Store) WakeChannel() string { return string(s.keys.Wake()) }
+
+// Now is the time of Redis. Error: CodeUnavailable.
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	now, err := s.db.Time(ctx).Result()
+	if err != nil {
+		return time.Time{}, unavailable(err)
+	}
+	return now.UTC(), nil
+}
 
 // Ping asks Redis for a sign of life.
 func (s *Store) Ping(ctx context.Context) error {

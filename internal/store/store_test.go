@@ -121,6 +121,14 @@ func (w *world) bring(id string, s task.State) task.Ref {
 	return ref
 }
 
+// requeue moves a task with that definition to another queue.
+func (w *world) requeue(before task.Definition, queue string) error {
+	after := before
+	after.Queue = queue
+	_, err := w.Change(w.ctx, before, after, NewDue{})
+	return err
+}
+
 // pull does to the task what the trigger says.
 func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 	w.t.Helper()
@@ -134,9 +142,8 @@ func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 	case task.Create:
 		return w.Create(w.ctx, []task.Definition{{Ref: ref, Type: "shell"}})[0].Err
 	case task.Update:
-		queue := "other"
-		_, err := w.Update(w.ctx, ref, Change{Queue: &queue})
-		return err
+		current.Ref = ref
+		return w.requeue(current.Definition, "other")
 	case task.Claim:
 		for _, d := range w.claim(ref) {
 			if d.Ref == ref {
@@ -161,7 +168,7 @@ func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 		_, err := w.Cancel(w.ctx, ref)
 		return err
 	case task.Rerun:
-		_, err := w.Rerun(w.ctx, ref)
+		_, err := w.Retry(w.ctx, ref)
 		return err
 	case task.Expire:
 		swept, err := w.leader(ref).Sweep(w.ctx, 0, 100)
@@ -360,33 +367,11 @@ func TestTheSameIDWithTheSameContentIsTheSameTask(t *testing.T) {
 	if c := w.Create(w.ctx, []task.Definition{other})[0]; task.CodeOf(c.Err) != task.CodeTaskConflict {
 		t.Errorf("other content: %v, want a conflict", c.Err)
 	}
-	queue := "slow"
-	if _, err := w.Update(w.ctx, def.Ref, Change{Queue: &queue}); err != nil {
+	if err := w.requeue(w.get(def.Ref).Definition, "slow"); err != nil {
 		t.Fatal(err)
 	}
 	if c := w.Create(w.ctx, []task.Definition{def})[0]; c.Err != nil || c.Task.Queue != "slow" {
 		t.Errorf("after a change, the first submission repeated: queue %q, error %v", c.Task.Queue, c.Err)
-	}
-}
-
-func TestOfABatchOnlyTheBadOnesAreRefused(t *testing.T) {
-	w := newWorld(t)
-	defs := []task.Definition{
-		{Ref: task.Ref{ID: "good"}, Type: "http"},
-		{Ref: task.Ref{ID: "not good"}, Type: "http"},
-		{Type: "http"},
-		{Ref: task.Ref{ID: "good"}, Type: "shell"},
-	}
-	got := w.Create(w.ctx, defs)
-	if got[0].Err != nil || got[2].Err != nil || got[2].Task.ID == "" {
-		t.Errorf("good ones: %v, %v", got[0].Err, got[2].Err)
-	}
-	var bad *task.Error
-	if !errors.As(got[1].Err, &bad) || bad.Field != "id" {
-		t.Errorf("bad id: %v", got[1].Err)
-	}
-	if task.CodeOf(got[3].Err) != task.CodeTaskConflict {
-		t.Errorf("same id twice in a batch: %v", got[3].Err)
 	}
 }
 
@@ -678,10 +663,10 @@ func TestListsShowTheNewestFirstAndLoseNothingBetweenPages(t *testing.T) {
 	}
 }
 
-func TestARerunMayMakeAllOfItsAttemptsAgain(t *testing.T) {
+func TestRetry_AllowsAllAttemptsAgain(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Failed)
-	got, err := w.Rerun(w.ctx, ref)
+	got, err := w.Retry(w.ctx, ref)
 	if err != nil || got.State != task.Scheduled || got.Attempt != 1 || got.Allowed != 3 || got.Error != "" {
 		t.Fatalf("%+v, %v", got, err)
 	}

@@ -2,28 +2,21 @@ package store
 
 import (
 	"context"
-	"time"
 
-	"github.com/oklog/ulid/v2"
-
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
-// Create submits tasks and answers each one, in order. A definition without an id gets a ULID. A task that is
-// there already with the same content is answered as it is now. Every task is created by a script of its own:
-// one that is refused does not keep the others out.
+// Create writes new tasks and returns one answer for each, in order. Definitions are valid and have an id. If a task
+// with the same content exists, the answer is that task as it is now. Every task is created by a script of its own: one
+// that is refused does not affect the others. Errors of an answer: CodeTaskConflict, CodeUnavailable.
 func (s *Store) Create(ctx context.Context, defs []task.Definition) []Created {
 	answers := make([]Created, len(defs))
 	calls := make([]lua.Create, 0, len(defs))
 	asked := make([]int, 0, len(defs)) // calls[i] is for defs[asked[i]]
 	for i := range defs {
 		d := defs[i].Normalize()
-		if d.ID == "" {
-			d.ID = ulid.Make().String()
-		}
 		answers[i].Task.Definition = d
 		call, err := s.createCall(d)
 		if err != nil {
@@ -32,17 +25,14 @@ func (s *Store) Create(ctx context.Context, defs []task.Definition) []Created {
 		}
 		calls, asked = append(calls, call), append(asked, i)
 	}
-	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.db, calls) {
+	for n, result := range redisx.RunEach[lua.CreateReply](ctx, s.db, calls) {
 		a := &answers[asked[n]]
-		*a = created(a.Task.Definition, reply)
+		*a = created(a.Task.Definition, result)
 	}
 	return answers
 }
 
 func (s *Store) createCall(d task.Definition) (lua.Create, error) {
-	if err := s.validate(d); err != nil {
-		return lua.Create{}, err
-	}
 	def, err := encode(d)
 	if err != nil {
 		return lua.Create{}, err
@@ -52,13 +42,6 @@ func (s *Store) createCall(d task.Definition) (lua.Create, error) {
 		Task: k.Task(d.Ref), Wheel: k.Wheel(), Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay,
 		Events: s.keys.Events(), Wake: s.keys.Wake(),
 	}, nil
-}
-
-func (s *Store) validate(d task.Definition) error {
-	if err := d.Validate(clock.Now()); err != nil {
-		return err
-	}
-	return s.types.CheckPayload(d.Type, d.Payload)
 }
 
 var createCodes = map[lua.Code]task.Code{lua.CodeConflict: task.CodeTaskConflict}
@@ -76,59 +59,33 @@ func created(d task.Definition, result redisx.Result[lua.CreateReply]) Created {
 	return Created{Task: t}
 }
 
-var updateCodes = map[lua.Code]task.Code{
+var changeCodes = map[lua.Code]task.Code{
 	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotWaiting, lua.CodeChanged: task.CodeChanged,
 }
 
-// Update changes a task that waits on the wheel. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
-// CodeChanged if somebody else changed it in the same moment.
-func (s *Store) Update(ctx context.Context, ref task.Ref, c Change) (task.Task, error) {
-	before, err := s.Get(ctx, ref)
+// Change writes a changed definition of a task that waits on the wheel. before is the definition that the change was
+// made from; after is valid. Errors: CodeTaskNotFound, CodeNotWaiting, and CodeChanged if the task's definition is not
+// before any more.
+func (s *Store) Change(ctx context.Context, before, after task.Definition, due NewDue) (task.Task, error) {
+	ref := before.Ref
+	old, err := encode(before)
 	if err != nil {
 		return task.Task{}, err
 	}
-	old, err := encode(before.Definition)
-	if err != nil {
-		return task.Task{}, err
-	}
-	changed := c.apply(before.Definition).Normalize()
-	if err := s.validate(changed); err != nil {
-		return task.Task{}, err
-	}
-	def, err := encode(changed)
+	def, err := encode(after)
 	if err != nil {
 		return task.Task{}, err
 	}
 	k := s.partitionOf(ref)
 	call := lua.Change{
-		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, Delay: c.Delay, Events: s.keys.Events(), Wake: s.keys.Wake(),
+		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, Delay: due.Delay, Events: s.keys.Events(), Wake: s.keys.Wake(),
 	}
-	if c.RunAt != nil {
-		call.RunAt = *c.RunAt
+	if due.RunAt != nil {
+		call.RunAt = *due.RunAt
 	}
 	reply, err := redisx.Run(ctx, s.db, call)
 	if err != nil {
-		return task.Task{}, answer(err, updateCodes, ref)
+		return task.Task{}, answer(err, changeCodes, ref)
 	}
 	return decodeTask(ref, reply.Task)
-}
-
-// apply is the definition with the change in it.
-func (c Change) apply(d task.Definition) task.Definition {
-	if c.RunAt != nil || c.Delay != nil { // both together are refused by Validate, as in a submission
-		d.RunAt, d.Delay = time.Time{}, 0
-	}
-	if c.RunAt != nil {
-		d.RunAt = *c.RunAt
-	}
-	if c.Delay != nil {
-		d.Delay = *c.Delay
-	}
-	if c.Queue != nil {
-		d.Queue = *c.Queue
-	}
-	if c.Payload != nil {
-		d.Payload = c.Payload
-	}
-	return d
 }

@@ -79,7 +79,7 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	}
 	var older []schedule.Revision
 	if present.Cursor.Before(present.UpdatedAt) { // what was due before is decided by the times of an earlier revision
-		if older, err = l.s.older(ctx, ref); err != nil {
+		if older, err = l.s.History(ctx, ref); err != nil {
 			return Agenda{}, err
 		}
 	}

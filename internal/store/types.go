@@ -1,7 +1,6 @@
 package store
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -32,10 +31,8 @@ type Page struct {
 	NextCursor string
 }
 
-// Change is what to change of a task that waits. Nil fields stay as they are.
-type Change struct {
-	RunAt   *time.Time
-	Delay   *time.Duration // from now, by Redis's clock
-	Queue   *string
-	Payload json.RawMessage
+// NewDue is a new due time for a task that waits. If both are nil, the time stays as it is; at most one is set.
+type NewDue struct {
+	RunAt *time.Time
+	Delay *time.Duration // from now, by the time of Redis
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -73,7 +73,7 @@ func (w *world) expectDelay(ref task.Ref, want time.Duration) {
 // hurry makes a waiting task due now and hands it over.
 func (w *world) hurry(ref task.Ref) {
 	w.t.Helper()
-	_, err := w.store.Update(w.t.Context(), ref, store.Change{Delay: new(time.Duration)})
+	_, err := w.useCases().ChangeTask(w.t.Context(), caller, ref.ID, control.TaskChange{Delay: new(time.Duration)})
 	must(w.t, err)
 	attempt := w.get(ref).Attempt
 	w.dispatch()
@@ -100,7 +100,7 @@ func TestARerunHasThePolicyFromItsBeginning(t *testing.T) {
 	w.reaches(ref, task.Scheduled)
 	w.hurry(ref)
 	w.reaches(ref, task.Failed)
-	_, err := w.store.Rerun(t.Context(), ref)
+	_, err := w.store.Retry(t.Context(), ref)
 	must(t, err)
 	w.dispatch()
 	eventually(t, "attempt 3 ended", func() bool { return len(w.attempts(ref)) == 3 && w.get(ref).State == task.Scheduled })

@@ -212,8 +212,8 @@ func (w *world) create(d task.Definition) task.Ref {
 	if d.Type == "" {
 		d.Type = "echo"
 	}
-	c := w.store.Create(w.t.Context(), []task.Definition{d})[0]
-	must(w.t, c.Err)
+	c, err := w.useCases().Submit(w.t.Context(), caller, d)
+	must(w.t, err)
 	return c.Task.Ref
 }
 

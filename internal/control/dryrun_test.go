@@ -1,4 +1,4 @@
-package store
+package control
 
 import (
 	"testing"
@@ -13,7 +13,8 @@ import (
 )
 
 // A dry run answers what the same call answers without it right after, and leaves everything as it is.
-func TestADryRunTellsWhatWouldComeOfItAndWritesNothing(t *testing.T) {
+func TestPutSchedule_DryRunTellsWhatWouldComeOfItAndWritesNothing(t *testing.T) {
+	t.Parallel()
 	hourly := daily(func(d *schedule.Definition) { d.Rules[0].Every = time.Hour })
 	no, yes := false, true
 	for name, c := range map[string]struct {
@@ -49,7 +50,7 @@ func TestADryRunTellsWhatWouldComeOfItAndWritesNothing(t *testing.T) {
 				c.before(w)
 			}
 			before := redistest.Dump(t, w.db)
-			dry, err := w.PutSchedule(w.ctx, c.put, PutOptions{Paused: c.paused, DryRun: true})
+			dry, err := w.PutSchedule(w.ctx, me, c.put, PutOptions{Paused: c.paused, DryRun: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -59,7 +60,7 @@ func TestADryRunTellsWhatWouldComeOfItAndWritesNothing(t *testing.T) {
 			if diff := cmp.Diff(c.want, dry, cmpopts.IgnoreFields(Put{}, "Schedule")); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
-			wet, err := w.PutSchedule(w.ctx, c.put, PutOptions{Paused: c.paused})
+			wet, err := w.PutSchedule(w.ctx, me, c.put, PutOptions{Paused: c.paused})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +73,8 @@ func TestADryRunTellsWhatWouldComeOfItAndWritesNothing(t *testing.T) {
 	}
 }
 
-func TestADryRunRefusesWhatWouldBeRefused(t *testing.T) {
+func TestPutSchedule_DryRunRefusesWhatWouldBeRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.put(daily(nil))
 	before := redistest.Dump(t, w.db)
@@ -87,7 +89,7 @@ func TestADryRunRefusesWhatWouldBeRefused(t *testing.T) {
 		"exists":         {daily(nil), PutOptions{IfAbsent: true}, task.CodeScheduleChanged},
 	} {
 		c.o.DryRun = true
-		if _, err := w.PutSchedule(w.ctx, c.d, c.o); task.CodeOf(err) != c.want {
+		if _, err := w.PutSchedule(w.ctx, me, c.d, c.o); task.CodeOf(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
@@ -98,7 +100,7 @@ func TestADryRunRefusesWhatWouldBeRefused(t *testing.T) {
 
 func (w *world) pause(ref task.Ref) {
 	w.t.Helper()
-	if _, err := w.PauseSchedule(w.ctx, ref, "maintenance"); err != nil {
+	if _, err := w.PauseSchedule(w.ctx, me, ref.ID, "maintenance"); err != nil {
 		w.t.Fatal(err)
 	}
 }

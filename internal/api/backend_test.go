@@ -1,0 +1,200 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// fence is the lease on the partition of a backend.
+const fence = "1:tester"
+
+// backend is what a server under test works on: the use cases on a Redis of their own. Nobody else is at work there:
+// tests do by hand what leaders and workers do.
+type backend struct {
+	t      *testing.T
+	ctx    context.Context
+	db     *redisx.DB // the test's own client
+	store  *store.Store
+	queues *queue.Queues
+	runs   map[string]*running // by task
+	faults *faults             // of the server's client
+}
+
+// running is an attempt that a test works on.
+type running struct {
+	*store.Run
+	lines int // written to the log so far
+}
+
+func startBackend(t *testing.T) (*backend, *control.Control) {
+	t.Helper()
+	server := redistest.Start(t)
+	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), db: server.DB(t), runs: map[string]*running{}, faults: &faults{}}
+	b.queues = queue.New(queue.Options{DB: b.db})
+	b.store = openStore(t, b.db)
+	lease, _ := b.store.LeaseKeys(0)
+	must(t, b.db.Set(t.Context(), string(lease), fence, 0).Err())
+
+	db := server.DB(t)
+	db.AddHook(b.faults)
+	nodes := stubNodes{
+		{ID: "n1", State: "alive", Roles: []string{"api"}, StartedAt: start, LastBeat: start},
+		{ID: "n2", State: "dead", StartedAt: start, LastBeat: start},
+	}
+	return b, control.New(control.Options{Store: openStore(t, db), Queues: queue.New(queue.Options{DB: db}), Nodes: nodes})
+}
+
+func openStore(t testing.TB, db *redisx.DB) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{DB: db, Partitions: 1})
+	must(t, err)
+	return s
+}
+
+type stubNodes []cluster.Node
+
+func (n stubNodes) Nodes(context.Context) ([]cluster.Node, error) { return n, nil }
+
+// faults makes the commands of a client slow, or fail.
+type faults struct {
+	mu   sync.Mutex
+	hold func(context.Context) // if set, called before every command
+	err  error                 // if set, every command fails with it
+}
+
+func (f *faults) set(hold func(context.Context), err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hold, f.err = hold, err
+}
+
+func (f *faults) before(ctx context.Context) error {
+	f.mu.Lock()
+	hold, err := f.hold, f.err
+	f.mu.Unlock()
+	if hold != nil {
+		hold(ctx)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return err
+}
+
+func (f *faults) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f *faults) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if err := f.before(ctx); err != nil {
+			return err
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (f *faults) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if err := f.before(ctx); err != nil {
+			for _, cmd := range cmds {
+				cmd.SetErr(err)
+			}
+			return err
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// get reads a task as it is in Redis.
+func (b *backend) get(ref task.Ref) task.Task {
+	b.t.Helper()
+	t, err := b.store.Get(b.ctx, ref)
+	must(b.t, err)
+	return t
+}
+
+// claim marks a task queued, as its leader does when it is due.
+func (b *backend) claim(id string) {
+	b.t.Helper()
+	must(b.t, b.db.ZAddXX(b.ctx, "dts:{0}:wheel", redis.Z{Member: ref(id).String()}).Err())
+	_, err := b.store.Lead(0, fence).Claim(b.ctx, 1)
+	must(b.t, err)
+	if got := b.get(ref(id)); got.State != task.Queued {
+		b.t.Fatalf("%s is %s", id, got.State)
+	}
+}
+
+// begin starts the next attempt of a task on the node n1.
+func (b *backend) begin(id string) *running {
+	b.t.Helper()
+	b.claim(id)
+	run, err := b.store.Begin(b.ctx, ref(id), b.get(ref(id)).Attempt, "n1", "run of "+id)
+	must(b.t, err)
+	b.runs[id] = &running{Run: run}
+	return b.runs[id]
+}
+
+// log adds lines to the log of a task; its attempt begins with the first ones.
+func (b *backend) log(id string, lines ...string) {
+	b.t.Helper()
+	run := b.runs[id]
+	if run == nil {
+		run = b.begin(id)
+	}
+	out := make([]store.Line, len(lines))
+	for i, text := range lines {
+		out[i] = store.Line{Stream: "stdout", Text: text}
+	}
+	must(b.t, run.Log(b.ctx, run.lines+1, out))
+	run.lines += len(lines)
+}
+
+// end ends the attempt of a task, and the task with it.
+func (b *backend) end(id string, final task.State, reason string) {
+	b.t.Helper()
+	run := b.runs[id]
+	if run == nil {
+		run = b.begin(id)
+	}
+	outcome := map[task.State]task.Outcome{
+		task.Succeeded: task.OutcomeSucceeded, task.Failed: task.OutcomeFailed, task.Cancelled: task.OutcomeCancelled,
+	}[final]
+	must(b.t, run.Finish(b.ctx, final, outcome, "", reason))
+	delete(b.runs, id)
+}
+
+// schedule reads a schedule as it is in Redis.
+func (b *backend) schedule(id string) schedule.Schedule {
+	b.t.Helper()
+	s, err := b.store.GetSchedule(b.ctx, ref(id))
+	must(b.t, err)
+	return s
+}
+
+// openQueue makes a queue known to asynq, with one delivery in it.
+func (b *backend) openQueue(name string) {
+	b.t.Helper()
+	must(b.t, b.queues.Enqueue(b.ctx, task.Delivery{Ref: ref("some"), Attempt: 1, Type: "http", Queue: name, Timeout: time.Minute}))
+}
+
+// fill makes Redis nearly full, with room for some small writes.
+func (b *backend) fill() {
+	b.t.Helper()
+	must(b.t, b.db.Set(b.ctx, "filler", make([]byte, 20<<20), 0).Err())
+	used, _, err := b.store.Memory(b.ctx)
+	must(b.t, err)
+	must(b.t, b.db.ConfigSet(b.ctx, "maxmemory", fmt.Sprint(used+used/20)).Err())
+}

@@ -1,0 +1,89 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// LedgerFilter narrows a ledger.
+type LedgerFilter = store.LedgerFilter
+
+// LedgerPage is a part of a ledger.
+type LedgerPage = store.LedgerPage
+
+// Ledger returns up to limit records of a schedule, newest ticks first, from a cursor on ("": from the start). A page can
+// be shorter than limit and not be the last one. Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
+func (c *Control) Ledger(ctx context.Context, who Caller, id string, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
+	return c.store.Ledger(ctx, who.Ref(id), f, limit, cursor)
+}
+
+// AuditSchedule compares the ticks that the schedule's definitions name between two times, both included, with its
+// ledger. The zero from means as far back as is known, the zero until means now.
+// Errors: CodeScheduleNotFound; CodeInvalid for a range that is empty or has too many ticks.
+func (c *Control) AuditSchedule(ctx context.Context, who Caller, id string, from, until time.Time) (schedule.Report, error) {
+	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	if err != nil {
+		return schedule.Report{}, err
+	}
+	if until.IsZero() || until.After(now) {
+		until = now
+	}
+	if from.After(until) {
+		return schedule.Report{}, task.Invalid("from", "is after the end of the range, %s", until.Format(time.RFC3339))
+	}
+	evidence, err := c.evidence(ctx, s, from, until)
+	if err != nil {
+		return schedule.Report{}, err
+	}
+	evidence.Now = now
+	report, more := schedule.Check(evidence)
+	if more {
+		return report, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.AuditLimit, evidence.From.Format(time.RFC3339))
+	}
+	if from.IsZero() && !evidence.KnownFrom.IsZero() { // the range was made to fit what is known: say so
+		report.ForgottenUntil = evidence.KnownFrom
+	}
+	return report, nil
+}
+
+// evidence reads what an audit of a range needs, and narrows the range to what can be known.
+func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until time.Time) (schedule.Evidence, error) {
+	line, err := c.timeline(ctx, s)
+	if err != nil {
+		return schedule.Evidence{}, err
+	}
+	entries, err := c.store.LedgerEntries(ctx, s.Ref, from, until)
+	if err != nil {
+		return schedule.Evidence{}, err
+	}
+	known, err := c.knownFrom(ctx, s, line) // after the entries: some may have been forgotten in between
+	if err != nil {
+		return schedule.Evidence{}, err
+	}
+	start := from
+	if from.Before(s.CreatedAt) {
+		start = s.CreatedAt
+	}
+	if from.IsZero() && !known.Before(start) {
+		start = known.Add(time.Millisecond)
+	}
+	return schedule.Evidence{
+		Timeline: line, Entries: entries, From: start, Until: until, Cursor: s.Cursor, KnownFrom: known, Paused: !s.PausedAt.IsZero(),
+	}, nil
+}
+
+// knownFrom returns up to when the ledger or the history has forgotten what was.
+func (c *Control) knownFrom(ctx context.Context, s schedule.Schedule, line schedule.Timeline) (time.Time, error) {
+	known, err := c.store.KnownFrom(ctx, s.Ref)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if first := line[0].From; first.After(s.CreatedAt) && first.After(known) {
+		known = first
+	}
+	return known, nil
+}

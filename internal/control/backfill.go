@@ -1,0 +1,86 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// BackfillRange is the past ticks to run, and how fast.
+type BackfillRange struct {
+	From, Until time.Time     // ticks at these times and between them
+	Pace        time.Duration // between the due times of two tasks
+}
+
+// Backfilled is the answer to a backfill.
+type Backfilled = store.Backfilled
+
+// BackfillSchedule runs the ticks of a range that have no task: those that were missed or skipped, and those from before
+// the schedule existed. It never runs a tick again. Errors: CodeScheduleNotFound; CodeInvalid for a range that has too
+// many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeUnavailable while Redis is
+// nearly full.
+func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {
+	if err := c.newWork(ctx, who); err != nil {
+		return Backfilled{}, err
+	}
+	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	if err != nil {
+		return Backfilled{}, err
+	}
+	ticks, err := c.backfillTicks(ctx, s, now, r)
+	if err != nil || len(ticks) == 0 {
+		return Backfilled{}, err
+	}
+	return c.store.Backfill(ctx, s.Ref, ticks, r.Pace)
+}
+
+// backfillTicks returns the ticks of a range, without the excluded ones. Error: CodeInvalid for the range.
+func (c *Control) backfillTicks(ctx context.Context, s schedule.Schedule, now time.Time, r BackfillRange) ([]schedule.Tick, error) {
+	line, err := c.timeline(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	line, known := backfillable(line, s, now)
+	switch {
+	case r.Until.Before(r.From):
+		return nil, task.Invalid("to", "is before from")
+	case r.Until.After(s.Cursor):
+		return nil, task.Invalid("to", "must not be after %s: later ticks are not decided yet", s.Cursor.Format(time.RFC3339Nano))
+	case !r.From.After(known):
+		return nil, task.Invalid("from", "must be after %s: what ran before is forgotten", known.Format(time.RFC3339Nano))
+	}
+	ticks, more := line.Ticks(r.From.Add(-time.Millisecond), r.Until, schedule.BackfillLimit)
+	if more {
+		return nil, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.BackfillLimit, r.From.Format(time.RFC3339))
+	}
+	return included(ticks), nil
+}
+
+// backfillable returns up to when the ledger or the history has forgotten what ran, and the timeline in which the first
+// definition also names the ticks from before the schedule existed, unless the first definition is forgotten.
+func backfillable(line schedule.Timeline, s schedule.Schedule, now time.Time) (_ schedule.Timeline, known time.Time) {
+	known = now.Add(-schedule.LedgerHorizon)
+	if s.KnownFrom.After(known) {
+		known = s.KnownFrom
+	}
+	if first := line[0].From; !first.After(s.CreatedAt) {
+		line[0].From = time.Time{}
+	} else if first.After(known) {
+		known = first
+	}
+	return line, known
+}
+
+// included returns the ticks that no exclusion covers.
+func included(ticks []schedule.Tick) []schedule.Tick {
+	var in []schedule.Tick
+	for _, t := range ticks {
+		if !t.Excluded {
+			in = append(in, t)
+		}
+	}
+	return in
+}

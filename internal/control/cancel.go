@@ -1,0 +1,40 @@
+package control
+
+import (
+	"context"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// CancelTask ends a task that waits, and asks a running one to stop; the state of the returned task tells which it was.
+// A cancelled task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
+func (c *Control) CancelTask(ctx context.Context, who Caller, id string) (task.Task, error) {
+	t, err := c.store.Cancel(ctx, who.Ref(id))
+	if err == nil && t.State == task.Cancelled {
+		c.forgetDelivery(ctx, t)
+	}
+	return t, err
+}
+
+// RetryTask runs a task that has ended again, due now, with all of its attempts allowed once more; attempts are counted
+// on. Errors: CodeTaskNotFound, CodeNotFinished.
+func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
+	t, err := c.store.Retry(ctx, who.Ref(id))
+	if err == nil {
+		c.forgetDelivery(ctx, t)
+	}
+	return t, err
+}
+
+// forgetDelivery deletes the delivery of a task's last attempt from asynq: it waits in a queue if the task was cancelled
+// while it was queued, and in the archive if the task failed. A delivery that stays is harmless, since its attempt cannot
+// begin; it only misleads whoever looks at the queue. So an error is logged and nothing more.
+func (c *Control) forgetDelivery(ctx context.Context, t task.Task) {
+	if t.Attempt == 0 || c.queues == nil { // attempt 0: there was no delivery yet
+		return
+	}
+	d := task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue}
+	if err := c.queues.Forget(d); err != nil {
+		c.log.DebugContext(ctx, "delivery stays in asynq", "delivery", d.String(), "error", err)
+	}
+}

@@ -1,0 +1,52 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// TaskChange is what to change of a task that waits. Nil fields stay as they are.
+type TaskChange struct {
+	RunAt   *time.Time
+	Delay   *time.Duration // from now, by the time of Redis; not together with RunAt
+	Queue   *string
+	Payload json.RawMessage
+}
+
+// ChangeTask changes a task that waits for its time. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
+// CodeChanged if somebody else changed it at the same moment.
+func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
+	t, err := c.store.Get(ctx, who.Ref(id))
+	if err != nil {
+		return task.Task{}, err
+	}
+	changed := change.apply(t.Definition).Normalize()
+	if err := c.checkTask(changed); err != nil {
+		return task.Task{}, err
+	}
+	return c.store.Change(ctx, t.Definition, changed, store.NewDue{RunAt: change.RunAt, Delay: change.Delay})
+}
+
+// apply returns the definition with the change in it.
+func (change TaskChange) apply(d task.Definition) task.Definition {
+	if change.RunAt != nil || change.Delay != nil { // Validate refuses both together, as in a submission
+		d.RunAt, d.Delay = time.Time{}, 0
+	}
+	if change.RunAt != nil {
+		d.RunAt = *change.RunAt
+	}
+	if change.Delay != nil {
+		d.Delay = *change.Delay
+	}
+	if change.Queue != nil {
+		d.Queue = *change.Queue
+	}
+	if change.Payload != nil {
+		d.Payload = change.Payload
+	}
+	return d
+}

@@ -1,0 +1,49 @@
+package control
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// NodeLister knows the nodes. Error: CodeUnavailable.
+type NodeLister interface {
+	Nodes(ctx context.Context) ([]cluster.Node, error)
+}
+
+// Options says what the use cases work on.
+type Options struct {
+	Store  *store.Store
+	Queues *queue.Queues // nil: for callers that use no queues; deliveries in asynq are not cleaned up then
+	Nodes  NodeLister    // nil: for callers that do not list nodes
+	Types  task.Types    // checks the payload of every new or changed task and schedule; nil knows no type
+	Log    *slog.Logger  // nil: nothing is logged
+}
+
+// Control holds the use cases. It keeps no state that it could not lose, and is safe for concurrent use.
+type Control struct {
+	store  *store.Store
+	queues *queue.Queues
+	nodes  NodeLister
+	types  task.Types
+	log    *slog.Logger
+	memory memoryGuard
+}
+
+// New makes the use cases. There is nothing to close.
+func New(o Options) *Control {
+	c := &Control{store: o.Store, queues: o.Queues, nodes: o.Nodes, types: o.Types, log: o.Log}
+	c.memory.read = o.Store.Memory
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	return c
+}
+
+// newWork is the first step of every use case that creates work. Whatever limits new work belongs here.
+// Error: CodeUnavailable while Redis is nearly full.
+func (c *Control) newWork(ctx context.Context, _ Caller) error { return c.memory.check(ctx) }

@@ -1,0 +1,14 @@
+// Package control is the one door to DTS for people and programs: what can be asked for is a method of Control, and
+// what DTS decides about a request is decided here. The edges (the REST API, and whatever else takes requests)
+// translate, call one method, and translate the answer. Package store below it reads and writes Redis and decides
+// nothing.
+//
+// Every use case takes a Caller, which says who asks and in which namespace. An edge resolves it once for each request.
+// What depends on who asks (tokens, quotas, an audit log) belongs to the Caller and to the use cases here, not to the
+// edges.
+//
+// A use case that creates work begins with newWork, which refuses it while Redis is nearly full.
+//
+// Errors that the caller can do something about are *task.Error with one of the codes that the methods name. Every
+// method can also return CodeUnavailable, if Redis does not answer or refuses.
+package control

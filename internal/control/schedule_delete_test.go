@@ -1,0 +1,54 @@
+package control
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
+	t.Parallel()
+	for tasks, want := range map[DeleteTasks]struct {
+		answer  Deleted
+		waiting task.State
+		running bool // asked to stop
+	}{
+		DeleteWaiting: {Deleted{Cancelled: 1, Left: 1}, task.Cancelled, false},
+		DeleteAll:     {Deleted{Cancelled: 1, Stopping: 1}, task.Cancelled, true},
+		DeleteNone:    {Deleted{Left: 2}, task.Scheduled, false},
+	} {
+		t.Run(string(tasks), func(t *testing.T) {
+			w := newWorld(t)
+			ticks := w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+			w.fire(nightly)
+			run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
+			w.db.Del(w.ctx, w.key(nightly, "live")) // those of a backfill are not in it either
+			got, err := w.DeleteSchedule(w.ctx, me, nightly.ID, tasks)
+			if err != nil || got != want.answer {
+				t.Errorf("%+v, %v, want %+v", got, err, want.answer)
+			}
+			if state := w.tasksOf(nightly)["nightly@"+ticks[1]]; state != want.waiting {
+				t.Errorf("the waiting one is %s, want %s", state, want.waiting)
+			}
+			if stop, _ := run.CancelRequested(w.ctx); stop != want.running {
+				t.Errorf("the running one was asked to stop: %v", stop)
+			}
+			for key := range redistest.Dump(t, w.db) {
+				if strings.Contains(key, "default:nightly") && !strings.Contains(key, "@") {
+					t.Errorf("%s is left", key)
+				}
+			}
+			if _, err := w.GetSchedule(w.ctx, me, nightly.ID); task.CodeOf(err) != task.CodeScheduleNotFound {
+				t.Errorf("it is there still: %v", err)
+			}
+			if err := run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", ""); err != nil && !errors.Is(err, store.ErrCancelled) {
+				t.Errorf("the running one could not end: %v", err)
+			}
+		})
+	}
+}

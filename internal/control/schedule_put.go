@@ -1,0 +1,166 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// putTries is how often a definition is put again if the schedule changed between reading and writing it.
+const putTries = 5
+
+// PutOptions says under which conditions a definition is put, and what else happens. The zero value: always. At most one
+// of IfMatch, IfExists and IfAbsent is set.
+type PutOptions struct {
+	IfMatch  int   // the revision to replace; 0: any, or none
+	IfExists bool  // replace whatever revision is in force, but do not create
+	IfAbsent bool  // create, but do not replace
+	Paused   *bool // pause or resume as well; nil: leave it as it is, which for a new schedule is not paused
+	DryRun   bool  // check, and return what would come of it, but write nothing
+}
+
+// Put is what came of a definition or, after a dry run, what would come of it.
+type Put struct {
+	Schedule schedule.Schedule
+	Created  bool
+	Changed  bool // it became a new revision; always so if the schedule was created
+	Switched bool // the schedule existed, and was paused or resumed
+}
+
+// PutSchedule creates a schedule in the caller's namespace, or replaces its definition. A definition that is equal to
+// the present one changes nothing. Ticks that are due at that moment are still decided by the old definition, so that
+// none is lost or runs twice. A dry run returns the same, except for what leaders do in the meantime.
+// Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable while Redis is nearly full.
+func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
+	if err := c.newWork(ctx, who); err != nil {
+		return Put{}, err
+	}
+	d.Namespace = who.Namespace
+	return c.put(ctx, d, o)
+}
+
+// put tries to put a definition until the schedule does not change between reading and writing it.
+func (c *Control) put(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
+	d = d.Normalize()
+	if err := c.checkSchedule(d); err != nil {
+		return Put{}, err
+	}
+	for try := range putTries {
+		put, err := c.putOnce(ctx, d, o, try > 0)
+		if !errors.Is(err, store.ErrMoved) {
+			return put, err
+		}
+	}
+	return Put{}, task.Errorf(task.CodeScheduleChanged, "schedule %q changed during each of %d tries to replace it: try again", d.ID, putTries)
+}
+
+func (c *Control) checkSchedule(d schedule.Definition) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	return schedule.InTask(c.types.CheckPayload(d.Task.Type, d.Task.Payload))
+}
+
+// putOnce reads the schedule and puts a valid definition over it. again says that an earlier try may have written the
+// definition. Error: store.ErrMoved, if the schedule changed in between.
+func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptions, again bool) (Put, error) {
+	old, found, now, err := c.store.LookUpSchedule(ctx, d.Ref)
+	if err != nil {
+		return Put{}, err
+	}
+	if now.Before(old.Cursor) { // Redis's clock was set back
+		now = old.Cursor
+	}
+	same := found && store.SameSchedule(old.Definition, d)
+	if !same || !again {
+		if err := o.allow(d.Ref, old.Revision); err != nil {
+			return Put{}, err
+		}
+	}
+	put := Put{Created: !found, Changed: again || !same, Switched: found && switches(old, o.Paused)}
+	if !same {
+		if err := checkFires(d, old, now); err != nil {
+			return Put{}, err
+		}
+	}
+	switch {
+	case o.DryRun:
+		put.Schedule, err = c.store.CountTasks(ctx, o.preview(d, old, now))
+	case same:
+		put.Schedule, err = c.setPaused(ctx, old, o.Paused)
+	default:
+		put.Schedule, err = c.write(ctx, d, o, old.Revision, now)
+	}
+	return put, err
+}
+
+// allow compares the revision in force, 0 for none, with the conditions. Error: CodeScheduleChanged.
+func (o PutOptions) allow(ref task.Ref, revision int) error {
+	switch {
+	case o.IfAbsent && revision > 0:
+		return task.Errorf(task.CodeScheduleChanged, "schedule %q exists, at revision %d", ref.ID, revision)
+	case o.IfExists && revision == 0:
+		return task.Errorf(task.CodeScheduleChanged, "there is no schedule %q to replace", ref.ID)
+	case o.IfMatch > 0 && revision == 0:
+		return task.Errorf(task.CodeScheduleChanged, "schedule %q does not exist, so it is not at revision %d", ref.ID, o.IfMatch)
+	case o.IfMatch > 0 && revision != o.IfMatch:
+		return task.Errorf(task.CodeScheduleChanged, "schedule %q is at revision %d, not %d: read it and try again", ref.ID, revision, o.IfMatch)
+	}
+	return nil
+}
+
+// checkFires checks that a definition ever ticks if it is put over the old one now. Error: CodeInvalid.
+func checkFires(d schedule.Definition, old schedule.Schedule, now time.Time) error {
+	table, err := schedule.Compile(d.Spec, d.Ref, old.CreatedAt)
+	if err != nil {
+		return err
+	}
+	return table.Fires(now)
+}
+
+// preview returns the schedule as it would be with a definition.
+func (o PutOptions) preview(d schedule.Definition, old schedule.Schedule, now time.Time) schedule.Schedule {
+	s := old
+	if old.Revision == 0 {
+		s.CreatedAt, s.Cursor = now, now
+	}
+	if old.Revision == 0 || !store.SameSchedule(old.Definition, d) {
+		s.Definition, s.Revision, s.UpdatedAt, s.EndedAt = d, old.Revision+1, now, time.Time{}
+	}
+	switch {
+	case !switches(s, o.Paused):
+	case *o.Paused:
+		s.PausedAt, s.PauseNote = now, ""
+	default:
+		s.PausedAt, s.PauseNote, s.Failures = time.Time{}, "", 0
+	}
+	return s
+}
+
+func (c *Control) write(ctx context.Context, d schedule.Definition, o PutOptions, base int, now time.Time) (schedule.Schedule, error) {
+	written, err := c.store.WriteSchedule(ctx, d, base, now, o.Paused != nil && *o.Paused)
+	if err != nil {
+		return schedule.Schedule{}, err
+	}
+	return c.setPaused(ctx, written, o.Paused)
+}
+
+// switches says whether a wish to pause (true) or resume (false) changes anything; nil is no wish.
+func switches(s schedule.Schedule, pause *bool) bool {
+	return pause != nil && *pause == s.PausedAt.IsZero()
+}
+
+// setPaused pauses or resumes a schedule that is not as wanted; nil leaves it as it is.
+func (c *Control) setPaused(ctx context.Context, s schedule.Schedule, pause *bool) (schedule.Schedule, error) {
+	switch {
+	case !switches(s, pause):
+		return c.store.CountTasks(ctx, s)
+	case *pause:
+		return c.store.PauseSchedule(ctx, s.Ref, "")
+	}
+	return c.store.ResumeSchedule(ctx, s.Ref)
+}

@@ -1,0 +1,56 @@
+package control
+
+import (
+	"context"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// ScheduleFilter narrows a list of schedules; its namespace is the caller's.
+type ScheduleFilter = store.ScheduleFilter
+
+// SchedulePage is a part of a list of schedules.
+type SchedulePage = store.SchedulePage
+
+// GetSchedule returns one schedule. Error: CodeScheduleNotFound.
+func (c *Control) GetSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
+	return c.store.GetSchedule(ctx, who.Ref(id))
+}
+
+// ListSchedules returns up to limit schedules, by id, from a cursor on ("": from the start). A page can be shorter than
+// limit and not be the last one. Error: CodeInvalid for the cursor.
+func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
+	f.Namespace = who.Namespace
+	return c.store.ListSchedules(ctx, f, limit, cursor)
+}
+
+// PauseSchedule keeps a schedule from creating tasks; note says why, and an empty one leaves the note as it is.
+// Errors: CodeScheduleNotFound, CodeInvalid for the note.
+func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string) (schedule.Schedule, error) {
+	if len(note) > schedule.NoteLimit {
+		return schedule.Schedule{}, task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
+	}
+	return c.store.PauseSchedule(ctx, who.Ref(id), note)
+}
+
+// ResumeSchedule lets a paused schedule create tasks again; the misfire policy decides about the ticks of the pause.
+// Error: CodeScheduleNotFound.
+func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
+	return c.store.ResumeSchedule(ctx, who.Ref(id))
+}
+
+// TriggerSchedule runs a schedule now, paused or not. The outcome of the returned entry is Triggered, or Queued if the
+// overlap policy lets it wait. Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses it;
+// CodeUnavailable while Redis is nearly full.
+func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (schedule.Entry, error) {
+	if err := c.newWork(ctx, who); err != nil {
+		return schedule.Entry{}, err
+	}
+	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	if err != nil {
+		return schedule.Entry{}, err
+	}
+	return c.store.StartManual(ctx, s.Ref, now)
+}

@@ -1,0 +1,71 @@
+package control
+
+import (
+	"context"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Submitted is the answer to one submission: the task or, in Err, why there is none. Existed says that the task was
+// there before, with the same content.
+type Submitted = store.Created
+
+// Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
+// content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeUnavailable while Redis is nearly
+// full.
+func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
+	d.Namespace = who.Namespace
+	answers, err := c.SubmitEach(ctx, who, []task.Definition{d})
+	if err != nil {
+		return Submitted{}, err
+	}
+	return answers[0], answers[0].Err
+}
+
+// SubmitEach creates many tasks and returns an answer to each, in order, as Submit does for one; a task that is refused
+// does not affect the others. A definition that names no namespace belongs to the caller's. Error: CodeUnavailable while
+// Redis is nearly full; none is created then.
+func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
+	if err := c.newWork(ctx, who); err != nil {
+		return nil, err
+	}
+	answers := make([]Submitted, len(defs))
+	valid := make([]task.Definition, 0, len(defs))
+	places := make([]int, 0, len(defs)) // valid[n] is defs[places[n]]
+	for i, d := range defs {
+		d, err := c.complete(who, d)
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		valid, places = append(valid, d), append(places, i)
+	}
+	for n, created := range c.store.Create(ctx, valid) {
+		answers[places[n]] = created
+	}
+	return answers, nil
+}
+
+// complete fills in what a submission left out, and checks it. Error: CodeInvalid.
+func (c *Control) complete(who Caller, d task.Definition) (task.Definition, error) {
+	if d.Namespace == "" {
+		d.Namespace = who.Namespace
+	}
+	d = d.Normalize()
+	if d.ID == "" {
+		d.ID = ulid.Make().String()
+	}
+	return d, c.checkTask(d)
+}
+
+// checkTask checks a complete definition. Error: CodeInvalid.
+func (c *Control) checkTask(d task.Definition) error {
+	if err := d.Validate(clock.Now()); err != nil {
+		return err
+	}
+	return c.types.CheckPayload(d.Type, d.Payload)
+}

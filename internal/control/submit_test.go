@@ -1,0 +1,65 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+func TestSubmitEach_RefusesOnlyTheInvalidOnes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	defs := []task.Definition{
+		{Ref: task.Ref{ID: "good"}, Type: "http"},
+		{Ref: task.Ref{ID: "not good"}, Type: "http"},
+		{Type: "http"},
+		{Ref: task.Ref{ID: "good"}, Type: "shell"},
+	}
+	got := w.submit(defs)
+	if got[0].Err != nil || got[2].Err != nil || got[2].Task.ID == "" {
+		t.Errorf("good ones: %v, %v", got[0].Err, got[2].Err)
+	}
+	var bad *task.Error
+	if !errors.As(got[1].Err, &bad) || bad.Field != "id" {
+		t.Errorf("bad id: %v", got[1].Err)
+	}
+	if task.CodeOf(got[3].Err) != task.CodeTaskConflict {
+		t.Errorf("same id twice in a batch: %v", got[3].Err)
+	}
+}
+
+func TestSubmit_UsesTheNamespaceOfTheCaller(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	acme := Caller{Namespace: "acme"}
+	made, err := w.Submit(w.ctx, acme, task.Definition{Ref: task.Ref{ID: "a"}, Type: "http"})
+	if err != nil || made.Task.Ref != acme.Ref("a") {
+		t.Fatalf("%s, %v", made.Task.Ref, err)
+	}
+	answers, err := w.SubmitEach(w.ctx, acme, []task.Definition{
+		{Ref: task.Ref{ID: "b"}, Type: "http"}, {Ref: task.Ref{Namespace: "other", ID: "b"}, Type: "http"},
+	})
+	must(t, err)
+	if answers[0].Task.Namespace != "acme" || answers[1].Task.Namespace != "other" {
+		t.Errorf("%s and %s", answers[0].Task.Ref, answers[1].Task.Ref)
+	}
+	if _, err := w.GetTask(w.ctx, me, "a"); task.CodeOf(err) != task.CodeTaskNotFound {
+		t.Errorf("found in another namespace: %v", err)
+	}
+}
+
+func TestSubmit_ChecksThePayload(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.types = task.Types{"http": {CheckPayload: func(json.RawMessage) error { return task.Invalid("payload", "is empty") }}}
+	if _, err := w.Submit(w.ctx, me, task.Definition{Type: "http"}); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("a task: %v", err)
+	}
+	_, err := w.PutSchedule(w.ctx, me, daily(nil), PutOptions{})
+	var invalid *task.Error
+	if !errors.As(err, &invalid) || invalid.Field != "task.payload" {
+		t.Errorf("a schedule: %v", err)
+	}
+}
