@@ -274,6 +274,7 @@ func TestAListOfSchedulesIsPagedAndFiltered(t *testing.T) {
 		"?label=team=x&label=team=x":        {"b", "c"},
 		"?label=k=v=w":                      {"c"},
 		"?label=team=x&paused=false":        {"c"},
+		"?label=team=":                      {},
 		"?namespace=other":                  {},
 		"?limit=2":                          {"a", "b"},
 		"?limit=500&namespace=default":      {"a", "b", "c"},

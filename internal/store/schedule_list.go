@@ -54,7 +54,7 @@ func (s *Store) ListSchedules(ctx context.Context, f ScheduleFilter, limit int, 
 
 func (f ScheduleFilter) matches(is schedule.Schedule) bool {
 	for name, value := range f.Labels {
-		if is.Labels[name] != value {
+		if got, found := is.Labels[name]; !found || got != value {
 			return false
 		}
 	}
