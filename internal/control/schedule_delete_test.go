@@ -52,3 +52,27 @@ func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 		})
 	}
 }
+
+// A delivery of a cancelled task that stays in asynq misleads whoever looks at the queue.
+func TestDeleteSchedule_RemovesTheDeliveriesOfCancelledTasks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.put(daily(func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow }))
+	var ids []string
+	for range 2 {
+		e, err := w.TriggerSchedule(w.ctx, me, nightly.ID)
+		must(t, err)
+		ids = append(ids, e.TaskID(nightly.ID))
+	}
+	w.claim(me.Ref(ids[0]))
+	if got := w.pending(); got != 2 { // claim takes whatever is due
+		t.Fatalf("%d deliveries are in asynq", got)
+	}
+	deleted, err := w.DeleteSchedule(w.ctx, me, nightly.ID, DeleteWaiting)
+	if err != nil || deleted.Cancelled != 2 {
+		t.Fatalf("%+v, %v", deleted, err)
+	}
+	if got := w.pending(); got != 0 {
+		t.Errorf("%d deliveries are left in asynq", got)
+	}
+}

@@ -181,6 +181,19 @@ func (w *world) claim(ref task.Ref) {
 	}
 }
 
+// pending returns how many deliveries wait in asynq's queue default.
+func (w *world) pending() int {
+	w.t.Helper()
+	queues, err := w.ListQueues(w.ctx, me)
+	must(w.t, err)
+	for _, q := range queues {
+		if q.Name == task.DefaultQueue {
+			return q.Pending
+		}
+	}
+	return 0
+}
+
 // begun lets a worker begin the first attempt of a task.
 func (w *world) begun(ref task.Ref) *store.Run {
 	w.t.Helper()
