@@ -14,7 +14,6 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -174,14 +173,6 @@ func (b *backend) end(id string, final task.State, reason string) {
 	}[final]
 	must(b.t, run.Finish(b.ctx, final, outcome, "", reason))
 	delete(b.runs, id)
-}
-
-// schedule reads a schedule as it is in Redis.
-func (b *backend) schedule(id string) schedule.Schedule {
-	b.t.Helper()
-	s, err := b.store.GetSchedule(b.ctx, ref(id))
-	must(b.t, err)
-	return s
 }
 
 // openQueue makes a queue known to asynq, with one delivery in it.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestABatchAnswersEveryTaskInOrder(t *testing.T) {
+func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("POST", "/v1/tasks", `{"id":"old","type":"http"}`)
@@ -41,7 +41,7 @@ func TestABatchAnswersEveryTaskInOrder(t *testing.T) {
 	}
 }
 
-func TestABatchOfWhichNothingCanBeAskedIsAnsweredAllTheSame(t *testing.T) {
+func TestSubmitTasks_AnswersABatchWithoutAnyValidTask(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","run_at":"2026-02-30T00:00:00Z"}]}`)
@@ -52,7 +52,7 @@ func TestABatchOfWhichNothingCanBeAskedIsAnsweredAllTheSame(t *testing.T) {
 	}
 }
 
-func TestABatchSaysWhichTasksRedisDidNotTake(t *testing.T) {
+func TestSubmitTasks_SaysWhichTasksRedisDidNotTake(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.faults.set(nil, errors.New("no connection"))
@@ -64,7 +64,7 @@ func TestABatchSaysWhichTasksRedisDidNotTake(t *testing.T) {
 	}
 }
 
-func TestABatchIsLimitedInNumberAndBytes(t *testing.T) {
+func TestSubmitTasks_LimitsNumberAndBytes(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	many := func(n int) string {

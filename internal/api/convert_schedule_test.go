@@ -16,9 +16,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// TestWhatIsSaidOfAScheduleComesBack sends definitions of every combination of fields through the translation and
+// TestSaidOf_ReturnsWhatWasSent sends definitions of every combination of fields through the translation and
 // back: what was said, in the form that answers use, is what comes back, and nothing else.
-func TestWhatIsSaidOfAScheduleComesBack(t *testing.T) {
+func TestSaidOf_ReturnsWhatWasSent(t *testing.T) {
 	schema := definitionSchema(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -144,7 +144,7 @@ func anySpan(r *rand.Rand) string {
 
 func anyTime(r *rand.Rand) string { return formatTime(start.Add(time.Duration(r.Int64N(1 << 50)))) }
 
-func TestAnOffsetIsWrittenAsZonesAre(t *testing.T) {
+func TestFormatOffset_WritesOffsetsAsZonesDo(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"+00:00": 0, "+05:30": 5*time.Hour + 30*time.Minute, "-03:30": -(3*time.Hour + 30*time.Minute), "+14:00": 14 * time.Hour,
 		"-00:44:30": -(44*time.Minute + 30*time.Second),
@@ -155,7 +155,7 @@ func TestAnOffsetIsWrittenAsZonesAre(t *testing.T) {
 	}
 }
 
-func TestARevisionIsReadFromItsTag(t *testing.T) {
+func TestMatchOf_ReadsTheRevision(t *testing.T) {
 	for tag, want := range map[string]string{``: "0 false", `*`: "0 true", `"3"`: "3 false", `W/"12"`: "12 false"} {
 		revision, anyone := matchOf(tag)
 		if got := fmt.Sprint(revision, anyone); got != want {

@@ -13,7 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-func TestTimesAlwaysHaveThreeDecimals(t *testing.T) {
+func TestFormatTime_AlwaysHasThreeDecimals(t *testing.T) {
 	east := time.FixedZone("east", 2*60*60)
 	for in, want := range map[time.Time]string{
 		{}: "",
@@ -27,7 +27,7 @@ func TestTimesAlwaysHaveThreeDecimals(t *testing.T) {
 	}
 }
 
-func TestDurationsAreWrittenShort(t *testing.T) {
+func TestFormatDuration_IsShortAndReadsBack(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"0s": 0, "250ms": 250 * time.Millisecond, "30s": 30 * time.Second, "1m30s": 90 * time.Second, "10m": 10 * time.Minute,
 		"1h": time.Hour, "24h": 24 * time.Hour, "1h0m1s": time.Hour + time.Second, "1h1m": time.Hour + time.Minute, "100h10m": 100*time.Hour + 10*time.Minute,
@@ -39,7 +39,7 @@ func TestDurationsAreWrittenShort(t *testing.T) {
 	}
 }
 
-func TestANodeWithoutListsHasEmptyOnes(t *testing.T) {
+func TestNodeOf_HasNoNullLists(t *testing.T) {
 	raw, err := json.Marshal(nodeOf(cluster.Node{ID: "n"}))
 	must(t, err)
 	got := asMap(t, string(raw))
@@ -57,7 +57,7 @@ func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
 	}
 }
 
-func TestARetryIsAnsweredWithWhatApplies(t *testing.T) {
+func TestRetryOf_ShowsWhatApplies(t *testing.T) {
 	got := retryOf(task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}})
 	if diff := cmp.Diff(Retry{MaxAttempts: 3, Delays: []string{"1m", "5m"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

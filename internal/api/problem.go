@@ -92,9 +92,9 @@ func asTaskError(err error) *task.Error {
 func ofTransport(err *echo.HTTPError) *task.Error {
 	switch err.Code {
 	case http.StatusNotFound:
-		return task.Errorf(codeNotFound, "nothing is at this path; the document at /openapi.json lists what there is")
+		return task.Errorf(codeNotFound, "no resource has this path: /openapi.json lists all of them")
 	case http.StatusMethodNotAllowed:
-		return task.Errorf(codeMethodNotAllowed, "this path does not have the method")
+		return task.Errorf(codeMethodNotAllowed, "this path does not support the method")
 	case http.StatusBadRequest:
 		return task.Errorf(task.CodeInvalid, "%v", err.Message)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// TestARequestThatDoesNotFitTheDocumentNamesTheField also covers what the store finds out: a client cannot tell.
-func TestARequestThatDoesNotFitTheDocumentNamesTheField(t *testing.T) {
+// TestProblem_NamesTheInvalidField also covers what the store finds out: a client cannot tell.
+func TestProblem_NamesTheInvalidField(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("POST", "/v1/tasks", `{"id":"a","type":"http","delay":"1h"}`)
@@ -86,7 +86,7 @@ func TestARequestThatDoesNotFitTheDocumentNamesTheField(t *testing.T) {
 	}
 }
 
-func TestAProblemTellsWhatWouldBeRight(t *testing.T) {
+func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for body, want := range map[string]string{
@@ -102,7 +102,7 @@ func TestAProblemTellsWhatWouldBeRight(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithATaskHasItsCode(t *testing.T) {
+func TestProblem_HasACodeForEachCause(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, id := range []string{"scheduled", "queued", "running", "succeeded"} {
@@ -137,7 +137,7 @@ func TestWhatIsWrongWithATaskHasItsCode(t *testing.T) {
 	}
 }
 
-func TestOnlyPlainJSONIsRead(t *testing.T) {
+func TestBody_MustBePlainJSON(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, headers := range [][]string{
@@ -157,7 +157,7 @@ func TestOnlyPlainJSONIsRead(t *testing.T) {
 	}
 }
 
-func TestABodyIsLimited(t *testing.T) {
+func TestBody_IsLimited(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	body := `{"type":"http","payload":"` + strings.Repeat("x", 1<<20) + `"}`
@@ -166,7 +166,7 @@ func TestABodyIsLimited(t *testing.T) {
 	}
 }
 
-func TestAPageOfAnotherOriginCannotSend(t *testing.T) {
+func TestGuardOrigin_RefusesPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.openQueue("default")
@@ -182,7 +182,7 @@ func TestAPageOfAnotherOriginCannotSend(t *testing.T) {
 }
 
 // Its owner can let the name of a page point to 127.0.0.1, which makes the server part of the page's own origin.
-func TestALocalServerAnswersToItsOwnNameOnly(t *testing.T) {
+func TestGuardOrigin_OfALocalServerRefusesOtherHosts(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.LocalOnly = true })
 	r.openQueue("default")
@@ -198,7 +198,7 @@ func TestALocalServerAnswersToItsOwnNameOnly(t *testing.T) {
 	}
 }
 
-func TestAFullRedisIsSaidBeforeASubmissionIsRead(t *testing.T) {
+func TestSubmitTask_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.fill()
@@ -213,7 +213,7 @@ func TestAFullRedisIsSaidBeforeASubmissionIsRead(t *testing.T) {
 	}
 }
 
-func TestAFaultIsLoggedAndNotTold(t *testing.T) {
+func TestProblem_LogsAFaultAndDoesNotTellIt(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
@@ -237,7 +237,7 @@ func TestAFaultIsLoggedAndNotTold(t *testing.T) {
 	}
 }
 
-func TestACancelledCallOfAClientThatIsStillThereIsAnswered(t *testing.T) {
+func TestProblem_AnswersACancelledCallIfTheClientWaits(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.faults.set(nil, fmt.Errorf("reading: %w", context.Canceled))
@@ -246,7 +246,7 @@ func TestACancelledCallOfAClientThatIsStillThereIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAProblemAndLeavesItsStackInTheLog(t *testing.T) {
+func TestRecover_AnswersAProblemAndLogsTheStack(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.faults.set(func(context.Context) { panic("boom") }, nil)
@@ -259,8 +259,8 @@ func TestAPanicIsAProblemAndLeavesItsStackInTheLog(t *testing.T) {
 	}
 }
 
-// TestTheCatalogueIsWhole compares the codes of package task, the catalogue and the document.
-func TestTheCatalogueIsWhole(t *testing.T) {
+// TestCatalogue_HasEveryCode compares the codes of package task, the catalogue and the document.
+func TestCatalogue_HasEveryCode(t *testing.T) {
 	doc, err := Document()
 	must(t, err)
 	schema := doc.Components.Schemas["ProblemCode"].Value
@@ -291,6 +291,13 @@ func TestTheCatalogueIsWhole(t *testing.T) {
 	}
 }
 
+func TestProblemOf_SaysThatThereWasNoAnswerInTime(t *testing.T) {
+	p := problemOf(fmt.Errorf("waiting: %w", context.DeadlineExceeded), "r")
+	if p.Code != "unavailable" || p.Detail != "no answer in time" {
+		t.Errorf("got %+v", p)
+	}
+}
+
 func codesOfPackageTask(t *testing.T) []task.Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../task/errors.go", nil, 0)
@@ -313,7 +320,7 @@ func codesOfPackageTask(t *testing.T) []task.Code {
 }
 
 // 0 stands for the default inside; nobody who writes it means that.
-func TestADurationOfZeroIsRefusedWhereItWouldMeanTheDefault(t *testing.T) {
+func TestSubmitTask_RefusesAZeroDurationThatWouldMeanTheDefault(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for field, body := range map[string]string{

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestAScheduleThatIsWrongNamesTheField covers the document, the translation and what package schedule finds out: a
+// TestPutSchedule_NamesTheInvalidField covers the document, the translation and what package schedule finds out: a
 // client cannot tell which.
-func TestAScheduleThatIsWrongNamesTheField(t *testing.T) {
+func TestPutSchedule_NamesTheInvalidField(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, c := range []struct{ name, fields, field string }{
@@ -65,7 +65,7 @@ func TestAScheduleThatIsWrongNamesTheField(t *testing.T) {
 	}
 }
 
-func TestATaskOfAScheduleThatIsWrongNamesTheField(t *testing.T) {
+func TestPutSchedule_NamesTheInvalidFieldOfItsTask(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, c := range []struct{ name, task, field string }{
@@ -96,7 +96,7 @@ func TestATaskOfAScheduleThatIsWrongNamesTheField(t *testing.T) {
 	}
 }
 
-func TestACallOnASchedulesThatIsWrongNamesTheField(t *testing.T) {
+func TestScheduleCalls_NameTheInvalidField(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)
@@ -146,7 +146,7 @@ func TestACallOnASchedulesThatIsWrongNamesTheField(t *testing.T) {
 	}
 }
 
-func TestARevisionThatIsNotThereHasItsCode(t *testing.T) {
+func TestRollbackSchedule_HasACodeForAMissingRevision(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAPutCanAskForARevision(t *testing.T) {
+func TestPutSchedule_CanRequireARevision(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, header, value string
@@ -45,7 +45,7 @@ func TestAPutCanAskForARevision(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatNamesNoRevisionIsRefused(t *testing.T) {
+func TestPutSchedule_RefusesAHeaderWithoutARevision(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)
@@ -70,7 +70,7 @@ var timePattern = regexp.MustCompile(`"\d{4}-\d\d-\d\dT[^"]*"`)
 // timeless is a body with the same text in place of every time.
 func timeless(body []byte) string { return timePattern.ReplaceAllString(string(body), `"<time>"`) }
 
-func TestAPutSaysWhatCameOfIt(t *testing.T) {
+func TestPutSchedule_SaysWhatCameOfIt(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, c := range []struct {

@@ -28,7 +28,7 @@ const (
 		"retry":{"max_attempts":3,"backoff":{"initial":"2s","factor":1.5,"max":"1m30s","jitter":0}},"retention":"48h","owner":"dev","labels":{"a":"b"}}}`
 )
 
-func TestAScheduleIsCreatedAndReplaced(t *testing.T) {
+func TestPutSchedule_CreatesAndReplaces(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("PUT", "/v1/schedules/nightly", hourly)
@@ -57,7 +57,7 @@ func TestAScheduleIsCreatedAndReplaced(t *testing.T) {
 	}
 }
 
-func TestEveryFieldOfAScheduleReachesTheStore(t *testing.T) {
+func TestPutSchedule_StoresEveryField(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("PUT", "/v1/schedules/a.b-c_1?namespace=acme", everything)
@@ -93,7 +93,7 @@ func TestEveryFieldOfAScheduleReachesTheStore(t *testing.T) {
 	}
 }
 
-func TestWhatIsAnsweredOfAScheduleCanBeSentAgain(t *testing.T) {
+func TestPutSchedule_TakesWhatItAnswered(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	doc, err := Document()
@@ -111,7 +111,7 @@ func TestWhatIsAnsweredOfAScheduleCanBeSentAgain(t *testing.T) {
 	}
 }
 
-func TestTheNamespaceOfAScheduleComesFromTheBodyOrTheQuery(t *testing.T) {
+func TestPutSchedule_TakesTheNamespaceFromBodyOrQuery(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, c := range []struct{ query, field, want string }{
@@ -127,7 +127,7 @@ func TestTheNamespaceOfAScheduleComesFromTheBodyOrTheQuery(t *testing.T) {
 	}
 }
 
-func TestPausedIsLeftAsItIsUnlessSaid(t *testing.T) {
+func TestPutSchedule_LeavesPausedAsItIsUnlessGiven(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, c := range []struct {
@@ -141,7 +141,7 @@ func TestPausedIsLeftAsItIsUnlessSaid(t *testing.T) {
 	}
 }
 
-func TestALifeOfAScheduleOverTheGeneratedClient(t *testing.T) {
+func TestClient_LeadsAScheduleThroughItsLife(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	every := func(s string) client.ScheduleDefinition {
@@ -192,7 +192,7 @@ func TestALifeOfAScheduleOverTheGeneratedClient(t *testing.T) {
 	}
 }
 
-func TestDeletingCancelsWhatWaitsUnlessToldOtherwise(t *testing.T) {
+func TestDeleteSchedule_CancelsWaitingTasksByDefault(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for query, want := range map[string]ScheduleDeletion{
@@ -216,7 +216,7 @@ func TestDeletingCancelsWhatWaitsUnlessToldOtherwise(t *testing.T) {
 }
 
 // Who names a revision means it: better no deletion than one of something else.
-func TestADeletionRefusesARevision(t *testing.T) {
+func TestDeleteSchedule_RefusesARevision(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)
@@ -228,7 +228,7 @@ func TestADeletionRefusesARevision(t *testing.T) {
 	}
 }
 
-func TestAPauseNeedsNoBody(t *testing.T) {
+func TestPauseSchedule_NeedsNoBody(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)
@@ -242,7 +242,7 @@ func TestAPauseNeedsNoBody(t *testing.T) {
 	}
 }
 
-func TestTheStateOfAScheduleIsAnswered(t *testing.T) {
+func TestScheduleOf_ShowsTheState(t *testing.T) {
 	raw, err := json.Marshal(scheduleOf(schedule.Schedule{
 		Cursor: start.Add(time.Hour), EndedAt: start.Add(time.Hour), Runs: 5, Failures: 2, Live: 3, Waiting: 1,
 	}))
@@ -258,7 +258,7 @@ func TestTheStateOfAScheduleIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAListOfSchedulesIsPagedAndFiltered(t *testing.T) {
+func TestListSchedules_PagesAndFilters(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	for id, fields := range map[string]string{"a": `"owner":"x y",`, "b": `"paused":true,"labels":{"team":"x","tier":"1"},`, "c": `"labels":{"team":"x","k":"v=w"},`} {
@@ -301,7 +301,7 @@ func TestAListOfSchedulesIsPagedAndFiltered(t *testing.T) {
 	}
 }
 
-func TestAFullRedisIsSaidBeforeAnythingThatMakesTasks(t *testing.T) {
+func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	d := schedule.Definition{Ref: ref("a"), Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "http"}}
@@ -324,7 +324,7 @@ func TestAFullRedisIsSaidBeforeAnythingThatMakesTasks(t *testing.T) {
 	}
 }
 
-func TestAFaultOfTheStoreOfSchedulesIsNotTold(t *testing.T) {
+func TestScheduleCalls_DoNotTellAFaultOfRedis(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.faults.set(nil, errors.New("dial tcp: secret"))
@@ -354,7 +354,7 @@ var everyScheduleCall = []struct{ method, path, body string }{
 	{"GET", "/v1/forecast", ""},
 }
 
-func TestEveryCallOnSchedulesIsTried(t *testing.T) {
+func TestScheduleCalls_AreAllInTheList(t *testing.T) {
 	doc, err := Document()
 	must(t, err)
 	tried := map[string]bool{}
@@ -370,7 +370,7 @@ func TestEveryCallOnSchedulesIsTried(t *testing.T) {
 	}
 }
 
-func TestACallOnAScheduleThatIsNotThereSaysSo(t *testing.T) {
+func TestScheduleCalls_HaveACodeForAMissingSchedule(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)

@@ -16,7 +16,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-func TestARequestIsNamed(t *testing.T) {
+func TestRequestID_NamesEveryRequest(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	if got := r.call("GET", "/healthz", "", "X-Request-Id", "abc-1.2_Z").header.Get("X-Request-Id"); got != "abc-1.2_Z" {
@@ -32,7 +32,7 @@ func TestARequestIsNamed(t *testing.T) {
 	}
 }
 
-func TestRequestsAreLoggedAndTheClientIsWhoeverConnected(t *testing.T) {
+func TestAccessLog_NamesWhoeverConnected(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("GET", "/v1/tasks/none", "", "X-Forwarded-For", "1.2.3.4", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "seen")
@@ -52,7 +52,7 @@ func TestRequestsAreLoggedAndTheClientIsWhoeverConnected(t *testing.T) {
 	}
 }
 
-func TestHealthAndReadiness(t *testing.T) {
+func TestReadyz_FailsWithItsChecks(t *testing.T) {
 	t.Parallel()
 	var fault error
 	r := startRig(t, func(o *Options) {
@@ -70,7 +70,7 @@ func TestHealthAndReadiness(t *testing.T) {
 	}
 }
 
-func TestTheDocumentIsServed(t *testing.T) {
+func TestOpenapi_ServesTheDocument(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("GET", "/openapi.json", "")
@@ -82,7 +82,7 @@ func TestTheDocumentIsServed(t *testing.T) {
 	}
 }
 
-func TestMonitorAndMetricsAreMounted(t *testing.T) {
+func TestNew_MountsMonitorAndMetrics(t *testing.T) {
 	t.Parallel()
 	echoPath := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Method+" "+r.URL.Path) })
 	s := newStub(t)
@@ -108,13 +108,13 @@ func serve(s *Server, method, path string) *httptest.ResponseRecorder {
 	return rec
 }
 
-func TestWhatIsMissingIsSaidAtTheStart(t *testing.T) {
+func TestNew_SaysWhichOptionsAreMissing(t *testing.T) {
 	if _, err := New(Options{}); err == nil || !strings.Contains(err.Error(), "must be set") {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestARequestThatTakesTooLongIsAnswered(t *testing.T) {
+func TestServer_AnswersARequestThatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.RequestTimeout = 20 * time.Millisecond })
 	r.submit("a")
@@ -124,7 +124,7 @@ func TestARequestThatTakesTooLongIsAnswered(t *testing.T) {
 	}
 }
 
-func TestABodyThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
+func TestServer_DoesNotWaitForABody(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.ReadTimeout = 50 * time.Millisecond })
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -139,7 +139,7 @@ func TestABodyThatDoesNotArriveIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAClientThatHasGoneIsNotAnError(t *testing.T) {
+func TestServer_LogsNoErrorIfTheClientHasGone(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
@@ -156,7 +156,7 @@ func TestAClientThatHasGoneIsNotAnError(t *testing.T) {
 	}
 }
 
-func TestRequestsInProgressFinishWhenTheServerStops(t *testing.T) {
+func TestRun_LetsRequestsInProgressFinish(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
@@ -181,7 +181,7 @@ func TestRequestsInProgressFinishWhenTheServerStops(t *testing.T) {
 	must(t, <-stopped)
 }
 
-func TestRequestsThatOutlastTheGraceAreCutOff(t *testing.T) {
+func TestRun_CutsOffRequestsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.ShutdownGrace = 20 * time.Millisecond })
 	r.submit("a")
@@ -204,7 +204,7 @@ func TestRequestsThatOutlastTheGraceAreCutOff(t *testing.T) {
 	}
 }
 
-func TestALostListenerIsAnError(t *testing.T) {
+func TestRun_FailsIfItLosesItsListener(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -214,7 +214,7 @@ func TestALostListenerIsAnError(t *testing.T) {
 	}
 }
 
-func TestEveryOperationOfTheDocumentIsChecked(t *testing.T) {
+func TestServer_ChecksEveryOperationOfTheDocument(t *testing.T) {
 	t.Parallel()
 	doc, err := Document()
 	must(t, err)

@@ -15,7 +15,7 @@ import (
 
 func ref(id string) task.Ref { return task.Ref{Namespace: task.DefaultNamespace, ID: id} }
 
-func TestASubmissionAnswersTheTaskWithItsDefaults(t *testing.T) {
+func TestSubmitTask_AnswersTheTaskWithItsDefaults(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks", `{"id":"a","type":"http","payload":{"url":"http://x/<a>&b"},"labels":{"team":"x"}}`)
@@ -51,7 +51,7 @@ func timeIn(t *testing.T, body []byte, field string) time.Time {
 	return at
 }
 
-func TestEveryFieldOfASubmissionReachesTheStore(t *testing.T) {
+func TestSubmitTask_StoresEveryField(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks?namespace=acme", `{"id":"a.b-c_1","type":"shell","queue":"low","payload":{"command":["true"]},
@@ -76,7 +76,7 @@ func TestEveryFieldOfASubmissionReachesTheStore(t *testing.T) {
 	}
 }
 
-func TestTheSameSubmissionAgainIsHarmless(t *testing.T) {
+func TestSubmitTask_AnswersARepetitionWithTheTask(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	const body = `{"id":"a","type":"http"}`
@@ -91,7 +91,7 @@ func TestTheSameSubmissionAgainIsHarmless(t *testing.T) {
 	}
 }
 
-func TestTheNamespaceComesFromTheBodyOrTheQuery(t *testing.T) {
+func TestSubmitTask_TakesTheNamespaceFromBodyOrQuery(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for _, c := range []struct{ query, body, want string }{
@@ -111,7 +111,7 @@ func TestTheNamespaceComesFromTheBodyOrTheQuery(t *testing.T) {
 	}
 }
 
-func TestALifeOverTheGeneratedClient(t *testing.T) {
+func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
@@ -156,7 +156,7 @@ func TestALifeOverTheGeneratedClient(t *testing.T) {
 	}
 }
 
-func TestAListIsPagedAndFiltered(t *testing.T) {
+func TestListTasks_PagesAndFilters(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	r.call("POST", "/v1/tasks", `{"id":"c","type":"http"}`)
@@ -195,7 +195,7 @@ func TestAListIsPagedAndFiltered(t *testing.T) {
 	}
 }
 
-func TestATicksTaskCanBeAskedForHoweverItIsEscaped(t *testing.T) {
+func TestGetTask_FindsATickHoweverItsIDIsEscaped(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/nightly", hourly)
@@ -207,7 +207,7 @@ func TestATicksTaskCanBeAskedForHoweverItIsEscaped(t *testing.T) {
 	}
 }
 
-func TestNodesAndQueuesAreListed(t *testing.T) {
+func TestListNodes_AndQueues(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	r.openQueue("default")

@@ -35,7 +35,7 @@ func asJSON(t *testing.T, v any) map[string]any {
 	return asMap(t, string(raw))
 }
 
-func TestARunByHandIsAnsweredWithItsRecord(t *testing.T) {
+func TestTriggerSchedule_AnswersItsRecord(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("PUT", "/v1/schedules/a", hourly)
@@ -54,7 +54,7 @@ func TestARunByHandIsAnsweredWithItsRecord(t *testing.T) {
 }
 
 // A range reaches back before the schedule existed: at its creation, and an hour and two hours before.
-func TestABackfillSaysItsRangeAndPace(t *testing.T) {
+func TestBackfillSchedule_RunsARangeAtAPace(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for field, pace := range map[string]time.Duration{"": time.Second, `,"pace":"0s"`: 0, `,"pace":"1m30s"`: 90 * time.Second, `,"pace":"24h"`: 24 * time.Hour} {
@@ -92,7 +92,7 @@ func TestLedgerOf_SaysWhatBecameOfATick(t *testing.T) {
 	}
 }
 
-func TestTheLedgerIsPagedAndFiltered(t *testing.T) {
+func TestReadLedger_PagesAndFilters(t *testing.T) {
 	t.Parallel()
 	r, ctx := startRig(t), t.Context()
 	created := timeIn(t, r.call("PUT", "/v1/schedules/a", hourly).body, "created_at")
@@ -134,7 +134,7 @@ func TestReportOf_IsWhole(t *testing.T) {
 	}
 }
 
-func TestAnAuditIsOfTheRangeThatIsAskedFor(t *testing.T) {
+func TestAuditSchedule_IsOfTheGivenRange(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	created := formatTime(timeIn(t, r.call("PUT", "/v1/schedules/a", hourly).body, "created_at"))
@@ -169,7 +169,7 @@ func TestPreviewOf_ShowsWhatTheClockOfTheZoneShows(t *testing.T) {
 	}
 }
 
-func TestThePreviewIsOfTheTicksThatAreAskedFor(t *testing.T) {
+func TestPreviewSchedule_IsOfTheGivenTicks(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	created := timeIn(t, r.call("PUT", "/v1/schedules/a", hourly).body, "created_at")
@@ -201,7 +201,7 @@ func TestForecastOf_CountsMinuteByMinute(t *testing.T) {
 	}
 }
 
-func TestAForecastIsOfTheNamespaceAndTimeThatAreAskedFor(t *testing.T) {
+func TestForecast_IsOfTheGivenNamespaceAndTime(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for query, want := range map[string]struct{ minutes, schedules int }{"": {24 * 60, 0}, "?hours=1&namespace=*": {60, 0}} {
@@ -239,7 +239,7 @@ func TestTaskOf_NamesTheScheduleAndTickOfATick(t *testing.T) {
 	}
 }
 
-func TestAListCanBeOfTheTasksOfASchedule(t *testing.T) {
+func TestListTasks_OfASchedule(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.call("POST", "/v1/tasks", `{"id":"nightly","type":"http"}`)
@@ -258,7 +258,7 @@ func TestAListCanBeOfTheTasksOfASchedule(t *testing.T) {
 	}
 }
 
-func TestEventsCanBeThoseOfASchedule(t *testing.T) {
+func TestFilterOf_TakesASchedule(t *testing.T) {
 	wants := filterOf(control.Caller{Namespace: "default"}, FollowEventsParams{Schedule: "nightly"})
 	for id, want := range map[string]bool{"nightly@20260102T020000Z": true, "nightly": false, "other@20260102T020000Z": false, "nightly-2@20260102T020000Z": false} {
 		if got := wants(&task.Event{Type: "task.queued", Ref: ref(id)}); got != want {

@@ -34,9 +34,9 @@ type world struct {
 	db     *redisx.DB
 }
 
-func newWorld(t *testing.T, settings ...string) *world {
+func newWorld(t *testing.T) *world {
 	t.Helper()
-	server := redistest.Start(t, redistest.With(settings...))
+	server := redistest.Start(t)
 	w := &world{t: t, ctx: t.Context(), server: server, db: server.DB(t)}
 	w.Control = w.open(w.db)
 	for p := range w.store.Partitions() {
