@@ -156,7 +156,7 @@ func (e *endpoints) taskOf(t task.Task) Task {
 		Queue:             t.Queue,
 		State:             State(t.State),
 		Attempt:           t.Attempt,
-		MaxAttempts:       t.Allowed,
+		MaxAttempts:       t.MaxAttempts,
 		RunAt:             formatTime(t.DueAt),
 		CreatedAt:         formatTime(t.CreatedAt),
 		QueuedAt:          formatTime(t.QueuedAt),

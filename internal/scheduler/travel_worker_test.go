@@ -138,7 +138,7 @@ func (w *standIn) perform(r *store.Run) error {
 		_ = clock.Sleep(context.Background(), delay)
 	}
 	w.ended(i, err != nil)
-	if err == nil && failure != nil && r.Task.Attempt < r.Task.Allowed {
+	if err == nil && failure != nil && r.Task.Attempt < r.Task.MaxAttempts {
 		return r.Reattempt(context.Background(), r.Task.Retry.After(r.Task.Attempt, 0), task.OutcomeFailed, failure.Error())
 	}
 	end, outcome, reason := task.Succeeded, task.OutcomeSucceeded, ""

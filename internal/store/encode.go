@@ -95,13 +95,13 @@ func decodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
 	}
 	t := task.Task{
 		Definition: d, State: task.State(h["state"]), Node: h["node"], Run: h["run"], Result: h["result"], Error: h["error"],
-		Attempt: int(number(h["attempt"])), Allowed: int(number(h["max_attempts"])), Progress: int(number(h["progress"])),
+		Attempt: int(number(h["attempt"])), MaxAttempts: int(number(h["max_attempts"])), Progress: int(number(h["progress"])),
 		CreatedAt: fromMS(number(h["created"])), DueAt: fromMS(number(h["due"])), QueuedAt: fromMS(number(h["queued"])),
 		StartedAt: fromMS(number(h["started"])), FinishedAt: fromMS(number(h["finished"])),
 		CancelRequested: fromMS(number(h["cancel"])),
 	}
-	if t.Allowed == 0 {
-		t.Allowed = d.Retry.Attempts()
+	if t.MaxAttempts == 0 {
+		t.MaxAttempts = d.Retry.Attempts()
 	}
 	if t.DueAt.IsZero() {
 		t.DueAt = d.FirstDue(t.CreatedAt)

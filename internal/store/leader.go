@@ -151,7 +151,7 @@ func (l *Leader) Running(ctx context.Context) ([]task.Task, error) {
 // on in the meantime is left alone, without an error.
 func (l *Leader) Reap(ctx context.Context, t task.Task, reason string) error {
 	to := task.Scheduled
-	if t.Attempt >= t.Allowed {
+	if t.Attempt >= t.MaxAttempts {
 		to = task.Failed
 	}
 	err := l.reap(ctx, t, to, reason)

@@ -129,8 +129,8 @@ func (w *world) requeue(before task.Definition, queue string) error {
 	return err
 }
 
-// pull does to the task what the trigger says.
-func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
+// pull does to the task what the action says.
+func (w *world) pull(ref task.Ref, action task.Action) error {
 	w.t.Helper()
 	current := w.get(ref)
 	run := &Run{s: w.Store, keys: w.partitionOf(ref), Task: current}
@@ -138,46 +138,46 @@ func (w *world) pull(ref task.Ref, trigger task.Trigger) error {
 	if current.State != task.Running { // somebody who never began it
 		run.Task.Run, run.Task.Attempt = "node-b#7", max(current.Attempt, 1)
 	}
-	switch trigger {
-	case task.Create:
+	switch action {
+	case task.ActCreate:
 		return w.Create(w.ctx, []task.Definition{{Ref: ref, Type: "shell"}})[0].Err
-	case task.Update:
+	case task.ActChange:
 		current.Ref = ref
 		return w.requeue(current.Definition, "other")
-	case task.Claim:
+	case task.ActClaim:
 		for _, d := range w.claim(ref) {
 			if d.Ref == ref {
 				return nil
 			}
 		}
 		return errors.New("not claimed")
-	case task.Begin:
+	case task.ActBegin:
 		_, err := w.Begin(w.ctx, ref, max(current.Attempt, 1), "node-a", "node-a#2")
 		return err
-	case task.Report:
+	case task.ActReport:
 		return errors.Join(run.Progress(w.ctx, 40), run.Log(w.ctx, 1, []Line{{Stream: "stdout", Text: "hello"}}))
-	case task.Succeed:
+	case task.ActSucceed:
 		return run.Finish(w.ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
-	case task.TryAgain:
+	case task.ActReattempt:
 		return run.Reattempt(w.ctx, time.Hour, task.OutcomeFailed, "boom")
-	case task.Fail:
+	case task.ActFail:
 		return run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom")
-	case task.Stop:
+	case task.ActStop:
 		return run.Finish(w.ctx, task.Cancelled, task.OutcomeCancelled, "", "stopped")
-	case task.Cancel:
+	case task.ActCancel:
 		_, err := w.Cancel(w.ctx, ref)
 		return err
-	case task.Rerun:
+	case task.ActRetry:
 		_, err := w.Retry(w.ctx, ref)
 		return err
-	case task.Expire:
+	case task.ActExpire:
 		swept, err := w.leader(ref).Sweep(w.ctx, 0, 100)
 		if err == nil && swept.Forgotten == 0 {
 			return errors.New("nothing to forget")
 		}
 		return err
 	}
-	w.t.Fatalf("no way to pull %q", trigger)
+	w.t.Fatalf("no way to pull %q", action)
 	return nil
 }
 
@@ -220,20 +220,20 @@ func (w *world) check() {
 	}
 }
 
-// Every state meets every trigger on a real Redis, and the outcome is what the table says. What is refused leaves
+// Every state meets every action on a real Redis, and the outcome is what the table says. What is refused leaves
 // Redis as it was, byte for byte.
 func TestScriptsObeyTheTransitionTable(t *testing.T) {
 	w := newWorld(t)
 	for _, from := range append([]task.State{task.None}, task.States...) {
-		for _, trigger := range task.Triggers {
-			t.Run(fmt.Sprintf("%s/%s", orNone(from), trigger), func(t *testing.T) {
+		for _, action := range task.Actions {
+			t.Run(fmt.Sprintf("%s/%s", orNone(from), action), func(t *testing.T) {
 				w := newWorldOn(t, w.db)
 				defer func() { w.db.FlushAll(context.WithoutCancel(w.ctx)) }()
 				ref := w.bring("a", from)
 				before := redistest.Dump(t, w.db)
-				err := w.pull(ref, trigger)
+				err := w.pull(ref, action)
 				w.check()
-				to, allowed := task.Next(from, trigger)
+				to, allowed := task.Next(from, action)
 				if allowed {
 					if err != nil {
 						t.Fatalf("the table allows it, but: %v", err)
@@ -243,7 +243,7 @@ func TestScriptsObeyTheTransitionTable(t *testing.T) {
 					}
 					return
 				}
-				again := from == task.Cancelled && trigger == task.Cancel // which changes nothing, and is no error
+				again := from == task.Cancelled && action == task.ActCancel // which changes nothing, and is no error
 				if err == nil && !again {
 					t.Error("the table forbids it, but there was no error")
 				}
@@ -294,12 +294,12 @@ func (resend) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 func TestARepeatedScriptIsHarmless(t *testing.T) {
 	plain := newWorld(t)
 	for _, from := range append([]task.State{task.None}, task.States...) {
-		for _, trigger := range task.Triggers {
-			to, allowed := task.Next(from, trigger)
+		for _, action := range task.Actions {
+			to, allowed := task.Next(from, action)
 			if !allowed {
 				continue
 			}
-			t.Run(fmt.Sprintf("%s/%s", orNone(from), trigger), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/%s", orNone(from), action), func(t *testing.T) {
 				plain.db.FlushAll(t.Context())
 				w := newWorldOn(t, plain.db)
 				ref := w.bring("a", from)
@@ -308,18 +308,18 @@ func TestARepeatedScriptIsHarmless(t *testing.T) {
 				twice := redistest.Open(t, "redis://"+addr(w.db)+"/0")
 				twice.AddHook(resend{})
 				w2 := newWorldOn(t, twice)
-				err := w2.pull(ref, trigger)
-				if err != nil && trigger != task.Claim && trigger != task.Rerun && trigger != task.Expire {
+				err := w2.pull(ref, action)
+				if err != nil && action != task.ActClaim && action != task.ActRetry && action != task.ActExpire {
 					t.Errorf("the second run fails: %v", err)
 				}
 				w.check()
 				if got := w.get(ref); got.State != to {
 					t.Errorf("state is %q, want %q", got.State, to)
-				} else if trigger == task.Claim && got.Attempt != 1 {
+				} else if action == task.ActClaim && got.Attempt != 1 {
 					t.Errorf("attempt is %d after one claim", got.Attempt)
 				}
 				grown := w.db.LLen(w.ctx, string(w.partitionOf(ref).Attempts(ref))).Val() - history
-				if ends := slices.Contains([]task.Trigger{task.Succeed, task.Fail, task.TryAgain, task.Stop}, trigger); ends && grown != 1 {
+				if ends := slices.Contains([]task.Action{task.ActSucceed, task.ActFail, task.ActReattempt, task.ActStop}, action); ends && grown != 1 {
 					t.Errorf("%d attempts were recorded, want 1", grown)
 				}
 			})
@@ -667,7 +667,7 @@ func TestRetry_AllowsAllAttemptsAgain(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Failed)
 	got, err := w.Retry(w.ctx, ref)
-	if err != nil || got.State != task.Scheduled || got.Attempt != 1 || got.Allowed != 3 || got.Error != "" {
+	if err != nil || got.State != task.Scheduled || got.Attempt != 1 || got.MaxAttempts != 3 || got.Error != "" {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	w.begin(ref)

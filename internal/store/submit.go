@@ -54,7 +54,7 @@ func created(d task.Definition, result redisx.Result[lua.CreateReply]) Created {
 		t, err := decodeTask(d.Ref, result.Reply.Task)
 		return Created{Task: t, Existed: true, Err: err}
 	}
-	t := task.Task{Definition: d, State: task.Scheduled, Allowed: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
+	t := task.Task{Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
 	t.DueAt = d.FirstDue(t.CreatedAt)
 	return Created{Task: t}
 }

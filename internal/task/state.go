@@ -1,23 +1,23 @@
 package task
 
-// State is where a task stands.
+// State is the state of a task.
 type State string
 
-// The states of a task. None stands for a task that does not exist: before it is created, after it expired.
+// The states of a task. None stands for a task that does not exist: it is not created yet, or it has expired.
 const (
 	None      State = ""
-	Scheduled State = "scheduled" // waits on the wheel: first run or retry; the attempt number says which
+	Scheduled State = "scheduled" // waits on the wheel for its first run or its next attempt; the attempt number says which
 	Queued    State = "queued"    // claimed by a leader and handed to asynq
 	Running   State = "running"   // begun by a worker
 	Succeeded State = "succeeded"
-	Failed    State = "failed" // attempts used up: a dead letter
+	Failed    State = "failed" // and no further attempt is made: a dead letter
 	Cancelled State = "cancelled"
 )
 
-// States lists every state a task can be in, in the order of its life.
+// States lists every state of an existing task, in the order in which a task passes through them. None is not among them.
 var States = []State{Scheduled, Queued, Running, Succeeded, Failed, Cancelled}
 
-// Final says whether the state is an end: nothing happens to the task any more unless somebody asks for it.
+// Final reports whether the task has ended: it does not run again unless a client retries it.
 func (s State) Final() bool {
 	switch s {
 	case Succeeded, Failed, Cancelled:
@@ -26,7 +26,7 @@ func (s State) Final() bool {
 	return false
 }
 
-// Valid says whether s names a state.
+// Valid reports whether s is the state of an existing task, one of States.
 func (s State) Valid() bool {
 	for _, known := range States {
 		if s == known {
@@ -36,47 +36,50 @@ func (s State) Valid() bool {
 	return false
 }
 
-// Trigger is what can happen to a task.
-type Trigger string
+// Action is something that can happen to a task. It leads from one state to another, or to the same one.
+type Action string
 
-// What can happen to a task. Each is done by one Lua script.
+// The actions. Each is one atomic step of a Lua script.
 const (
-	Create   Trigger = "create"  // somebody submits it
-	Update   Trigger = "update"  // somebody changes its time, queue or payload
-	Claim    Trigger = "claim"   // its leader takes it off the wheel: it is due
-	Begin    Trigger = "begin"   // a worker starts the attempt that was claimed
-	Report   Trigger = "report"  // progress or a log line of the running attempt
-	Succeed  Trigger = "succeed" // the attempt ended well
-	TryAgain Trigger = "retry"   // the attempt did not end well, another one is allowed
-	Fail     Trigger = "fail"    // the attempt did not end well, it was the last one
-	Cancel   Trigger = "cancel"  // somebody wants it not to run, or to stop
-	Stop     Trigger = "stop"    // a running attempt ended because it was told to
-	Rerun    Trigger = "rerun"   // somebody runs a finally ended task again
-	Expire   Trigger = "expire"  // its retention is over
+	ActCreate    Action = "create"    // a client submits the task, or a schedule creates it
+	ActChange    Action = "change"    // a client changes the due time, the queue or the payload
+	ActClaim     Action = "claim"     // the leader takes the due task off the wheel
+	ActBegin     Action = "begin"     // a worker begins the claimed attempt
+	ActReport    Action = "report"    // the worker records progress or a log line of the running attempt
+	ActSucceed   Action = "succeed"   // the attempt succeeded
+	ActReattempt Action = "reattempt" // the attempt did not succeed, and another one is allowed
+	ActFail      Action = "fail"      // the attempt did not succeed, and no other one is allowed
+	ActCancel    Action = "cancel"    // a client or a schedule cancels the task; a running attempt is asked to stop
+	ActStop      Action = "stop"      // a running attempt ended because it was asked to stop
+	ActRetry     Action = "retry"     // a client runs a task in a final state again
+	ActExpire    Action = "expire"    // the retention is over and the task is deleted
 )
 
-// Triggers lists everything that can happen to a task.
-var Triggers = []Trigger{Create, Update, Claim, Begin, Report, Succeed, TryAgain, Fail, Cancel, Stop, Rerun, Expire}
-
-// transitions is the one table: from which state what leads where. What is not in it is refused, and
-// changes nothing. docs/state-machine.md is generated from it.
-var transitions = map[Trigger]map[State]State{
-	Create:   {None: Scheduled},
-	Update:   {Scheduled: Scheduled},
-	Claim:    {Scheduled: Queued},
-	Begin:    {Queued: Running},
-	Report:   {Running: Running},
-	Succeed:  {Running: Succeeded},
-	TryAgain: {Running: Scheduled},
-	Fail:     {Running: Failed},
-	Cancel:   {Scheduled: Cancelled, Queued: Cancelled, Running: Running},
-	Stop:     {Running: Cancelled},
-	Rerun:    {Succeeded: Scheduled, Failed: Scheduled, Cancelled: Scheduled},
-	Expire:   {Succeeded: None, Failed: None, Cancelled: None},
+// Actions lists every action, in the order in which docs/state-machine.md shows them.
+var Actions = []Action{
+	ActCreate, ActChange, ActClaim, ActBegin, ActReport, ActSucceed, ActReattempt, ActFail, ActCancel, ActStop, ActRetry, ActExpire,
 }
 
-// Next is the state that t leads to from s, and whether it may happen at all.
-func Next(s State, t Trigger) (State, bool) {
-	to, ok := transitions[t][s]
+// transitions maps an action and the state before it to the state after it. An action that has no entry for a state is
+// refused and changes nothing. docs/state-machine.md is generated from this table.
+var transitions = map[Action]map[State]State{
+	ActCreate:    {None: Scheduled},
+	ActChange:    {Scheduled: Scheduled},
+	ActClaim:     {Scheduled: Queued},
+	ActBegin:     {Queued: Running},
+	ActReport:    {Running: Running},
+	ActSucceed:   {Running: Succeeded},
+	ActReattempt: {Running: Scheduled},
+	ActFail:      {Running: Failed},
+	ActCancel:    {Scheduled: Cancelled, Queued: Cancelled, Running: Running},
+	ActStop:      {Running: Cancelled},
+	ActRetry:     {Succeeded: Scheduled, Failed: Scheduled, Cancelled: Scheduled},
+	ActExpire:    {Succeeded: None, Failed: None, Cancelled: None},
+}
+
+// Next returns the state to which the action leads from the given state. ok is false if the action is refused in that
+// state.
+func Next(from State, action Action) (to State, ok bool) {
+	to, ok = transitions[action][from]
 	return to, ok
 }

@@ -38,7 +38,7 @@ type Task struct {
 	Definition
 	State           State
 	Attempt         int       // the number of the newest attempt; 0 before the first is claimed
-	Allowed         int       // the number of the last attempt that may be made (max_attempts, and more after a rerun)
+	MaxAttempts     int       // the number of the last attempt that may be made; a retry by a client raises it
 	DueAt           time.Time // when it is or was due: its first run or its next retry
 	CreatedAt       time.Time
 	QueuedAt        time.Time // of the newest attempt, as the next ones

@@ -138,7 +138,7 @@ func TestDefinition_OmittedFieldsHaveDefaults(t *testing.T) {
 
 func TestState_OnlyFinalOnesExpire(t *testing.T) {
 	for _, s := range States {
-		_, expires := Next(s, Expire)
+		_, expires := Next(s, ActExpire)
 		if expires != s.Final() {
 			t.Errorf("%s: final %v, expires %v", s, s.Final(), expires)
 		}

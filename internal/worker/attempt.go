@@ -212,7 +212,7 @@ func (a *attempt) reportOnce(run *store.Run, e ending) (dead bool, _ error) {
 		return false, run.Finish(a.work, task.Succeeded, e.outcome, e.result, "")
 	case e.outcome == task.OutcomeCancelled:
 		return false, run.Finish(a.work, task.Cancelled, e.outcome, "", e.reason)
-	case e.final || t.Attempt >= t.Allowed:
+	case e.final || t.Attempt >= t.MaxAttempts:
 		return true, run.Finish(a.work, task.Failed, e.outcome, "", e.reason)
 	case e.outcome == task.OutcomeLost:
 		return false, run.Reattempt(a.work, 0, e.outcome, e.reason)
@@ -222,6 +222,6 @@ func (a *attempt) reportOnce(run *store.Run, e ending) (dead bool, _ error) {
 
 // delay is the wait before the next attempt. When somebody retries a task that had ended, the policy starts over.
 func (a *attempt) delay(t task.Task) time.Duration {
-	made := t.Attempt - (t.Allowed - t.Retry.Attempts())
+	made := t.Attempt - (t.MaxAttempts - t.Retry.Attempts())
 	return t.Retry.After(made, a.w.o.Random())
 }

@@ -1,5 +1,5 @@
 // Command machinedoc prints docs/state-machine.md: the table of transitions in package task, as a diagram
-// and as a table, with a sentence for each state and trigger. `make generate` runs it, and `make verify`
+// and as a table, with a description of each state and action. `make generate` runs it, and `make verify`
 // fails when the document differs from the table.
 package main
 
@@ -12,29 +12,31 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
+// states describes each state in one sentence.
 var states = map[task.State]string{
-	task.None:      "There is no such task: it is not created yet, or its retention is over.",
-	task.Scheduled: "It waits on its partition's wheel for its first run or for a retry; the attempt number says which.",
-	task.Queued:    "It is due: its partition's leader has claimed it and hands the delivery to asynq, where it waits for a worker.",
-	task.Running:   "A worker has begun the attempt, and only that worker can report on it.",
-	task.Succeeded: "The attempt ended well.",
-	task.Failed:    "The attempts are used up: a dead letter, kept longer than the others so that somebody can look at it.",
-	task.Cancelled: "Somebody did not want it to run, or stopped it.",
+	task.None:      "The task does not exist: it is not created yet, or its retention is over.",
+	task.Scheduled: "The task waits on the wheel of its partition for its first run or its next attempt; the attempt number says which.",
+	task.Queued:    "The task is due. The leader of its partition has claimed it and hands the delivery to asynq, where it waits for a worker.",
+	task.Running:   "A worker has begun the attempt. Only that worker can report on it.",
+	task.Succeeded: "The attempt succeeded.",
+	task.Failed:    "The task failed, and no further attempt is made. It is a dead letter, and is kept longer than the other ended tasks, so that somebody can look at it.",
+	task.Cancelled: "The task was cancelled before it ran, or stopped while it ran.",
 }
 
-var triggers = map[task.Trigger]string{
-	task.Create:   "Somebody submits the task.",
-	task.Update:   "Somebody changes its time, queue or payload; that is possible only while it waits on the wheel.",
-	task.Claim:    "It is due, and its partition's leader takes it off the wheel; the attempt number grows by one.",
-	task.Begin:    "A worker starts the attempt that was claimed. A leftover delivery of any other attempt is refused.",
-	task.Report:   "The worker that began the attempt tells its progress or writes a log line.",
-	task.Succeed:  "The attempt ended well.",
-	task.TryAgain: "The attempt failed, ran out of time or was lost with its worker, and another one is allowed.",
-	task.Fail:     "The attempt failed, ran out of time or was lost with its worker, and it was the last one allowed.",
-	task.Cancel:   "Somebody wants it not to run. A running attempt is only told so and goes on until it stops.",
-	task.Stop:     "A running attempt has ended because it was told to.",
-	task.Rerun:    "Somebody runs a task again that has ended; it gets new attempts.",
-	task.Expire:   "Its retention is over: the task is deleted with its attempts and its log.",
+// actions describes each action in one or two sentences.
+var actions = map[task.Action]string{
+	task.ActCreate:    "A client submits the task, or a schedule creates it.",
+	task.ActChange:    "A client changes the due time, the queue or the payload. This is possible only while the task waits on the wheel.",
+	task.ActClaim:     "The task is due, and the leader of its partition takes it off the wheel. The attempt number grows by one.",
+	task.ActBegin:     "A worker begins the claimed attempt. A leftover delivery of any other attempt is refused.",
+	task.ActReport:    "The worker that began the attempt records its progress or a log line.",
+	task.ActSucceed:   "The attempt succeeded.",
+	task.ActReattempt: "The attempt failed, timed out or was lost with its worker, and another one is allowed.",
+	task.ActFail:      "The attempt failed, timed out or was lost with its worker, and no other one is allowed.",
+	task.ActCancel:    "A client or a schedule cancels the task. A running attempt is only asked to stop, and the task is running until that attempt has ended.",
+	task.ActStop:      "A running attempt ended because it was asked to stop.",
+	task.ActRetry:     "A client runs a task in a final state again. The task gets new attempts.",
+	task.ActExpire:    "The retention is over. The task is deleted with its attempts and its log.",
 }
 
 func main() {
@@ -44,16 +46,16 @@ func main() {
 	}
 }
 
-// write prints the document. It refuses to if a state or a trigger has no sentence.
+// write prints the document to w. It fails if a state or an action has no description.
 func write(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(introduction)
 	writeDiagram(&b)
 	writeTable(&b)
-	if err := writeSentences(&b, "State", rows(), states, name); err != nil {
+	if err := writeDescriptions(&b, "State", rows(), states, name); err != nil {
 		return err
 	}
-	if err := writeSentences(&b, "Trigger", task.Triggers, triggers, func(t task.Trigger) string { return string(t) }); err != nil {
+	if err := writeDescriptions(&b, "Action", task.Actions, actions, func(a task.Action) string { return string(a) }); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
@@ -63,12 +65,12 @@ func write(w io.Writer) error {
 const introduction = `<!-- Generated from the table in internal/task/state.go by "make generate". Do not edit. -->
 # The states of a task
 
-What is in this table can happen. What is not is refused and changes nothing. Each trigger is done by one Lua
-script, which looks, refuses or writes in one atomic step.
+An action that this table lists for a state can happen in that state. Every other one is refused and changes nothing.
+Each action is one atomic step of a Lua script, which reads first, and then either refuses or writes.
 
 `
 
-// rows are the states as the document lists them: no task at all first.
+// rows lists the states in the order of the document: task.None first.
 func rows() []task.State { return append([]task.State{task.None}, task.States...) }
 
 func name(s task.State) string {
@@ -82,15 +84,15 @@ func writeDiagram(b *strings.Builder) {
 	b.WriteString("```mermaid\nstateDiagram-v2\n")
 	for _, from := range rows() {
 		for _, to := range rows() {
-			if between := triggersBetween(from, to); len(between) > 0 {
-				fmt.Fprintf(b, "    %s --> %s: %s\n", node(from), node(to), strings.Join(between, ", "))
+			if names := actionsBetween(from, to); len(names) > 0 {
+				fmt.Fprintf(b, "    %s --> %s: %s\n", node(from), node(to), strings.Join(names, ", "))
 			}
 		}
 	}
 	b.WriteString("```\n\n")
 }
 
-// node is a state as mermaid names it; [*] is both the start and the end.
+// node returns the state's name in the mermaid diagram. "[*]" is both the start and the end.
 func node(s task.State) string {
 	if s == task.None {
 		return "[*]"
@@ -98,48 +100,48 @@ func node(s task.State) string {
 	return string(s)
 }
 
-func triggersBetween(from, to task.State) []string {
-	var between []string
-	for _, t := range task.Triggers {
-		if next, ok := task.Next(from, t); ok && next == to {
-			between = append(between, string(t))
+func actionsBetween(from, to task.State) []string {
+	var names []string
+	for _, action := range task.Actions {
+		if next, ok := task.Next(from, action); ok && next == to {
+			names = append(names, string(action))
 		}
 	}
-	return between
+	return names
 }
 
 func writeTable(b *strings.Builder) {
 	b.WriteString("| from |")
-	for _, t := range task.Triggers {
-		fmt.Fprintf(b, " %s |", t)
+	for _, action := range task.Actions {
+		fmt.Fprintf(b, " %s |", action)
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(task.Triggers)) + "\n")
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(task.Actions)) + "\n")
 	for _, from := range rows() {
 		fmt.Fprintf(b, "| **%s** |", name(from))
-		for _, t := range task.Triggers {
-			fmt.Fprintf(b, " %s |", cell(from, t))
+		for _, action := range task.Actions {
+			fmt.Fprintf(b, " %s |", cell(from, action))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
 }
 
-func cell(from task.State, t task.Trigger) string {
-	to, ok := task.Next(from, t)
+func cell(from task.State, action task.Action) string {
+	to, ok := task.Next(from, action)
 	if !ok {
 		return ""
 	}
 	return name(to)
 }
 
-func writeSentences[K comparable](b *strings.Builder, title string, keys []K, sentences map[K]string, name func(K) string) error {
+func writeDescriptions[K comparable](b *strings.Builder, title string, keys []K, descriptions map[K]string, name func(K) string) error {
 	fmt.Fprintf(b, "| %s | |\n|---|---|\n", title)
 	for _, k := range keys {
-		sentence, ok := sentences[k]
+		description, ok := descriptions[k]
 		if !ok {
-			return fmt.Errorf("%s %q has no sentence: add one to internal/task/machinedoc", strings.ToLower(title), name(k))
+			return fmt.Errorf("%s %q has no description: add one to internal/task/machinedoc", strings.ToLower(title), name(k))
 		}
-		fmt.Fprintf(b, "| %s | %s |\n", name(k), sentence)
+		fmt.Fprintf(b, "| %s | %s |\n", name(k), description)
 	}
 	b.WriteString("\n")
 	return nil

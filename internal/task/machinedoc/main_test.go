@@ -13,18 +13,18 @@ func TestEveryTransitionIsInDiagramAndTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, from := range rows() {
-		for _, trigger := range task.Triggers {
-			to, ok := task.Next(from, trigger)
+		for _, action := range task.Actions {
+			to, ok := task.Next(from, action)
 			if !ok {
 				continue
 			}
 			arrow := "    " + node(from) + " --> " + node(to) + ": "
-			if line := lineWith(b.String(), arrow); !strings.Contains(line, string(trigger)) {
-				t.Errorf("%s from %s: the diagram says %q", trigger, name(from), line)
+			if line := lineWith(b.String(), arrow); !strings.Contains(line, string(action)) {
+				t.Errorf("%s from %s: the diagram says %q", action, name(from), line)
 			}
 			row := strings.Split(lineWith(b.String(), "| **"+name(from)+"** |"), "|")
-			if got := strings.TrimSpace(row[column(trigger)]); got != name(to) {
-				t.Errorf("%s from %s: the table says %q, want %q", trigger, name(from), got, name(to))
+			if got := strings.TrimSpace(row[column(action)]); got != name(to) {
+				t.Errorf("%s from %s: the table says %q, want %q", action, name(from), got, name(to))
 			}
 		}
 	}
@@ -39,10 +39,10 @@ func lineWith(text, prefix string) string {
 	return ""
 }
 
-// column is where the trigger stands in a row cut at its bars: after the empty start and the state.
-func column(trigger task.Trigger) int {
-	for i, t := range task.Triggers {
-		if t == trigger {
+// column is where the action stands in a row cut at its bars: after the empty start and the state.
+func column(action task.Action) int {
+	for i, a := range task.Actions {
+		if a == action {
 			return i + 2
 		}
 	}
