@@ -45,7 +45,7 @@ func revisionOf(r schedule.Revision) Revision {
 	return Revision{Revision: r.Number, From: formatTime(r.From), Until: formatTime(r.Until), Definition: saidOf(r.Definition)}
 }
 
-func previewOf(p schedule.Preview) SchedulePreview {
+func previewOf(p schedule.NextTicks) SchedulePreview {
 	zone := p.Location
 	if zone == nil {
 		zone = time.UTC
@@ -60,8 +60,8 @@ func previewOf(p schedule.Preview) SchedulePreview {
 	return out
 }
 
-func upcomingOf(zone *time.Location) func(schedule.Upcoming) UpcomingTick {
-	return func(u schedule.Upcoming) UpcomingTick {
+func upcomingOf(zone *time.Location) func(schedule.UpcomingTick) UpcomingTick {
+	return func(u schedule.UpcomingTick) UpcomingTick {
 		return UpcomingTick{Tick: formatTime(u.Tick), Local: u.Tick.In(zone).Format(localLayout), Excluded: u.Excluded, Note: u.Note}
 	}
 }
@@ -86,7 +86,7 @@ func forecastOf(f schedule.Forecast) Forecast {
 	}
 }
 
-func hotOf(h schedule.Hot) HotMinute {
+func hotOf(h schedule.HotMinute) HotMinute {
 	return HotMinute{Minute: formatTime(h.Minute), Fires: h.Fires, Schedules: each(h.Schedules, func(s schedule.HotSchedule) HotSchedule {
 		return HotSchedule{ID: s.Ref.ID, Namespace: s.Ref.Namespace, Fires: s.Fires}
 	})}

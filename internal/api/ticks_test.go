@@ -151,10 +151,10 @@ func TestPreviewOf_ShowsWhatTheClockOfTheZoneShows(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	must(t, err)
 	jump := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)
-	next := schedule.Preview{
-		Location: berlin, Ticks: []schedule.Upcoming{{Tick: start}, {Tick: jump, Excluded: true, Note: "02:30 does not exist"}},
+	next := schedule.NextTicks{
+		Location: berlin, Ticks: []schedule.UpcomingTick{{Tick: start}, {Tick: jump, Excluded: true, Note: "02:30 does not exist"}},
 		Transition: &schedule.Transition{
-			At: jump, Before: time.Hour, After: 2 * time.Hour, Ticks: []schedule.Upcoming{{Tick: jump}}, Note: "clocks go forward",
+			At: jump, Before: time.Hour, After: 2 * time.Hour, Ticks: []schedule.UpcomingTick{{Tick: jump}}, Note: "clocks go forward",
 		},
 	}
 	want := `{"timezone":"Europe/Berlin","ticks":[{"tick":"2026-01-02T15:04:05.120Z","local":"2026-01-02T16:04:05.120+01:00"},
@@ -164,7 +164,7 @@ func TestPreviewOf_ShowsWhatTheClockOfTheZoneShows(t *testing.T) {
 	if diff := cmp.Diff(asMap(t, want), asJSON(t, previewOf(next))); diff != "" {
 		t.Errorf("the preview (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(asMap(t, `{"ticks":[],"timezone":"UTC"}`), asJSON(t, previewOf(schedule.Preview{}))); diff != "" {
+	if diff := cmp.Diff(asMap(t, `{"ticks":[],"timezone":"UTC"}`), asJSON(t, previewOf(schedule.NextTicks{}))); diff != "" {
 		t.Errorf("of nothing (-want +got):\n%s", diff)
 	}
 }
@@ -192,7 +192,7 @@ func TestForecastOf_CountsMinuteByMinute(t *testing.T) {
 	minute := start.Truncate(time.Minute)
 	forecast := schedule.Forecast{
 		From: minute, PerMinute: []int{0, 3}, Schedules: 2, Total: 3,
-		Hottest: []schedule.Hot{{Minute: minute, Fires: 3, Schedules: []schedule.HotSchedule{{Ref: ref("a"), Fires: 2}, {Ref: task.Ref{Namespace: "n", ID: "b"}, Fires: 1}}}},
+		Hottest: []schedule.HotMinute{{Minute: minute, Fires: 3, Schedules: []schedule.HotSchedule{{Ref: ref("a"), Fires: 2}, {Ref: task.Ref{Namespace: "n", ID: "b"}, Fires: 1}}}},
 	}
 	want := `{"from":"2026-01-02T15:04:00.000Z","per_minute":[0,3],"schedules":2,"total":3,"hottest":[{"minute":"2026-01-02T15:04:00.000Z","fires":3,
 		"schedules":[{"id":"a","namespace":"default","fires":2},{"id":"b","namespace":"n","fires":1}]}]}`

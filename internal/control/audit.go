@@ -40,7 +40,7 @@ func (c *Control) AuditSchedule(ctx context.Context, who Caller, id string, from
 		return schedule.Report{}, err
 	}
 	evidence.Now = now
-	report, more := schedule.Check(evidence)
+	report, more := schedule.Audit(evidence)
 	if more {
 		return report, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.AuditLimit, evidence.From.Format(time.RFC3339))
 	}

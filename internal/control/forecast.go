@@ -9,19 +9,19 @@ import (
 
 // Next returns the next count ticks of a schedule after a time, the zero time meaning now, and the coming clock change
 // of its zone. Error: CodeScheduleNotFound.
-func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Time, count int) (schedule.Preview, error) {
+func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Time, count int) (schedule.NextTicks, error) {
 	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
 	if err != nil {
-		return schedule.Preview{}, err
+		return schedule.NextTicks{}, err
 	}
 	table, err := schedule.Compile(s.Spec, s.Ref, s.CreatedAt)
 	if err != nil {
-		return schedule.Preview{}, err
+		return schedule.NextTicks{}, err
 	}
 	if after.IsZero() {
 		after = now
 	}
-	next := table.Preview(after, count)
+	next := table.NextTicks(after, count)
 	if !s.EndedAt.IsZero() {
 		next.Ticks, next.Transition = nil, nil
 	}
@@ -32,7 +32,7 @@ func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Ti
 }
 
 // upToRuns returns the ticks up to the one that makes that many runs.
-func upToRuns(ticks []schedule.Upcoming, runs int) []schedule.Upcoming {
+func upToRuns(ticks []schedule.UpcomingTick, runs int) []schedule.UpcomingTick {
 	for i, t := range ticks {
 		if runs <= 0 {
 			return ticks[:i]

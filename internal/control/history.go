@@ -48,5 +48,5 @@ func (c *Control) timeline(ctx context.Context, s schedule.Schedule) (schedule.T
 	if err != nil {
 		return nil, err
 	}
-	return schedule.Line(s, earlier)
+	return schedule.NewTimeline(s, earlier)
 }

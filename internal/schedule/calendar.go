@@ -107,8 +107,8 @@ func parseYears(list string) (*[lastYear - firstYear + 1]bool, error) {
 	return &years, nil
 }
 
-// on says whether that day is one of the calendar's.
-func (c *calendar) on(y int, m time.Month, d int) bool {
+// hasDay says whether that day is one of the calendar's.
+func (c *calendar) hasDay(y int, m time.Month, d int) bool {
 	return c.months>>m&1 == 1 && c.inYear(y) && c.days(y, m)>>d&1 == 1
 }
 
@@ -232,8 +232,8 @@ func (c *calendar) contains(o *calendar) bool {
 }
 
 func isSubset(small, large []bool) bool {
-	for i, is := range small {
-		if is && !large[i] {
+	for i, set := range small {
+		if set && !large[i] {
 			return false
 		}
 	}

@@ -55,7 +55,7 @@ func (t *Timetable) addRules(s Spec, created time.Time) error {
 
 // newRule makes one rule; path is where it stands among several.
 func (t *Timetable) newRule(r Rule, path string, anchor int64) (rule, error) {
-	field := func(name string) string {
+	fieldName := func(name string) string {
 		if path == "" {
 			return name
 		}
@@ -63,16 +63,16 @@ func (t *Timetable) newRule(r Rule, path string, anchor int64) (rule, error) {
 	}
 	switch {
 	case r.Cron != "" && r.Every != 0:
-		return nil, task.Invalid(field("every"), "cannot stand beside cron; use specs for the union of both")
+		return nil, task.Invalid(fieldName("every"), "cannot stand beside cron; use specs for the union of both")
 	case r.Cron != "":
 		e, err := parseExpression(r.Cron, t.name)
 		if err != nil {
-			return nil, task.Invalid(field("cron"), "%s", err.Error())
+			return nil, task.Invalid(fieldName("cron"), "%s", err.Error())
 		}
 		return cronRule{e, t.zone}, nil
 	case r.Every != 0:
 		if err := checkInterval(r.Every); err != nil {
-			return nil, task.Invalid(field("every"), "%s", err.Error())
+			return nil, task.Invalid(fieldName("every"), "%s", err.Error())
 		}
 		return everyRule{r.Every.Milliseconds(), anchor}, nil
 	case path == "":

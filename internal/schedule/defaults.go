@@ -40,12 +40,12 @@ const (
 
 // Limits on what a schedule leaves behind.
 const (
-	LiveLimit     = 10_000              // tasks that have not ended, whatever the overlap policy
-	WaitingLimit  = 100                 // ticks that wait by overlap queue
-	HistoryLimit  = 20                  // revisions, the present one included
-	HistoryMost   = 500                 // ... and up to so many, while ticks of their time are not decided
-	LedgerLimit   = 10_000              // records, the newest
-	LedgerHorizon = 90 * 24 * time.Hour // older records are forgotten
+	LiveLimit             = 10_000              // tasks that have not ended, whatever the overlap policy
+	WaitingLimit          = 100                 // ticks that wait by overlap queue
+	HistoryLimit          = 20                  // revisions, the present one included
+	UndecidedHistoryLimit = 500                 // ... and up to so many, while ticks of their time are not decided
+	LedgerLimit           = 10_000              // records, the newest
+	LedgerHorizon         = 90 * 24 * time.Hour // older records are forgotten
 )
 
 // WithDefaults is m with every default filled in.

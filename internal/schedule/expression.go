@@ -115,7 +115,7 @@ func splitDescriptor(text string) ([]string, error) {
 func (e *expression) next(wall int64) (int64, bool) {
 	day, second := divide(wall+1, secondsADay)
 	y, m, d := civil(day)
-	if e.on(y, m, d) {
+	if e.hasDay(y, m, d) {
 		if s, ok := e.clockFrom(second); ok {
 			return day*secondsADay + s, true
 		}
@@ -151,7 +151,7 @@ func clockOf(h, m, s int) int64 { return int64(h*3600 + m*60 + s) }
 func (e *expression) matches(wall int64) bool {
 	day, second := divide(wall, secondsADay)
 	clock := (e.hour >> (second / 3600)) & (e.minute >> (second / 60 % 60)) & (e.second >> (second % 60))
-	return clock&1 == 1 && e.on(civil(day))
+	return clock&1 == 1 && e.hasDay(civil(day))
 }
 
 // contains says whether every time of o is one of e's as well. It may say no where a finer look would say yes.

@@ -35,8 +35,8 @@ var (
 // sunday is the second number of that day.
 const sunday = 7
 
-// run is every step-th value from low to high. A run of weekdays may end with sunday.
-type run struct{ low, high, step int }
+// valueRange is every step-th value from low to high. A run of weekdays may end with sunday.
+type valueRange struct{ low, high, step int }
 
 // parse reads a list of items. What is special about days is tried first, if there is anything: it says whether it
 // has taken the item. The result is the set of plain values, and whether the list is no restriction at all.
@@ -69,19 +69,19 @@ func (f field) parse(list, name string, special func(item string) (bool, error))
 func (f field) fault(err error) error { return fmt.Errorf("%s: %w", f.name, err) }
 
 // parseItem reads one item: *, a value, a range or a hash, with a step or without.
-func (f field) parseItem(item, name string) (run, error) {
+func (f field) parseItem(item, name string) (valueRange, error) {
 	base, step, hasStep := strings.Cut(item, "/")
 	if item == "" {
-		return run{}, errors.New("an item of the list is empty")
+		return valueRange{}, errors.New("an item of the list is empty")
 	}
 	r, err := f.parseBase(base, hasStep)
 	if err != nil {
-		return run{}, err
+		return valueRange{}, err
 	}
 	r.step = 1
 	if hasStep {
 		if r.step, err = f.parseStep(step); err != nil {
-			return run{}, err
+			return valueRange{}, err
 		}
 	}
 	if isHash(base) {
@@ -91,9 +91,9 @@ func (f field) parseItem(item, name string) (run, error) {
 }
 
 // parseBase reads what stands in front of the step. A value with a step runs up to the highest one.
-func (f field) parseBase(base string, hasStep bool) (run, error) {
+func (f field) parseBase(base string, hasStep bool) (valueRange, error) {
 	if isStar(base) {
-		return run{low: f.low, high: f.high}, nil
+		return valueRange{low: f.low, high: f.high}, nil
 	}
 	if isHash(base) {
 		return f.parseHash(base)
@@ -106,19 +106,19 @@ func (f field) parseBase(base string, hasStep bool) (run, error) {
 		low = 0
 	}
 	if hasStep {
-		return run{low: low, high: f.high}, err
+		return valueRange{low: low, high: f.high}, err
 	}
-	return run{low: low, high: low}, err
+	return valueRange{low: low, high: low}, err
 }
 
-func (f field) parseRange(from, to string) (run, error) {
+func (f field) parseRange(from, to string) (valueRange, error) {
 	low, err := f.parseValue(from)
 	if err != nil {
-		return run{}, err
+		return valueRange{}, err
 	}
 	high, err := f.parseValue(to)
 	if err != nil {
-		return run{}, err
+		return valueRange{}, err
 	}
 	if f.isDow() { // Sunday is the first day where a range begins, and the last one where it ends
 		if high == 0 && low > 0 {
@@ -129,26 +129,26 @@ func (f field) parseRange(from, to string) (run, error) {
 		}
 	}
 	if low > high {
-		return run{}, fmt.Errorf("%s-%s runs backwards; write %d-%d,%d-%d", from, to, low, f.high, f.low, high)
+		return valueRange{}, fmt.Errorf("%s-%s runs backwards; write %d-%d,%d-%d", from, to, low, f.high, f.low, high)
 	}
-	return run{low: low, high: high}, nil
+	return valueRange{low: low, high: high}, nil
 }
 
 // parseHash reads H or H(0-29): the values among which the hash picks.
-func (f field) parseHash(base string) (run, error) {
+func (f field) parseHash(base string) (valueRange, error) {
 	if f.name == yearField.name {
-		return run{}, errors.New("only the other fields can have an H")
+		return valueRange{}, errors.New("only the other fields can have an H")
 	}
 	if base == "H" {
 		if f.hashHigh > 0 {
-			return run{low: f.low, high: f.hashHigh}, nil
+			return valueRange{low: f.low, high: f.hashHigh}, nil
 		}
-		return run{low: f.low, high: f.high}, nil
+		return valueRange{low: f.low, high: f.high}, nil
 	}
 	inner, closed := strings.CutSuffix(strings.TrimPrefix(base, "H("), ")")
 	from, to, isRange := strings.Cut(inner, "-")
 	if !closed || !isRange {
-		return run{}, fmt.Errorf("%q is not understood; write H, H/15, H(0-29) or H(0-29)/10", base)
+		return valueRange{}, fmt.Errorf("%q is not understood; write H, H/15, H(0-29) or H(0-29)/10", base)
 	}
 	return f.parseRange(from, to)
 }
@@ -207,7 +207,7 @@ func isHash(base string) bool { return base == "H" || strings.HasPrefix(base, "H
 func (f field) isDow() bool { return f.option == cron.Dow }
 
 // render writes a run as robfig's parser reads it.
-func (f field) render(r run) string {
+func (f field) render(r valueRange) string {
 	if f.isDow() && r.high == sunday {
 		var days []string
 		for day := r.low; day <= r.high; day += r.step {

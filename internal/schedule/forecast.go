@@ -21,11 +21,11 @@ type Forecast struct {
 	PerMinute []int
 	Schedules int // how many were counted
 	Total     int
-	Hottest   []Hot // the minutes with the most, greatest first
+	Hottest   []HotMinute // the minutes with the most, greatest first
 }
 
-// Hot is a minute in which much fires.
-type Hot struct {
+// HotMinute is a minute in which much fires.
+type HotMinute struct {
 	Minute    time.Time
 	Fires     int
 	Schedules []HotSchedule // those that make the most of it, greatest first
@@ -87,8 +87,8 @@ func (f *Forecaster) hottest() []int {
 
 // hot counts again what each schedule fires in one minute: keeping that for every minute would cost more than all
 // the rest.
-func (f *Forecaster) hot(minute int) Hot {
-	h := Hot{Minute: f.from.Add(time.Duration(minute) * time.Minute), Fires: f.perMinute[minute]}
+func (f *Forecaster) hot(minute int) HotMinute {
+	h := HotMinute{Minute: f.from.Add(time.Duration(minute) * time.Minute), Fires: f.perMinute[minute]}
 	for _, s := range f.added {
 		var fires [1]int
 		if s.table.count(h.Minute, s.after, fires[:]); fires[0] > 0 {
@@ -122,14 +122,14 @@ func (t *Timetable) count(from, after time.Time, perMinute []int) {
 		}
 		after = begin.Add(time.Minute - 1)
 		if !counted {
-			fires, after = t.exclusionFree(at), at
+			fires, after = t.countTick(at), at
 		}
 		perMinute[at.Sub(from)/time.Minute] += fires
 	}
 }
 
-// exclusionFree is 1 for a tick that runs, and 0 for one that is excluded.
-func (t *Timetable) exclusionFree(at time.Time) int {
+// countTick is 1 for a tick that runs, and 0 for one that is excluded.
+func (t *Timetable) countTick(at time.Time) int {
 	if t.exclusionOf(at) != nil {
 		return 0
 	}

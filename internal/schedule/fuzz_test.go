@@ -72,6 +72,6 @@ func checkTicks(t *testing.T, table *Timetable, after time.Time) {
 		}
 		after = tick.At
 	}
-	table.Preview(after, 2)
+	table.NextTicks(after, 2)
 	_ = table.Fires(after)
 }

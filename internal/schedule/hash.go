@@ -8,11 +8,11 @@ import (
 
 // pick is what H stands for: one value of r, or with a step, r from one of its first values on. It depends on nothing
 // but the schedule's name and the field, so that schedules that all say H spread, and each one stays where it is.
-func (f field) pick(r run, hasStep bool, name string) run {
+func (f field) pick(r valueRange, hasStep bool, name string) valueRange {
 	count := r.high - r.low + 1
 	if !hasStep {
 		value := r.low + draw(count, "H", f.name, name)
-		return run{low: value, high: value, step: 1}
+		return valueRange{low: value, high: value, step: 1}
 	}
 	r.low += draw(min(r.step, count), "H", f.name, name)
 	return r

@@ -1,7 +1,8 @@
 package schedule
 
 import (
-	"slices"
+	"fmt"
+	"strings"
 	"time"
 )
 
@@ -22,8 +23,8 @@ func (s Schedule) NextTick() (time.Time, bool) {
 	if s.UpdatedAt.After(after) {
 		after = s.UpdatedAt
 	}
-	if s.Rest.Until.After(after) { // those of the pause are misfires
-		after = s.Rest.Until
+	if s.LastPause.Until.After(after) { // those of the pause are misfires
+		after = s.LastPause.Until
 	}
 	for range nextLimit {
 		tick, ok := table.Next(after)
@@ -35,19 +36,90 @@ func (s Schedule) NextTick() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// Line is the timetables that decide about a schedule's ticks, one after the other. older are its earlier revisions, in
-// any order; those that are forgotten leave their time to none, and those that are newer than s do not count.
-func Line(s Schedule, older []Revision) (Timeline, error) {
-	older = slices.DeleteFunc(slices.Clone(older), func(r Revision) bool { return r.Number >= s.Revision })
-	slices.SortFunc(older, func(a, b Revision) int { return a.Number - b.Number })
-	present := Revision{Span: Span{From: s.UpdatedAt, Until: s.EndedAt}, Definition: s.Definition}
-	var line Timeline
-	for _, r := range append(older, present) {
-		table, err := Compile(r.Definition.Spec, s.Ref, s.CreatedAt)
-		if err != nil {
-			return nil, err
+// UpcomingTick is a tick that is yet to come, with what a person should know about it.
+type UpcomingTick struct {
+	Tick     time.Time
+	Excluded bool
+	Note     string // "" for most; "02:30 does not exist that day: runs when the clock jumps to 03:00"
+}
+
+// NextTicks is what a timetable is going to do.
+type NextTicks struct {
+	Location   *time.Location
+	Ticks      []UpcomingTick
+	Transition *Transition // the next one within a year, if the ticks depend on the zone; nil if there is none
+}
+
+// NextTicks shows the next count ticks after that time, and what the coming transition of the zone does to them.
+func (t *Timetable) NextTicks(after time.Time, count int) NextTicks {
+	p := NextTicks{Location: t.Location()}
+	for last := after; len(p.Ticks) < count; {
+		tick, ok := t.Next(last)
+		if !ok {
+			break
 		}
-		line = append(line, Period{Span: r.Span, Table: table})
+		p.Ticks = append(p.Ticks, t.upcoming(tick))
+		last = tick.At
 	}
-	return line, nil
+	if len(p.Ticks) > 0 {
+		p.Transition = t.transition(after)
+	}
+	return p
+}
+
+// upcoming adds the notes to a tick.
+func (t *Timetable) upcoming(tick Tick) UpcomingTick {
+	var notes []string
+	for _, r := range t.rules {
+		if r, ok := r.(cronRule); ok {
+			notes = append(notes, r.note(tick.At.Unix()))
+		}
+	}
+	if x := t.exclusionOf(tick.At); x != nil {
+		notes = append(notes, "excluded by "+x.text)
+	}
+	return UpcomingTick{Tick: tick.At, Excluded: tick.Excluded, Note: joinNotes(notes)}
+}
+
+// joinNotes leaves out what is empty or has been said.
+func joinNotes(notes []string) string {
+	var said []string
+	for _, note := range notes {
+		if note != "" && !strings.Contains(strings.Join(said, "; "), note) {
+			said = append(said, note)
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// note says what the zone's transitions do to the rule's tick at that instant, if it has one there.
+func (r cronRule) note(instant int64) string {
+	s := r.zone.at(instant)
+	if instant == s.start {
+		if note := r.noteMoved(s); note != "" {
+			return note
+		}
+	}
+	wall := instant + s.offset
+	next := r.zone.at(s.end)
+	if s.end+next.offset <= wall && r.zone.instantOf(wall) == instant && r.matches(wall) {
+		return fmt.Sprintf("%s comes twice that day: runs the first time only", clockText(wall, wall))
+	}
+	return ""
+}
+
+// noteMoved names the wall times that a jump at the start of s leaves out, and which therefore run there.
+func (r cronRule) noteMoved(s *stretch) string {
+	from, to := r.zone.shown(s.start-1)+1, s.start+s.offset
+	first, ok := r.expression.next(from - 1)
+	if !ok || first >= to {
+		return ""
+	}
+	second, ok := r.expression.next(first)
+	if !ok || second >= to {
+		return fmt.Sprintf("%s does not exist that day: runs when the clock jumps to %s",
+			clockText(first, to), clockText(to, first))
+	}
+	return fmt.Sprintf("%s and others do not exist that day: run once, when the clock jumps to %s",
+		clockText(first, to), clockText(to, first))
 }

@@ -20,13 +20,13 @@ const planLimit = 500
 
 // Agenda is what a leader knows of a schedule whose time has come.
 type Agenda struct {
-	Timeline Timeline
-	Present  *Timetable // the one of the newest revision
-	Misfire  Misfire
-	Cursor   time.Time
-	Now      time.Time // Redis's
-	Rest     Span      // the last pause
-	Done     bool      // no tick is to run any more
+	Timeline  Timeline
+	Present   *Timetable // the one of the newest revision
+	Misfire   Misfire
+	Cursor    time.Time
+	Now       time.Time // Redis's
+	LastPause Span      // the last pause
+	Done      bool      // no tick is to run any more
 }
 
 // Decision is what becomes of one tick.
@@ -64,17 +64,17 @@ func MakePlan(a Agenda) Plan {
 		p.Forgotten = from
 	}
 	misfires := a.misfires(ticks)
-	runs := a.running(ticks, misfires)
+	caughtUp := a.catchUp(ticks, misfires)
 	upto := len(ticks)
 	if upto > planLimit {
 		upto = planLimit
-		if runs.first < planLimit {
-			upto = max(planLimit, runs.last+1)
+		if caughtUp.first < planLimit {
+			upto = max(planLimit, caughtUp.last+1)
 		}
 		p.Upto = ticks[upto-1].At
 	}
 	for i, tick := range ticks[:upto] {
-		p.Decisions = append(p.Decisions, a.decide(tick, misfires[i], runs, i))
+		p.Decisions = append(p.Decisions, a.decide(tick, misfires[i], caughtUp, i))
 	}
 	if next, ok := a.Timeline.Next(p.Upto); ok {
 		p.Next = next.At
@@ -100,20 +100,20 @@ func (a Agenda) newest() ([]Tick, time.Time) {
 
 // misfires says which of the ticks are misfires. An excluded one never is.
 func (a Agenda) misfires(ticks []Tick) []bool {
-	are := make([]bool, len(ticks))
+	isMisfire := make([]bool, len(ticks))
 	for i, t := range ticks {
-		are[i] = !t.Excluded && (a.Now.Sub(t.At) > OnTime || a.Rest.Contains(t.At))
+		isMisfire[i] = !t.Excluded && (a.Now.Sub(t.At) > OnTime || a.LastPause.Contains(t.At))
 	}
-	return are
+	return isMisfire
 }
 
-// running is which misfires run: those from first to last, by their place among the ticks.
-type running struct{ first, last int }
+// misfireRange is which misfires run: those from first to last, by their place among the ticks.
+type misfireRange struct{ first, last int }
 
-func (a Agenda) running(ticks []Tick, misfires []bool) running {
+func (a Agenda) catchUp(ticks []Tick, misfires []bool) misfireRange {
 	m := a.Misfire.WithDefaults()
 	want := map[MisfirePolicy]int{MisfireOnce: 1, MisfireAll: m.Max}[m.Policy]
-	runs := running{first: len(ticks), last: -1}
+	caughtUp := misfireRange{first: len(ticks), last: -1}
 	for i := len(ticks) - 1; i >= 0 && want > 0; i-- {
 		if !misfires[i] {
 			continue
@@ -121,30 +121,30 @@ func (a Agenda) running(ticks []Tick, misfires []bool) running {
 		if a.Now.Sub(ticks[i].At) > m.Window {
 			break
 		}
-		runs.first, runs.last = i, max(runs.last, i)
+		caughtUp.first, caughtUp.last = i, max(caughtUp.last, i)
 		want--
 	}
-	return runs
+	return caughtUp
 }
 
-func (a Agenda) decide(t Tick, misfire bool, runs running, i int) Decision {
+func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decision {
 	d := Decision{Tick: t.At, Action: ActFire, Due: t.At.Add(a.Present.Offset(t.At))}
 	switch {
 	case t.Excluded:
 		d.Action, d.Reason = ActExclude, a.Timeline.whyExcluded(t.At)
-	case misfire && i < runs.first:
-		d.Action, d.Reason = ActMiss, a.whyMissed(t, runs)
+	case misfire && i < caughtUp.first:
+		d.Action, d.Reason = ActMiss, a.whyMissed(t, caughtUp)
 	case misfire:
-		d.Delay, d.Reason = time.Duration(i-runs.first)*CatchUpPace, "misfire that runs late"
+		d.Delay, d.Reason = time.Duration(i-caughtUp.first)*CatchUpPace, "misfire that runs late"
 	}
 	return d
 }
 
 // whyMissed says why a misfire does not run.
-func (a Agenda) whyMissed(t Tick, runs running) string {
+func (a Agenda) whyMissed(t Tick, caughtUp misfireRange) string {
 	m := a.Misfire.WithDefaults()
 	when := "nobody fired it in time"
-	if a.Rest.Contains(t.At) {
+	if a.LastPause.Contains(t.At) {
 		when = "paused"
 	}
 	switch {
@@ -152,7 +152,7 @@ func (a Agenda) whyMissed(t Tick, runs running) string {
 		return when + "; misfires do not run"
 	case a.Now.Sub(t.At) > m.Window:
 		return fmt.Sprintf("%s; more than %s late", when, m.Window)
-	case m.Policy == MisfireAll && runs.last >= 0:
+	case m.Policy == MisfireAll && caughtUp.last >= 0:
 		return fmt.Sprintf("%s; only the newest %d run", when, m.Max)
 	}
 	return when + "; a later one runs for all"

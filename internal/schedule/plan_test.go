@@ -89,7 +89,7 @@ func TestAPlanFollowsTheMisfirePolicy(t *testing.T) {
 
 func TestTicksOfAPauseAreMisfiresHoweverLateTheyAre(t *testing.T) {
 	a := agenda(t, 2*time.Minute+time.Second, Misfire{Policy: MisfireSkip})
-	a.Rest = Span{From: noon.Add(90 * time.Second), Until: noon.Add(121 * time.Second)}
+	a.LastPause = Span{From: noon.Add(90 * time.Second), Until: noon.Add(121 * time.Second)}
 	p := MakePlan(a)
 	if got := told(p); got != "1m0s:miss 2m0s:miss" {
 		t.Errorf("got %s", got)

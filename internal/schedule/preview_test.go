@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-func preview(t *testing.T, s Spec, after string, count int) Preview {
+func preview(t *testing.T, s Spec, after string, count int) NextTicks {
 	t.Helper()
 	table, err := Compile(s, nightly, mustTime(t, "2026-01-01T00:00:00Z"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return table.Preview(mustTime(t, after), count)
+	return table.NextTicks(mustTime(t, after), count)
 }
 
-func lines(list []Upcoming) string {
+func lines(list []UpcomingTick) string {
 	var text []string
 	for _, u := range list {
 		line := u.Tick.Format("02T15:04:05")

@@ -82,7 +82,7 @@ type Schedule struct {
 	Cursor    time.Time // what becomes of ticks up to this one has been decided
 	PausedAt  time.Time // zero: not paused
 	PauseNote string    // who paused it, and why
-	Rest      Span      // the last pause that was ended by a resume: ticks in it are misfires
+	LastPause Span      // the last pause that was ended by a resume: ticks in it are misfires
 	EndedAt   time.Time // the cursor at which no tick was left; zero: there are more
 	Runs      int       // ticks that ran
 	Failures  int       // tasks that failed since the last one that did not

@@ -38,7 +38,7 @@ func (r cronRule) next(after time.Time) (time.Time, bool) {
 	if !ok {
 		return time.Time{}, false
 	}
-	return time.Unix(r.zone.reach(wall), 0).UTC(), true
+	return time.Unix(r.zone.instantOf(wall), 0).UTC(), true
 }
 
 // everyRule is the instants that are a multiple of an interval away from an anchor, before it too. It knows no zone.

@@ -108,8 +108,8 @@ func (z *zone) shown(instant int64) int64 {
 	return max(instant, s.from-1) + s.offset
 }
 
-// reach is the first instant at which the clock shows that wall time or a later one.
-func (z *zone) reach(wall int64) int64 {
+// instantOf is the first instant at which the clock shows that wall time or a later one.
+func (z *zone) instantOf(wall int64) int64 {
 	if s := z.recent.Load(); s != nil && s.from <= wall-s.offset && wall-s.offset < s.end {
 		return wall - s.offset
 	}

@@ -94,7 +94,7 @@ func decodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error
 		return schedule.Schedule{}, err
 	}
 	s := schedule.Schedule{
-		Definition: d, Revision: int(number(h["revision"])), PauseNote: h["note"], Rest: decodeSpan(h["rest"]),
+		Definition: d, Revision: int(number(h["revision"])), PauseNote: h["note"], LastPause: decodeSpan(h["rest"]),
 		CreatedAt: fromMS(number(h["created"])), UpdatedAt: fromMS(number(h["from"])), Cursor: fromMS(number(h["cursor"])),
 		PausedAt: fromMS(number(h["paused"])), EndedAt: fromMS(number(h["ended"])), KnownFrom: fromMS(number(h["known"])),
 		Runs: int(number(h["runs"])), Failures: int(number(h["failures"])),

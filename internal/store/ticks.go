@@ -75,7 +75,7 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	}
 	present := schedule.Schedule{
 		Definition: d, Revision: due.Revision, Cursor: due.Cursor, UpdatedAt: due.From, CreatedAt: due.Created,
-		EndedAt: due.Ended, PausedAt: due.Paused, Rest: decodeSpan(due.Rest), Runs: due.Runs,
+		EndedAt: due.Ended, PausedAt: due.Paused, LastPause: decodeSpan(due.Rest), Runs: due.Runs,
 	}
 	var older []schedule.Revision
 	if present.Cursor.Before(present.UpdatedAt) { // what was due before is decided by the times of an earlier revision
@@ -83,13 +83,13 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 			return Agenda{}, err
 		}
 	}
-	line, err := schedule.Line(present, older)
+	line, err := schedule.NewTimeline(present, older)
 	if err != nil {
 		return Agenda{}, err
 	}
 	return Agenda{Ref: ref, revision: present.Revision, Agenda: schedule.Agenda{
 		Timeline: line, Present: line[len(line)-1].Table, Misfire: present.Misfire, Cursor: present.Cursor, Now: now,
-		Rest: present.Rest, Done: !present.EndedAt.IsZero(),
+		LastPause: present.LastPause, Done: !present.EndedAt.IsZero(),
 	}}, nil
 }
 

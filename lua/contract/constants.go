@@ -15,7 +15,7 @@ var Constants = map[string]any{
 	"LEDGER_LIMIT":          schedule.LedgerLimit,
 	"LEDGER_HORIZON":        schedule.LedgerHorizon.Milliseconds(),
 	"REVISIONS_LIMIT":       schedule.HistoryLimit - 1, // next to the present one
-	"REVISIONS_UNDECIDED":   schedule.HistoryMost - 1,
+	"REVISIONS_UNDECIDED":   schedule.UndecidedHistoryLimit - 1,
 	"DEFAULT_OVERLAP":       string(schedule.DefaultOverlap),
 	"MANUAL_SUFFIX":         schedule.ManualSuffix,
 }

@@ -30,8 +30,8 @@ type Evidence struct {
 	Paused      bool      // nobody is to decide about ticks after the cursor
 }
 
-// Check audits. more is true if there are more than AuditLimit ticks: then the report is not to be used.
-func Check(e Evidence) (_ Report, more bool) {
+// Audit compares. more is true if there are more than AuditLimit ticks: then the report is not to be used.
+func Audit(e Evidence) (_ Report, more bool) {
 	r := Report{From: e.From, Until: e.Until, Outcomes: make(map[Outcome]int)}
 	after := e.From.Add(-time.Millisecond)
 	if known := e.knownFrom(); known.After(after) {
