@@ -40,9 +40,9 @@ type floor struct {
 }
 
 // forTests are imported by tests only, and import what tests need.
-var forTests = []string{"internal/redistest", "internal/worker/executor/executortest", "test"}
+var forTests = []string{"internal/redistest", "internal/testkit", "internal/worker/executor/executortest", "test"}
 
-func TestImportsPointDownTheFloors(t *testing.T) {
+func TestFloors_ImportsPointDown(t *testing.T) {
 	for _, p := range listPackages(t) {
 		if belongsTo(p.name, forTests) != "" {
 			continue
@@ -67,7 +67,7 @@ func TestImportsPointDownTheFloors(t *testing.T) {
 
 // Tests may import what they test with, but not what stands above the package under test: a package whose
 // tests need the floor above is on the wrong floor.
-func TestTestsImportNothingFromAbove(t *testing.T) {
+func TestFloors_TestsImportNothingFromAbove(t *testing.T) {
 	for _, p := range listPackages(t) {
 		if belongsTo(p.name, forTests) != "" {
 			continue
@@ -81,7 +81,7 @@ func TestTestsImportNothingFromAbove(t *testing.T) {
 	}
 }
 
-func TestAPackageBelongsToTheNearestRoomAboveIt(t *testing.T) {
+func TestFloors_APackageBelongsToTheNearestRoomAboveIt(t *testing.T) {
 	for room, want := range map[string]string{
 		"internal/worker/executor":  "internal/worker",
 		"internal/api/client":       "internal/api/client",

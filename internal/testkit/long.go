@@ -1,0 +1,65 @@
+package testkit
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+const (
+	longVariable = "DTS_TEST_LONG" // "1" runs every test in its long form
+	seedVariable = "DTS_TEST_SEED" // repeats the samples of an earlier run
+)
+
+// Long reports whether tests run in their long form, as `make test-long` has it. A test with a long form does the
+// same in both and asserts the same; only the amount differs. What the short form covers is always a part of what the
+// long form covers.
+func Long() bool { return os.Getenv(longVariable) == "1" }
+
+// Amount returns how much a test does: short, or long in the long form.
+func Amount[N int | time.Duration](short, long N) N {
+	if Long() {
+		return long
+	}
+	return short
+}
+
+// Sample returns size of the items, chosen at random and in their order; in the long form, and if there are fewer, all
+// of them. The test's log, which go test shows if the test fails, says how to repeat the choice.
+func Sample[T any](t testing.TB, size int, items []T) []T {
+	t.Helper()
+	if Long() || size >= len(items) {
+		return items
+	}
+	seed := sampleSeed(t)
+	t.Logf("a sample of %d of %d; %s=%d repeats it, %s=1 runs all", size, len(items), seedVariable, seed, longVariable)
+	return choose(seed, size, items)
+}
+
+// sampleSeed is the seed of the environment, or a new one.
+func sampleSeed(t testing.TB) uint64 {
+	t.Helper()
+	text, ok := os.LookupEnv(seedVariable)
+	if !ok {
+		return rand.Uint64N(1_000_000)
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s must be a number of at least 0: %v", seedVariable, err)
+	}
+	return seed
+}
+
+// choose keeps the order of the items: each is taken with the chance that it fills the sample.
+func choose[T any](seed uint64, size int, items []T) []T {
+	random := rand.New(rand.NewPCG(seed, 0))
+	chosen := make([]T, 0, size)
+	for i, item := range items {
+		if random.IntN(len(items)-i) < size-len(chosen) {
+			chosen = append(chosen, item)
+		}
+	}
+	return chosen
+}

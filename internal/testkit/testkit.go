@@ -1,0 +1,80 @@
+// Package testkit is what the tests of every package share: waiting for conditions and channels, looking for
+// goroutines that were left behind, and the choice between the short and the long form of a test. It imports nothing
+// of this module, so that every floor can use it. Package redistest starts the Redis servers of tests.
+package testkit
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9/logging"
+	"go.uber.org/goleak"
+)
+
+// Limit is how long a test waits for anything that must happen, unless it says otherwise.
+const Limit = 20 * time.Second
+
+// pollInterval is how often Eventually checks its condition.
+const pollInterval = 3 * time.Millisecond
+
+// Main runs the tests of a package and fails if they leave a goroutine behind. Packages call it from TestMain. It
+// silences the log of go-redis, which reports to stderr every server that a test stops on purpose.
+func Main(m *testing.M) {
+	logging.Disable()
+	goleak.VerifyTestMain(m)
+}
+
+// Must fails the test at once if err is not nil.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Eventually checks the condition until it holds, and fails the test if it does not within Limit. It is for what
+// happens in Redis or in another process; use Receive for what can send a signal.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	Within(t, Limit, what, condition)
+}
+
+// Within is Eventually with another limit.
+func Within(t testing.TB, limit time.Duration, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
+	for !condition() {
+		select {
+		case <-poll.C:
+		case <-deadline.C:
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+	}
+}
+
+// Receive returns the next value of the channel, or the zero value if it is closed. It fails the test if there is
+// none within Limit.
+func Receive[T any](t testing.TB, c <-chan T, what string) T {
+	t.Helper()
+	deadline := time.NewTimer(Limit)
+	defer deadline.Stop()
+	select {
+	case v := <-c:
+		return v
+	case <-deadline.C:
+		t.Fatalf("not received within %s: %s", Limit, what)
+		panic("unreachable")
+	}
+}
+
+// Cause waits until the context ends and returns why it did. It fails the test if the context does not end within
+// Limit.
+func Cause(t testing.TB, ctx context.Context, what string) error {
+	t.Helper()
+	Receive(t, ctx.Done(), what)
+	return context.Cause(ctx)
+}
