@@ -95,7 +95,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // What follows what happens ends with 0 when it is interrupted.
-func TestEventsAreFollowedUntilAnInterrupt(t *testing.T) {
+func TestCLI_EventsAreFollowedUntilAnInterrupt(t *testing.T) {
 	bin := buildCLI(t)
 	n := startNode(t, redistest.Start(t).URL(), "--enable-shell")
 	dtsctl := func(args ...string) *exec.Cmd {

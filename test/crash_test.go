@@ -11,7 +11,7 @@ import (
 )
 
 // Promise 1 and 3: nothing accepted is lost, an attempt starts once, while nodes come and go.
-func TestTenThousandTasksSurviveACleanStopAndACrash(t *testing.T) {
+func TestTasks_SurviveACleanStopAndACrash(t *testing.T) {
 	const count, spread = 10_000, 30 * time.Second
 	redis, far := redistest.Start(t), newRecorder(t)
 	a, b := startNode(t, redis.URL()), startNode(t, redis.URL())
@@ -74,7 +74,7 @@ func TestTenThousandTasksSurviveACleanStopAndACrash(t *testing.T) {
 }
 
 // A worker that dies is noticed: what it ran is begun again elsewhere, and what may run only once is not.
-func TestTasksOfAKilledWorkerBeginElsewhereWithinTenSeconds(t *testing.T) {
+func TestWorker_KilledHasItsTasksBegunElsewhereWithinTenSeconds(t *testing.T) {
 	redis, far := redistest.Start(t), newRecorder(t)
 	a := startNode(t, redis.URL())
 	var tasks []client.Submission
@@ -116,7 +116,7 @@ func TestTasksOfAKilledWorkerBeginElsewhereWithinTenSeconds(t *testing.T) {
 }
 
 // A node that is told to stop lets its tasks finish, hands over the rest, and loses nothing.
-func TestAStoppedWorkerDrainsAndHandsOverTheRest(t *testing.T) {
+func TestWorker_StoppedDrainsAndHandsOverTheRest(t *testing.T) {
 	redis, far := redistest.Start(t), newRecorder(t)
 	a := startNode(t, redis.URL(), "--drain-timeout", "2s", "--enable-shell")
 	short := client.Submission{ID: ptr("short"), Type: "shell", Payload: []byte(`{"command":["sleep","1"]}`)}
@@ -138,7 +138,7 @@ func TestAStoppedWorkerDrainsAndHandsOverTheRest(t *testing.T) {
 // Promise 4: a leader that was stopped for longer than its lease, and whose write arrives afterwards, changes
 // nothing. The write is really made: it is held back on its way to Redis until another node leads, and then Redis
 // itself counts the refusal.
-func TestALeaderStoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
+func TestLeader_StoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
 	redis, far := redistest.Start(t), newRecorder(t)
 	db := redis.DB(t)
 	way := redistest.NewProxy(t, redis.Addr())

@@ -143,7 +143,7 @@ func same[T any](t *testing.T, what string, want, got T) {
 }
 
 // What examples/ shows to newcomers works: all of it, again and again, until it is taken away.
-func TestTheExamplesDoWhatTheySay(t *testing.T) {
+func TestExamples_DoWhatTheySay(t *testing.T) {
 	e := newExamples(t)
 	all := map[string]int{"schedule created": 3, "task created": 1000}
 	same(t, "a dry run says", all, e.apply("--dry-run"))
@@ -256,7 +256,7 @@ func (e *examples) names() []string {
 }
 
 // What the documents show of manifests is understood by the server as it stands.
-func TestTheManifestsInTheDocumentsAreUnderstood(t *testing.T) {
+func TestDocuments_ManifestsAreAccepted(t *testing.T) {
 	e := newExamples(t)
 	documents, err := filepath.Glob("../docs/*.md")
 	if err != nil {

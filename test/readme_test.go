@@ -41,7 +41,7 @@ func bash(t *testing.T, command string, replacements ...string) string {
 }
 
 // The commands of the README's quickstart do what they say, word for word but for the port and the binaries.
-func TestTheQuickstartOfTheREADMEWorks(t *testing.T) {
+func TestREADME_QuickstartWorks(t *testing.T) {
 	n := startProcess(t, "dev", "--demo", "--log-level", "info")
 	await(t, 30*time.Second, "the demo's flaky task has succeeded", func() bool {
 		answer, err := n.GetTaskWithResponse(t.Context(), "flaky", nil)
@@ -69,7 +69,7 @@ func TestTheQuickstartOfTheREADMEWorks(t *testing.T) {
 	}
 }
 
-func TestTheTwoNodesOfTheREADMEFindEachOther(t *testing.T) {
+func TestREADME_TwoNodesFindEachOther(t *testing.T) {
 	redis := redistest.Start(t)
 	var serves, others []string
 	for _, line := range shellBlocks(t) {

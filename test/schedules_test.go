@@ -12,7 +12,7 @@ import (
 // Promise 2: a tick fires once, or a record says why not, while leaders crash and stop and definitions change all
 // along. Three records are compared: the server's ledger, the handlers' own, which is kept outside of Redis, and the
 // ticks that this test counts off by itself from the definitions it has put.
-func TestEveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
+func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes two and a half minutes")
 	}

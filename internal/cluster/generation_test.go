@@ -8,7 +8,8 @@ import (
 )
 
 // A process that was stopped may beat again before its timers fire.
-func TestALateBeatDoesNotProlongTrustThatHasEnded(t *testing.T) {
+func TestGuard_LateBeatDoesNotProlongTrustThatHasEnded(t *testing.T) {
+	t.Parallel()
 	g := newGuard(time.Hour)
 	g.extend(clock.Now())
 	before, stop := g.watch(t.Context())
@@ -27,7 +28,8 @@ func TestALateBeatDoesNotProlongTrustThatHasEnded(t *testing.T) {
 	<-after.Done()
 }
 
-func TestTrustCountsFromTheStartOfTheBeat(t *testing.T) {
+func TestGuard_TrustCountsFromTheStartOfTheBeat(t *testing.T) {
+	t.Parallel()
 	g := newGuard(time.Hour)
 	g.extend(clock.Now().Add(-2 * time.Hour))
 	guarded, stop := g.watch(t.Context())

@@ -7,14 +7,17 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestGuardEndsBeforeOthersSeeTheNodeDead(t *testing.T) {
+func TestGuard_EndsBeforeOthersSeeTheNodeDead(t *testing.T) {
+	t.Parallel()
 	for name, breakIt := range map[string]func(*redistest.Proxy){
 		"connections are cut": (*redistest.Proxy).Cut,
 		"nothing arrives":     (*redistest.Proxy).Hold,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t)
 			db, proxy := behindProxy(t, srv)
 			other := run(t, cluster.Options{DB: srv.DB(t), ID: "other", Beat: 2 * brief})
@@ -28,13 +31,13 @@ func TestGuardEndsBeforeOthersSeeTheNodeDead(t *testing.T) {
 			if guarded.Err() == nil {
 				t.Error("others may take over and the guard has not ended")
 			}
-			if cause := awaitEnd(guarded, t); !errors.Is(cause, cluster.ErrCutOff) {
+			if cause := testkit.Cause(t, guarded, "the end of the guard"); !errors.Is(cause, cluster.ErrCutOff) {
 				t.Errorf("it ended with %v", cause)
 			}
 			proxy.Cut()
 			proxy.Release()
 			proxy.Mend()
-			eventually(t, "a new guard holds", func() bool {
+			testkit.Eventually(t, "a new guard holds", func() bool {
 				again, stop := n.Guard(t.Context())
 				defer stop()
 				return again.Err() == nil
@@ -46,30 +49,33 @@ func TestGuardEndsBeforeOthersSeeTheNodeDead(t *testing.T) {
 	}
 }
 
-func TestGuardOutlivesManyBeats(t *testing.T) {
+func TestGuard_OutlivesManyBeats(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief}).awaitReady()
 	guarded, stop := n.Guard(t.Context())
 	defer stop()
 	start := n.View().At
-	eventually(t, "many beats passed", func() bool { return n.View().At.Sub(start) > 6*brief })
+	testkit.Eventually(t, "many beats passed", func() bool { return n.View().At.Sub(start) > 6*brief })
 	if guarded.Err() != nil {
 		t.Errorf("it ended: %v", context.Cause(guarded))
 	}
 }
 
-func TestGuardEndsWhenTheNodeLeaves(t *testing.T) {
+func TestGuard_EndsWhenTheNodeLeaves(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: never}).awaitReady()
 	guarded, stop := n.Guard(t.Context())
 	defer stop()
 	n.leave()
-	if cause := awaitEnd(guarded, t); !errors.Is(cause, cluster.ErrCutOff) {
+	if cause := testkit.Cause(t, guarded, "the end of the guard"); !errors.Is(cause, cluster.ErrCutOff) {
 		t.Errorf("it ended with %v", cause)
 	}
 }
 
-func TestGuardEndsWithItsParentAndByItsOwnStop(t *testing.T) {
+func TestGuard_EndsWithItsParentAndByItsOwnStop(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: never}).awaitReady()
 
@@ -78,18 +84,19 @@ func TestGuardEndsWithItsParentAndByItsOwnStop(t *testing.T) {
 	defer stopChild()
 	enough := errors.New("enough")
 	cancel(enough)
-	if cause := awaitEnd(child, t); !errors.Is(cause, enough) {
+	if cause := testkit.Cause(t, child, "the end of the guard"); !errors.Is(cause, enough) {
 		t.Errorf("it ended with %v", cause)
 	}
 	stopped, stop := n.Guard(t.Context())
 	stop()
-	if cause := awaitEnd(stopped, t); !errors.Is(cause, context.Canceled) {
+	if cause := testkit.Cause(t, stopped, "the end of the guard"); !errors.Is(cause, context.Canceled) {
 		t.Errorf("it ended with %v", cause)
 	}
 }
 
 // Others may have seen that the node was not on the list, and taken over what it did.
-func TestGuardEndsIfTheNodeWasTakenOffTheList(t *testing.T) {
+func TestGuard_EndsIfTheNodeWasTakenOffTheList(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief}).awaitReady()
 	guarded, stop := n.Guard(t.Context())
@@ -97,10 +104,10 @@ func TestGuardEndsIfTheNodeWasTakenOffTheList(t *testing.T) {
 	if err := db.HDel(t.Context(), key, "a").Err(); err != nil {
 		t.Fatal(err)
 	}
-	if cause := awaitEnd(guarded, t); !errors.Is(cause, cluster.ErrCutOff) {
+	if cause := testkit.Cause(t, guarded, "the end of the guard"); !errors.Is(cause, cluster.ErrCutOff) {
 		t.Errorf("it ended with %v", cause)
 	}
-	eventually(t, "a new guard holds", func() bool {
+	testkit.Eventually(t, "a new guard holds", func() bool {
 		again, stop := n.Guard(t.Context())
 		defer stop()
 		return again.Err() == nil

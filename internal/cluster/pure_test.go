@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-func TestQuotasAddUpAndDifferByOneAtMost(t *testing.T) {
+func TestQuota_AddsUpAndDiffersByOneAtMost(t *testing.T) {
+	t.Parallel()
 	for nodes := 1; nodes <= 40; nodes++ {
 		ids := make([]string, nodes)
 		for i := range ids {
@@ -33,7 +34,8 @@ func TestQuotasAddUpAndDifferByOneAtMost(t *testing.T) {
 	}
 }
 
-func TestQuotaCountsSelfAndLeavesItsArgumentAlone(t *testing.T) {
+func TestQuota_CountsSelfAndLeavesItsArgumentAlone(t *testing.T) {
+	t.Parallel()
 	ids := []string{"c", "b"}
 	for self, want := range map[string]int{"a": 6, "b": 8, "d": 5} {
 		if got := Quota(ids, self, 16); got != want {
@@ -48,7 +50,8 @@ func TestQuotaCountsSelfAndLeavesItsArgumentAlone(t *testing.T) {
 	}
 }
 
-func TestNodeIDs(t *testing.T) {
+func TestNewNodeID_IsValidForEveryHostName(t *testing.T) {
+	t.Parallel()
 	form := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?-[a-z2-7]{8}$`)
 	for host, want := range map[string]string{
 		"web-1":                  "web-1-",
@@ -69,7 +72,8 @@ func TestNodeIDs(t *testing.T) {
 	}
 }
 
-func TestViewListsWhoTakesOnWork(t *testing.T) {
+func TestView_ListsWhoTakesOnWork(t *testing.T) {
+	t.Parallel()
 	of := func(id, state string, roles ...string) Node { return Node{ID: id, State: state, Roles: roles} }
 	self := of("d", StateDraining, "worker")
 	v := View{self: self, Nodes: []Node{
@@ -85,7 +89,8 @@ func TestViewListsWhoTakesOnWork(t *testing.T) {
 	}
 }
 
-func TestFirstAddressThatOthersCanUse(t *testing.T) {
+func TestIP_IsTheFirstAddressThatOthersCanUse(t *testing.T) {
+	t.Parallel()
 	of := func(cidrs ...string) []net.Addr {
 		var all []net.Addr
 		for _, c := range cidrs {
@@ -111,7 +116,8 @@ func TestFirstAddressThatOthersCanUse(t *testing.T) {
 	}
 }
 
-func TestMeterReadsThisProcess(t *testing.T) {
+func TestMeter_ReadsThisProcess(t *testing.T) {
+	t.Parallel()
 	m, err := NewMeter()
 	if err != nil {
 		t.Fatal(err)

@@ -11,9 +11,11 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestANodeShowsWhatItSaysOfItself(t *testing.T) {
+func TestRegistry_ShowsWhatANodeReportsOfItself(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	self := cluster.Node{
 		Host: "host-1", IP: "10.0.0.7", Version: "v1.2.3", Roles: []string{"scheduler", "worker"},
@@ -42,14 +44,15 @@ func TestANodeShowsWhatItSaysOfItself(t *testing.T) {
 	}
 }
 
-func TestTheFiguresAreCurrentAtEachBeat(t *testing.T) {
+func TestRegistry_UpdatesTheFiguresAtEachBeat(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	calls := 0
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, Self: func() cluster.Node {
 		calls++
 		return cluster.Node{Running: calls}
 	}})
-	eventually(t, "a later figure shows", func() bool {
+	testkit.Eventually(t, "a later figure shows", func() bool {
 		nodes, err := n.Nodes(t.Context())
 		return err == nil && len(nodes) == 1 && nodes[0].Running >= 3
 	})
@@ -57,7 +60,8 @@ func TestTheFiguresAreCurrentAtEachBeat(t *testing.T) {
 
 // The nodes of these tests do not beat by themselves, so all that they learn, the channel told them.
 
-func TestANodeThatJoinsIsSeenAtOnce(t *testing.T) {
+func TestRegistry_ShowsANewNodeAtOnce(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never}).awaitReady()
 	b := run(t, cluster.Options{DB: db, ID: "b", Beat: never}).awaitReady()
@@ -65,7 +69,8 @@ func TestANodeThatJoinsIsSeenAtOnce(t *testing.T) {
 	b.awaitView("a lives", sees("a", cluster.StateAlive))
 }
 
-func TestANodeThatLeavesIsGoneAtOnce(t *testing.T) {
+func TestRegistry_RemovesALeavingNodeAtOnce(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never}).awaitReady()
 	b := run(t, cluster.Options{DB: db, ID: "b", Beat: never}).awaitReady()
@@ -76,7 +81,8 @@ func TestANodeThatLeavesIsGoneAtOnce(t *testing.T) {
 	}
 }
 
-func TestDrainingIsSeenByAllAtOnceAndCanEnd(t *testing.T) {
+func TestRegistry_ShowsDrainingAtOnceUntilItEnds(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, Self: worker}).awaitReady()
 	b := run(t, cluster.Options{DB: db, ID: "b", Beat: never, Self: worker}).awaitReady()
@@ -95,7 +101,8 @@ func TestDrainingIsSeenByAllAtOnceAndCanEnd(t *testing.T) {
 	a.awaitView("b lives", sees("b", cluster.StateAlive))
 }
 
-func TestEveryListenerHearsOfAChange(t *testing.T) {
+func TestRegistry_TellsEveryWatcherOfAChange(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never}).awaitReady()
 	one, stopOne := a.Watch()
@@ -106,18 +113,15 @@ func TestEveryListenerHearsOfAChange(t *testing.T) {
 	defer stopOther()
 	run(t, cluster.Options{DB: db, ID: "b", Beat: never}).awaitReady()
 	for _, c := range []<-chan struct{}{one, other} {
-		select {
-		case <-c:
-		case <-time.After(limit):
-			t.Fatal("a listener heard nothing")
-		}
+		testkit.Receive(t, c, "a change")
 	}
 	if len(gone) != 0 {
 		t.Error("a listener that stopped was told")
 	}
 }
 
-func TestANodeThatMissesThreeBeatsIsDeadUntilItBeatsAgain(t *testing.T) {
+func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	db, proxy := behindProxy(t, srv)
 	a := run(t, cluster.Options{DB: srv.DB(t), ID: "a", Beat: brief})
@@ -141,7 +145,8 @@ func TestANodeThatMissesThreeBeatsIsDeadUntilItBeatsAgain(t *testing.T) {
 	}
 }
 
-func TestADeathIsNoticedBeforeTheNextRegularBeat(t *testing.T) {
+func TestRegistry_NoticesADeathBeforeTheNextRegularBeat(t *testing.T) {
+	t.Parallel()
 	const beat = 5 * time.Second
 	db := redistest.Start(t).DB(t)
 	write(t, db, "b", 0, `{"beat_ms":200}`)
@@ -152,7 +157,8 @@ func TestADeathIsNoticedBeforeTheNextRegularBeat(t *testing.T) {
 	}
 }
 
-func TestNodesJudgeEachOtherByTheBeatOfTheJudged(t *testing.T) {
+func TestRegistry_JudgesEachNodeByItsOwnBeat(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	write(t, db, "slow", 20*time.Second, `{"beat_ms":10000}`)
 	write(t, db, "quick", 20*time.Second, `{"beat_ms":1000}`)
@@ -162,7 +168,8 @@ func TestNodesJudgeEachOtherByTheBeatOfTheJudged(t *testing.T) {
 	}
 }
 
-func TestDeadNodesAreForgottenAfterAWhile(t *testing.T) {
+func TestRegistry_ForgetsDeadNodesAfterAWhile(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	write(t, db, "dead", 59*time.Minute, `{"beat_ms":1000}`)
 	write(t, db, "long-dead", 61*time.Minute, `{"beat_ms":1000}`)
@@ -179,7 +186,8 @@ func TestDeadNodesAreForgottenAfterAWhile(t *testing.T) {
 	}
 }
 
-func TestAnUnreadableEntryHidesNobodyElse(t *testing.T) {
+func TestRegistry_SkipsAnUnreadableEntry(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	write(t, db, "broken", 0, `{"beat_ms":`)
 	write(t, db, "fine", 0, `{"beat_ms":60000}`)
@@ -189,7 +197,8 @@ func TestAnUnreadableEntryHidesNobodyElse(t *testing.T) {
 	}
 }
 
-func TestANodeStartsBeforeItsRedis(t *testing.T) {
+func TestRegistry_StartsBeforeItsRedis(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	srv.Kill()
@@ -206,7 +215,8 @@ func TestANodeStartsBeforeItsRedis(t *testing.T) {
 	n.awaitReady()
 }
 
-func TestANodeLeavesNothingBehind(t *testing.T) {
+func TestRegistry_LeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief}).awaitReady()
 	n.leave()
@@ -215,7 +225,8 @@ func TestANodeLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestNodesMeetOnAnEmbeddedRedis(t *testing.T) {
+func TestRegistry_WorksOnAnEmbeddedRedis(t *testing.T) {
+	t.Parallel()
 	server := miniredis.RunT(t)
 	url := "redis://" + server.Addr()
 	a := run(t, cluster.Options{DB: redistest.Open(t, url), ID: "a", Beat: never}).awaitReady()
@@ -228,7 +239,8 @@ func TestNodesMeetOnAnEmbeddedRedis(t *testing.T) {
 	a.awaitView("b is gone", sees("b", ""))
 }
 
-func TestBeforeTheFirstBeatANodeKnowsItselfOnly(t *testing.T) {
+func TestRegistry_KnowsOnlyItselfBeforeTheFirstBeat(t *testing.T) {
+	t.Parallel()
 	r := cluster.New(cluster.Options{Key: key, ID: "a"})
 	v := r.View()
 	if !v.At.IsZero() || !v.IsAlive("a") || !cmp.Equal(v.Alive(""), []string{"a"}) {
@@ -236,7 +248,7 @@ func TestBeforeTheFirstBeatANodeKnowsItselfOnly(t *testing.T) {
 	}
 	guarded, stop := r.Guard(t.Context())
 	defer stop()
-	if guarded.Err() == nil || !errors.Is(awaitEnd(guarded, t), cluster.ErrCutOff) {
+	if guarded.Err() == nil || !errors.Is(testkit.Cause(t, guarded, "the end of the guard"), cluster.ErrCutOff) {
 		t.Error("trusted before the first beat")
 	}
 }

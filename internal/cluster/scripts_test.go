@@ -26,6 +26,7 @@ func beat(id lua.NodeID, entry string) lua.Beat {
 }
 
 func TestBeat_RepeatIsHarmless(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	first := call(t, db, beat("a", `{"x":1}`))
 	again := call(t, db, beat("a", `{"x":1}`))
@@ -43,6 +44,7 @@ func TestBeat_RepeatIsHarmless(t *testing.T) {
 }
 
 func TestBeat_DeadNodeJoinsAgain(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	write(t, db, "a", 6001e6, "{}")
 	if reply := call(t, db, beat("a", "{}")); !reply.Joined {
@@ -51,6 +53,7 @@ func TestBeat_DeadNodeJoinsAgain(t *testing.T) {
 }
 
 func TestLeave_RepeatIsHarmless(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	call(t, db, beat("a", "{}"))
 	call(t, db, beat("b", "{}"))

@@ -6,25 +6,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 const (
 	key   = "dts:nodes"
-	brief = 200 * time.Millisecond // a beat of which a test can see many
+	brief = 400 * time.Millisecond // a beat of which a test can see many
 	never = time.Hour              // a beat that does not come again while a test runs
-	limit = 20 * time.Second       // for anything that must happen
 )
 
-func TestMain(m *testing.M) {
-	logging.Disable() // Redis goes away on purpose here, and go-redis says so on stderr
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // node is a registry that runs.
 type node struct {
@@ -56,36 +50,27 @@ func (n *node) leave() {
 		if err != nil {
 			n.t.Errorf("Run returned %v", err)
 		}
-	case <-time.After(limit):
+	case <-time.After(testkit.Limit):
 		n.t.Error("Run did not return")
 	}
 }
 
 func (n *node) awaitReady() *node {
 	n.t.Helper()
-	select {
-	case <-n.Ready():
-	case <-time.After(limit):
-		n.t.Fatal("the node did not become ready")
-	}
+	testkit.Receive(n.t, n.Ready(), "the node is ready")
 	return n
 }
 
-// awaitView waits, by Watch alone, until the view is so.
-func (n *node) awaitView(what string, so func(cluster.View) bool) cluster.View {
+// awaitView waits, by Watch alone, until the view fulfils the condition, and returns it.
+func (n *node) awaitView(what string, condition func(cluster.View) bool) cluster.View {
 	n.t.Helper()
 	changed, stop := n.Watch()
 	defer stop()
-	end := time.After(limit)
 	for {
-		if v := n.View(); so(v) {
+		if v := n.View(); condition(v) {
 			return v
 		}
-		select {
-		case <-changed:
-		case <-end:
-			n.t.Fatalf("the view never showed that %s: %+v", what, n.View())
-		}
+		testkit.Receive(n.t, changed, "a change of the view after which "+what)
 	}
 }
 
@@ -104,32 +89,6 @@ func stateOf(nodes []cluster.Node, id string) string {
 }
 
 func worker() cluster.Node { return cluster.Node{Roles: []string{"worker"}} }
-
-// awaitEnd waits for the end of ctx and says why it ended.
-func awaitEnd(ctx context.Context, t *testing.T) error {
-	t.Helper()
-	select {
-	case <-ctx.Done():
-	case <-time.After(limit):
-		t.Fatal("the context did not end")
-	}
-	return context.Cause(ctx)
-}
-
-// eventually polls until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	again := time.NewTicker(3 * time.Millisecond)
-	defer again.Stop()
-	end := time.After(limit)
-	for !so() {
-		select {
-		case <-again.C:
-		case <-end:
-			t.Fatalf("it never happened that %s", what)
-		}
-	}
-}
 
 // write puts an entry on the list whose last beat was some time ago by Redis's clock.
 func write(t *testing.T, db *redisx.DB, id string, ago time.Duration, text string) {

@@ -10,14 +10,16 @@ import (
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestRenewalKeepsALeaseForSeveralOfItsLives(t *testing.T) {
+func TestHeld_IsRenewedForSeveralLifetimes(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "a", short))
 	other := lockFor(db, "b", short)
 	start := clock.Now()
-	eventually(t, "four lives passed", func() bool {
+	testkit.Eventually(t, "four lives passed", func() bool {
 		if _, err := other.Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
 			t.Fatalf("after %s somebody else asked: %v", clock.Since(start), err)
 		}
@@ -28,12 +30,14 @@ func TestRenewalKeepsALeaseForSeveralOfItsLives(t *testing.T) {
 	}
 }
 
-func TestContextEndsBeforeTheLeaseWhenRedisIsOutOfReach(t *testing.T) {
+func TestHeld_ContextEndsBeforeTheLeaseWhenRedisIsUnreachable(t *testing.T) {
+	t.Parallel()
 	for name, breakIt := range map[string]func(*redistest.Proxy){
 		"connections are cut": (*redistest.Proxy).Cut,
 		"nothing arrives":     (*redistest.Proxy).Hold,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t)
 			direct, proxy := srv.DB(t), redistest.NewProxy(t, srv.Addr())
 			held, err := lockFor(redistest.Open(t, proxy.URL()), "a", 2*short).Acquire(t.Context())
@@ -41,7 +45,7 @@ func TestContextEndsBeforeTheLeaseWhenRedisIsOutOfReach(t *testing.T) {
 				t.Fatal(err)
 			}
 			breakIt(proxy)
-			eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
+			testkit.Eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
 			if held.Context().Err() == nil {
 				t.Error("the lease ran out before the context")
 			}
@@ -56,34 +60,37 @@ func TestContextEndsBeforeTheLeaseWhenRedisIsOutOfReach(t *testing.T) {
 	}
 }
 
-func TestALateRenewalDoesNotReviveALease(t *testing.T) {
+func TestHeld_LateRenewalDoesNotReviveALease(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	direct, proxy := srv.DB(t), redistest.NewProxy(t, srv.Addr())
 	held := acquire(t, lockFor(redistest.Open(t, proxy.URL()), "a", short))
 	proxy.Hold()
-	eventually(t, "a renewal is on its way", func() bool { return len(proxy.Held()) > 0 })
-	eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
+	testkit.Eventually(t, "a renewal is on its way", func() bool { return len(proxy.Held()) > 0 })
+	testkit.Eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
 	before := redistest.Dump(t, direct)
 	proxy.Release()
-	_ = await(t, held)
+	_ = testkit.Cause(t, held.Context(), "the end of the lease")
 	release(t, held)
 	same(t, before, redistest.Dump(t, direct))
 }
 
-func TestARefusedRenewalEndsTheContextAtOnce(t *testing.T) {
+func TestHeld_RefusedRenewalEndsTheContextAtOnce(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "a", short))
 	if err := db.Set(t.Context(), key, "2:b", time.Hour).Err(); err != nil {
 		t.Fatal(err)
 	}
-	cause := await(t, held)
+	cause := testkit.Cause(t, held.Context(), "the end of the lease")
 	var refusal *redisx.Refusal
 	if !errors.Is(cause, lease.ErrLost) || !errors.As(cause, &refusal) || refusal.Detail != "2:b" {
 		t.Errorf("the context ended with %v", cause)
 	}
 }
 
-func TestContextEndsWithItsParent(t *testing.T) {
+func TestHeld_ContextEndsWithItsParent(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	held, err := lockFor(db, "a", short).Acquire(ctx)
@@ -92,13 +99,14 @@ func TestContextEndsWithItsParent(t *testing.T) {
 	}
 	enough := errors.New("enough")
 	cancel(enough)
-	if cause := await(t, held); !errors.Is(cause, enough) {
+	if cause := testkit.Cause(t, held.Context(), "the end of the lease"); !errors.Is(cause, enough) {
 		t.Errorf("the context ended with %v", cause)
 	}
-	eventually(t, "the key expired by itself", func() bool { return value(t, db) == "" })
+	testkit.Eventually(t, "the key expired by itself", func() bool { return value(t, db) == "" })
 }
 
-func TestContextCarriesTheValuesOfItsParent(t *testing.T) {
+func TestHeld_ContextCarriesTheValuesOfItsParent(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	type name struct{}
 	held, err := lockFor(db, "a", long).Acquire(context.WithValue(t.Context(), name{}, "seven"))
@@ -111,11 +119,12 @@ func TestContextCarriesTheValuesOfItsParent(t *testing.T) {
 	}
 }
 
-func TestReleaseEndsTheContext(t *testing.T) {
+func TestHeld_ReleaseEndsTheContext(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "a", long))
 	release(t, held)
-	if cause := await(t, held); !errors.Is(cause, lease.ErrReleased) {
+	if cause := testkit.Cause(t, held.Context(), "the end of the lease"); !errors.Is(cause, lease.ErrReleased) {
 		t.Errorf("the context ended with %v", cause)
 	}
 	if got := value(t, db); got != "" {
@@ -123,14 +132,15 @@ func TestReleaseEndsTheContext(t *testing.T) {
 	}
 }
 
-func TestALeaseSurvivesAShortOutage(t *testing.T) {
+func TestHeld_SurvivesAShortOutage(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t, redistest.AOF())
 	held := acquire(t, lockFor(srv.DB(t), "a", 6*short))
 	srv.Kill()
 	srv.Restart()
 	direct := srv.DB(t)
 	left := direct.PTTL(t.Context(), key).Val()
-	eventually(t, "it was renewed after the outage", func() bool {
+	testkit.Eventually(t, "it was renewed after the outage", func() bool {
 		before := left
 		left = direct.PTTL(t.Context(), key).Val()
 		return left > before

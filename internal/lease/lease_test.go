@@ -13,9 +13,11 @@ import (
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestOneOwnerAtATime(t *testing.T) {
+func TestLock_HasOneOwnerAtATime(t *testing.T) {
+	t.Parallel()
 	const owners, rounds = 12, 5
 	db := redistest.Start(t).DB(t)
 	var inside atomic.Int32
@@ -47,7 +49,8 @@ func TestOneOwnerAtATime(t *testing.T) {
 	}
 }
 
-func TestManyAskAtOnceAndOneGetsIt(t *testing.T) {
+func TestLock_IsGivenToOneOfManyWhoAskAtOnce(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	var won, refused atomic.Int32
 	var all sync.WaitGroup
@@ -71,7 +74,8 @@ func TestManyAskAtOnceAndOneGetsIt(t *testing.T) {
 	}
 }
 
-func TestTheRefusedLearnHowLongTheLeaseHas(t *testing.T) {
+func TestLock_RefusalSaysHowLongTheLeaseHas(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	acquire(t, lockFor(db, "a", time.Minute))
 
@@ -86,7 +90,8 @@ func TestTheRefusedLearnHowLongTheLeaseHas(t *testing.T) {
 	}
 }
 
-func TestTokenGrowsAfterRelease(t *testing.T) {
+func TestLock_TokenGrowsAfterRelease(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	first := acquire(t, lockFor(db, "a", long))
 	release(t, first)
@@ -98,7 +103,8 @@ func TestTokenGrowsAfterRelease(t *testing.T) {
 	}
 }
 
-func TestTokenGrowsAfterExpiry(t *testing.T) {
+func TestLock_TokenGrowsAfterExpiry(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	first, err := lockFor(db, "a", short).Acquire(ctx)
@@ -106,14 +112,15 @@ func TestTokenGrowsAfterExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel() // nobody renews it, nobody releases it
-	eventually(t, "the key expired", func() bool { return value(t, db) == "" })
+	testkit.Eventually(t, "the key expired", func() bool { return value(t, db) == "" })
 
 	if again := acquire(t, lockFor(db, "a", long)); again.Token() <= first.Token() {
 		t.Errorf("token %d after %d", again.Token(), first.Token())
 	}
 }
 
-func TestOwnerGetsTheSameTokenAgainAndMoreTime(t *testing.T) {
+func TestLock_GivesItsOwnerTheSameTokenAndMoreTime(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	first := acquire(t, lockFor(db, "a", time.Minute))
 	again := acquire(t, lockFor(db, "a", long))
@@ -125,7 +132,8 @@ func TestOwnerGetsTheSameTokenAgainAndMoreTime(t *testing.T) {
 	}
 }
 
-func TestFenceIsTheValueOfTheKey(t *testing.T) {
+func TestHeld_FenceIsTheValueOfTheKey(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "host-1:x", long)) // an owner may have a colon
 	if got := value(t, db); got != string(held.Fence()) || got != "1:host-1:x" {
@@ -136,7 +144,8 @@ func TestFenceIsTheValueOfTheKey(t *testing.T) {
 	}
 }
 
-func TestReleaseLeavesAnothersLeaseAlone(t *testing.T) {
+func TestHeld_ReleaseLeavesTheLeaseOfAnotherAlone(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	stale := acquire(t, lockFor(db, "a", long))
 	if err := db.Del(t.Context(), key).Err(); err != nil { // as if it had expired
@@ -158,7 +167,8 @@ func TestReleaseLeavesAnothersLeaseAlone(t *testing.T) {
 	}
 }
 
-func TestReleaseIsToldOnceHoweverOftenItIsCalled(t *testing.T) {
+func TestHeld_ReleaseIsPublishedOnce(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	news := subscribe(t, db, "dts:wake")
 	lock := lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, Owner: "a", Channel: "dts:wake", Message: "7"})
@@ -178,7 +188,8 @@ func TestReleaseIsToldOnceHoweverOftenItIsCalled(t *testing.T) {
 	}
 }
 
-func TestReleaseCanBeRepeatedAfterAnError(t *testing.T) {
+func TestHeld_ReleaseCanBeRepeatedAfterAnError(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	proxy := redistest.NewProxy(t, srv.Addr())
 	held := acquire(t, lockFor(redistest.Open(t, proxy.URL()), "a", long))
@@ -186,7 +197,7 @@ func TestReleaseCanBeRepeatedAfterAnError(t *testing.T) {
 	if err := held.Release(t.Context()); err == nil {
 		t.Error("released without Redis")
 	}
-	if cause := await(t, held); !errors.Is(cause, lease.ErrReleased) {
+	if cause := testkit.Cause(t, held.Context(), "the end of the lease"); !errors.Is(cause, lease.ErrReleased) {
 		t.Errorf("the context ended with %v", cause)
 	}
 	proxy.Mend()
@@ -196,7 +207,8 @@ func TestReleaseCanBeRepeatedAfterAnError(t *testing.T) {
 	}
 }
 
-func TestAPlainLockNeedsNoMoreThanAKey(t *testing.T) {
+func TestLock_NeedsNoMoreThanAKey(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	one, other := lease.New(lease.Options{DB: db, Key: "lock"}), lease.New(lease.Options{DB: db, Key: "lock"})
 	acquire(t, one)
@@ -212,7 +224,8 @@ func TestAPlainLockNeedsNoMoreThanAKey(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableRedisIsNotARefusal(t *testing.T) {
+func TestLock_UnreachableRedisIsNotARefusal(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	srv.Kill()
@@ -222,7 +235,8 @@ func TestAnUnreachableRedisIsNotARefusal(t *testing.T) {
 	}
 }
 
-func TestLeasesWorkOnAnEmbeddedRedis(t *testing.T) {
+func TestLock_WorksOnAnEmbeddedRedis(t *testing.T) {
+	t.Parallel()
 	db := redistest.Open(t, "redis://"+miniredis.RunT(t).Addr())
 	held := acquire(t, lockFor(db, "a", short))
 	if _, err := lockFor(db, "b", short).Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {

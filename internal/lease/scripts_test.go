@@ -29,6 +29,7 @@ var (
 )
 
 func TestLeaseScripts_RefusalChangesNothing(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		before  []call
@@ -41,6 +42,7 @@ func TestLeaseScripts_RefusalChangesNothing(t *testing.T) {
 		{"renew with an old token", []call{acquireByA, releaseByA, acquireByA}, renewByA, lua.CodeLost},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			db := redistest.Start(t).DB(t)
 			for _, run := range c.before {
 				if _, err := run(t, db); err != nil {
@@ -57,6 +59,7 @@ func TestLeaseScripts_RefusalChangesNothing(t *testing.T) {
 }
 
 func TestLeaseScripts_RepeatIsHarmless(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		before   []call
@@ -69,6 +72,7 @@ func TestLeaseScripts_RepeatIsHarmless(t *testing.T) {
 		{"release what another took since", []call{acquireByA, releaseByA, acquireByB}, releaseByA, lua.ReleaseLeaseReply{Released: false}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			db := redistest.Start(t).DB(t)
 			for _, run := range append(c.before, c.repeated) {
 				if _, err := run(t, db); err != nil {

@@ -14,12 +14,14 @@ import (
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // holderRedis names the variable that turns this test binary into a process which holds a lease.
 const holderRedis = "DTS_TEST_HOLDER_REDIS"
 
-func TestAHolderThatWasStoppedForTooLongIsRefused(t *testing.T) {
+func TestHeld_OfAProcessStoppedForTooLongIsRefused(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	holder, said := startHolder(t, srv.URL())
@@ -27,7 +29,7 @@ func TestAHolderThatWasStoppedForTooLongIsRefused(t *testing.T) {
 		t.Fatalf("the holder said %q", line)
 	}
 	signal(t, holder, syscall.SIGSTOP)
-	eventually(t, "its lease expired", func() bool { return value(t, db) == "" })
+	testkit.Eventually(t, "its lease expired", func() bool { return value(t, db) == "" })
 	next := acquire(t, lockFor(db, "next", long))
 	before := redistest.Dump(t, db)
 

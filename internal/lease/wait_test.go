@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // waiting starts a Wait that cannot succeed yet.
@@ -25,12 +26,13 @@ type outcome struct {
 	err  error
 }
 
-func TestWaitHearsOfARelease(t *testing.T) {
+func TestWait_HearsOfARelease(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	o := lease.Options{DB: db, Key: key, EpochKey: epoch, TTL: long, Channel: "dts:wake", Message: "7"}
 	held := acquire(t, lease.New(o))
 	got := waiting(t.Context(), o)
-	eventually(t, "it listens", func() bool { return db.PubSubNumSub(t.Context(), "dts:wake").Val()["dts:wake"] == 1 })
+	testkit.Eventually(t, "it listens", func() bool { return db.PubSubNumSub(t.Context(), "dts:wake").Val()["dts:wake"] == 1 })
 
 	release(t, held)
 
@@ -44,13 +46,14 @@ func TestWaitHearsOfARelease(t *testing.T) {
 	}
 }
 
-func TestWaitTriesWhenWoken(t *testing.T) {
+func TestWait_TriesWhenWoken(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "a", long))
 	wake := make(chan struct{}, 1)
 	got := waiting(t.Context(), lease.Options{DB: db, Key: key, EpochKey: epoch, TTL: long, Wake: wake})
 	wake <- struct{}{}
-	eventually(t, "it heard, too early to get anything", func() bool { return len(wake) == 0 })
+	testkit.Eventually(t, "it heard, too early to get anything", func() bool { return len(wake) == 0 })
 	release(t, held)
 	wake <- struct{}{}
 	next := <-got
@@ -60,7 +63,8 @@ func TestWaitTriesWhenWoken(t *testing.T) {
 	release(t, next.held)
 }
 
-func TestWaitTakesWhatExpires(t *testing.T) {
+func TestWait_TakesWhatExpires(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	if _, err := lockFor(db, "a", short).Acquire(ctx); err != nil {
@@ -74,7 +78,8 @@ func TestWaitTakesWhatExpires(t *testing.T) {
 	release(t, next)
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
+func TestWait_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	acquire(t, lockFor(db, "a", long))
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -88,7 +93,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestWaitReportsAnUnreachableRedis(t *testing.T) {
+func TestWait_ReportsAnUnreachableRedis(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	db := redistest.Open(t, srv.URL())
 	srv.Kill()

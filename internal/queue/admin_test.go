@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestPauseAndResumeMayBeRepeated(t *testing.T) {
+func TestPause_AndResumeCanBeRepeated(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
 	for _, want := range []bool{true, false} {
@@ -17,9 +19,9 @@ func TestPauseAndResumeMayBeRepeated(t *testing.T) {
 			do = x.Pause
 		}
 		for range 2 {
-			must(t, do(t.Context(), "default"))
+			testkit.Must(t, do(t.Context(), "default"))
 			infos, err := x.List(t.Context())
-			must(t, err)
+			testkit.Must(t, err)
 			if infos[0].Paused != want {
 				t.Errorf("paused is %v, want %v", infos[0].Paused, want)
 			}
@@ -27,7 +29,8 @@ func TestPauseAndResumeMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestTwoWhoPauseAtOnceBothSucceed(t *testing.T) {
+func TestPause_SucceedsForAllWhoCallItAtOnce(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
 	for range 20 {
@@ -48,7 +51,8 @@ func TestTwoWhoPauseAtOnceBothSucceed(t *testing.T) {
 	}
 }
 
-func TestAQueueThatNobodyEverUsedCannotBePaused(t *testing.T) {
+func TestPause_RefusesAnUnknownQueue(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	if code := task.CodeOf(x.Pause(t.Context(), "nowhere")); code != task.CodeQueueNotFound {
 		t.Errorf("pause: code %s, want %s", code, task.CodeQueueNotFound)
@@ -64,18 +68,19 @@ func TestAQueueThatNobodyEverUsedCannotBePaused(t *testing.T) {
 	}
 }
 
-func TestListCountsByState(t *testing.T) {
+func TestList_CountsByState(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	for _, id := range []string{"a", "b", "c"} {
 		x.enqueue(aDelivery(id))
 	}
-	must(t, x.inspector.ArchiveTask("default", "default:c:1"))
+	testkit.Must(t, x.inspector.ArchiveTask("default", "default:c:1"))
 	x.take(aDelivery("a"), time.Minute)
 	other := aDelivery("d")
 	other.Queue = "critical"
 	x.enqueue(other)
 	infos, err := x.List(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if len(infos) != 2 || infos[0].Name != "critical" || infos[1].Name != "default" {
 		t.Fatalf("the queues are %+v, want critical and default", infos)
 	}
@@ -84,7 +89,8 @@ func TestListCountsByState(t *testing.T) {
 	}
 }
 
-func TestListSaysThatRedisIsAway(t *testing.T) {
+func TestList_ReportsAnUnreachableRedis(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	x.srv.Kill()
 	if _, err := x.List(t.Context()); task.CodeOf(err) != task.CodeUnavailable {

@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestTheMonitorShowsQueues(t *testing.T) {
+func TestMonitor_ShowsQueues(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
 	m := x.monitor(false)
@@ -21,7 +24,8 @@ func TestTheMonitorShowsQueues(t *testing.T) {
 	}
 }
 
-func TestTheMonitorChangesNothingUnlessItIsWritable(t *testing.T) {
+func TestMonitor_ChangesNothingUnlessItIsWritable(t *testing.T) {
+	t.Parallel()
 	for _, writable := range []bool{false, true} {
 		x := newTransport(t)
 		x.enqueue(aDelivery("a"))
@@ -45,7 +49,7 @@ func TestTheMonitorChangesNothingUnlessItIsWritable(t *testing.T) {
 func (x *transport) monitor(writable bool) *Monitor {
 	x.t.Helper()
 	m := NewMonitor(x.srv.DB(x.t), "/monitor", writable)
-	x.t.Cleanup(func() { must(x.t, m.Close()) })
+	x.t.Cleanup(func() { testkit.Must(x.t, m.Close()) })
 	return m
 }
 
@@ -57,14 +61,15 @@ func ask(t *testing.T, h http.Handler, method, path string) (int, string) {
 }
 
 // The names are those of asynq's own exporter, for the sake of dashboards that exist.
-func TestMetricsBearTheNamesThatAsynqGivesThem(t *testing.T) {
+func TestCollector_UsesTheMetricNamesOfAsynq(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
-	must(t, x.Pause(t.Context(), "default"))
+	testkit.Must(t, x.Pause(t.Context(), "default"))
 	r := prometheus.NewPedanticRegistry()
-	must(t, r.Register(NewCollector(x.Queues)))
+	testkit.Must(t, r.Register(NewCollector(x.Queues)))
 	families, err := r.Gather()
-	must(t, err)
+	testkit.Must(t, err)
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -96,14 +101,15 @@ func TestMetricsBearTheNamesThatAsynqGivesThem(t *testing.T) {
 	}
 }
 
-func TestThereAreNoFiguresWhileRedisIsAway(t *testing.T) {
+func TestCollector_HasNoFiguresWhileRedisIsUnreachable(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))
 	x.srv.Kill()
 	r := prometheus.NewRegistry()
-	must(t, r.Register(NewCollector(x.Queues)))
+	testkit.Must(t, r.Register(NewCollector(x.Queues)))
 	families, err := r.Gather()
-	must(t, err)
+	testkit.Must(t, err)
 	if len(families) != 0 {
 		t.Errorf("there are %d families, want none", len(families))
 	}

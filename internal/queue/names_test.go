@@ -2,7 +2,8 @@ package queue
 
 import "testing"
 
-func TestOnlyAnotherPrefixShowsInTheNamesOfQueues(t *testing.T) {
+func TestNames_ShowOnlyANonDefaultPrefix(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ prefix, queue, asynq string }{
 		{"", "default", "default"}, {"dts", "default", "default"}, {"dts", "a.b", "a.b"},
 		{"staging", "default", "staging.default"}, {"staging", "staging.x", "staging.staging.x"},

@@ -11,10 +11,12 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 )
 
-func TestADeliveryIsThereOnceHoweverOftenItIsEnqueued(t *testing.T) {
+func TestEnqueue_CanBeRepeated(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	d := aDelivery("a")
 	var enqueueing sync.WaitGroup
@@ -31,12 +33,13 @@ func TestADeliveryIsThereOnceHoweverOftenItIsEnqueued(t *testing.T) {
 	}
 }
 
-func TestADeliveryCarriesNothingButAReference(t *testing.T) {
+func TestEnqueue_WritesNothingButAReference(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	d := aDelivery("a")
 	x.enqueue(d)
 	info, err := x.inspector.GetTaskInfo("default", "default:a:1")
-	must(t, err)
+	testkit.Must(t, err)
 	if got, want := string(info.Payload), `{"namespace":"default","task":"a","attempt":1}`; got != want {
 		t.Errorf("the payload is %s, want %s", got, want)
 	}
@@ -52,9 +55,11 @@ func TestADeliveryCarriesNothingButAReference(t *testing.T) {
 }
 
 // An id may be used again once the task's retention is over, while asynq still keeps the old delivery.
-func TestWhatIsLeftOfAnOldDeliveryOfTheSameIDIsReplaced(t *testing.T) {
+func TestEnqueue_ReplacesAnOldDeliveryOfTheSameID(t *testing.T) {
+	t.Parallel()
 	for _, state := range []string{"archived", "completed"} {
 		t.Run(state, func(t *testing.T) {
+			t.Parallel()
 			x := newTransport(t)
 			d := aDelivery("a")
 			leave(x, d, state)
@@ -66,7 +71,7 @@ func TestWhatIsLeftOfAnOldDeliveryOfTheSameIDIsReplaced(t *testing.T) {
 				t.Errorf("the queue holds %v, want the new delivery once", got)
 			}
 			archived, err := x.db.ZCard(t.Context(), "asynq:{default}:"+state).Result()
-			must(t, err)
+			testkit.Must(t, err)
 			if archived != 0 {
 				t.Errorf("%d of the old ones are left in %s, want none", archived, state)
 			}
@@ -79,27 +84,29 @@ func leave(x *transport, d task.Delivery, state string) {
 	x.t.Helper()
 	x.enqueue(d)
 	if state == "archived" {
-		must(x.t, x.inspector.ArchiveTask(d.Queue, d.String()))
+		testkit.Must(x.t, x.inspector.ArchiveTask(d.Queue, d.String()))
 		return
 	}
 	ctx, k := x.t.Context(), lua.AsynqQueue(d.Queue)
-	must(x.t, x.db.LRem(ctx, string(k.Pending()), 0, d.String()).Err())
-	must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", state).Err())
-	must(x.t, x.db.Do(ctx, "ZADD", "asynq:{default}:"+state, 4e9, d.String()).Err())
+	testkit.Must(x.t, x.db.LRem(ctx, string(k.Pending()), 0, d.String()).Err())
+	testkit.Must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", state).Err())
+	testkit.Must(x.t, x.db.Do(ctx, "ZADD", "asynq:{default}:"+state, 4e9, d.String()).Err())
 }
 
-func TestRestoreEnqueuesADeliveryThatIsMissing(t *testing.T) {
+func TestRestore_EnqueuesAMissingDelivery(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	d := aDelivery("a")
 	x.enqueue(d)
-	must(t, x.db.FlushAll(t.Context()).Err())
-	must(t, x.Restore(t.Context(), d))
+	testkit.Must(t, x.db.FlushAll(t.Context()).Err())
+	testkit.Must(t, x.Restore(t.Context(), d))
 	if got := x.waiting(); !slices.Equal(got, []string{d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery", got)
 	}
 }
 
-func TestRestoreLeavesADeliveryAloneThatIsOnItsWay(t *testing.T) {
+func TestRestore_LeavesADeliveryOnItsWayAlone(t *testing.T) {
+	t.Parallel()
 	cases := map[string]func(x *transport, d task.Delivery){
 		"waiting":         func(*transport, task.Delivery) {},
 		"taken just now":  func(x *transport, d task.Delivery) { x.take(d, asynqLease) },
@@ -107,19 +114,20 @@ func TestRestoreLeavesADeliveryAloneThatIsOnItsWay(t *testing.T) {
 		"to be retried": func(x *transport, d task.Delivery) {
 			x.take(d, asynqLease)
 			ctx, k := x.t.Context(), lua.AsynqQueue(d.Queue)
-			must(x.t, x.db.LRem(ctx, string(k.Active()), 0, d.String()).Err())
-			must(x.t, x.db.ZRem(ctx, string(k.Deadline()), d.String()).Err())
-			must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", "retry").Err())
+			testkit.Must(x.t, x.db.LRem(ctx, string(k.Active()), 0, d.String()).Err())
+			testkit.Must(x.t, x.db.ZRem(ctx, string(k.Deadline()), d.String()).Err())
+			testkit.Must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", "retry").Err())
 		},
 	}
 	for name, prepare := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			x := newTransport(t)
 			d := aDelivery("a")
 			x.enqueue(d)
 			prepare(x, d)
 			before := dump(t, x.db)
-			must(t, x.Restore(t.Context(), d))
+			testkit.Must(t, x.Restore(t.Context(), d))
 			if after := dump(t, x.db); after != before {
 				t.Errorf("Redis changed from\n%s\nto\n%s", before, after)
 			}
@@ -127,14 +135,15 @@ func TestRestoreLeavesADeliveryAloneThatIsOnItsWay(t *testing.T) {
 	}
 }
 
-func TestRestorePutsADeliveryBackOnceWhoseWorkerStoppedExtendingItsLease(t *testing.T) {
+func TestRestore_PutsBackOnceWhatItsWorkerAbandoned(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	d, next := aDelivery("a"), aDelivery("b")
 	x.enqueue(d)
 	x.take(d, asynqLease-3*asynqBeat)
 	x.enqueue(next)
 	for range 3 {
-		must(t, x.Restore(t.Context(), d))
+		testkit.Must(t, x.Restore(t.Context(), d))
 	}
 	if got := x.waiting(); !slices.Equal(got, []string{next.String(), d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery once, and first to be taken", got)
@@ -146,50 +155,54 @@ func TestRestorePutsADeliveryBackOnceWhoseWorkerStoppedExtendingItsLease(t *test
 	}
 }
 
-func TestADeliveryThatWasPutBackIsOneThatAsynqUnderstands(t *testing.T) {
+func TestRestore_WritesWhatAsynqUnderstands(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	d := aDelivery("a")
 	x.enqueue(d)
 	x.take(d, 0)
-	must(t, x.Restore(t.Context(), d))
+	testkit.Must(t, x.Restore(t.Context(), d))
 	info, err := x.inspector.GetTaskInfo("default", d.String())
-	must(t, err)
+	testkit.Must(t, err)
 	if info.State != asynq.TaskStatePending {
 		t.Errorf("asynq calls it %s, want pending", info.State)
 	}
 	q, err := x.inspector.GetQueueInfo("default")
-	must(t, err)
-	if q.Latency > limit {
+	testkit.Must(t, err)
+	if q.Latency > testkit.Limit {
 		t.Errorf("it seems to have waited for %s", q.Latency)
 	}
 }
 
-func TestAQueueThatWasDeletedIsSeenAgain(t *testing.T) {
+func TestEnqueue_PublishesADeletedQueueAgain(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	x.republish = 0
 	x.enqueue(aDelivery("a"))
-	must(t, x.db.FlushAll(t.Context()).Err())
+	testkit.Must(t, x.db.FlushAll(t.Context()).Err())
 	x.enqueue(aDelivery("b"))
 	infos, err := x.List(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if len(infos) != 1 || infos[0].Name != "default" || infos[0].Pending != 1 {
 		t.Errorf("the queues are %+v, want default with one delivery", infos)
 	}
 }
 
-func TestForgetDeletesWhatNobodyWorksOn(t *testing.T) {
+func TestForget_DeletesWhatNobodyWorksOn(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	d := aDelivery("a")
 	x.enqueue(d)
-	must(t, x.Forget(d))
+	testkit.Must(t, x.Forget(d))
 	if got := x.state(d); got != "" {
 		t.Errorf("the delivery is %s, want gone", got)
 	}
-	must(t, x.Forget(d)) // once more is no error
-	must(t, x.Forget(task.Delivery{Ref: d.Ref, Attempt: 1, Queue: "nowhere"}))
+	testkit.Must(t, x.Forget(d)) // once more is no error
+	testkit.Must(t, x.Forget(task.Delivery{Ref: d.Ref, Attempt: 1, Queue: "nowhere"}))
 }
 
-func TestEnqueueSaysThatRedisIsAway(t *testing.T) {
+func TestEnqueue_ReportsAnUnreachableRedis(t *testing.T) {
+	t.Parallel()
 	x := newTransport(t)
 	proxy := redistest.NewProxy(t, x.srv.Addr())
 	q := New(Options{DB: redistest.Open(t, proxy.URL())})
@@ -199,5 +212,5 @@ func TestEnqueueSaysThatRedisIsAway(t *testing.T) {
 		t.Errorf("the error is %v, want one that names the delivery", err)
 	}
 	proxy.Mend()
-	must(t, q.Enqueue(t.Context(), aDelivery("a")))
+	testkit.Must(t, q.Enqueue(t.Context(), aDelivery("a")))
 }

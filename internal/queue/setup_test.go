@@ -8,55 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 )
 
-const limit = 20 * time.Second // for anything that must happen
-
-func TestMain(m *testing.M) {
-	logging.Disable() // Redis goes away on purpose here, and go-redis says so on stderr
-	goleak.VerifyTestMain(m)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually polls until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	end := time.After(limit)
-	for !so() {
-		select {
-		case <-again.C:
-		case <-end:
-			t.Fatalf("it never happened that %s", what)
-		}
-	}
-}
-
-// await waits for something to come out of a channel.
-func await[T any](t *testing.T, c <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(limit):
-		t.Fatalf("%s never came", what)
-		panic("unreachable")
-	}
-}
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // transport is a Queues on a Redis of its own.
 type transport struct {
@@ -81,14 +40,14 @@ func aDelivery(id string) task.Delivery {
 
 func (x *transport) enqueue(d task.Delivery) {
 	x.t.Helper()
-	must(x.t, x.Enqueue(x.t.Context(), d))
+	testkit.Must(x.t, x.Enqueue(x.t.Context(), d))
 }
 
 // state is where asynq keeps a delivery, "" if it does not.
 func (x *transport) state(d task.Delivery) string {
 	x.t.Helper()
 	values, err := x.db.HMGet(x.t.Context(), string(lua.AsynqQueue(d.Queue).Delivery(d.String())), "state").Result()
-	must(x.t, err)
+	testkit.Must(x.t, err)
 	s, _ := values[0].(string)
 	return s
 }
@@ -97,7 +56,7 @@ func (x *transport) state(d task.Delivery) string {
 func (x *transport) waiting() []string {
 	x.t.Helper()
 	ids, err := x.db.LRange(x.t.Context(), string(lua.AsynqQueue("default").Pending()), 0, -1).Result()
-	must(x.t, err)
+	testkit.Must(x.t, err)
 	return ids
 }
 
@@ -106,11 +65,11 @@ func (x *transport) take(d task.Delivery, left time.Duration) {
 	x.t.Helper()
 	ctx, k := x.t.Context(), lua.AsynqQueue(d.Queue)
 	now, err := x.db.Time(ctx).Result()
-	must(x.t, err)
-	must(x.t, x.db.RPopLPush(ctx, string(k.Pending()), string(k.Active())).Err())
-	must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", "active").Err())
-	must(x.t, x.db.HDel(ctx, string(k.Delivery(d.String())), "pending_since").Err())
-	must(x.t, x.db.Do(ctx, "ZADD", string(k.Deadline()), now.Add(left).Unix(), d.String()).Err())
+	testkit.Must(x.t, err)
+	testkit.Must(x.t, x.db.RPopLPush(ctx, string(k.Pending()), string(k.Active())).Err())
+	testkit.Must(x.t, x.db.HSet(ctx, string(k.Delivery(d.String())), "state", "active").Err())
+	testkit.Must(x.t, x.db.HDel(ctx, string(k.Delivery(d.String())), "pending_since").Err())
+	testkit.Must(x.t, x.db.Do(ctx, "ZADD", string(k.Deadline()), now.Add(left).Unix(), d.String()).Err())
 }
 
 // pool runs a pool until the test ends.
@@ -120,7 +79,7 @@ func (x *transport) pool(url string, handler Handler) *Pool {
 		DB: redistest.Open(x.t, url), Name: "test", Concurrency: 2, Queues: map[string]int{"default": 1},
 		Handler: handler, Log: slog.New(slog.DiscardHandler),
 	})
-	must(x.t, p.Start(x.t.Context()))
+	testkit.Must(x.t, p.Start(x.t.Context()))
 	x.t.Cleanup(p.Shutdown)
 	return p
 }
@@ -128,7 +87,7 @@ func (x *transport) pool(url string, handler Handler) *Pool {
 func dump(t *testing.T, db *redisx.DB) string {
 	t.Helper()
 	text, err := json.Marshal(redistest.Dump(t, db))
-	must(t, err)
+	testkit.Must(t, err)
 	return string(text)
 }
 
@@ -136,7 +95,7 @@ func dump(t *testing.T, db *redisx.DB) string {
 func calls(t *testing.T, db *redisx.DB, field string, commands ...string) int {
 	t.Helper()
 	info, err := db.Info(context.WithoutCancel(t.Context()), "commandstats").Result()
-	must(t, err)
+	testkit.Must(t, err)
 	total := 0
 	for line := range strings.Lines(info) {
 		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -155,7 +114,7 @@ func statistic(t *testing.T, stats, field string) int {
 		name, value, _ := strings.Cut(pair, "=")
 		if name == field {
 			var n int
-			must(t, json.Unmarshal([]byte(value), &n))
+			testkit.Must(t, json.Unmarshal([]byte(value), &n))
 			return n
 		}
 	}

@@ -2,13 +2,13 @@ package redistest_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func isOpen(addr string) bool {
@@ -20,26 +20,10 @@ func isOpen(addr string) bool {
 	return true
 }
 
-// eventually polls: what it waits for happens in another goroutine or process.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	again := time.NewTicker(2 * time.Millisecond)
-	defer again.Stop()
-	for !cond() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s", what)
-		case <-again.C:
-		}
-	}
-}
-
 func dial(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
-	must(t, err)
+	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -47,33 +31,35 @@ func dial(t *testing.T, addr string) net.Conn {
 func send(t *testing.T, c net.Conn, command string) {
 	t.Helper()
 	_, err := io.WriteString(c, command+"\r\n")
-	must(t, err)
+	testkit.Must(t, err)
 }
 
-func TestProxyPassesCommandsAndAnswers(t *testing.T) {
+func TestProxy_PassesCommandsAndAnswers(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.NewProxy(t, srv.Addr())
-	must(t, redistest.Open(t, p.URL()).Set(t.Context(), "k", "v", 0).Err())
+	testkit.Must(t, redistest.Open(t, p.URL()).Set(t.Context(), "k", "v", 0).Err())
 	if got := get(t, srv.DB(t), "k"); got != "v" {
 		t.Errorf("the server has %q, want v", got)
 	}
 }
 
-func TestHeldCommandsArriveOnReleaseEvenOfClientsThatLeft(t *testing.T) {
+func TestProxy_ReleaseDeliversHeldCommandsEvenOfClientsThatLeft(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.NewProxy(t, srv.Addr())
 	stays, leaves := dial(t, p.Addr()), dial(t, p.Addr())
 	for _, c := range []net.Conn{stays, leaves} { // both are through to the server
 		send(t, c, "PING")
 		_, err := io.ReadFull(c, make([]byte, len("+PONG\r\n")))
-		must(t, err)
+		testkit.Must(t, err)
 	}
 
 	p.Hold()
 	send(t, stays, "SET stayed 1")
 	send(t, leaves, "SET left 1")
-	must(t, leaves.Close())
-	eventually(t, "both commands are held", func() bool {
+	testkit.Must(t, leaves.Close())
+	testkit.Eventually(t, "both commands are held", func() bool {
 		held := p.Held()
 		return bytes.Contains(held, []byte("stayed")) && bytes.Contains(held, []byte("left"))
 	})
@@ -83,30 +69,32 @@ func TestHeldCommandsArriveOnReleaseEvenOfClientsThatLeft(t *testing.T) {
 
 	p.Release()
 	db := srv.DB(t)
-	eventually(t, "both commands have run", func() bool { return db.DBSize(t.Context()).Val() == 2 })
+	testkit.Eventually(t, "both commands have run", func() bool { return db.DBSize(t.Context()).Val() == 2 })
 	if held := p.Held(); len(held) != 0 {
 		t.Errorf("%q is held after Release", held)
 	}
 }
 
-func TestAnswersPassWhileCommandsAreHeld(t *testing.T) {
+func TestProxy_PassesAnswersWhileCommandsAreHeld(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.NewProxy(t, srv.Addr())
 	sub := redistest.Open(t, p.URL()).Subscribe(t.Context(), "news")
 	t.Cleanup(func() { _ = sub.Close() })
 	_, err := sub.Receive(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 
 	p.Hold()
-	must(t, srv.DB(t).Publish(t.Context(), "news", "hello").Err())
+	testkit.Must(t, srv.DB(t).Publish(t.Context(), "news", "hello").Err())
 	got, err := sub.ReceiveMessage(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if got.Payload != "hello" {
 		t.Errorf("received %q, want hello", got.Payload)
 	}
 }
 
-func TestCutClosesAndRefusesUntilMend(t *testing.T) {
+func TestProxy_CutClosesAndRefusesUntilMend(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.NewProxy(t, srv.Addr())
 	c := dial(t, p.Addr())
@@ -118,10 +106,11 @@ func TestCutClosesAndRefusesUntilMend(t *testing.T) {
 		t.Error("a cut proxy accepts connections")
 	}
 	p.Mend()
-	must(t, redistest.Open(t, p.URL()).Ping(t.Context()).Err())
+	testkit.Must(t, redistest.Open(t, p.URL()).Ping(t.Context()).Err())
 }
 
-func TestClientsNoticeThatTheServerBehindAProxyIsGone(t *testing.T) {
+func TestProxy_ClientsNoticeThatTheServerIsGone(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.NewProxy(t, srv.Addr())
 	c := dial(t, p.Addr())
@@ -130,5 +119,5 @@ func TestClientsNoticeThatTheServerBehindAProxyIsGone(t *testing.T) {
 		t.Error("the connection is still open")
 	}
 	srv.Restart()
-	must(t, redistest.Open(t, p.URL()).Ping(t.Context()).Err())
+	testkit.Must(t, redistest.Open(t, p.URL()).Ping(t.Context()).Err())
 }

@@ -7,31 +7,25 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
-	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func get(t *testing.T, db *redisx.DB, key string) string {
 	t.Helper()
 	v, err := db.Get(t.Context(), key).Result()
-	must(t, err)
+	testkit.Must(t, err)
 	return v
 }
 
-func TestServersDoNotShareData(t *testing.T) {
+func TestServer_SharesNoDataWithOthers(t *testing.T) {
+	t.Parallel()
 	a, b := redistest.Start(t), redistest.Start(t)
-	must(t, a.DB(t).Set(t.Context(), "k", "v", 0).Err())
+	testkit.Must(t, a.DB(t).Set(t.Context(), "k", "v", 0).Err())
 	if n := b.DB(t).DBSize(t.Context()).Val(); n != 0 {
 		t.Errorf("the second server has %d keys, want 0", n)
 	}
@@ -40,22 +34,24 @@ func TestServersDoNotShareData(t *testing.T) {
 	}
 }
 
-func TestPausedServerAnswersOnlyAfterContinue(t *testing.T) {
+func TestServer_PausedAnswersOnlyAfterContinue(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	c := dial(t, srv.Addr())
 	srv.Pause()
 	send(t, c, "PING")
-	must(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+	testkit.Must(t, c.SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	if n, err := c.Read(make([]byte, 1)); err == nil {
 		t.Errorf("a paused server answered %d bytes", n)
 	}
 	srv.Continue()
-	must(t, c.SetReadDeadline(time.Time{}))
+	testkit.Must(t, c.SetReadDeadline(time.Time{}))
 	_, err := io.ReadFull(c, make([]byte, len("+PONG\r\n")))
-	must(t, err)
+	testkit.Must(t, err)
 }
 
-func TestPausedServerEndsWithItsTest(t *testing.T) {
+func TestServer_PausedEndsWithItsTest(t *testing.T) {
+	t.Parallel()
 	var addr string
 	t.Run("paused", func(t *testing.T) {
 		srv := redistest.Start(t)
@@ -67,7 +63,8 @@ func TestPausedServerEndsWithItsTest(t *testing.T) {
 	}
 }
 
-func TestRestartKeepsPortAndWithAOFTheData(t *testing.T) {
+func TestServer_RestartKeepsThePortAndWithAOFTheData(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		opts []redistest.Option
@@ -79,16 +76,17 @@ func TestRestartKeepsPortAndWithAOFTheData(t *testing.T) {
 		{"killed without AOF", nil, (*redistest.Server).Kill, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t, c.opts...)
 			addr := srv.Addr()
-			must(t, srv.DB(t).Set(t.Context(), "k", "v", 0).Err())
+			testkit.Must(t, srv.DB(t).Set(t.Context(), "k", "v", 0).Err())
 			c.stop(srv)
 			srv.Restart()
 			if srv.Addr() != addr {
 				t.Errorf("address %s became %s", addr, srv.Addr())
 			}
 			n, err := srv.DB(t).Exists(t.Context(), "k").Result()
-			must(t, err)
+			testkit.Must(t, err)
 			if n != c.want {
 				t.Errorf("%d keys are left, want %d", n, c.want)
 			}
@@ -96,16 +94,18 @@ func TestRestartKeepsPortAndWithAOFTheData(t *testing.T) {
 	}
 }
 
-func TestSettingsReachTheServer(t *testing.T) {
+func TestServer_GetsItsSettings(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t, redistest.With("--maxmemory", "8mb")).DB(t)
 	got, err := db.ConfigGet(t.Context(), "maxmemory").Result()
-	must(t, err)
+	testkit.Must(t, err)
 	if got["maxmemory"] != "8388608" {
 		t.Errorf("maxmemory is %q, want 8388608", got["maxmemory"])
 	}
 }
 
-func TestDumpShowsEveryTypeAndWhetherItExpires(t *testing.T) {
+func TestDump_ShowsEveryTypeAndWhetherItExpires(t *testing.T) {
+	t.Parallel()
 	db, ctx := redistest.Start(t).DB(t), t.Context()
 	_, err := db.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		p.Set(ctx, "string", "v", time.Hour)
@@ -116,7 +116,7 @@ func TestDumpShowsEveryTypeAndWhetherItExpires(t *testing.T) {
 		p.XAdd(ctx, &redis.XAddArgs{Stream: "stream", ID: "1-1", Values: []any{"f", "v"}})
 		return nil
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	want := map[string]any{
 		"string": redistest.Entry{Type: "string", Value: "v", TTL: true},
 		"hash":   redistest.Entry{Type: "hash", Value: map[string]string{"a": "1", "b": "2"}},
@@ -128,7 +128,7 @@ func TestDumpShowsEveryTypeAndWhetherItExpires(t *testing.T) {
 	if diff := cmp.Diff(want, redistest.Dump(t, db)); diff != "" {
 		t.Errorf("dump (-want +got):\n%s", diff)
 	}
-	must(t, db.HSet(ctx, "hash", "b", "3").Err())
+	testkit.Must(t, db.HSet(ctx, "hash", "b", "3").Err())
 	if cmp.Equal(want, redistest.Dump(t, db)) {
 		t.Error("a changed field does not show")
 	}

@@ -36,7 +36,8 @@ func hidden(t *testing.T, change ...func(*redisx.Options)) (*redisx.Embedded, *r
 	return e, db
 }
 
-func TestAHiddenRedisLivesInTheTimeOfItsBubble(t *testing.T) {
+func TestHidden_LivesInTheTimeOfItsBubble(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, db := hidden(t)
 		ctx := t.Context()
@@ -56,7 +57,8 @@ func TestAHiddenRedisLivesInTheTimeOfItsBubble(t *testing.T) {
 	})
 }
 
-func TestAHiddenRedisTakesPipelinesOfAnySize(t *testing.T) {
+func TestHidden_TakesPipelinesOfAnySize(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, db := hidden(t)
 		value := bytes.Repeat([]byte("x"), 1000)
@@ -74,7 +76,8 @@ func TestAHiddenRedisTakesPipelinesOfAnySize(t *testing.T) {
 	})
 }
 
-func TestASubscriberThatDoesNotListenHoldsNobodyUp(t *testing.T) {
+func TestHidden_IsNotBlockedByASlowSubscriber(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, db := hidden(t)
 		sub := db.Subscribe(t.Context(), "news")
@@ -98,7 +101,8 @@ func TestASubscriberThatDoesNotListenHoldsNobodyUp(t *testing.T) {
 }
 
 // A subscription of a hundred days in which nothing happens costs a ping each Quiet, and no connection.
-func TestAQuietSubscriptionIsKept(t *testing.T) {
+func TestListen_KeepsAQuietSubscription(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0
 		_, db := hidden(t, func(o *redisx.Options) {
@@ -130,7 +134,8 @@ func TestAQuietSubscriptionIsKept(t *testing.T) {
 	})
 }
 
-func TestCommandsToAClosedHiddenRedisFail(t *testing.T) {
+func TestHidden_FailsCommandsAfterClose(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		e, db := hidden(t)
 		waiting := make(chan error, 1)
@@ -146,7 +151,8 @@ func TestCommandsToAClosedHiddenRedisFail(t *testing.T) {
 	})
 }
 
-func TestAnEmbeddedRedisWithAPortCanBeReachedBothWays(t *testing.T) {
+func TestEmbedded_WithAPortCanBeReachedBothWays(t *testing.T) {
+	t.Parallel()
 	e, err := redisx.StartEmbedded()
 	if err != nil {
 		t.Fatal(err)

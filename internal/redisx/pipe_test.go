@@ -19,7 +19,8 @@ func write(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-func TestAPipeGoesBothWaysAndEndsAfterWhatWasWritten(t *testing.T) {
+func TestPipe_GoesBothWaysAndEndsAfterWhatWasWritten(t *testing.T) {
+	t.Parallel()
 	a, b := pipe()
 	write(t, a, "question")
 	write(t, b, "answer")
@@ -39,7 +40,8 @@ func TestAPipeGoesBothWaysAndEndsAfterWhatWasWritten(t *testing.T) {
 	}
 }
 
-func TestAReadEndsAtItsDeadlineAndNotBefore(t *testing.T) {
+func TestPipe_ReadEndsAtItsDeadlineAndNotBefore(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pipe()
 		defer func() { _ = a.Close() }()
@@ -67,7 +69,8 @@ func TestAReadEndsAtItsDeadlineAndNotBefore(t *testing.T) {
 	})
 }
 
-func TestANewDeadlineCountsForAReadThatWaits(t *testing.T) {
+func TestPipe_NewDeadlineCountsForAWaitingRead(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := pipe()
 		defer func() { _ = a.Close() }()

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAURLThatCannotBeUsedIsAnErrorWithoutItsPassword(t *testing.T) {
+func TestOpen_RefusesAnUnusableURLWithoutShowingItsPassword(t *testing.T) {
+	t.Parallel()
 	for url, want := range map[string]string{
 		"":                                   "scheme must be",
 		"http://127.0.0.1":                   "scheme must be",
@@ -36,7 +37,8 @@ func TestAURLThatCannotBeUsedIsAnErrorWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestEveryShapeOfRedisGetsItsClient(t *testing.T) {
+func TestOpen_ChoosesTheClientForEveryShapeOfRedis(t *testing.T) {
+	t.Parallel()
 	redis7 := redistest.Start(t, redistest.With("--cluster-enabled", "yes"))
 	one := redis7.DB(t)
 	if err := one.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
@@ -55,7 +57,8 @@ func TestEveryShapeOfRedisGetsItsClient(t *testing.T) {
 	}
 }
 
-func TestARefusalIsTypedAndObserved(t *testing.T) {
+func TestRun_RefusalIsTypedAndObserved(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	type seen struct{ script, code string }
 	var got []seen
@@ -83,7 +86,8 @@ func TestARefusalIsTypedAndObserved(t *testing.T) {
 	}
 }
 
-func TestAnErrorThatIsNoRefusalIsPassedOn(t *testing.T) {
+func TestRun_PassesOnOtherErrors(t *testing.T) {
+	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	if err := db.Set(t.Context(), "{x}inflight", "no sorted set", 0).Err(); err != nil {
 		t.Fatal(err)
@@ -98,7 +102,8 @@ func TestAnErrorThatIsNoRefusalIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestManyCallsTravelTogetherAndSurviveARestartedRedis(t *testing.T) {
+func TestRunEach_SurvivesARestartOfRedis(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	calls := []lua.ReadPage{{ZSet: "a", Limit: 10}, {ZSet: "b", Limit: 10}}
@@ -119,7 +124,8 @@ func TestManyCallsTravelTogetherAndSurviveARestartedRedis(t *testing.T) {
 	}
 }
 
-func TestListenTellsOfEveryConnection(t *testing.T) {
+func TestListen_TellsOfEveryConnection(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	way := redistest.NewProxy(t, srv.Addr())
 	db := redistest.Open(t, way.URL())
@@ -145,7 +151,8 @@ func TestListenTellsOfEveryConnection(t *testing.T) {
 	}
 }
 
-func TestAContextsDeadlineCountsForCommands(t *testing.T) {
+func TestOpen_CommandsObeyTheDeadlineOfTheirContext(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	srv.Pause()
@@ -162,7 +169,8 @@ func TestAContextsDeadlineCountsForCommands(t *testing.T) {
 }
 
 // A connection that swallows everything, as behind a firewall that forgot it, is given up and made anew.
-func TestListenNoticesAConnectionThatSilentlyDied(t *testing.T) {
+func TestListen_NoticesAConnectionThatSilentlyDied(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	way := redistest.NewProxy(t, srv.Addr())
 	db := redistest.Open(t, way.URL())

@@ -9,7 +9,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-func TestExpressionsTick(t *testing.T) {
+func TestExpression_Ticks(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want string // the first ticks after Saturday 2026-11-21 10:30:15
@@ -86,7 +86,7 @@ func TestExpressionsTick(t *testing.T) {
 	}
 }
 
-func TestWrongExpressionsAreRefusedWithTheReason(t *testing.T) {
+func TestExpression_RefusesWhatIsInvalidWithTheReason(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                      "is empty",
 		"   ":                                   "is empty",
@@ -164,7 +164,7 @@ func TestWrongExpressionsAreRefusedWithTheReason(t *testing.T) {
 }
 
 // Where both know the language, ours and robfig's say the same.
-func TestExpressionsAgreeWithRobfig(t *testing.T) {
+func TestExpression_AgreesWithRobfig(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	compared := 0
@@ -200,7 +200,7 @@ func TestExpressionsAgreeWithRobfig(t *testing.T) {
 }
 
 // The hash is fixed for ever: another one would move every schedule that uses H.
-func TestHStaysWhereItIs(t *testing.T) {
+func TestExpression_HIsStable(t *testing.T) {
 	for text, want := range map[string]string{
 		"H H * * *":          "2026-01-01 12:43:00, 2026-01-02 12:43:00",
 		"H H H H H *":        "2026-11-08 12:43:12, 2027-11-08 12:43:12",
@@ -227,7 +227,7 @@ func TestHStaysWhereItIs(t *testing.T) {
 	}
 }
 
-func TestHSpreadsSchedules(t *testing.T) {
+func TestExpression_HSpreadsSchedules(t *testing.T) {
 	var minutes [60]int
 	same := 0
 	for i := range 6000 {

@@ -11,7 +11,7 @@ import (
 )
 
 // Counting arithmetically gives what walking tick by tick gives.
-func TestForecastCountsWhatTicks(t *testing.T) {
+func TestForecast_CountsTicks(t *testing.T) {
 	const seed, minutes = 11, 400
 	rng := rand.New(rand.NewPCG(seed, seed))
 	t.Logf("seed %d", seed)
@@ -62,7 +62,7 @@ func walkForecast(table *Timetable, after time.Time, minutes int) []int {
 	}
 }
 
-func TestForecastNamesTheHottestMinutes(t *testing.T) {
+func TestForecast_NamesTheBusiestMinutes(t *testing.T) {
 	from := mustTime(t, "2026-11-21T23:50:30Z")
 	f := NewForecast(from, 60)
 	add := func(id, text string) {

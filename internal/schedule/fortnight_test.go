@@ -13,7 +13,7 @@ import (
 
 // Two weeks and more across the transitions of the USA and of Europe, in spring and in autumn: what random specs do is
 // exactly what the oracle says, in zones of every kind.
-func TestFortnightsAcrossTransitions(t *testing.T) {
+func TestTimeline_AgreesWithTheOracleForFortnightsAcrossTransitions(t *testing.T) {
 	t.Parallel()
 	const specs, seed = 500, 3
 	t.Logf("seed %d", seed)

@@ -51,7 +51,7 @@ func told(p Plan) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestAPlanFollowsTheMisfirePolicy(t *testing.T) {
+func TestPlan_FollowsTheMisfirePolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		late time.Duration
 		m    Misfire
@@ -87,7 +87,7 @@ func TestAPlanFollowsTheMisfirePolicy(t *testing.T) {
 	}
 }
 
-func TestTicksOfAPauseAreMisfiresHoweverLateTheyAre(t *testing.T) {
+func TestPlan_TreatsTicksOfAPauseAsMisfiresHoweverLateTheyAre(t *testing.T) {
 	a := agenda(t, 2*time.Minute+time.Second, Misfire{Policy: MisfireSkip})
 	a.LastPause = Span{From: noon.Add(90 * time.Second), Until: noon.Add(121 * time.Second)}
 	p := MakePlan(a)
@@ -99,7 +99,7 @@ func TestTicksOfAPauseAreMisfiresHoweverLateTheyAre(t *testing.T) {
 	}
 }
 
-func TestAnExcludedTickIsRecordedAndNeverRuns(t *testing.T) {
+func TestPlan_RecordsAnExcludedTickThatNeverRuns(t *testing.T) {
 	a := agenda(t, 3*time.Minute+20*time.Second, Misfire{})
 	a.Timeline[0].Table = every(t, time.Minute, func(s *Spec) { s.Exclude = []string{"3 12 * * *"} })
 	if got := told(MakePlan(a)); got != "1m0s:miss 2m0s:fire 3m0s:exclude" {
@@ -107,7 +107,7 @@ func TestAnExcludedTickIsRecordedAndNeverRuns(t *testing.T) {
 	}
 }
 
-func TestEachTickIsDueAtItsJitter(t *testing.T) {
+func TestPlan_DelaysEachTickByItsJitter(t *testing.T) {
 	a := agenda(t, time.Minute, Misfire{})
 	a.Present = every(t, time.Minute, func(s *Spec) { s.Jitter = time.Hour })
 	d := MakePlan(a).Decisions[0]
@@ -116,7 +116,7 @@ func TestEachTickIsDueAtItsJitter(t *testing.T) {
 	}
 }
 
-func TestWhatIsDoneHasNoTicksAnyMore(t *testing.T) {
+func TestPlan_HasNoTicksAfterTheEnd(t *testing.T) {
 	a := agenda(t, time.Hour, Misfire{})
 	a.Done = true
 	if p := MakePlan(a); len(p.Decisions) > 0 || !p.Upto.Equal(a.Cursor) || !p.Next.IsZero() {
@@ -124,7 +124,7 @@ func TestWhatIsDoneHasNoTicksAnyMore(t *testing.T) {
 	}
 }
 
-func TestAClockThatWasSetBackDecidesNothingTwice(t *testing.T) {
+func TestPlan_DecidesNothingTwiceWhenTheClockIsSetBack(t *testing.T) {
 	a := agenda(t, time.Minute, Misfire{})
 	a.Cursor = noon.Add(5 * time.Minute)
 	p := MakePlan(a)
@@ -134,7 +134,7 @@ func TestAClockThatWasSetBackDecidesNothingTwice(t *testing.T) {
 }
 
 // Whatever the outage, planning in pieces comes to the same decisions as planning at once.
-func TestAPlanInPiecesDecidesAboutEveryTickOnce(t *testing.T) {
+func TestPlan_InPiecesDecidesEveryTickOnce(t *testing.T) {
 	for _, m := range []Misfire{
 		{Policy: MisfireSkip}, {Policy: MisfireOnce}, {Policy: MisfireOnce, Window: 24 * time.Hour},
 		{Policy: MisfireAll, Max: 1000, Window: 24 * time.Hour}, {Policy: MisfireAll, Max: 700, Window: 13 * time.Hour}, {Policy: MisfireAll},
@@ -168,7 +168,7 @@ func TestAPlanInPiecesDecidesAboutEveryTickOnce(t *testing.T) {
 	}
 }
 
-func TestAnOutageLongerThanTheLedgerForgetsTheOldestTicks(t *testing.T) {
+func TestPlan_ForgetsTheOldestTicksOfAnOutageLongerThanTheLedger(t *testing.T) {
 	a := agenda(t, 300*24*time.Hour, Misfire{})
 	p := MakePlan(a)
 	if !p.Forgotten.After(a.Cursor) {
@@ -183,7 +183,7 @@ func TestAnOutageLongerThanTheLedgerForgetsTheOldestTicks(t *testing.T) {
 	}
 }
 
-func TestATickNameIsReadAsItWasWritten(t *testing.T) {
+func TestTickName_IsParsedAsItWasWritten(t *testing.T) {
 	for _, at := range []time.Time{noon, noon.Add(250 * time.Millisecond), noon.Add(time.Millisecond)} {
 		got, manual, err := ParseTickName(TickName(at))
 		if err != nil || manual || !got.Equal(at) {
@@ -204,7 +204,7 @@ func TestATickNameIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestABadDefinitionIsRefusedWithTheFieldAtFault(t *testing.T) {
+func TestDefinition_RefusesWhatIsInvalidWithTheField(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Definition)
 		field  string

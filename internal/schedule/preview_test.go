@@ -31,7 +31,7 @@ func lines(list []UpcomingTick) string {
 	return strings.Join(text, "\n")
 }
 
-func TestPreviewExplainsTicks(t *testing.T) {
+func TestPreview_ExplainsTicks(t *testing.T) {
 	in := func(zone string, s Spec) Spec { return s.with(func(s *Spec) { s.Timezone = zone }) }
 	for name, c := range map[string]struct {
 		spec  Spec
@@ -76,7 +76,7 @@ func TestPreviewExplainsTicks(t *testing.T) {
 	}
 }
 
-func TestPreviewShowsTheComingTransition(t *testing.T) {
+func TestPreview_ShowsTheComingTransition(t *testing.T) {
 	p := preview(t, cronSpec("30 * * * *").with(func(s *Spec) { s.Timezone = "Europe/Berlin" }), "2026-10-01T00:00:00Z", 1)
 	tr := p.Transition
 	if tr == nil || tr.Before != 2*time.Hour || tr.After != time.Hour || !tr.At.Equal(mustTime(t, "2026-10-25T01:00:00Z")) {
@@ -99,7 +99,7 @@ func TestPreviewShowsTheComingTransition(t *testing.T) {
 	}
 }
 
-func TestPreviewOfATransitionIsShort(t *testing.T) {
+func TestPreview_OfATransitionIsShort(t *testing.T) {
 	p := preview(t, Spec{Rules: []Rule{{Cron: "* * * * * *"}, {Every: 100 * time.Millisecond}}, Timezone: "Europe/Berlin"},
 		"2026-10-01T00:00:00Z", 1)
 	before := 0
@@ -113,7 +113,7 @@ func TestPreviewOfATransitionIsShort(t *testing.T) {
 	}
 }
 
-func TestNoTransitionWhereItDoesNotMatter(t *testing.T) {
+func TestPreview_ShowsNoTransitionThatDoesNotMatter(t *testing.T) {
 	for name, s := range map[string]Spec{
 		"UTC":                     cronSpec("* * * * *"),
 		"no daylight saving":      cronSpec("* * * * *").with(func(s *Spec) { s.Timezone = "Asia/Shanghai" }),

@@ -45,7 +45,7 @@ func (s Spec) with(change func(*Spec)) Spec {
 	return s
 }
 
-func TestSpecsTick(t *testing.T) {
+func TestTimetable_Ticks(t *testing.T) {
 	const created = "2026-11-21T10:00:00.5Z"
 	at := func(text string) time.Time { return mustTime(t, text) }
 	for name, c := range map[string]struct {
@@ -143,7 +143,7 @@ func TestSpecsTick(t *testing.T) {
 	}
 }
 
-func TestWrongSpecsAreRefusedByField(t *testing.T) {
+func TestCompile_RefusesAnInvalidSpecWithTheField(t *testing.T) {
 	at := func(text string) time.Time { return mustTime(t, text) }
 	minutely := cronSpec("* * * * *")
 	for _, c := range []struct {
@@ -200,7 +200,7 @@ func TestWrongSpecsAreRefusedByField(t *testing.T) {
 	}
 }
 
-func TestWhatIsOverIsReadableButRefused(t *testing.T) {
+func TestCompile_ReadsWhatIsOverThoughItIsRefused(t *testing.T) {
 	now := mustTime(t, "2026-11-21T00:00:00Z")
 	for _, c := range []struct {
 		spec        Spec
@@ -228,7 +228,7 @@ func TestWhatIsOverIsReadableButRefused(t *testing.T) {
 	}
 }
 
-func TestJitterIsFixedAndSpread(t *testing.T) {
+func TestJitter_IsStableAndSpread(t *testing.T) {
 	compile := func(jitter time.Duration, ref task.Ref) *Timetable {
 		table, err := Compile(everySpec(time.Second).with(func(s *Spec) { s.Jitter = jitter }), ref, time.Unix(0, 0))
 		if err != nil {
@@ -267,7 +267,7 @@ func TestJitterIsFixedAndSpread(t *testing.T) {
 	}
 }
 
-func TestATimelineChangesTimetables(t *testing.T) {
+func TestTimeline_ChangesTimetables(t *testing.T) {
 	at := func(text string) time.Time { return mustTime(t, "2026-11-21T"+text+"Z") }
 	table := func(text string) *Timetable {
 		table, err := Compile(cronSpec(text), nightly, time.Time{})

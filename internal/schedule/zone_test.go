@@ -26,7 +26,7 @@ func zoneNames(t *testing.T) []string {
 	return slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "#") })
 }
 
-func TestTheListOfZonesIsGos(t *testing.T) {
+func TestZones_AreThoseOfGo(t *testing.T) {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Skip("no go command:", err)
@@ -142,7 +142,7 @@ func (w window) expect(loc *time.Location) [][]time.Time {
 
 // Every transition of every zone from 1970 to 2037 (and Kwajalein's of 1969), against the oracle. Where zones agree for
 // a day on both sides of a transition, the oracle walks once for all of them; what it says is held against each.
-func TestEveryTransitionOfEveryZone(t *testing.T) {
+func TestTimetable_AgreesWithTheOracleAroundEveryTransitionOfEveryZone(t *testing.T) {
 	t.Parallel()
 	from := time.Date(1969, 9, 1, 0, 0, 0, 0, time.UTC).Unix()
 	until := time.Date(2038, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
@@ -230,7 +230,7 @@ func firstDifference(got, want []time.Time) string {
 
 // After 2037 most zones go by a rule for all years. Leap years end in it after 365 days, if one believes
 // ZoneBounds.
-func TestLaterYearsGoOn(t *testing.T) {
+func TestTimetable_GoesOnAfter2037(t *testing.T) {
 	for _, name := range zoneNames(t) {
 		table := compileAll(t, []string{"30 2 * * *"}, name)[0]
 		loc := table.Location()

@@ -8,21 +8,24 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestOneNodeLeadsEverything(t *testing.T) {
+func TestScheduler_AloneLeadsEverything(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	depths, err := a.Depths(t.Context())
-	must(t, err)
+	testkit.Must(t, err)
 	if len(depths) != 16 {
 		t.Errorf("there are depths of %d partitions, want 16", len(depths))
 	}
 }
 
 // Leases last longer than the test: every move of a partition is a hand-over.
-func TestNodesShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
+func TestScheduler_SharesThePartitionsEvenlyAsNodesComeAndGo(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -36,7 +39,8 @@ func TestNodesShareThePartitionsEvenlyAsTheyComeAndGo(t *testing.T) {
 	w.leads(map[*node]int{c: 16})
 }
 
-func TestANodeThatStopsHandsOverAtOnceWithHigherTokens(t *testing.T) {
+func TestScheduler_HandsOverAtOnceWhenItStopsWithHigherTokens(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	b := w.start("b", never)
@@ -47,7 +51,7 @@ func TestANodeThatStopsHandsOverAtOnceWithHigherTokens(t *testing.T) {
 	start := clock.Now()
 	w.leads(map[*node]int{b: 16})
 	t.Logf("b leads all %s after a was told to stop", clock.Since(start))
-	await(t, stopped, "the end of a")
+	testkit.Receive(t, stopped, "the end of a")
 	for p, fence := range w.fences() {
 		moved := strings.HasSuffix(before[p], ":a")
 		if !strings.HasSuffix(fence, ":b") {
@@ -65,11 +69,12 @@ func TestANodeThatStopsHandsOverAtOnceWithHigherTokens(t *testing.T) {
 func token(t *testing.T, fence string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.Split(fence, ":")[0])
-	must(t, err)
+	testkit.Must(t, err)
 	return n
 }
 
-func TestWhatADeadNodeLedIsTakenOverWhenItsLeasesRunOut(t *testing.T) {
+func TestScheduler_TakesOverWhatADeadNodeLedWhenItsLeasesRunOut(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", time.Second)
 	b := w.start("b", time.Second)
@@ -82,21 +87,23 @@ func TestWhatADeadNodeLedIsTakenOverWhenItsLeasesRunOut(t *testing.T) {
 	w.leads(map[*node]int{a: 8, b: 8})
 }
 
-func TestALeaseThatSomebodyElseTookEndsTheLeading(t *testing.T) {
+func TestScheduler_StopsLeadingWhenAnotherTakesTheLease(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", time.Second)
 	w.leads(map[*node]int{a: 16})
 	ref := task.Ref{Namespace: task.DefaultNamespace, ID: "x"}
 	key, _ := w.store.LeaseKeys(w.store.PartitionOf(ref))
-	must(t, w.db.Set(t.Context(), string(key), "999:somebody", 2*time.Second).Err())
-	eventually(t, "a leads one less", func() bool { return len(a.Led()) == 15 })
+	testkit.Must(t, w.db.Set(t.Context(), string(key), "999:somebody", 2*time.Second).Err())
+	testkit.Eventually(t, "a leads one less", func() bool { return len(a.Led()) == 15 })
 	w.create(task.Definition{Ref: ref})
 	w.leads(map[*node]int{a: 16})
 	w.dispatched(ref, 1)
 }
 
 // A node that has its share has nothing to wait for but news of the others.
-func TestANodeWithItsShareIsIdle(t *testing.T) {
+func TestScheduler_IsIdleWhenItHasItsShare(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	b := w.start("b", never)
@@ -110,7 +117,8 @@ func TestANodeWithItsShareIsIdle(t *testing.T) {
 	}
 }
 
-func TestASchedulerEndsThoughRedisIsAway(t *testing.T) {
+func TestScheduler_EndsWhileRedisIsUnreachable(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -121,7 +129,8 @@ func TestASchedulerEndsThoughRedisIsAway(t *testing.T) {
 	}
 }
 
-func TestASchedulerEndsThoughRedisIsSilent(t *testing.T) {
+func TestScheduler_EndsWhileRedisDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})

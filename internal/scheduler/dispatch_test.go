@@ -1,16 +1,17 @@
 package scheduler
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestATaskIsDispatchedWhenItIsDueAndNotBefore(t *testing.T) {
+func TestDispatch_HappensWhenATaskIsDueAndNotBefore(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -25,7 +26,8 @@ func TestATaskIsDispatchedWhenItIsDueAndNotBefore(t *testing.T) {
 	t.Logf("claimed %s after it was due", late)
 }
 
-func TestATaskThatIsDueBeforeAllOthersWakesTheLeader(t *testing.T) {
+func TestDispatch_IsWokenByATaskDueBeforeAllOthers(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -39,19 +41,21 @@ func TestATaskThatIsDueBeforeAllOthersWakesTheLeader(t *testing.T) {
 	}
 }
 
-func TestATaskThatIsMovedForwardWakesTheLeader(t *testing.T) {
+func TestDispatch_IsWokenByATaskMovedForward(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	ref := w.create(task.Definition{Delay: time.Hour})
 	a.asleep()
 	_, err := useCases(w.store).ChangeTask(t.Context(), caller, ref.ID, storeNow())
-	must(t, err)
+	testkit.Must(t, err)
 	w.dispatched(ref, 1)
 }
 
 // With upkeep out of the way, a leader that waits does not look at its wheel at all.
-func TestNothingPollsTheWheel(t *testing.T) {
+func TestDispatch_DoesNotPollTheWheel(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 4*time.Second)
 	w.leads(map[*node]int{a: 16})
@@ -60,13 +64,14 @@ func TestNothingPollsTheWheel(t *testing.T) {
 	}
 	a.asleep()
 	claims, renewals := a.runs("claim"), a.runs("renew_lease")
-	eventually(t, "each lease was renewed", func() bool { return a.runs("renew_lease") >= renewals+16 })
+	testkit.Eventually(t, "each lease was renewed", func() bool { return a.runs("renew_lease") >= renewals+16 })
 	if n := a.runs("claim") - claims; n != 0 {
 		t.Errorf("the wheels were looked at %d times while nothing was due", n)
 	}
 }
 
-func TestABacklogIsDispatchedWhole(t *testing.T) {
+func TestDispatch_TakesAWholeBacklog(t *testing.T) {
+	t.Parallel()
 	const n = 3*claimLimit + 17
 	w := newWorld(t)
 	refs := w.siblings(n)
@@ -74,7 +79,7 @@ func TestABacklogIsDispatchedWhole(t *testing.T) {
 		w.create(task.Definition{Ref: ref})
 	}
 	w.start("a", never)
-	eventually(t, "all are in asynq", func() bool {
+	testkit.Eventually(t, "all are in asynq", func() bool {
 		return w.db.LLen(t.Context(), "asynq:{default}:pending").Val() == n
 	})
 	w.dispatched(refs[n-1], 1)
@@ -85,13 +90,14 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	w.t.Helper()
 	p := w.store.PartitionOf(ref)
 	key, _ := w.store.LeaseKeys(p)
-	must(w.t, w.db.Set(w.t.Context(), string(key), "1:dead", 0).Err())
+	testkit.Must(w.t, w.db.Set(w.t.Context(), string(key), "1:dead", 0).Err())
 	_, err := w.store.Lead(p, "1:dead").Claim(w.t.Context(), 10)
-	must(w.t, err)
-	must(w.t, w.db.Del(w.t.Context(), string(key)).Err())
+	testkit.Must(w.t, err)
+	testkit.Must(w.t, w.db.Del(w.t.Context(), string(key)).Err())
 }
 
-func TestWhatADeadLeaderLeftInFlightIsRepeated(t *testing.T) {
+func TestDispatch_RepeatsWhatADeadLeaderLeftInFlight(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ref := w.create(task.Definition{})
 	w.claimAsDeadLeader(ref)
@@ -105,29 +111,31 @@ func TestWhatADeadLeaderLeftInFlightIsRepeated(t *testing.T) {
 	}
 }
 
-func TestWhatIsInFlightThoughItsAttemptHasMovedOnIsForgotten(t *testing.T) {
+func TestDispatch_ForgetsWhatIsInFlightForAPastAttempt(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ref := w.create(task.Definition{Delay: time.Hour})
 	p := w.store.PartitionOf(ref)
 	inflight := fmt.Sprintf("dts:{%d}:inflight", p)
-	must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.String()+":7").Err())
-	must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.Namespace+":nobody:1").Err())
+	testkit.Must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.String()+":7").Err())
+	testkit.Must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.Namespace+":nobody:1").Err())
 	w.start("a", never)
-	eventually(t, "nothing is in flight", func() bool { return w.db.ZCard(t.Context(), inflight).Val() == 0 })
+	testkit.Eventually(t, "nothing is in flight", func() bool { return w.db.ZCard(t.Context(), inflight).Val() == 0 })
 	if w.waits(ref, 7) {
 		t.Error("an attempt was delivered that is not due")
 	}
 }
 
 // The client repeats a claim whose connection broke, and the repetition succeeds: it finds nothing more to claim.
-func TestWhatWasClaimedInAnAnswerThatWasLostIsDispatched(t *testing.T) {
+func TestDispatch_RepeatsAClaimWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	a.asleep()
 	a.proxy.Hold()
 	ref := w.create(task.Definition{})
-	eventually(t, "a claims", func() bool { return bytes.Contains(a.proxy.Held(), []byte("evalsha")) })
+	testkit.Eventually(t, "a claims", func() bool { return a.holds("claim") })
 	w.srv.Pause()
 	a.proxy.Release() // Redis will carry it out,
 	a.proxy.Cut()     // and not be able to answer
@@ -137,7 +145,8 @@ func TestWhatWasClaimedInAnAnswerThatWasLostIsDispatched(t *testing.T) {
 	w.dispatched(ref, 1)
 }
 
-func TestAWakeUpThatWasLostWithTheConnectionIsMadeUpFor(t *testing.T) {
+func TestDispatch_LooksAgainAfterALostConnection(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -148,7 +157,8 @@ func TestAWakeUpThatWasLostWithTheConnectionIsMadeUpFor(t *testing.T) {
 	w.dispatched(ref, 1)
 }
 
-func TestASchedulerGoesOnWhenRedisWasRestarted(t *testing.T) {
+func TestDispatch_GoesOnAfterARestartOfRedis(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, redistest.AOF())
 	a := w.start("a", 2*time.Second)
 	w.leads(map[*node]int{a: 16})

@@ -11,8 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
@@ -22,53 +20,16 @@ import (
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 )
 
 const (
-	limit = 20 * time.Second       // for anything that must happen
-	beat  = 200 * time.Millisecond // of every node's heart
+	beat  = 400 * time.Millisecond // of every node's heart
 	never = time.Hour              // for what must not be waited for
 )
 
-func TestMain(m *testing.M) {
-	logging.Disable() // Redis goes away on purpose here, and go-redis says so on stderr
-	goleak.VerifyTestMain(m)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually polls until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	again := time.NewTicker(3 * time.Millisecond)
-	defer again.Stop()
-	end := time.After(limit)
-	for !so() {
-		select {
-		case <-again.C:
-		case <-end:
-			t.Fatalf("it never happened that %s", what)
-		}
-	}
-}
-
-// await waits for something to come out of a channel, or for its end.
-func await[T any](t *testing.T, c <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(limit):
-		t.Fatalf("%s never came", what)
-		panic("unreachable")
-	}
-}
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // world is a Redis with tasks.
 type world struct {
@@ -89,7 +50,7 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 func (w *world) open(db *redisx.DB) *store.Store {
 	w.t.Helper()
 	s, err := store.Open(w.t.Context(), store.Options{DB: db})
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return s
 }
 
@@ -133,8 +94,8 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		ended: make(chan error, 1), left: make(chan error, 1),
 	}
 	db, err := redisx.Open(w.t.Context(), redisx.Options{URL: n.proxy.URL(), Observe: n.metrics.ObserveScript})
-	must(w.t, err)
-	w.t.Cleanup(func() { must(w.t, db.Close()) })
+	testkit.Must(w.t, err)
+	w.t.Cleanup(func() { testkit.Must(w.t, db.Close()) })
 	n.members = &registry{Registry: w.member(id, config.RoleScheduler, db)}
 	s := w.open(db)
 	n.Scheduler = New(Options{
@@ -163,9 +124,9 @@ func (n *node) run() {
 	ctx, n.stop = context.WithCancel(n.t.Context())
 	go func() { n.left <- n.members.Run(member) }()
 	n.t.Cleanup(n.end)
-	await(n.t, n.members.Ready(), "the first beat")
+	testkit.Receive(n.t, n.members.Ready(), "the first beat")
 	go func() { n.ended <- n.Run(ctx) }()
-	await(n.t, n.Ready(), "the scheduler")
+	testkit.Receive(n.t, n.Ready(), "the scheduler")
 }
 
 // end stops the node in good order.
@@ -177,11 +138,11 @@ func (n *node) end() {
 	n.finishing = true
 	n.members.SetDraining(true)
 	n.stop()
-	if err := await(n.t, n.ended, "the scheduler's end"); err != nil {
+	if err := testkit.Receive(n.t, n.ended, "the scheduler's end"); err != nil {
 		n.t.Errorf("the scheduler ended with %v", err)
 	}
 	n.leave()
-	if err := await(n.t, n.left, "the registry's end"); err != nil {
+	if err := testkit.Receive(n.t, n.left, "the registry's end"); err != nil {
 		n.t.Errorf("the registry ended with %v", err)
 	}
 }
@@ -189,7 +150,7 @@ func (n *node) end() {
 // leads waits until each node leads so many partitions, and together all of them.
 func (w *world) leads(counts map[*node]int) {
 	w.t.Helper()
-	eventually(w.t, "the partitions are shared as they should be", func() bool {
+	testkit.Eventually(w.t, "the partitions are shared as they should be", func() bool {
 		total := 0
 		for n, want := range counts {
 			led := len(n.Led())
@@ -209,7 +170,7 @@ func (w *world) fences() []string {
 	for p := range all {
 		key, _ := w.store.LeaseKeys(p)
 		values, err := w.db.MGet(w.t.Context(), string(key)).Result()
-		must(w.t, err)
+		testkit.Must(w.t, err)
 		all[p], _ = values[0].(string)
 	}
 	return all
@@ -219,7 +180,7 @@ func (w *world) create(d task.Definition) task.Ref {
 	w.t.Helper()
 	d.Type = "echo"
 	c, err := useCases(w.store).Submit(w.t.Context(), caller, d)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return c.Task.Ref
 }
 
@@ -238,13 +199,13 @@ func (w *world) siblings(n int) []task.Ref {
 func (w *world) get(ref task.Ref) task.Task {
 	w.t.Helper()
 	found, err := w.store.Get(w.t.Context(), ref)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return found
 }
 
 func (w *world) reaches(ref task.Ref, s task.State) {
 	w.t.Helper()
-	eventually(w.t, "task "+ref.ID+" is "+string(s), func() bool { return w.get(ref).State == s })
+	testkit.Eventually(w.t, "task "+ref.ID+" is "+string(s), func() bool { return w.get(ref).State == s })
 }
 
 // waits says whether a delivery waits in its queue.
@@ -252,17 +213,17 @@ func (w *world) waits(ref task.Ref, attempt int) bool {
 	w.t.Helper()
 	id := task.Delivery{Ref: ref, Attempt: attempt}.String()
 	n, err := w.db.Do(w.t.Context(), "EXISTS", "asynq:{default}:t:"+id).Int()
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return n == 1
 }
 
 // dispatched waits until an attempt is in asynq, and nothing is in flight any more.
 func (w *world) dispatched(ref task.Ref, attempt int) {
 	w.t.Helper()
-	eventually(w.t, ref.String()+" is in asynq", func() bool { return w.waits(ref, attempt) })
-	eventually(w.t, "nothing is in flight", func() bool {
+	testkit.Eventually(w.t, ref.String()+" is in asynq", func() bool { return w.waits(ref, attempt) })
+	testkit.Eventually(w.t, "nothing is in flight", func() bool {
 		d, err := w.store.Lead(w.store.PartitionOf(ref), "").Depth(w.t.Context())
-		must(w.t, err)
+		testkit.Must(w.t, err)
 		return d.InFlight == 0
 	})
 }
@@ -274,7 +235,7 @@ func (n *node) runs(script string) uint64 {
 		n.t.Fatalf("there is no script %q", script)
 	}
 	var m dto.Metric
-	must(n.t, n.metrics.ScriptSeconds.WithLabelValues(script).(prometheus.Metric).Write(&m))
+	testkit.Must(n.t, n.metrics.ScriptSeconds.WithLabelValues(script).(prometheus.Metric).Write(&m))
 	return m.GetHistogram().GetSampleCount()
 }
 
@@ -288,7 +249,7 @@ func (n *node) asleep() {
 func (n *node) quiet(script string) {
 	n.t.Helper()
 	last, since := n.runs(script), time.After(300*time.Millisecond)
-	eventually(n.t, "it runs "+script+" no more", func() bool {
+	testkit.Eventually(n.t, "it runs "+script+" no more", func() bool {
 		if now := n.runs(script); now != last {
 			last, since = now, time.After(300*time.Millisecond)
 		}

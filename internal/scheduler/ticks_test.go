@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -23,7 +24,7 @@ import (
 func (w *world) now() time.Time {
 	w.t.Helper()
 	now, err := w.db.Time(w.t.Context()).Result()
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return now.UTC().Truncate(time.Millisecond)
 }
 
@@ -33,7 +34,7 @@ func (w *world) put(id string, spec schedule.Spec, overlap schedule.Overlap) sch
 	put, err := useCases(w.store).PutSchedule(w.t.Context(), caller, schedule.Definition{
 		Ref: task.Ref{Namespace: task.DefaultNamespace, ID: id}, Spec: spec, Overlap: overlap, Task: task.Definition{Type: "echo"},
 	}, control.PutOptions{})
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return put.Schedule
 }
 
@@ -48,7 +49,7 @@ func each(d time.Duration) schedule.Spec { return schedule.Spec{Rules: []schedul
 func (w *world) ledger(is schedule.Schedule) []schedule.Entry {
 	w.t.Helper()
 	page, err := w.store.Ledger(w.t.Context(), is.Ref, store.LedgerFilter{}, 1000, "")
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	slices.Reverse(page.Entries)
 	return page.Entries
 }
@@ -57,7 +58,7 @@ func (w *world) ledger(is schedule.Schedule) []schedule.Entry {
 func (w *world) firedOnce(is schedule.Schedule, tick time.Time) {
 	w.t.Helper()
 	ref := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + schedule.TickName(tick)}
-	eventually(w.t, "the tick is fired", func() bool { return len(w.ledger(is)) > 0 })
+	testkit.Eventually(w.t, "the tick is fired", func() bool { return len(w.ledger(is)) > 0 })
 	w.dispatched(ref, 1)
 	if all := w.ledger(is); len(all) != 1 || !all[0].Tick.Equal(tick) || all[0].Outcome != schedule.Fired || !all[0].HasTask {
 		w.t.Errorf("the ledger is %+v, want %s alone, fired", all, tick)
@@ -66,7 +67,7 @@ func (w *world) firedOnce(is schedule.Schedule, tick time.Time) {
 		w.t.Errorf("%v are delivered, want one", all)
 	}
 	now, err := w.store.GetSchedule(w.t.Context(), is.Ref)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	if now.Runs != 1 || now.Live != 1 {
 		w.t.Errorf("the schedule counts %d runs, %d of them live, want one", now.Runs, now.Live)
 	}
@@ -76,7 +77,7 @@ func (w *world) firedOnce(is schedule.Schedule, tick time.Time) {
 func (w *world) lookedAt(is schedule.Schedule, next time.Time) {
 	w.t.Helper()
 	key := fmt.Sprintf("dts:{%d}:ticks", w.store.PartitionOf(is.Ref))
-	eventually(w.t, "the leader waits for the next tick", func() bool {
+	testkit.Eventually(w.t, "the leader waits for the next tick", func() bool {
 		return w.db.ZScore(w.t.Context(), key, is.Ref.String()).Val() == float64(next.UnixMilli())
 	})
 }
@@ -91,7 +92,7 @@ func (n *node) holds(script string) bool {
 func (n *node) refusals(script, code string) int {
 	n.t.Helper()
 	var m dto.Metric
-	must(n.t, n.metrics.ScriptRefusals.WithLabelValues(script, code).Write(&m))
+	testkit.Must(n.t, n.metrics.ScriptRefusals.WithLabelValues(script, code).Write(&m))
 	return int(m.GetCounter().GetValue())
 }
 
@@ -100,7 +101,7 @@ func (n *node) refusals(script, code string) int {
 func (w *world) firing(n *node) {
 	w.t.Helper()
 	n.proxy.Hold()
-	eventually(w.t, "the node fires", func() bool {
+	testkit.Eventually(w.t, "the node fires", func() bool {
 		if n.holds("due_schedules") {
 			w.srv.Pause() // so that nothing is answered before what follows is held back
 			n.proxy.Release()
@@ -111,12 +112,13 @@ func (w *world) firing(n *node) {
 	})
 }
 
-func TestATickFiresWhenItIsDueAndNotBefore(t *testing.T) {
+func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	is := w.put("brisk", each(150*time.Millisecond), schedule.OverlapAllow)
-	eventually(t, "there are some ticks", func() bool { return len(w.ledger(is)) >= 15 })
+	testkit.Eventually(t, "there are some ticks", func() bool { return len(w.ledger(is)) >= 15 })
 	var late []time.Duration
 	for i, e := range w.ledger(is) {
 		if want := is.CreatedAt.Add(time.Duration(i+1) * 150 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired {
@@ -131,12 +133,14 @@ func TestATickFiresWhenItIsDueAndNotBefore(t *testing.T) {
 	t.Logf("late: median %s, at most %s", late[len(late)/2], late[len(late)-1])
 }
 
-func TestAnEarlierTickWakesTheLeader(t *testing.T) {
+func TestFire_IsWokenByAnEarlierTick(t *testing.T) {
+	t.Parallel()
 	for name, change := range map[string]func(w *world, other, is schedule.Schedule){
 		"of a new schedule":     func(w *world, _, is schedule.Schedule) { w.put(is.ID, is.Spec, schedule.OverlapAllow) },
 		"of a changed schedule": func(w *world, other, is schedule.Schedule) { w.put(other.ID, is.Spec, schedule.OverlapAllow) },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			a := w.start("a", never)
 			w.leads(map[*node]int{a: 16})
@@ -156,26 +160,28 @@ func TestAnEarlierTickWakesTheLeader(t *testing.T) {
 	}
 }
 
-func TestAResumedScheduleIsLookedAtAtOnce(t *testing.T) {
+func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(300 * time.Millisecond)
 	is := w.put("rests", hourly(tick), schedule.OverlapAllow)
 	_, err := w.store.PauseSchedule(t.Context(), is.Ref, "")
-	must(t, err)
-	eventually(t, "the tick is over", func() bool { return w.now().After(tick) })
+	testkit.Must(t, err)
+	testkit.Eventually(t, "the tick is over", func() bool { return w.now().After(tick) })
 	a.quiet("due_schedules")
 	if all := w.ledger(is); len(all) != 0 {
 		t.Fatalf("it was paused, and the ledger is %+v", all)
 	}
 	_, err = w.store.ResumeSchedule(t.Context(), is.Ref)
-	must(t, err)
+	testkit.Must(t, err)
 	w.firedOnce(is, tick)
 }
 
 // With upkeep out of the way, a leader that waits does not look at its schedules at all.
-func TestNothingPollsTheSchedules(t *testing.T) {
+func TestFire_DoesNotPollTheSchedules(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 4*time.Second)
 	w.leads(map[*node]int{a: 16})
@@ -185,19 +191,20 @@ func TestNothingPollsTheSchedules(t *testing.T) {
 	}
 	a.quiet("due_schedules")
 	looks, fires, renewals := a.runs("due_schedules"), a.runs("fire"), a.runs("renew_lease")
-	eventually(t, "each lease was renewed", func() bool { return a.runs("renew_lease") >= renewals+16 })
+	testkit.Eventually(t, "each lease was renewed", func() bool { return a.runs("renew_lease") >= renewals+16 })
 	if due, fire := a.runs("due_schedules")-looks, a.runs("fire")-fires; due+fire != 0 {
 		t.Errorf("the schedules were looked at %d times, and fired %d times, while nothing was due", due, fire)
 	}
 }
 
-func TestTicksThatCameDueWhileNobodyLedAreFiredByTheNextLeader(t *testing.T) {
+func TestFire_CatchesUpOnTicksDueWhileNobodyLed(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	is := w.put("orphan", each(200*time.Millisecond), schedule.OverlapAllow)
-	eventually(t, "some ticks are over", func() bool { return w.now().After(is.CreatedAt.Add(time.Second)) })
+	testkit.Eventually(t, "some ticks are over", func() bool { return w.now().After(is.CreatedAt.Add(time.Second)) })
 	started := w.now()
 	w.start("a", never)
-	eventually(t, "the leader keeps up", func() bool {
+	testkit.Eventually(t, "the leader keeps up", func() bool {
 		all := w.ledger(is)
 		return len(all) > 0 && all[len(all)-1].Tick.After(started.Add(time.Second))
 	})
@@ -207,14 +214,15 @@ func TestTicksThatCameDueWhileNobodyLedAreFiredByTheNextLeader(t *testing.T) {
 		}
 	}
 	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, is.Ref.ID, time.Time{}, time.Time{})
-	must(t, err)
+	testkit.Must(t, err)
 	if !report.Proved || report.Expected < 10 {
 		t.Errorf("the audit says %+v", report)
 	}
 }
 
 // The connection breaks when Redis has the leader's decision and has not answered yet: the client sends it again.
-func TestAFireThatIsSentTwiceDoublesNothing(t *testing.T) {
+func TestFire_SentTwiceDoublesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -228,12 +236,13 @@ func TestAFireThatIsSentTwiceDoublesNothing(t *testing.T) {
 	a.proxy.Mend()
 	w.srv.Continue()
 	w.firedOnce(is, tick)
-	eventually(t, "the second one is refused", func() bool { return a.refusals("fire", "CHANGED") > 0 })
+	testkit.Eventually(t, "the second one is refused", func() bool { return a.refusals("fire", "CHANGED") > 0 })
 	w.firedOnce(is, tick)
 }
 
 // The leader fires, and gives up before Redis, which stands still, carries it out.
-func TestAFireThatTookTooLongIsMadeGoodForAndDoublesNothing(t *testing.T) {
+func TestFire_ThatTimedOutIsRepeatedAndDoublesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -244,13 +253,14 @@ func TestAFireThatTookTooLongIsMadeGoodForAndDoublesNothing(t *testing.T) {
 	fires := a.runs("fire")
 	w.srv.Pause()
 	a.proxy.Release()
-	eventually(t, "the leader gives up", func() bool { return a.runs("fire") > fires })
+	testkit.Eventually(t, "the leader gives up", func() bool { return a.runs("fire") > fires })
 	w.srv.Continue()
 	w.firedOnce(is, tick)
 }
 
 // The leader's last words were carried out, but nobody was there any more to read the answer.
-func TestATickFiredByALeaderThatDiedOverItIsNotFiredByTheNext(t *testing.T) {
+func TestFire_OfALeaderThatDiedIsNotRepeatedByTheNext(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 5*time.Second)
 	w.leads(map[*node]int{a: 16})
@@ -269,7 +279,8 @@ func TestATickFiredByALeaderThatDiedOverItIsNotFiredByTheNext(t *testing.T) {
 }
 
 // The leader's last words come when another one has fired the tick already.
-func TestAFireThatArrivesWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
+func TestFire_ArrivingWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 5*time.Second)
 	w.leads(map[*node]int{a: 16})
@@ -289,7 +300,8 @@ func TestAFireThatArrivesWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
 	}
 }
 
-func TestATickThatWasPutWhileTheLeaderHeardNothingIsFired(t *testing.T) {
+func TestFire_LooksAgainAfterALostConnection(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -301,28 +313,30 @@ func TestATickThatWasPutWhileTheLeaderHeardNothingIsFired(t *testing.T) {
 	w.firedOnce(is, tick)
 }
 
-func TestSchedulesGoOnWhenRedisWasRestarted(t *testing.T) {
+func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, redistest.AOF())
 	a := w.start("a", 2*time.Second)
 	w.leads(map[*node]int{a: 16})
 	is := w.put("lasting", each(200*time.Millisecond), schedule.OverlapAllow)
-	eventually(t, "it ticks", func() bool { return len(w.ledger(is)) > 2 })
+	testkit.Eventually(t, "it ticks", func() bool { return len(w.ledger(is)) > 2 })
 	w.srv.Kill()
 	w.srv.Restart()
 	restarted := w.now()
-	eventually(t, "it ticks again", func() bool {
+	testkit.Eventually(t, "it ticks again", func() bool {
 		all := w.ledger(is)
 		return all[len(all)-1].Tick.After(restarted.Add(time.Second))
 	})
 	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, is.Ref.ID, time.Time{}, time.Time{})
-	must(t, err)
+	testkit.Must(t, err)
 	if !report.Proved || report.Outcomes[schedule.Fired] != report.Expected {
 		t.Errorf("the audit says %+v", report)
 	}
 }
 
 // By overlap queue a tick waits for the task before it; its end lets the tick go on, and nothing else is needed.
-func TestTheEndOfATaskLetsTheTickBehindItGoOnAtOnce(t *testing.T) {
+func TestFire_StartsAQueuedTickWhenTheTaskBeforeItEnds(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -330,9 +344,9 @@ func TestTheEndOfATaskLetsTheTickBehindItGoOnAtOnce(t *testing.T) {
 	is := w.put("queue", hourly(far), schedule.OverlapQueue)
 	w.lookedAt(is, far)
 	first, err := useCases(w.store).TriggerSchedule(t.Context(), caller, is.Ref.ID)
-	must(t, err)
+	testkit.Must(t, err)
 	second, err := useCases(w.store).TriggerSchedule(t.Context(), caller, is.Ref.ID)
-	must(t, err)
+	testkit.Must(t, err)
 	if first.Outcome != schedule.Triggered || second.Outcome != schedule.Queued {
 		t.Fatalf("they were %s and %s", first.Outcome, second.Outcome)
 	}
@@ -341,7 +355,7 @@ func TestTheEndOfATaskLetsTheTickBehindItGoOnAtOnce(t *testing.T) {
 	a.quiet("due_schedules")
 	run := w.begin(ref, "worker")
 	ended := w.now()
-	must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
+	testkit.Must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
 	next := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + second.Name}
 	w.dispatched(next, 1)
 	if late := w.get(next).QueuedAt.Sub(ended); late > time.Second {

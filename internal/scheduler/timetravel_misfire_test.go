@@ -7,6 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 const (
@@ -37,7 +38,7 @@ func join(parts ...[]string) []string {
 }
 
 // Nobody leads from 12:30 to 12:30. Hourly ticks before and after run; of the 24 in between, the policy says which do.
-func TestAnOutageOfADayEndsAsTheMisfirePolicySays(t *testing.T) {
+func TestTravel_AnOutageOfADayEndsAsTheMisfirePolicySays(t *testing.T) {
 	before, after := span("10 10:00", "10 12:00", "fired"), span("11 13:00", "11 14:00", "fired")
 	all := func(window time.Duration, limit int) schedule.Misfire {
 		return schedule.Misfire{Policy: schedule.MisfireAll, Window: window, Max: limit}
@@ -113,7 +114,7 @@ func TestAnOutageOfADayEndsAsTheMisfirePolicySays(t *testing.T) {
 }
 
 // What is up to 15 s late is on time: a leader that dies is replaced by then.
-func TestATickIsAMisfireAfterFifteenSeconds(t *testing.T) {
+func TestTravel_ATickIsAMisfireAfterFifteenSeconds(t *testing.T) {
 	travel(t, at("2026-03-10T09:30Z"), slow, func(v *voyage) {
 		v.start()
 		skip := schedule.Misfire{Policy: schedule.MisfireSkip}
@@ -131,12 +132,13 @@ func TestATickIsAMisfireAfterFifteenSeconds(t *testing.T) {
 }
 
 // Many ticks are decided in several parts. A leader that dies in between leaves the rest to the next one.
-func TestALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
-	for name, misfire := range map[string]schedule.Misfire{
-		"skip": {Policy: schedule.MisfireSkip}, "once": {Policy: schedule.MisfireOnce},
-		"all": {Policy: schedule.MisfireAll, Window: 10 * time.Minute, Max: 30},
-	} {
-		t.Run(name, func(t *testing.T) {
+func TestTravel_ALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
+	for _, misfire := range testkit.Sample(t, 1, []schedule.Misfire{
+		{Policy: schedule.MisfireSkip}, {Policy: schedule.MisfireOnce},
+		{Policy: schedule.MisfireAll, Window: 10 * time.Minute, Max: 30},
+	}) {
+		t.Run(string(misfire.Policy), func(t *testing.T) {
+			t.Parallel()
 			from := at("2026-03-10T09:30Z")
 			travel(t, from, brisk, func(v *voyage) {
 				n := v.start()
@@ -179,7 +181,7 @@ func TestALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
 	}
 }
 
-func TestExcludedTicksOfAnOutageAreExcludedNotMissed(t *testing.T) {
+func TestTravel_ExcludedTicksOfAnOutageAreExcludedNotMissed(t *testing.T) {
 	travel(t, at("2026-03-10T09:30Z"), slow, func(v *voyage) {
 		v.start()
 		spec := cron("0 * * * *")
@@ -197,7 +199,7 @@ func TestExcludedTicksOfAnOutageAreExcludedNotMissed(t *testing.T) {
 
 // Every ten minutes, paused from 09:05 to 10:10:05: the ticks in between are misfires, the one of 10:10 as well though
 // it is only 5 s late.
-func TestTicksOfAPauseAreMisfires(t *testing.T) {
+func TestTravel_TicksOfAPauseAreMisfires(t *testing.T) {
 	ticks := func(outcomes string) []string {
 		var all []string
 		for i, word := range []byte(outcomes) {
@@ -217,7 +219,7 @@ func TestTicksOfAPauseAreMisfires(t *testing.T) {
 		v.until(at("2026-03-10T09:05Z"))
 		for _, s := range []scheduled{skip, once, all} {
 			_, err := v.store.PauseSchedule(v.t.Context(), s.ref, "tea")
-			must(t, err)
+			testkit.Must(t, err)
 			if is := s.is(); is.PauseNote != "tea" || !is.PausedAt.Equal(at("2026-03-10T09:05Z")) {
 				t.Errorf("%s was paused at %s, because of %q", s.ref.ID, is.PausedAt, is.PauseNote)
 			}
@@ -227,12 +229,12 @@ func TestTicksOfAPauseAreMisfires(t *testing.T) {
 		v.until(at("2026-03-10T10:10Z").Add(5 * time.Second))
 		for _, s := range []scheduled{skip, once, all} {
 			report, err := useCases(v.store).AuditSchedule(v.t.Context(), caller, s.ref.ID, time.Time{}, time.Time{})
-			must(t, err)
+			testkit.Must(t, err)
 			if report.Pending != 7 || report.Accounted != 6 || !report.Proved {
 				t.Errorf("in its pause, the audit of %s is %+v, want 6 proved, 7 pending", s.ref.ID, report)
 			}
 			_, err = v.store.ResumeSchedule(v.t.Context(), s.ref)
-			must(t, err)
+			testkit.Must(t, err)
 		}
 		v.until(at("2026-03-10T10:25Z"))
 		skip.recorded("15:04", ticks("ffffff"+"mmmmmmm"+"f")...)
@@ -249,7 +251,7 @@ func TestTicksOfAPauseAreMisfires(t *testing.T) {
 }
 
 // A pause that comes and goes while nobody leads says nothing about a tick before it.
-func TestATickBeforeAShortPauseIsOnTime(t *testing.T) {
+func TestTravel_ATickBeforeAShortPauseIsOnTime(t *testing.T) {
 	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 		n := v.start()
 		s := v.put("s", schedule.Definition{Spec: cron("0 9 * * *"), Misfire: schedule.Misfire{Policy: schedule.MisfireSkip}})
@@ -257,10 +259,10 @@ func TestATickBeforeAShortPauseIsOnTime(t *testing.T) {
 		n.stop()
 		v.until(at("2026-03-10T09:00Z").Add(5 * time.Second))
 		_, err := v.store.PauseSchedule(v.t.Context(), s.ref, "")
-		must(t, err)
+		testkit.Must(t, err)
 		v.pass(3 * time.Second)
 		_, err = v.store.ResumeSchedule(v.t.Context(), s.ref)
-		must(t, err)
+		testkit.Must(t, err)
 		v.pass(2 * time.Second)
 		v.start()
 		v.pass(time.Hour)
@@ -270,7 +272,7 @@ func TestATickBeforeAShortPauseIsOnTime(t *testing.T) {
 }
 
 // A schedule that is created paused ticks in its pause like any other.
-func TestAScheduleThatIsPausedFromTheStartRunsAfterItsResume(t *testing.T) {
+func TestTravel_AScheduleCreatedPausedRunsAfterItsResume(t *testing.T) {
 	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 		v.start()
 		paused := true
@@ -278,12 +280,12 @@ func TestAScheduleThatIsPausedFromTheStartRunsAfterItsResume(t *testing.T) {
 		_, err := useCases(v.store).PutSchedule(v.t.Context(), caller, schedule.Definition{
 			Ref: ref, Spec: cron("0 * * * *"), Task: task.Definition{Type: "echo"},
 		}, control.PutOptions{Paused: &paused})
-		must(t, err)
+		testkit.Must(t, err)
 		s := scheduled{v, ref}
 		v.until(at("2026-03-10T11:30Z"))
 		s.recorded(clockMS)
 		_, err = v.store.ResumeSchedule(v.t.Context(), ref)
-		must(t, err)
+		testkit.Must(t, err)
 		v.until(at("2026-03-10T12:30Z"))
 		s.recorded(clockMS, "09:00:00 missed", "10:00:00 missed", "11:00:00 fired", "12:00:00 fired")
 		s.ran(clockMS, "11:00:00 at 11:30:00", "12:00:00 at 12:00:00")

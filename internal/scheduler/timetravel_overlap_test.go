@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // tenMinutes ticks every ten minutes from 08:10 to 09:10.
@@ -22,7 +23,7 @@ func (v *voyage) takes(d time.Duration) {
 	v.worker.does(func(task.Task) (time.Duration, error) { return d, nil })
 }
 
-func TestOverlapDecidesWhatTasksOfTwentyFiveMinutesDoEveryTenMinutes(t *testing.T) {
+func TestTravel_OverlapDecidesAboutLongTasks(t *testing.T) {
 	for name, c := range map[schedule.Overlap]struct{ ledger, ran []string }{
 		schedule.OverlapAllow: {
 			ledger: []string{"08:10 fired", "08:20 fired", "08:30 fired", "08:40 fired", "08:50 fired", "09:00 fired", "09:10 fired"},
@@ -43,6 +44,7 @@ func TestOverlapDecidesWhatTasksOfTwentyFiveMinutesDoEveryTenMinutes(t *testing.
 				"09:10 at 09:10:00"}},
 	} {
 		t.Run(string(name), func(t *testing.T) {
+			t.Parallel()
 			travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 				v.start()
 				v.takes(25 * time.Minute)
@@ -61,7 +63,7 @@ func TestOverlapDecidesWhatTasksOfTwentyFiveMinutesDoEveryTenMinutes(t *testing.
 
 // A task that is cancelled and takes four minutes to stop holds up the tick that replaced it; one that takes longer
 // than the time to the next tick has that one run in its place.
-func TestReplaceWaitsForTheEndOfWhatItReplaces(t *testing.T) {
+func TestTravel_ReplaceWaitsForTheEndOfWhatItReplaces(t *testing.T) {
 	for name, c := range map[string]struct {
 		lingers     time.Duration
 		ledger, ran []string
@@ -77,6 +79,7 @@ func TestReplaceWaitsForTheEndOfWhatItReplaces(t *testing.T) {
 				"09:10 at 09:15:00"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 				v.start()
 				v.takes(time.Hour)
@@ -91,7 +94,7 @@ func TestReplaceWaitsForTheEndOfWhatItReplaces(t *testing.T) {
 	}
 }
 
-func TestAQueueOfTicksIsBounded(t *testing.T) {
+func TestTravel_AQueueOfTicksIsBounded(t *testing.T) {
 	travel(t, at("2026-03-10T08:00Z"), slow, func(v *voyage) {
 		v.start()
 		v.worker.does(func(task.Task) (time.Duration, error) { return 110 * time.Minute, nil })
@@ -125,7 +128,7 @@ func TestAQueueOfTicksIsBounded(t *testing.T) {
 }
 
 // What waits is not lost when the task before it ends and nobody leads.
-func TestTicksThatWaitSurviveTheDeathOfTheirLeader(t *testing.T) {
+func TestTravel_WaitingTicksSurviveTheDeathOfTheirLeader(t *testing.T) {
 	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 		n := v.start()
 		v.takes(25 * time.Minute)
@@ -142,7 +145,7 @@ func TestTicksThatWaitSurviveTheDeathOfTheirLeader(t *testing.T) {
 }
 
 // A task that will be tried again has not ended.
-func TestATaskThatIsTriedAgainStillOverlaps(t *testing.T) {
+func TestTravel_ATaskBetweenAttemptsStillOverlaps(t *testing.T) {
 	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 		v.start()
 		v.worker.does(func(t task.Task) (time.Duration, error) {
@@ -163,7 +166,7 @@ func TestATaskThatIsTriedAgainStillOverlaps(t *testing.T) {
 	})
 }
 
-func TestFailuresInARowPauseASchedule(t *testing.T) {
+func TestTravel_FailuresInARowPauseASchedule(t *testing.T) {
 	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 		v.start()
 		bad := map[string]bool{"08:10": true, "08:20": true, "08:40": true, "08:50": true, "09:00": true, "12:20": true, "12:30": true}
@@ -183,7 +186,7 @@ func TestFailuresInARowPauseASchedule(t *testing.T) {
 		}
 		s.recorded("15:04", "08:10 fired", "08:20 fired", "08:30 fired", "08:40 fired", "08:50 fired", "09:00 fired")
 		_, err := v.store.ResumeSchedule(v.t.Context(), s.ref)
-		must(t, err)
+		testkit.Must(t, err)
 		v.until(at("2026-03-10T12:45Z"))
 		if is := s.is(); !is.PausedAt.IsZero() || is.Failures != 0 {
 			t.Errorf("paused at %s, %d failures; want it running: the count begins anew after a resume, and at a success", is.PausedAt, is.Failures)
@@ -194,7 +197,7 @@ func TestFailuresInARowPauseASchedule(t *testing.T) {
 	})
 }
 
-func TestAScheduleEndsAfterItsLastRun(t *testing.T) {
+func TestTravel_AScheduleEndsAfterItsLastRun(t *testing.T) {
 	for _, c := range []struct {
 		outage time.Duration
 		ledger []string
@@ -203,6 +206,7 @@ func TestAScheduleEndsAfterItsLastRun(t *testing.T) {
 		{3 * time.Hour, []string{"09:00 fired", "10:00 missed", "11:00 fired", "12:00 fired", "13:00 fired"}}, // from 09:05: only two run
 	} {
 		t.Run(fmt.Sprint(c.outage), func(t *testing.T) {
+			t.Parallel()
 			travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 				v.start()
 				s := v.put("s", schedule.Definition{

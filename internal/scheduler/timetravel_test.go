@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // delayed creates a task for each time.
@@ -18,7 +19,7 @@ func (v *voyage) delayed(at []time.Time) {
 		}
 	}
 	for _, c := range v.store.Create(v.t.Context(), defs) {
-		must(v.t, c.Err)
+		testkit.Must(v.t, c.Err)
 	}
 }
 
@@ -53,13 +54,15 @@ func every(from, until time.Time, step time.Duration) []time.Time {
 	return at
 }
 
-func TestTwoWeeksOfDelayedTasksEachRunOnce(t *testing.T) {
+// Two weeks; the short form travels for five days, so that each trouble comes once.
+func TestTravel_DelayedTasksEachRunOnceForDays(t *testing.T) {
+	days := testkit.Amount(5, 14)
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, slow, func(v *voyage) {
 		v.start()
 		v.start()
 		var all []time.Time
-		for d := range 14 {
+		for d := range days {
 			midnight := from.Add(time.Duration(d) * day)
 			today := every(midnight.Add(5*time.Minute), midnight.Add(day), 30*time.Minute)
 			v.delayed(today)
@@ -80,13 +83,13 @@ func TestTwoWeeksOfDelayedTasksEachRunOnce(t *testing.T) {
 			}
 			v.start()
 		}
-		v.until(from.Add(14*day + time.Hour))
+		v.until(from.Add(time.Duration(days)*day + time.Hour))
 		v.ranOnTime(all)
 	})
 }
 
 // With leases and heartbeats as dtsd has them by default.
-func TestAKilledLeaderDelaysTasksByALeaseAtMost(t *testing.T) {
+func TestTravel_AKilledLeaderDelaysTasksByALeaseAtMost(t *testing.T) {
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, quick, func(v *voyage) {
 		at := every(from.Add(time.Minute), from.Add(30*time.Minute), 10*time.Second)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // oracle is a schedule as somebody with a wall clock and much patience sees it: it walks through the time minute by
@@ -26,7 +28,7 @@ type oracle struct {
 func (o oracle) ticks(t *testing.T, from, until time.Time) (ticks []time.Time, excluded map[time.Time]bool) {
 	t.Helper()
 	zone, err := time.LoadLocation(o.zone)
-	must(t, err)
+	testkit.Must(t, err)
 	found := make(map[time.Time]bool)
 	if o.every > 0 {
 		for at := o.anchor; !at.After(until); at = at.Add(o.every) {
@@ -101,7 +103,8 @@ func atoi(s string) int {
 }
 
 // What the oracle itself says of the nights on which it matters, by hand.
-func TestTheOracleKnowsItsClocks(t *testing.T) {
+func TestOracle_KnowsItsClocks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name        string
 		o           oracle

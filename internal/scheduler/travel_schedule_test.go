@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // scheduled is a schedule of a voyage.
@@ -30,7 +31,7 @@ func (v *voyage) put(id string, d schedule.Definition) scheduled {
 		d.Task.Retention = time.Hour
 	}
 	_, err := useCases(v.store).PutSchedule(v.t.Context(), caller, d, control.PutOptions{})
-	must(v.t, err)
+	testkit.Must(v.t, err)
 	return scheduled{v, d.Ref}
 }
 
@@ -43,7 +44,7 @@ func cron(expression string) schedule.Spec {
 func (s scheduled) is() schedule.Schedule {
 	s.v.t.Helper()
 	is, err := s.v.store.GetSchedule(s.v.t.Context(), s.ref)
-	must(s.v.t, err)
+	testkit.Must(s.v.t, err)
 	return is
 }
 
@@ -53,7 +54,7 @@ func (s scheduled) ledger() []schedule.Entry {
 	var all []schedule.Entry
 	for cursor := ""; ; {
 		page, err := s.v.store.Ledger(s.v.t.Context(), s.ref, store.LedgerFilter{}, 500, cursor)
-		must(s.v.t, err)
+		testkit.Must(s.v.t, err)
 		all = append(all, page.Entries...)
 		if cursor = page.NextCursor; cursor == "" {
 			slices.Reverse(all)
@@ -118,7 +119,7 @@ func (s scheduled) runs() []ranTick {
 			continue
 		}
 		tick, manual, err := schedule.ParseTickName(name)
-		must(s.v.t, err)
+		testkit.Must(s.v.t, err)
 		found = append(found, ranTick{r, tick, manual})
 	}
 	slices.SortFunc(found, func(a, b ranTick) int { return cmp.Or(a.begun.Compare(b.begun), a.tick.Compare(b.tick)) })
@@ -170,7 +171,7 @@ func (s scheduled) counts(runs int) {
 func (s scheduled) proved(ticks int) {
 	s.v.t.Helper()
 	report, err := useCases(s.v.store).AuditSchedule(s.v.t.Context(), caller, s.ref.ID, time.Time{}, time.Time{})
-	must(s.v.t, err)
+	testkit.Must(s.v.t, err)
 	if !report.Proved || report.Expected != ticks || report.Accounted != ticks || report.Pending != 0 {
 		s.v.t.Errorf("the audit of %s: %+v, want %d ticks proved", s.ref.ID, report, ticks)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 const day = 24 * time.Hour
@@ -56,13 +57,13 @@ type voyage struct {
 func travel(t *testing.T, from time.Time, r rhythm, test func(v *voyage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		must(t, clock.Sleep(t.Context(), clock.Until(from)))
+		testkit.Must(t, clock.Sleep(t.Context(), clock.Until(from)))
 		redis, err := redisx.StartHidden()
-		must(t, err)
+		testkit.Must(t, err)
 		v := &voyage{t: t, rhythm: r, redis: redis}
 		v.db = v.open(redis.Dial)
 		v.store, err = store.Open(t.Context(), store.Options{DB: v.db, Partitions: 1})
-		must(t, err)
+		testkit.Must(t, err)
 		v.worker = v.employ()
 		defer v.end()
 		test(v)
@@ -74,7 +75,7 @@ func travel(t *testing.T, from time.Time, r rhythm, test func(v *voyage)) {
 func (v *voyage) open(dial dial) *redisx.DB {
 	v.t.Helper()
 	db, err := redisx.Open(v.t.Context(), redisx.Options{URL: v.redis.URL(), Dial: dial, Quiet: 6 * time.Hour, PoolSize: 1000})
-	must(v.t, err)
+	testkit.Must(v.t, err)
 	v.made = append(v.made, db.Close)
 	return db
 }
@@ -133,7 +134,7 @@ func (v *voyage) start() *traveller {
 	n := &traveller{v: v, way: newWay(v.redis), ended: make(chan error, 1), left: make(chan error, 1)}
 	db := v.open(n.way.dial)
 	s, err := store.Open(v.t.Context(), store.Options{DB: db})
-	must(v.t, err)
+	testkit.Must(v.t, err)
 	n.members = v.member(id, config.RoleScheduler, v.rhythm.beat, db)
 	n.Scheduler = New(Options{
 		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: 1000,
@@ -157,9 +158,9 @@ func (n *traveller) stop() {
 	n.v.nodes = slices.DeleteFunc(n.v.nodes, func(other *traveller) bool { return other == n })
 	n.members.SetDraining(true)
 	n.cancel()
-	must(n.v.t, <-n.ended)
+	testkit.Must(n.v.t, <-n.ended)
 	n.leave()
-	must(n.v.t, <-n.left)
+	testkit.Must(n.v.t, <-n.left)
 }
 
 // kill ends the node as a crash does: from now on nothing of it arrives at Redis, so its lease runs out.

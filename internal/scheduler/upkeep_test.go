@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func storeNow() control.TaskChange { return control.TaskChange{Delay: new(time.Duration)} }
@@ -26,7 +27,7 @@ func eager(n *node) {
 func (w *world) begin(ref task.Ref, node string) *store.Run {
 	w.t.Helper()
 	run, err := w.store.Begin(w.t.Context(), ref, w.get(ref).Attempt, node, node+"#1")
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return run
 }
 
@@ -38,8 +39,8 @@ func (w *world) worker(id string) (cut func()) {
 	ctx, stop := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
-	w.t.Cleanup(func() { stop(); must(w.t, await(w.t, ended, "the worker's end")) })
-	await(w.t, r.Ready(), "the worker's first beat")
+	w.t.Cleanup(func() { stop(); testkit.Must(w.t, testkit.Receive(w.t, ended, "the worker's end")) })
+	testkit.Receive(w.t, r.Ready(), "the worker's first beat")
 	return proxy.Cut
 }
 
@@ -47,10 +48,11 @@ func (w *world) worker(id string) (cut func()) {
 func (n *node) looked(times uint64) {
 	n.t.Helper()
 	before := n.runs("read_nodes")
-	eventually(n.t, "upkeep looked", func() bool { return n.runs("read_nodes") >= before+times })
+	testkit.Eventually(n.t, "upkeep looked", func() bool { return n.runs("read_nodes") >= before+times })
 }
 
-func TestAnAttemptOfANodeThatNobodyKnowsIsLost(t *testing.T) {
+func TestMaintenance_EndsAttemptsOfUnknownNodes(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ref := w.create(task.Definition{})
 	w.claimAsDeadLeader(ref)
@@ -58,13 +60,14 @@ func TestAnAttemptOfANodeThatNobodyKnowsIsLost(t *testing.T) {
 	w.start("a", never)
 	w.dispatched(ref, 2)
 	attempts, err := w.store.Attempts(t.Context(), ref)
-	must(t, err)
+	testkit.Must(t, err)
 	if a := attempts[0]; a.Outcome != task.OutcomeLost || a.Node != "ghost" {
 		t.Errorf("the first attempt is %+v, want lost, on ghost", a)
 	}
 }
 
-func TestAnAttemptOfANodeThatDiesIsLostWhenItDies(t *testing.T) {
+func TestMaintenance_EndsAttemptsOfANodeWhenItDies(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -80,7 +83,8 @@ func TestAnAttemptOfANodeThatDiesIsLostWhenItDies(t *testing.T) {
 	w.reaches(once, task.Failed)
 }
 
-func TestAnAttemptOfALivingNodeIsLeftAlone(t *testing.T) {
+func TestMaintenance_LeavesAttemptsOfLivingNodesAlone(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager)
 	w.leads(map[*node]int{a: 16})
@@ -95,7 +99,8 @@ func TestAnAttemptOfALivingNodeIsLeftAlone(t *testing.T) {
 }
 
 // Else a Redis that hiccups just when a node dies would cost half a minute.
-func TestUpkeepThatFailedIsRepeatedSoon(t *testing.T) {
+func TestMaintenance_IsRepeatedSoonAfterAFailure(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ref := w.create(task.Definition{})
 	w.claimAsDeadLeader(ref)
@@ -104,32 +109,34 @@ func TestUpkeepThatFailedIsRepeatedSoon(t *testing.T) {
 	w.dispatched(ref, 2)
 }
 
-func TestFinishedTasksGoWhenTheyAreTooManyTheOnesNextToGoFirst(t *testing.T) {
+func TestMaintenance_DeletesExcessTasksTheFirstToExpireFirst(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	refs := w.siblings(5)
 	for i, ref := range refs {
 		w.create(task.Definition{Ref: ref, Delay: time.Hour, Retention: time.Duration(i+1) * time.Hour})
 		_, err := w.store.Cancel(t.Context(), ref)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	w.start("a", never, func(n *node) { n.o.Keep = 2 * 16 })
-	eventually(t, "two are left", func() bool { return w.there(refs) == 2 })
+	testkit.Eventually(t, "two are left", func() bool { return w.there(refs) == 2 })
 	if w.there(refs[3:]) != 2 {
 		t.Error("those went whose time was last")
 	}
 }
 
-func TestFinishedTasksGoWhenTheirRetentionIsOver(t *testing.T) {
+func TestMaintenance_DeletesTasksWhoseRetentionIsOver(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	short := w.create(task.Definition{Retention: time.Second, Delay: time.Hour})
 	long := w.create(task.Definition{Retention: time.Hour, Delay: time.Hour})
 	waiting := w.create(task.Definition{Retention: time.Second, Delay: time.Hour})
 	for _, ref := range []task.Ref{short, long} {
 		_, err := w.store.Cancel(t.Context(), ref)
-		must(t, err)
+		testkit.Must(t, err)
 	}
 	w.start("a", never, eager)
-	eventually(t, "the short one is gone", func() bool { return w.there([]task.Ref{short}) == 0 })
+	testkit.Eventually(t, "the short one is gone", func() bool { return w.there([]task.Ref{short}) == 0 })
 	if w.there([]task.Ref{long, waiting}) != 2 {
 		t.Error("others went with it")
 	}
@@ -148,33 +155,36 @@ func (w *world) there(refs []task.Ref) int {
 	return n
 }
 
-func TestADeliveryThatVanishedFromAsynqIsDeliveredAgain(t *testing.T) {
+func TestMaintenance_RestoresADeliveryThatVanishedFromAsynq(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager)
 	w.leads(map[*node]int{a: 16})
 	ref := w.create(task.Definition{})
 	w.dispatched(ref, 1)
-	must(t, w.db.Del(t.Context(), "asynq:{default}:t:"+ref.String()+":1", "asynq:{default}:pending").Err())
+	testkit.Must(t, w.db.Del(t.Context(), "asynq:{default}:t:"+ref.String()+":1", "asynq:{default}:pending").Err())
 	w.dispatched(ref, 1)
 	if got := w.db.LRange(t.Context(), "asynq:{default}:pending", 0, -1).Val(); len(got) != 1 {
 		t.Errorf("the queue holds %v, want the delivery once", got)
 	}
 }
 
-func TestADeliveryWhoseWorkerDiedBeforeItBeganIsDeliveredAgain(t *testing.T) {
+func TestMaintenance_RestoresADeliveryWhoseWorkerDiedBeforeItBegan(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager)
 	w.leads(map[*node]int{a: 16})
 	ref := w.create(task.Definition{})
 	w.dispatched(ref, 1)
 	ctx, id := t.Context(), ref.String()+":1"
-	must(t, w.db.RPopLPush(ctx, "asynq:{default}:pending", "asynq:{default}:active").Err())
-	must(t, w.db.HSet(ctx, "asynq:{default}:t:"+id, "state", "active").Err())
-	must(t, w.db.Do(ctx, "ZADD", "asynq:{default}:lease", 1, id).Err())
-	eventually(t, "it waits again", func() bool { return w.db.LLen(ctx, "asynq:{default}:pending").Val() == 1 })
+	testkit.Must(t, w.db.RPopLPush(ctx, "asynq:{default}:pending", "asynq:{default}:active").Err())
+	testkit.Must(t, w.db.HSet(ctx, "asynq:{default}:t:"+id, "state", "active").Err())
+	testkit.Must(t, w.db.Do(ctx, "ZADD", "asynq:{default}:lease", 1, id).Err())
+	testkit.Eventually(t, "it waits again", func() bool { return w.db.LLen(ctx, "asynq:{default}:pending").Val() == 1 })
 }
 
-func TestAnAttemptIsLostWhenItsNodeDiedOrForgotIt(t *testing.T) {
+func TestMaintenance_EndsAttemptsThatTheirNodeForgot(t *testing.T) {
+	t.Parallel()
 	started := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	ran := task.Task{Node: "a", StartedAt: started}
 	for _, c := range []struct {
@@ -193,12 +203,13 @@ func TestAnAttemptIsLostWhenItsNodeDiedOrForgotIt(t *testing.T) {
 }
 
 // A wake-up that nobody sent, as after a step of Redis's clock, is made up for by upkeep.
-func TestUpkeepWakesALeaderThatOversleeps(t *testing.T) {
+func TestMaintenance_WakesALeaderThatOversleeps(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	n := w.start("a", never, eager)
 	ref := w.create(task.Definition{Delay: time.Hour})
 	n.asleep()
 	p := w.store.PartitionOf(ref)
-	must(t, w.db.ZAdd(t.Context(), fmt.Sprintf("dts:{%d}:wheel", p), redis.Z{Score: 1, Member: ref.String()}).Err())
+	testkit.Must(t, w.db.ZAdd(t.Context(), fmt.Sprintf("dts:{%d}:wheel", p), redis.Z{Score: 1, Member: ref.String()}).Err())
 	w.dispatched(ref, 1)
 }

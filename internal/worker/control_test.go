@@ -7,23 +7,25 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 func (w *world) cancel(ref task.Ref) {
 	w.t.Helper()
 	_, err := w.store.Cancel(w.t.Context(), ref)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 }
 
-func TestACancelledTaskIsStoppedAndEndsCancelled(t *testing.T) {
+func TestCancel_StopsARunningTask(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	do, begun, ended := untilStopped()
 	w.start(do)
 	ref := w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	w.cancel(ref)
-	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, errStopped) || errors.Is(cause, executor.ErrNoGrace) {
+	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, errStopped) || errors.Is(cause, executor.ErrNoGrace) {
 		t.Errorf("the executor was stopped because of %v, want that it was cancelled, with grace", cause)
 	}
 	w.reaches(ref, task.Cancelled)
@@ -31,7 +33,8 @@ func TestACancelledTaskIsStoppedAndEndsCancelled(t *testing.T) {
 }
 
 // An executor that fails at the very moment, before it hears that it should stop.
-func TestACancelledTaskThatFailsByItselfEndsCancelled(t *testing.T) {
+func TestCancel_CountsThoughTheTaskFailsByItself(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, fail := make(chan struct{}), make(chan struct{})
 	w.start(func(context.Context, executor.Attempt) (string, error) {
@@ -40,43 +43,45 @@ func TestACancelledTaskThatFailsByItselfEndsCancelled(t *testing.T) {
 		return "", errors.New("boom")
 	})
 	ref := w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	w.reports.Hold() // the report does not pass before the cancel
 	close(fail)
-	eventually(t, "the report is on its way", func() bool { return len(w.reports.Held()) > 0 })
+	testkit.Eventually(t, "the report is on its way", func() bool { return len(w.reports.Held()) > 0 })
 	w.cancel(ref)
 	w.reports.Release()
 	w.reaches(ref, task.Cancelled)
 	w.last(ref, task.OutcomeCancelled)
 }
 
-func TestACancelThatWasSaidWhileTheWorkerCouldNotHearIsObeyed(t *testing.T) {
+func TestCancel_IsObeyedAfterALostConnection(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	do, begun, ended := untilStopped()
 	w.start(do)
 	ref := w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	w.reports.Cut()
 	w.cancel(ref)
 	w.reports.Mend()
-	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, errStopped) {
+	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, errStopped) {
 		t.Errorf("the executor was stopped because of %v, want that it was cancelled", cause)
 	}
 	w.reaches(ref, task.Cancelled)
 }
 
 // The attempt counts as running from the moment Redis let it begin, so it can be cancelled before the worker knows.
-func TestACancelIsObeyedThatCameBeforeTheWorkerLearntThatItHadBegun(t *testing.T) {
+func TestCancel_IsObeyedBeforeTheWorkerKnowsThatItBegan(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	do, _, ended := untilStopped()
 	r := w.start(do)
 	ref := w.create(task.Definition{})
 	deliveries := w.claim()
 	_, err := w.store.Begin(t.Context(), ref, 1, node, r.nextToken()) // and the reply is lost
-	must(t, err)
+	testkit.Must(t, err)
 	w.cancel(ref)
-	must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
-	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, errStopped) {
+	testkit.Must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
+	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, errStopped) {
 		t.Errorf("the executor was stopped because of %v, want that it was cancelled", cause)
 	}
 	w.reaches(ref, task.Cancelled)
@@ -88,30 +93,32 @@ func (r *running) nextToken() string {
 	return r.token()
 }
 
-func TestAnAttemptWhoseBeginWasNotAnsweredIsRun(t *testing.T) {
+func TestBegin_RunsAnAttemptWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan struct{}, 5)
 	r := w.start(func(context.Context, executor.Attempt) (string, error) { runs <- struct{}{}; return "", nil })
 	ref := w.create(task.Definition{})
 	deliveries := w.claim()
 	_, err := w.store.Begin(t.Context(), ref, 1, node, r.nextToken()) // and the reply is lost
-	must(t, err)
-	must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
+	testkit.Must(t, err)
+	testkit.Must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
 	w.reaches(ref, task.Succeeded)
 	if len(runs) != 1 {
 		t.Errorf("it ran %d times, want once", len(runs))
 	}
 }
 
-func TestAnAttemptBeginsOnceRedisCanBeReachedAgain(t *testing.T) {
+func TestBegin_WaitsUntilRedisIsBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan struct{}, 5)
 	w.start(func(context.Context, executor.Attempt) (string, error) { runs <- struct{}{}; return "", nil })
 	w.reports.Hold()
 	ref := w.submit(task.Definition{})
-	eventually(t, "it tries to begin", func() bool { return len(w.reports.Held()) > 0 })
+	testkit.Eventually(t, "it tries to begin", func() bool { return len(w.reports.Held()) > 0 })
 	w.reports.Cut()
-	eventually(t, "it says so", func() bool { return w.said.contain("cannot begin") })
+	testkit.Eventually(t, "it says so", func() bool { return w.said.contain("cannot begin") })
 	w.reports.Mend()
 	w.reports.Release()
 	w.reaches(ref, task.Succeeded)
@@ -120,52 +127,56 @@ func TestAnAttemptBeginsOnceRedisCanBeReachedAgain(t *testing.T) {
 	}
 }
 
-func TestAReportIsDeliveredOnceRedisCanBeReachedAgain(t *testing.T) {
+func TestReport_WaitsUntilRedisIsBack(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}), make(chan struct{})
 	w.start(func(context.Context, executor.Attempt) (string, error) { close(begun); <-end; return "done", nil })
 	ref := w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	w.reports.Cut()
 	close(end)
-	eventually(t, "it cannot report", func() bool { return w.said.contain("cannot report") })
+	testkit.Eventually(t, "it cannot report", func() bool { return w.said.contain("cannot report") })
 	w.reports.Mend()
 	if got := w.reaches(ref, task.Succeeded); got.Result != "done" {
 		t.Errorf("the result is %q", got.Result)
 	}
 }
 
-func TestADeliveryThatComesTwiceRunsOnce(t *testing.T) {
+func TestBegin_RunsARepeatedDeliveryOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 5), make(chan struct{})
 	w.start(func(context.Context, executor.Attempt) (string, error) { begun <- struct{}{}; <-end; return "", nil })
 	ref := w.create(task.Definition{})
 	delivery := w.claim()[0]
-	must(t, w.queues.Enqueue(t.Context(), delivery))
-	await(t, begun, "the attempt")
-	must(t, w.db.LPush(t.Context(), "asynq:{default}:pending", delivery.String()).Err())
-	eventually(t, "the second one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 1 })
+	testkit.Must(t, w.queues.Enqueue(t.Context(), delivery))
+	testkit.Receive(t, begun, "the attempt")
+	testkit.Must(t, w.db.LPush(t.Context(), "asynq:{default}:pending", delivery.String()).Err())
+	testkit.Eventually(t, "the second one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 1 })
 	close(end)
 	w.reaches(ref, task.Succeeded)
-	must(t, w.queues.Enqueue(t.Context(), delivery))
-	eventually(t, "the third one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 2 })
+	testkit.Must(t, w.queues.Enqueue(t.Context(), delivery))
+	testkit.Eventually(t, "the third one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 2 })
 	if len(begun) != 0 || len(w.attempts(ref)) != 1 {
 		t.Errorf("it ran %d times more and has %d attempts, want one run", len(begun), len(w.attempts(ref)))
 	}
 }
 
-func TestAStaleWorkersReportIsRefused(t *testing.T) {
+func TestReport_OfAStaleWorkerIsRefused(t *testing.T) {
+	t.Parallel()
 	for name, result := range map[string]error{"success": nil, "failure": errors.New("boom")} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			begun, end := make(chan struct{}), make(chan struct{})
 			w.start(func(context.Context, executor.Attempt) (string, error) { close(begun); <-end; return "stale", result })
 			ref := w.submit(task.Definition{})
-			await(t, begun, "the attempt")
+			testkit.Receive(t, begun, "the attempt")
 			leader := w.store.Lead(w.store.PartitionOf(ref), fence)
-			must(t, leader.Reap(t.Context(), w.get(ref), "node died"))
+			testkit.Must(t, leader.Reap(t.Context(), w.get(ref), "node died"))
 			close(end)
-			eventually(t, "the report is refused", func() bool { return count(t, w.metrics.Refused) == 1 })
+			testkit.Eventually(t, "the report is refused", func() bool { return count(t, w.metrics.Refused) == 1 })
 			if got := w.get(ref); got.State != task.Scheduled || got.Result != "" {
 				t.Errorf("the task is %+v, want waiting for its next attempt", got)
 			}
@@ -174,7 +185,8 @@ func TestAStaleWorkersReportIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheNodesCapacityIsAHardLimit(t *testing.T) {
+func TestWorker_CapacityIsAHardLimit(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 10), make(chan struct{})
 	over := make(chan struct{}, 10)
@@ -190,9 +202,9 @@ func TestTheNodesCapacityIsAHardLimit(t *testing.T) {
 	}
 	w.dispatch()
 	for range 2 {
-		await(t, over, "the timeout")
+		testkit.Receive(t, over, "the timeout")
 	}
-	eventually(t, "asynq has handed over all six", func() bool {
+	testkit.Eventually(t, "asynq has handed over all six", func() bool {
 		return w.db.LLen(t.Context(), "asynq:{default}:active").Val() == 6
 	})
 	if len(begun) != 2 || r.Running() != 2 {
@@ -200,6 +212,6 @@ func TestTheNodesCapacityIsAHardLimit(t *testing.T) {
 	}
 	close(end)
 	for range 4 {
-		await(t, over, "the end of those that waited")
+		testkit.Receive(t, over, "the end of those that waited")
 	}
 }

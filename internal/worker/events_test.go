@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // listen returns what is published from now on, until the test ends. The channel has room for 1,000 events.
@@ -23,8 +24,8 @@ func listen(t *testing.T, s *store.Store) <-chan *task.Event {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		must(t, await(t, ended, "the end of ListenEvents"))
+		testkit.Must(t, testkit.Receive(t, ended, "the end of ListenEvents"))
 	})
-	await(t, connected, "the subscription to events")
+	testkit.Receive(t, connected, "the subscription to events")
 	return events
 }

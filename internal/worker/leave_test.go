@@ -7,17 +7,19 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-func TestANodeThatIsCutOffStopsItsWorkWithoutGrace(t *testing.T) {
+func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	do, begun, ended := untilStopped()
 	w.start(do)
 	ref := w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	w.members.cut()
-	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, executor.ErrNoGrace) || !errors.Is(cause, errCut) {
+	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, executor.ErrNoGrace) || !errors.Is(cause, errCut) {
 		t.Errorf("the executor was stopped because of %v, want no grace and the reason", cause)
 	}
 	got := w.reaches(ref, task.Scheduled)
@@ -27,7 +29,8 @@ func TestANodeThatIsCutOffStopsItsWorkWithoutGrace(t *testing.T) {
 }
 
 // Otherwise a task with one attempt would fail without ever having run.
-func TestANodeThatIsCutOffBeginsNothing(t *testing.T) {
+func TestWorker_BeginsNothingWhileCutOff(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan struct{}, 5)
 	r := w.start(func(ctx context.Context, _ executor.Attempt) (string, error) {
@@ -36,8 +39,8 @@ func TestANodeThatIsCutOffBeginsNothing(t *testing.T) {
 	})
 	w.members.cut()
 	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
-	eventually(t, "the node has the delivery", func() bool { return r.Running() == 1 })
-	eventually(t, "it waits", func() bool { return w.said.contain("cannot begin") })
+	testkit.Eventually(t, "the node has the delivery", func() bool { return r.Running() == 1 })
+	testkit.Eventually(t, "it waits", func() bool { return w.said.contain("cannot begin") })
 	if got := w.get(ref); got.State != task.Queued {
 		t.Errorf("the task is %s (%s), want queued", got.State, got.Error)
 	}
@@ -48,7 +51,8 @@ func TestANodeThatIsCutOffBeginsNothing(t *testing.T) {
 	}
 }
 
-func TestADrainLetsWorkFinishAndHandsTheRestBackAtOnce(t *testing.T) {
+func TestDrain_LetsWorkFinishAndHandsTheRestBackAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, finish := make(chan struct{}, 5), make(chan struct{})
 	r := w.start(func(ctx context.Context, a executor.Attempt) (string, error) {
@@ -68,10 +72,10 @@ func TestADrainLetsWorkFinishAndHandsTheRestBackAtOnce(t *testing.T) {
 	slow := w.submit(task.Definition{Ref: task.Ref{ID: "slow"}})
 	once := w.submit(task.Definition{Ref: task.Ref{ID: "once"}, Retry: task.Retry{MaxAttempts: 1}})
 	for range 3 {
-		await(t, begun, "the attempt")
+		testkit.Receive(t, begun, "the attempt")
 	}
 	r.stop()
-	eventually(t, "it drains", func() bool { return w.said.contain("draining") })
+	testkit.Eventually(t, "it drains", func() bool { return w.said.contain("draining") })
 	close(finish)
 	w.reaches(quick, task.Succeeded)
 	r.end()
@@ -90,17 +94,18 @@ func TestADrainLetsWorkFinishAndHandsTheRestBackAtOnce(t *testing.T) {
 }
 
 // While it drains, others may have room for what waits here.
-func TestADrainDoesNotHoldUpWhatHasNotBegun(t *testing.T) {
+func TestDrain_ReturnsAtOnceWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 5), make(chan struct{})
 	r := w.start(func(context.Context, executor.Attempt) (string, error) { begun <- struct{}{}; <-end; return "", nil },
 		func(o *Options) { o.Capacity, o.DrainTimeout = 1, time.Minute })
 	first := w.submit(task.Definition{})
-	await(t, begun, "the first attempt")
+	testkit.Receive(t, begun, "the first attempt")
 	second := w.submit(task.Definition{})
-	eventually(t, "the second one waits for a place", func() bool { return w.delivery(second, 1) == "active" })
+	testkit.Eventually(t, "the second one waits for a place", func() bool { return w.delivery(second, 1) == "active" })
 	r.stop()
-	eventually(t, "asynq has the second one back", func() bool { return w.delivery(second, 1) == "retry" })
+	testkit.Eventually(t, "asynq has the second one back", func() bool { return w.delivery(second, 1) == "retry" })
 	if got := w.get(first); got.State != task.Running {
 		t.Errorf("the first one is %s, want running", got.State)
 	}
@@ -112,15 +117,16 @@ func TestADrainDoesNotHoldUpWhatHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestAWorkerThatDrainedLeavesTheRestToTheNextOne(t *testing.T) {
+func TestDrain_LeavesTheRestToTheNextWorker(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 5), make(chan struct{})
 	do := func(context.Context, executor.Attempt) (string, error) { begun <- struct{}{}; <-end; return "", nil }
 	r := w.start(do, func(o *Options) { o.Capacity = 1; o.DrainTimeout = time.Minute })
 	first := w.submit(task.Definition{})
-	await(t, begun, "the first attempt")
+	testkit.Receive(t, begun, "the first attempt")
 	second := w.submit(task.Definition{})
-	eventually(t, "the second one waits for a place", func() bool { return w.delivery(second, 1) == "active" })
+	testkit.Eventually(t, "the second one waits for a place", func() bool { return w.delivery(second, 1) == "active" })
 	r.stop()
 	close(end)
 	r.end()
@@ -131,12 +137,13 @@ func TestAWorkerThatDrainedLeavesTheRestToTheNextOne(t *testing.T) {
 	}
 }
 
-func TestAWorkerEndsThoughRedisIsAway(t *testing.T) {
+func TestWorker_EndsWhileRedisIsUnreachable(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	do, begun, _ := untilStopped()
 	r := w.start(do, func(o *Options) { o.Grace = 0 })
 	ref := w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	w.reports.Cut()
 	w.asynq.Cut()
 	r.end()
@@ -145,7 +152,8 @@ func TestAWorkerEndsThoughRedisIsAway(t *testing.T) {
 	}
 }
 
-func TestAWorkerEndsThoughAnExecutorDoesNot(t *testing.T) {
+func TestWorker_EndsThoughAnExecutorDoesNot(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}), make(chan struct{})
 	done := make(chan struct{})
@@ -156,13 +164,14 @@ func TestAWorkerEndsThoughAnExecutorDoesNot(t *testing.T) {
 		return "", nil
 	}, func(o *Options) { o.Grace = 0 })
 	w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	r.end()
 	close(end)
-	await(t, done, "the executor's end")
+	testkit.Receive(t, done, "the executor's end")
 }
 
-func TestAWorkerThatIsStoppedBeforeItHasStartedEndsInOrder(t *testing.T) {
+func TestWorker_EndsInOrderIfStoppedBeforeItHasStarted(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	r := w.start(fails)
 	r.end()

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 func (w *world) lines(ref task.Ref) []task.LogLine {
 	w.t.Helper()
 	all, err := w.store.Logs(w.t.Context(), ref, "", 2*task.LogLimit)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return all
 }
 
-func TestLinesAreLoggedInOrderWithTheirNumbers(t *testing.T) {
+func TestLog_KeepsLinesInOrderWithTheirNumbers(t *testing.T) {
+	t.Parallel()
 	const n = 700
 	w := newWorld(t)
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
@@ -40,7 +42,8 @@ func TestLinesAreLoggedInOrderWithTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestLinesAreSeenWhileTheAttemptRuns(t *testing.T) {
+func TestLog_ShowsLinesWhileTheAttemptRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	seen := make(chan struct{})
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
@@ -50,7 +53,7 @@ func TestLinesAreSeenWhileTheAttemptRuns(t *testing.T) {
 		return "", nil
 	})
 	ref := w.submit(task.Definition{})
-	eventually(t, "the first line is there", func() bool { return len(w.lines(ref)) == 1 })
+	testkit.Eventually(t, "the first line is there", func() bool { return len(w.lines(ref)) == 1 })
 	close(seen)
 	w.reaches(ref, task.Succeeded)
 	if got := w.lines(ref); len(got) != 2 || got[1].Text != "second" {
@@ -58,7 +61,8 @@ func TestLinesAreSeenWhileTheAttemptRuns(t *testing.T) {
 	}
 }
 
-func TestEveryAttemptNumbersItsLinesFromOne(t *testing.T) {
+func TestLog_NumbersTheLinesOfEveryAttemptFromOne(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
 		a.Log("stdout", "hello")
@@ -74,7 +78,8 @@ func TestEveryAttemptNumbersItsLinesFromOne(t *testing.T) {
 }
 
 // One task that writes all it can must not keep Redis busy for everybody else.
-func TestAFloodOfLinesIsBoundedAndDoesNotHoldUpTheTask(t *testing.T) {
+func TestLog_BoundsAFloodOfLinesWithoutDelayingTheTask(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	var wrote int
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
@@ -109,15 +114,16 @@ func TestAFloodOfLinesIsBoundedAndDoesNotHoldUpTheTask(t *testing.T) {
 func (w *world) added() int {
 	w.t.Helper()
 	info, err := w.db.Info(w.t.Context(), "commandstats").Result()
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	_, rest, _ := strings.Cut(info, "cmdstat_xadd:calls=")
 	var n int
 	_, err = fmt.Sscan(strings.Split(rest, ",")[0], &n)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return n
 }
 
-func TestLinesThatRedisDidNotTakeAreNoReasonToFail(t *testing.T) {
+func TestLog_LostLinesDoNotFailTheTask(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}), make(chan struct{})
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
@@ -127,10 +133,10 @@ func TestLinesThatRedisDidNotTakeAreNoReasonToFail(t *testing.T) {
 		return "done", nil
 	})
 	ref := w.submit(task.Definition{})
-	await(t, begun, "the attempt")
+	testkit.Receive(t, begun, "the attempt")
 	w.reports.Cut()
 	close(end)
-	eventually(t, "it cannot report", func() bool { return w.said.contain("cannot report") })
+	testkit.Eventually(t, "it cannot report", func() bool { return w.said.contain("cannot report") })
 	w.reports.Mend()
 	w.reaches(ref, task.Succeeded)
 }

@@ -9,12 +9,14 @@ import (
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 func fails(context.Context, executor.Attempt) (string, error) { return "", errors.New("boom") }
 
-func TestAnAttemptThatGoesWellEndsTheTaskWithItsResult(t *testing.T) {
+func TestAttempt_SuccessEndsTheTaskWithItsResult(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
 		return a.IdempotencyKey() + string(a.Payload), nil
@@ -25,10 +27,11 @@ func TestAnAttemptThatGoesWellEndsTheTaskWithItsResult(t *testing.T) {
 		t.Errorf("the task is %+v", got)
 	}
 	w.last(ref, task.OutcomeSucceeded)
-	eventually(t, "asynq forgets the delivery", func() bool { return w.delivery(ref, 1) == "" })
+	testkit.Eventually(t, "asynq forgets the delivery", func() bool { return w.delivery(ref, 1) == "" })
 }
 
-func TestAFailedAttemptIsRepeatedAfterTheDelayOfThePolicy(t *testing.T) {
+func TestAttempt_FailureIsRepeatedAfterTheDelayOfThePolicy(t *testing.T) {
+	t.Parallel()
 	cases := map[string]struct {
 		retry  task.Retry
 		random float64
@@ -47,6 +50,7 @@ func TestAFailedAttemptIsRepeatedAfterTheDelayOfThePolicy(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t)
 			w.start(fails, func(o *Options) { o.Random = func() float64 { return c.random } })
 			ref := w.submit(task.Definition{Retry: c.retry})
@@ -74,26 +78,28 @@ func (w *world) expectDelay(ref task.Ref, want time.Duration) {
 func (w *world) hurry(ref task.Ref) {
 	w.t.Helper()
 	_, err := w.useCases().ChangeTask(w.t.Context(), caller, ref.ID, control.TaskChange{Delay: new(time.Duration)})
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	attempt := w.get(ref).Attempt
 	w.dispatch()
-	eventually(w.t, "the next attempt ended", func() bool { return len(w.attempts(ref)) > attempt && w.get(ref).State != task.Running })
+	testkit.Eventually(w.t, "the next attempt ended", func() bool { return len(w.attempts(ref)) > attempt && w.get(ref).State != task.Running })
 }
 
-func TestATaskWhoseAttemptsAreUsedUpHasFailedAndIsADeadLetterInAsynq(t *testing.T) {
+func TestAttempt_LastFailureMakesADeadLetterInAsynq(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(fails)
 	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
 	w.reaches(ref, task.Scheduled)
-	eventually(t, "the first delivery is gone", func() bool { return w.delivery(ref, 1) == "" })
+	testkit.Eventually(t, "the first delivery is gone", func() bool { return w.delivery(ref, 1) == "" })
 	w.hurry(ref)
 	if got := w.reaches(ref, task.Failed); got.Error != "boom" || got.Attempt != 2 {
 		t.Errorf("the task is %+v, want error boom after 2 attempts", got)
 	}
-	eventually(t, "the last delivery is archived", func() bool { return w.delivery(ref, 2) == "archived" })
+	testkit.Eventually(t, "the last delivery is archived", func() bool { return w.delivery(ref, 2) == "archived" })
 }
 
-func TestARerunHasThePolicyFromItsBeginning(t *testing.T) {
+func TestAttempt_DelaysStartAnewAfterARetryOfTheTask(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(fails)
 	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2, Delays: []time.Duration{time.Minute, time.Hour}}})
@@ -101,13 +107,14 @@ func TestARerunHasThePolicyFromItsBeginning(t *testing.T) {
 	w.hurry(ref)
 	w.reaches(ref, task.Failed)
 	_, err := w.store.Retry(t.Context(), ref)
-	must(t, err)
+	testkit.Must(t, err)
 	w.dispatch()
-	eventually(t, "attempt 3 ended", func() bool { return len(w.attempts(ref)) == 3 && w.get(ref).State == task.Scheduled })
+	testkit.Eventually(t, "attempt 3 ended", func() bool { return len(w.attempts(ref)) == 3 && w.get(ref).State == task.Scheduled })
 	w.expectDelay(ref, time.Minute)
 }
 
-func TestAPayloadThatCanNeverWorkFailsTheTaskAtOnce(t *testing.T) {
+func TestAttempt_InvalidPayloadFailsTheTaskAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(func(context.Context, executor.Attempt) (string, error) {
 		return "", &executor.InvalidPayloadError{Field: "payload.url", Message: "must be a URL"}
@@ -116,10 +123,11 @@ func TestAPayloadThatCanNeverWorkFailsTheTaskAtOnce(t *testing.T) {
 	if got := w.reaches(ref, task.Failed); got.Error != "payload.url: must be a URL" || got.Attempt != 1 {
 		t.Errorf("the task is %+v, want one attempt and the field named", got)
 	}
-	eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
+	testkit.Eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
 }
 
-func TestATypeThatThisNodeCannotRunIsTriedAgainLater(t *testing.T) {
+func TestAttempt_OfAnUnknownTypeIsRepeatedLater(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(fails)
 	ref := w.submit(task.Definition{Type: "mystery"})
@@ -130,13 +138,14 @@ func TestATypeThatThisNodeCannotRunIsTriedAgainLater(t *testing.T) {
 	w.expectDelay(ref, time.Second)
 }
 
-func TestAnAttemptThatTakesTooLongIsStopped(t *testing.T) {
+func TestAttempt_IsStoppedAtItsTimeout(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	do, _, ended := untilStopped()
 	w.start(do)
 	ref := w.submit(task.Definition{Timeout: 50 * time.Millisecond})
 	w.reaches(ref, task.Scheduled)
-	if cause := await(t, ended, "the executor's end"); !errors.Is(cause, errTimeout) || errors.Is(cause, executor.ErrNoGrace) {
+	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, errTimeout) || errors.Is(cause, executor.ErrNoGrace) {
 		t.Errorf("the executor was stopped because of %v, want a timeout, with grace", cause)
 	}
 	if a := w.last(ref, task.OutcomeTimeout); !strings.Contains(a.Error, "50ms") {
@@ -144,7 +153,8 @@ func TestAnAttemptThatTakesTooLongIsStopped(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatEndsWellAfterItsTimeoutHasEndedWell(t *testing.T) {
+func TestAttempt_SuccessAfterItsTimeoutCounts(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(func(ctx context.Context, _ executor.Attempt) (string, error) {
 		<-ctx.Done()
@@ -156,7 +166,8 @@ func TestAnAttemptThatEndsWellAfterItsTimeoutHasEndedWell(t *testing.T) {
 	}
 }
 
-func TestAPanicFailsTheAttemptWithABoundedError(t *testing.T) {
+func TestAttempt_PanicFailsItWithABoundedError(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(func(context.Context, executor.Attempt) (string, error) {
 		panic("the sky fell \xff " + strings.Repeat("x", 1<<20))
@@ -166,16 +177,17 @@ func TestAPanicFailsTheAttemptWithABoundedError(t *testing.T) {
 	if !strings.HasPrefix(got.Error, "panic: the sky fell") || len(got.Error) > task.ErrorLimit {
 		t.Errorf("the error has %d bytes: %.100s", len(got.Error), got.Error)
 	}
-	eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
+	testkit.Eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
 	kept, err := w.db.HGet(t.Context(), "asynq:{default}:t:"+ref.String()+":1", "msg").Result()
-	must(t, err)
+	testkit.Must(t, err)
 	if len(kept) > 2*task.ErrorLimit {
 		t.Errorf("asynq keeps %d bytes of it", len(kept))
 	}
 	w.last(ref, task.OutcomeFailed)
 }
 
-func TestAResultIsBounded(t *testing.T) {
+func TestAttempt_ResultIsBounded(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(func(context.Context, executor.Attempt) (string, error) { return strings.Repeat("x", 1<<20), nil })
 	ref := w.submit(task.Definition{})
@@ -184,7 +196,8 @@ func TestAResultIsBounded(t *testing.T) {
 	}
 }
 
-func TestProgressIsSeenWhileTheAttemptRuns(t *testing.T) {
+func TestProgress_IsSeenWhileTheAttemptRuns(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	seen := make(chan struct{})
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
@@ -194,13 +207,14 @@ func TestProgressIsSeenWhileTheAttemptRuns(t *testing.T) {
 		return "", nil
 	})
 	ref := w.submit(task.Definition{})
-	eventually(t, "the progress is 40", func() bool { return w.get(ref).Progress == 40 })
+	testkit.Eventually(t, "the progress is 40", func() bool { return w.get(ref).Progress == 40 })
 	close(seen)
 	w.reaches(ref, task.Succeeded)
 }
 
 // A task that reports its progress all the time costs Redis no more than one that does so now and then.
-func TestAFloodOfProgressIsBoundedAndItsNewestWordCounts(t *testing.T) {
+func TestProgress_BoundsAFloodAndKeepsTheNewest(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
 		for i := range 100_000 {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
-	"github.com/redis/go-redis/v9/logging"
-	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -19,53 +17,16 @@ import (
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 const (
-	limit = 20 * time.Second // for anything that must happen
 	node  = "node-a"
 	fence = "1:tester"
 )
 
-func TestMain(m *testing.M) {
-	logging.Disable() // Redis goes away on purpose here, and go-redis says so on stderr
-	goleak.VerifyTestMain(m)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually polls until it is so.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	end := time.After(limit)
-	for !so() {
-		select {
-		case <-again.C:
-		case <-end:
-			t.Fatalf("it never happened that %s", what)
-		}
-	}
-}
-
-// await waits for something to come out of a channel, or for its end.
-func await[T any](t *testing.T, c <-chan T, what string) T {
-	t.Helper()
-	select {
-	case v := <-c:
-		return v
-	case <-time.After(limit):
-		t.Fatalf("%s never came", what)
-		panic("unreachable")
-	}
-}
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // work is an executor made of a function.
 type work func(ctx context.Context, a executor.Attempt) (string, error)
@@ -147,7 +108,7 @@ func newWorld(t *testing.T) *world {
 	w.store = w.open(db)
 	for p := range w.store.Partitions() {
 		key, _ := w.store.LeaseKeys(p)
-		must(t, db.Set(t.Context(), string(key), fence, 0).Err())
+		testkit.Must(t, db.Set(t.Context(), string(key), fence, 0).Err())
 	}
 	return w
 }
@@ -155,7 +116,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) open(db *redisx.DB) *store.Store {
 	w.t.Helper()
 	s, err := store.Open(w.t.Context(), store.Options{DB: db, Partitions: 2})
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return s
 }
 
@@ -175,7 +136,7 @@ func (w *world) start(do work, change ...func(*Options)) *running {
 		Pools: []Pool{{
 			Name: "test", Concurrency: 8, Queues: map[string]int{"default": 1}, DB: redistest.Open(w.t, w.asynq.URL()),
 		}},
-		Executors: executor.Registry{"echo": do}, DrainTimeout: 100 * time.Millisecond, Grace: limit,
+		Executors: executor.Registry{"echo": do}, DrainTimeout: 100 * time.Millisecond, Grace: testkit.Limit,
 		Random: func() float64 { return 0.5 }, Metrics: w.metrics, Log: slog.New(w.said),
 	}
 	for _, c := range change {
@@ -185,7 +146,7 @@ func (w *world) start(do work, change ...func(*Options)) *running {
 	r := &running{Worker: New(o), t: w.t, stop: stop, ended: make(chan error, 1)}
 	go func() { r.ended <- r.Run(ctx) }()
 	w.t.Cleanup(func() { r.end() })
-	await(w.t, r.Ready(), "the worker")
+	testkit.Receive(w.t, r.Ready(), "the worker")
 	return r
 }
 
@@ -193,7 +154,7 @@ func (w *world) start(do work, change ...func(*Options)) *running {
 func (r *running) end() {
 	r.t.Helper()
 	r.stop()
-	if err := await(r.t, r.ended, "the worker's end"); err != nil {
+	if err := testkit.Receive(r.t, r.ended, "the worker's end"); err != nil {
 		r.t.Errorf("the worker ended with %v", err)
 	}
 	r.ended <- nil // for whoever asks again
@@ -213,7 +174,7 @@ func (w *world) create(d task.Definition) task.Ref {
 		d.Type = "echo"
 	}
 	c, err := w.useCases().Submit(w.t.Context(), caller, d)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return c.Task.Ref
 }
 
@@ -221,7 +182,7 @@ func (w *world) create(d task.Definition) task.Ref {
 func (w *world) dispatch() {
 	w.t.Helper()
 	for _, d := range w.claim() {
-		must(w.t, w.queues.Enqueue(w.t.Context(), d))
+		testkit.Must(w.t, w.queues.Enqueue(w.t.Context(), d))
 	}
 }
 
@@ -230,7 +191,7 @@ func (w *world) claim() []task.Delivery {
 	var all []task.Delivery
 	for p := range w.store.Partitions() {
 		c, err := w.store.Lead(p, fence).Claim(w.t.Context(), 100)
-		must(w.t, err)
+		testkit.Must(w.t, err)
 		all = append(all, c.Deliveries...)
 	}
 	return all
@@ -239,21 +200,21 @@ func (w *world) claim() []task.Delivery {
 func (w *world) get(ref task.Ref) task.Task {
 	w.t.Helper()
 	found, err := w.store.Get(w.t.Context(), ref)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return found
 }
 
 // reaches waits until a task is in a state and answers it.
 func (w *world) reaches(ref task.Ref, s task.State) task.Task {
 	w.t.Helper()
-	eventually(w.t, "task "+ref.ID+" is "+string(s), func() bool { return w.get(ref).State == s })
+	testkit.Eventually(w.t, "task "+ref.ID+" is "+string(s), func() bool { return w.get(ref).State == s })
 	return w.get(ref)
 }
 
 func (w *world) attempts(ref task.Ref) []task.Attempt {
 	w.t.Helper()
 	all, err := w.store.Attempts(w.t.Context(), ref)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return all
 }
 
@@ -276,7 +237,7 @@ func (w *world) delivery(ref task.Ref, attempt int) string {
 	w.t.Helper()
 	id := task.Delivery{Ref: ref, Attempt: attempt}.String()
 	values, err := w.db.HMGet(w.t.Context(), "asynq:{default}:t:"+id, "state").Result()
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	s, _ := values[0].(string)
 	return s
 }
@@ -306,6 +267,6 @@ func (r *records) contain(text string) bool {
 func count(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
-	must(t, c.Write(&m))
+	testkit.Must(t, c.Write(&m))
 	return m.GetCounter().GetValue()
 }
