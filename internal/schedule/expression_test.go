@@ -10,6 +10,7 @@ import (
 )
 
 func TestExpression_Ticks(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		text string
 		want string // the first ticks after Saturday 2026-11-21 10:30:15
@@ -87,6 +88,7 @@ func TestExpression_Ticks(t *testing.T) {
 }
 
 func TestExpression_RefusesWhatIsInvalidWithTheReason(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"":                                      "is empty",
 		"   ":                                   "is empty",
@@ -165,6 +167,7 @@ func TestExpression_RefusesWhatIsInvalidWithTheReason(t *testing.T) {
 
 // Where both know the language, ours and robfig's say the same.
 func TestExpression_AgreesWithRobfig(t *testing.T) {
+	t.Parallel()
 	rng := rand.New(rand.NewPCG(7, 7))
 	parser := cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 	compared := 0
@@ -201,6 +204,7 @@ func TestExpression_AgreesWithRobfig(t *testing.T) {
 
 // The hash is fixed for ever: another one would move every schedule that uses H.
 func TestExpression_HIsStable(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"H H * * *":          "2026-01-01 12:43:00, 2026-01-02 12:43:00",
 		"H H H H H *":        "2026-11-08 12:43:12, 2027-11-08 12:43:12",
@@ -228,6 +232,7 @@ func TestExpression_HIsStable(t *testing.T) {
 }
 
 func TestExpression_HSpreadsSchedules(t *testing.T) {
+	t.Parallel()
 	var minutes [60]int
 	same := 0
 	for i := range 6000 {

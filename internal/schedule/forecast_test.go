@@ -12,6 +12,7 @@ import (
 
 // Counting arithmetically gives what walking tick by tick gives.
 func TestForecast_CountsTicks(t *testing.T) {
+	t.Parallel()
 	const seed, minutes = 11, 400
 	rng := rand.New(rand.NewPCG(seed, seed))
 	t.Logf("seed %d", seed)
@@ -63,6 +64,7 @@ func walkForecast(table *Timetable, after time.Time, minutes int) []int {
 }
 
 func TestForecast_NamesTheBusiestMinutes(t *testing.T) {
+	t.Parallel()
 	from := mustTime(t, "2026-11-21T23:50:30Z")
 	f := NewForecast(from, 60)
 	add := func(id, text string) {

@@ -52,6 +52,7 @@ func told(p Plan) string {
 }
 
 func TestPlan_FollowsTheMisfirePolicy(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		late time.Duration
 		m    Misfire
@@ -88,6 +89,7 @@ func TestPlan_FollowsTheMisfirePolicy(t *testing.T) {
 }
 
 func TestPlan_TreatsTicksOfAPauseAsMisfiresHoweverLateTheyAre(t *testing.T) {
+	t.Parallel()
 	a := agenda(t, 2*time.Minute+time.Second, Misfire{Policy: MisfireSkip})
 	a.LastPause = Span{From: noon.Add(90 * time.Second), Until: noon.Add(121 * time.Second)}
 	p := MakePlan(a)
@@ -100,6 +102,7 @@ func TestPlan_TreatsTicksOfAPauseAsMisfiresHoweverLateTheyAre(t *testing.T) {
 }
 
 func TestPlan_RecordsAnExcludedTickThatNeverRuns(t *testing.T) {
+	t.Parallel()
 	a := agenda(t, 3*time.Minute+20*time.Second, Misfire{})
 	a.Timeline[0].Table = every(t, time.Minute, func(s *Spec) { s.Exclude = []string{"3 12 * * *"} })
 	if got := told(MakePlan(a)); got != "1m0s:miss 2m0s:fire 3m0s:exclude" {
@@ -108,6 +111,7 @@ func TestPlan_RecordsAnExcludedTickThatNeverRuns(t *testing.T) {
 }
 
 func TestPlan_DelaysEachTickByItsJitter(t *testing.T) {
+	t.Parallel()
 	a := agenda(t, time.Minute, Misfire{})
 	a.Present = every(t, time.Minute, func(s *Spec) { s.Jitter = time.Hour })
 	d := MakePlan(a).Decisions[0]
@@ -117,6 +121,7 @@ func TestPlan_DelaysEachTickByItsJitter(t *testing.T) {
 }
 
 func TestPlan_HasNoTicksAfterTheEnd(t *testing.T) {
+	t.Parallel()
 	a := agenda(t, time.Hour, Misfire{})
 	a.Done = true
 	if p := MakePlan(a); len(p.Decisions) > 0 || !p.Upto.Equal(a.Cursor) || !p.Next.IsZero() {
@@ -125,6 +130,7 @@ func TestPlan_HasNoTicksAfterTheEnd(t *testing.T) {
 }
 
 func TestPlan_DecidesNothingTwiceWhenTheClockIsSetBack(t *testing.T) {
+	t.Parallel()
 	a := agenda(t, time.Minute, Misfire{})
 	a.Cursor = noon.Add(5 * time.Minute)
 	p := MakePlan(a)
@@ -135,6 +141,7 @@ func TestPlan_DecidesNothingTwiceWhenTheClockIsSetBack(t *testing.T) {
 
 // Whatever the outage, planning in pieces comes to the same decisions as planning at once.
 func TestPlan_InPiecesDecidesEveryTickOnce(t *testing.T) {
+	t.Parallel()
 	for _, m := range []Misfire{
 		{Policy: MisfireSkip}, {Policy: MisfireOnce}, {Policy: MisfireOnce, Window: 24 * time.Hour},
 		{Policy: MisfireAll, Max: 1000, Window: 24 * time.Hour}, {Policy: MisfireAll, Max: 700, Window: 13 * time.Hour}, {Policy: MisfireAll},
@@ -169,6 +176,7 @@ func TestPlan_InPiecesDecidesEveryTickOnce(t *testing.T) {
 }
 
 func TestPlan_ForgetsTheOldestTicksOfAnOutageLongerThanTheLedger(t *testing.T) {
+	t.Parallel()
 	a := agenda(t, 300*24*time.Hour, Misfire{})
 	p := MakePlan(a)
 	if !p.Forgotten.After(a.Cursor) {
@@ -184,6 +192,7 @@ func TestPlan_ForgetsTheOldestTicksOfAnOutageLongerThanTheLedger(t *testing.T) {
 }
 
 func TestTickName_IsParsedAsItWasWritten(t *testing.T) {
+	t.Parallel()
 	for _, at := range []time.Time{noon, noon.Add(250 * time.Millisecond), noon.Add(time.Millisecond)} {
 		got, manual, err := ParseTickName(TickName(at))
 		if err != nil || manual || !got.Equal(at) {
@@ -205,6 +214,7 @@ func TestTickName_IsParsedAsItWasWritten(t *testing.T) {
 }
 
 func TestDefinition_RefusesWhatIsInvalidWithTheField(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(*Definition)
 		field  string

@@ -32,6 +32,7 @@ func lines(list []UpcomingTick) string {
 }
 
 func TestPreview_ExplainsTicks(t *testing.T) {
+	t.Parallel()
 	in := func(zone string, s Spec) Spec { return s.with(func(s *Spec) { s.Timezone = zone }) }
 	for name, c := range map[string]struct {
 		spec  Spec
@@ -77,6 +78,7 @@ func TestPreview_ExplainsTicks(t *testing.T) {
 }
 
 func TestPreview_ShowsTheComingTransition(t *testing.T) {
+	t.Parallel()
 	p := preview(t, cronSpec("30 * * * *").with(func(s *Spec) { s.Timezone = "Europe/Berlin" }), "2026-10-01T00:00:00Z", 1)
 	tr := p.Transition
 	if tr == nil || tr.Before != 2*time.Hour || tr.After != time.Hour || !tr.At.Equal(mustTime(t, "2026-10-25T01:00:00Z")) {
@@ -100,6 +102,7 @@ func TestPreview_ShowsTheComingTransition(t *testing.T) {
 }
 
 func TestPreview_OfATransitionIsShort(t *testing.T) {
+	t.Parallel()
 	p := preview(t, Spec{Rules: []Rule{{Cron: "* * * * * *"}, {Every: 100 * time.Millisecond}}, Timezone: "Europe/Berlin"},
 		"2026-10-01T00:00:00Z", 1)
 	before := 0
@@ -114,6 +117,7 @@ func TestPreview_OfATransitionIsShort(t *testing.T) {
 }
 
 func TestPreview_ShowsNoTransitionThatDoesNotMatter(t *testing.T) {
+	t.Parallel()
 	for name, s := range map[string]Spec{
 		"UTC":                     cronSpec("* * * * *"),
 		"no daylight saving":      cronSpec("* * * * *").with(func(s *Spec) { s.Timezone = "Asia/Shanghai" }),

@@ -46,6 +46,7 @@ func (s Spec) with(change func(*Spec)) Spec {
 }
 
 func TestTimetable_Ticks(t *testing.T) {
+	t.Parallel()
 	const created = "2026-11-21T10:00:00.5Z"
 	at := func(text string) time.Time { return mustTime(t, text) }
 	for name, c := range map[string]struct {
@@ -144,6 +145,7 @@ func TestTimetable_Ticks(t *testing.T) {
 }
 
 func TestCompile_RefusesAnInvalidSpecWithTheField(t *testing.T) {
+	t.Parallel()
 	at := func(text string) time.Time { return mustTime(t, text) }
 	minutely := cronSpec("* * * * *")
 	for _, c := range []struct {
@@ -201,6 +203,7 @@ func TestCompile_RefusesAnInvalidSpecWithTheField(t *testing.T) {
 }
 
 func TestCompile_ReadsWhatIsOverThoughItIsRefused(t *testing.T) {
+	t.Parallel()
 	now := mustTime(t, "2026-11-21T00:00:00Z")
 	for _, c := range []struct {
 		spec        Spec
@@ -229,6 +232,7 @@ func TestCompile_ReadsWhatIsOverThoughItIsRefused(t *testing.T) {
 }
 
 func TestJitter_IsStableAndSpread(t *testing.T) {
+	t.Parallel()
 	compile := func(jitter time.Duration, ref task.Ref) *Timetable {
 		table, err := Compile(everySpec(time.Second).with(func(s *Spec) { s.Jitter = jitter }), ref, time.Unix(0, 0))
 		if err != nil {
@@ -268,6 +272,7 @@ func TestJitter_IsStableAndSpread(t *testing.T) {
 }
 
 func TestTimeline_ChangesTimetables(t *testing.T) {
+	t.Parallel()
 	at := func(text string) time.Time { return mustTime(t, "2026-11-21T"+text+"Z") }
 	table := func(text string) *Timetable {
 		table, err := Compile(cronSpec(text), nightly, time.Time{})
