@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -35,7 +36,7 @@ type backend struct {
 
 // running is an attempt that a test works on.
 type running struct {
-	*store.Run
+	*tasks.Run
 	lines int // written to the log so far
 }
 
@@ -45,7 +46,7 @@ func startBackend(t *testing.T) (*backend, *control.Control) {
 	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), db: server.DB(t), runs: map[string]*running{}, faults: &faults{}}
 	b.queues = queue.New(queue.Options{DB: b.db})
 	b.store = openStore(t, b.db)
-	lease, _ := b.store.LeaseKeys(0)
+	lease, _ := b.store.Partitions.LeaseKeys(0)
 	must(t, b.db.Set(t.Context(), string(lease), fence, 0).Err())
 
 	db := server.DB(t)
@@ -120,7 +121,7 @@ func (f *faults) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 // get reads a task as it is in Redis.
 func (b *backend) get(ref task.Ref) task.Task {
 	b.t.Helper()
-	t, err := b.store.Get(b.ctx, ref)
+	t, err := b.store.Tasks.Get(b.ctx, ref)
 	must(b.t, err)
 	return t
 }
@@ -129,7 +130,7 @@ func (b *backend) get(ref task.Ref) task.Task {
 func (b *backend) claim(id string) {
 	b.t.Helper()
 	must(b.t, b.db.ZAddXX(b.ctx, "dts:{0}:wheel", redis.Z{Member: ref(id).String()}).Err())
-	_, err := b.store.Lead(0, fence).Claim(b.ctx, 1)
+	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1)
 	must(b.t, err)
 	if got := b.get(ref(id)); got.State != task.Queued {
 		b.t.Fatalf("%s is %s", id, got.State)
@@ -140,7 +141,7 @@ func (b *backend) claim(id string) {
 func (b *backend) begin(id string) *running {
 	b.t.Helper()
 	b.claim(id)
-	run, err := b.store.Begin(b.ctx, ref(id), b.get(ref(id)).Attempt, "n1", "run of "+id)
+	run, err := b.store.Tasks.Begin(b.ctx, ref(id), b.get(ref(id)).Attempt, "n1", "run of "+id)
 	must(b.t, err)
 	b.runs[id] = &running{Run: run}
 	return b.runs[id]
@@ -153,9 +154,9 @@ func (b *backend) log(id string, lines ...string) {
 	if run == nil {
 		run = b.begin(id)
 	}
-	out := make([]store.Line, len(lines))
+	out := make([]tasks.Line, len(lines))
 	for i, text := range lines {
-		out[i] = store.Line{Stream: "stdout", Text: text}
+		out[i] = tasks.Line{Stream: "stdout", Text: text}
 	}
 	must(b.t, run.Log(b.ctx, run.lines+1, out))
 	run.lines += len(lines)

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/events"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -15,7 +15,7 @@ import (
 type stubSource struct {
 	mu       sync.Mutex
 	dead     bool                 // the source never connects
-	listener *store.EventListener // nil while nobody listens
+	listener *tasks.EventListener // nil while nobody listens
 }
 
 // startHub runs a hub on the source until the test ends.
@@ -32,14 +32,14 @@ func (s *stubSource) startHub(t *testing.T) *events.Hub {
 	return hub
 }
 
-func (s *stubSource) ListenEvents(ctx context.Context, l store.EventListener) error {
+func (s *stubSource) ListenEvents(ctx context.Context, l tasks.EventListener) error {
 	s.listen(&l)
 	<-ctx.Done()
 	s.listen(nil)
 	return nil
 }
 
-func (s *stubSource) listen(l *store.EventListener) {
+func (s *stubSource) listen(l *tasks.EventListener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listener = l
@@ -62,10 +62,10 @@ func (s *stubSource) listenedTo() bool {
 }
 
 func (s *stubSource) publish(e task.Event) {
-	s.call(func(l store.EventListener) { l.Event(&e) })
+	s.call(func(l tasks.EventListener) { l.Event(&e) })
 }
 
-func (s *stubSource) call(f func(store.EventListener)) {
+func (s *stubSource) call(f func(tasks.EventListener)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listener != nil {

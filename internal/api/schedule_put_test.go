@@ -36,7 +36,7 @@ func TestPutSchedule_CanRequireARevision(t *testing.T) {
 			if got.status == http.StatusPreconditionFailed && got.problem(t).Code != "schedule_changed" {
 				t.Errorf("got %s", got.body)
 			}
-			s, found, _, err := r.store.LookUpSchedule(t.Context(), ref("a"))
+			s, found, _, err := r.store.Schedules.LookUp(t.Context(), ref("a"))
 			must(t, err)
 			if found && (s.Rules[0].Every == 2*time.Hour) != (c.status < 300) {
 				t.Errorf("status %d, but the definition is %+v", got.status, s.Rules)

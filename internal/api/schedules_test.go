@@ -80,7 +80,7 @@ func TestPutSchedule_StoresEveryField(t *testing.T) {
 			Retention: 48 * time.Hour, Owner: "dev", Labels: map[string]string{"a": "b"},
 		},
 	}
-	stored, err := r.store.GetSchedule(t.Context(), want.Ref)
+	stored, err := r.store.Schedules.Get(t.Context(), want.Ref)
 	must(t, err)
 	if diff := cmp.Diff(want, stored.Definition); diff != "" {
 		t.Errorf("the definition (-want +got):\n%s", diff)
@@ -305,7 +305,7 @@ func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing
 	t.Parallel()
 	r := startRig(t)
 	d := schedule.Definition{Ref: ref("a"), Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "http"}}
-	_, err := r.store.WriteSchedule(t.Context(), d.Normalize(), 0, start, false)
+	_, err := r.store.Schedules.Write(t.Context(), d.Normalize(), 0, start, false)
 	must(t, err)
 	r.fill()
 	for path, body := range map[string]string{"PUT /v1/schedules/a": hourly, "POST /v1/schedules/a/trigger": "", "POST /v1/schedules/a/backfill": `{}`} {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/api/client"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -140,9 +140,9 @@ func TestFollowEvents_TellsOfLostEvents(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	l := r.listen("/v1/events")
-	for want, lose := range map[string]func(store.EventListener){
-		`{"count":0,"reason":"connection_lost"}`: func(l store.EventListener) { l.Connected() },
-		`{"count":1,"reason":"unreadable"}`:      func(l store.EventListener) { l.Unreadable(errors.New("no JSON")) },
+	for want, lose := range map[string]func(tasks.EventListener){
+		`{"count":0,"reason":"connection_lost"}`: func(l tasks.EventListener) { l.Connected() },
+		`{"count":1,"reason":"unreadable"}`:      func(l tasks.EventListener) { l.Unreadable(errors.New("no JSON")) },
 	} {
 		r.source.call(lose)
 		if m := l.next(); m.Name != "dropped" || string(m.Data) != want {
@@ -382,8 +382,8 @@ func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
 		"a line":                func() { source.publish(event(logEvent, "a")) },
 		"its end":               func() { source.publish(event("task.succeeded", "a")) },
 		"many lines":            func() { source.publish(event(logEvent, "a")); source.publish(event(logEvent, "a")) },
-		"a lost Redis":          func() { source.call(func(l store.EventListener) { l.Connected() }) },
-		"an event, not decoded": func() { source.call(func(l store.EventListener) { l.Unreadable(errors.New("no JSON")) }) },
+		"a lost Redis":          func() { source.call(func(l tasks.EventListener) { l.Connected() }) },
+		"an event, not decoded": func() { source.call(func(l tasks.EventListener) { l.Unreadable(errors.New("no JSON")) }) },
 	} {
 		tell()
 		must(t, f.wait(t.Context(), nil, nil)) // without a timer, only the feed can end it

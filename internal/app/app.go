@@ -105,7 +105,7 @@ func (a *App) build(ctx context.Context) error {
 	if err := a.buildRegistry(db); err != nil {
 		return err
 	}
-	a.events = events.New(events.Options{Source: a.store, Log: a.o.Log})
+	a.events = events.New(events.Options{Source: a.store.Tasks, Log: a.o.Log})
 	queues := queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db, queues)
 	if err := a.buildWorker(ctx, url); err != nil {
@@ -146,7 +146,7 @@ func (a *App) buildRegistry(db *redisx.DB) error {
 	}
 	started := clock.Now()
 	a.registry = cluster.New(cluster.Options{
-		DB: db, Key: a.store.NodesKey(), Channel: a.store.NodesChannel(), ID: a.node, Beat: a.o.Config.Heartbeat,
+		DB: db, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
 		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) },
 	})
 	return nil

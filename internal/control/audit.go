@@ -5,27 +5,27 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // LedgerFilter narrows a ledger.
-type LedgerFilter = store.LedgerFilter
+type LedgerFilter = schedules.LedgerFilter
 
 // LedgerPage is a part of a ledger.
-type LedgerPage = store.LedgerPage
+type LedgerPage = schedules.LedgerPage
 
 // Ledger returns up to limit records of a schedule, newest ticks first, from a cursor on ("": from the start). A page can
 // be shorter than limit and not be the last one. Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
 func (c *Control) Ledger(ctx context.Context, who Caller, id string, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
-	return c.store.Ledger(ctx, who.Ref(id), f, limit, cursor)
+	return c.store.Schedules.Ledger(ctx, who.Ref(id), f, limit, cursor)
 }
 
 // AuditSchedule compares the ticks that the schedule's definitions name between two times, both included, with its
 // ledger. The zero from means as far back as is known, the zero until means now.
 // Errors: CodeScheduleNotFound; CodeInvalid for a range that is empty or has too many ticks.
 func (c *Control) AuditSchedule(ctx context.Context, who Caller, id string, from, until time.Time) (schedule.Report, error) {
-	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return schedule.Report{}, err
 	}
@@ -56,7 +56,7 @@ func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until
 	if err != nil {
 		return schedule.Evidence{}, err
 	}
-	entries, err := c.store.LedgerEntries(ctx, s.Ref, from, until)
+	entries, err := c.store.Schedules.LedgerEntries(ctx, s.Ref, from, until)
 	if err != nil {
 		return schedule.Evidence{}, err
 	}
@@ -78,7 +78,7 @@ func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until
 
 // knownFrom returns up to when the ledger or the history has forgotten what was.
 func (c *Control) knownFrom(ctx context.Context, s schedule.Schedule, line schedule.Timeline) (time.Time, error) {
-	known, err := c.store.KnownFrom(ctx, s.Ref)
+	known, err := c.store.Schedules.KnownFrom(ctx, s.Ref)
 	if err != nil {
 		return time.Time{}, err
 	}

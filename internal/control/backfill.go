@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -16,7 +16,7 @@ type BackfillRange struct {
 }
 
 // Backfilled is the answer to a backfill.
-type Backfilled = store.Backfilled
+type Backfilled = schedules.Backfilled
 
 // BackfillSchedule runs the ticks of a range that have no task: those that were missed or skipped, and those from before
 // the schedule existed. It never runs a tick again. Errors: CodeScheduleNotFound; CodeInvalid for a range that has too
@@ -26,7 +26,7 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 	if err := c.newWork(ctx, who); err != nil {
 		return Backfilled{}, err
 	}
-	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return Backfilled{}, err
 	}
@@ -34,7 +34,7 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 	if err != nil || len(ticks) == 0 {
 		return Backfilled{}, err
 	}
-	return c.store.Backfill(ctx, s.Ref, ticks, r.Pace)
+	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace)
 }
 
 // backfillTicks returns the ticks of a range, without the excluded ones. Error: CodeInvalid for the range.

@@ -9,7 +9,7 @@ import (
 // CancelTask ends a task that waits, and asks a running one to stop; the state of the returned task tells which it was.
 // A cancelled task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
 func (c *Control) CancelTask(ctx context.Context, who Caller, id string) (task.Task, error) {
-	t, err := c.store.Cancel(ctx, who.Ref(id))
+	t, err := c.store.Tasks.Cancel(ctx, who.Ref(id))
 	if err == nil && t.State == task.Cancelled {
 		c.forgetDelivery(ctx, t)
 	}
@@ -19,7 +19,7 @@ func (c *Control) CancelTask(ctx context.Context, who Caller, id string) (task.T
 // RetryTask runs a task that has ended again, due now, with all of its attempts allowed once more; attempts are counted
 // on. Errors: CodeTaskNotFound, CodeNotFinished.
 func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Task, error) {
-	t, err := c.store.Retry(ctx, who.Ref(id))
+	t, err := c.store.Tasks.Retry(ctx, who.Ref(id))
 	if err == nil {
 		c.forgetDelivery(ctx, t)
 	}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -20,7 +20,7 @@ type TaskChange struct {
 // ChangeTask changes a task that waits for its time. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
 // CodeChanged if somebody else changed it at the same moment.
 func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
-	t, err := c.store.Get(ctx, who.Ref(id))
+	t, err := c.store.Tasks.Get(ctx, who.Ref(id))
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -28,7 +28,7 @@ func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change 
 	if err := c.checkTask(changed); err != nil {
 		return task.Task{}, err
 	}
-	return c.store.Change(ctx, t.Definition, changed, store.NewDue{RunAt: change.RunAt, Delay: change.Delay})
+	return c.store.Tasks.Change(ctx, t.Definition, changed, tasks.NewDue{RunAt: change.RunAt, Delay: change.Delay})
 }
 
 // apply returns the definition with the change in it.

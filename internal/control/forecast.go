@@ -10,7 +10,7 @@ import (
 // Next returns the next count ticks of a schedule after a time, the zero time meaning now, and the coming clock change
 // of its zone. Error: CodeScheduleNotFound.
 func (c *Control) Next(ctx context.Context, who Caller, id string, after time.Time, count int) (schedule.NextTicks, error) {
-	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return schedule.NextTicks{}, err
 	}
@@ -52,7 +52,7 @@ func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule
 		return schedule.Forecast{}, err
 	}
 	f := schedule.NewForecast(now.Truncate(time.Minute), hours*60)
-	err = c.store.EachSchedule(ctx, who.Namespace, func(s schedule.Schedule) {
+	err = c.store.Schedules.Each(ctx, who.Namespace, func(s schedule.Schedule) {
 		if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
 			return
 		}

@@ -11,11 +11,11 @@ import (
 // History returns the revisions of a schedule that are kept, newest first; the first one is in force.
 // Error: CodeScheduleNotFound.
 func (c *Control) History(ctx context.Context, who Caller, id string) ([]schedule.Revision, error) {
-	s, _, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	s, _, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return nil, err
 	}
-	earlier, err := c.store.History(ctx, s.Ref)
+	earlier, err := c.store.Schedules.History(ctx, s.Ref)
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (c *Control) RollbackSchedule(ctx context.Context, who Caller, id string, r
 
 // timeline returns the timetables that decided and decide about the ticks of a schedule.
 func (c *Control) timeline(ctx context.Context, s schedule.Schedule) (schedule.Timeline, error) {
-	earlier, err := c.store.History(ctx, s.Ref)
+	earlier, err := c.store.Schedules.History(ctx, s.Ref)
 	if err != nil {
 		return nil, err
 	}

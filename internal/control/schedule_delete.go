@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -41,15 +41,15 @@ const deleteChunk = 500
 // Error: CodeScheduleNotFound.
 func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tasks DeleteTasks) (Deleted, error) {
 	for {
-		if _, err := c.store.PauseSchedule(ctx, who.Ref(id), deleteNote); err != nil {
+		if _, err := c.store.Schedules.Pause(ctx, who.Ref(id), deleteNote); err != nil {
 			return Deleted{}, err
 		}
 		deleted, err := c.endTasks(ctx, who, id, tasks)
 		if err != nil {
 			return deleted, err
 		}
-		err = c.store.RemoveSchedule(ctx, who.Ref(id))
-		if !errors.Is(err, store.ErrNotPaused) { // else somebody has resumed it: once more
+		err = c.store.Schedules.Remove(ctx, who.Ref(id))
+		if !errors.Is(err, schedules.ErrNotPaused) { // else somebody has resumed it: once more
 			return deleted, err
 		}
 	}

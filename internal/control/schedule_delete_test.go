@@ -7,13 +7,13 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 	t.Parallel()
-	for tasks, want := range map[DeleteTasks]struct {
+	for which, want := range map[DeleteTasks]struct {
 		answer  Deleted
 		waiting task.State
 		running bool // asked to stop
@@ -22,13 +22,13 @@ func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 		DeleteAll:     {Deleted{Cancelled: 1, Stopping: 1}, task.Cancelled, true},
 		DeleteNone:    {Deleted{Left: 2}, task.Scheduled, false},
 	} {
-		t.Run(string(tasks), func(t *testing.T) {
+		t.Run(string(which), func(t *testing.T) {
 			w := newWorld(t)
 			ticks := w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
 			w.fire(nightly)
 			run := w.begun(task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]})
 			w.db.Del(w.ctx, w.key(nightly, "live")) // those of a backfill are not in it either
-			got, err := w.DeleteSchedule(w.ctx, me, nightly.ID, tasks)
+			got, err := w.DeleteSchedule(w.ctx, me, nightly.ID, which)
 			if err != nil || got != want.answer {
 				t.Errorf("%+v, %v, want %+v", got, err, want.answer)
 			}
@@ -46,7 +46,7 @@ func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 			if _, err := w.GetSchedule(w.ctx, me, nightly.ID); task.CodeOf(err) != task.CodeScheduleNotFound {
 				t.Errorf("it is there still: %v", err)
 			}
-			if err := run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", ""); err != nil && !errors.Is(err, store.ErrCancelled) {
+			if err := run.Finish(w.ctx, task.Failed, task.OutcomeFailed, "", ""); err != nil && !errors.Is(err, tasks.ErrCancelled) {
 				t.Errorf("the running one could not end: %v", err)
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -51,7 +51,7 @@ func (c *Control) put(ctx context.Context, d schedule.Definition, o PutOptions) 
 	}
 	for try := range putTries {
 		put, err := c.putOnce(ctx, d, o, try > 0)
-		if !errors.Is(err, store.ErrMoved) {
+		if !errors.Is(err, schedules.ErrMoved) {
 			return put, err
 		}
 	}
@@ -66,16 +66,16 @@ func (c *Control) checkSchedule(d schedule.Definition) error {
 }
 
 // putOnce reads the schedule and puts a valid definition over it. again says that an earlier try may have written the
-// definition. Error: store.ErrMoved, if the schedule changed in between.
+// definition. Error: schedules.ErrMoved, if the schedule changed in between.
 func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptions, again bool) (Put, error) {
-	old, found, now, err := c.store.LookUpSchedule(ctx, d.Ref)
+	old, found, now, err := c.store.Schedules.LookUp(ctx, d.Ref)
 	if err != nil {
 		return Put{}, err
 	}
 	if now.Before(old.Cursor) { // Redis's clock was set back
 		now = old.Cursor
 	}
-	same := found && store.SameSchedule(old.Definition, d)
+	same := found && schedules.Same(old.Definition, d)
 	if !same || !again {
 		if err := o.allow(d.Ref, old.Revision); err != nil {
 			return Put{}, err
@@ -89,7 +89,7 @@ func (c *Control) putOnce(ctx context.Context, d schedule.Definition, o PutOptio
 	}
 	switch {
 	case o.DryRun:
-		put.Schedule, err = c.store.CountTasks(ctx, o.preview(d, old, now))
+		put.Schedule, err = c.store.Schedules.CountTasks(ctx, o.preview(d, old, now))
 	case same:
 		put.Schedule, err = c.setPaused(ctx, old, o.Paused)
 	default:
@@ -128,7 +128,7 @@ func (o PutOptions) preview(d schedule.Definition, old schedule.Schedule, now ti
 	if old.Revision == 0 {
 		s.CreatedAt, s.Cursor = now, now
 	}
-	if old.Revision == 0 || !store.SameSchedule(old.Definition, d) {
+	if old.Revision == 0 || !schedules.Same(old.Definition, d) {
 		s.Definition, s.Revision, s.UpdatedAt, s.EndedAt = d, old.Revision+1, now, time.Time{}
 	}
 	switch {
@@ -142,7 +142,7 @@ func (o PutOptions) preview(d schedule.Definition, old schedule.Schedule, now ti
 }
 
 func (c *Control) write(ctx context.Context, d schedule.Definition, o PutOptions, base int, now time.Time) (schedule.Schedule, error) {
-	written, err := c.store.WriteSchedule(ctx, d, base, now, o.Paused != nil && *o.Paused)
+	written, err := c.store.Schedules.Write(ctx, d, base, now, o.Paused != nil && *o.Paused)
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
@@ -158,9 +158,9 @@ func switches(s schedule.Schedule, pause *bool) bool {
 func (c *Control) setPaused(ctx context.Context, s schedule.Schedule, pause *bool) (schedule.Schedule, error) {
 	switch {
 	case !switches(s, pause):
-		return c.store.CountTasks(ctx, s)
+		return c.store.Schedules.CountTasks(ctx, s)
 	case *pause:
-		return c.store.PauseSchedule(ctx, s.Ref, "")
+		return c.store.Schedules.Pause(ctx, s.Ref, "")
 	}
-	return c.store.ResumeSchedule(ctx, s.Ref)
+	return c.store.Schedules.Resume(ctx, s.Ref)
 }

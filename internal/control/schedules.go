@@ -4,26 +4,26 @@ import (
 	"context"
 
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // ScheduleFilter narrows a list of schedules; its namespace is the caller's.
-type ScheduleFilter = store.ScheduleFilter
+type ScheduleFilter = schedules.Filter
 
 // SchedulePage is a part of a list of schedules.
-type SchedulePage = store.SchedulePage
+type SchedulePage = schedules.Page
 
 // GetSchedule returns one schedule. Error: CodeScheduleNotFound.
 func (c *Control) GetSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
-	return c.store.GetSchedule(ctx, who.Ref(id))
+	return c.store.Schedules.Get(ctx, who.Ref(id))
 }
 
 // ListSchedules returns up to limit schedules, by id, from a cursor on ("": from the start). A page can be shorter than
 // limit and not be the last one. Error: CodeInvalid for the cursor.
 func (c *Control) ListSchedules(ctx context.Context, who Caller, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
 	f.Namespace = who.Namespace
-	return c.store.ListSchedules(ctx, f, limit, cursor)
+	return c.store.Schedules.List(ctx, f, limit, cursor)
 }
 
 // PauseSchedule keeps a schedule from creating tasks; note says why, and an empty one leaves the note as it is.
@@ -32,13 +32,13 @@ func (c *Control) PauseSchedule(ctx context.Context, who Caller, id, note string
 	if len(note) > schedule.NoteLimit {
 		return schedule.Schedule{}, task.Invalid("note", "is %d bytes long, at most %d are allowed", len(note), schedule.NoteLimit)
 	}
-	return c.store.PauseSchedule(ctx, who.Ref(id), note)
+	return c.store.Schedules.Pause(ctx, who.Ref(id), note)
 }
 
 // ResumeSchedule lets a paused schedule create tasks again; the misfire policy decides about the ticks of the pause.
 // Error: CodeScheduleNotFound.
 func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (schedule.Schedule, error) {
-	return c.store.ResumeSchedule(ctx, who.Ref(id))
+	return c.store.Schedules.Resume(ctx, who.Ref(id))
 }
 
 // TriggerSchedule runs a schedule now, paused or not. The outcome of the returned entry is Triggered, or Queued if the
@@ -48,9 +48,9 @@ func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (s
 	if err := c.newWork(ctx, who); err != nil {
 		return schedule.Entry{}, err
 	}
-	s, now, err := c.store.ReadSchedule(ctx, who.Ref(id))
+	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))
 	if err != nil {
 		return schedule.Entry{}, err
 	}
-	return c.store.StartManual(ctx, s.Ref, now)
+	return c.store.Schedules.StartManual(ctx, s.Ref, now)
 }

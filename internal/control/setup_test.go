@@ -14,6 +14,8 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -39,8 +41,8 @@ func newWorld(t *testing.T) *world {
 	server := redistest.Start(t)
 	w := &world{t: t, ctx: t.Context(), server: server, db: server.DB(t)}
 	w.Control = w.open(w.db)
-	for p := range w.store.Partitions() {
-		lease, _ := w.store.LeaseKeys(p)
+	for p := range w.store.Partitions.Count() {
+		lease, _ := w.store.Partitions.LeaseKeys(p)
 		must(t, w.db.Set(w.ctx, string(lease), fence, 0).Err())
 	}
 	return w
@@ -149,19 +151,19 @@ func (w *world) hourly(n int, change func(*schedule.Definition)) []string {
 }
 
 // fire does what the leader does about schedules that are due, until none is.
-func (w *world) fire(ref task.Ref) []store.Ticked {
+func (w *world) fire(ref task.Ref) []partition.Ticked {
 	w.t.Helper()
-	leader := w.store.Lead(w.store.PartitionOf(ref), fence)
-	var all []store.Ticked
+	leader := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence)
+	var all []partition.Ticked
 	for {
 		due, err := leader.Due(w.ctx, 10)
 		must(w.t, err)
 		if len(due.Agendas) == 0 {
 			return all
 		}
-		var plans []store.Planned
+		var plans []partition.Planned
 		for _, a := range due.Agendas {
-			plans = append(plans, store.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)})
+			plans = append(plans, partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)})
 		}
 		for _, fired := range leader.Fire(w.ctx, plans) {
 			must(w.t, fired.Err)
@@ -174,7 +176,7 @@ func (w *world) fire(ref task.Ref) []store.Ticked {
 func (w *world) claim(ref task.Ref) {
 	w.t.Helper()
 	must(w.t, w.db.ZAddXX(w.ctx, w.partitionKey(ref, "wheel"), z(0, ref.String())).Err())
-	claimed, err := w.store.Lead(w.store.PartitionOf(ref), fence).Claim(w.ctx, 100)
+	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100)
 	must(w.t, err)
 	for _, d := range claimed.Deliveries {
 		must(w.t, w.queues.Enqueue(w.ctx, d))
@@ -195,10 +197,10 @@ func (w *world) pending() int {
 }
 
 // begun lets a worker begin the first attempt of a task.
-func (w *world) begun(ref task.Ref) *store.Run {
+func (w *world) begun(ref task.Ref) *tasks.Run {
 	w.t.Helper()
 	w.claim(ref)
-	run, err := w.store.Begin(w.ctx, ref, 1, "node", "run-"+ref.ID)
+	run, err := w.store.Tasks.Begin(w.ctx, ref, 1, "node", "run-"+ref.ID)
 	must(w.t, err)
 	return run
 }

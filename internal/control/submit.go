@@ -6,13 +6,13 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // Submitted is the answer to one submission: the task or, in Err, why there is none. Existed says that the task was
 // there before, with the same content.
-type Submitted = store.Created
+type Submitted = tasks.Created
 
 // Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
 // content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeUnavailable while Redis is nearly
@@ -44,7 +44,7 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 		}
 		valid, places = append(valid, d), append(places, i)
 	}
-	for n, created := range c.store.Create(ctx, valid) {
+	for n, created := range c.store.Tasks.Create(ctx, valid) {
 		answers[places[n]] = created
 	}
 	return answers, nil

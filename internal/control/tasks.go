@@ -3,41 +3,41 @@ package control
 import (
 	"context"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // TaskFilter narrows a list of tasks; its namespace is the caller's.
-type TaskFilter = store.Filter
+type TaskFilter = tasks.Filter
 
 // TaskPage is a part of a list of tasks.
-type TaskPage = store.Page
+type TaskPage = tasks.Page
 
 // GetTask returns one task. Error: CodeTaskNotFound.
 func (c *Control) GetTask(ctx context.Context, who Caller, id string) (task.Task, error) {
-	return c.store.Get(ctx, who.Ref(id))
+	return c.store.Tasks.Get(ctx, who.Ref(id))
 }
 
 // ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter than
 // limit and not be the last one. Error: CodeInvalid for the cursor.
 func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {
 	f.Namespace = who.Namespace
-	return c.store.List(ctx, f, limit, cursor)
+	return c.store.Tasks.List(ctx, f, limit, cursor)
 }
 
 // Attempts returns the attempts of a task, oldest first, including the one that runs now. Error: CodeTaskNotFound.
 func (c *Control) Attempts(ctx context.Context, who Caller, id string) ([]task.Attempt, error) {
-	return c.store.Attempts(ctx, who.Ref(id))
+	return c.store.Tasks.Attempts(ctx, who.Ref(id))
 }
 
 // Logs returns up to limit lines of a task's log after the line with that cursor ("": from the start).
 // Errors: CodeTaskNotFound, CodeInvalid for the cursor.
 func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit int) ([]task.LogLine, error) {
-	return c.store.Logs(ctx, who.Ref(id), after, limit)
+	return c.store.Tasks.Logs(ctx, who.Ref(id), after, limit)
 }
 
 // ReportProgress records how far an attempt is, in percent, for a program that runs it far from its worker.
 // Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
 func (c *Control) ReportProgress(ctx context.Context, who Caller, id string, attempt, percent int) error {
-	return c.store.ReportProgress(ctx, who.Ref(id), attempt, percent)
+	return c.store.Tasks.ReportProgress(ctx, who.Ref(id), attempt, percent)
 }

@@ -16,7 +16,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -30,7 +30,7 @@ var (
 // Source is where events come from: a *store.Store.
 type Source interface {
 	// ListenEvents reports every event to l, one call at a time, until ctx ends; then it returns nil.
-	ListenEvents(ctx context.Context, l store.EventListener) error
+	ListenEvents(ctx context.Context, l tasks.EventListener) error
 }
 
 // Options says what a hub passes on. All fields must be set.
@@ -111,7 +111,7 @@ func (h *Hub) listen(ctx context.Context) error {
 			f()
 		}
 	}
-	return h.o.Source.ListenEvents(ctx, store.EventListener{
+	return h.o.Source.ListenEvents(ctx, tasks.EventListener{
 		Connected:  func() { locked(h.connect) },
 		Event:      func(e *task.Event) { locked(func() { h.pass(e) }) },
 		Unreadable: func(err error) { locked(func() { h.passOver(err) }) },

@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/events"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -23,14 +23,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type stubSource struct{ calls chan *listening }
 
 type listening struct {
-	store.EventListener
+	tasks.EventListener
 	ctx  context.Context
 	done chan error // makes ListenEvents return; it does not before
 }
 
 func newStubSource() stubSource { return stubSource{make(chan *listening, 1)} }
 
-func (s stubSource) ListenEvents(ctx context.Context, l store.EventListener) error {
+func (s stubSource) ListenEvents(ctx context.Context, l tasks.EventListener) error {
 	call := &listening{l, ctx, make(chan error, 1)}
 	s.calls <- call
 	return <-call.done

@@ -33,7 +33,7 @@ func openStore(t *testing.T, db *redisx.DB) *store.Store {
 func submit(t *testing.T, s *store.Store, id string) {
 	t.Helper()
 	d := task.Definition{Ref: task.Ref{Namespace: "default", ID: id}, Type: "http", Delay: time.Hour}
-	if c := s.Create(t.Context(), []task.Definition{d})[0]; c.Err != nil {
+	if c := s.Tasks.Create(t.Context(), []task.Definition{d})[0]; c.Err != nil {
 		t.Fatal(c.Err)
 	}
 }
@@ -62,7 +62,7 @@ func awaitSubscriptions(t *testing.T, db *redisx.DB, want int64) {
 func TestHub_NeedsOneSubscriptionToRedis(t *testing.T) {
 	db := redistest.Start(t).DB(t)
 	s := openStore(t, db)
-	hub, _ := start(t, s)
+	hub, _ := start(t, s.Tasks)
 	if got := subscriptions(t, db); got != 0 {
 		t.Errorf("%d subscriptions before anybody reads", got)
 	}
@@ -90,7 +90,7 @@ func TestHub_NeedsOneSubscriptionToRedis(t *testing.T) {
 
 func TestHub_LosesNothingAfterReady(t *testing.T) {
 	s := openStore(t, redistest.Start(t).DB(t))
-	hub, _ := start(t, s)
+	hub, _ := start(t, s.Tasks)
 	for i := range 50 { // each time a new subscription to Redis, often while the one before ends
 		r := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
 		within(t, r.Ready(), "readiness")
@@ -107,7 +107,7 @@ func TestHub_TellsThatTheConnectionWasLost(t *testing.T) {
 	redis := redistest.Start(t)
 	proxy := redistest.NewProxy(t, redis.Addr())
 	s := openStore(t, redis.DB(t))
-	hub, _ := start(t, openStore(t, redistest.Open(t, proxy.URL())))
+	hub, _ := start(t, openStore(t, redistest.Open(t, proxy.URL())).Tasks)
 	r := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
 	defer r.Close()
 	within(t, r.Ready(), "readiness")
@@ -129,7 +129,7 @@ func TestHub_SurvivesStartsAndStops(t *testing.T) {
 	s := openStore(t, db)
 	for round := range 20 {
 		ctx, cancel := context.WithCancel(t.Context())
-		hub := events.New(events.Options{Source: s, Log: slog.New(slog.DiscardHandler)})
+		hub := events.New(events.Options{Source: s.Tasks, Log: slog.New(slog.DiscardHandler)})
 		ended := make(chan error, 1)
 		go func() { ended <- hub.Run(ctx) }()
 		var readers sync.WaitGroup

@@ -93,7 +93,7 @@ func TestScheduler_StopsLeadingWhenAnotherTakesTheLease(t *testing.T) {
 	a := w.start("a", time.Second)
 	w.leads(map[*node]int{a: 16})
 	ref := task.Ref{Namespace: task.DefaultNamespace, ID: "x"}
-	key, _ := w.store.LeaseKeys(w.store.PartitionOf(ref))
+	key, _ := w.store.Partitions.LeaseKeys(w.store.PartitionOf(ref))
 	testkit.Must(t, w.db.Set(t.Context(), string(key), "999:somebody", 2*time.Second).Err())
 	testkit.Eventually(t, "a leads one less", func() bool { return len(a.Led()) == 15 })
 	w.create(task.Definition{Ref: ref})

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -26,7 +26,7 @@ func (t *term) dispatch(ctx context.Context) error {
 	repair := true // repeat what is in flight before the next claim
 	for ctx.Err() == nil {
 		if repair {
-			if err := t.repeatInFlight(ctx); errors.Is(err, store.ErrFenced) {
+			if err := t.repeatInFlight(ctx); errors.Is(err, partition.ErrFenced) {
 				return err
 			} else if err != nil {
 				t.failed(ctx, "cannot repeat deliveries in flight", err)
@@ -35,7 +35,7 @@ func (t *term) dispatch(ctx context.Context) error {
 		}
 		claimed, err := t.leader.Claim(ctx, claimLimit)
 		switch {
-		case errors.Is(err, store.ErrFenced):
+		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
 			repair = true // the claim may have succeeded and only its reply been lost
@@ -43,7 +43,7 @@ func (t *term) dispatch(ctx context.Context) error {
 			continue
 		}
 		got := clock.Now()
-		if err := t.deliver(ctx, claimed, got); errors.Is(err, store.ErrFenced) {
+		if err := t.deliver(ctx, claimed, got); errors.Is(err, partition.ErrFenced) {
 			return err
 		} else if err != nil {
 			repair = true
@@ -60,7 +60,7 @@ func (t *term) dispatch(ctx context.Context) error {
 }
 
 // deliver enqueues and confirms what was claimed. Deliveries that cannot be enqueued stay in flight.
-func (t *term) deliver(ctx context.Context, c store.Claimed, got time.Time) error {
+func (t *term) deliver(ctx context.Context, c partition.Claimed, got time.Time) error {
 	if len(c.Deliveries) == 0 {
 		return nil
 	}

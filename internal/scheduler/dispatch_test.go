@@ -89,9 +89,9 @@ func TestDispatch_TakesAWholeBacklog(t *testing.T) {
 func (w *world) claimAsDeadLeader(ref task.Ref) {
 	w.t.Helper()
 	p := w.store.PartitionOf(ref)
-	key, _ := w.store.LeaseKeys(p)
+	key, _ := w.store.Partitions.LeaseKeys(p)
 	testkit.Must(w.t, w.db.Set(w.t.Context(), string(key), "1:dead", 0).Err())
-	_, err := w.store.Lead(p, "1:dead").Claim(w.t.Context(), 10)
+	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10)
 	testkit.Must(w.t, err)
 	testkit.Must(w.t, w.db.Del(w.t.Context(), string(key)).Err())
 }

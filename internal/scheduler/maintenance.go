@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -34,7 +34,7 @@ func (t *term) maintain(ctx context.Context) error {
 	defer stop()
 	m := maintainer{term: t}
 	for round := 0; ctx.Err() == nil; {
-		if err := m.round(ctx, round); errors.Is(err, store.ErrFenced) {
+		if err := m.round(ctx, round); errors.Is(err, partition.ErrFenced) {
 			return err
 		} else if err != nil {
 			t.failed(ctx, "maintenance failed", err)

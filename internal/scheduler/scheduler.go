@@ -27,6 +27,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 )
@@ -67,19 +68,19 @@ type Scheduler struct {
 	listen    sync.Once
 
 	mu  sync.Mutex
-	led map[int]*store.Leader
+	led map[int]*partition.Leader
 }
 
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
-		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*store.Leader),
+		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
 	}
-	for p := range o.Store.Partitions() {
-		key, epoch := o.Store.LeaseKeys(p)
+	for p := range o.Store.Partitions.Count() {
+		key, epoch := o.Store.Partitions.LeaseKeys(p)
 		s.locks = append(s.locks, lease.New(lease.Options{
 			DB: o.DB, Key: key, EpochKey: epoch, Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
-			Channel: o.Store.WakeChannel(), Message: store.LeaseFreed,
+			Channel: string(o.Store.Keys.Wake()), Message: partition.LeaseFreed,
 		}))
 		s.wakes = append(s.wakes, make(chan struct{}, 1))
 		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
@@ -115,10 +116,10 @@ func (s *Scheduler) Led() []int {
 }
 
 // Depths counts what is in each of the partitions this node leads.
-func (s *Scheduler) Depths(ctx context.Context) (map[int]store.Depth, error) {
-	depths := make(map[int]store.Depth)
+func (s *Scheduler) Depths(ctx context.Context) (map[int]partition.Depth, error) {
+	depths := make(map[int]partition.Depth)
 	for _, p := range s.Led() {
-		d, err := s.o.Store.Lead(p, "").Depth(ctx)
+		d, err := s.o.Store.Partitions.At(p).Depth(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("partition %d: %w", p, err)
 		}
@@ -136,7 +137,7 @@ func (s *Scheduler) listenForWakes(ctx context.Context) error {
 		}
 		signal(s.freed)
 	}
-	return s.o.Store.Wakes(ctx, store.Wakes{
+	return s.o.Store.Partitions.Listen(ctx, partition.Wakes{
 		Connected: connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick,
 	})
 }

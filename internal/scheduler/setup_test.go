@@ -112,7 +112,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 
 func (w *world) member(id, role string, db *redisx.DB) *cluster.Registry {
 	return cluster.New(cluster.Options{
-		DB: db, Key: w.store.NodesKey(), Channel: w.store.NodesChannel(), ID: id, Beat: beat,
+		DB: db, Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: id, Beat: beat,
 		Self: func() cluster.Node { return cluster.Node{Roles: []string{role}} },
 	})
 }
@@ -159,16 +159,16 @@ func (w *world) leads(counts map[*node]int) {
 			}
 			total += led
 		}
-		return total == w.store.Partitions()
+		return total == w.store.Partitions.Count()
 	})
 }
 
 // fences are the leases as Redis has them, by partition; "" where there is none.
 func (w *world) fences() []string {
 	w.t.Helper()
-	all := make([]string, w.store.Partitions())
+	all := make([]string, w.store.Partitions.Count())
 	for p := range all {
-		key, _ := w.store.LeaseKeys(p)
+		key, _ := w.store.Partitions.LeaseKeys(p)
 		values, err := w.db.MGet(w.t.Context(), string(key)).Result()
 		testkit.Must(w.t, err)
 		all[p], _ = values[0].(string)
@@ -198,7 +198,7 @@ func (w *world) siblings(n int) []task.Ref {
 
 func (w *world) get(ref task.Ref) task.Task {
 	w.t.Helper()
-	found, err := w.store.Get(w.t.Context(), ref)
+	found, err := w.store.Tasks.Get(w.t.Context(), ref)
 	testkit.Must(w.t, err)
 	return found
 }
@@ -222,7 +222,7 @@ func (w *world) dispatched(ref task.Ref, attempt int) {
 	w.t.Helper()
 	testkit.Eventually(w.t, ref.String()+" is in asynq", func() bool { return w.waits(ref, attempt) })
 	testkit.Eventually(w.t, "nothing is in flight", func() bool {
-		d, err := w.store.Lead(w.store.PartitionOf(ref), "").Depth(w.t.Context())
+		d, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Depth(w.t.Context())
 		testkit.Must(w.t, err)
 		return d.InFlight == 0
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/lease"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 )
 
 // term is the time during which this node leads one partition: from acquiring its lease until it is released or lost.
@@ -15,7 +15,7 @@ type term struct {
 	s         *Scheduler
 	partition int
 	held      *lease.Held
-	leader    *store.Leader
+	leader    *partition.Leader
 	stop      context.CancelFunc
 	done      chan struct{}
 }
@@ -24,7 +24,7 @@ type term struct {
 func (s *Scheduler) begin(p int, held *lease.Held, ended chan struct{}) *term {
 	ctx, stop := context.WithCancel(held.Context())
 	t := &term{
-		s: s, partition: p, held: held, leader: s.o.Store.Lead(p, held.Fence()), stop: stop, done: make(chan struct{}),
+		s: s, partition: p, held: held, leader: s.o.Store.Partitions.At(p).Lead(held.Fence()), stop: stop, done: make(chan struct{}),
 	}
 	s.mu.Lock()
 	s.led[p] = t.leader

@@ -7,7 +7,8 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/schedules"
 )
 
 const (
@@ -34,7 +35,7 @@ func (t *term) tick(ctx context.Context) error {
 			unsure = err != nil
 		}
 		switch {
-		case errors.Is(err, store.ErrFenced):
+		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
 			t.failed(ctx, "cannot fire due schedules", err)
@@ -46,10 +47,10 @@ func (t *term) tick(ctx context.Context) error {
 }
 
 // fire plans the due ticks and applies the plans. It finishes even if ctx ends meanwhile, within fireBudget.
-func (t *term) fire(ctx context.Context, agendas []store.Agenda) error {
-	planned := make([]store.Planned, len(agendas))
+func (t *term) fire(ctx context.Context, agendas []partition.Agenda) error {
+	planned := make([]partition.Planned, len(agendas))
 	for i, a := range agendas {
-		planned[i] = store.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
+		planned[i] = partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
 		if until := planned[i].Plan.Forgotten; !until.IsZero() {
 			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
 		}
@@ -59,7 +60,7 @@ func (t *term) fire(ctx context.Context, agendas []store.Agenda) error {
 	var failures []error
 	for i, f := range t.leader.Fire(ctx, planned) {
 		switch {
-		case errors.Is(f.Err, store.ErrMoved): // look again; the schedule may have been moved by this very call, sent twice
+		case errors.Is(f.Err, schedules.ErrMoved): // look again; the schedule may have been moved by this very call, sent twice
 			t.s.wake(t.partition)
 		case f.Err != nil:
 			failures = append(failures, f.Err)
@@ -70,7 +71,7 @@ func (t *term) fire(ctx context.Context, agendas []store.Agenda) error {
 }
 
 // count updates the metrics with what became of ticks, and wakes dispatch for the new tasks.
-func (t *term) count(plan schedule.Plan, f store.Fired) {
+func (t *term) count(plan schedule.Plan, f partition.Fired) {
 	if len(f.Ticked) == 0 {
 		return
 	}

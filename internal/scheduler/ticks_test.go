@@ -14,7 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -48,7 +48,7 @@ func each(d time.Duration) schedule.Spec { return schedule.Spec{Rules: []schedul
 // ledger is the records of a schedule, the oldest tick first.
 func (w *world) ledger(is schedule.Schedule) []schedule.Entry {
 	w.t.Helper()
-	page, err := w.store.Ledger(w.t.Context(), is.Ref, store.LedgerFilter{}, 1000, "")
+	page, err := w.store.Schedules.Ledger(w.t.Context(), is.Ref, schedules.LedgerFilter{}, 1000, "")
 	testkit.Must(w.t, err)
 	slices.Reverse(page.Entries)
 	return page.Entries
@@ -66,7 +66,7 @@ func (w *world) firedOnce(is schedule.Schedule, tick time.Time) {
 	if all := w.db.Keys(w.t.Context(), "asynq:{default}:t:"+is.Ref.String()+"@*").Val(); len(all) != 1 {
 		w.t.Errorf("%v are delivered, want one", all)
 	}
-	now, err := w.store.GetSchedule(w.t.Context(), is.Ref)
+	now, err := w.store.Schedules.Get(w.t.Context(), is.Ref)
 	testkit.Must(w.t, err)
 	if now.Runs != 1 || now.Live != 1 {
 		w.t.Errorf("the schedule counts %d runs, %d of them live, want one", now.Runs, now.Live)
@@ -167,14 +167,14 @@ func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(300 * time.Millisecond)
 	is := w.put("rests", hourly(tick), schedule.OverlapAllow)
-	_, err := w.store.PauseSchedule(t.Context(), is.Ref, "")
+	_, err := w.store.Schedules.Pause(t.Context(), is.Ref, "")
 	testkit.Must(t, err)
 	testkit.Eventually(t, "the tick is over", func() bool { return w.now().After(tick) })
 	a.quiet("due_schedules")
 	if all := w.ledger(is); len(all) != 0 {
 		t.Fatalf("it was paused, and the ledger is %+v", all)
 	}
-	_, err = w.store.ResumeSchedule(t.Context(), is.Ref)
+	_, err = w.store.Schedules.Resume(t.Context(), is.Ref)
 	testkit.Must(t, err)
 	w.firedOnce(is, tick)
 }

@@ -218,7 +218,7 @@ func TestTravel_TicksOfAPauseAreMisfires(t *testing.T) {
 		skip, once, all := make(schedule.MisfireSkip, 0), make(schedule.MisfireOnce, 0), make(schedule.MisfireAll, 30*time.Minute)
 		v.until(at("2026-03-10T09:05Z"))
 		for _, s := range []scheduled{skip, once, all} {
-			_, err := v.store.PauseSchedule(v.t.Context(), s.ref, "tea")
+			_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "tea")
 			testkit.Must(t, err)
 			if is := s.is(); is.PauseNote != "tea" || !is.PausedAt.Equal(at("2026-03-10T09:05Z")) {
 				t.Errorf("%s was paused at %s, because of %q", s.ref.ID, is.PausedAt, is.PauseNote)
@@ -233,7 +233,7 @@ func TestTravel_TicksOfAPauseAreMisfires(t *testing.T) {
 			if report.Pending != 7 || report.Accounted != 6 || !report.Proved {
 				t.Errorf("in its pause, the audit of %s is %+v, want 6 proved, 7 pending", s.ref.ID, report)
 			}
-			_, err = v.store.ResumeSchedule(v.t.Context(), s.ref)
+			_, err = v.store.Schedules.Resume(v.t.Context(), s.ref)
 			testkit.Must(t, err)
 		}
 		v.until(at("2026-03-10T10:25Z"))
@@ -258,10 +258,10 @@ func TestTravel_ATickBeforeAShortPauseIsOnTime(t *testing.T) {
 		v.leads()
 		n.stop()
 		v.until(at("2026-03-10T09:00Z").Add(5 * time.Second))
-		_, err := v.store.PauseSchedule(v.t.Context(), s.ref, "")
+		_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "")
 		testkit.Must(t, err)
 		v.pass(3 * time.Second)
-		_, err = v.store.ResumeSchedule(v.t.Context(), s.ref)
+		_, err = v.store.Schedules.Resume(v.t.Context(), s.ref)
 		testkit.Must(t, err)
 		v.pass(2 * time.Second)
 		v.start()
@@ -284,7 +284,7 @@ func TestTravel_AScheduleCreatedPausedRunsAfterItsResume(t *testing.T) {
 		s := scheduled{v, ref}
 		v.until(at("2026-03-10T11:30Z"))
 		s.recorded(clockMS)
-		_, err = v.store.ResumeSchedule(v.t.Context(), ref)
+		_, err = v.store.Schedules.Resume(v.t.Context(), ref)
 		testkit.Must(t, err)
 		v.until(at("2026-03-10T12:30Z"))
 		s.recorded(clockMS, "09:00:00 missed", "10:00:00 missed", "11:00:00 fired", "12:00:00 fired")

@@ -77,9 +77,9 @@ func (s *soup) stir() {
 	var err error
 	switch ctx := s.v.t.Context(); s.random.IntN(12) {
 	case 0:
-		_, err = s.v.store.PauseSchedule(ctx, each.ref, "")
+		_, err = s.v.store.Schedules.Pause(ctx, each.ref, "")
 	case 1, 2, 3: // so that few of them rest
-		_, err = s.v.store.ResumeSchedule(ctx, each.ref)
+		_, err = s.v.store.Schedules.Resume(ctx, each.ref)
 	case 4:
 		d := s.defs[each.ref.ID]
 		d.Spec = cron(fmt.Sprintf("%d/%d * * * * *", s.random.IntN(5), 5+s.random.IntN(20)))
@@ -93,7 +93,7 @@ func (s *soup) stir() {
 		})
 	case 7, 8:
 		if runs := each.runs(); len(runs) > 0 {
-			_, err = s.v.store.Cancel(ctx, runs[len(runs)-1].ref)
+			_, err = s.v.store.Tasks.Cancel(ctx, runs[len(runs)-1].ref)
 		}
 	case 9:
 		s.disturb()
@@ -131,7 +131,7 @@ func (s *soup) settle() {
 	s.v.t.Helper()
 	s.v.leads()
 	for _, each := range s.all {
-		_, err := s.v.store.ResumeSchedule(s.v.t.Context(), each.ref)
+		_, err := s.v.store.Schedules.Resume(s.v.t.Context(), each.ref)
 		testkit.Must(s.v.t, err)
 	}
 	s.v.pass(20 * time.Second)
@@ -140,7 +140,7 @@ func (s *soup) settle() {
 		d.PauseOnFailure = 0
 		d.EndAt = clock.Now().Add(time.Minute)
 		s.v.put(each.ref.ID, d)
-		_, err := s.v.store.ResumeSchedule(s.v.t.Context(), each.ref)
+		_, err := s.v.store.Schedules.Resume(s.v.t.Context(), each.ref)
 		testkit.Must(s.v.t, err)
 	}
 	s.v.pass(time.Hour) // queues are long
@@ -204,7 +204,7 @@ func (s scheduled) agrees() {
 // cancelledBefore says whether a task was cancelled before it began.
 func (s scheduled) cancelledBefore(id string) bool {
 	s.v.t.Helper()
-	found, err := s.v.store.Get(s.v.t.Context(), task.Ref{Namespace: s.ref.Namespace, ID: id})
+	found, err := s.v.store.Tasks.Get(s.v.t.Context(), task.Ref{Namespace: s.ref.Namespace, ID: id})
 	testkit.Must(s.v.t, err)
 	return found.State == task.Cancelled && found.StartedAt.IsZero()
 }

@@ -18,7 +18,7 @@ func (v *voyage) delayed(at []time.Time) {
 			Ref: task.Ref{ID: schedule.TickName(due)}, Type: "echo", RunAt: due, Retention: time.Hour,
 		}
 	}
-	for _, c := range v.store.Create(v.t.Context(), defs) {
+	for _, c := range v.store.Tasks.Create(v.t.Context(), defs) {
 		testkit.Must(v.t, c.Err)
 	}
 }

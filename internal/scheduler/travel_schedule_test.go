@@ -10,7 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -43,7 +43,7 @@ func cron(expression string) schedule.Spec {
 // is reads the schedule.
 func (s scheduled) is() schedule.Schedule {
 	s.v.t.Helper()
-	is, err := s.v.store.GetSchedule(s.v.t.Context(), s.ref)
+	is, err := s.v.store.Schedules.Get(s.v.t.Context(), s.ref)
 	testkit.Must(s.v.t, err)
 	return is
 }
@@ -53,7 +53,7 @@ func (s scheduled) ledger() []schedule.Entry {
 	s.v.t.Helper()
 	var all []schedule.Entry
 	for cursor := ""; ; {
-		page, err := s.v.store.Ledger(s.v.t.Context(), s.ref, store.LedgerFilter{}, 500, cursor)
+		page, err := s.v.store.Schedules.Ledger(s.v.t.Context(), s.ref, schedules.LedgerFilter{}, 500, cursor)
 		testkit.Must(s.v.t, err)
 		all = append(all, page.Entries...)
 		if cursor = page.NextCursor; cursor == "" {

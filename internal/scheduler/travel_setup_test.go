@@ -109,7 +109,7 @@ func (v *voyage) until(at time.Time) {
 
 func (v *voyage) member(id, role string, beat time.Duration, db *redisx.DB) *cluster.Registry {
 	return cluster.New(cluster.Options{
-		DB: db, Key: v.store.NodesKey(), Channel: v.store.NodesChannel(), ID: id, Beat: beat, Keep: 2 * day,
+		DB: db, Key: v.store.Keys.Nodes(), Channel: v.store.Keys.Members(), ID: id, Beat: beat, Keep: 2 * day,
 		Self: func() cluster.Node { return cluster.Node{Roles: []string{role}} },
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -57,7 +58,7 @@ func (v *voyage) employ() *standIn {
 	listening := make(chan struct{})
 	var once sync.Once
 	w.working.Go(func() {
-		_ = w.store.Stops(ctx, func() { once.Do(func() { close(listening) }) }, func(ref task.Ref, _ int) { w.stop(ref) })
+		_ = w.store.Tasks.Stops(ctx, func() { once.Do(func() { close(listening) }) }, func(ref task.Ref, _ int) { w.stop(ref) })
 	})
 	<-listening
 	w.working.Go(func() { w.take(ctx, waiting) })
@@ -115,8 +116,8 @@ func (w *standIn) work(name string) error {
 	if err != nil {
 		return err
 	}
-	run, err := w.store.Begin(ctx, ref, attempt, "worker", name)
-	if errors.Is(err, store.ErrLeftover) {
+	run, err := w.store.Tasks.Begin(ctx, ref, attempt, "worker", name)
+	if errors.Is(err, tasks.ErrLeftover) {
 		return w.done(name)
 	} else if err != nil {
 		return err
@@ -128,7 +129,7 @@ func (w *standIn) work(name string) error {
 }
 
 // perform lets the time go by that the task takes and reports its end.
-func (w *standIn) perform(r *store.Run) error {
+func (w *standIn) perform(r *tasks.Run) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	i, takes, delay := w.begun(r.Task, stop)
@@ -149,7 +150,7 @@ func (w *standIn) perform(r *store.Run) error {
 		end, outcome, reason = task.Failed, task.OutcomeFailed, failure.Error()
 	}
 	err = r.Finish(context.Background(), end, outcome, "", reason)
-	if errors.Is(err, store.ErrCancelled) {
+	if errors.Is(err, tasks.ErrCancelled) {
 		err = r.Finish(context.Background(), task.Cancelled, task.OutcomeCancelled, "", "")
 	}
 	return err

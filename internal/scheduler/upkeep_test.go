@@ -11,7 +11,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -24,9 +24,9 @@ func eager(n *node) {
 }
 
 // begin has a node run the task's attempt.
-func (w *world) begin(ref task.Ref, node string) *store.Run {
+func (w *world) begin(ref task.Ref, node string) *tasks.Run {
 	w.t.Helper()
-	run, err := w.store.Begin(w.t.Context(), ref, w.get(ref).Attempt, node, node+"#1")
+	run, err := w.store.Tasks.Begin(w.t.Context(), ref, w.get(ref).Attempt, node, node+"#1")
 	testkit.Must(w.t, err)
 	return run
 }
@@ -59,7 +59,7 @@ func TestMaintenance_EndsAttemptsOfUnknownNodes(t *testing.T) {
 	w.begin(ref, "ghost")
 	w.start("a", never)
 	w.dispatched(ref, 2)
-	attempts, err := w.store.Attempts(t.Context(), ref)
+	attempts, err := w.store.Tasks.Attempts(t.Context(), ref)
 	testkit.Must(t, err)
 	if a := attempts[0]; a.Outcome != task.OutcomeLost || a.Node != "ghost" {
 		t.Errorf("the first attempt is %+v, want lost, on ghost", a)
@@ -115,7 +115,7 @@ func TestMaintenance_DeletesExcessTasksTheFirstToExpireFirst(t *testing.T) {
 	refs := w.siblings(5)
 	for i, ref := range refs {
 		w.create(task.Definition{Ref: ref, Delay: time.Hour, Retention: time.Duration(i+1) * time.Hour})
-		_, err := w.store.Cancel(t.Context(), ref)
+		_, err := w.store.Tasks.Cancel(t.Context(), ref)
 		testkit.Must(t, err)
 	}
 	w.start("a", never, func(n *node) { n.o.Keep = 2 * 16 })
@@ -132,7 +132,7 @@ func TestMaintenance_DeletesTasksWhoseRetentionIsOver(t *testing.T) {
 	long := w.create(task.Definition{Retention: time.Hour, Delay: time.Hour})
 	waiting := w.create(task.Definition{Retention: time.Second, Delay: time.Hour})
 	for _, ref := range []task.Ref{short, long} {
-		_, err := w.store.Cancel(t.Context(), ref)
+		_, err := w.store.Tasks.Cancel(t.Context(), ref)
 		testkit.Must(t, err)
 	}
 	w.start("a", never, eager)
@@ -146,7 +146,7 @@ func (w *world) there(refs []task.Ref) int {
 	w.t.Helper()
 	n := 0
 	for _, ref := range refs {
-		if _, err := w.store.Get(w.t.Context(), ref); err == nil {
+		if _, err := w.store.Tasks.Get(w.t.Context(), ref); err == nil {
 			n++
 		} else if task.CodeOf(err) != task.CodeTaskNotFound {
 			w.t.Fatal(err)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -9,20 +8,22 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 func (w *world) pause(ref task.Ref) {
 	w.t.Helper()
-	if _, err := w.PauseSchedule(w.ctx, ref, "maintenance"); err != nil {
+	if _, err := w.Schedules.Pause(w.ctx, ref, "maintenance"); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 func (w *world) schedule(ref task.Ref) schedule.Schedule {
 	w.t.Helper()
-	is, err := w.GetSchedule(w.ctx, ref)
+	is, err := w.Schedules.Get(w.ctx, ref)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -36,7 +37,7 @@ func TestATriggerIsRefusedWhereItsTaskCouldNotBeCreated(t *testing.T) {
 	for i := range schedule.LiveLimit {
 		others = append(others, z(float64(i), fmt.Sprint("earlier", i)))
 	}
-	w.db.ZAdd(w.ctx, string(w.partitionOf(nightly).Live(nightly)), others...)
+	w.db.ZAdd(w.ctx, string(w.KeysOf(nightly).Live(nightly)), others...)
 	if _, err := w.trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
 		t.Errorf("%v", err)
 	}
@@ -50,7 +51,7 @@ func TestATriggerWaitsForNothingWhileTheScheduleIsPaused(t *testing.T) {
 		w := newWorld(t)
 		ticks := w.hourly(3, func(d *schedule.Definition) { d.Overlap = overlap })
 		w.fire(nightly)
-		if _, err := w.PauseSchedule(w.ctx, nightly, ""); err != nil {
+		if _, err := w.Schedules.Pause(w.ctx, nightly, ""); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
@@ -79,7 +80,7 @@ func TestANoteStaysUntilThereIsAnother(t *testing.T) {
 	w := newWorld(t)
 	w.put(daily(nil))
 	for _, note := range []string{"for the upgrade", ""} {
-		if is, err := w.PauseSchedule(w.ctx, nightly, note); err != nil || is.PauseNote != "for the upgrade" {
+		if is, err := w.Schedules.Pause(w.ctx, nightly, note); err != nil || is.PauseNote != "for the upgrade" {
 			t.Errorf("the note is %q, %v", is.PauseNote, err)
 		}
 	}
@@ -89,17 +90,20 @@ func TestANoteStaysUntilThereIsAnother(t *testing.T) {
 func TestAStaleLeaderPutsNothingOff(t *testing.T) {
 	w := newWorld(t)
 	p := w.PartitionOf(nightly)
-	w.db.ZAdd(w.ctx, string(w.keys.Partition(p).Ticks()), z(0, "default:nightly"))
-	w.db.HSet(w.ctx, string(w.keys.Partition(p).Schedule(nightly)), "def", "{", "revision", 1)
-	if _, err := w.Lead(p, fence).Due(w.ctx, 10); err != nil {
+	w.db.ZAdd(w.ctx, string(w.Keys.Partition(p).Ticks()), z(0, "default:nightly"))
+	w.db.HSet(w.ctx, string(w.Keys.Partition(p).Schedule(nightly)), "def", "{", "revision", 1)
+	if _, err := w.Partitions.At(p).Lead(fence).Due(w.ctx, 10); err != nil {
 		t.Fatal(err)
 	}
-	put := w.db.ZScore(w.ctx, string(w.keys.Partition(p).Ticks()), "default:nightly").Val()
+	put := w.db.ZScore(w.ctx, string(w.Keys.Partition(p).Ticks()), "default:nightly").Val()
 	if put == 0 {
 		t.Error("it was not put off")
 	}
-	err := w.Lead(p, "0:stale").postpone(w.ctx, "default:nightly", time.Second)
-	if !errors.Is(err, ErrFenced) || w.db.ZScore(w.ctx, string(w.keys.Partition(p).Ticks()), "default:nightly").Val() != put {
+	k := w.Keys.Partition(p)
+	_, err := redisx.Run(w.ctx, w.db, lua.PostponeSchedule{
+		Lease: k.Lease(), Ticks: k.Ticks(), Fence: "0:stale", Member: "default:nightly", Delay: time.Second,
+	})
+	if !redisx.RefusedWith(err, lua.CodeFenced) || w.db.ZScore(w.ctx, string(w.Keys.Partition(p).Ticks()), "default:nightly").Val() != put {
 		t.Errorf("a stale leader's word counted: %v", err)
 	}
 }

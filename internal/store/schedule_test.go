@@ -12,6 +12,9 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/schedules"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -33,14 +36,14 @@ func daily(change func(*schedule.Definition)) schedule.Definition {
 // put writes a definition over whatever is there.
 func (w *world) put(d schedule.Definition) {
 	w.t.Helper()
-	old, _, now, err := w.LookUpSchedule(w.ctx, d.Ref)
+	old, _, now, err := w.Schedules.LookUp(w.ctx, d.Ref)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	if now.Before(old.Cursor) {
 		now = old.Cursor
 	}
-	if _, err := w.WriteSchedule(w.ctx, d.Normalize(), old.Revision, now, false); err != nil {
+	if _, err := w.Schedules.Write(w.ctx, d.Normalize(), old.Revision, now, false); err != nil {
 		w.t.Fatalf("put %s: %v", d.ID, err)
 	}
 }
@@ -52,27 +55,27 @@ func (w *world) trigger(ref task.Ref) (schedule.Entry, error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.StartManual(w.ctx, ref, now)
+	return w.Schedules.StartManual(w.ctx, ref, now)
 }
 
 // rewind lets a schedule have been created that much earlier, and nobody have looked at it since.
 func (w *world) rewind(ref task.Ref, by time.Duration) {
 	w.t.Helper()
 	p := w.PartitionOf(ref)
-	is, _, err := w.ReadSchedule(w.ctx, ref)
+	is, _, err := w.Schedules.Read(w.ctx, ref)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	key := string(w.keys.Partition(p).Schedule(ref))
+	key := string(w.Keys.Partition(p).Schedule(ref))
 	w.db.HSet(w.ctx, key, "created", is.CreatedAt.Add(-by).UnixMilli(), "from", is.UpdatedAt.Add(-by).UnixMilli(),
 		"cursor", is.Cursor.Add(-by).UnixMilli())
-	w.db.ZAdd(w.ctx, string(w.keys.Partition(p).Ticks()), z(0, ref.String()))
+	w.db.ZAdd(w.ctx, string(w.Keys.Partition(p).Ticks()), z(0, ref.String()))
 }
 
 // agenda is what the leader of a schedule's partition finds due; it must be that schedule alone.
-func (w *world) agenda(ref task.Ref) Agenda {
+func (w *world) agenda(ref task.Ref) partition.Agenda {
 	w.t.Helper()
-	due, err := w.Lead(w.PartitionOf(ref), fence).Due(w.ctx, 10)
+	due, err := w.Partitions.At(w.PartitionOf(ref)).Lead(fence).Due(w.ctx, 10)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -83,10 +86,10 @@ func (w *world) agenda(ref task.Ref) Agenda {
 }
 
 // fire does what the leader does when a schedule is due, until nothing is due any more.
-func (w *world) fire(ref task.Ref) []Ticked {
+func (w *world) fire(ref task.Ref) []partition.Ticked {
 	w.t.Helper()
-	leader := w.Lead(w.PartitionOf(ref), fence)
-	var all []Ticked
+	leader := w.Partitions.At(w.PartitionOf(ref)).Lead(fence)
+	var all []partition.Ticked
 	for {
 		due, err := leader.Due(w.ctx, 10)
 		if err != nil {
@@ -106,12 +109,12 @@ func (w *world) fire(ref task.Ref) []Ticked {
 }
 
 // fireOnce does what the leader with that fence does about one schedule.
-func (w *world) fireOnce(fence lua.Fence, a Agenda) Fired {
+func (w *world) fireOnce(fence lua.Fence, a partition.Agenda) partition.Fired {
 	w.t.Helper()
-	return w.Lead(w.PartitionOf(a.Ref), fence).Fire(w.ctx, []Planned{{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}})[0]
+	return w.Partitions.At(w.PartitionOf(a.Ref)).Lead(fence).Fire(w.ctx, []partition.Planned{{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}})[0]
 }
 
-func outcomes(ticked []Ticked) []schedule.Outcome {
+func outcomes(ticked []partition.Ticked) []schedule.Outcome {
 	var all []schedule.Outcome
 	for _, t := range ticked {
 		all = append(all, t.Outcome)
@@ -122,7 +125,7 @@ func outcomes(ticked []Ticked) []schedule.Outcome {
 // recorded is the outcomes in the ledger, the oldest tick first.
 func (w *world) recorded(ref task.Ref) []schedule.Outcome {
 	w.t.Helper()
-	page, err := w.Ledger(w.ctx, ref, LedgerFilter{}, 10_000, "")
+	page, err := w.Schedules.Ledger(w.ctx, ref, schedules.LedgerFilter{}, 10_000, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -135,7 +138,7 @@ func (w *world) recorded(ref task.Ref) []schedule.Outcome {
 
 func (w *world) tasksOf(ref task.Ref) map[string]task.State {
 	w.t.Helper()
-	page, err := w.List(w.ctx, Filter{Namespace: ref.Namespace, Schedule: ref.ID}, 500, "")
+	page, err := w.Tasks.List(w.ctx, tasks.Filter{Namespace: ref.Namespace, Schedule: ref.ID}, 500, "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -157,13 +160,13 @@ func (w *world) end(ref task.Ref, tick string, final task.State) {
 	}
 }
 
-func (w *world) begun(its task.Ref) *Run {
+func (w *world) begun(its task.Ref) *tasks.Run {
 	w.t.Helper()
-	w.db.ZAdd(w.ctx, string(w.partitionOf(its).Wheel()), z(0, its.String())) // those that run late are due one by one
-	if _, err := w.Lead(w.PartitionOf(its), fence).Claim(w.ctx, 100); err != nil {
+	w.db.ZAdd(w.ctx, string(w.KeysOf(its).Wheel()), z(0, its.String())) // those that run late are due one by one
+	if _, err := w.Partitions.At(w.PartitionOf(its)).Lead(fence).Claim(w.ctx, 100); err != nil {
 		w.t.Fatal(err)
 	}
-	run, err := w.Begin(w.ctx, its, 1, "node", "run-"+its.ID)
+	run, err := w.Tasks.Begin(w.ctx, its, 1, "node", "run-"+its.ID)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -181,7 +184,7 @@ func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
 		t.Fatalf("%+v", fired)
 	}
 	before := redistest.Dump(t, w.db)
-	if again := w.fireOnce(fence, a); !errors.Is(again.Err, ErrMoved) {
+	if again := w.fireOnce(fence, a); !errors.Is(again.Err, schedules.ErrMoved) {
 		t.Errorf("a repetition was answered %v, want ErrMoved", again.Err)
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
@@ -195,7 +198,7 @@ func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
 	if diff := cmp.Diff(map[string]task.State{id: task.Scheduled}, w.tasksOf(nightly)); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
-	page, err := w.Ledger(w.ctx, nightly, LedgerFilter{}, 10, "")
+	page, err := w.Schedules.Ledger(w.ctx, nightly, schedules.LedgerFilter{}, 10, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +208,7 @@ func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
 	if diff := cmp.Diff(want, page.Entries); diff != "" {
 		t.Errorf("ledger (-want +got):\n%s", diff)
 	}
-	is, err := w.GetSchedule(w.ctx, nightly)
+	is, err := w.Schedules.Get(w.ctx, nightly)
 	if err != nil || is.Live != 1 || is.Runs != 1 || is.Cursor.Before(tick) {
 		t.Errorf("the schedule is %+v, %v", is, err)
 	}
@@ -217,11 +220,11 @@ func TestAStaleLeaderFiresNothing(t *testing.T) {
 	w.rewind(nightly, 25*time.Hour)
 	a := w.agenda(nightly)
 	before := redistest.Dump(t, w.db)
-	stale := w.Lead(w.PartitionOf(nightly), "0:stale")
-	if _, err := stale.Due(w.ctx, 10); !errors.Is(err, ErrFenced) {
+	stale := w.Partitions.At(w.PartitionOf(nightly)).Lead("0:stale")
+	if _, err := stale.Due(w.ctx, 10); !errors.Is(err, partition.ErrFenced) {
 		t.Errorf("a look was answered %v", err)
 	}
-	if fired := w.fireOnce("0:stale", a); !errors.Is(fired.Err, ErrFenced) {
+	if fired := w.fireOnce("0:stale", a); !errors.Is(fired.Err, partition.ErrFenced) {
 		t.Errorf("firing was answered %v", fired.Err)
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
@@ -263,7 +266,7 @@ func (w *world) hourly(n int, change func(*schedule.Definition)) []string {
 		}
 	}))
 	w.rewind(nightly, time.Duration(n)*time.Hour+time.Minute)
-	is, _, err := w.ReadSchedule(w.ctx, nightly)
+	is, _, err := w.Schedules.Read(w.ctx, nightly)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -281,14 +284,14 @@ func TestAQueuedTickRunsWhenTheOneBeforeHasEnded(t *testing.T) {
 	for i, final := range []task.State{task.Succeeded, task.Failed, task.Succeeded} {
 		w.end(nightly, ticks[i], final)
 		ticked := w.fire(nightly)
-		if i < 2 && (len(ticked) != 1 || ticked[0] != Ticked{ticks[i+1], schedule.Fired}) {
+		if i < 2 && (len(ticked) != 1 || ticked[0] != partition.Ticked{Name: ticks[i+1], Outcome: schedule.Fired}) {
 			t.Fatalf("after the end of number %d, there happened %v", i, ticked)
 		}
 	}
 	if diff := cmp.Diff([]schedule.Outcome{schedule.Fired, schedule.Fired, schedule.Fired}, w.recorded(nightly)); diff != "" {
 		t.Errorf("ledger (-want +got):\n%s", diff)
 	}
-	is, _ := w.GetSchedule(w.ctx, nightly)
+	is, _ := w.Schedules.Get(w.ctx, nightly)
 	if is.Live != 0 || is.Waiting != 0 {
 		t.Errorf("live %d, waiting %d", is.Live, is.Waiting)
 	}
@@ -316,7 +319,7 @@ func TestThereAreNoMoreTasksOfOneScheduleThanTheLimit(t *testing.T) {
 	for i := range schedule.LiveLimit - 1 {
 		others = append(others, z(float64(i), fmt.Sprint("earlier", i)))
 	}
-	w.db.ZAdd(w.ctx, string(w.partitionOf(nightly).Live(nightly)), others...)
+	w.db.ZAdd(w.ctx, string(w.KeysOf(nightly).Live(nightly)), others...)
 	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Fired, schedule.SkippedOverlap}) {
 		t.Errorf("there happened %v", got)
 	}
@@ -349,7 +352,7 @@ func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
 	if e, err := w.trigger(nightly); err != nil || e.Outcome != schedule.Triggered {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	if is, err := w.GetSchedule(w.ctx, nightly); err != nil || is.Runs != 1 {
+	if is, err := w.Schedules.Get(w.ctx, nightly); err != nil || is.Runs != 1 {
 		t.Errorf("%d ticks ran, %v: what is run by hand does not count", is.Runs, err)
 	}
 	if got := w.recorded(nightly); !slices.Equal(got, append(want[:2:2], schedule.Replaced, schedule.Triggered)) {
@@ -381,7 +384,7 @@ func TestFailuresInARowPauseTheSchedule(t *testing.T) {
 	ticks := w.hourly(4, func(d *schedule.Definition) { d.Overlap, d.PauseOnFailure = schedule.OverlapAllow, 2 })
 	w.fire(nightly)
 	paused := func() bool {
-		is, err := w.GetSchedule(w.ctx, nightly)
+		is, err := w.Schedules.Get(w.ctx, nightly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -396,7 +399,7 @@ func TestFailuresInARowPauseTheSchedule(t *testing.T) {
 			t.Fatalf("after number %d, %s: paused is %v", i, c.final, paused())
 		}
 	}
-	is, err := w.ResumeSchedule(w.ctx, nightly)
+	is, err := w.Schedules.Resume(w.ctx, nightly)
 	if err != nil || !is.PausedAt.IsZero() || is.Failures != 0 {
 		t.Errorf("resumed, it is %+v, %v", is, err)
 	}
@@ -405,13 +408,13 @@ func TestFailuresInARowPauseTheSchedule(t *testing.T) {
 func TestPausedTicksAreMisfires(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(3, func(d *schedule.Definition) { d.Misfire = schedule.Misfire{Policy: schedule.MisfireSkip} })
-	if _, err := w.PauseSchedule(w.ctx, nightly, "for the upgrade"); err != nil {
+	if _, err := w.Schedules.Pause(w.ctx, nightly, "for the upgrade"); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.fire(nightly); len(got) != 0 {
 		t.Fatalf("paused, it did %v", got)
 	}
-	is, err := w.ResumeSchedule(w.ctx, nightly)
+	is, err := w.Schedules.Resume(w.ctx, nightly)
 	if err != nil || !is.PausedAt.IsZero() {
 		t.Fatalf("%+v, %v", is, err)
 	}
@@ -428,7 +431,7 @@ func TestALeaderThatLookedBeforeAChangeHasToLookAgain(t *testing.T) {
 	a := w.agenda(nightly)
 	w.put(daily(nil))
 	before := redistest.Dump(t, w.db)
-	if fired := w.fireOnce(fence, a); !errors.Is(fired.Err, ErrMoved) {
+	if fired := w.fireOnce(fence, a); !errors.Is(fired.Err, schedules.ErrMoved) {
 		t.Errorf("answered %v, want ErrMoved", fired.Err)
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
@@ -450,11 +453,11 @@ func TestAListOfSchedulesLosesNoneBetweenPages(t *testing.T) {
 		want = append(want, id)
 	}
 	w.put(daily(func(d *schedule.Definition) { d.Namespace = "default2" }))
-	list := func(f ScheduleFilter, limit int) []string {
+	list := func(f schedules.Filter, limit int) []string {
 		f.Namespace = "default"
 		var ids []string
 		for cursor := ""; ; {
-			page, err := w.ListSchedules(w.ctx, f, limit, cursor)
+			page, err := w.Schedules.List(w.ctx, f, limit, cursor)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -467,11 +470,11 @@ func TestAListOfSchedulesLosesNoneBetweenPages(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{1, 4, 23, 100} {
-		if diff := cmp.Diff(want, list(ScheduleFilter{}, limit)); diff != "" {
+		if diff := cmp.Diff(want, list(schedules.Filter{}, limit)); diff != "" {
 			t.Errorf("limit %d (-want +got):\n%s", limit, diff)
 		}
 	}
-	if got := list(ScheduleFilter{Labels: map[string]string{"odd": "1"}, Paused: new(true)}, 2); !slices.Equal(got, []string{"s03", "s09", "s15", "s21"}) {
+	if got := list(schedules.Filter{Labels: map[string]string{"odd": "1"}, Paused: new(true)}, 2); !slices.Equal(got, []string{"s03", "s09", "s15", "s21"}) {
 		t.Errorf("filtered: %v", got)
 	}
 }
@@ -481,10 +484,10 @@ func TestARerunOfATickCountsAsNotEnded(t *testing.T) {
 	ticks := w.hourly(1, nil)
 	w.fire(nightly)
 	w.end(nightly, ticks[0], task.Failed)
-	if _, err := w.Retry(w.ctx, task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]}); err != nil {
+	if _, err := w.Tasks.Retry(w.ctx, task.Ref{Namespace: "default", ID: "nightly@" + ticks[0]}); err != nil {
 		t.Fatal(err)
 	}
-	if is, _ := w.GetSchedule(w.ctx, nightly); is.Live != 1 {
+	if is, _ := w.Schedules.Get(w.ctx, nightly); is.Live != 1 {
 		t.Errorf("%d live", is.Live)
 	}
 }
@@ -493,8 +496,8 @@ func TestAScheduleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(1, nil)
 	p := w.PartitionOf(nightly)
-	w.db.ZAdd(w.ctx, string(w.keys.Partition(p).Ticks()), z(0, "default:broken"))
-	w.db.HSet(w.ctx, string(w.keys.Partition(p).Schedule(task.Ref{Namespace: "default", ID: "broken"})), "def", "{", "revision", 1)
+	w.db.ZAdd(w.ctx, string(w.Keys.Partition(p).Ticks()), z(0, "default:broken"))
+	w.db.HSet(w.ctx, string(w.Keys.Partition(p).Schedule(task.Ref{Namespace: "default", ID: "broken"})), "def", "{", "revision", 1)
 	if got := outcomes(w.fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Fired}) {
 		t.Errorf("there happened %v", got)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -26,7 +26,7 @@ type attempt struct {
 	cancel  context.CancelCauseFunc
 	release func()                    // releases the context of Members.Guard
 	work    context.Context           // of reports: it outlives ctx
-	run     atomic.Pointer[store.Run] // nil until Redis has answered begin
+	run     atomic.Pointer[tasks.Run] // nil until Redis has answered begin
 }
 
 // end releases the contexts and the slot.
@@ -38,7 +38,7 @@ func (a *attempt) end() {
 
 // begin asks Redis for the attempt until there is an answer. When the connection breaks, the worker does not know
 // whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
-// counts as running and that nobody runs. Errors: store.ErrLeftover; or the worker ends first. An attempt that may have
+// counts as running and that nobody runs. Errors: tasks.ErrLeftover; or the worker ends first. An attempt that may have
 // begun then is recovered once the node has left.
 func (a *attempt) begin(ref task.Ref, number int) error {
 	token := a.w.token()
@@ -47,7 +47,7 @@ func (a *attempt) begin(ref task.Ref, number int) error {
 			return fmt.Errorf("delivery %s: %w", a.name, errShutdown)
 		}
 		err := a.tryBegin(ref, number, token)
-		if err == nil || errors.Is(err, store.ErrLeftover) {
+		if err == nil || errors.Is(err, tasks.ErrLeftover) {
 			return err
 		}
 		a.warn(try, "cannot begin an attempt", err)
@@ -66,7 +66,7 @@ func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
 		release()
 		return context.Cause(guard)
 	}
-	run, err := a.w.o.Store.Begin(a.work, ref, number, a.w.o.Node, token)
+	run, err := a.w.o.Store.Tasks.Begin(a.work, ref, number, a.w.o.Node, token)
 	if err != nil {
 		release()
 		return err
@@ -126,7 +126,7 @@ func (a *attempt) perform() error {
 }
 
 // execute runs the executor under the task's timeout.
-func (a *attempt) execute(run *store.Run) ending {
+func (a *attempt) execute(run *tasks.Run) ending {
 	t := run.Task
 	exec, known := a.w.o.Executors[t.Type]
 	if !known {
@@ -181,7 +181,7 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 // report tells Redis how the attempt ended, until there is an answer. Whatever the outcome, it returns nil or
 // queue.ErrDeadLetter, so that asynq does not deliver the attempt again; any other error means that the worker ended
 // before Redis answered.
-func (a *attempt) report(run *store.Run, e ending) error {
+func (a *attempt) report(run *tasks.Run, e ending) error {
 	for try := 0; ; try++ {
 		dead, err := a.reportOnce(run, e)
 		switch {
@@ -189,10 +189,10 @@ func (a *attempt) report(run *store.Run, e ending) error {
 			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.reason)
 		case err == nil:
 			return nil
-		case errors.Is(err, store.ErrCancelled):
+		case errors.Is(err, tasks.ErrCancelled):
 			e.outcome = task.OutcomeCancelled
 			continue
-		case errors.Is(err, store.ErrStale):
+		case errors.Is(err, tasks.ErrStale):
 			a.w.o.Metrics.Refused.Inc()
 			a.w.o.Log.Warn("this worker no longer holds the attempt; its report was refused", "delivery", a.name, "outcome", e.outcome)
 			return nil
@@ -205,7 +205,7 @@ func (a *attempt) report(run *store.Run, e ending) error {
 }
 
 // reportOnce reports the ending. It returns true if the task has failed for good: it is a dead letter.
-func (a *attempt) reportOnce(run *store.Run, e ending) (dead bool, _ error) {
+func (a *attempt) reportOnce(run *tasks.Run, e ending) (dead bool, _ error) {
 	t := run.Task
 	switch {
 	case e.outcome == task.OutcomeSucceeded:

@@ -13,7 +13,7 @@ import (
 
 func (w *world) cancel(ref task.Ref) {
 	w.t.Helper()
-	_, err := w.store.Cancel(w.t.Context(), ref)
+	_, err := w.store.Tasks.Cancel(w.t.Context(), ref)
 	testkit.Must(w.t, err)
 }
 
@@ -77,7 +77,7 @@ func TestCancel_IsObeyedBeforeTheWorkerKnowsThatItBegan(t *testing.T) {
 	r := w.start(do)
 	ref := w.create(task.Definition{})
 	deliveries := w.claim()
-	_, err := w.store.Begin(t.Context(), ref, 1, node, r.nextToken()) // and the reply is lost
+	_, err := w.store.Tasks.Begin(t.Context(), ref, 1, node, r.nextToken()) // and the reply is lost
 	testkit.Must(t, err)
 	w.cancel(ref)
 	testkit.Must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
@@ -100,7 +100,7 @@ func TestBegin_RunsAnAttemptWhoseAnswerWasLost(t *testing.T) {
 	r := w.start(func(context.Context, executor.Attempt) (string, error) { runs <- struct{}{}; return "", nil })
 	ref := w.create(task.Definition{})
 	deliveries := w.claim()
-	_, err := w.store.Begin(t.Context(), ref, 1, node, r.nextToken()) // and the reply is lost
+	_, err := w.store.Tasks.Begin(t.Context(), ref, 1, node, r.nextToken()) // and the reply is lost
 	testkit.Must(t, err)
 	testkit.Must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
 	w.reaches(ref, task.Succeeded)
@@ -173,7 +173,7 @@ func TestReport_OfAStaleWorkerIsRefused(t *testing.T) {
 			w.start(func(context.Context, executor.Attempt) (string, error) { close(begun); <-end; return "stale", result })
 			ref := w.submit(task.Definition{})
 			testkit.Receive(t, begun, "the attempt")
-			leader := w.store.Lead(w.store.PartitionOf(ref), fence)
+			leader := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence)
 			testkit.Must(t, leader.Reap(t.Context(), w.get(ref), "node died"))
 			close(end)
 			testkit.Eventually(t, "the report is refused", func() bool { return count(t, w.metrics.Refused) == 1 })

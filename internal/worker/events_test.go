@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -16,7 +17,7 @@ func listen(t *testing.T, s *store.Store) <-chan *task.Event {
 	connected, ended := make(chan struct{}, 10), make(chan error, 1)
 	events := make(chan *task.Event, 1000)
 	go func() {
-		ended <- s.ListenEvents(ctx, store.EventListener{
+		ended <- s.Tasks.ListenEvents(ctx, tasks.EventListener{
 			Connected:  func() { connected <- struct{}{} },
 			Event:      func(e *task.Event) { events <- e },
 			Unreadable: func(err error) { t.Errorf("unreadable event: %v", err) },

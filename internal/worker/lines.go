@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -20,20 +20,20 @@ const (
 // It never delays the executor. Between two flushes it keeps the newest task.LogLimit lines, as the log holds no more.
 // Dropped lines leave a gap in the numbers.
 type lines struct {
-	run  *store.Run
+	run  *tasks.Run
 	log  *slog.Logger
 	kick chan struct{}
 	quit chan struct{}
 	done chan struct{}
 
 	mu      sync.Mutex
-	kept    []store.Line
+	kept    []tasks.Line
 	number  int // of the first line kept, from 1
 	percent int // the newest progress
 	sent    int // the progress that was sent last
 }
 
-func newLines(ctx context.Context, run *store.Run, log *slog.Logger) *lines {
+func newLines(ctx context.Context, run *tasks.Run, log *slog.Logger) *lines {
 	l := &lines{
 		run: run, log: log, number: 1,
 		kick: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
@@ -45,7 +45,7 @@ func newLines(ctx context.Context, run *store.Run, log *slog.Logger) *lines {
 // add takes a line.
 func (l *lines) add(stream, text string) {
 	l.mu.Lock()
-	l.kept = append(l.kept, store.Line{Stream: stream, Text: text})
+	l.kept = append(l.kept, tasks.Line{Stream: stream, Text: text})
 	if len(l.kept) >= 2*task.LogLimit {
 		l.drop(len(l.kept) - task.LogLimit)
 	}
@@ -73,7 +73,7 @@ func (l *lines) wake() {
 
 // drop drops the n oldest lines. The caller holds mu.
 func (l *lines) drop(n int) {
-	l.kept = append([]store.Line(nil), l.kept[n:]...)
+	l.kept = append([]tasks.Line(nil), l.kept[n:]...)
 	l.number += n
 }
 
@@ -120,7 +120,7 @@ func (l *lines) flush(ctx context.Context) bool {
 		}
 		if err := l.run.Log(ctx, first, next); err != nil {
 			l.log.Debug("dropped log lines", "task", l.run.Task.Ref.String(), "lines", len(next), "error", err)
-			return !errors.Is(err, store.ErrStale)
+			return !errors.Is(err, tasks.ErrStale)
 		}
 	}
 	return true
@@ -139,11 +139,11 @@ func (l *lines) sendProgress(ctx context.Context) bool {
 	if err != nil {
 		l.log.Debug("dropped a progress report", "task", l.run.Task.Ref.String(), "error", err)
 	}
-	return !errors.Is(err, store.ErrStale)
+	return !errors.Is(err, tasks.ErrStale)
 }
 
 // take removes and returns the next lines to send, with the number of the first.
-func (l *lines) take() (first int, next []store.Line) {
+func (l *lines) take() (first int, next []tasks.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if over := len(l.kept) - task.LogLimit; over > 0 {

@@ -106,7 +106,7 @@ func TestAttempt_DelaysStartAnewAfterARetryOfTheTask(t *testing.T) {
 	w.reaches(ref, task.Scheduled)
 	w.hurry(ref)
 	w.reaches(ref, task.Failed)
-	_, err := w.store.Retry(t.Context(), ref)
+	_, err := w.store.Tasks.Retry(t.Context(), ref)
 	testkit.Must(t, err)
 	w.dispatch()
 	testkit.Eventually(t, "attempt 3 ended", func() bool { return len(w.attempts(ref)) == 3 && w.get(ref).State == task.Scheduled })

@@ -106,8 +106,8 @@ func newWorld(t *testing.T) *world {
 		reports: redistest.NewProxy(t, srv.Addr()), asynq: redistest.NewProxy(t, srv.Addr()),
 	}
 	w.store = w.open(db)
-	for p := range w.store.Partitions() {
-		key, _ := w.store.LeaseKeys(p)
+	for p := range w.store.Partitions.Count() {
+		key, _ := w.store.Partitions.LeaseKeys(p)
 		testkit.Must(t, db.Set(t.Context(), string(key), fence, 0).Err())
 	}
 	return w
@@ -189,8 +189,8 @@ func (w *world) dispatch() {
 func (w *world) claim() []task.Delivery {
 	w.t.Helper()
 	var all []task.Delivery
-	for p := range w.store.Partitions() {
-		c, err := w.store.Lead(p, fence).Claim(w.t.Context(), 100)
+	for p := range w.store.Partitions.Count() {
+		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100)
 		testkit.Must(w.t, err)
 		all = append(all, c.Deliveries...)
 	}
@@ -199,7 +199,7 @@ func (w *world) claim() []task.Delivery {
 
 func (w *world) get(ref task.Ref) task.Task {
 	w.t.Helper()
-	found, err := w.store.Get(w.t.Context(), ref)
+	found, err := w.store.Tasks.Get(w.t.Context(), ref)
 	testkit.Must(w.t, err)
 	return found
 }
@@ -213,7 +213,7 @@ func (w *world) reaches(ref task.Ref, s task.State) task.Task {
 
 func (w *world) attempts(ref task.Ref) []task.Attempt {
 	w.t.Helper()
-	all, err := w.store.Attempts(w.t.Context(), ref)
+	all, err := w.store.Tasks.Attempts(w.t.Context(), ref)
 	testkit.Must(w.t, err)
 	return all
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -107,7 +108,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopWork(nil)
 	pools := w.pools(work)
 	var background errgroup.Group
-	background.Go(func() error { return w.o.Store.Stops(work, w.checkStops(work), w.stop(work)) })
+	background.Go(func() error { return w.o.Store.Tasks.Stops(work, w.checkStops(work), w.stop(work)) })
 	var started []*queue.Pool
 	defer func() { shutDown(started) }()
 	for _, p := range pools {
@@ -270,7 +271,7 @@ func (w *Worker) handle(ctx, work context.Context, ref task.Ref, number int) err
 	}
 	defer w.leave(a)
 	switch err := a.begin(ref, number); {
-	case errors.Is(err, store.ErrLeftover):
+	case errors.Is(err, tasks.ErrLeftover):
 		w.o.Metrics.Leftovers.Inc()
 		return nil
 	case err != nil:

@@ -1,4 +1,4 @@
-package store
+package tasks
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -24,18 +25,18 @@ var (
 // Run is one attempt that this worker began. Only its holder can report on the attempt: every script compares
 // the run token.
 type Run struct {
-	s    *Store
+	s    *Tasks
 	keys lua.Partition
 	Task task.Task
 }
 
 // Begin starts an attempt for a node. run is a token made for this very call: a resent call is let through
 // again, any other is not. Error: ErrLeftover, if the task is not queued for that attempt.
-func (s *Store) Begin(ctx context.Context, ref task.Ref, attempt int, node, run string) (*Run, error) {
-	k := s.partitionOf(ref)
-	reply, err := redisx.Run(ctx, s.db, lua.Begin{
+func (s *Tasks) Begin(ctx context.Context, ref task.Ref, attempt int, node, run string) (*Run, error) {
+	k := s.l.KeysOf(ref)
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Begin{
 		Task: k.Task(ref), Queued: k.Queued(), InFlight: k.InFlight(), Running: k.Running(),
-		Member: ref, Attempt: attempt, Node: lua.NodeID(node), Run: lua.RunToken(run), Events: s.keys.Events(),
+		Member: ref, Attempt: attempt, Node: lua.NodeID(node), Run: lua.RunToken(run), Events: s.l.Keys.Events(),
 	})
 	var refusal *redisx.Refusal
 	if errors.As(err, &refusal) {
@@ -44,35 +45,38 @@ func (s *Store) Begin(ctx context.Context, ref task.Ref, attempt int, node, run 
 	if err != nil {
 		return nil, err
 	}
-	t, err := decodeTask(ref, reply.Task)
+	t, err := codec.DecodeTask(ref, reply.Task)
 	if err != nil {
 		return nil, err
 	}
 	return &Run{s: s, keys: k, Task: t}, nil
 }
 
+// RunOf returns the run that t.Run names, for a worker that knows its token and did not get it from Begin.
+func (s *Tasks) RunOf(t task.Task) *Run { return &Run{s: s, keys: s.l.KeysOf(t.Ref), Task: t} }
+
 // Finish reports the attempt's end, and the task's with it. Errors: ErrStale; ErrCancelled, if it failed after
 // the task had been asked to stop.
 func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result, reason string) error {
 	t := r.Task
-	reply, err := redisx.Run(ctx, r.s.db, lua.Finish{
+	reply, err := redisx.Run(ctx, r.s.l.DB, lua.Finish{
 		Task: r.keys.Task(t.Ref), Running: r.keys.Running(), Attempts: r.keys.Attempts(t.Ref),
 		Index: r.keys.Index(t.Namespace, end), Expiry: r.keys.Expiry(),
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: end, Outcome: o,
 		Result: task.Cut(result, task.ResultLimit), Error: task.Cut(reason, task.ErrorLimit),
-		Retention: t.EffectiveRetention(end), Events: r.s.keys.Events(), Wake: r.s.keys.Wake(),
+		Retention: t.EffectiveRetention(end), Events: r.s.l.Keys.Events(), Wake: r.s.l.Keys.Wake(),
 	})
-	r.s.warnOfPause(ctx, t.Ref, reply.Paused)
+	r.s.WarnOfPause(ctx, t.Ref, reply.Paused)
 	return r.verdict(err)
 }
 
 // Reattempt reports the attempt's end, with the next one due after delay. Errors: ErrStale, ErrCancelled.
 func (r *Run) Reattempt(ctx context.Context, delay time.Duration, o task.Outcome, reason string) error {
 	t := r.Task
-	_, err := redisx.Run(ctx, r.s.db, lua.Reattempt{
+	_, err := redisx.Run(ctx, r.s.l.DB, lua.Reattempt{
 		Task: r.keys.Task(t.Ref), Running: r.keys.Running(), Attempts: r.keys.Attempts(t.Ref), Wheel: r.keys.Wheel(),
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), Delay: delay, Outcome: o,
-		Error: task.Cut(reason, task.ErrorLimit), Events: r.s.keys.Events(), Wake: r.s.keys.Wake(),
+		Error: task.Cut(reason, task.ErrorLimit), Events: r.s.l.Keys.Events(), Wake: r.s.l.Keys.Wake(),
 	})
 	return r.verdict(err)
 }
@@ -100,16 +104,16 @@ func (r *Run) Log(ctx context.Context, first int, lines []Line) error {
 	for i, l := range lines {
 		written[i] = lua.LogLine(l)
 	}
-	_, err := redisx.Run(ctx, r.s.db, lua.Log{
+	_, err := redisx.Run(ctx, r.s.l.DB, lua.Log{
 		Task: r.keys.Task(t.Ref), Log: r.keys.Log(t.Ref), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
-		First: first, Events: r.s.keys.Events(), Lines: written,
+		First: first, Events: r.s.l.Keys.Events(), Lines: written,
 	})
 	return r.verdict(err)
 }
 
 // CancelRequested asks Redis whether the task was told to stop: for a worker that may have missed the message.
 func (r *Run) CancelRequested(ctx context.Context) (bool, error) {
-	return r.s.db.HExists(ctx, string(r.keys.Task(r.Task.Ref)), "cancel").Result()
+	return r.s.l.DB.HExists(ctx, string(r.keys.Task(r.Task.Ref)), "cancel").Result()
 }
 
 func (r *Run) verdict(err error) error {
@@ -125,10 +129,10 @@ func (r *Run) verdict(err error) error {
 
 // Stops tells of attempts that were asked to stop, until ctx ends. connected is called whenever the
 // subscription stands: what was asked before may have been missed (see CancelRequested).
-func (s *Store) Stops(ctx context.Context, connected func(), stop func(ref task.Ref, attempt int)) error {
-	return s.db.Listen(ctx, connected, func(_, payload string) {
+func (s *Tasks) Stops(ctx context.Context, connected func(), stop func(ref task.Ref, attempt int)) error {
+	return s.l.DB.Listen(ctx, connected, func(_, payload string) {
 		if ref, attempt, err := task.ParseDelivery(payload); err == nil {
 			stop(ref, attempt)
 		}
-	}, string(s.keys.Control()))
+	}, string(s.l.Keys.Control()))
 }

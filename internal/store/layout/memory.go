@@ -1,4 +1,4 @@
-package store
+package layout
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 
 // Memory reads how many bytes Redis uses and how many it may use; limit 0 means that there is no limit.
 // Error: CodeUnavailable.
-func (s *Store) Memory(ctx context.Context) (used, limit int64, _ error) {
-	info, err := s.db.Info(ctx, "memory").Result()
+func (l *Layout) Memory(ctx context.Context) (used, limit int64, _ error) {
+	info, err := l.DB.Info(ctx, "memory").Result()
 	if err != nil {
-		return 0, 0, unavailable(err)
+		return 0, 0, Unavailable(err)
 	}
 	for line := range strings.SplitSeq(info, "\n") {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")

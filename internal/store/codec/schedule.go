@@ -1,4 +1,4 @@
-package store
+package codec
 
 import (
 	"encoding/json"
@@ -39,8 +39,8 @@ type misfireRecord struct {
 	Max    int    `json:"max,omitempty"`
 }
 
-// encodeSchedule writes a definition as Redis keeps it: what describes the schedule, and its task.
-func encodeSchedule(d schedule.Definition) (def, its string, _ error) {
+// EncodeSchedule writes a definition as Redis keeps it: what describes the schedule, and its task.
+func EncodeSchedule(d schedule.Definition) (def, its string, _ error) {
 	r := scheduleRecord{
 		Exclude: d.Exclude, Timezone: d.Timezone, StartAt: toMS(d.StartAt), EndAt: toMS(d.EndAt), Jitter: d.Jitter.Milliseconds(),
 		MaxRuns: d.MaxRuns, Overlap: string(d.Overlap), PauseOnFailure: d.PauseOnFailure,
@@ -56,11 +56,11 @@ func encodeSchedule(d schedule.Definition) (def, its string, _ error) {
 	if err != nil {
 		return "", "", fmt.Errorf("encoding schedule %s: %w", d.Ref, err)
 	}
-	its, err = encode(d.Task)
+	its, err = EncodeDefinition(d.Task)
 	return string(line), its, err
 }
 
-func decodeScheduleDefinition(ref task.Ref, def, its string) (schedule.Definition, error) {
+func DecodeScheduleDefinition(ref task.Ref, def, its string) (schedule.Definition, error) {
 	var r scheduleRecord
 	if err := json.Unmarshal([]byte(def), &r); err != nil {
 		return schedule.Definition{}, fmt.Errorf("schedule %s: its definition cannot be read: %w", ref, err)
@@ -68,7 +68,7 @@ func decodeScheduleDefinition(ref task.Ref, def, its string) (schedule.Definitio
 	d := schedule.Definition{
 		Ref: ref,
 		Spec: schedule.Spec{
-			Exclude: r.Exclude, Timezone: r.Timezone, StartAt: fromMS(r.StartAt), EndAt: fromMS(r.EndAt), Jitter: ms(r.Jitter),
+			Exclude: r.Exclude, Timezone: r.Timezone, StartAt: FromMS(r.StartAt), EndAt: FromMS(r.EndAt), Jitter: ms(r.Jitter),
 		},
 		MaxRuns: r.MaxRuns, Overlap: schedule.Overlap(r.Overlap), PauseOnFailure: r.PauseOnFailure,
 		Owner: r.Owner, Description: r.Description, Labels: r.Labels,
@@ -83,29 +83,29 @@ func decodeScheduleDefinition(ref task.Ref, def, its string) (schedule.Definitio
 		return d, nil
 	}
 	var err error
-	d.Task, err = decode(task.Ref{}, its)
+	d.Task, err = DecodeDefinition(task.Ref{}, its)
 	return d, err
 }
 
-// decodeSchedule reads a schedule's hash.
-func decodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error) {
-	d, err := decodeScheduleDefinition(ref, h["def"], h["task"])
+// DecodeSchedule reads a schedule's hash.
+func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error) {
+	d, err := DecodeScheduleDefinition(ref, h["def"], h["task"])
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
 	s := schedule.Schedule{
-		Definition: d, Revision: int(number(h["revision"])), PauseNote: h["note"], LastPause: decodeSpan(h["rest"]),
-		CreatedAt: fromMS(number(h["created"])), UpdatedAt: fromMS(number(h["from"])), Cursor: fromMS(number(h["cursor"])),
-		PausedAt: fromMS(number(h["paused"])), EndedAt: fromMS(number(h["ended"])), KnownFrom: fromMS(number(h["known"])),
-		Runs: int(number(h["runs"])), Failures: int(number(h["failures"])),
+		Definition: d, Revision: int(Number(h["revision"])), PauseNote: h["note"], LastPause: DecodeSpan(h["rest"]),
+		CreatedAt: FromMS(Number(h["created"])), UpdatedAt: FromMS(Number(h["from"])), Cursor: FromMS(Number(h["cursor"])),
+		PausedAt: FromMS(Number(h["paused"])), EndedAt: FromMS(Number(h["ended"])), KnownFrom: FromMS(Number(h["known"])),
+		Runs: int(Number(h["runs"])), Failures: int(Number(h["failures"])),
 	}
 	return s, nil
 }
 
-// decodeSpan reads "<from ms> <until ms>"; "" is the zero span.
-func decodeSpan(s string) schedule.Span {
+// DecodeSpan reads "<from ms> <until ms>"; "" is the zero span.
+func DecodeSpan(s string) schedule.Span {
 	from, until, _ := strings.Cut(s, " ")
-	return schedule.Span{From: fromMS(number(from)), Until: fromMS(number(until))}
+	return schedule.Span{From: FromMS(Number(from)), Until: FromMS(Number(until))}
 }
 
 // revisionRecord is an entry of a schedule's history, as schedule.lua writes it.
@@ -117,27 +117,27 @@ type revisionRecord struct {
 	Task     string `json:"task"`
 }
 
-func decodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
+func DecodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
 	var r revisionRecord
 	if err := json.Unmarshal([]byte(entry), &r); err != nil {
 		return schedule.Revision{}, fmt.Errorf("schedule %s: its history cannot be read: %w", ref, err)
 	}
-	d, err := decodeScheduleDefinition(ref, r.Def, r.Task)
+	d, err := DecodeScheduleDefinition(ref, r.Def, r.Task)
 	return schedule.Revision{
-		Number: int(number(r.Revision)), Definition: d,
-		Span: schedule.Span{From: fromMS(number(r.From)), Until: fromMS(number(r.Until))},
+		Number: int(Number(r.Revision)), Definition: d,
+		Span: schedule.Span{From: FromMS(Number(r.From)), Until: FromMS(Number(r.Until))},
 	}, err
 }
 
-// decodeEntry reads a record of a ledger, as prelude.lua writes it, and the tick's time from its score.
-func decodeEntry(member string, tick int64) (schedule.Entry, error) {
+// DecodeEntry reads a record of a ledger, as prelude.lua writes it, and the tick's time from its score.
+func DecodeEntry(member string, tick int64) (schedule.Entry, error) {
 	f := strings.SplitN(member, " ", 7)
 	if len(f) != 7 {
 		return schedule.Entry{}, fmt.Errorf("%q is not a ledger's record", member)
 	}
 	return schedule.Entry{
-		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(number(f[3])), DecidedAt: fromMS(number(f[4])),
-		Revision: int(number(f[5])), Reason: f[6], Tick: fromMS(tick),
+		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(Number(f[3])), DecidedAt: FromMS(Number(f[4])),
+		Revision: int(Number(f[5])), Reason: f[6], Tick: FromMS(tick),
 	}, nil
 }
 

@@ -1,4 +1,4 @@
-package store
+package partition
 
 import (
 	"context"
@@ -8,21 +8,20 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
-// ErrMoved: the schedule is not as it was when the leader looked; it has to look again.
-var ErrMoved = errors.New("the schedule has changed in the meantime")
-
-// Due is what a look for schedules that are due brought.
+// Due is the schedules that have to be looked at.
 type Due struct {
 	Agendas []Agenda
 	Now     time.Time // Redis's time of the look
 	Next    time.Time // when the next schedule is to be looked at; zero if none waits
 }
 
-// Agenda is a schedule whose time has come.
+// Agenda is a schedule that is due, with what is needed to plan its ticks.
 type Agenda struct {
 	schedule.Agenda
 	Ref      task.Ref
@@ -31,7 +30,7 @@ type Agenda struct {
 
 // Due reads up to limit schedules that have to be looked at.
 func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
-	reply, err := redisx.Run(ctx, l.s.db, lua.DueSchedules{
+	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.DueSchedules{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit,
 	})
 	if err != nil {
@@ -44,7 +43,7 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 			return Due{}, err // it is Redis that is at fault, not the schedule
 		}
 		if err != nil {
-			l.s.log.ErrorContext(ctx, "skipping unreadable schedule for a minute", "schedule", due.Member, "error", err)
+			l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable schedule for a minute", "schedule", due.Member, "error", err)
 			if err := l.postpone(ctx, due.Member, time.Minute); err != nil {
 				return Due{}, err
 			}
@@ -57,7 +56,7 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 
 // postpone has the leader look at a schedule later.
 func (l *Leader) postpone(ctx context.Context, member string, delay time.Duration) error {
-	_, err := redisx.Run(ctx, l.s.db, lua.PostponeSchedule{
+	_, err := redisx.Run(ctx, l.o.Layout.DB, lua.PostponeSchedule{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Member: member, Delay: delay,
 	})
 	return fenced(err)
@@ -69,17 +68,17 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	if err != nil {
 		return Agenda{}, err
 	}
-	d, err := decodeScheduleDefinition(ref, due.Def, "")
+	d, err := codec.DecodeScheduleDefinition(ref, due.Def, "")
 	if err != nil {
 		return Agenda{}, err
 	}
 	present := schedule.Schedule{
 		Definition: d, Revision: due.Revision, Cursor: due.Cursor, UpdatedAt: due.From, CreatedAt: due.Created,
-		EndedAt: due.Ended, PausedAt: due.Paused, LastPause: decodeSpan(due.Rest), Runs: due.Runs,
+		EndedAt: due.Ended, PausedAt: due.Paused, LastPause: codec.DecodeSpan(due.Rest), Runs: due.Runs,
 	}
 	var older []schedule.Revision
 	if present.Cursor.Before(present.UpdatedAt) { // what was due before is decided by the times of an earlier revision
-		if older, err = l.s.History(ctx, ref); err != nil {
+		if older, err = l.o.Schedules.History(ctx, ref); err != nil {
 			return Agenda{}, err
 		}
 	}
@@ -99,7 +98,7 @@ type Planned struct {
 	Plan   schedule.Plan
 }
 
-// Fired is what came of it. Err is ErrFenced, ErrMoved, or what Redis says.
+// Fired is the result of applying a plan. Err is ErrFenced, schedules.ErrMoved, or an error of Redis.
 type Fired struct {
 	Ticked []Ticked
 	At     time.Time // Redis's time of it
@@ -112,16 +111,16 @@ type Ticked struct {
 	Outcome schedule.Outcome
 }
 
-// Fire makes plans so, in one round trip, each by a script of its own: the tasks, the ledger, the schedule's cursor and
-// the time of the next look, all at once. It answers for each plan, in order, what became of its ticks, and of one that
-// had waited for its turn.
+// Fire applies plans, many in one round trip. Each is applied by a script of its own, all or nothing: the tasks, the ledger,
+// the schedule's cursor and the time of the next look. It returns for each plan, in order, what became of its ticks, and of
+// ticks that had waited for their turn.
 func (l *Leader) Fire(ctx context.Context, planned []Planned) []Fired {
 	calls := make([]lua.Fire, len(planned))
 	for i, p := range planned {
 		calls[i] = l.fireCall(p.Agenda, p.Plan)
 	}
 	fired := make([]Fired, len(planned))
-	for i, result := range redisx.RunEach[lua.FireReply](ctx, l.s.db, calls) {
+	for i, result := range redisx.RunEach[lua.FireReply](ctx, l.o.Layout.DB, calls) {
 		fired[i] = firedOf(planned[i].Agenda.Ref, result)
 	}
 	return fired
@@ -137,13 +136,13 @@ func (l *Leader) fireCall(a Agenda, plan schedule.Plan) lua.Fire {
 	return lua.Fire{
 		Lease: l.keys.Lease(), Schedule: l.keys.Schedule(a.Ref), Fence: l.fence, Member: a.Ref, Revision: a.revision,
 		Cursor: a.Cursor, Upto: plan.Upto, Upcoming: plan.Next, Forgotten: plan.Forgotten,
-		Events: l.s.keys.Events(), Control: l.s.keys.Control(), Wake: l.s.keys.Wake(), Decisions: decisions,
+		Events: l.o.Layout.Keys.Events(), Control: l.o.Layout.Keys.Control(), Wake: l.o.Layout.Keys.Wake(), Decisions: decisions,
 	}
 }
 
 func firedOf(ref task.Ref, result redisx.Result[lua.FireReply]) Fired {
 	if redisx.RefusedWith(result.Err, lua.CodeChanged) {
-		return Fired{Err: fmt.Errorf("schedule %s: %w", ref, ErrMoved)}
+		return Fired{Err: fmt.Errorf("schedule %s: %w", ref, schedules.ErrMoved)}
 	}
 	if result.Err != nil {
 		return Fired{Err: fenced(result.Err)}

@@ -1,4 +1,4 @@
-package store
+package tasks
 
 import (
 	"context"
@@ -6,46 +6,48 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // Get reads one task. Error: CodeTaskNotFound.
-func (s *Store) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
+func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	h, err := s.db.HGetAll(ctx, string(s.partitionOf(ref).Task(ref))).Result()
+	h, err := s.l.DB.HGetAll(ctx, string(s.l.KeysOf(ref).Task(ref))).Result()
 	if err != nil {
-		return task.Task{}, unavailable(err)
+		return task.Task{}, layout.Unavailable(err)
 	}
 	if len(h) == 0 {
 		return task.Task{}, &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 	}
-	return decodeTask(ref, h)
+	return codec.DecodeTask(ref, h)
 }
 
-// getEach reads many tasks in one round trip. Those that are gone are left out, and so are those that cannot be read:
+// GetEach reads many tasks in one round trip. Those that are gone are left out, and so are those that cannot be read:
 // one of them must not keep all others from being listed, dispatched or looked after.
-func (s *Store) getEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
+func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	pipe := s.db.Pipeline()
+	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() map[string]string }, len(refs))
 	for i, ref := range refs {
-		found[i] = pipe.HGetAll(ctx, string(s.partitionOf(ref).Task(ref)))
+		found[i] = pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Task(ref)))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, unavailable(err)
+		return nil, layout.Unavailable(err)
 	}
 	tasks := make([]task.Task, 0, len(refs))
 	for i, h := range found {
 		if len(h.Val()) == 0 {
 			continue
 		}
-		t, err := decodeTask(refs[i], h.Val())
+		t, err := codec.DecodeTask(refs[i], h.Val())
 		if err != nil {
-			s.log.ErrorContext(ctx, "passing over a task", "task", refs[i].String(), "error", err)
+			s.l.Log.ErrorContext(ctx, "skipping unreadable task", "task", refs[i].String(), "error", err)
 			continue
 		}
 		tasks = append(tasks, t)
@@ -55,18 +57,18 @@ func (s *Store) getEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 
 // Attempts is the history of a task, oldest first, the attempt that runs now included.
 // Error: CodeTaskNotFound.
-func (s *Store) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
+func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
 	t, err := s.Get(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.db.LRange(ctx, string(s.partitionOf(ref).Attempts(ref)), 0, -1).Result()
+	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).Attempts(ref)), 0, -1).Result()
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, layout.Unavailable(err)
 	}
 	attempts := make([]task.Attempt, 0, len(entries)+1)
 	for _, entry := range entries {
-		a, err := decodeAttempt(entry)
+		a, err := codec.DecodeAttempt(entry)
 		if err != nil {
 			return nil, err
 		}
@@ -80,7 +82,7 @@ func (s *Store) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 
 // Logs reads up to limit lines of a task's log, those after the line with that cursor ("" for the first).
 // Errors: CodeTaskNotFound, CodeInvalid for the cursor.
-func (s *Store) Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error) {
+func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error) {
 	if _, err := s.Get(ctx, ref); err != nil {
 		return nil, err
 	}
@@ -91,9 +93,9 @@ func (s *Store) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 		}
 		from = "(" + after
 	}
-	entries, err := s.db.XRangeN(ctx, string(s.partitionOf(ref).Log(ref)), from, "+", int64(limit)).Result()
+	entries, err := s.l.DB.XRangeN(ctx, string(s.l.KeysOf(ref).Log(ref)), from, "+", int64(limit)).Result()
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, layout.Unavailable(err)
 	}
 	lines := make([]task.LogLine, len(entries))
 	for i, e := range entries {
@@ -102,16 +104,11 @@ func (s *Store) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 			return nil, err
 		}
 		lines[i] = task.LogLine{
-			Cursor: e.ID, Attempt: attempt, Stream: text(e.Values["stream"]),
-			At: fromMS(number(text(e.Values["at"]))), Text: text(e.Values["text"]),
+			Cursor: e.ID, Attempt: attempt, Stream: codec.Text(e.Values["stream"]),
+			At: codec.FromMS(codec.Number(codec.Text(e.Values["at"]))), Text: codec.Text(e.Values["text"]),
 		}
 	}
 	return lines, nil
-}
-
-func text(v any) string {
-	s, _ := v.(string)
-	return s
 }
 
 var linePattern = regexp.MustCompile(`^(\d{1,9})-\d{1,18}$`)

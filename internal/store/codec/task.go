@@ -1,4 +1,6 @@
-package store
+// Package codec writes and reads tasks, schedules and their records in the form in which Redis holds them. Times and
+// durations are whole ms; what is left out has its default.
+package codec
 
 import (
 	"encoding/json"
@@ -32,9 +34,9 @@ type backoff struct {
 	Jitter  *float64 `json:"jitter,omitempty"`
 }
 
-// encode writes a definition as Redis keeps it: the head as one line of JSON, a line break, the payload.
+// EncodeDefinition writes a definition as Redis keeps it: the head as one line of JSON, a line break, the payload.
 // Equal definitions are equal byte for byte (JSON objects are written with sorted keys).
-func encode(d task.Definition) (string, error) {
+func EncodeDefinition(d task.Definition) (string, error) {
 	h := head{
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
 		Attempts: d.Retry.MaxAttempts, Retention: d.Retention.Milliseconds(), Owner: d.Owner, Labels: d.Labels,
@@ -58,14 +60,14 @@ func encode(d task.Definition) (string, error) {
 	return string(line) + "\n" + string(d.Payload), nil
 }
 
-// decodeHead reads the first line of a stored definition.
-func decodeHead(ref task.Ref, line []byte) (task.Definition, error) {
+// DecodeHead reads the first line of a stored definition.
+func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {
 		return task.Definition{}, fmt.Errorf("task %s: its definition cannot be read: %w", ref, err)
 	}
 	d := task.Definition{
-		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: fromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
+		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
 		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels,
 		Retry: task.Retry{MaxAttempts: h.Attempts},
 	}
@@ -81,24 +83,24 @@ func decodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	return d, nil
 }
 
-func decode(ref task.Ref, def string) (task.Definition, error) {
+func DecodeDefinition(ref task.Ref, def string) (task.Definition, error) {
 	line, payload, _ := strings.Cut(def, "\n")
-	d, err := decodeHead(ref, []byte(line))
+	d, err := DecodeHead(ref, []byte(line))
 	d.Payload = json.RawMessage(payload)
 	return d, err
 }
 
-func decodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
-	d, err := decode(ref, h["def"])
+func DecodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
+	d, err := DecodeDefinition(ref, h["def"])
 	if err != nil {
 		return task.Task{}, err
 	}
 	t := task.Task{
 		Definition: d, State: task.State(h["state"]), Node: h["node"], Run: h["run"], Result: h["result"], Error: h["error"],
-		Attempt: int(number(h["attempt"])), MaxAttempts: int(number(h["max_attempts"])), Progress: int(number(h["progress"])),
-		CreatedAt: fromMS(number(h["created"])), DueAt: fromMS(number(h["due"])), QueuedAt: fromMS(number(h["queued"])),
-		StartedAt: fromMS(number(h["started"])), FinishedAt: fromMS(number(h["finished"])),
-		CancelRequested: fromMS(number(h["cancel"])),
+		Attempt: int(Number(h["attempt"])), MaxAttempts: int(Number(h["max_attempts"])), Progress: int(Number(h["progress"])),
+		CreatedAt: FromMS(Number(h["created"])), DueAt: FromMS(Number(h["due"])), QueuedAt: FromMS(Number(h["queued"])),
+		StartedAt: FromMS(Number(h["started"])), FinishedAt: FromMS(Number(h["finished"])),
+		CancelRequested: FromMS(Number(h["cancel"])),
 	}
 	if t.MaxAttempts == 0 {
 		t.MaxAttempts = d.Retry.Attempts()
@@ -119,13 +121,13 @@ type attemptRecord struct {
 	Error    string       `json:"error"`
 }
 
-func decodeAttempt(entry string) (task.Attempt, error) {
+func DecodeAttempt(entry string) (task.Attempt, error) {
 	var r attemptRecord
 	if err := json.Unmarshal([]byte(entry), &r); err != nil {
 		return task.Attempt{}, fmt.Errorf("an attempt's record cannot be read: %w", err)
 	}
 	return task.Attempt{
-		Number: r.Number, Node: r.Node, StartedAt: fromMS(r.Started), FinishedAt: fromMS(r.Finished),
+		Number: r.Number, Node: r.Node, StartedAt: FromMS(r.Started), FinishedAt: FromMS(r.Finished),
 		Outcome: r.Outcome, Error: r.Error,
 	}, nil
 }
@@ -148,7 +150,7 @@ type eventRecord struct {
 	} `json:"line"`
 }
 
-func decodeEvent(message string) (task.Event, error) {
+func DecodeEvent(message string) (task.Event, error) {
 	var r eventRecord
 	if err := json.Unmarshal([]byte(message), &r); err != nil {
 		return task.Event{}, fmt.Errorf("an event cannot be read: %w", err)
@@ -158,7 +160,7 @@ func decodeEvent(message string) (task.Event, error) {
 		return task.Event{}, err
 	}
 	e := task.Event{
-		Type: r.Type, Ref: ref, State: r.State, Attempt: r.Attempt, Node: r.Node, At: fromMS(r.At), DueAt: fromMS(r.Due),
+		Type: r.Type, Ref: ref, State: r.State, Attempt: r.Attempt, Node: r.Node, At: FromMS(r.At), DueAt: FromMS(r.Due),
 		Queue: r.Head.Queue, TaskType: r.Head.Type, Owner: r.Head.Owner, Progress: r.Progress, Error: r.Error,
 	}
 	if e.Queue == "" {
@@ -172,16 +174,22 @@ func decodeEvent(message string) (task.Event, error) {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// fromMS is the time that many ms after 1970; 0 is the zero time.
-func fromMS(n int64) time.Time {
+// FromMS is the time that many ms after 1970; 0 is the zero time.
+func FromMS(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(n).UTC()
 }
 
-// number reads an integer that a script wrote; "" is 0.
-func number(s string) int64 {
+// Number reads an integer that a script wrote; "" is 0.
+func Number(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
+}
+
+// Text is a value that Redis answered as text, "" if it is none.
+func Text(v any) string {
+	s, _ := v.(string)
+	return s
 }

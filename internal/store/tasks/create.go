@@ -1,9 +1,10 @@
-package store
+package tasks
 
 import (
 	"context"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -11,7 +12,7 @@ import (
 // Create writes new tasks and returns one answer for each, in order. Definitions are valid and have an id. If a task
 // with the same content exists, the answer is that task as it is now. Every task is created by a script of its own: one
 // that is refused does not affect the others. Errors of an answer: CodeTaskConflict, CodeUnavailable.
-func (s *Store) Create(ctx context.Context, defs []task.Definition) []Created {
+func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 	answers := make([]Created, len(defs))
 	calls := make([]lua.Create, 0, len(defs))
 	asked := make([]int, 0, len(defs)) // calls[i] is for defs[asked[i]]
@@ -25,22 +26,22 @@ func (s *Store) Create(ctx context.Context, defs []task.Definition) []Created {
 		}
 		calls, asked = append(calls, call), append(asked, i)
 	}
-	for n, result := range redisx.RunEach[lua.CreateReply](ctx, s.db, calls) {
+	for n, result := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, calls) {
 		a := &answers[asked[n]]
 		*a = created(a.Task.Definition, result)
 	}
 	return answers
 }
 
-func (s *Store) createCall(d task.Definition) (lua.Create, error) {
-	def, err := encode(d)
+func (s *Tasks) createCall(d task.Definition) (lua.Create, error) {
+	def, err := codec.EncodeDefinition(d)
 	if err != nil {
 		return lua.Create{}, err
 	}
-	k := s.partitionOf(d.Ref)
+	k := s.l.KeysOf(d.Ref)
 	return lua.Create{
 		Task: k.Task(d.Ref), Wheel: k.Wheel(), Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay,
-		Events: s.keys.Events(), Wake: s.keys.Wake(),
+		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
 	}, nil
 }
 
@@ -51,41 +52,10 @@ func created(d task.Definition, result redisx.Result[lua.CreateReply]) Created {
 		return Created{Err: answer(result.Err, createCodes, d.Ref)}
 	}
 	if result.Reply.Existed {
-		t, err := decodeTask(d.Ref, result.Reply.Task)
+		t, err := codec.DecodeTask(d.Ref, result.Reply.Task)
 		return Created{Task: t, Existed: true, Err: err}
 	}
 	t := task.Task{Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
 	t.DueAt = d.FirstDue(t.CreatedAt)
 	return Created{Task: t}
-}
-
-var changeCodes = map[lua.Code]task.Code{
-	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotWaiting, lua.CodeChanged: task.CodeChanged,
-}
-
-// Change writes a changed definition of a task that waits on the wheel. before is the definition that the change was
-// made from; after is valid. Errors: CodeTaskNotFound, CodeNotWaiting, and CodeChanged if the task's definition is not
-// before any more.
-func (s *Store) Change(ctx context.Context, before, after task.Definition, due NewDue) (task.Task, error) {
-	ref := before.Ref
-	old, err := encode(before)
-	if err != nil {
-		return task.Task{}, err
-	}
-	def, err := encode(after)
-	if err != nil {
-		return task.Task{}, err
-	}
-	k := s.partitionOf(ref)
-	call := lua.Change{
-		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, Delay: due.Delay, Events: s.keys.Events(), Wake: s.keys.Wake(),
-	}
-	if due.RunAt != nil {
-		call.RunAt = *due.RunAt
-	}
-	reply, err := redisx.Run(ctx, s.db, call)
-	if err != nil {
-		return task.Task{}, answer(err, changeCodes, ref)
-	}
-	return decodeTask(ref, reply.Task)
 }

@@ -1,4 +1,4 @@
-package store
+package schedules
 
 import (
 	"time"
@@ -6,16 +6,16 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 )
 
-// ScheduleFilter narrows a list. Empty fields match everything, but for the namespace, which is always one.
-type ScheduleFilter struct {
+// Filter narrows a list. Empty fields match everything, but for the namespace, which is always one.
+type Filter struct {
 	Namespace string
 	Paused    *bool
 	Owner     string
 	Labels    map[string]string // the schedule has all of them, and maybe others
 }
 
-// SchedulePage is a part of a list. NextCursor is empty on the last one.
-type SchedulePage struct {
+// Page is a part of a list. NextCursor is empty on the last one.
+type Page struct {
 	Schedules  []schedule.Schedule
 	NextCursor string
 }

@@ -1,4 +1,4 @@
-package store
+package schedules
 
 import (
 	"cmp"
@@ -9,26 +9,28 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// ListSchedules reads the schedules of a namespace, by name. A page can be shorter than limit, even empty, and not be
+// List reads the schedules of a namespace, by name. A page can be shorter than limit, even empty, and not be
 // the last one: go on until NextCursor is empty. Error: CodeInvalid for the cursor.
-func (s *Store) ListSchedules(ctx context.Context, f ScheduleFilter, limit int, cursor string) (SchedulePage, error) {
+func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
-		return SchedulePage{}, task.Invalid("cursor", "is not a cursor that a list has given out")
+		return Page{}, task.Invalid("cursor", "is not a cursor that a list has given out")
 	}
 	after := string(raw)
-	var page SchedulePage
+	var page Page
 	for seen := 0; ; {
 		refs, more, err := s.scheduleRefs(ctx, f.Namespace, after, limit)
 		if err != nil {
-			return SchedulePage{}, err
+			return Page{}, err
 		}
-		found, err := s.getSchedules(ctx, refs)
+		found, err := s.getEach(ctx, refs)
 		if err != nil {
-			return SchedulePage{}, err
+			return Page{}, err
 		}
 		for _, is := range found {
 			if f.matches(is) && len(page.Schedules) < limit {
@@ -43,7 +45,7 @@ func (s *Store) ListSchedules(ctx context.Context, f ScheduleFilter, limit int, 
 		if !more && (!full || after == refs[len(refs)-1].ID) {
 			break
 		}
-		if full || seen >= scanBudget {
+		if full || seen >= layout.ScanBudget {
 			page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
 			break
 		}
@@ -52,7 +54,7 @@ func (s *Store) ListSchedules(ctx context.Context, f ScheduleFilter, limit int, 
 	return page, err
 }
 
-func (f ScheduleFilter) matches(is schedule.Schedule) bool {
+func (f Filter) matches(is schedule.Schedule) bool {
 	for name, value := range f.Labels {
 		if got, found := is.Labels[name]; !found || got != value {
 			return false
@@ -63,15 +65,15 @@ func (f ScheduleFilter) matches(is schedule.Schedule) bool {
 
 // scheduleRefs reads the names of up to limit schedules of a namespace that come after one, over all partitions. more
 // says whether there may be others behind them.
-func (s *Store) scheduleRefs(ctx context.Context, namespace, after string, limit int) (_ []task.Ref, more bool, _ error) {
-	pipe := s.db.Pipeline()
-	found := make([]interface{ Val() []string }, s.partitions)
+func (s *Schedules) scheduleRefs(ctx context.Context, namespace, after string, limit int) (_ []task.Ref, more bool, _ error) {
+	pipe := s.l.DB.Pipeline()
+	found := make([]interface{ Val() []string }, s.l.Partitions())
 	for p := range found {
 		by := &redis.ZRangeBy{Min: "(" + namespace + ":" + after, Max: "(" + namespace + ";", Count: int64(limit)}
-		found[p] = pipe.ZRangeByLex(ctx, string(s.keys.Partition(p).Schedules()), by)
+		found[p] = pipe.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), by)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, false, unavailable(err)
+		return nil, false, layout.Unavailable(err)
 	}
 	var refs []task.Ref
 	for _, members := range found {
@@ -96,28 +98,28 @@ func parseRefs(members []string) []task.Ref {
 	return refs
 }
 
-// getSchedules reads many schedules in one round trip, without their counts; those that are gone or cannot be read are
+// getEach reads many schedules in one round trip, without their counts; those that are gone or cannot be read are
 // left out.
-func (s *Store) getSchedules(ctx context.Context, refs []task.Ref) ([]schedule.Schedule, error) {
+func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]schedule.Schedule, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	pipe := s.db.Pipeline()
+	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() map[string]string }, len(refs))
 	for i, ref := range refs {
-		found[i] = pipe.HGetAll(ctx, string(s.partitionOf(ref).Schedule(ref)))
+		found[i] = pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref)))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, unavailable(err)
+		return nil, layout.Unavailable(err)
 	}
 	all := make([]schedule.Schedule, 0, len(refs))
 	for i, h := range found {
 		if len(h.Val()) == 0 {
 			continue
 		}
-		is, err := decodeSchedule(refs[i], h.Val())
+		is, err := codec.DecodeSchedule(refs[i], h.Val())
 		if err != nil {
-			s.log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", refs[i].String(), "error", err)
+			s.l.Log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", refs[i].String(), "error", err)
 			continue
 		}
 		all = append(all, is)
@@ -125,29 +127,29 @@ func (s *Store) getSchedules(ctx context.Context, refs []task.Ref) ([]schedule.S
 	return all, nil
 }
 
-// schedulesChunk is how many schedules EachSchedule reads at once.
+// schedulesChunk is how many schedules Each reads at once.
 const schedulesChunk = 500
 
-// EachSchedule calls do with every schedule of a namespace, without its counts, partition by partition. The namespace
+// Each calls do with every schedule of a namespace, without its counts, partition by partition. The namespace
 // "*" means all of them. Error: CodeUnavailable, also when ctx ends.
-func (s *Store) EachSchedule(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
-	for p := range s.partitions {
+func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
+	for p := range s.l.Partitions() {
 		low, high := "-", "+"
 		if namespace != "*" {
 			low, high = "["+namespace+":", "("+namespace+";"
 		}
 		for {
-			members, err := s.db.ZRangeByLex(ctx, string(s.keys.Partition(p).Schedules()), &redis.ZRangeBy{Min: low, Max: high, Count: schedulesChunk}).Result()
+			members, err := s.l.DB.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), &redis.ZRangeBy{Min: low, Max: high, Count: schedulesChunk}).Result()
 			if err != nil {
-				return unavailable(err)
+				return layout.Unavailable(err)
 			}
-			found, err := s.getSchedules(ctx, parseRefs(members))
+			found, err := s.getEach(ctx, parseRefs(members))
 			if err != nil {
 				return err
 			}
 			for _, is := range found {
 				if err := ctx.Err(); err != nil {
-					return unavailable(err)
+					return layout.Unavailable(err)
 				}
 				do(is)
 			}

@@ -1,0 +1,78 @@
+package layout
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Limits of lists that filter what they read.
+const (
+	ScanChunk  = 500    // entries read in one round
+	ScanBudget = 20_000 // entries read in one request; a page may be short, with a cursor to go on
+)
+
+// Entry is a member of a sorted set with its score, usually a task and the ms of its state.
+type Entry struct {
+	Score  int64
+	Member string
+}
+
+// newerFirst orders entries as lists show them.
+func newerFirst(a, b Entry) int {
+	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Member, a.Member))
+}
+
+// ReadEntries reads the newest n entries of all sets together that come after from. more says whether there
+// may be others behind them.
+func (l *Layout) ReadEntries(ctx context.Context, sets []lua.ZSetKey, from *Entry, n int) (_ []Entry, more bool, _ error) {
+	score, member := "", ""
+	if from != nil {
+		score, member = strconv.FormatInt(from.Score, 10), from.Member
+	}
+	calls := make([]lua.ReadPage, len(sets))
+	for i, set := range sets {
+		calls[i] = lua.ReadPage{ZSet: set, Score: score, Member: member, Limit: n}
+	}
+	var all []Entry
+	for _, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, calls) {
+		if page.Err != nil {
+			return nil, false, Unavailable(page.Err)
+		}
+		more = more || len(page.Reply.Entries) == n
+		for _, e := range page.Reply.Entries {
+			all = append(all, Entry{Score: int64(e.Score), Member: e.Member})
+		}
+	}
+	slices.SortFunc(all, newerFirst)
+	if len(all) > n {
+		return all[:n], true, nil
+	}
+	return all, more, nil
+}
+
+// Cursor is the entry as a page hands it out: opaque, and safe in a URL.
+func (e Entry) Cursor() string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(e.Score, 10) + " " + e.Member))
+}
+
+// ParseCursor reads a cursor that a page has given out; nil for "", the start. Error: CodeInvalid.
+func ParseCursor(cursor string) (*Entry, error) {
+	if cursor == "" {
+		return nil, nil //nolint:nilnil // no cursor is a cursor too: the start
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	score, member, ok := strings.Cut(string(raw), " ")
+	n, errScore := strconv.ParseInt(score, 10, 64)
+	if err != nil || !ok || errScore != nil {
+		return nil, task.Invalid("cursor", "is not a cursor that a list has given out")
+	}
+	return &Entry{Score: n, Member: member}, nil
+}

@@ -1,0 +1,68 @@
+package tasks
+
+import (
+	"context"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+var cancelCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeFinished}
+
+// Cancel ends a task that waits, and tells a running one to stop; the answer says which it was. A cancelled
+// task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
+func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
+	if err := task.ValidateRef(ref); err != nil {
+		return task.Task{}, err
+	}
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
+		Task: s.l.KeysOf(ref).Task(ref), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
+	})
+	if err != nil {
+		return task.Task{}, answer(err, cancelCodes, ref)
+	}
+	return codec.DecodeTask(ref, reply.Task)
+}
+
+var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
+
+// Retry puts a task that has ended back on the wheel, due now, with all of its attempts allowed once more.
+// Attempts are counted on, so that every delivery has a name of its own.
+// Errors: CodeTaskNotFound, CodeNotFinished.
+func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
+	t, err := s.Get(ctx, ref)
+	if err != nil {
+		return task.Task{}, err
+	}
+	if !t.State.Final() {
+		return task.Task{}, &task.Error{
+			Code: task.CodeNotFinished, Message: sentence(task.CodeNotFinished, ref, string(t.State)),
+		}
+	}
+	k := s.l.KeysOf(ref)
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
+		Task: k.Task(ref), Index: k.Index(ref.Namespace, t.State), Expiry: k.Expiry(), Wheel: k.Wheel(),
+		Member: ref, State: t.State, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
+	})
+	if err != nil {
+		return task.Task{}, answer(err, retryCodes, ref)
+	}
+	return codec.DecodeTask(ref, reply.Task)
+}
+
+// tickOf is the nominal time of a tick's task; the zero time for any other task.
+func tickOf(ref task.Ref) time.Time {
+	_, name, ok := schedule.OfTask(ref)
+	if !ok {
+		return time.Time{}
+	}
+	tick, _, err := schedule.ParseTickName(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return tick
+}

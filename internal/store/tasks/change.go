@@ -1,0 +1,41 @@
+package tasks
+
+import (
+	"context"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+var changeCodes = map[lua.Code]task.Code{
+	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotWaiting, lua.CodeChanged: task.CodeChanged,
+}
+
+// Change writes a changed definition of a task that waits on the wheel. before is the definition that the change was
+// made from; after is valid. Errors: CodeTaskNotFound, CodeNotWaiting, and CodeChanged if the task's definition is not
+// before any more.
+func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due NewDue) (task.Task, error) {
+	ref := before.Ref
+	old, err := codec.EncodeDefinition(before)
+	if err != nil {
+		return task.Task{}, err
+	}
+	def, err := codec.EncodeDefinition(after)
+	if err != nil {
+		return task.Task{}, err
+	}
+	k := s.l.KeysOf(ref)
+	call := lua.Change{
+		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, Delay: due.Delay, Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
+	}
+	if due.RunAt != nil {
+		call.RunAt = *due.RunAt
+	}
+	reply, err := redisx.Run(ctx, s.l.DB, call)
+	if err != nil {
+		return task.Task{}, answer(err, changeCodes, ref)
+	}
+	return codec.DecodeTask(ref, reply.Task)
+}

@@ -1,0 +1,62 @@
+// Package tasks keeps tasks in Redis. Every change of a task is one Lua script and obeys the table in package task.
+//
+// People's requests come through package control: Create, Change, Cancel, Retry and the reads. The worker that began an
+// attempt reports on it through a Run, whose scripts compare the run token. What the leader of a partition does to tasks is
+// in package partition.
+package tasks
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Tasks reads and changes the tasks of one installation.
+type Tasks struct {
+	l *layout.Layout
+}
+
+// New returns the tasks of an installation.
+func New(l *layout.Layout) *Tasks { return &Tasks{l: l} }
+
+// answer translates the refusal of a script into an error for people. Error: CodeUnavailable where Redis failed.
+func answer(err error, codes map[lua.Code]task.Code, ref task.Ref) error {
+	if err == nil {
+		return nil
+	}
+	var r *redisx.Refusal
+	if !errors.As(err, &r) {
+		return layout.Unavailable(err)
+	}
+	code, known := codes[r.Code]
+	if !known {
+		return fmt.Errorf("task %s: %w", ref, err)
+	}
+	return &task.Error{Code: code, Message: sentence(code, ref, r.Detail), Err: nil}
+}
+
+func sentence(code task.Code, ref task.Ref, detail string) string {
+	switch code {
+	case task.CodeTaskNotFound:
+		return fmt.Sprintf("no task %q in namespace %q", ref.ID, ref.Namespace)
+	case task.CodeTaskConflict:
+		return fmt.Sprintf("the id %q is taken by a task with other content", ref.ID)
+	case task.CodeNotWaiting:
+		return fmt.Sprintf("task %q is %s: only a scheduled one can be changed", ref.ID, detail)
+	case task.CodeFinished:
+		return fmt.Sprintf("task %q has already ended: it is %s", ref.ID, detail)
+	case task.CodeNotFinished:
+		return fmt.Sprintf("task %q has not ended yet: it is %s", ref.ID, detail)
+	case task.CodeNotRunning:
+		return fmt.Sprintf("task %q does not run: it is %s", ref.ID, detail)
+	case task.CodeStaleAttempt:
+		return fmt.Sprintf("task %q runs attempt %s now", ref.ID, detail)
+	case task.CodeChanged:
+		return fmt.Sprintf("task %q was changed by somebody else just now: read it and try again", ref.ID)
+	}
+	return detail
+}
