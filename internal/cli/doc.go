@@ -1,12 +1,18 @@
 // Package cli is dtsctl: the commands with which people and scripts use DTS over its API.
 //
-// A command is a constructor, which describes its flags, and a run function, which does the work. Both get the
-// session, which holds everything that comes from outside: the streams, the environment, the clock, the flags
-// that all commands share. Nothing is global, so tests run commands side by side.
+// Each group of commands has a package of its own: task, schedule, apply, queue, node, events. They do not import each
+// other. They share these packages:
 //
-// What a command prints depends on who reads it. A terminal gets tables, colour and "in 3 minutes"; a pipe
-// gets one line a thing, its fields separated by tabs, times in RFC 3339, no header. With -o json it is what
-// the API answered.
+//	command   the factory they get, their errors and arguments
+//	flags     groups of flags that several commands have
+//	printer   tables, charts, times and colours
+//	server    the client, answers, errors, pages and streams of the server
+//	taskview  what became of a task, at once or after waiting for its end
+//	diff      what differs between two definitions of a schedule
 //
-// An error decides the exit code; see errors.go.
+// A command is a file: an options struct, a constructor, which describes the command and binds its flags, and a run
+// function, which does the work. The options hold everything that comes from outside, so nothing is global and tests
+// run commands side by side.
+//
+// The error of a command decides the exit code; see exit.go.
 package cli

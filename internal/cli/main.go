@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -11,31 +13,67 @@ import (
 	"time"
 
 	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
 
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// Main runs dtsctl as the process was called and returns its exit code. The version is the one set at link
-// time; where it is "", that of the module counts.
+// System is what a run of dtsctl gets from outside.
+type System struct {
+	In  io.Reader
+	Out io.Writer // results
+	Err io.Writer // messages about them
+
+	OutIsTerminal bool
+	ErrIsTerminal bool
+	Width         int // of a line of Out, in columns; 0 if it is unknown
+
+	Getenv func(string) string
+	Now    func() time.Time
+	Zone   *time.Location // of times that people read and write
+
+	Version    string
+	Transport  http.RoundTripper // nil means http.DefaultTransport
+	StreamIdle time.Duration     // how long a stream may be silent before it counts as lost; 0 means 45 s
+}
+
+// Main runs dtsctl as the process was called and returns its exit code. The version is the one set at link time; if it
+// is "", that of the module counts.
 func Main(version string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	return Run(ctx, system(version), os.Args[1:])
+	return Run(ctx, processSystem(version), os.Args[1:])
 }
 
 // Run runs one command and returns the exit code. The end of ctx is an interruption by the user.
-func Run(ctx context.Context, f Factory, args []string) int {
-	s := &session{Factory: f}
-	root := newRootCommand(s)
+func Run(ctx context.Context, s System, args []string) int {
+	f := s.factory()
+	root := NewRootCommand(f)
+	parsed := false
+	root.PersistentPreRun = func(*cobra.Command, []string) { parsed = true }
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	return s.explain(ctx, cmd, err)
+	return explain(ctx, f, cmd, parsed, err)
 }
 
-// system is the Factory of a real process.
-func system(version string) Factory {
-	return Factory{
+func (s System) factory() *command.Factory {
+	p := printer.New(printer.Options{
+		Out: s.Out, Err: s.Err, OutIsTerminal: s.OutIsTerminal, ErrIsTerminal: s.ErrIsTerminal, Width: s.Width,
+		Colour: s.Getenv("NO_COLOR") == "" && s.Getenv("TERM") != "dumb",
+		Now:    s.Now, Zone: s.Zone,
+	})
+	return command.NewFactory(s.In, p, &server.Config{
+		Getenv: s.Getenv, Version: s.Version, Transport: s.Transport, StreamIdle: s.StreamIdle,
+	})
+}
+
+// processSystem returns the System of the process.
+func processSystem(version string) System {
+	return System{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
 		OutIsTerminal: isTerminal(os.Stdout), ErrIsTerminal: isTerminal(os.Stderr),
 		Width:  widthOf(os.Stdout),

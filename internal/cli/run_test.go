@@ -1,39 +1,25 @@
-package cli
+package cli_test
 
 import (
-	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
 )
 
-// serve is a shell whose server answers everything with h, and is not held against the document.
-func serve(t *testing.T, h http.HandlerFunc) shell {
-	t.Helper()
-	server := httptest.NewServer(h)
-	transport := &http.Transport{}
-	t.Cleanup(func() { transport.CloseIdleConnections(); server.Close() })
-	return shell{server: server.URL, rt: transport}
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func answerOf(r *http.Request, status int, body string) *http.Response {
-	return &http.Response{
-		StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(body)), Request: r,
-	}
-}
-
-func TestBadUsage(t *testing.T) {
+func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 	for line, want := range map[string]string{
 		"nonsense":                         `dtsctl has no command "nonsense"`,
 		"tsak":                             `dtsctl has no command "tsak"; did you mean task?`,
@@ -72,33 +58,33 @@ func TestBadUsage(t *testing.T) {
 		"events x":                                  `"x" is one argument too many`,
 		"completion nonsense":                       `dtsctl completion has no command "nonsense"`,
 	} {
-		got := shell{server: "http://127.0.0.1:1"}.run(t, strings.Fields(line)...)
-		first, hint, _ := strings.Cut(got.err, "\n")
-		if got.code != 2 || got.out != "" || first != "dtsctl: "+want || !strings.HasPrefix(hint, "Run 'dtsctl") || !strings.HasSuffix(hint, " --help' for what it takes.\n") {
-			t.Errorf("%s: code %d\n%s\nwant %s", line, got.code, got.err, want)
+		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, strings.Fields(line)...)
+		first, hint, _ := strings.Cut(got.Err, "\n")
+		if got.Code != 2 || got.Out != "" || first != "dtsctl: "+want || !strings.HasPrefix(hint, "Run 'dtsctl") || !strings.HasSuffix(hint, " --help' for what it takes.\n") {
+			t.Errorf("%s: code %d\n%s\nwant %s", line, got.Code, got.Err, want)
 		}
 	}
 }
 
-func TestUnreachableServer(t *testing.T) {
+func TestRun_EndsWithThreeIfTheServerIsUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	clitest.Must(t, err)
 	address := l.Addr().String()
-	must(t, l.Close())
+	clitest.Must(t, l.Close())
 	for _, line := range []string{
 		"task get a", "task list", "task wait a", "task shell true", "task cancel a b", "task retry a", "task update a --delay 1s", "task attempts a",
 		"task logs a", "task logs a -f", "node list", "queue list", "queue pause q", "queue resume q", "events",
 	} {
-		got := shell{server: address}.run(t, strings.Fields(line)...)
+		got := clitest.Shell{Server: address}.Run(t, strings.Fields(line)...)
 		want := "dtsctl: cannot reach " + address + ": dial tcp " + address + ": connect: connection refused\n" +
 			"Is dtsd running there? Point elsewhere with --server or DTSCTL_SERVER.\n"
-		if got.code != 3 || got.out != "" || got.err != want {
+		if got.Code != 3 || got.Out != "" || got.Err != want {
 			t.Errorf("%s: %+v, want %q", line, got, want)
 		}
 	}
 }
 
-func TestSomethingElseAtTheAddress(t *testing.T) {
+func TestRun_EndsWithThreeIfSomethingElseAnswers(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
 		`it answered "502 Bad Gateway", but not as DTS does`: func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(502)
@@ -115,81 +101,81 @@ func TestSomethingElseAtTheAddress(t *testing.T) {
 			_, _ = w.Write([]byte("<html>"))
 		},
 	} {
-		got := serve(t, h).run(t, "task", "get", "a")
-		if got.code != 3 || !strings.Contains(got.err, ": "+name+"\n") {
+		got := clitest.Serve(t, h).Run(t, "task", "get", "a")
+		if got.Code != 3 || !strings.Contains(got.Err, ": "+name+"\n") {
 			t.Errorf("%+v, want %q", got, name)
 		}
 	}
 }
 
-func TestAServerThatDoesNotAnswer(t *testing.T) {
-	sh := serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+func TestRun_EndsWithThreeIfNoAnswerComes(t *testing.T) {
+	sh := clitest.Serve(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	for _, line := range []string{"task get a", "events", "task logs a -f"} {
-		got := sh.run(t, append(strings.Fields(line), "--request-timeout", "50ms")...)
-		if got.code != 3 || !strings.Contains(got.err, ": no answer in time\n") {
+		got := sh.Run(t, append(strings.Fields(line), "--request-timeout", "50ms")...)
+		if got.Code != 3 || !strings.Contains(got.Err, ": no answer in time\n") {
 			t.Errorf("%s: %+v", line, got)
 		}
 	}
 }
 
-func TestACommandThatIsInterrupted(t *testing.T) {
+func TestRun_EndsWith130WhenInterrupted(t *testing.T) {
 	asked := make(chan struct{})
-	sh := serve(t, func(_ http.ResponseWriter, r *http.Request) { close(asked); <-r.Context().Done() })
-	j := sh.start(t, "task", "get", "a")
+	sh := clitest.Serve(t, func(_ http.ResponseWriter, r *http.Request) { close(asked); <-r.Context().Done() })
+	j := sh.Start(t, "task", "get", "a")
 	<-asked
-	j.interrupt()
-	j.wait().expect(t, 130, "", "")
+	j.Interrupt()
+	j.Wait().Expect(t, 130, "", "")
 }
 
-func TestAFaultOfTheServerNamesTheRequest(t *testing.T) {
-	s := startStub(t)
-	s.on("GET /v1/nodes", 500, problem(500, client.Internal, "", "the log says more"))
-	s.pipe().run(t, "node", "list").expect(t, 1, "", "dtsctl: the log says more (internal), request id r1\n")
+func TestRun_NamesTheRequestOfAnInternalError(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/nodes", 500, clitest.Problem(500, client.Internal, "", "the log says more"))
+	s.Pipe().Run(t, "node", "list").Expect(t, 1, "", "dtsctl: the log says more (internal), request id r1\n")
 }
 
-func TestTheServerIsOfTheFlagOrTheEnvironment(t *testing.T) {
-	s := startStub(t)
-	s.on("GET /v1/nodes", 200, client.NodeList{Nodes: []client.Node{}})
-	sh := s.pipe()
-	sh.server = "http://127.0.0.1:1"
-	sh.run(t, "--server", s.url, "node", "list").expect(t, 0, "", "")
-	sh.run(t, "node", "list", "--server", strings.TrimPrefix(s.url, "http://")).expect(t, 0, "", "")
-	if got := s.last().head.Get("User-Agent"); got != "dtsctl/v1.2.3" {
+func TestRun_TakesTheServerOfTheFlagOrTheEnvironment(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/nodes", 200, client.NodeList{Nodes: []client.Node{}})
+	sh := s.Pipe()
+	sh.Server = "http://127.0.0.1:1"
+	sh.Run(t, "--server", s.URL, "node", "list").Expect(t, 0, "", "")
+	sh.Run(t, "node", "list", "--server", strings.TrimPrefix(s.URL, "http://")).Expect(t, 0, "", "")
+	if got := s.Last().Header.Get("User-Agent"); got != "dtsctl/v1.2.3" {
 		t.Errorf("it calls itself %q", got)
 	}
 }
 
-func TestAServerBehindAPath(t *testing.T) {
+func TestRun_AcceptsAServerBehindAPath(t *testing.T) {
 	var asked string
-	sh := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	sh := clitest.Serve(t, func(w http.ResponseWriter, r *http.Request) {
 		asked = r.RequestURI
 		w.WriteHeader(204)
 	})
-	sh.server += "/dts"
-	sh.run(t, "queue", "pause", "q").expect(t, 0, "", "")
+	sh.Server += "/dts"
+	sh.Run(t, "queue", "pause", "q").Expect(t, 0, "", "")
 	if asked != "/dts/v1/queues/q/pause" {
 		t.Errorf("asked %q", asked)
 	}
 }
 
-func TestVersion(t *testing.T) {
-	shell{}.run(t, "version").expect(t, 0, "dtsctl v1.2.3\n", "")
+func TestVersion_PrintsTheVersion(t *testing.T) {
+	clitest.Shell{}.Run(t, "version").Expect(t, 0, "dtsctl v1.2.3\n", "")
 }
 
-func TestHelp(t *testing.T) {
+func TestHelp_IsThereForGroupsAndTopics(t *testing.T) {
 	for _, line := range []string{"", "--help", "task", "queue", "node"} {
-		if got := (shell{}).run(t, strings.Fields(line)...); got.code != 0 || got.err != "" || !strings.Contains(got.out, "Available Commands:") {
+		if got := (clitest.Shell{}).Run(t, strings.Fields(line)...); got.Code != 0 || got.Err != "" || !strings.Contains(got.Out, "Available Commands:") {
 			t.Errorf("dtsctl %s: %+v", line, got)
 		}
 	}
 	for topic, want := range map[string]string{"exit-codes": "cannot be reached", "environment": "DTSCTL_SERVER", "formats": "RFC 3339"} {
-		if got := (shell{}).run(t, "help", topic); got.code != 0 || !strings.Contains(got.out, want) {
+		if got := (clitest.Shell{}).Run(t, "help", topic); got.Code != 0 || !strings.Contains(got.Out, want) {
 			t.Errorf("dtsctl help %s: %+v", topic, got)
 		}
 	}
 }
 
-func TestEveryCommandExplainsItself(t *testing.T) {
+func TestHelp_ExplainsEveryCommand(t *testing.T) {
 	var check func(*cobra.Command)
 	check = func(cmd *cobra.Command) {
 		if cmd.Short == "" || cmd.Long == "" || cmd.Example == "" && !cmd.IsAdditionalHelpTopicCommand() {
@@ -206,14 +192,14 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			}
 		}
 	}
-	check(newRootCommand(&session{}))
+	check(cli.NewRootCommand(command.NewFactory(nil, printer.New(printer.Options{}), &server.Config{})))
 }
 
-func TestCompletion(t *testing.T) {
-	if got := (shell{}).run(t, "completion", "bash"); got.code != 0 || !strings.Contains(got.out, "dtsctl") {
+func TestCompletion_KnowsTheStates(t *testing.T) {
+	if got := (clitest.Shell{}).Run(t, "completion", "bash"); got.Code != 0 || !strings.Contains(got.Out, "dtsctl") {
 		t.Errorf("%+v", got)
 	}
-	if got := (shell{}).run(t, "__complete", "task", "list", "--state", "s"); got.code != 0 || !strings.HasPrefix(got.out, "scheduled\n") {
+	if got := (clitest.Shell{}).Run(t, "__complete", "task", "list", "--state", "s"); got.Code != 0 || !strings.HasPrefix(got.Out, "scheduled\n") {
 		t.Errorf("%+v", got)
 	}
 }

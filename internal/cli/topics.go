@@ -1,13 +1,17 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
 
-// newTopics are the pages of `dtsctl help` that belong to no command.
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+// newTopics returns the pages of `dtsctl help` that belong to no command.
 func newTopics() []*cobra.Command {
 	return []*cobra.Command{
 		{
 			Use:   "exit-codes",
-			Short: "What dtsctl's exit code says",
+			Short: "What dtsctl's exit code means",
 			Long: `dtsctl ends with one of these codes:
 
   0    done. For "task wait" and --wait: the task succeeded; for "schedule audit": every tick is accounted for
@@ -16,18 +20,18 @@ func newTopics() []*cobra.Command {
          dtsctl: payload: is not valid JSON (invalid)
   2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was sent
   3    the server cannot be reached, or something that is not DTS answered. What was sent may have arrived:
-       a submission with an --id can be repeated without harm
+       a submission with an --id can be repeated safely
   130  interrupted (SIGINT or SIGTERM). "events" and "task logs -f" go on until they are interrupted, and then
        end with 0`,
 		},
 		{
 			Use:   "environment",
 			Short: "The environment variables dtsctl reads",
-			Long: `dtsctl reads these environment variables. A flag beats the environment.
+			Long: `dtsctl reads these environment variables. A flag takes precedence.
 
-  DTSCTL_SERVER     the address of the server, as --server; default ` + defaultServer + `
+  DTSCTL_SERVER     the address of the server, as --server; default ` + server.DefaultAddress + `
   DTSCTL_NAMESPACE  the namespace of the tasks and schedules, as --namespace
-  NO_COLOR          if it is not empty, nothing is coloured
+  NO_COLOR          if it is not empty, the output has no colours
   HTTP_PROXY, HTTPS_PROXY, NO_PROXY
                     a proxy on the way to the server; none is used for this machine`,
 		},
@@ -39,14 +43,14 @@ func newTopics() []*cobra.Command {
 Times (--at) are RFC 3339, as 2026-01-02T15:04:05Z, or local, as "2026-01-02 15:04", "2026-01-02 15:04:05" or
 2026-01-02 (at midnight). Those of the past (--since, --from) can also be how long ago they were, as 2h.
 
-Texts (--payload, --data, --stdin) are given as they are, or as @FILE, or as @- for standard input.
+Texts (--payload, --data, --stdin) are given literally, or as @FILE, or as @- for standard input.
 
 What is printed (-o)
-  table  On a terminal, aligned columns with a header, colours, and times like "in 3 minutes". Else one line a
-         thing with the same columns, separated by tabs, without a header; times are RFC 3339 in UTC, durations as
-         in Go, tabs and line breaks within a value are spaces.
-  json   What the API answered. Pages of a list are joined. Events and log lines are one JSON object a line;
-         of several tasks (task cancel A B), it is one document each.
+  table  On a terminal, aligned columns with a header, colours, and times like "in 3 minutes". Else one line
+         per thing with the same columns, separated by tabs, without a header; times are RFC 3339 in UTC, durations
+         as in Go, tabs and line breaks within a value become spaces.
+  json   What the API answered. Pages of a list are joined. Events and log lines are one JSON object per
+         line; several tasks (task cancel A B) are one document each.
   yaml   The same in YAML; several documents are separated by "---".`,
 		},
 	}

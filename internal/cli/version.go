@@ -1,12 +1,16 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
 
-func newVersionCommand(s *session) *cobra.Command {
+	"github.com/dts-sched/dts/internal/cli/command"
+)
+
+func newVersionCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print dtsctl's version", Args: named(),
-		Long:    `version prints the version of dtsctl. It does not ask the server; "dtsctl node list" shows its version.`,
+		Use: "version", Short: "Print dtsctl's version", Args: command.ExactArgs(),
+		Long:    `version prints the version of dtsctl. It does not ask the server; "dtsctl node list" shows the versions of the nodes.`,
 		Example: `  dtsctl version`,
-		RunE:    func(*cobra.Command, []string) error { return s.printf("dtsctl %s\n", s.Version) },
+		RunE:    func(*cobra.Command, []string) error { return f.Printer.Printf("dtsctl %s\n", f.Version) },
 	}
 }

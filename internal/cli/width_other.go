@@ -4,5 +4,5 @@ package cli
 
 import "os"
 
-// widthOf is how many characters fit into a line of a terminal; here, that is not known.
+// widthOf returns 0: the width of a terminal is unknown here.
 func widthOf(*os.File) int { return 0 }

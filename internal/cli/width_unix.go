@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// widthOf is how many characters fit into a line of a terminal; 0 if that is not known.
+// widthOf returns how many columns a line of a terminal has, 0 if it is unknown.
 func widthOf(f *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

@@ -1,0 +1,117 @@
+// Package apply is the command "dtsctl apply": it reads files and brings about the schedules and tasks that they describe.
+package apply
+
+import (
+	"cmp"
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+type applyOptions struct {
+	Client  func() (*server.Client, error)
+	Server  *server.Config
+	Printer *printer.Printer
+	Stdin   io.Reader
+
+	Files    []string
+	DryRun   bool
+	Prune    bool
+	Selector map[string]string // the labels of what Prune may delete
+}
+
+// NewCommand returns "dtsctl apply".
+func NewCommand(f *command.Factory) *cobra.Command {
+	opts := &applyOptions{Client: f.Client, Server: f.Server, Printer: f.Printer, Stdin: f.In}
+	var selector []string
+	cmd := &cobra.Command{
+		Use: "apply -f FILE...", Short: "Bring about the schedules and tasks that files describe",
+		Long: `apply reads YAML or JSON files and makes the server's schedules and tasks match them. A file has one or more
+documents of this form:
+
+  namespace: reports              # optional
+  schedules:
+    - id: nightly
+      cron: 30 2 * * *            # and the other fields that PUT /v1/schedules/{id} takes
+      task: {type: shell, payload: {command: [/usr/local/bin/report]}}
+  tasks:
+    - id: import                  # and the other fields that POST /v1/tasks takes
+      type: http
+      payload: {url: "https://example.com/import"}
+      count: 20                   # 20 such tasks, import-0001 to import-0020
+
+All files are read and checked first; with an error in any of them, nothing is sent. Then every schedule and task is
+applied by itself: the exit code is 1 if any was refused. Applying the same files again changes nothing. A task
+that has ended counts as long as the server remembers it (retention); after that it would be run again.
+
+With --dry-run, nothing is changed: the server checks the schedules, and they are compared with those in force, field by
+field; tasks are only looked up.
+
+With --prune, the schedules with the labels of --selector that are in none of the files are deleted, in the namespaces
+that the files name; their tasks that have not begun are cancelled, running ones go on. Nothing is pruned if anything was
+refused, or if the files are empty: to keep no schedule at all, write "schedules: []".
+
+A pipe gets a line for each: kind, namespace, id, result (created, changed, unchanged, pruned, refused), and the revision
+of a schedule. Differences follow in lines that begin with two spaces. With -o json it is one document:
+{dry_run, results: [{kind, namespace, id, outcome, revision, changes: [{field, before, after}], error}]}.`,
+		Example: `  dtsctl apply -f schedules.yaml
+  dtsctl apply -f schedules/ --dry-run
+  dtsctl apply -f schedules/ --prune -l team=storage
+  generate-schedules | dtsctl apply -f -`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Files = append(opts.Files, args...) // -f *.yaml, as the shell expands it
+			if err := opts.setSelector(selector); err != nil {
+				return err
+			}
+			return applyRun(cmd.Context(), opts)
+		},
+	}
+	set := cmd.Flags()
+	set.StringArrayVarP(&opts.Files, "file", "f", nil, "a file, a directory (its .yaml, .yml and .json files), or - for standard input; may be repeated")
+	set.BoolVar(&opts.DryRun, "dry-run", false, "change nothing, show what would change")
+	set.BoolVar(&opts.Prune, "prune", false, "delete the schedules that have the labels of --selector and are in none of the files")
+	set.StringSliceVarP(&selector, "selector", "l", nil, "of --prune: the labels, as NAME=VALUE[,NAME=VALUE...]")
+	return cmd
+}
+
+func (opts *applyOptions) setSelector(labels []string) (err error) {
+	switch {
+	case len(opts.Files) == 0:
+		return command.Usagef("-f is missing: which files?")
+	case opts.Prune && len(labels) == 0:
+		return command.Usagef("--prune: which labels? Give --selector (-l) NAME=VALUE")
+	case !opts.Prune && len(labels) > 0:
+		return command.Usagef("--selector goes with --prune only")
+	}
+	opts.Selector, err = flags.Pairs("--selector", "=", labels)
+	return err
+}
+
+func applyRun(ctx context.Context, opts *applyOptions) error {
+	m, err := readManifest(opts.Stdin, opts.Files, namespaces{
+		required: opts.Server.Namespace, fallback: cmp.Or(opts.Server.NamespaceName(), task.DefaultNamespace),
+	})
+	if err != nil {
+		return err
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	a := &applier{client: c, printer: opts.Printer, dryRun: opts.DryRun}
+	err = a.applyAll(ctx, m, opts.Selector)
+	if shown := a.showDocument(); err == nil {
+		err = shown
+	}
+	if err == nil && a.refused > 0 {
+		err = command.ErrReported
+	}
+	return err
+}

@@ -1,0 +1,89 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/diff"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+// applySchedule applies one schedule.
+func (a *applier) applySchedule(ctx context.Context, e *entry) error {
+	r := result{Kind: e.kind, Namespace: e.namespace, ID: e.id}
+	err := a.put(ctx, e, &r)
+	if refusal := server.RefusalIn(err); refusal != nil {
+		a.refuse(e, 1, refusal)
+		r.Outcome, r.Error, err = outcomeRefused, &refusal.Problem, nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.add(r)
+}
+
+// put sends a definition and completes the result.
+func (a *applier) put(ctx context.Context, e *entry, r *result) error {
+	params := &client.PutScheduleParams{Namespace: &e.namespace}
+	var before server.Answer[client.Schedule]
+	if a.dryRun {
+		params.DryRun = &a.dryRun
+		var err error
+		if before, err = a.currentSchedule(ctx, e); err != nil {
+			return err
+		}
+	}
+	response, err := a.client.PutScheduleWithBodyWithResponse(ctx, e.id, params, server.JSONType, bytes.NewReader(e.body))
+	after, err := server.Read[client.Schedule](response, err)
+	if err != nil {
+		return err
+	}
+	r.Outcome = outcome(response.HTTPResponse.Header.Get("Dts-Change"))
+	r.Revision = after.Value.Revision
+	if a.dryRun {
+		r.Changes, err = scheduleChanges(before, after)
+	}
+	return err
+}
+
+// currentSchedule returns the schedule that an entry would replace, the zero answer if there is none.
+func (a *applier) currentSchedule(ctx context.Context, e *entry) (server.Answer[client.Schedule], error) {
+	params := &client.GetScheduleParams{Namespace: &e.namespace}
+	answer, err := server.Read[client.Schedule](a.client.GetScheduleWithResponse(ctx, e.id, params))
+	if isNotFound(err, client.ScheduleNotFound) {
+		return server.Answer[client.Schedule]{}, nil
+	}
+	return answer, err
+}
+
+func isNotFound(err error, code client.ProblemCode) bool {
+	refusal := server.RefusalIn(err)
+	return refusal != nil && refusal.Code == code
+}
+
+// scheduleChanges returns what differs between two states of a schedule. The zero answer stands for no schedule.
+func scheduleChanges(before, after server.Answer[client.Schedule]) ([]fieldChange, error) {
+	old := before.Raw
+	if len(old) == 0 {
+		old = json.RawMessage("{}")
+	}
+	differences, err := diff.Changes(old, after.Raw)
+	if err != nil {
+		return nil, err
+	}
+	var changes []fieldChange
+	for _, d := range differences {
+		changes = append(changes, fieldChange{d.Name, d.Before, d.After})
+	}
+	if before.Value.Paused != after.Value.Paused {
+		change := fieldChange{Field: "paused", After: strconv.FormatBool(after.Value.Paused)}
+		if before.Raw != nil {
+			change.Before = strconv.FormatBool(before.Value.Paused)
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
+}

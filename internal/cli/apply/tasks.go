@@ -1,0 +1,176 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+// tasksPerRequest is few enough that a small or busy Redis answers soon.
+const tasksPerRequest = 100
+
+// submission is one task to submit or look up.
+type submission struct {
+	entry *entry
+	id    string
+	body  json.RawMessage
+}
+
+// submission returns the entry's task with an id.
+func (e *entry) submission(id string) submission {
+	head := objectOf([]yamlPair{{key: "id", raw: quoted(id)}, {key: "namespace", raw: quoted(e.namespace)}})
+	// Both objects have members: a task has a type.
+	return submission{entry: e, id: id, body: bytes.Join([][]byte{head[:len(head)-1], e.body[1:]}, []byte(","))}
+}
+
+func (s *submission) result(r client.BatchResult) result {
+	res := result{Kind: kindTask, Namespace: s.entry.namespace, ID: s.id, Outcome: outcomeUnchanged, Error: r.Error}
+	switch {
+	case r.Error != nil:
+		res.Outcome = outcomeRefused
+	case r.Status == http.StatusCreated:
+		res.Outcome = outcomeCreated
+	}
+	return res
+}
+
+// applyTasks applies the tasks of all entries, batch by batch.
+func (a *applier) applyTasks(ctx context.Context, entries []entry) error {
+	handle := a.submit
+	if a.dryRun {
+		handle = a.lookUp
+	}
+	var (
+		batch []submission
+		size  int
+	)
+	flush := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		results, err := handle(ctx, batch)
+		err = a.finish(batch, results, err)
+		batch, size = nil, 0
+		return err
+	}
+	for i := range entries {
+		for _, id := range entries[i].ids() {
+			next := entries[i].submission(id)
+			if len(batch) == tasksPerRequest || size+len(next.body) > server.BatchBytes {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			batch, size = append(batch, next), size+len(next.body)
+		}
+	}
+	return flush()
+}
+
+// finish adds the results of a batch, those of one entry together. If the batch failed, it adds those of the entry that
+// was begun before.
+func (a *applier) finish(batch []submission, results []result, err error) error {
+	if err != nil {
+		return errors.Join(err, a.addTasks(a.partial))
+	}
+	for i, r := range results {
+		e := batch[i].entry
+		a.partial = append(a.partial, r)
+		if len(a.partial) < max(1, e.count) {
+			continue
+		}
+		a.refuseTasks(e, a.partial)
+		if err := a.addTasks(a.partial); err != nil {
+			return err
+		}
+		a.partial = nil
+	}
+	return nil
+}
+
+// refuseTasks tells the user why tasks of an entry were refused, each reason once.
+func (a *applier) refuseTasks(e *entry, results []result) {
+	type reason struct {
+		count int
+		first *client.Problem
+	}
+	var (
+		order   []string
+		reasons = make(map[string]*reason)
+	)
+	for _, r := range results {
+		if r.Error == nil {
+			continue
+		}
+		key := strings.ReplaceAll(r.Error.Detail, r.ID, e.id)
+		if reasons[key] == nil {
+			reasons[key] = &reason{first: r.Error}
+			order = append(order, key)
+		}
+		reasons[key].count++
+	}
+	for _, key := range order {
+		a.refuse(e, reasons[key].count, &server.Refusal{Problem: *reasons[key].first})
+	}
+}
+
+// submit submits tasks and returns their results. If one of them keeps the server from reading the request, it repeats
+// the request without the tasks of that entry.
+func (a *applier) submit(ctx context.Context, batch []submission) ([]result, error) {
+	results := make([]result, len(batch))
+	open := make([]int, len(batch)) // the indexes of the tasks without a result
+	for i := range batch {
+		open[i] = i
+	}
+	for len(open) > 0 {
+		bodies := make([]json.RawMessage, len(open))
+		for i, index := range open {
+			bodies[i] = batch[index].body
+		}
+		answer, err := a.client.SubmitBatch(ctx, nil, bodies)
+		refusal := server.RefusalIn(err)
+		switch {
+		case err == nil:
+			for i, index := range open {
+				results[index] = batch[index].result(answer.Value.Results[i])
+			}
+			return results, nil
+		case refusal == nil:
+			return nil, err
+		}
+		open = refuseUnreadable(batch, results, open, refusal)
+	}
+	return results, nil
+}
+
+var taskInBatch = regexp.MustCompile(`^tasks\[(\d+)\]\.?`)
+
+// refuseUnreadable sets the results of the tasks that a refusal of the whole request is about: those of one entry or,
+// if it names none, all. It returns the indexes of the tasks that are still open.
+func refuseUnreadable(batch []submission, results []result, open []int, refusal *server.Refusal) (left []int) {
+	var guilty *entry
+	if match := taskInBatch.FindStringSubmatch(printer.Deref(refusal.Field)); match != nil {
+		if i, err := strconv.Atoi(match[1]); err == nil && i < len(open) {
+			guilty = batch[open[i]].entry
+			refusal.Field = new(strings.TrimPrefix(*refusal.Field, match[0]))
+			refusal.Detail = strings.TrimPrefix(refusal.Detail, match[0])
+		}
+	}
+	for _, index := range open {
+		if guilty != nil && batch[index].entry != guilty {
+			left = append(left, index)
+			continue
+		}
+		results[index] = batch[index].result(client.BatchResult{Status: refusal.Status, Error: &refusal.Problem})
+	}
+	return left
+}

@@ -1,0 +1,76 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// ExactArgs makes a command take exactly the named arguments.
+func ExactArgs(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) < len(names):
+			return Usagef("%s is missing", names[len(args)])
+		case len(args) > len(names):
+			return Usagef("%q is one argument too many", args[len(names)])
+		}
+		for i, arg := range args {
+			if err := CheckName(names[i], arg); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// IDs makes a command take one or more ids.
+func IDs(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return Usagef("ID is missing")
+	}
+	for _, arg := range args {
+		if err := CheckName("ID", arg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckName refuses a name that would change the path of a URL. The server judges all other names.
+func CheckName(argument, name string) error {
+	if name == "" || name == "." || name == ".." {
+		return Usagef("%s: %q cannot be a name", argument, name)
+	}
+	return nil
+}
+
+// Group makes a command one that only holds others: without arguments it shows its help, and an unknown word is a
+// usage error.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return Usagef("%s has no command %q%s", cmd.CommandPath(), args[0], suggestion(cmd, args[0]))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+func suggestion(cmd *cobra.Command, word string) string {
+	if cmd.SuggestionsMinimumDistance <= 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	near := cmd.SuggestionsFor(word)
+	if len(near) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %s?", strings.Join(near, " or "))
+}
+
+// Complete tells the shell the values of a flag. The flag must exist.
+func Complete(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}

@@ -1,0 +1,18 @@
+package command
+
+import (
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+// ShowPages prints a list, and tells people if it goes on.
+func ShowPages[T any](p *printer.Printer, pages server.Pages[T], columns []printer.Column[T]) error {
+	raw, err := pages.JSON()
+	if err != nil {
+		return err
+	}
+	if pages.More && p.ForPeople() {
+		defer p.Notef("There are more; --all lists them.")
+	}
+	return p.Show(raw, func() error { return printer.PrintTable(p, columns, pages.Rows) })
+}

@@ -1,0 +1,129 @@
+// Package events is the command "dtsctl events".
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type eventsOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	Filter flags.Filter
+	Task   string // "" means any
+}
+
+// NewCommand returns "dtsctl events".
+func NewCommand(f *command.Factory) *cobra.Command {
+	opts := &eventsOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "events", Short: "Follow what happens to tasks", Args: command.ExactArgs(),
+		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. It is a
+live stream, not a record: it lacks what happened before, or while the connection was lost. Standard error tells when
+that was, and when events were dropped because nobody read them fast enough.
+
+The fields of a line in a pipe are: at, type, namespace, task, state, attempt, queue, task type, node, owner, run_at,
+progress, error.`,
+		Example: `  dtsctl events
+  dtsctl events --state failed -n '*' -o json
+  dtsctl events --task nightly`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return eventsRun(cmd.Context(), opts) },
+	}
+	opts.Filter.Bind(cmd)
+	cmd.Flags().StringVar(&opts.Task, "task", "", "only of this task")
+	return cmd
+}
+
+func eventsRun(ctx context.Context, opts *eventsOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	filter := &opts.Filter
+	params := client.FollowEventsParams{
+		Namespace: c.Namespace, State: filter.States(), Queue: flags.NilIfZero(filter.Queue), Type: flags.NilIfZero(filter.Type),
+		Owner: flags.NilIfZero(filter.Owner), Node: flags.NilIfZero(filter.Node), Schedule: flags.NilIfZero(filter.Schedule),
+		Task: flags.NilIfZero(opts.Task),
+	}
+	p, reconnected := opts.Printer, false
+	return command.UnlessInterrupted(ctx, c.Follow(ctx, server.Stream{
+		Open: func(ctx context.Context) (*http.Response, error) { return c.Streams.FollowEvents(ctx, &params) },
+		Opened: func() {
+			if reconnected {
+				p.Errorf("connected again; what happened in between is not shown")
+			}
+		},
+		Lost: func(reason error) { reconnected = true; p.Errorf("%s", c.LostText(reason)) },
+		Take: func(m client.Message) (bool, error) { return false, take(p, m) },
+	}))
+}
+
+// take prints an event, also one of a type that this program does not know.
+func take(p *printer.Printer, m client.Message) error {
+	if m.Name == "dropped" {
+		var d client.Dropped
+		if err := json.Unmarshal(m.Data, &d); err != nil {
+			return server.Misunderstood(err)
+		}
+		p.Errorf("%d events were dropped", d.Count)
+		return nil
+	}
+	return p.ShowLine(m.Data, func() error {
+		var e client.Event
+		if err := json.Unmarshal(m.Data, &e); err != nil {
+			return server.Misunderstood(err)
+		}
+		return printEvent(p, e)
+	})
+}
+
+func printEvent(p *printer.Printer, e client.Event) error {
+	if p.OutIsTerminal {
+		return p.Printf("%s\n", sentence(p, e))
+	}
+	var progress any
+	if e.Progress != nil {
+		progress = *e.Progress
+	}
+	return p.PrintTabbed([][]any{{
+		e.At, e.Type, e.Namespace, e.Task, e.State, e.Attempt, e.Queue, e.TaskType, e.Node, e.Owner, e.RunAt, progress, e.Error,
+	}})
+}
+
+// sentence returns an event for people: when, what, which task, and the details.
+func sentence(p *printer.Printer, e client.Event) string {
+	what := strings.TrimPrefix(e.Type, "task.")
+	words := []string{
+		e.At.In(p.Zone).Format("15:04:05.000"),
+		p.StatusText(printer.Status(what), printer.Pad(printer.Flat(what), 10)),
+		printer.Flat(e.Task),
+	}
+	if e.Attempt > 0 {
+		words = append(words, fmt.Sprintf("attempt %d", e.Attempt))
+	}
+	if e.Progress != nil {
+		words = append(words, fmt.Sprintf("%d %%", *e.Progress))
+	}
+	if e.RunAt != nil {
+		words = append(words, "due "+p.Relative(*e.RunAt))
+	}
+	if e.Node != nil {
+		words = append(words, "on "+printer.Flat(*e.Node))
+	}
+	if e.Error != nil {
+		words = append(words, "("+printer.Flat(*e.Error)+")")
+	}
+	return strings.Join(words, "  ")
+}

@@ -1,0 +1,134 @@
+package events_test
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEvents_PrintsALineEach(t *testing.T) {
+	s := clitest.Start(t)
+	events := []client.Event{
+		clitest.Event("task.scheduled", client.StateScheduled, func(e *client.Event) { e.Attempt, e.RunAt, e.Owner = 0, new(clitest.Now.Add(time.Minute)), new("me") }),
+		clitest.Event("task.running", client.StateRunning, func(e *client.Event) { e.Node = new("n1") }),
+		clitest.Event("task.progress", client.StateRunning, func(e *client.Event) { e.Progress = new(0) }),
+		clitest.Event("task.failed", client.StateFailed, func(e *client.Event) { e.Error = new("exit\n3") }),
+		clitest.Event("task.newfangled", client.StateFailed),
+	}
+	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
+		for _, e := range events {
+			send(e.Type, "", e)
+		}
+		send("dropped", "", client.Dropped{Count: 7})
+		<-r.Context().Done()
+	})
+	for name, c := range map[string]struct {
+		shell clitest.Shell
+		args  []string
+		want  []string
+	}{
+		"in a pipe": {s.Pipe(), nil, []string{
+			"2026-01-02T15:04:05.000Z\ttask.scheduled\tdefault\ta\tscheduled\t0\tdefault\tshell\t\tme\t2026-01-02T15:05:05.000Z\t\t",
+			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\tn1\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\ttask.progress\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t0\t",
+			"2026-01-02T15:04:05.000Z\ttask.failed\tdefault\ta\tfailed\t1\tdefault\tshell\t\t\t\t\texit 3",
+			"2026-01-02T15:04:05.000Z\ttask.newfangled\tdefault\ta\tfailed\t1\tdefault\tshell\t\t\t\t\t",
+		}},
+		"on a terminal": {s.Terminal(), nil, []string{
+			"16:04:05.000  scheduled   a  due in 1 minute",
+			"16:04:05.000  " + printer.Cyan + "running   " + printer.Reset + "  a  attempt 1  on n1",
+			"16:04:05.000  progress    a  attempt 1  0 %",
+			"16:04:05.000  " + printer.Red + "failed    " + printer.Reset + "  a  attempt 1  (exit 3)",
+			"16:04:05.000  newfangled  a  attempt 1",
+		}},
+		"as JSON, on a terminal too": {s.Terminal(), []string{"-o", "json"}, []string{
+			clitest.JSON(t, events[0]), clitest.JSON(t, events[1]), clitest.JSON(t, events[2]), clitest.JSON(t, events[3]), clitest.JSON(t, events[4]),
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := c.shell.Start(t, append([]string{"events"}, c.args...)...)
+			j.Err.Await(t, "dropped")
+			j.Interrupt()
+			j.Wait().Expect(t, 0, strings.Join(c.want, "\n")+"\n", "dtsctl: 7 events were dropped\n")
+		})
+	}
+}
+
+func TestEvents_SendsTheFilter(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/events", 400, clitest.Problem(400, client.Invalid, "node", "node: is odd"))
+	s.Pipe().Run(t, "events", "-n", "*", "--state", "failed", "--state", "cancelled", "--queue", "q", "--type", "t", "--owner", "o", "--node", "n", "--schedule", "a", "--task", "a@b").
+		Expect(t, 1, "", "dtsctl: node: is odd (invalid)\n")
+	if got, want := s.Last().Line, "GET /v1/events?namespace=%2A&state=failed,cancelled&queue=q&type=t&owner=o&node=n&schedule=a&task=a%40b"; got != want {
+		t.Errorf("asked %q, want %q", got, want)
+	}
+}
+
+func TestEvents_ReconnectsAfterABreak(t *testing.T) {
+	s := clitest.Start(t)
+	var connections atomic.Int32
+	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
+		send("task.queued", "", clitest.Event("task.queued", client.StateQueued))
+		switch connections.Add(1) {
+		case 1: // the server stops
+		case 2:
+			panic(http.ErrAbortHandler) // the connection breaks
+		default:
+			send("task.failed", "", clitest.Event("task.failed", client.StateFailed))
+			<-r.Context().Done()
+		}
+	})
+	j := s.Pipe().Start(t, "events")
+	j.Out.Await(t, "task.failed")
+	j.Interrupt()
+	got := j.Wait()
+	if got.Code != 0 || strings.Count(got.Out, "task.queued") != 3 || strings.Count(got.Err, "was lost") != 2 || strings.Count(got.Err, "connected again") != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestEvents_ReconnectsWhenTheServerFallsSilent(t *testing.T) {
+	s := clitest.Start(t)
+	var connections atomic.Int32
+	s.OnStream("GET /v1/events", func(r *http.Request, send func(string, string, any)) {
+		if connections.Add(1) > 1 {
+			send("task.failed", "", clitest.Event("task.failed", client.StateFailed))
+		}
+		<-r.Context().Done()
+	})
+	sh := s.Pipe()
+	sh.StreamIdle = 50 * time.Millisecond
+	j := sh.Start(t, "events")
+	j.Out.Await(t, "task.failed")
+	j.Interrupt()
+	if got := j.Wait(); got.Code != 0 || !strings.Contains(got.Err, "it fell silent") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestEvents_GivesUpWhenTheServerRefusesAfterABreak(t *testing.T) {
+	s := clitest.Start(t)
+	var connections atomic.Int32
+	s.OnStream("GET /v1/events", func(*http.Request, func(string, string, any)) {})
+	sh := s.Pipe()
+	sh.Transport = clitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if connections.Add(1) > 1 {
+			return clitest.Answer(r, 400, clitest.JSON(t, clitest.Problem(400, client.Invalid, "", "not any more"))), nil
+		}
+		return s.Transport.RoundTrip(r)
+	})
+	got := sh.Run(t, "events")
+	if got.Code != 1 || !strings.HasSuffix(got.Err, "dtsctl: not any more (invalid)\n") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+// The exit codes, as `dtsctl help exit-codes` explains them.
+const (
+	exitOK          = 0
+	exitRefused     = 1
+	exitUsage       = 2
+	exitUnreachable = 3
+	exitInterrupted = 130 // 128 + SIGINT, as shells have it
+)
+
+// explain tells the user what went wrong and returns the exit code. parsed says whether the command line was
+// understood; until then, each error is one of usage.
+func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed bool, err error) int {
+	var unreachable *server.Unreachable
+	switch {
+	case err == nil:
+		return exitOK
+	case ctx.Err() != nil:
+		return exitInterrupted
+	case errors.Is(err, command.ErrReported):
+		return exitRefused
+	case isUsage(err), !parsed:
+		f.Printer.Errorf("%v", err)
+		f.Printer.Notef("Run '%s --help' for what it takes.", cmd.CommandPath())
+		return exitUsage
+	case errors.As(err, &unreachable):
+		f.Printer.Errorf("cannot reach %s: %v", f.Server.URL(), unreachable)
+		f.Printer.Notef("Is dtsd running there? Point elsewhere with --server or DTSCTL_SERVER.")
+		return exitUnreachable
+	}
+	f.Printer.Errorf("%v", err)
+	return exitRefused
+}
+
+func isUsage(err error) bool {
+	var (
+		usage   *command.UsageError
+		address *server.InvalidAddress
+	)
+	return errors.As(err, &usage) || errors.As(err, &address)
+}

@@ -1,0 +1,39 @@
+package flags
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
+
+// Execution is the flags that say how a task is executed, whatever its type.
+type Execution struct {
+	Queue       *string
+	MaxAttempts *int
+	Timeout     *time.Duration
+	Retention   *time.Duration
+	RetryDelays []time.Duration
+}
+
+// Bind adds the flags.
+func (e *Execution) Bind(f *pflag.FlagSet) {
+	String(f, &e.Queue, "queue", "the queue it goes through")
+	Int(f, &e.MaxAttempts, "max-attempts", "how many attempts it has; 1 means at most once")
+	Duration(f, &e.Timeout, "timeout", "how long one attempt may take")
+	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
+	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil, "the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
+}
+
+// Retry returns the retry policy, nil if no flag names it.
+func (e *Execution) Retry() *client.Retry {
+	if e.MaxAttempts == nil && len(e.RetryDelays) == 0 {
+		return nil
+	}
+	r := client.Retry{MaxAttempts: e.MaxAttempts}
+	for _, d := range e.RetryDelays {
+		r.Delays = append(r.Delays, d.String())
+	}
+	return &r
+}

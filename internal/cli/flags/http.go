@@ -1,0 +1,84 @@
+package flags
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+// HTTPCall is the flags that say how a task of type http calls its URL.
+type HTTPCall struct {
+	Method       string
+	Headers      []string
+	Data         *string
+	SuccessCodes []string
+}
+
+// HTTPCallNames are the names of the flags of HTTPCall.
+var HTTPCallNames = []string{"method", "header", "data", "success-codes"}
+
+// Bind adds the flags.
+func (h *HTTPCall) Bind(f *pflag.FlagSet) {
+	f.StringVarP(&h.Method, "method", "X", "", "the method of the call (default POST)")
+	f.StringArrayVarP(&h.Headers, "header", "H", nil, "a header of the call, as 'Name: value'; may be repeated")
+	StringP(f, &h.Data, "data", "d", "the body of the call: a text, @FILE, or @- for standard input")
+	f.StringSliceVar(&h.SuccessCodes, "success-codes", nil, "which statuses are a success, as 200,404 or 200-299")
+}
+
+// httpPayload is what the http executor takes.
+type httpPayload struct {
+	Method       string            `json:"method,omitempty"`
+	URL          string            `json:"url"`
+	Headers      map[string]string `json:"headers,omitempty"`
+	Body         json.RawMessage   `json:"body,omitempty"`
+	SuccessCodes []any             `json:"success_codes,omitempty"`
+}
+
+// Payload returns the payload of a task that calls the URL.
+func (h *HTTPCall) Payload(stdin io.Reader, url string) (json.RawMessage, error) {
+	headers, err := Pairs("--header", ":", h.Headers)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range headers {
+		headers[name] = strings.TrimSpace(value)
+	}
+	p := httpPayload{Method: h.Method, URL: url, Headers: headers, SuccessCodes: successCodes(h.SuccessCodes)}
+	if h.Data != nil {
+		text, err := Text(stdin, "--data", *h.Data)
+		if err != nil {
+			return nil, err
+		}
+		if p.Body, err = httpBody(text); err != nil {
+			return nil, err
+		}
+	}
+	return server.Encode(p)
+}
+
+// httpBody returns a body as the payload holds it: a JSON object or list as it is, anything else as a string.
+func httpBody(text string) (json.RawMessage, error) {
+	start := strings.TrimLeft(text, " \t\r\n")
+	if (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(text)) {
+		return json.RawMessage(text), nil
+	}
+	return server.Encode(text)
+}
+
+// successCodes returns codes as numbers, and ranges as they are. The server judges them.
+func successCodes(texts []string) []any {
+	var codes []any
+	for _, text := range texts {
+		if n, err := strconv.Atoi(text); err == nil {
+			codes = append(codes, n)
+			continue
+		}
+		codes = append(codes, text)
+	}
+	return codes
+}

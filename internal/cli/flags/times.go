@@ -1,0 +1,66 @@
+package flags
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/cli/command"
+)
+
+// Times reads the times that flags name.
+type Times struct {
+	now  func() time.Time
+	zone *time.Location // of times without an offset
+}
+
+// TimesOf returns a reader of times in the user's zone.
+func TimesOf(f *command.Factory) Times { return Times{f.Printer.Now, f.Printer.Zone} }
+
+// Time reads a time: RFC 3339, or a local date with or without a time of day. It returns nil for a nil text.
+func (t Times) Time(flag string, text *string) (*time.Time, error) {
+	if text == nil {
+		return nil, nil
+	}
+	at, ok := t.parse(*text)
+	if !ok {
+		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`, flag, *text)
+	}
+	return &at, nil
+}
+
+func (t Times) parse(text string) (time.Time, bool) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at.UTC(), true
+	}
+	for _, layout := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02"} {
+		if at, err := time.ParseInLocation(layout, text, t.zone); err == nil {
+			return at.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}
+
+// Past reads a time as Time does, or how long ago it was, as 2h. The result is in whole milliseconds.
+func (t Times) Past(flag string, text *string) (*time.Time, error) {
+	if text == nil {
+		return nil, nil
+	}
+	at, ok := t.parse(*text)
+	if ago, err := time.ParseDuration(*text); err == nil && !strings.HasPrefix(*text, "-") {
+		at, ok = t.now().Add(-ago).UTC(), true
+	}
+	if !ok {
+		return nil, command.Usagef(`%s: %q is not a time; write 2026-01-02T15:04:05Z, "2026-01-02 15:04" for local time, or 2h for two hours ago`, flag, *text)
+	}
+	at = at.Truncate(time.Millisecond)
+	return &at, nil
+}
+
+// PastRange reads the flags --from and --to as Past does.
+func (t Times) PastRange(from, to *string) (since, until *time.Time, err error) {
+	if since, err = t.Past("--from", from); err != nil {
+		return nil, nil, err
+	}
+	until, err = t.Past("--to", to)
+	return since, until, err
+}

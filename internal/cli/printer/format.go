@@ -1,0 +1,113 @@
+package printer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Format is how results are printed. The zero value means Table. It is a pflag.Value.
+type Format string
+
+// The formats.
+const (
+	Table Format = "table"
+	JSON  Format = "json"
+	YAML  Format = "yaml"
+)
+
+// String returns the format's name.
+func (f *Format) String() string {
+	if *f == "" {
+		return string(Table)
+	}
+	return string(*f)
+}
+
+// Set reads the format's name.
+func (f *Format) Set(text string) error {
+	switch Format(text) {
+	case Table, JSON, YAML:
+		*f = Format(text)
+		return nil
+	}
+	return errors.New("must be table, json or yaml")
+}
+
+// Type names the kind of value in the help of a flag.
+func (f *Format) Type() string { return "format" }
+
+// printJSON breaks the lines for a terminal only.
+func (p *Printer) printJSON(raw json.RawMessage) error {
+	if !p.OutIsTerminal {
+		return p.Printf("%s\n", raw)
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return fmt.Errorf("printing JSON: %w", err)
+	}
+	return p.Printf("%s\n", b.Bytes())
+}
+
+func (p *Printer) printYAML(raw json.RawMessage) error {
+	node, err := yamlOf(raw)
+	if err != nil {
+		return fmt.Errorf("printing YAML: %w", err)
+	}
+	var b bytes.Buffer
+	b.WriteString("---\n")
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	if err := enc.Encode(node); err != nil {
+		return fmt.Errorf("printing YAML: %w", err)
+	}
+	return p.Printf("%s", b.Bytes())
+}
+
+// yamlOf returns a JSON document as YAML, with its keys in the same order.
+func yamlOf(raw json.RawMessage) (*yaml.Node, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return yamlValue(dec)
+}
+
+func yamlValue(dec *json.Decoder) (*yaml.Node, error) {
+	token, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch v := token.(type) {
+	case json.Delim:
+		return yamlBlock(dec, v)
+	case string:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v}, nil
+	case json.Number:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}, nil
+	case bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: fmt.Sprint(v)}, nil
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}, nil
+}
+
+// yamlBlock reads an object or a list. In an object, each key is read as a value before its value.
+func yamlBlock(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {
+	block := &yaml.Node{Kind: yaml.MappingNode}
+	if open == '[' {
+		block.Kind = yaml.SequenceNode
+	}
+	for dec.More() {
+		v, err := yamlValue(dec)
+		if err != nil {
+			return nil, err
+		}
+		block.Content = append(block.Content, v)
+	}
+	if len(block.Content) == 0 {
+		block.Style = yaml.FlowStyle // {} and []: YAML has no other form for them
+	}
+	_, err := dec.Token() // the closing delimiter
+	return block, err
+}

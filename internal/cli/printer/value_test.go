@@ -1,0 +1,96 @@
+package printer
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	must(t, err)
+	return string(raw)
+}
+
+func TestRelative(t *testing.T) {
+	const day = 24 * time.Hour
+	for d, want := range map[time.Duration]string{
+		0: "now", 400 * time.Millisecond: "now", -400 * time.Millisecond: "now",
+		time.Second: "in 1 second", -time.Second: "1 second ago", 59 * time.Second: "in 59 seconds", 59600 * time.Millisecond: "in 1 minute",
+		-90 * time.Second: "2 minutes ago", 3 * time.Minute: "in 3 minutes", 59*time.Minute + 50*time.Second: "in 1 hour",
+		-47 * time.Hour: "47 hours ago", 48 * time.Hour: "in 2 days", -59 * day: "59 days ago", 60 * day: "in 2 months",
+		-400 * day: "13 months ago", 10 * 365 * day: "in 10 years",
+	} {
+		if got := relative(now.Add(d), now); got != want {
+			t.Errorf("%s from now is %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestYAML_MeansTheSameAsItsJSON(t *testing.T) {
+	for _, document := range []string{
+		`{"z": 1, "a": {"list": [1, -2.5, 1e3, true, null, "x"], "empty": [], "none": {}}}`,
+		`{"strings": ["true", "null", "1", "2026-01-02T15:04:05Z", "", " ", "a: b", "- x", "line\nbreak\n", "\u001b[0m", "\"", "é\ud83d\ude00", "~", "0x1f"]}`,
+		`"text"`, `[]`, `[[1], [[]]]`,
+	} {
+		node, err := yamlOf(json.RawMessage(document))
+		must(t, err)
+		text, err := yaml.Marshal(node)
+		must(t, err)
+		var got, want any
+		must(t, yaml.Unmarshal(text, &got))
+		must(t, json.Unmarshal([]byte(document), &want))
+		if g, w := normal(t, got), normal(t, want); g != w {
+			t.Errorf("%s became\n%s, which is %s", document, text, g)
+		}
+	}
+}
+
+// normal returns v as JSON, in which all numbers have one type.
+func normal(t *testing.T, v any) string {
+	t.Helper()
+	var again any
+	must(t, json.Unmarshal([]byte(jsonOf(t, v)), &again))
+	return jsonOf(t, again)
+}
+
+func TestYAML_KeepsTheOrderOfTheKeys(t *testing.T) {
+	node, err := yamlOf(json.RawMessage(`{"z":1,"a":2}`))
+	must(t, err)
+	text, err := yaml.Marshal(node)
+	must(t, err)
+	if string(text) != "z: 1\na: 2\n" {
+		t.Errorf("got %q", text)
+	}
+}
+
+func TestFlat_RemovesWhatMovesTheCursor(t *testing.T) {
+	if got := Flat("a\tb\nc\x1b[2J\x07\r\u009b"); got != "a b c[2J" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestScrub_KeepsLines(t *testing.T) {
+	if got := Scrub("a\tb\nc\x1b[2J"); got != "a\tb\nc[2J" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestClip_CutsBetweenCharacters(t *testing.T) {
+	if strings.ContainsRune(clip(strings.Repeat("é", 9), 5), '\uFFFD') || clip("short", 5) != "short" || clip("longer", 5) != "long…" {
+		t.Error("clip does not cut between characters")
+	}
+}

@@ -1,0 +1,62 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type listOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+}
+
+func newListCommand(f *command.Factory) *cobra.Command {
+	opts := &listOptions{Client: f.Client, Printer: f.Printer}
+	return &cobra.Command{
+		Use: "list", Short: "List the queues", Args: command.ExactArgs(),
+		Long: `list lists all queues that ever held a task.
+
+The columns are: name, state, size, pending, active, archived, processed, failed, latency. Size is how many tasks are in
+it: pending ones wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed
+count since midnight (UTC). Latency is how long the oldest pending one has waited.`,
+		Example: `  dtsctl queue list`,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
+	}
+}
+
+func listRun(ctx context.Context, opts *listOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	answer, err := server.Read[client.QueueList](c.ListQueuesWithResponse(ctx))
+	if err != nil {
+		return err
+	}
+	return opts.Printer.Show(answer.Raw, func() error {
+		return printer.PrintTable(opts.Printer, listColumns, answer.Value.Queues)
+	})
+}
+
+var listColumns = []printer.Column[client.Queue]{
+	{Name: "name", Value: func(q client.Queue) any { return q.Name }},
+	{Name: "state", Value: func(q client.Queue) any {
+		if q.Paused {
+			return printer.Status("paused")
+		}
+		return printer.Status("open")
+	}},
+	{Name: "size", Value: func(q client.Queue) any { return q.Size }},
+	{Name: "pending", Value: func(q client.Queue) any { return q.Pending }},
+	{Name: "active", Value: func(q client.Queue) any { return q.Active }},
+	{Name: "archived", Value: func(q client.Queue) any { return q.Archived }},
+	{Name: "processed", Value: func(q client.Queue) any { return q.Processed }},
+	{Name: "failed", Value: func(q client.Queue) any { return q.Failed }},
+	{Name: "latency", Value: func(q client.Queue) any { return q.Latency }},
+}

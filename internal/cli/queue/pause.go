@@ -1,0 +1,43 @@
+package queue
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type pauseOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	Queue string
+}
+
+func newPauseCommand(f *command.Factory) *cobra.Command {
+	opts := &pauseOptions{Client: f.Client, Printer: f.Printer}
+	return &cobra.Command{
+		Use: "pause QUEUE", Short: "Keep workers from taking tasks from a queue", Args: command.ExactArgs("QUEUE"),
+		Long: `pause keeps workers from taking tasks from the queue. What runs goes on, and tasks that become due still join the queue.
+Pausing a paused queue changes nothing.`,
+		Example: `  dtsctl queue pause reports`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.Queue = args[0]
+			return pauseRun(cmd.Context(), opts)
+		},
+	}
+}
+
+func pauseRun(ctx context.Context, opts *pauseOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	if _, err := server.Read[struct{}](c.PauseQueueWithResponse(ctx, opts.Queue)); err != nil {
+		return err
+	}
+	return printDone(opts.Printer, opts.Queue, "paused")
+}

@@ -1,0 +1,28 @@
+// Package queue is the commands of "dtsctl queue".
+package queue
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+// NewCommand returns "dtsctl queue".
+func NewCommand(f *command.Factory) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "queue", Short: "Show, pause and resume the queues",
+		Long:    `A queue is where tasks that are due wait for a worker.`,
+		Example: "  dtsctl queue list\n  dtsctl queue pause reports",
+	}
+	cmd.AddCommand(newListCommand(f), newPauseCommand(f), newResumeCommand(f))
+	return command.Group(cmd)
+}
+
+// printDone tells people what was done to a queue. Programs get nothing: the exit code says it.
+func printDone(p *printer.Printer, queue, done string) error {
+	if !p.ForPeople() {
+		return nil
+	}
+	return p.Printf("%s %s\n", queue, done)
+}

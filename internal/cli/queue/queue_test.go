@@ -1,0 +1,35 @@
+package queue_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestQueue_PausesAndResumes(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/queues/{queue}/pause", 204, nil)
+	s.On("POST /v1/queues/{queue}/resume", 404, clitest.Problem(404, client.QueueNotFound, "", "no queue low"))
+	s.Pipe().Run(t, "queue", "pause", "low").Expect(t, 0, "", "")
+	s.Terminal().Run(t, "queue", "pause", "low").Expect(t, 0, "low paused\n", "")
+	s.Terminal().Run(t, "queue", "pause", "low", "-o", "json").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "queue", "resume", "low").Expect(t, 1, "", "dtsctl: no queue low (queue_not_found)\n")
+}
+
+func TestList_PrintsQueues(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/queues", 200, client.QueueList{Queues: []client.Queue{
+		{Name: "default", Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s"}, {Name: "low", Paused: true, Archived: 1, Latency: "0s"},
+	}})
+	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t3\t2\t1\t0\t9\t4\t1.5s\nlow\tpaused\t0\t0\t0\t1\t0\t0\t0s\n", "")
+	s.Terminal().Run(t, "queue", "list").Expect(t, 0,
+		"NAME     STATE   SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY\n"+
+			"default  open    3     2        1       0         9          4       1.5s\n"+
+			"low      "+printer.Yellow+"paused"+printer.Reset+"  0     0        0       1         0          0       0s\n", "")
+}

@@ -1,0 +1,94 @@
+package schedule
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type backfillOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+	Times   flags.Times
+
+	ID       string
+	From, To *string
+	Pace     *time.Duration
+}
+
+func newBackfillCommand(f *command.Factory) *cobra.Command {
+	opts := &backfillOptions{Client: f.Client, Printer: f.Printer, Times: flags.TimesOf(f)}
+	cmd := &cobra.Command{
+		Use: "backfill ID --from TIME [--to TIME]", Short: "Run ticks of the past that did not run", Args: command.ExactArgs("ID"),
+		Long: `backfill creates the missing tasks of the ticks in a range of time, both ends included. They are missing because the
+ticks were missed or skipped, or because they were before the schedule's creation. A tick that ran never runs again, so
+the command can be repeated safely; excluded ticks stay excluded. The tasks become due one after the other. The range has
+at most 1,000 ticks. It begins no earlier than the server's records (90 days at most), and ends no later than the newest
+tick that has been decided.
+
+It lists the ticks whose tasks were created, the oldest first, in the columns of "dtsctl schedule ledger".`,
+		Example: `  dtsctl schedule backfill nightly --from 2026-01-01 --to 2026-01-08
+  dtsctl schedule backfill hourly --from 12h --pace 30s`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID = args[0]
+			return backfillRun(cmd.Context(), opts)
+		},
+	}
+	set := cmd.Flags()
+	flags.String(set, &opts.From, "from", "the start of the range: a time, or how long ago it was, as 12h")
+	flags.String(set, &opts.To, "to", "the end of the range (default the newest tick that has been decided)")
+	flags.Duration(set, &opts.Pace, "pace", "the time between two tasks (default 1s)")
+	return cmd
+}
+
+func backfillRun(ctx context.Context, opts *backfillOptions) error {
+	from, to, err := opts.Times.PastRange(opts.From, opts.To)
+	switch {
+	case err != nil:
+		return err
+	case from == nil:
+		return command.Usagef("--from is missing")
+	case opts.Pace != nil && *opts.Pace < 0:
+		return command.Usagef("--pace: %s is negative", *opts.Pace)
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		current, err := getSchedule(ctx, c, opts.ID)
+		if err != nil {
+			return err
+		}
+		to = &current.Value.Cursor
+	}
+	body, err := server.Body(client.Backfill{From: *from, To: *to, Pace: flags.DurationText(opts.Pace)})
+	if err != nil {
+		return err
+	}
+	params := &client.BackfillScheduleParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.BackfillAnswer](c.BackfillScheduleWithBodyWithResponse(ctx, opts.ID, params, server.JSONType, body))
+	if err != nil {
+		return err
+	}
+	return opts.Printer.Show(answer.Raw, func() error { return printBackfill(opts.Printer, answer.Value) })
+}
+
+func printBackfill(p *printer.Printer, b client.BackfillAnswer) error {
+	if !p.OutIsTerminal {
+		return printer.PrintTable(p, ledgerColumns, b.Entries)
+	}
+	if len(b.Entries) > 0 {
+		if err := printer.PrintTable(p, ledgerColumns, b.Entries); err != nil {
+			return err
+		}
+	}
+	return p.Printf("%s will run; %s had run before.\n", printer.Counted(len(b.Entries), "tick"), printer.Counted(b.Left, "tick"))
+}

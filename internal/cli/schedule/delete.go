@@ -1,0 +1,83 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type deleteOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	IDs   []string
+	Tasks string // "" means the server's default
+}
+
+func newDeleteCommand(f *command.Factory) *cobra.Command {
+	opts := &deleteOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "delete ID...", Short: "Delete schedules", Args: command.IDs,
+		Long: `delete deletes schedules with their ledgers and histories. --tasks says which of their tasks are cancelled: "waiting" cancels
+those that have not begun, "all" also asks the running ones to stop, and with "none" all of them go on.
+
+All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id, and how many of
+its tasks were cancelled, were asked to stop, and go on.`,
+		Example: `  dtsctl schedule delete nightly
+  dtsctl schedule delete nightly hourly --tasks all`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.IDs = args
+			return deleteRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().StringVar(&opts.Tasks, "tasks", "", "which of its tasks are cancelled: waiting, all or none (default waiting)")
+	command.Complete(cmd, "tasks", "waiting", "all", "none")
+	return cmd
+}
+
+func deleteRun(ctx context.Context, opts *deleteOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.DeleteScheduleParams{Namespace: c.Namespace, Tasks: flags.NilIfZero(client.DeleteTasks(opts.Tasks))}
+	p := opts.Printer
+	return command.ForEach(p, opts.IDs, func(id string) error {
+		answer, err := server.Read[client.ScheduleDeletion](c.DeleteScheduleWithResponse(ctx, id, params))
+		if err != nil {
+			return err
+		}
+		return p.Show(answer.Raw, func() error {
+			d := answer.Value
+			if !p.OutIsTerminal {
+				return p.PrintTabbed([][]any{{id, d.Cancelled, d.Stopping, d.Left}})
+			}
+			return p.Printf("%s deleted; %s\n", printer.Flat(id), tasksOfDeleted(d))
+		})
+	})
+}
+
+// tasksOfDeleted says what became of the tasks of a deleted schedule.
+func tasksOfDeleted(d client.ScheduleDeletion) string {
+	var parts []string
+	for _, part := range []struct {
+		count int
+		fate  string
+	}{{d.Cancelled, "cancelled"}, {d.Stopping, "asked to stop"}, {d.Left, "left to go on"}} {
+		if part.count > 0 {
+			parts = append(parts, fmt.Sprintf("%s %s", printer.Counted(part.count, "task"), part.fate))
+		}
+	}
+	if len(parts) == 0 {
+		return "all of its tasks had ended"
+	}
+	return strings.Join(parts, ", ")
+}

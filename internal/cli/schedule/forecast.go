@@ -1,0 +1,160 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+type forecastOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	Hours         *int
+	AllNamespaces bool
+}
+
+func newForecastCommand(f *command.Factory) *cobra.Command {
+	opts := &forecastOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "forecast", Short: "Show how many ticks each of the next minutes has", Args: command.ExactArgs(),
+		Long: `forecast counts the future ticks of all schedules of the namespace that are not paused, and names the fullest minutes and
+the schedules that fill them. A terminal gets a chart. A pipe gets a line for each minute: the minute and the number of
+its ticks.`,
+		Example: `  dtsctl schedule forecast
+  dtsctl schedule forecast --hours 168 --all-namespaces
+  dtsctl schedule forecast | sort -k 2 -n | tail -1`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return forecastRun(cmd.Context(), opts) },
+	}
+	flags.Int(cmd.Flags(), &opts.Hours, "hours", "how far to look ahead (default 24)")
+	cmd.Flags().BoolVarP(&opts.AllNamespaces, "all-namespaces", "A", false, "count the schedules of all namespaces, as -n '*'")
+	return cmd
+}
+
+func forecastRun(ctx context.Context, opts *forecastOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.ForecastParams{Namespace: c.Namespace, Hours: opts.Hours}
+	if opts.AllNamespaces {
+		params.Namespace = new("*")
+	}
+	answer, err := server.Read[client.Forecast](c.ForecastWithResponse(ctx, params))
+	if err != nil {
+		return err
+	}
+	p := opts.Printer
+	return p.Show(answer.Raw, func() error {
+		if !p.OutIsTerminal {
+			return p.PrintTabbed(minuteLines(answer.Value))
+		}
+		return printForecast(p, answer.Value)
+	})
+}
+
+// minuteLines returns a line for each minute.
+func minuteLines(f client.Forecast) [][]any {
+	lines := make([][]any, len(f.PerMinute))
+	for i, ticks := range f.PerMinute {
+		lines[i] = []any{f.From.Add(time.Duration(i) * time.Minute), ticks}
+	}
+	return lines
+}
+
+// The width of the chart, in columns.
+const (
+	defaultChartWidth = 80 // where the terminal's is unknown
+	maxChartWidth     = 200
+)
+
+func printForecast(p *printer.Printer, f client.Forecast) error {
+	hours := printer.Counted(len(f.PerMinute)/60, "hour")
+	if f.Total == 0 {
+		return p.Printf("No tick of %s in the next %s.\n", printer.Counted(f.Schedules, "schedule"), hours)
+	}
+	chart := printer.Chart{From: f.From.In(p.Zone), Values: f.PerMinute, Width: min(cmp.Or(p.Width, defaultChartWidth), maxChartWidth)}
+	title := fmt.Sprintf("Ticks per minute in the next %s", hours)
+	if minutes := chart.MinutesPerBar(); minutes > 1 {
+		title += fmt.Sprintf("; a bar is the fullest of %d minutes", minutes)
+	}
+	err := p.Printf("%s\n\n%s\n\n%s of %s, %s per minute on average. The fullest minutes:\n\n",
+		title, strings.Join(chart.Lines(), "\n"),
+		printer.Counted(f.Total, "tick"), printer.Counted(f.Schedules, "schedule"), decimal(average(f)))
+	if err != nil {
+		return err
+	}
+	if err := printer.PrintTable(p, hotMinuteColumns, f.Hottest); err != nil {
+		return err
+	}
+	return adviseSpreading(p, f)
+}
+
+// average returns the number of ticks of an average minute.
+func average(f client.Forecast) float64 { return float64(f.Total) / float64(max(1, len(f.PerMinute))) }
+
+// decimal returns a number with three significant digits, or all digits before the point.
+func decimal(n float64) string {
+	if n >= 1000 {
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 3, 64)
+}
+
+var hotMinuteColumns = []printer.Column[client.HotMinute]{
+	{Name: "minute", Value: func(h client.HotMinute) any { return printer.Timestamp(h.Minute) }},
+	{Name: "in", Value: func(h client.HotMinute) any { return h.Minute }},
+	{Name: "ticks", Value: func(h client.HotMinute) any { return h.Fires }},
+	{Name: "schedules", Value: func(h client.HotMinute) any { return hotSchedules(h) }},
+}
+
+// hotSchedules returns the schedules that fill a minute with their ticks, and how many ticks are of others.
+func hotSchedules(h client.HotMinute) printer.List {
+	var texts printer.List
+	others := h.Fires
+	for _, s := range h.Schedules {
+		name := s.ID
+		if s.Namespace != task.DefaultNamespace {
+			name = s.Namespace + "/" + s.ID
+		}
+		texts = append(texts, fmt.Sprintf("%s %d", name, s.Fires))
+		others -= s.Fires
+	}
+	if others > 0 {
+		texts = append(texts, fmt.Sprintf("others %d", others))
+	}
+	return texts
+}
+
+// A minute is crowded if it has at least crowdTicks ticks, of several schedules, and crowdFactor times the average.
+const (
+	crowdTicks  = 10
+	crowdFactor = 4
+)
+
+// adviseSpreading says how to spread the ticks of a crowded minute.
+func adviseSpreading(p *printer.Printer, f client.Forecast) error {
+	if len(f.Hottest) == 0 {
+		return nil
+	}
+	hottest, mean := f.Hottest[0], average(f)
+	if hottest.Fires < crowdTicks || float64(hottest.Fires) < crowdFactor*mean || len(hottest.Schedules) < 2 {
+		return nil
+	}
+	return p.Printf(`
+The fullest minute has %s times the ticks of an average one. To spread schedules that need no exact time, write an H in
+their cron expression ('H * * * *' is once an hour, at a minute of the schedule's own), or give them --jitter.
+`, decimal(float64(hottest.Fires)/mean))
+}

@@ -1,0 +1,171 @@
+package schedule
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/diff"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type historyOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	ID       string
+	Revision *int // nil means all
+}
+
+func newHistoryCommand(f *command.Factory) *cobra.Command {
+	opts := &historyOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "history ID", Short: "Show earlier definitions of a schedule", Args: command.ExactArgs("ID"),
+		Long: `history shows the revisions of a schedule's definition, the newest first; the server keeps the newest 20. A terminal is
+shown what each one changed, field by field. With --revision, it shows everything about that one.
+
+A pipe gets a line for each: revision, from, until, changed. The revision decided about the ticks after from, up to and
+including until; changed is the names of the fields that it changed.`,
+		Example: `  dtsctl schedule history nightly
+  dtsctl schedule history nightly --revision 3
+  dtsctl schedule history nightly --revision 3 -o yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID = args[0]
+			return historyRun(cmd.Context(), opts)
+		},
+	}
+	flags.Int(cmd.Flags(), &opts.Revision, "revision", "only this revision")
+	return cmd
+}
+
+func historyRun(ctx context.Context, opts *historyOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.ListRevisionsParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.RevisionList](c.ListRevisionsWithResponse(ctx, opts.ID, params))
+	if err != nil {
+		return err
+	}
+	revisions, err := comparedRevisions(answer)
+	if err != nil {
+		return err
+	}
+	if opts.Revision != nil {
+		return showRevision(opts, revisions)
+	}
+	return opts.Printer.Show(answer.Raw, func() error { return printHistory(opts.Printer, revisions) })
+}
+
+// comparedRevision is a revision with what it changed.
+type comparedRevision struct {
+	client.Revision
+	raw      json.RawMessage // all of it, as the server sent it
+	changes  []diff.Change
+	compared bool // the revision before it is known
+}
+
+// comparedRevisions compares each revision with the one before it.
+func comparedRevisions(answer server.Answer[client.RevisionList]) ([]comparedRevision, error) {
+	var raw struct{ Revisions []json.RawMessage }
+	if err := json.Unmarshal(answer.Raw, &raw); err != nil {
+		return nil, server.Misunderstood(err)
+	}
+	revisions := make([]comparedRevision, len(answer.Value.Revisions))
+	for i, r := range answer.Value.Revisions {
+		revisions[i] = comparedRevision{Revision: r, raw: raw.Revisions[i]}
+		if i+1 == len(revisions) {
+			break
+		}
+		before, err := server.Encode(answer.Value.Revisions[i+1].Definition)
+		if err != nil {
+			return nil, err
+		}
+		after, err := server.Encode(r.Definition)
+		if err != nil {
+			return nil, err
+		}
+		if revisions[i].changes, err = diff.Changes(before, after); err != nil {
+			return nil, err
+		}
+		revisions[i].compared = true
+	}
+	return revisions, nil
+}
+
+func printHistory(p *printer.Printer, revisions []comparedRevision) error {
+	if !p.OutIsTerminal {
+		return printer.PrintTable(p, revisionColumns, revisions)
+	}
+	for _, r := range revisions {
+		if err := printRevision(p, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var revisionColumns = []printer.Column[comparedRevision]{
+	{Name: "revision", Value: func(r comparedRevision) any { return r.Revision.Revision }},
+	{Name: "from", Value: func(r comparedRevision) any { return r.From }},
+	{Name: "until", Value: func(r comparedRevision) any { return r.Until }},
+	{Name: "changed", Value: func(r comparedRevision) any {
+		var names printer.List
+		for _, c := range r.changes {
+			names = append(names, c.Name)
+		}
+		return names
+	}},
+}
+
+// printRevision prints a revision and what it changed, for people.
+func printRevision(p *printer.Printer, r comparedRevision) error {
+	from := p.Text(printer.Timestamp(r.From))
+	text := fmt.Sprintf("revision %d  in force since %s, %s", r.Revision.Revision, from, p.Relative(r.From))
+	if r.Until != nil {
+		text = fmt.Sprintf("revision %d  from %s to %s", r.Revision.Revision, from, p.Text(printer.Timestamp(*r.Until)))
+	}
+	if err := p.Printf("%s\n", text); err != nil {
+		return err
+	}
+	if !r.compared && r.Revision.Revision > 1 {
+		return p.Printf("  its changes are unknown: the revision before it is forgotten\n")
+	}
+	return diff.Print(p, r.changes)
+}
+
+// showRevision prints everything about the revision that is wanted.
+func showRevision(opts *historyOptions, revisions []comparedRevision) error {
+	p, number := opts.Printer, *opts.Revision
+	i := slices.IndexFunc(revisions, func(r comparedRevision) bool { return r.Revision.Revision == number })
+	if i < 0 {
+		p.Errorf("%s has no revision %d, or no longer remembers it", opts.ID, number)
+		return command.ErrReported
+	}
+	r := revisions[i]
+	return p.Show(r.raw, func() error {
+		definition, err := server.Encode(r.Definition)
+		if err != nil {
+			return err
+		}
+		fields, err := diff.Fields(definition)
+		if err != nil {
+			return err
+		}
+		details := []printer.Detail{
+			{Name: "revision", Value: number}, {Name: "from", Value: printer.Timestamp(r.From)}, {Name: "until", Value: printer.OptionalTimestamp(r.Until)},
+		}
+		for _, f := range fields {
+			details = append(details, printer.Detail{Name: f.Name, Value: f.Value})
+		}
+		return p.PrintDetails(details)
+	})
+}

@@ -1,0 +1,129 @@
+package schedule
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type nextOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+	Times   flags.Times
+
+	ID    string
+	Count *int
+	After *string
+}
+
+func newNextCommand(f *command.Factory) *cobra.Command {
+	opts := &nextOptions{Client: f.Client, Printer: f.Printer, Times: flags.TimesOf(f)}
+	cmd := &cobra.Command{
+		Use: "next ID", Short: "Show the next ticks of a schedule", Args: command.ExactArgs("ID"),
+		Long: `next shows the next ticks of a schedule, paused or not, in UTC and in the local time of its zone. A note says if an
+exclusion covers a tick, or if a change of the clock (daylight saving) moves it. A terminal also gets the next such
+change within a year, and the ticks around it.
+
+The columns are: tick, local, in, note. A pipe gets: tick, local, "runs" or "excluded", note.`,
+		Example: `  dtsctl schedule next nightly
+  dtsctl schedule next nightly --count 100 --after 2027-03-01T00:00:00Z
+  dtsctl schedule next nightly -o json | jq .transition`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID = args[0]
+			return nextRun(cmd.Context(), opts)
+		},
+	}
+	flags.Int(cmd.Flags(), &opts.Count, "count", "how many ticks (default 10)")
+	flags.String(cmd.Flags(), &opts.After, "after", "only ticks after this time (default now)")
+	return cmd
+}
+
+func nextRun(ctx context.Context, opts *nextOptions) error {
+	after, err := opts.Times.Time("--after", opts.After)
+	if err != nil {
+		return err
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.PreviewScheduleParams{Namespace: c.Namespace, Count: opts.Count, After: after}
+	answer, err := server.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, opts.ID, params))
+	if err != nil {
+		return err
+	}
+	return opts.Printer.Show(answer.Raw, func() error { return printNext(opts.Printer, answer.Value) })
+}
+
+func printNext(p *printer.Printer, next client.SchedulePreview) error {
+	if !p.OutIsTerminal {
+		return printer.PrintTable(p, tickColumnsInPipe, next.Ticks)
+	}
+	if len(next.Ticks) == 0 {
+		return p.Printf(noFurtherTicks)
+	}
+	columns := tickColumns(next.Timezone)
+	if err := printer.PrintTable(p, columns, next.Ticks); err != nil || next.Transition == nil {
+		return err
+	}
+	return printClockChange(p, *next.Transition, columns)
+}
+
+const noFurtherTicks = "No further ticks.\n"
+
+// printClockChange prints a change of the zone's clock and its effect on the ticks around it.
+func printClockChange(p *printer.Printer, change client.ClockChange, columns []printer.Column[client.UpcomingTick]) error {
+	err := p.Printf("\nThe clock changes %s, %s, from %s to %s:\n%s\n\n",
+		p.Relative(change.At), p.Text(printer.LocalTime(change.Local)), printer.Flat(change.OffsetBefore), printer.Flat(change.OffsetAfter),
+		printer.Flat(printer.Deref(change.Note)))
+	if err != nil {
+		return err
+	}
+	if len(change.Ticks) == 0 {
+		return p.Printf("No tick is near it.\n")
+	}
+	return printer.PrintTable(p, columns, change.Ticks)
+}
+
+// tickColumns returns the columns of a tick for people. The name of the zone heads the local time.
+func tickColumns(zone string) []printer.Column[client.UpcomingTick] {
+	return []printer.Column[client.UpcomingTick]{
+		{Name: "tick", Value: func(t client.UpcomingTick) any { return printer.Timestamp(t.Tick) }},
+		{Name: zone, Value: func(t client.UpcomingTick) any { return printer.LocalTime(t.Local) }},
+		{Name: "in", Value: func(t client.UpcomingTick) any { return t.Tick }},
+		{Name: "note", Value: noteOf},
+	}
+}
+
+// shortTickColumns are the columns of a tick below a sentence.
+var shortTickColumns = []printer.Column[client.UpcomingTick]{
+	{Name: "local", Value: func(t client.UpcomingTick) any { return "  " + printer.LocalTime(t.Local).Weekday() }},
+	{Name: "in", Value: func(t client.UpcomingTick) any { return t.Tick }},
+	{Name: "note", Value: noteOf},
+}
+
+var tickColumnsInPipe = []printer.Column[client.UpcomingTick]{
+	{Name: "tick", Value: func(t client.UpcomingTick) any { return t.Tick }},
+	{Name: "local", Value: func(t client.UpcomingTick) any { return t.Local }},
+	{Name: "runs", Value: func(t client.UpcomingTick) any {
+		if t.Excluded != nil && *t.Excluded {
+			return "excluded"
+		}
+		return "runs"
+	}},
+	{Name: "note", Value: func(t client.UpcomingTick) any { return t.Note }},
+}
+
+// noteOf returns the note about a tick, or that it is excluded.
+func noteOf(t client.UpcomingTick) any {
+	if note := printer.Deref(t.Note); note != "" || t.Excluded == nil || !*t.Excluded {
+		return note
+	}
+	return printer.Status("excluded")
+}

@@ -1,0 +1,71 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type pauseOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	IDs  []string
+	Note *string
+}
+
+func newPauseCommand(f *command.Factory) *cobra.Command {
+	opts := &pauseOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "pause ID...", Short: "Let schedules create no tasks for a while", Args: command.IDs,
+		Long: `pause keeps schedules from running until they are resumed. Tasks that they created before go on. Pausing a paused
+schedule changes only its note, if one is given.
+
+All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
+		Example: `  dtsctl schedule pause nightly --note 'until the new disk is there'
+  dtsctl schedule list --label team=billing --all | cut -f 1 | xargs dtsctl schedule pause`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.IDs = args
+			return pauseRun(cmd.Context(), opts)
+		},
+	}
+	flags.String(cmd.Flags(), &opts.Note, "note", "who pauses it, and why")
+	return cmd
+}
+
+func pauseRun(ctx context.Context, opts *pauseOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	return command.ForEach(opts.Printer, opts.IDs, func(id string) error { return pause(ctx, c, opts, id) })
+}
+
+func pause(ctx context.Context, c *server.Client, opts *pauseOptions, id string) error {
+	body, err := server.Body(client.SchedulePause{Note: opts.Note})
+	if err != nil {
+		return err
+	}
+	params := &client.PauseScheduleParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.Schedule](c.PauseScheduleWithBodyWithResponse(ctx, id, params, server.JSONType, body))
+	if err != nil {
+		return err
+	}
+	return showState(opts.Printer, answer, func() string {
+		text := " until it is resumed"
+		if note := printer.Deref(answer.Value.PauseNote); note != "" {
+			text += " (" + printer.Flat(note) + ")"
+		}
+		if live := answer.Value.Live; live > 0 {
+			text += fmt.Sprintf("; %s that it created can go on", printer.Counted(live, "task"))
+		}
+		return text
+	})
+}

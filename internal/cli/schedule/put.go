@@ -1,0 +1,226 @@
+package schedule
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/diff"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type putOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+	Stdin   io.Reader
+	Times   flags.Times
+
+	ID         string
+	Definition definitionFlags
+	Template   templateFlags
+	IfMatch    *int
+	IfAbsent   bool
+}
+
+func newPutCommand(f *command.Factory) *cobra.Command {
+	opts := &putOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
+	cmd := &cobra.Command{
+		Use:   "put ID (--cron EXPRESSION | --every DURATION)... [flags] (-- COMMAND [ARGUMENT...] | --http URL | --type TYPE)",
+		Short: "Create or replace a schedule",
+		Long: `put puts a definition of a schedule in force. It replaces all of the definition: what no flag names has its default, not
+its earlier value. Only the pause stays as it is without --paused. Repeating a command changes nothing.
+
+The task is a command behind "--", as in "task shell" (with --env, --dir, --stdin); a URL that is called, as in "task http"
+(with --method, --header, --data, --success-codes); or a task of any type (with --payload). --owner and --label belong to
+the schedule, --task-owner and --task-label to its tasks.
+
+A cron expression has 5 fields (minute, hour, day of the month, month, day of the week), 6 (seconds first) or 7 (a year
+last), or is @hourly, @daily and the like. Days can be L, L-3, 15W, LW, 5L or 5#2. H stands for a value derived from the
+schedule's name; it spreads schedules that need no exact time.
+
+A terminal is told what changed and the next ticks. A pipe gets a line: the id; created, changed or unchanged; the
+revision; the next tick.`,
+		Example: `  dtsctl schedule put nightly --cron '30 2 * * *' --timezone Europe/Berlin -- /usr/local/bin/backup --full
+  dtsctl schedule put health --every 10s --overlap skip --http https://example.com/health -X GET --timeout 5s
+  dtsctl schedule put report --cron '0 0 18 LW * *' --exclude 2026-12-31 --type http --payload @report.json
+  dtsctl schedule put hourly --cron 'H * * * *' --misfire all --misfire-window 6h --if-match 3 -- sync`,
+		Args: putArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID, opts.Template.Command = args[0], args[1:]
+			if err := opts.check(cmd.Flags()); err != nil {
+				return err
+			}
+			return putRun(cmd.Context(), opts)
+		},
+	}
+	opts.Definition.bind(cmd)
+	opts.Template.bind(cmd.Flags())
+	flags.Int(cmd.Flags(), &opts.IfMatch, "if-match", "only if this is the revision in force")
+	cmd.Flags().BoolVar(&opts.IfAbsent, "if-absent", false, "only if there is no schedule with that id")
+	return cmd
+}
+
+// putArgs takes one id, and a command behind the dashes.
+func putArgs(cmd *cobra.Command, args []string) error {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		dash = len(args)
+	}
+	if dash > 1 {
+		return command.Usagef("%q is one argument too many; a command stands behind --", args[1])
+	}
+	return command.ExactArgs("ID")(cmd, args[:dash])
+}
+
+func (opts *putOptions) check(set *pflag.FlagSet) error {
+	if opts.IfAbsent && opts.IfMatch != nil {
+		return command.Usagef("--if-match and --if-absent: give one of them, not both")
+	}
+	if err := checkIfMatch(opts.IfMatch); err != nil {
+		return err
+	}
+	if err := flags.CheckDurations(set); err != nil {
+		return err
+	}
+	return opts.Template.check(set)
+}
+
+// checkIfMatch refuses a revision that no schedule has.
+func checkIfMatch(revision *int) error {
+	if revision != nil && *revision < 1 {
+		return command.Usagef("--if-match: %d is less than 1", *revision)
+	}
+	return nil
+}
+
+// revisionTag returns a revision as If-Match takes it, nil for nil.
+func revisionTag(revision *int) *string {
+	if revision == nil {
+		return nil
+	}
+	tag := fmt.Sprintf(`"%d"`, *revision)
+	return &tag
+}
+
+func putRun(ctx context.Context, opts *putOptions) error {
+	template, err := opts.Template.template(opts.Stdin)
+	if err != nil {
+		return err
+	}
+	definition, err := opts.Definition.definition(opts.Times, template)
+	if err != nil {
+		return err
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	before, err := replacedSchedule(ctx, c, opts)
+	if err != nil {
+		return err
+	}
+	body, err := server.Body(definition)
+	if err != nil {
+		return err
+	}
+	params := &client.PutScheduleParams{Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch)}
+	if opts.IfAbsent {
+		params.IfNoneMatch = new("*")
+	}
+	after, err := server.Read[client.Schedule](c.PutScheduleWithBodyWithResponse(ctx, opts.ID, params, server.JSONType, body))
+	if err != nil {
+		return err
+	}
+	return showPut(ctx, c, opts.Printer, before, after)
+}
+
+// replacedSchedule returns the schedule that is about to be replaced, nil if there is none or the format does not tell
+// what changed.
+func replacedSchedule(ctx context.Context, c *server.Client, opts *putOptions) (*server.Answer[client.Schedule], error) {
+	if !opts.Printer.IsTable() {
+		return nil, nil
+	}
+	before, err := getSchedule(ctx, c, opts.ID)
+	if server.RefusalIn(err) != nil {
+		return nil, nil
+	}
+	return &before, err
+}
+
+// What a definition that was put did to a schedule.
+const (
+	putCreated   = "created"
+	putChanged   = "changed"
+	putUnchanged = "unchanged"
+)
+
+// showPut prints what a definition that was put has changed. before is nil if it is unknown.
+func showPut(ctx context.Context, c *server.Client, p *printer.Printer, before *server.Answer[client.Schedule], after server.Answer[client.Schedule]) error {
+	return p.Show(after.Raw, func() error {
+		result := putChanged
+		switch {
+		case after.Status == http.StatusCreated:
+			result, before = putCreated, nil
+		case before != nil && before.Value.Revision == after.Value.Revision:
+			result = putUnchanged
+		}
+		if !p.OutIsTerminal {
+			return p.PrintTabbed([][]any{{after.Value.ID, result, after.Value.Revision, after.Value.NextAt}})
+		}
+		if err := p.Printf("%s\n", putSentence(p, result, before, after.Value)); err != nil {
+			return err
+		}
+		if before != nil {
+			changes, err := diff.Changes(before.Raw, after.Raw)
+			if err != nil {
+				return err
+			}
+			if err := diff.Print(p, changes); err != nil {
+				return err
+			}
+		}
+		return printNextFew(ctx, c, p, after.Value)
+	})
+}
+
+func putSentence(p *printer.Printer, result string, before *server.Answer[client.Schedule], after client.Schedule) string {
+	text := printer.Flat(after.ID) + " " + result
+	switch result {
+	case putChanged:
+		text += fmt.Sprintf(", now revision %d", after.Revision)
+	case putUnchanged:
+		text += fmt.Sprintf(", revision %d", after.Revision)
+	}
+	switch {
+	case after.Paused:
+		text += ", " + p.StatusWord("paused")
+	case before != nil && before.Value.Paused:
+		text += ", no longer paused"
+	}
+	return text
+}
+
+// fewTicks is how many of the next ticks are shown when a definition was put.
+const fewTicks = 3
+
+// printNextFew prints the next ticks of a schedule. That they cannot be shown is no failure: the definition is in force.
+func printNextFew(ctx context.Context, c *server.Client, p *printer.Printer, s client.Schedule) error {
+	params := &client.PreviewScheduleParams{Namespace: &s.Namespace, Count: new(fewTicks)}
+	next, err := server.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, s.ID, params))
+	if err != nil {
+		p.Errorf("cannot show the next ticks: %v", err)
+		return nil
+	}
+	if len(next.Value.Ticks) == 0 {
+		return p.Printf(noFurtherTicks)
+	}
+	return p.PrintAligned(printer.Cells(shortTickColumns, next.Value.Ticks))
+}

@@ -1,0 +1,170 @@
+package schedule_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// aSchedule is a schedule, changed as the test needs it.
+func aSchedule(id string, change ...func(*client.Schedule)) client.Schedule {
+	c := client.Schedule{
+		ID: id, Namespace: "default", Revision: 1, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now, NextAt: new(clitest.Now.Add(3 * time.Minute)),
+		Cron: new("7 * * * *"), Task: client.TaskTemplate{Type: "shell", Queue: new("default"), Payload: []byte(`{"command":["true"]}`)},
+	}
+	for _, f := range change {
+		f(&c)
+	}
+	return c
+}
+
+// aPreview is the next ticks of a schedule.
+func aPreview(ticks ...client.UpcomingTick) client.SchedulePreview {
+	return client.SchedulePreview{Timezone: "Europe/Berlin", Ticks: append([]client.UpcomingTick{}, ticks...)}
+}
+
+func upcoming(tick, local string, change ...func(*client.UpcomingTick)) client.UpcomingTick {
+	at, err := time.Parse(time.RFC3339, tick)
+	if err != nil {
+		panic(err)
+	}
+	u := client.UpcomingTick{Tick: at, Local: local}
+	for _, f := range change {
+		f(&u)
+	}
+	return u
+}
+
+func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
+	const task = `"task":{"payload":{"command":["true"]},"type":"shell"}`
+	for name, c := range map[string]struct {
+		line []string
+		want string
+	}{
+		"a cron expression":  {[]string{"--cron", "H 2 * * 1,3", "--", "true"}, `{"cron":"H 2 * * 1,3",` + task + `}`},
+		"an interval":        {[]string{"--every", "90s", "--", "true"}, `{"every":"1m30s",` + task + `}`},
+		"several rules":      {[]string{"--cron", "@daily", "--cron", "5 * * * *", "--every", "1h", "--", "true"}, `{"specs":[{"cron":"@daily"},{"cron":"5 * * * *"},{"every":"1h0m0s"}],` + task + `}`},
+		"flags of a command": {[]string{"--every", "1s", "--env", "A=b", "--dir", "/tmp", "--", "ls", "-l", "--cron"}, `{"every":"1s","task":{"payload":{"command":["ls","-l","--cron"],"env":{"A":"b"},"dir":"/tmp"},"type":"shell"}}`},
+		"a URL": {
+			[]string{"--every", "1s", "--http", "https://e.x", "-X", "GET", "-H", "A: b", "--success-codes", "204"},
+			`{"every":"1s","task":{"payload":{"method":"GET","url":"https://e.x","headers":{"A":"b"},"success_codes":[204]},"type":"http"}}`,
+		},
+		"any type": {[]string{"--every", "1s", "--type", "x", "--payload", `{"a": 1}`}, `{"every":"1s","task":{"payload":{"a":1},"type":"x"}}`},
+		"the misfire policy": {
+			[]string{"--every", "1s", "--misfire", "all", "--misfire-window", "6h", "--misfire-max", "5", "--", "true"},
+			`{"every":"1s","misfire":{"max":5,"policy":"all","window":"6h0m0s"},` + task + `}`,
+		},
+		"the times": {
+			[]string{"--every", "1s", "--start-at", "2026-03-04", "--end-at", "2026-03-04T05:06:07Z", "--exclude", "2026-12-25", "--exclude", "* 1,2 * * *", "--timezone", "UTC", "--", "true"},
+			`{"end_at":"2026-03-04T05:06:07Z","every":"1s","exclude":["2026-12-25","* 1,2 * * *"],"start_at":"2026-03-03T23:00:00Z",` + task + `,"timezone":"UTC"}`,
+		},
+		"the rest": {
+			[]string{"--every", "1s", "--max-runs", "3", "--jitter", "5s", "--overlap", "queue", "--pause-on-failure", "2", "--paused=false", "--owner", "me", "--description", "d", "--label", "a=b", "--", "true"},
+			`{"description":"d","every":"1s","jitter":"5s","labels":{"a":"b"},"max_runs":3,"overlap":"queue","owner":"me","pause_on_failure":2,"paused":false,` + task + `}`,
+		},
+		"the tasks": {
+			[]string{"--every", "1s", "--queue", "q", "--timeout", "5s", "--max-attempts", "2", "--retry-delays", "1s", "--retention", "1h", "--task-owner", "me", "--task-label", "a=b", "--", "true"},
+			`{"every":"1s","task":{"labels":{"a":"b"},"owner":"me","payload":{"command":["true"]},"queue":"q","retention":"1h0m0s","retry":{"delays":["1s"],"max_attempts":2},"timeout":"5s","type":"shell"}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.Start(t)
+			s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+			s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+			s.Pipe().Run(t, append([]string{"schedule", "put", "a"}, c.line...)...).Expect(t, 0, "a\tcreated\t1\t2026-01-02T15:07:05.000Z\n", "")
+			if got := s.Last(); got.Body != c.want || got.Line != "PUT /v1/schedules/a" {
+				t.Errorf("sent %s\n%s, want\n%s", got.Line, got.Body, c.want)
+			}
+		})
+	}
+}
+
+func TestPut_IsConditional(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("PUT /v1/schedules/{id}", 412, clitest.Problem(412, client.ScheduleChanged, "", "another revision is in force"))
+	args := []string{"schedule", "put", "a", "--every", "1s", "-o", "json", "-n", "x"}
+	s.Pipe().Run(t, append(args, "--if-match", "3", "--", "true")...).Expect(t, 1, "", "dtsctl: another revision is in force (schedule_changed)\n")
+	if got := s.Last(); got.Line != "PUT /v1/schedules/a?namespace=x" || got.Header.Get("If-Match") != `"3"` || got.Header.Get("If-None-Match") != "" {
+		t.Errorf("%s with %v", got.Line, got.Header)
+	}
+	s.Pipe().Run(t, append(args, "--if-absent", "--", "true")...).Expect(t, 1, "", "dtsctl: another revision is in force (schedule_changed)\n")
+	if got := s.Last(); got.Header.Get("If-None-Match") != "*" || got.Header.Get("If-Match") != "" {
+		t.Errorf("%v", got.Header)
+	}
+	if got := s.Lines(); len(got) != 2 {
+		t.Errorf("asked %q", got)
+	}
+}
+
+func TestPut_TellsWhatChanged(t *testing.T) {
+	s := clitest.Start(t)
+	before := aSchedule("a", func(c *client.Schedule) { c.Labels = &client.Labels{"team": "x"}; c.Paused = true })
+	after := before
+	s.Handle("GET /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, before) })
+	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, _ *http.Request) { s.Reply(w, 200, after) })
+	s.On("GET /v1/schedules/{id}/next", 200, aPreview(
+		upcoming("2026-01-02T15:07:00Z", "2026-01-02T16:07:00.000+01:00"),
+		upcoming("2026-01-02T16:07:00.5Z", "2026-01-02T17:07:00.500+01:00", func(u *client.UpcomingTick) { u.Note = new("odd") }),
+	))
+	const soon = "  Fri 2026-01-02 16:07:00 +01:00    in 3 minutes\n  Fri 2026-01-02 17:07:00.5 +01:00  in 1 hour     odd\n"
+	put := []string{"schedule", "put", "a", "--cron", "7 * * * *", "--", "true"}
+	s.Pipe().Run(t, put...).Expect(t, 0, "a\tunchanged\t1\t2026-01-02T15:07:05.000Z\n", "")
+	s.Terminal().Run(t, put...).Expect(t, 0, "a unchanged, revision 1, "+printer.Yellow+"paused"+printer.Reset+"\n"+soon, "")
+
+	after = aSchedule("a", func(c *client.Schedule) {
+		c.Revision, c.Cron, c.Jitter = 2, new("8 * * * *"), new("5s")
+		c.Task.Payload = []byte(`{"command":["false"]}`)
+	})
+	s.Pipe().Run(t, put...).Expect(t, 0, "a\tchanged\t2\t2026-01-02T15:07:05.000Z\n", "")
+	s.Terminal().Run(t, put...).Expect(t, 0, "a changed, now revision 2, no longer paused\n"+
+		"  cron                  7 * * * *  ->  8 * * * *\n"+
+		"  jitter                -          ->  5s\n"+
+		"  labels.team           x          ->  -\n"+
+		"  task.payload.command  [\"true\"]   ->  [\"false\"]\n"+soon, "")
+	s.Pipe().Run(t, append(put[:5:5], "-o", "json", "--", "true")...).Expect(t, 0, clitest.JSON(t, after)+"\n", "")
+}
+
+func TestPut_SucceedsEvenIfTheNextTicksAreUnknown(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+	s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+	s.On("GET /v1/schedules/{id}/next", 503, clitest.Problem(503, client.Unavailable, "", "Redis is away"))
+	s.Terminal().Run(t, "schedule", "put", "a", "--every", "1s", "--", "true").
+		Expect(t, 0, "a created\n", "dtsctl: cannot show the next ticks: Redis is away (unavailable)\n")
+}
+
+func TestPut_RefusesBadUsage(t *testing.T) {
+	put := func(args ...string) []string { return append([]string{"schedule", "put"}, args...) }
+	for want, args := range map[string][]string{
+		"ID is missing":             put("--every", "1s", "--", "true"),
+		`ID: ".." cannot be a name`: put("..", "--every", "1s", "--", "true"),
+		`"true" is one argument too many; a command stands behind --`:                                        put("a", "true", "--every", "1s"),
+		"it would never tick: give --cron or --every":                                                        put("a", "--", "true"),
+		"nothing to run: give -- COMMAND, --http URL or --type TYPE":                                         put("a", "--every", "1s"),
+		"-- COMMAND and --http URL: give one of them":                                                        put("a", "--every", "1s", "--http", "u", "--", "true"),
+		"--method goes with --http URL, not with -- COMMAND":                                                 put("a", "--every", "1s", "-X", "GET", "--", "true"),
+		"--env goes with -- COMMAND, not with --http URL":                                                    put("a", "--every", "1s", "--env", "A=b", "--http", "u"),
+		"--payload goes with --type TYPE, not with --http URL":                                               put("a", "--every", "1s", "--payload", "1", "--http", "u"),
+		"--if-match and --if-absent: give one of them, not both":                                             put("a", "--every", "1s", "--if-match", "1", "--if-absent", "--", "true"),
+		"--if-match: 0 is less than 1":                                                                       put("a", "--every", "1s", "--if-match", "0", "--", "true"),
+		"--every: -1h0m0s is negative":                                                                       put("a", "--every", "-1h", "--", "true"),
+		"--jitter: -1s is negative":                                                                          put("a", "--every", "1h", "--jitter", "-1s", "--", "true"),
+		`--label: "x" must be NAME=VALUE`:                                                                    put("a", "--every", "1s", "--label", "x", "--", "true"),
+		`--task-label: "x" must be NAME=VALUE`:                                                               put("a", "--every", "1s", "--task-label", "x", "--", "true"),
+		`--start-at: "soon" is not a time; write 2026-01-02T15:04:05Z, or "2026-01-02 15:04" for local time`: put("a", "--every", "1s", "--start-at", "soon", "--", "true"),
+	} {
+		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, args...)
+		if first, _, _ := strings.Cut(got.Err, "\n"); got.Code != 2 || first != "dtsctl: "+want {
+			t.Errorf("%q: code %d\n%s\nwant %s", args, got.Code, got.Err, want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package schedule
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/schedule"
+)
+
+type resumeOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	IDs []string
+}
+
+func newResumeCommand(f *command.Factory) *cobra.Command {
+	opts := &resumeOptions{Client: f.Client, Printer: f.Printer}
+	return &cobra.Command{
+		Use: "resume ID...", Short: "Let paused schedules run again", Args: command.IDs,
+		Long: `resume ends the pause of schedules. The misfire policy decides which ticks of the pause still run: none of them (skip),
+the newest one for all of them (once), or those within the window, one per second (all). A terminal is told which. The
+ledger has a record of each. Resuming a schedule that is not paused changes nothing.
+
+All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
+		Example: `  dtsctl schedule resume nightly
+  dtsctl schedule list --paused --all | cut -f 1 | xargs dtsctl schedule resume`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.IDs = args
+			return resumeRun(cmd.Context(), opts)
+		},
+	}
+}
+
+func resumeRun(ctx context.Context, opts *resumeOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	return command.ForEach(opts.Printer, opts.IDs, func(id string) error { return resume(ctx, c, opts.Printer, id) })
+}
+
+func resume(ctx context.Context, c *server.Client, p *printer.Printer, id string) error {
+	before, err := getSchedule(ctx, c, id)
+	if err != nil {
+		return err
+	}
+	params := &client.ResumeScheduleParams{Namespace: c.Namespace}
+	after, err := server.Read[client.Schedule](c.ResumeScheduleWithResponse(ctx, id, params))
+	if err != nil {
+		return err
+	}
+	return showState(p, after, func() string {
+		text := ", as it was"
+		if pausedAt := before.Value.PausedAt; pausedAt != nil {
+			length := cmp.Or(printer.Span(p.Now().Sub(*pausedAt).Abs()), "a moment")
+			text = fmt.Sprintf(" again, after a pause of %s. %s", length, fateOfPausedTicks(after.Value.Misfire))
+		}
+		if nextAt := after.Value.NextAt; nextAt != nil {
+			text += "\n  next " + p.Text(printer.Timestamp(*nextAt)) + ", " + p.Relative(*nextAt)
+		}
+		return text
+	})
+}
+
+// fateOfPausedTicks says which ticks of a pause still run under a misfire policy; nil is the default one. The server
+// decides about them. This function only explains its rule in words, since the API does not.
+func fateOfPausedTicks(m *client.Misfire) string {
+	policy := schedule.Misfire{}.WithDefaults()
+	window := printer.Span(schedule.DefaultWindow)
+	if m != nil {
+		policy.Policy = cmp.Or(schedule.MisfirePolicy(printer.Deref(m.Policy)), policy.Policy)
+		window = cmp.Or(printer.Deref(m.Window), window)
+		if m.Max != nil {
+			policy.Max = *m.Max
+		}
+	}
+	switch policy.Policy {
+	case schedule.MisfireSkip:
+		return "None of the ticks of the pause runs (misfire policy skip)."
+	case schedule.MisfireAll:
+		return fmt.Sprintf("Of the ticks of the pause, those of the last %s run, at most %d, a second apart and as their overlap allows (misfire policy all).", window, policy.Max)
+	}
+	return fmt.Sprintf("Of the ticks of the pause, the newest one runs, if it is of the last %s (misfire policy once).", window)
+}

@@ -1,0 +1,114 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/cli/taskview"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// ledgerPoll is how often the ledger is read while a triggered run waits for its turn.
+const ledgerPoll = time.Second
+
+type triggerOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	ID   string
+	Wait bool
+}
+
+func newTriggerCommand(f *command.Factory) *cobra.Command {
+	opts := &triggerOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "trigger ID", Short: "Run a schedule now", Args: command.ExactArgs("ID"),
+		Long: `trigger runs a schedule now, paused or not. Its ticks stay as they are. The overlap policy applies: while a task of the
+schedule has not ended, the run is refused (skip) or waits for its turn (queue, replace). A run that would wait is refused
+while the schedule is paused or 100 ticks wait. Each call is a separate run.
+
+A pipe gets a line: the id of the task, empty while the run waits for its turn, and what became of the run, triggered or
+queued. With --wait, the exit code and the output are those of "dtsctl task wait".`,
+		Example: `  dtsctl schedule trigger nightly
+  dtsctl schedule trigger nightly --wait && echo done
+  dtsctl task logs -f "$(dtsctl schedule trigger nightly | cut -f 1)"`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID = args[0]
+			return triggerRun(cmd.Context(), opts)
+		},
+	}
+	cmd.Flags().BoolVar(&opts.Wait, "wait", false, "wait for the end of the task, as \"dtsctl task wait\" does")
+	return cmd
+}
+
+func triggerRun(ctx context.Context, opts *triggerOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.TriggerScheduleParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
+	if err != nil {
+		return err
+	}
+	if opts.Wait {
+		return waitForRun(ctx, c, opts, answer.Value)
+	}
+	p := opts.Printer
+	return p.Show(answer.Raw, func() error {
+		entry := answer.Value
+		outcome := p.StatusWord(printer.Status(entry.Outcome))
+		switch {
+		case !p.OutIsTerminal:
+			return p.PrintTabbed([][]any{{entry.Task, entry.Outcome}})
+		case entry.Task == nil:
+			return p.Printf("%s %s: %s\n", printer.Flat(opts.ID), outcome, printer.Flat(printer.Deref(entry.Reason)))
+		}
+		return p.Printf("%s %s\n", printer.Flat(*entry.Task), outcome)
+	})
+}
+
+// waitForRun waits until a triggered run has its turn, and then until its task has ended.
+func waitForRun(ctx context.Context, c *server.Client, opts *triggerOptions, entry client.LedgerEntry) error {
+	p := opts.Printer
+	if entry.Task == nil {
+		p.Notef("%s waits for its turn", opts.ID)
+	}
+	for entry.Task == nil {
+		if entry.Outcome != client.TickOutcomeQueued {
+			p.Errorf("it did not run: %s (%s)", printer.Deref(entry.Reason), entry.Outcome)
+			return command.ErrReported
+		}
+		if err := clock.Sleep(ctx, ledgerPoll); err != nil {
+			return err
+		}
+		var err error
+		if entry, err = readRunEntry(ctx, c, opts.ID, entry.Tick); err != nil {
+			return err
+		}
+	}
+	p.Notef("runs as %s", *entry.Task) // the user needs the id if the wait is interrupted
+	return taskview.Wait(ctx, taskview.WaitOptions{Client: c, Printer: p, ID: *entry.Task})
+}
+
+// readRunEntry returns the ledger's entry of the run that was triggered at a time.
+func readRunEntry(ctx context.Context, c *server.Client, id string, at time.Time) (client.LedgerEntry, error) {
+	params := &client.ReadLedgerParams{Namespace: c.Namespace, Since: &at, Until: &at}
+	answer, err := server.Read[client.LedgerPage](c.ReadLedgerWithResponse(ctx, id, params))
+	if err != nil {
+		return client.LedgerEntry{}, err
+	}
+	for _, entry := range answer.Value.Entries {
+		if entry.Outcome != client.TickOutcomeFired { // a tick at the same time has fired
+			return entry, nil
+		}
+	}
+	return client.LedgerEntry{}, errors.New("the ledger has no record of the run any more")
+}

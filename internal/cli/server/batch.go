@@ -1,0 +1,27 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
+
+// BatchBytes is how many bytes of tasks go into one request. The server takes 8 MiB.
+const BatchBytes = 6 << 20
+
+// SubmitBatch submits tasks, each in the form that POST /v1/tasks takes. The answer has one result per task, in their
+// order. A nil namespace leaves the choice to the server, for tasks that name none.
+func (c *Client) SubmitBatch(ctx context.Context, namespace *string, tasks []json.RawMessage) (Answer[client.BatchAnswer], error) {
+	body, err := Body(map[string][]json.RawMessage{"tasks": tasks})
+	if err != nil {
+		return Answer[client.BatchAnswer]{}, err
+	}
+	params := &client.SubmitTasksParams{Namespace: namespace}
+	answer, err := Read[client.BatchAnswer](c.SubmitTasksWithBodyWithResponse(ctx, params, JSONType, body))
+	if err == nil && len(answer.Value.Results) != len(tasks) {
+		err = Misunderstood(fmt.Errorf("it has %d results for %d tasks", len(answer.Value.Results), len(tasks)))
+	}
+	return answer, err
+}

@@ -1,0 +1,93 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
+
+// Refusal is a "no" of the server.
+type Refusal struct{ client.Problem }
+
+func (r *Refusal) Error() string {
+	detail := r.Detail
+	if r.Field != nil && !strings.HasPrefix(detail, *r.Field+":") {
+		detail = *r.Field + ": " + detail
+	}
+	text := fmt.Sprintf("%s (%s)", detail, r.Code)
+	if r.Code == client.Internal {
+		text += ", request id " + r.RequestID
+	}
+	return text
+}
+
+// RefusalIn returns the refusal in err, nil if err is another error or nil.
+func RefusalIn(err error) *Refusal {
+	var refusal *Refusal
+	errors.As(err, &refusal)
+	return refusal
+}
+
+// IsFinal reports whether err is a refusal that repeating the request does not change.
+func IsFinal(err error) bool {
+	refusal := RefusalIn(err)
+	return refusal != nil && refusal.Status < http.StatusInternalServerError
+}
+
+// Unreachable is the error where no answer came, or one that DTS would not give.
+type Unreachable struct{ err error }
+
+func (u *Unreachable) Error() string {
+	var request *url.Error
+	switch {
+	case os.IsTimeout(u.err), errors.Is(u.err, errSilent):
+		return "no answer in time"
+	case errors.As(u.err, &request):
+		return request.Err.Error()
+	}
+	return u.err.Error()
+}
+
+func (u *Unreachable) Unwrap() error { return u.err }
+
+// InvalidAddress is the error for an address that no server can have.
+type InvalidAddress struct{ address string }
+
+func (i *InvalidAddress) Error() string {
+	return fmt.Sprintf("--server: %q is not the address of a server, such as %s", i.address, DefaultAddress)
+}
+
+// Misunderstood wraps the error of reading an answer that has another shape than the API's.
+func Misunderstood(err error) error {
+	return fmt.Errorf("cannot read the server's answer: %w", err)
+}
+
+// refusalOf returns the error that an answer with a status of 400 or more stands for.
+func refusalOf(body []byte, status string) error {
+	var p client.Problem
+	if err := json.Unmarshal(body, &p); err != nil || p.Code == "" {
+		return foreign(status)
+	}
+	return &Refusal{p}
+}
+
+// noAnswer returns the error for a request whose answer the client could not read, or did not get.
+func noAnswer(err error) error {
+	var transport *url.Error
+	if errors.As(err, &transport) {
+		return &Unreachable{err}
+	}
+	return &Unreachable{fmt.Errorf("it answered, but not as DTS does: %w", err)}
+}
+
+// foreign returns the error for an answer that DTS would not give: something else answers at the address, or on the
+// way to it.
+func foreign(status string) error {
+	return &Unreachable{fmt.Errorf("it answered %q, but not as DTS does", status)}
+}

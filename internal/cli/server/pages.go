@@ -1,0 +1,80 @@
+package server
+
+import "encoding/json"
+
+// pageLimit is the most rows that the server puts into one page.
+const pageLimit = 500
+
+// Window is how much of a list is wanted: the first Limit rows, at least 1, or All.
+type Window struct {
+	Limit int
+	All   bool
+}
+
+// Pages is the joined pages of a list.
+type Pages[T any] struct {
+	Rows  []T
+	More  bool                       // the list goes on
+	Rest  map[string]json.RawMessage // the page read last, without its rows
+	name  string                     // of the pages' field that has the rows
+	items []json.RawMessage          // the rows as the server sent them
+}
+
+// ReadPages reads pages until there are as many rows as wanted. The rows are in the field name of each page.
+func ReadPages[T any](w Window, name string, read func(limit int, cursor *string) (json.RawMessage, error)) (Pages[T], error) {
+	p := Pages[T]{name: name, items: []json.RawMessage{}}
+	var cursor *string
+	for {
+		limit := pageLimit
+		if !w.All {
+			limit = min(limit, w.Limit-len(p.Rows))
+		}
+		page, err := read(limit, cursor)
+		if err != nil {
+			return p, err
+		}
+		if cursor, err = p.add(page); err != nil {
+			return p, Misunderstood(err)
+		}
+		p.More = cursor != nil
+		if !p.More || !w.All && len(p.Rows) >= w.Limit {
+			return p, nil
+		}
+	}
+}
+
+// add appends a page. It returns the cursor of the next one, nil if there is none.
+func (p *Pages[T]) add(page json.RawMessage) (cursor *string, err error) {
+	p.Rest = nil
+	if err := json.Unmarshal(page, &p.Rest); err != nil {
+		return nil, err
+	}
+	var (
+		rows  []T
+		items []json.RawMessage
+	)
+	if err := json.Unmarshal(p.Rest[p.name], &rows); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(p.Rest[p.name], &items); err != nil {
+		return nil, err
+	}
+	if next, ok := p.Rest["next_cursor"]; ok {
+		if err := json.Unmarshal(next, &cursor); err != nil {
+			return nil, err
+		}
+	}
+	delete(p.Rest, p.name)
+	p.Rows, p.items = append(p.Rows, rows...), append(p.items, items...)
+	return cursor, nil
+}
+
+// JSON returns the list as one page that has all the rows.
+func (p *Pages[T]) JSON() (json.RawMessage, error) {
+	page := make(map[string]any, len(p.Rest)+1)
+	for name, value := range p.Rest {
+		page[name] = value
+	}
+	page[p.name] = p.items
+	return Encode(page)
+}

@@ -1,0 +1,68 @@
+package task
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type attemptsOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	ID string
+}
+
+func newAttemptsCommand(f *command.Factory) *cobra.Command {
+	opts := &attemptsOptions{Client: f.Client, Printer: f.Printer}
+	return &cobra.Command{
+		Use: "attempts ID", Short: "List the attempts of a task", Args: command.ExactArgs("ID"),
+		Long: `attempts lists the attempts of a task, the oldest first. The outcome "lost" means that the worker died, was cut
+off, or shut down before the end; an attempt that is still running has none.
+
+The columns are: number, outcome, started, took, node, error.`,
+		Example: `  dtsctl task attempts nightly`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID = args[0]
+			return attemptsRun(cmd.Context(), opts)
+		},
+	}
+}
+
+func attemptsRun(ctx context.Context, opts *attemptsOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.ListAttemptsParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.AttemptList](c.ListAttemptsWithResponse(ctx, opts.ID, params))
+	if err != nil {
+		return err
+	}
+	return opts.Printer.Show(answer.Raw, func() error {
+		return printer.PrintTable(opts.Printer, attemptColumns, answer.Value.Attempts)
+	})
+}
+
+var attemptColumns = []printer.Column[client.Attempt]{
+	{Name: "number", Value: func(a client.Attempt) any { return a.Number }},
+	{Name: "outcome", Value: func(a client.Attempt) any { return printer.Status(printer.Deref(a.Outcome)) }},
+	{Name: "started", Value: func(a client.Attempt) any { return a.StartedAt }},
+	{Name: "took", Value: attemptDuration},
+	{Name: "node", Value: func(a client.Attempt) any { return a.Node }},
+	{Name: "error", Value: func(a client.Attempt) any { return printer.Remark(printer.Deref(a.Error)) }},
+}
+
+// attemptDuration returns how long an attempt took, nil while it runs.
+func attemptDuration(a client.Attempt) any {
+	if a.FinishedAt == nil {
+		return nil
+	}
+	return max(time.Duration(0), a.FinishedAt.Sub(a.StartedAt))
+}

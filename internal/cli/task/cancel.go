@@ -1,0 +1,52 @@
+package task
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/cli/taskview"
+)
+
+type cancelOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	IDs []string
+}
+
+func newCancelCommand(f *command.Factory) *cobra.Command {
+	opts := &cancelOptions{Client: f.Client, Printer: f.Printer}
+	return &cobra.Command{
+		Use: "cancel ID...", Short: "Cancel tasks", Args: command.IDs,
+		Long: `cancel cancels tasks. One that has not begun is cancelled at once. A running one is asked to stop: its state becomes
+"cancelled" when it has stopped; "dtsctl task wait" waits for that. Cancelling a cancelled task changes nothing.
+
+All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
+		Example: `  dtsctl task cancel nightly
+  dtsctl task list --state scheduled --queue reports --all | cut -f 1 | xargs dtsctl task cancel`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.IDs = args
+			return cancelRun(cmd.Context(), opts)
+		},
+	}
+}
+
+func cancelRun(ctx context.Context, opts *cancelOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	return command.ForEach(opts.Printer, opts.IDs, func(id string) error {
+		params := &client.CancelTaskParams{Namespace: c.Namespace}
+		answer, err := server.Read[client.Task](c.CancelTaskWithResponse(ctx, id, params))
+		if err != nil {
+			return err
+		}
+		return taskview.Show(opts.Printer, answer)
+	})
+}

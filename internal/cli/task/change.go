@@ -1,0 +1,75 @@
+package task
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/cli/taskview"
+)
+
+type changeOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+	Stdin   io.Reader
+	Times   flags.Times
+
+	ID      string
+	Due     flags.Due
+	Queue   *string
+	Payload *string
+}
+
+func newChangeCommand(f *command.Factory) *cobra.Command {
+	opts := &changeOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
+	cmd := &cobra.Command{
+		Use: "update ID", Short: "Change a task that waits", Args: command.ExactArgs("ID"),
+		Long: `update changes the time, queue or payload of a task that is "scheduled". Everything else stays as it is.`,
+		Example: `  dtsctl task update nightly --delay 1h
+  dtsctl task update nightly --at 2026-01-02T03:00:00Z --queue critical
+  dtsctl task update nightly --payload @job.json`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID = args[0]
+			return changeRun(cmd.Context(), opts)
+		},
+	}
+	set := cmd.Flags()
+	opts.Due.Bind(set)
+	flags.String(set, &opts.Queue, "queue", "the queue it goes through")
+	flags.String(set, &opts.Payload, "payload", "what the executor gets: JSON, @FILE, or @- for standard input")
+	return cmd
+}
+
+func changeRun(ctx context.Context, opts *changeOptions) error {
+	runAt, delay, err := opts.Due.Resolve(opts.Times)
+	if err != nil {
+		return err
+	}
+	payload, err := flags.Payload(opts.Stdin, opts.Payload)
+	if err != nil {
+		return err
+	}
+	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil {
+		return command.Usagef("nothing to change: give --at, --delay, --queue or --payload")
+	}
+	body, err := server.Body(client.TaskChange{RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload})
+	if err != nil {
+		return err
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.ChangeTaskParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.Task](c.ChangeTaskWithBodyWithResponse(ctx, opts.ID, params, server.JSONType, body))
+	if err != nil {
+		return err
+	}
+	return taskview.Show(opts.Printer, answer)
+}

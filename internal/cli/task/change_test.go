@@ -1,0 +1,57 @@
+package task_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+func TestCancel_TriesAllTasks(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("DELETE /v1/tasks/{id}", func(w http.ResponseWriter, r *http.Request) {
+		switch id := r.PathValue("id"); id {
+		case "done":
+			s.Reply(w, 409, clitest.Problem(409, client.TaskFinished, "", "the task has already ended"))
+		case "runs":
+			s.Reply(w, 200, clitest.Task(id, client.StateRunning, func(t *client.Task) { t.CancelRequestedAt = &clitest.Now }))
+		default:
+			s.Reply(w, 200, clitest.Task(id, client.StateCancelled))
+		}
+	})
+	args := []string{"task", "cancel", "a", "done", "runs"}
+	s.Pipe().Run(t, args...).Expect(t, 1, "a\tcancelled\nruns\trunning\n", "dtsctl: done: the task has already ended (task_finished)\n")
+	s.Terminal().Run(t, args...).Expect(t, 1, "a "+printer.Yellow+"cancelled"+printer.Reset+"\nruns "+printer.Cyan+"running"+printer.Reset+" asked to stop\n",
+		"dtsctl: done: the task has already ended (task_finished)\n")
+	s.Pipe().Run(t, "task", "cancel", "a", "b").Expect(t, 0, "a\tcancelled\nb\tcancelled\n", "")
+	s.Pipe().Run(t, "task", "cancel", "done").Expect(t, 1, "", "dtsctl: the task has already ended (task_finished)\n")
+}
+
+func TestRetry_MakesTasksDueAgain(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/tasks/{id}/retry", 200, clitest.Task("a", client.StateScheduled, func(t *client.Task) { t.RunAt = clitest.Now }))
+	s.Pipe().Run(t, "task", "retry", "a", "-n", "x").Expect(t, 0, "a\tscheduled\n", "")
+	if got := s.Last().Line; got != "POST /v1/tasks/a/retry?namespace=x" {
+		t.Error(got)
+	}
+	s.Terminal().Run(t, "task", "retry", "a").Expect(t, 0, "a scheduled due now\n", "")
+}
+
+func TestChange_SendsWhatIsToChange(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("PATCH /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled))
+	for want, args := range map[string][]string{
+		`{"delay":"1h0m0s"}`:                {"--delay", "1h"},
+		`{"delay":"0s"}`:                    {"--delay", "0"},
+		`{"run_at":"2026-02-03T03:05:00Z"}`: {"--at", "2026-02-03 04:05"},
+		`{"payload":{"a":1},"queue":"q"}`:   {"--queue", "q", "--payload", `{"a": 1}`},
+		`{"payload":null}`:                  {"--payload", "null"},
+	} {
+		s.Pipe().Run(t, append([]string{"task", "update", "a"}, args...)...).Expect(t, 0, "a\tscheduled\n", "")
+		if got := s.Last(); got.Body != want || got.Line != "PATCH /v1/tasks/a" {
+			t.Errorf("sent %s %s, want %s", got.Line, got.Body, want)
+		}
+	}
+}

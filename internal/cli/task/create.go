@@ -1,0 +1,100 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/cli/taskview"
+)
+
+// createOptions is what every command that creates a task can be told, whatever the task's type.
+type createOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+	Stdin   io.Reader
+	Times   flags.Times
+
+	Due       flags.Due
+	Execution flags.Execution
+	ID        *string
+	Owner     *string
+	Labels    []string
+	Wait      bool
+}
+
+func newCreateOptions(f *command.Factory) createOptions {
+	return createOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
+}
+
+func (opts *createOptions) bind(cmd *cobra.Command) {
+	set := cmd.Flags()
+	opts.Due.Bind(set)
+	flags.String(set, &opts.ID, "id", "its id; with one, the same submission can be repeated safely (default: the server makes one)")
+	opts.Execution.Bind(set)
+	flags.String(set, &opts.Owner, "owner", "who is responsible for it")
+	set.StringArrayVar(&opts.Labels, "label", nil, "a label, as NAME=VALUE; may be repeated")
+	set.BoolVar(&opts.Wait, "wait", false, "wait for its end, as \"dtsctl task wait\" does")
+}
+
+// submission returns the task as the API takes it. The server chooses what no flag names.
+func (opts *createOptions) submission(taskType string, payload json.RawMessage) (client.Submission, error) {
+	runAt, delay, err := opts.Due.Resolve(opts.Times)
+	if err != nil {
+		return client.Submission{}, err
+	}
+	labels, err := flags.Labels("--label", opts.Labels)
+	if err != nil {
+		return client.Submission{}, err
+	}
+	return client.Submission{
+		ID: opts.ID, Type: taskType, Payload: payload, RunAt: runAt, Delay: delay,
+		Queue: opts.Execution.Queue, Retry: opts.Execution.Retry(), Timeout: flags.DurationText(opts.Execution.Timeout),
+		Retention: flags.DurationText(opts.Execution.Retention), Owner: opts.Owner, Labels: labels,
+	}, nil
+}
+
+// createRun submits a task and prints it: only its id in a pipe.
+func createRun(ctx context.Context, opts *createOptions, taskType string, payload json.RawMessage) error {
+	submission, err := opts.submission(taskType, payload)
+	if err != nil {
+		return err
+	}
+	body, err := server.Body(submission)
+	if err != nil {
+		return err
+	}
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.SubmitTaskParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.Task](c.SubmitTaskWithBodyWithResponse(ctx, params, server.JSONType, body))
+	if err != nil {
+		return err
+	}
+	p, task := opts.Printer, answer.Value
+	if opts.Wait {
+		if printer.Deref(opts.ID) == "" {
+			p.Notef("submitted %s", task.ID) // the user needs the id if the wait is interrupted
+		}
+		return taskview.Wait(ctx, taskview.WaitOptions{Client: c, Printer: p, ID: task.ID})
+	}
+	return p.Show(answer.Raw, func() error {
+		switch {
+		case !p.OutIsTerminal:
+			return p.Printf("%s\n", task.ID)
+		case answer.Status == http.StatusOK:
+			return p.Printf("%s, as it was submitted before\n", taskview.Sentence(p, task))
+		}
+		return p.Printf("%s\n", taskview.Sentence(p, task))
+	})
+}

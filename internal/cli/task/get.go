@@ -1,0 +1,85 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type getOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	ID string
+}
+
+func newGetCommand(f *command.Factory) *cobra.Command {
+	opts := &getOptions{Client: f.Client, Printer: f.Printer}
+	return &cobra.Command{
+		Use: "get ID", Short: "Show everything about a task", Args: command.ExactArgs("ID"),
+		Long: `get shows a task as it is now. A pipe gets a line for each field that has a value: its name in the API, a tab,
+the value.`,
+		Example: `  dtsctl task get nightly
+  dtsctl task get nightly -o json | jq -r .result`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			opts.ID = args[0]
+			return getRun(cmd.Context(), opts)
+		},
+	}
+}
+
+func getRun(ctx context.Context, opts *getOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	params := &client.GetTaskParams{Namespace: c.Namespace}
+	answer, err := server.Read[client.Task](c.GetTaskWithResponse(ctx, opts.ID, params))
+	if err != nil {
+		return err
+	}
+	return opts.Printer.Show(answer.Raw, func() error { return opts.Printer.PrintDetails(details(answer.Value)) })
+}
+
+// details returns all fields of a task.
+func details(t client.Task) []printer.Detail {
+	all := []printer.Detail{
+		{Name: "id", Value: t.ID}, {Name: "namespace", Value: t.Namespace}, {Name: "schedule", Value: t.Schedule},
+		{Name: "tick", Value: printer.OptionalTimestamp(t.Tick)}, {Name: "type", Value: t.Type}, {Name: "queue", Value: t.Queue},
+		{Name: "state", Value: printer.Status(t.State)}, {Name: "attempt", Value: t.Attempt},
+		{Name: "max_attempts", Value: t.MaxAttempts}, {Name: "progress", Value: t.Progress},
+		{Name: "run_at", Value: t.RunAt}, {Name: "created_at", Value: t.CreatedAt}, {Name: "queued_at", Value: t.QueuedAt},
+		{Name: "started_at", Value: t.StartedAt}, {Name: "finished_at", Value: t.FinishedAt},
+		{Name: "cancel_requested_at", Value: t.CancelRequestedAt}, {Name: "node", Value: t.Node}, {Name: "error", Value: t.Error},
+		{Name: "result", Value: t.Result}, {Name: "payload", Value: string(t.Payload)}, {Name: "timeout", Value: t.Timeout},
+		{Name: "retry", Value: retryText(t.Retry)}, {Name: "retention", Value: t.Retention}, {Name: "owner", Value: t.Owner},
+	}
+	if t.Labels != nil {
+		all = append(all, printer.Detail{Name: "labels", Value: labelList(*t.Labels)})
+	}
+	return all
+}
+
+func retryText(r client.Retry) string {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return ""
+	}
+	return string(raw)
+}
+
+func labelList(labels client.Labels) printer.List {
+	var texts printer.List
+	for name, value := range labels {
+		texts = append(texts, name+"="+value)
+	}
+	slices.Sort(texts)
+	return texts
+}

@@ -1,0 +1,79 @@
+package task
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+type listOptions struct {
+	Client  func() (*server.Client, error)
+	Printer *printer.Printer
+
+	Filter flags.Filter
+	Window flags.Window
+}
+
+func newListCommand(f *command.Factory) *cobra.Command {
+	opts := &listOptions{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "list", Short: "List tasks", Args: command.ExactArgs(),
+		Long: `list lists the tasks of a namespace, the newest first. Filters are joined by "and".
+
+The columns are: id, state, type, queue, attempt, due, finished, node, error.`,
+		Example: `  dtsctl task list --state failed
+  dtsctl task list --schedule nightly --limit 3
+  dtsctl task list --state scheduled,queued --queue reports --all
+  dtsctl task list --state failed --all | cut -f 1 | xargs dtsctl task retry`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := opts.Window.Check(); err != nil {
+				return err
+			}
+			return listRun(cmd.Context(), opts)
+		},
+	}
+	opts.Filter.Bind(cmd)
+	opts.Window.Bind(cmd.Flags())
+	return cmd
+}
+
+func listRun(ctx context.Context, opts *listOptions) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	filter := &opts.Filter
+	params := client.ListTasksParams{
+		Namespace: c.Namespace, State: filter.States(), Queue: flags.NilIfZero(filter.Queue), Type: flags.NilIfZero(filter.Type),
+		Owner: flags.NilIfZero(filter.Owner), Node: flags.NilIfZero(filter.Node), Schedule: flags.NilIfZero(filter.Schedule),
+	}
+	read := func(limit int, cursor *string) (json.RawMessage, error) {
+		params.Limit, params.Cursor = &limit, cursor
+		answer, err := server.Read[client.TaskList](c.ListTasksWithResponse(ctx, &params))
+		return answer.Raw, err
+	}
+	pages, err := server.ReadPages[client.Task](opts.Window.Window, "tasks", read)
+	if err != nil {
+		return err
+	}
+	return command.ShowPages(opts.Printer, pages, listColumns)
+}
+
+var listColumns = []printer.Column[client.Task]{
+	{Name: "id", Value: func(t client.Task) any { return t.ID }},
+	{Name: "state", Value: func(t client.Task) any { return printer.Status(t.State) }},
+	{Name: "type", Value: func(t client.Task) any { return t.Type }},
+	{Name: "queue", Value: func(t client.Task) any { return t.Queue }},
+	{Name: "attempt", Value: func(t client.Task) any { return t.Attempt }},
+	{Name: "due", Value: func(t client.Task) any { return t.RunAt }},
+	{Name: "finished", Value: func(t client.Task) any { return t.FinishedAt }},
+	{Name: "node", Value: func(t client.Task) any { return t.Node }},
+	{Name: "error", Value: func(t client.Task) any { return printer.Remark(printer.Deref(t.Error)) }},
+}

@@ -1,0 +1,93 @@
+package task_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+)
+
+func logLine(cursor, stream, text string) client.LogLine {
+	return client.LogLine{Cursor: cursor, Attempt: 1, Stream: stream, At: clitest.Now, Text: text}
+}
+
+func TestLogs_ReadsPageByPage(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("GET /v1/tasks/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("after") != "" {
+			s.Reply(w, 200, client.LogPage{Lines: []client.LogLine{logLine("1-1001", "stdout", "last")}, NextCursor: new("1-1001")})
+			return
+		}
+		page := client.LogPage{NextCursor: new("1-1000")}
+		for range 999 {
+			page.Lines = append(page.Lines, logLine("1-1", "stdout", "out"))
+		}
+		page.Lines = append(page.Lines, logLine("1-1000", "stderr", "err"))
+		s.Reply(w, 200, page)
+	})
+	s.Pipe().Run(t, "task", "logs", "a").Expect(t, 0, strings.Repeat("out\n", 999)+"last\n", "err\n")
+	if got := strings.Join(s.Lines(), "\n"); got != "GET /v1/tasks/a/logs?limit=1000\nGET /v1/tasks/a/logs?after=1-1000&limit=1000" {
+		t.Errorf("asked %s", got)
+	}
+	s.Pipe().Run(t, "task", "logs", "a", "--tail", "3").Expect(t, 0, "out\nlast\n", "err\n")
+	s.Pipe().Run(t, "task", "logs", "a", "--tail", "0").Expect(t, 0, "", "")
+	s.Pipe().Run(t, "task", "logs", "a", "--tail", "1", "-o", "json").Expect(t, 0, clitest.JSON(t, logLine("1-1001", "stdout", "last"))+"\n", "")
+}
+
+func TestLogs_PrintsNothingForATaskThatWroteNothing(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/tasks/{id}/logs", 200, client.LogPage{Lines: []client.LogLine{}})
+	s.Pipe().Run(t, "task", "logs", "a").Expect(t, 0, "", "")
+}
+
+func TestLogs_FollowGoesOnWhereTheConnectionBroke(t *testing.T) {
+	s := clitest.Start(t)
+	s.OnStream("GET /v1/tasks/{id}/logs", func(r *http.Request, send func(string, string, any)) {
+		switch r.URL.Query().Get("after") {
+		case "":
+			send("log", "1-1", logLine("1-1", "stdout", "one"))
+			send("log", "1-2", logLine("1-2", "stderr", "two"))
+			panic(http.ErrAbortHandler)
+		case "1-2":
+			send("log", "1-3", logLine("1-3", "dts", "killed"))
+		case "1-3":
+			send("log", "1-4", logLine("1-4", "stdout", "four"))
+			send("end", "", clitest.Task("a", client.StateFailed, clitest.Ran))
+			<-r.Context().Done()
+		}
+	})
+	got := s.Pipe().Run(t, "task", "logs", "a", "-f")
+	if got.Code != 0 || got.Out != "one\nfour\n" || !strings.HasPrefix(got.Err, "two\ndtsctl: the connection to ") || !strings.Contains(got.Err, "\ndts: killed\n") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLogs_FollowBeginsAfterTheTail(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("GET /v1/tasks/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("follow") == "" {
+			s.Reply(w, 200, client.LogPage{Lines: []client.LogLine{logLine("1-1", "stdout", "one"), logLine("1-2", "stdout", "two")}, NextCursor: new("1-2")})
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("event: log\nid: 1-3\ndata: " + clitest.JSON(t, logLine("1-3", "stdout", "three")) + "\n\nevent: end\ndata: {}\n\n"))
+	})
+	s.Pipe().Run(t, "task", "logs", "a", "-f", "--tail", "1").Expect(t, 0, "two\nthree\n", "")
+	if got := s.Last().Line; got != "GET /v1/tasks/a/logs?follow=true&after=1-2" {
+		t.Errorf("asked %s", got)
+	}
+}
+
+func TestLogs_FollowEndsWithZeroWhenInterrupted(t *testing.T) {
+	s := clitest.Start(t)
+	s.OnStream("GET /v1/tasks/{id}/logs", func(r *http.Request, send func(string, string, any)) {
+		send("log", "1-1", logLine("1-1", "stdout", "one"))
+		<-r.Context().Done()
+	})
+	j := s.Pipe().Start(t, "task", "logs", "a", "-f")
+	j.Out.Await(t, "one\n")
+	j.Interrupt()
+	j.Wait().Expect(t, 0, "one\n", "")
+}

@@ -1,0 +1,106 @@
+package task_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/cli/printer"
+)
+
+func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "payload.json")
+	clitest.Must(t, os.WriteFile(file, []byte("{\"a\": \"<b>\"}\n"), 0o600))
+	for name, c := range map[string]struct {
+		args  []string
+		stdin string
+		want  string
+	}{
+		"the type alone":       {[]string{"submit", "--type", "x"}, "", `{"type":"x"}`},
+		"a payload":            {[]string{"submit", "--type", "x", "--payload", `[1, 2]`}, "", `{"payload":[1,2],"type":"x"}`},
+		"a payload from file":  {[]string{"submit", "--type", "x", "--payload", "@" + file}, "", `{"payload":{"a":"<b>"},"type":"x"}`},
+		"a payload from stdin": {[]string{"submit", "--type", "x", "--payload", "@-"}, `"s"`, `{"payload":"s","type":"x"}`},
+		"a delay":              {[]string{"submit", "--type", "x", "--delay", "90s"}, "", `{"delay":"1m30s","type":"x"}`},
+		"a time":               {[]string{"submit", "--type", "x", "--at", "2026-03-04T05:06:07+01:00"}, "", `{"run_at":"2026-03-04T04:06:07Z","type":"x"}`},
+		"a local time":         {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06"}, "", `{"run_at":"2026-03-04T04:06:00Z","type":"x"}`},
+		"a local time with s":  {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06:07"}, "", `{"run_at":"2026-03-04T04:06:07Z","type":"x"}`},
+		"tries":                {[]string{"submit", "--type", "x", "--max-attempts", "1"}, "", `{"retry":{"max_attempts":1},"type":"x"}`},
+		"delays of tries":      {[]string{"submit", "--type", "x", "--retry-delays", "1m,90s"}, "", `{"retry":{"delays":["1m0s","1m30s"]},"type":"x"}`},
+		"the rest": {
+			[]string{"submit", "--type", "x", "--id", "a", "--queue", "q", "--timeout", "5s", "--retention", "1h", "--owner", "me", "--label", "b=c=d", "--label", "a="}, "",
+			`{"id":"a","labels":{"a":"","b":"c=d"},"owner":"me","queue":"q","retention":"1h0m0s","timeout":"5s","type":"x"}`,
+		},
+		"http": {[]string{"http", "https://e.x/?a=1&b=2"}, "", `{"payload":{"url":"https://e.x/?a=1&b=2"},"type":"http"}`},
+		"http with all": {
+			[]string{"http", "https://e.x", "-X", "PUT", "-H", "A: b: c", "-H", "D:e", "-d", "text", "--success-codes", "200,300-302", "--id", "h"}, "",
+			`{"id":"h","payload":{"method":"PUT","url":"https://e.x","headers":{"A":"b: c","D":"e"},"body":"text","success_codes":[200,"300-302"]},"type":"http"}`,
+		},
+		"http with a JSON body":      {[]string{"http", "https://e.x", "-d", ` {"a": 1}`}, "", `{"payload":{"url":"https://e.x","body":{"a":1}},"type":"http"}`},
+		"http with a number as text": {[]string{"http", "https://e.x", "-d", `1`}, "", `{"payload":{"url":"https://e.x","body":"1"},"type":"http"}`},
+		"http with a body from file": {[]string{"http", "https://e.x", "-d", "@-"}, "{half", `{"payload":{"url":"https://e.x","body":"{half"},"type":"http"}`},
+		"shell":                      {[]string{"shell", "--", "echo", "-n", "a b"}, "", `{"payload":{"command":["echo","-n","a b"]},"type":"shell"}`},
+		"shell without dashes":       {[]string{"shell", "--id", "s", "echo", "--id", "x"}, "", `{"id":"s","payload":{"command":["echo","--id","x"]},"type":"shell"}`},
+		"shell with all": {
+			[]string{"shell", "--env", "A=b", "--dir", "/tmp", "--stdin", "@-", "--delay", "1h", "--", "cat"}, "in\n",
+			`{"delay":"1h0m0s","payload":{"command":["cat"],"env":{"A":"b"},"dir":"/tmp","stdin":"in\n"},"type":"shell"}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := clitest.Start(t)
+			s.On("POST /v1/tasks", 201, clitest.Task("a", client.StateScheduled))
+			sh := s.Pipe()
+			sh.Stdin = c.stdin
+			sh.Run(t, append([]string{"task"}, c.args...)...).Expect(t, 0, "a\n", "")
+			if got := s.Last(); got.Body != c.want || got.Line != "POST /v1/tasks" {
+				t.Errorf("sent %s\n%s, want\n%s", got.Line, got.Body, c.want)
+			}
+		})
+	}
+}
+
+func TestSubmit_PrintsTheTask(t *testing.T) {
+	s := clitest.Start(t)
+	task := clitest.Task("a", client.StateScheduled)
+	s.On("POST /v1/tasks", 201, task)
+	args := []string{"task", "submit", "--type", "x"}
+	s.Terminal().Run(t, args...).Expect(t, 0, "a scheduled due in 3 minutes\n", "")
+	s.Pipe().Run(t, append(args, "-o", "json")...).Expect(t, 0, clitest.JSON(t, task)+"\n", "")
+	if got := s.Terminal().Run(t, append(args, "-o", "json")...); !strings.Contains(got.Out, "\n  \"id\": \"a\",\n") {
+		t.Errorf("a terminal gets %q", got.Out)
+	}
+	if got := s.Pipe().Run(t, append(args, "-o", "yaml")...); !strings.Contains(got.Out, "\nid: a\n") || !strings.Contains(got.Out, "run_at: \"2026-01-02T15:07:05Z\"\n") {
+		t.Errorf("YAML is %q", got.Out)
+	}
+}
+
+func TestSubmit_TellsThatTheTaskWasSubmittedBefore(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/tasks", 200, clitest.Task("a", client.StateSucceeded, clitest.Ran))
+	args := []string{"task", "submit", "--type", "x", "--id", "a"}
+	s.Pipe().Run(t, args...).Expect(t, 0, "a\n", "")
+	s.Terminal().Run(t, args...).Expect(t, 0, "a "+printer.Green+"succeeded"+printer.Reset+" after 1.5s, as it was submitted before\n", "")
+}
+
+func TestSubmit_TellsWhatTheServerRefuses(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/tasks", 400, clitest.Problem(400, client.Invalid, "payload.url", "payload.url: is missing"))
+	s.Pipe().Run(t, "task", "submit", "--type", "http").Expect(t, 1, "", "dtsctl: payload.url: is missing (invalid)\n")
+}
+
+func TestSubmit_TakesTheNamespaceOfTheFlagOrTheEnvironment(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("POST /v1/tasks", 201, clitest.Task("a", client.StateScheduled))
+	sh := s.Pipe()
+	sh.Env = map[string]string{"DTSCTL_NAMESPACE": "env"}
+	sh.Run(t, "task", "shell", "true").Expect(t, 0, "a\n", "")
+	if got := s.Last().Line; got != "POST /v1/tasks?namespace=env" {
+		t.Error(got)
+	}
+	sh.Run(t, "-n", "flag", "task", "shell", "true").Expect(t, 0, "a\n", "")
+	if got := s.Last().Line; got != "POST /v1/tasks?namespace=flag" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,54 @@
+// Package taskview shows what became of a task, at once or after waiting for its end.
+package taskview
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/cli/server"
+)
+
+// Show prints what became of a task: a sentence on a terminal, its id and state in a pipe.
+func Show(p *printer.Printer, answer server.Answer[client.Task]) error {
+	return p.Show(answer.Raw, func() error {
+		if p.OutIsTerminal {
+			return p.Printf("%s\n", Sentence(p, answer.Value))
+		}
+		return p.PrintTabbed([][]any{{answer.Value.ID, answer.Value.State}})
+	})
+}
+
+// Sentence tells people in a few words what became of a task.
+func Sentence(p *printer.Printer, t client.Task) string {
+	words := []string{t.ID, p.StatusWord(printer.Status(t.State))}
+	switch {
+	case t.State == client.StateScheduled:
+		words = append(words, "due", p.Text(t.RunAt))
+	case t.State == client.StateRunning && t.CancelRequestedAt != nil:
+		words = append(words, "asked to stop")
+	case duration(t) > 0:
+		words = append(words, "after", p.Text(duration(t)))
+	}
+	if reason := printer.Deref(t.Error); reason != "" && t.State != client.StateSucceeded {
+		words = append(words, "("+printer.Flat(reason)+")")
+	}
+	return strings.Join(words, " ")
+}
+
+// duration returns how long the newest attempt ran, 0 if it has not ended.
+func duration(t client.Task) time.Duration {
+	if t.StartedAt == nil || t.FinishedAt == nil {
+		return 0
+	}
+	return max(0, t.FinishedAt.Sub(*t.StartedAt))
+}
+
+func isFinal(state client.State) bool {
+	switch state {
+	case client.StateSucceeded, client.StateFailed, client.StateCancelled:
+		return true
+	}
+	return false
+}
