@@ -51,7 +51,7 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"task shell":                                "COMMAND is missing",
 		"task shell --":                             "COMMAND is missing",
 		"task shell --env =x true":                  `--env: "=x" must be NAME=VALUE`,
-		"task update a":                             "nothing to change: give --at, --delay, --queue or --payload",
+		"task change a":                             "nothing to change: give --at, --delay, --queue or --payload",
 		"task list --limit 0":                       "--limit: 0 is less than 1",
 		"task logs a --tail -2":                     "--tail: -2 is negative",
 		"task wait a --timeout -1s":                 "--timeout: -1s is negative",
@@ -72,7 +72,7 @@ func TestRun_EndsWithThreeIfTheServerIsUnreachable(t *testing.T) {
 	address := l.Addr().String()
 	clitest.Must(t, l.Close())
 	for _, line := range []string{
-		"task get a", "task list", "task wait a", "task shell true", "task cancel a b", "task retry a", "task update a --delay 1s", "task attempts a",
+		"task get a", "task list", "task wait a", "task shell true", "task cancel a b", "task retry a", "task change a --delay 1s", "task attempts a",
 		"task logs a", "task logs a -f", "node list", "queue list", "queue pause q", "queue resume q", "events",
 	} {
 		got := clitest.Shell{Server: address}.Run(t, strings.Fields(line)...)

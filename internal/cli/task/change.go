@@ -29,11 +29,11 @@ type changeOptions struct {
 func newChangeCommand(f *command.Factory) *cobra.Command {
 	opts := &changeOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
-		Use: "update ID", Short: "Change a task that waits", Args: command.ExactArgs("ID"),
-		Long: `update changes the time, queue or payload of a task that is "scheduled". Everything else stays as it is.`,
-		Example: `  dtsctl task update nightly --delay 1h
-  dtsctl task update nightly --at 2026-01-02T03:00:00Z --queue critical
-  dtsctl task update nightly --payload @job.json`,
+		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
+		Long: `change changes the time, queue or payload of a task that is "scheduled". Everything else stays as it is.`,
+		Example: `  dtsctl task change nightly --delay 1h
+  dtsctl task change nightly --at 2026-01-02T03:00:00Z --queue critical
+  dtsctl task change nightly --payload @job.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.ID = args[0]
 			return changeRun(cmd.Context(), opts)

@@ -2,6 +2,7 @@ package task_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -49,9 +50,18 @@ func TestChange_SendsWhatIsToChange(t *testing.T) {
 		`{"payload":{"a":1},"queue":"q"}`:   {"--queue", "q", "--payload", `{"a": 1}`},
 		`{"payload":null}`:                  {"--payload", "null"},
 	} {
-		s.Pipe().Run(t, append([]string{"task", "update", "a"}, args...)...).Expect(t, 0, "a\tscheduled\n", "")
+		s.Pipe().Run(t, append([]string{"task", "change", "a"}, args...)...).Expect(t, 0, "a\tscheduled\n", "")
 		if got := s.Last(); got.Body != want || got.Line != "PATCH /v1/tasks/a" {
 			t.Errorf("sent %s %s, want %s", got.Line, got.Body, want)
 		}
+	}
+}
+
+func TestChange_IsCalledUpdateToo(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("PATCH /v1/tasks/{id}", 200, clitest.Task("a", client.StateScheduled))
+	s.Pipe().Run(t, "task", "update", "a", "--delay", "1s").Expect(t, 0, "a\tscheduled\n", "")
+	if got := s.Pipe().Run(t, "task", "change", "--help").Out; !strings.Contains(got, "change, update") {
+		t.Errorf("the help does not name the alias:\n%s", got)
 	}
 }
