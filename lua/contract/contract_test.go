@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -167,15 +166,5 @@ func TestKeys_EveryKindHasItsOwnNameAndPattern(t *testing.T) {
 		if k.Holds == "" {
 			t.Errorf("%s: nothing says what it holds", k.Name)
 		}
-	}
-}
-
-func TestKeys_AreTheTableOfTheDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/architecture.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), Table()) {
-		t.Errorf("docs/architecture.md has another table of keys; put this one there:\n%s", Table())
 	}
 }

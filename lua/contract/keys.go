@@ -135,15 +135,24 @@ func GoName(name string) string {
 	return b.String()
 }
 
-// Table is the table of keys as docs/architecture.md shows it, in Markdown.
-func Table() string {
+// Page is the page docs/keys.md: the table in Markdown.
+func Page() string {
 	var b strings.Builder
-	b.WriteString("| key | type | holds |\n|---|---|---|\n")
+	b.WriteString(`# Keys
+
+Generated from lua/contract/keys.go by make generate.
+
+All keys of a partition share the hash tag ` + "`{p}`" + `, the partition's number, so that one script may touch them in a Redis
+Cluster. ` + "`<ref>`" + ` is ` + "`<namespace>:<id>`" + `, ` + "`{q}`" + ` asynq's name of a queue. An installation with another prefix has that in
+place of ` + "`dts`" + `. Sorted sets are scored by a time in ms since 1970, unless the table says otherwise.
+
+| key | type | holds |
+|---|---|---|
+`)
 	for _, k := range Keys {
-		if k.Pattern == "" {
-			continue
+		if k.Pattern != "" {
+			b.WriteString("| `" + k.Pattern + "` | " + k.Type + " | " + k.Holds + " |\n")
 		}
-		b.WriteString("| `" + k.Pattern + "` | " + k.Type + " | " + k.Holds + " |\n")
 	}
 	return b.String()
 }

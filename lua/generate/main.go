@@ -1,5 +1,5 @@
-// Command generate writes the Go side of the Lua border to standard output, or with the argument keys the table of keys
-// for docs/architecture.md.
+// Command generate writes what is derived from the headers of the scripts and the table of keys to standard output: with
+// the argument go the Go side of the border, with the argument keys the page docs/keys.md.
 package main
 
 import (
@@ -12,21 +12,32 @@ import (
 )
 
 func main() {
-	if err := run(os.DirFS("lua"), os.Stdout); err != nil {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: generate go|keys")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.DirFS("lua"), os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(files fs.FS, out io.Writer) error {
-	library, err := contract.Load(files)
-	if err != nil {
+func run(what string, scripts fs.FS, out io.Writer) error {
+	switch what {
+	case "go":
+		library, err := contract.Load(scripts)
+		if err != nil {
+			return err
+		}
+		source, err := library.Go()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(source)
+		return err
+	case "keys":
+		_, err := io.WriteString(out, contract.Page())
 		return err
 	}
-	source, err := library.Go()
-	if err != nil {
-		return err
-	}
-	_, err = out.Write(source)
-	return err
+	return fmt.Errorf("%q is neither go nor keys", what)
 }
