@@ -1442,6 +1442,14 @@ func (k Keyspace) Nodes() NodesKey {
 	return NodesKey(k.prefix + "nodes")
 }
 
+// NamespacesKey names a ZSET: the namespaces, by the time of the last submission to them.
+type NamespacesKey string
+
+// Namespaces makes the key dts:namespaces.
+func (k Keyspace) Namespaces() NamespacesKey {
+	return NamespacesKey(k.prefix + "namespaces")
+}
+
 // MetaKey names a HASH: the number of partitions, the version of the layout.
 type MetaKey string
 

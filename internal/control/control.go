@@ -26,12 +26,13 @@ type Options struct {
 
 // Control holds the use cases. It keeps no state that it could not lose, and is safe for concurrent use.
 type Control struct {
-	store  *store.Store
-	queues *queue.Queues
-	nodes  NodeLister
-	types  task.Types
-	log    *slog.Logger
-	memory memoryGuard
+	store      *store.Store
+	queues     *queue.Queues
+	nodes      NodeLister
+	types      task.Types
+	log        *slog.Logger
+	memory     memoryGuard
+	namespaces namespaceNotes
 }
 
 // New makes the use cases. There is nothing to close.

@@ -40,7 +40,11 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 		return Put{}, err
 	}
 	d.Namespace = who.Namespace
-	return c.put(ctx, d, o)
+	put, err := c.put(ctx, d, o)
+	if err == nil && !o.DryRun {
+		c.noteNamespace(ctx, d.Namespace)
+	}
+	return put, err
 }
 
 // put tries to put a definition until the schedule does not change between reading and writing it.

@@ -46,6 +46,9 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 	}
 	for n, created := range c.store.Tasks.Create(ctx, valid) {
 		answers[places[n]] = created
+		if created.Err == nil {
+			c.noteNamespace(ctx, created.Task.Namespace)
+		}
 	}
 	return answers, nil
 }

@@ -54,6 +54,7 @@ var Keys = []Kind{
 	{"lease", String, "dts:{p}:lease", "who leads: `<token>:<node>`; expires with the lease"},
 	{"epoch", String, "dts:{p}:epoch", "the newest fencing token"},
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <what the node says of itself>`"},
+	{"namespaces", ZSet, "dts:namespaces", "the namespaces, by the time of the last submission to them"},
 	{"meta", Hash, "dts:meta", "the number of partitions, the version of the layout"},
 	{"events", Channel, "dts:events", "state changes of tasks"},
 	{"wake", Channel, "dts:wake", "partitions whose leader must look again, and `free` for leases given back"},
