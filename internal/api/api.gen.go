@@ -665,6 +665,23 @@ type MisfirePolicy string
 // Example: default
 type Name = string
 
+// NamespaceEntry defines model for NamespaceEntry.
+type NamespaceEntry struct {
+	// LastSubmittedAt When somebody last submitted a task or put a schedule, to the minute. Ticks of schedules do not count.
+	LastSubmittedAt string `json:"last_submitted_at"`
+
+	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Name Name `json:"name"`
+}
+
+// NamespaceList defines model for NamespaceList.
+type NamespaceList struct {
+	Namespaces []NamespaceEntry `json:"namespaces"`
+	NextCursor string           `json:"next_cursor,omitempty,omitzero"`
+}
+
 // Node defines model for Node.
 type Node struct {
 	// Capacity How many tasks it runs at a time at most.
@@ -1733,6 +1750,9 @@ type ServerInterface interface {
 	// Forecast How many ticks each minute ahead will see
 	// (GET /v1/forecast)
 	Forecast(ctx echo.Context, params ForecastParams) error
+	// ListNamespaces List namespaces
+	// (GET /v1/namespaces)
+	ListNamespaces(ctx echo.Context) error
 	// ListNodes List nodes
 	// (GET /v1/nodes)
 	ListNodes(ctx echo.Context) error
@@ -1937,6 +1957,15 @@ func (w *ServerInterfaceWrapper) Forecast(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.Forecast(ctx, params)
+	return err
+}
+
+// ListNamespaces converts echo context to params.
+func (w *ServerInterfaceWrapper) ListNamespaces(ctx echo.Context) error {
+	var err error
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListNamespaces(ctx)
 	return err
 }
 
@@ -2863,6 +2892,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/schedules/:id/history", wrapper.ListRevisions, options.OperationMiddlewares["listRevisions"]...)
 	router.POST(options.BaseURL+"/v1/schedules/:id/rollback", wrapper.RollbackSchedule, options.OperationMiddlewares["rollbackSchedule"]...)
 	router.GET(options.BaseURL+"/v1/forecast", wrapper.Forecast, options.OperationMiddlewares["forecast"]...)
+	router.GET(options.BaseURL+"/v1/namespaces", wrapper.ListNamespaces, options.OperationMiddlewares["listNamespaces"]...)
 	router.GET(options.BaseURL+"/v1/nodes", wrapper.ListNodes, options.OperationMiddlewares["listNodes"]...)
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)

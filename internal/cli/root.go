@@ -7,6 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/apply"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/events"
+	"github.com/dts-sched/dts/internal/cli/namespace"
 	"github.com/dts-sched/dts/internal/cli/node"
 	"github.com/dts-sched/dts/internal/cli/queue"
 	"github.com/dts-sched/dts/internal/cli/schedule"
@@ -39,7 +40,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 	command.Complete(root, "output", "table", "json", "yaml")
 	root.AddCommand(
 		task.NewCommand(f), schedule.NewCommand(f), apply.NewCommand(f), node.NewCommand(f), queue.NewCommand(f),
-		events.NewCommand(f), newVersionCommand(f),
+		namespace.NewCommand(f), events.NewCommand(f), newVersionCommand(f),
 	)
 	root.AddCommand(newTopics()...)
 	root.InitDefaultCompletionCmd()

@@ -9,6 +9,14 @@ import (
 	"github.com/dts-sched/dts/internal/store/layout"
 )
 
+// Namespace is a tenant that tasks or schedules were submitted to.
+type Namespace = layout.Namespace
+
+// ListNamespaces returns the namespaces to which something was submitted, by name. Error: CodeUnavailable.
+func (c *Control) ListNamespaces(ctx context.Context, _ Caller) ([]Namespace, error) {
+	return c.store.Namespaces(ctx)
+}
+
 // namespaceInterval is how often a node records that a namespace is in use.
 const namespaceInterval = time.Minute
 

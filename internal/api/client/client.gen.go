@@ -670,6 +670,23 @@ type MisfirePolicy string
 // Example: default
 type Name = string
 
+// NamespaceEntry defines model for NamespaceEntry.
+type NamespaceEntry struct {
+	// LastSubmittedAt When somebody last submitted a task or put a schedule, to the minute. Ticks of schedules do not count.
+	LastSubmittedAt time.Time `json:"last_submitted_at"`
+
+	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Name Name `json:"name"`
+}
+
+// NamespaceList defines model for NamespaceList.
+type NamespaceList struct {
+	Namespaces []NamespaceEntry `json:"namespaces"`
+	NextCursor *string          `json:"next_cursor,omitempty"`
+}
+
 // Node defines model for Node.
 type Node struct {
 	// Capacity How many tasks it runs at a time at most.
@@ -1838,6 +1855,11 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
 	Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListNamespaces List namespaces
+	//
+	// Corresponds with GET /v1/namespaces (the `ListNamespaces` operationId).
+	ListNamespaces(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListNodes List nodes
 	//
 	// Corresponds with GET /v1/nodes (the `ListNodes` operationId).
@@ -2268,6 +2290,21 @@ func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, r
 // Corresponds with GET /v1/forecast (the `Forecast` operationId).
 func (c *Client) Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewForecastRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListNamespaces List namespaces
+//
+// Corresponds with GET /v1/namespaces (the `ListNamespaces` operationId).
+func (c *Client) ListNamespaces(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListNamespacesRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -3249,6 +3286,33 @@ func NewForecastRequest(server string, params *ForecastParams) (*http.Request, e
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
 		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewListNamespacesRequest constructs an http.Request for the ListNamespaces method
+func NewListNamespacesRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/namespaces")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -5337,6 +5401,13 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
 	ForecastWithResponse(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*ForecastResponse, error)
 
+	// ListNamespacesWithResponse List namespaces
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/namespaces (the `ListNamespaces` operationId).
+	ListNamespacesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListNamespacesResponse, error)
+
 	// ListNodesWithResponse List nodes
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5984,6 +6055,61 @@ func (r ForecastResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ForecastResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListNamespacesResponseDefaultHeaders the declared response headers of an HTTP default response for ListNamespaces
+type ListNamespacesResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListNamespacesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *NamespaceList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListNamespacesResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListNamespacesResponse) GetJSON200() *NamespaceList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListNamespacesResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListNamespacesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListNamespacesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListNamespacesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListNamespacesResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -7603,6 +7729,19 @@ func (c *ClientWithResponses) ForecastWithResponse(ctx context.Context, params *
 	return ParseForecastResponse(rsp)
 }
 
+// ListNamespacesWithResponse List namespaces
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/namespaces (the `ListNamespaces` operationId).
+func (c *ClientWithResponses) ListNamespacesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListNamespacesResponse, error) {
+	rsp, err := c.ListNamespaces(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListNamespacesResponse(rsp)
+}
+
 // ListNodesWithResponse List nodes
 //
 // Returns a wrapper object for the known response body format(s).
@@ -8407,6 +8546,52 @@ func ParseForecastResponse(rsp *http.Response) (*ForecastResponse, error) {
 	switch {
 	case true:
 		var headers ForecastResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListNamespacesResponse parses an HTTP response from a ListNamespacesWithResponse call
+func ParseListNamespacesResponse(rsp *http.Response) (*ListNamespacesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListNamespacesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest NamespaceList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListNamespacesResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

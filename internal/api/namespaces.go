@@ -1,0 +1,20 @@
+package api
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/control"
+)
+
+// ListNamespaces answers GET /v1/namespaces.
+func (e *endpoints) ListNamespaces(c echo.Context) error {
+	found, err := e.Control.ListNamespaces(c.Request().Context(), callerOf(c))
+	if err != nil {
+		return err
+	}
+	return ok(c, NamespaceList{Namespaces: each(found, namespaceOf)})
+}
+
+func namespaceOf(n control.Namespace) NamespaceEntry {
+	return NamespaceEntry{Name: n.Name, LastSubmittedAt: formatTime(n.LastSubmittedAt)}
+}

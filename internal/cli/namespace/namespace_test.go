@@ -1,0 +1,21 @@
+package namespace_test
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestList_PrintsNamespaces(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/namespaces", 200, client.NamespaceList{Namespaces: []client.NamespaceEntry{
+		{Name: "acme", LastSubmittedAt: clitest.Now.Add(-time.Hour)}, {Name: "default", LastSubmittedAt: clitest.Now},
+	}})
+	s.Pipe().Run(t, "namespace", "list").Expect(t, 0, "acme\t2026-01-02T14:04:05.000Z\ndefault\t2026-01-02T15:04:05.000Z\n", "")
+}
