@@ -21,7 +21,8 @@ const module = "github.com/dts-sched/dts"
 // other. A package that is not named here itself belongs to the nearest one above it in the tree
 // (internal/worker/executor to internal/worker), and such rooms of one apartment may import each other.
 //
-// The ground floor has steps: schedule builds upon task, and the Lua border upon both.
+// Some floors have steps. On the ground floor, schedule builds upon task, and the Lua border upon both. On the fifth,
+// the commands of dtsctl build upon what they share, and do not know each other.
 var floors = []floor{
 	{0, []string{"internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/schedule"}},
@@ -30,6 +31,12 @@ var floors = []floor{
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue", "internal/store"}},
 	{3, []string{"internal/control", "internal/events", "internal/scheduler", "internal/worker"}},
 	{4, []string{"internal/api", "internal/api/client"}},
+	{5, []string{"internal/cli/printer", "internal/cli/server"}},
+	{5, []string{"internal/cli/command", "internal/cli/diff"}},
+	{5, []string{"internal/cli/flags", "internal/cli/taskview"}},
+	{5, []string{
+		"internal/cli/apply", "internal/cli/events", "internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
+	}},
 	{5, []string{"internal/app", "internal/cli"}},
 	{6, []string{"cmd/dtsctl", "cmd/dtsd"}},
 }
@@ -40,7 +47,7 @@ type floor struct {
 }
 
 // forTests are imported by tests only, and import what tests need.
-var forTests = []string{"internal/redistest", "internal/testkit", "internal/worker/executor/executortest", "test"}
+var forTests = []string{"internal/cli/clitest", "internal/redistest", "internal/testkit", "internal/worker/executor/executortest", "test"}
 
 func TestFloors_ImportsPointDown(t *testing.T) {
 	for _, p := range listPackages(t) {

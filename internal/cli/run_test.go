@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
-	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli"
@@ -15,9 +14,10 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 	for line, want := range map[string]string{
@@ -68,9 +68,9 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 
 func TestRun_EndsWithThreeIfTheServerIsUnreachable(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	clitest.Must(t, err)
+	testkit.Must(t, err)
 	address := l.Addr().String()
-	clitest.Must(t, l.Close())
+	testkit.Must(t, l.Close())
 	for _, line := range []string{
 		"task get a", "task list", "task wait a", "task shell true", "task cancel a b", "task retry a", "task change a --delay 1s", "task attempts a",
 		"task logs a", "task logs a -f", "node list", "queue list", "queue pause q", "queue resume q", "events",

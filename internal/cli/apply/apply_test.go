@@ -9,13 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // inForce is a schedule as the server answers it.
 func inForce(id string, revision int, labels client.Labels) client.Schedule {
@@ -118,7 +117,7 @@ func TestApply_RepeatsARequestWithoutTheEntryThatSpoilsIt(t *testing.T) {
 	s := clitest.Start(t)
 	s.Handle("POST /v1/tasks/batch", func(w http.ResponseWriter, r *http.Request) {
 		var b client.SubmissionBatch
-		clitest.Must(s.T, json.NewDecoder(r.Body).Decode(&b))
+		testkit.Must(s.T, json.NewDecoder(r.Body).Decode(&b))
 		var a client.BatchAnswer
 		for i, one := range b.Tasks {
 			if one.Type == "bad" {
@@ -146,7 +145,7 @@ func TestApply_TellsWhatWasDoneBeforeTheServerWasGone(t *testing.T) {
 			return nil, os.ErrDeadlineExceeded
 		}
 		raw, err := json.Marshal(inForce("a", 1, nil))
-		clitest.Must(t, err)
+		testkit.Must(t, err)
 		answer := clitest.Answer(r, 201, string(raw))
 		answer.Header.Set("Dts-Change", "created")
 		return answer, nil
@@ -244,12 +243,12 @@ func TestApply_ReadsTheFilesOfADirectory(t *testing.T) {
 	s := clitest.Start(t)
 	takePuts(s, "created")
 	dir := t.TempDir()
-	clitest.Must(t, os.Mkdir(filepath.Join(dir, "deeper.yaml"), 0o700))
+	testkit.Must(t, os.Mkdir(filepath.Join(dir, "deeper.yaml"), 0o700))
 	for name, text := range map[string]string{
 		"b.yml": "schedules: [{id: b, task: {type: x}}]", "a.YAML": "schedules: [{id: a, task: {type: x}}]",
 		"c.json": `{"schedules": [{"id": "c", "task": {"type": "x"}}]}`, "notes.md": "no: manifest",
 	} {
-		clitest.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		testkit.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	s.Pipe().Run(t, "apply", "-f", dir, filepath.Join(dir, "b.yml")).Expect(t, 0,
 		"schedule\tdefault\ta\tcreated\t3\nschedule\tdefault\tb\tcreated\t3\nschedule\tdefault\tc\tcreated\t3\n", "")

@@ -30,12 +30,12 @@ func (a *applier) lookUp(ctx context.Context, batch []submission) ([]result, err
 func (a *applier) lookUpOne(ctx context.Context, s *submission) (client.BatchResult, error) {
 	params := &client.GetTaskParams{Namespace: &s.entry.namespace}
 	found, err := server.Read[client.Task](a.client.GetTaskWithResponse(ctx, s.id, params))
-	refusal := server.RefusalIn(err)
 	switch {
 	case isNotFound(err, client.TaskNotFound):
 		return client.BatchResult{Status: http.StatusCreated}, nil
-	case refusal != nil:
-		return client.BatchResult{Status: refusal.Status, Error: &refusal.Problem}, nil
+	case server.IsRefusal(err):
+		problem := server.RefusalIn(err).Problem
+		return client.BatchResult{Status: problem.Status, Error: &problem}, nil
 	case err != nil:
 		return client.BatchResult{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/cli"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Now is the time in all tests.
@@ -157,18 +158,10 @@ func (s *Screen) Await(t *testing.T, text string) {
 	}
 }
 
-// Must ends the test at an error.
-func Must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // JSON returns v as JSON.
 func JSON(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	Must(t, err)
+	testkit.Must(t, err)
 	return string(raw)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Task returns a task in a state, changed as the test needs it.
@@ -42,7 +43,7 @@ func Problem(status int, code client.ProblemCode, field, detail string) client.P
 func AcceptBatches(s *Stub) {
 	s.Handle("POST /v1/tasks/batch", func(w http.ResponseWriter, r *http.Request) {
 		var b client.SubmissionBatch
-		Must(s.T, json.NewDecoder(r.Body).Decode(&b))
+		testkit.Must(s.T, json.NewDecoder(r.Body).Decode(&b))
 		var a client.BatchAnswer
 		for _, submission := range b.Tasks {
 			if submission.Type == "bad" {

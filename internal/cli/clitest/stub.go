@@ -18,6 +18,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Stub is a server that checks every request, and every answer that the test makes up, against openapi.yaml.
@@ -53,7 +54,7 @@ var document = sync.OnceValues(func() (routers.Router, error) {
 func Start(t *testing.T) *Stub {
 	t.Helper()
 	router, err := document()
-	Must(t, err)
+	testkit.Must(t, err)
 	s := &Stub{T: t, mux: http.NewServeMux(), router: router, Transport: &http.Transport{}}
 	server := httptest.NewServer(s)
 	s.URL = server.URL

@@ -32,7 +32,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 		Use: "events", Short: "Follow what happens to tasks", Args: command.ExactArgs(),
 		Long: `events prints a line for everything that happens to tasks, until it is interrupted; then it ends with 0. It is a
 live stream, not a record: it lacks what happened before, or while the connection was lost. Standard error tells when
-that was, and when events were dropped because nobody read them fast enough.
+that was, and when events were dropped, and why.
 
 The fields of a line in a pipe are: at, type, namespace, task, state, attempt, queue, task type, node, owner, run_at,
 progress, error.`,
@@ -77,7 +77,7 @@ func take(p *printer.Printer, m client.Message) error {
 		if err := json.Unmarshal(m.Data, &d); err != nil {
 			return server.Misunderstood(err)
 		}
-		p.Errorf("%d events were dropped", d.Count)
+		p.Errorf("%s", droppedText(d))
 		return nil
 	}
 	return p.ShowLine(m.Data, func() error {
@@ -87,6 +87,23 @@ func take(p *printer.Printer, m client.Message) error {
 		}
 		return printEvent(p, e)
 	})
+}
+
+// droppedText says how many events are missing, and why.
+func droppedText(d client.Dropped) string {
+	text := "events may have been dropped"
+	if d.Count > 0 {
+		text = fmt.Sprintf("%d events were dropped", d.Count)
+	}
+	switch d.Reason {
+	case client.DroppedSlowReader:
+		text += ": they were not read fast enough"
+	case client.DroppedConnectionLost:
+		text += ": the server lost its connection to Redis"
+	case client.DroppedUnreadable:
+		text += ": the server could not read them"
+	}
+	return text
 }
 
 func printEvent(p *printer.Printer, e client.Event) error {

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestEvents_PrintsALineEach(t *testing.T) {
 	s := clitest.Start(t)
@@ -29,7 +28,7 @@ func TestEvents_PrintsALineEach(t *testing.T) {
 		for _, e := range events {
 			send(e.Type, "", e)
 		}
-		send("dropped", "", client.Dropped{Count: 7})
+		send("dropped", "", client.Dropped{Count: 7, Reason: client.DroppedSlowReader})
 		<-r.Context().Done()
 	})
 	for name, c := range map[string]struct {
@@ -59,7 +58,7 @@ func TestEvents_PrintsALineEach(t *testing.T) {
 			j := c.shell.Start(t, append([]string{"events"}, c.args...)...)
 			j.Err.Await(t, "dropped")
 			j.Interrupt()
-			j.Wait().Expect(t, 0, strings.Join(c.want, "\n")+"\n", "dtsctl: 7 events were dropped\n")
+			j.Wait().Expect(t, 0, strings.Join(c.want, "\n")+"\n", "dtsctl: 7 events were dropped: they were not read fast enough\n")
 		})
 	}
 }

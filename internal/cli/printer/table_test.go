@@ -3,6 +3,8 @@ package printer
 import (
 	"strings"
 	"testing"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestWidth_CountsColumns(t *testing.T) {
@@ -32,7 +34,7 @@ func TestPrintTable_AlignsWideCharacters(t *testing.T) {
 	}
 	var out strings.Builder
 	p := New(Options{Out: &out, OutIsTerminal: true})
-	must(t, PrintTable(p, columns, []row{{"nightly", "夜间备份"}, {"e\u0301t", "ops 🚀"}, {"b", "me"}}))
+	testkit.Must(t, PrintTable(p, columns, []row{{"nightly", "夜间备份"}, {"e\u0301t", "ops 🚀"}, {"b", "me"}}))
 	want := "ID       OWNER     NOTE\n" +
 		"nightly  夜间备份  x\n" +
 		"e\u0301t       ops 🚀    x\n" +

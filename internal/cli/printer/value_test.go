@@ -7,21 +7,16 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 var now = time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func jsonOf(t *testing.T, v any) string {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	must(t, err)
+	testkit.Must(t, err)
 	return string(raw)
 }
 
@@ -47,12 +42,12 @@ func TestYAML_MeansTheSameAsItsJSON(t *testing.T) {
 		`"text"`, `[]`, `[[1], [[]]]`,
 	} {
 		node, err := yamlOf(json.RawMessage(document))
-		must(t, err)
+		testkit.Must(t, err)
 		text, err := yaml.Marshal(node)
-		must(t, err)
+		testkit.Must(t, err)
 		var got, want any
-		must(t, yaml.Unmarshal(text, &got))
-		must(t, json.Unmarshal([]byte(document), &want))
+		testkit.Must(t, yaml.Unmarshal(text, &got))
+		testkit.Must(t, json.Unmarshal([]byte(document), &want))
 		if g, w := normal(t, got), normal(t, want); g != w {
 			t.Errorf("%s became\n%s, which is %s", document, text, g)
 		}
@@ -63,15 +58,15 @@ func TestYAML_MeansTheSameAsItsJSON(t *testing.T) {
 func normal(t *testing.T, v any) string {
 	t.Helper()
 	var again any
-	must(t, json.Unmarshal([]byte(jsonOf(t, v)), &again))
+	testkit.Must(t, json.Unmarshal([]byte(jsonOf(t, v)), &again))
 	return jsonOf(t, again)
 }
 
 func TestYAML_KeepsTheOrderOfTheKeys(t *testing.T) {
 	node, err := yamlOf(json.RawMessage(`{"z":1,"a":2}`))
-	must(t, err)
+	testkit.Must(t, err)
 	text, err := yaml.Marshal(node)
-	must(t, err)
+	testkit.Must(t, err)
 	if string(text) != "z: 1\na: 2\n" {
 		t.Errorf("got %q", text)
 	}

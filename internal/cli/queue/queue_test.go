@@ -3,14 +3,13 @@ package queue_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestQueue_PausesAndResumes(t *testing.T) {
 	s := clitest.Start(t)

@@ -149,10 +149,13 @@ func replacedSchedule(ctx context.Context, c *server.Client, opts *putOptions) (
 		return nil, nil
 	}
 	before, err := getSchedule(ctx, c, opts.ID)
-	if server.RefusalIn(err) != nil {
+	switch {
+	case err == nil:
+		return &before, nil
+	case server.IsRefusal(err):
 		return nil, nil
 	}
-	return &before, err
+	return nil, err
 }
 
 // What a definition that was put did to a schedule.

@@ -6,14 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // aSchedule is a schedule, changed as the test needs it.
 func aSchedule(id string, change ...func(*client.Schedule)) client.Schedule {

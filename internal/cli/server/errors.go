@@ -34,6 +34,9 @@ func RefusalIn(err error) *Refusal {
 	return refusal
 }
 
+// IsRefusal reports whether err is a refusal.
+func IsRefusal(err error) bool { return RefusalIn(err) != nil }
+
 // IsFinal reports whether err is a refusal that repeating the request does not change.
 func IsFinal(err error) bool {
 	refusal := RefusalIn(err)

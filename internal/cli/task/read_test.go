@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 	s := clitest.Start(t)
@@ -71,7 +70,7 @@ func pages(s *clitest.Stub, n int) {
 		from, size := 0, 0
 		_, _ = fmt.Sscan(r.URL.Query().Get("cursor"), &from)
 		_, err := fmt.Sscan(r.URL.Query().Get("limit"), &size)
-		clitest.Must(s.T, err)
+		testkit.Must(s.T, err)
 		list := client.TaskList{Tasks: []client.Task{}}
 		for i := from; i < min(n, from+size); i++ {
 			list.Tasks = append(list.Tasks, clitest.Task(fmt.Sprint("t", i), client.StateScheduled))

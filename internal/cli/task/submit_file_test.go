@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestSubmitFile_TellsWhatBecameOfEachTask(t *testing.T) {
@@ -29,7 +30,7 @@ func TestSubmitFile_CutsManyTasksIntoBatches(t *testing.T) {
 	s := clitest.Start(t)
 	clitest.AcceptBatches(s)
 	file := filepath.Join(t.TempDir(), "tasks.jsonl")
-	clitest.Must(t, os.WriteFile(file, []byte(strings.Repeat(`{"type": "x", "id": "a"}`+"\n", 2001)), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte(strings.Repeat(`{"type": "x", "id": "a"}`+"\n", 2001)), 0o600))
 	got := s.Pipe().Run(t, "task", "submit", "-f", file, "-n", "ns")
 	if got.Code != 0 || strings.Count(got.Out, "\n") != 2001 || !strings.HasSuffix(got.Out, "\n2001\ta\t201\t\n") {
 		t.Errorf("code %d, %q, ends with %q", got.Code, got.Err, got.Out[max(0, len(got.Out)-50):])

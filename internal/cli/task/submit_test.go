@@ -9,11 +9,12 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/clitest"
 	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "payload.json")
-	clitest.Must(t, os.WriteFile(file, []byte("{\"a\": \"<b>\"}\n"), 0o600))
+	testkit.Must(t, os.WriteFile(file, []byte("{\"a\": \"<b>\"}\n"), 0o600))
 	for name, c := range map[string]struct {
 		args  []string
 		stdin string
