@@ -22,26 +22,15 @@ import (
 // quickRace lets a program end at once; with the race detector it would wait for a second.
 const quickRace = "atexit_sleep_ms=0"
 
-// buildCLI builds dtsctl and returns the directory it is in.
-func buildCLI(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	build := exec.Command("go", "build", "-race", "-o", filepath.Join(dir, "dtsctl"), "../cmd/dtsctl")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building dtsctl: %v\n%s", err, out)
-	}
-	return dir
-}
-
 // Each script of testdata/script uses dtsctl on a running dtsd, in a namespace of its own.
 func TestCLI(t *testing.T) {
-	bin := buildCLI(t)
+	t.Parallel()
 	n := startNode(t, redistest.Start(t).URL(), "--enable-shell")
 	t.Run("script", func(t *testing.T) {
 		testscript.Run(t, testscript.Params{
 			Dir: filepath.Join("testdata", "script"),
 			Setup: func(e *testscript.Env) error {
-				e.Setenv("PATH", bin+string(os.PathListSeparator)+e.Getenv("PATH"))
+				e.Setenv("PATH", binaries+string(os.PathListSeparator)+e.Getenv("PATH"))
 				e.Setenv("DTSCTL_SERVER", n.url)
 				e.Setenv("GORACE", quickRace)
 				e.Setenv("DTSCTL_NAMESPACE", filepath.Base(e.WorkDir))
@@ -96,10 +85,10 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 
 // What follows what happens ends with 0 when it is interrupted.
 func TestCLI_EventsAreFollowedUntilAnInterrupt(t *testing.T) {
-	bin := buildCLI(t)
+	t.Parallel()
 	n := startNode(t, redistest.Start(t).URL(), "--enable-shell")
 	dtsctl := func(args ...string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "dtsctl"), append([]string{"--server", n.url}, args...)...)
+		cmd := exec.CommandContext(t.Context(), filepath.Join(binaries, "dtsctl"), append([]string{"--server", n.url}, args...)...)
 		cmd.Env = append(os.Environ(), "GORACE="+quickRace)
 		return cmd
 	}

@@ -8,18 +8,20 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Promise 1 and 3: nothing accepted is lost, an attempt starts once, while nodes come and go.
 func TestTasks_SurviveACleanStopAndACrash(t *testing.T) {
-	const count, spread = 10_000, 30 * time.Second
+	t.Parallel()
+	count, spread := testkit.Amount(1000, 10_000), testkit.Amount(8*time.Second, 30*time.Second)
 	redis, far := redistest.Start(t), newRecorder(t)
 	a, b := startNode(t, redis.URL()), startNode(t, redis.URL())
 
 	var tasks []client.Submission
 	for i := range count {
 		s := far.task(fmt.Sprintf("t%05d", i), "/ok")
-		s.Delay = ptr((time.Duration(i) * spread / count).Round(time.Millisecond).String())
+		s.Delay = ptr((time.Duration(i) * spread / time.Duration(count)).Round(time.Millisecond).String())
 		tasks = append(tasks, s)
 	}
 	start := time.Now()
@@ -75,6 +77,7 @@ func TestTasks_SurviveACleanStopAndACrash(t *testing.T) {
 
 // A worker that dies is noticed: what it ran is begun again elsewhere, and what may run only once is not.
 func TestWorker_KilledHasItsTasksBegunElsewhereWithinTenSeconds(t *testing.T) {
+	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	a := startNode(t, redis.URL())
 	var tasks []client.Submission
@@ -117,6 +120,7 @@ func TestWorker_KilledHasItsTasksBegunElsewhereWithinTenSeconds(t *testing.T) {
 
 // A node that is told to stop lets its tasks finish, hands over the rest, and loses nothing.
 func TestWorker_StoppedDrainsAndHandsOverTheRest(t *testing.T) {
+	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	a := startNode(t, redis.URL(), "--drain-timeout", "2s", "--enable-shell")
 	short := client.Submission{ID: ptr("short"), Type: "shell", Payload: []byte(`{"command":["sleep","1"]}`)}
@@ -139,6 +143,7 @@ func TestWorker_StoppedDrainsAndHandsOverTheRest(t *testing.T) {
 // nothing. The write is really made: it is held back on its way to Redis until another node leads, and then Redis
 // itself counts the refusal.
 func TestLeader_StoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
+	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	db := redis.DB(t)
 	way := redistest.NewProxy(t, redis.Addr())

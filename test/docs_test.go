@@ -35,6 +35,7 @@ var (
 )
 
 func TestDocs_LinksAndPathsExist(t *testing.T) {
+	t.Parallel()
 	checked := 0
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
@@ -64,6 +65,7 @@ func TestDocs_LinksAndPathsExist(t *testing.T) {
 
 // Keys are made by the table of package contract and by what is generated from it, nowhere else.
 func TestKeys_AreSpelledInOnePlaceOnly(t *testing.T) {
+	t.Parallel()
 	owners := []string{"../lua/contract/keys.go", "../lua/border.gen.go", "../lua/keyspace.go"}
 	key := regexp.MustCompile(`^(dts|asynq):`)
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

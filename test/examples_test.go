@@ -65,7 +65,7 @@ func newExamples(t *testing.T) *examples {
 	t.Helper()
 	e := &examples{
 		node:   startNode(t, redistest.Start(t).URL(), "--enable-shell"),
-		dtsctl: filepath.Join(buildCLI(t), "dtsctl"), dir: t.TempDir(), target: t.TempDir(),
+		dtsctl: filepath.Join(binaries, "dtsctl"), dir: t.TempDir(), target: t.TempDir(),
 	}
 	here := strings.NewReplacer("http://127.0.0.1:8080", e.url, "TARGET: /tmp", "TARGET: "+e.target)
 	files, err := os.ReadDir("../examples")
@@ -144,11 +144,12 @@ func same[T any](t *testing.T, what string, want, got T) {
 
 // What examples/ shows to newcomers works: all of it, again and again, until it is taken away.
 func TestExamples_DoWhatTheySay(t *testing.T) {
+	t.Parallel()
 	e := newExamples(t)
 	all := map[string]int{"schedule created": 3, "task created": 1000}
 	same(t, "a dry run says", all, e.apply("--dry-run"))
-	if there := e.schedules(); len(there) > 0 || len(e.all()) > 0 {
-		t.Fatalf("a dry run left %v and %d tasks", there, len(e.all()))
+	if left := e.schedules(); len(left) > 0 || len(e.all()) > 0 {
+		t.Fatalf("a dry run left %v and %d tasks", left, len(e.all()))
 	}
 	same(t, "at first", all, e.apply())
 	same(t, "again", map[string]int{"schedule unchanged": 3, "task unchanged": 1000}, e.apply())
@@ -223,13 +224,13 @@ func (e *examples) edit(t *testing.T) {
 	e.write("backup.yaml", strings.Replace(string(text), "cron: 30 2 * * *", "cron: 0 3 * * *", 1))
 	lines := e.run("apply", "-f", filepath.Join(e.dir, "backup.yaml"), "--dry-run")
 	same(t, "the dry run after the edit", []string{"schedule\tdefault\tbackup\tchanged\t2", "  - cron: 30 2 * * *", "  + cron: 0 3 * * *"}, lines)
-	if is := e.schedules()[0]; is.ID != "backup" || is.Revision != 1 || *is.Cron != "30 2 * * *" {
-		t.Errorf("after the dry run there is %+v", is)
+	if backup := e.schedules()[0]; backup.ID != "backup" || backup.Revision != 1 || *backup.Cron != "30 2 * * *" {
+		t.Errorf("after the dry run there is %+v", backup)
 	}
 	counts := map[string]int{"schedule changed": 1, "schedule unchanged": 2, "task unchanged": 1000}
 	same(t, "after the edit", counts, e.apply())
-	if is := e.schedules()[0]; is.ID != "backup" || is.Revision != 2 || *is.Cron != "0 3 * * *" {
-		t.Errorf("after the edit there is %+v", is)
+	if backup := e.schedules()[0]; backup.ID != "backup" || backup.Revision != 2 || *backup.Cron != "0 3 * * *" {
+		t.Errorf("after the edit there is %+v", backup)
 	}
 }
 
@@ -249,14 +250,15 @@ func (e *examples) prune(t *testing.T) {
 
 func (e *examples) names() []string {
 	var names []string
-	for _, is := range e.schedules() {
-		names = append(names, is.ID)
+	for _, s := range e.schedules() {
+		names = append(names, s.ID)
 	}
 	return names
 }
 
 // What the documents show of manifests is understood by the server as it stands.
 func TestDocuments_ManifestsAreAccepted(t *testing.T) {
+	t.Parallel()
 	e := newExamples(t)
 	documents, err := filepath.Glob("../docs/*.md")
 	if err != nil {

@@ -50,6 +50,7 @@ type floor struct {
 var forTests = []string{"internal/cli/clitest", "internal/redistest", "internal/testkit", "internal/worker/executor/executortest", "test"}
 
 func TestFloors_ImportsPointDown(t *testing.T) {
+	t.Parallel()
 	for _, p := range listPackages(t) {
 		if belongsTo(p.name, forTests) != "" {
 			continue
@@ -64,9 +65,9 @@ func TestFloors_ImportsPointDown(t *testing.T) {
 				t.Errorf("%s imports %s, which is for tests only", p.name, imported)
 				continue
 			}
-			below, its := find(imported)
-			if below != room && its >= floor {
-				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down only", p.name, floors[floor].number, imported, floors[its].number)
+			below, lower := find(imported)
+			if below != room && lower >= floor {
+				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down only", p.name, floors[floor].number, imported, floors[lower].number)
 			}
 		}
 	}
@@ -75,20 +76,22 @@ func TestFloors_ImportsPointDown(t *testing.T) {
 // Tests may import what they test with, but not what stands above the package under test: a package whose
 // tests need the floor above is on the wrong floor.
 func TestFloors_TestsImportNothingFromAbove(t *testing.T) {
+	t.Parallel()
 	for _, p := range listPackages(t) {
 		if belongsTo(p.name, forTests) != "" {
 			continue
 		}
 		_, floor := find(p.name)
 		for _, imported := range p.testImports {
-			if _, its := find(imported); its > floor && !slices.Contains(forTests, imported) {
-				t.Errorf("the tests of %s (floor %d) import %s (floor %d)", p.name, floors[floor].number, imported, floors[its].number)
+			if _, other := find(imported); other > floor && !slices.Contains(forTests, imported) {
+				t.Errorf("the tests of %s (floor %d) import %s (floor %d)", p.name, floors[floor].number, imported, floors[other].number)
 			}
 		}
 	}
 }
 
 func TestFloors_APackageBelongsToTheNearestRoomAboveIt(t *testing.T) {
+	t.Parallel()
 	for room, want := range map[string]string{
 		"internal/worker/executor":  "internal/worker",
 		"internal/api/client":       "internal/api/client",

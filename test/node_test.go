@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,23 +19,28 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// binary is dtsd, built once with the race detector.
-var binary string
+// binaries is where dtsd and dtsctl are, built once with the race detector.
+var binaries string
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "dts-test-")
-	if err != nil {
+	flag.Parse()
+	// Each test runs several processes, and some of them measure time: few tests at once, and one of the long ones.
+	if err := flag.Set("test.parallel", fmt.Sprint(testkit.Amount(3, 1))); err != nil {
 		panic(err)
 	}
-	binary = filepath.Join(dir, "dtsd")
-	build := exec.Command("go", "build", "-race", "-o", binary, "../cmd/dtsd")
+	var err error
+	if binaries, err = os.MkdirTemp("", "dts-test-"); err != nil {
+		panic(err)
+	}
+	build := exec.Command("go", "build", "-race", "-ldflags=-s -w", "-o", binaries, "../cmd/dtsd", "../cmd/dtsctl")
 	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("building dtsd: %v\n%s", err, out))
+		panic(fmt.Sprintf("building dtsd and dtsctl: %v\n%s", err, out))
 	}
 	m.Run()
-	_ = os.RemoveAll(dir)
+	_ = os.RemoveAll(binaries)
 }
 
 // node is a dtsd process.
@@ -60,7 +66,7 @@ func startNode(t *testing.T, redis string, flags ...string) *node {
 // startProcess starts dtsd on a free port and waits until every role runs. It is killed when the test ends.
 func startProcess(t *testing.T, args ...string) *node {
 	t.Helper()
-	n := &node{t: t, cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	n := &node{t: t, cmd: exec.Command(filepath.Join(binaries, "dtsd"), args...), done: make(chan struct{})}
 	n.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 "+quickRace, "DTS_LISTEN=127.0.0.1:0", "DTS_LOG_FORMAT=json")
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
@@ -221,7 +227,7 @@ func (n *node) all(states ...client.State) []client.Task {
 	}
 }
 
-// await asks until the condition holds.
+// await checks every 50 ms whether the condition holds: most conditions are requests to a node, which has other work.
 func await(t *testing.T, within time.Duration, what string, condition func() bool) {
 	t.Helper()
 	deadline, cancel := context.WithTimeout(t.Context(), within)

@@ -42,12 +42,13 @@ func bash(t *testing.T, command string, replacements ...string) string {
 
 // The commands of the README's quickstart do what they say, word for word but for the port and the binaries.
 func TestREADME_QuickstartWorks(t *testing.T) {
+	t.Parallel()
 	n := startProcess(t, "dev", "--demo", "--log-level", "info")
 	await(t, 30*time.Second, "the demo's flaky task has succeeded", func() bool {
 		answer, err := n.GetTaskWithResponse(t.Context(), "flaky", nil)
 		return err == nil && answer.JSON200 != nil && answer.JSON200.State == "succeeded"
 	})
-	control := filepath.Join(buildCLI(t), "dtsctl")
+	control := filepath.Join(binaries, "dtsctl")
 	run := 0
 	for _, line := range shellBlocks(t) {
 		if !strings.HasPrefix(line, "go run ./cmd/dtsctl") && !strings.HasPrefix(line, "curl") {
@@ -67,9 +68,13 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 	if run < 8 {
 		t.Errorf("only %d commands were found in the README", run)
 	}
+	await(t, 30*time.Second, "the demo has cancelled the task of an hour, so that none of its processes is left", func() bool {
+		return n.task("too-long").State == "cancelled"
+	})
 }
 
 func TestREADME_TwoNodesFindEachOther(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	var serves, others []string
 	for _, line := range shellBlocks(t) {
@@ -96,7 +101,7 @@ func TestREADME_TwoNodesFindEachOther(t *testing.T) {
 		}
 		nodes = append(nodes, startProcess(t, flags...))
 	}
-	control := filepath.Join(buildCLI(t), "dtsctl")
+	control := filepath.Join(binaries, "dtsctl")
 	out := bash(t, others[0], "bin/dtsctl", control+" --server "+nodes[0].url)
 	for _, n := range nodes {
 		if !strings.Contains(out, n.id) {

@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	secondly     = 200  // schedules that tick every second
-	minutely     = 1000 // schedules that tick each minute
 	changePace   = 30 * time.Millisecond
 	pauseEach    = 25 // changes, of which one is a pause
 	pausedAtOnce = 8
@@ -27,8 +25,23 @@ const (
 	revisions    = 15 // of one schedule; the server keeps 20
 )
 
+// fleetSize is how large a fleet is, and what happens to it.
+type fleetSize struct {
+	secondly, minutely int           // schedules that tick every second, and every minute
+	span               time.Duration // from the first schedule to the end of all
+	kill               time.Duration // when one leader is killed
+	stop               time.Duration // when the other one is stopped; 0: never
+	ticks, changes     int           // how many there must have been, for the test to say anything
+}
+
+var (
+	longFleet  = fleetSize{200, 1000, 130 * time.Second, 40 * time.Second, 80 * time.Second, 20_000, 1000}
+	shortFleet = fleetSize{100, 0, 20 * time.Second, 6 * time.Second, 0, 1000, 150}
+)
+
 // fleet is many schedules that live.
 type fleet struct {
+	fleetSize
 	t       *testing.T
 	api     *node
 	far     *recorder
@@ -42,16 +55,16 @@ type fleet struct {
 	changes int
 }
 
-func newFleet(t *testing.T, api *node, far *recorder, db *redisx.DB, span time.Duration) *fleet {
+func newFleet(t *testing.T, api *node, far *recorder, db *redisx.DB, size fleetSize) *fleet {
 	begin := time.Now().UTC().Truncate(time.Second)
-	f := &fleet{t: t, api: api, far: far, db: db, begin: begin, end: begin.Add(span), rng: rand.New(rand.NewPCG(3, 200))}
-	for i := range minutely {
+	f := &fleet{fleetSize: size, t: t, api: api, far: far, db: db, begin: begin, end: begin.Add(size.span), rng: rand.New(rand.NewPCG(3, 200))}
+	for i := range f.minutely {
 		f.all = append(f.all, &living{id: fmt.Sprintf("minutely-%04d", i), minutely: true, overlap: overlapOf(i), policy: policyOf(i)})
 	}
-	for i := range secondly {
+	for i := range f.secondly {
 		f.all = append(f.all, &living{id: fmt.Sprintf("secondly-%03d", i), overlap: overlapOf(i), policy: policyOf(i)})
 	}
-	f.tired = append(append(f.tired, f.all[minutely:]...), f.all[:secondly/4]...)
+	f.tired = append(append(f.tired, f.all[f.minutely:]...), f.all[:min(f.secondly/4, f.minutely)]...)
 	f.rng.Shuffle(len(f.tired), func(i, j int) { f.tired[i], f.tired[j] = f.tired[j], f.tired[i] })
 	return f
 }
@@ -98,7 +111,7 @@ func (f *fleet) first(i int, s *living) times {
 	case s.minutely && i%3 == 1:
 		return times{cron: "H * * * * *", fits: func(second int) bool { return second == s.hashed }}
 	case s.minutely:
-		return times{every: time.Minute, start: f.begin.Add(time.Duration(i)*time.Minute/minutely + time.Duration(i)*time.Millisecond)}
+		return times{every: time.Minute, start: f.begin.Add(time.Duration(i)*time.Minute/time.Duration(f.minutely) + time.Duration(i)*time.Millisecond)}
 	case i%2 == 0:
 		return everySecond()
 	}
@@ -157,17 +170,17 @@ func (f *fleet) put(ctx context.Context, s *living, when times, path string) err
 	if err != nil {
 		return err
 	}
-	is := answer.JSON200
+	put := answer.JSON200
 	if number == 1 {
-		is = answer.JSON201
+		put = answer.JSON201
 	}
-	if is == nil || is.Revision != number {
+	if put == nil || put.Revision != number {
 		return fmt.Errorf("revision %d of %s: %s %s", number, s.id, answer.Status(), answer.Body)
 	}
 	if number == 1 {
-		s.created, s.hashed = is.CreatedAt, is.NextAt.Second()
+		s.created, s.hashed = put.CreatedAt, put.NextAt.Second()
 	}
-	s.revisions = append(s.revisions, revision{times: when, since: is.UpdatedAt, path: path})
+	s.revisions = append(s.revisions, revision{times: when, since: put.UpdatedAt, path: path})
 	return nil
 }
 
@@ -208,9 +221,9 @@ func (f *fleet) step(ctx context.Context, n int) error {
 
 // change gives one of the schedules other times, or only another task, if it has a tick left then.
 func (f *fleet) change(ctx context.Context) error {
-	s := f.all[f.rng.IntN(minutely)]
-	if f.rng.IntN(10) < 6 {
-		s = f.all[minutely+f.rng.IntN(secondly)]
+	s := f.all[f.minutely+f.rng.IntN(f.secondly)]
+	if f.minutely > 0 && f.rng.IntN(10) >= 6 {
+		s = f.all[f.rng.IntN(f.minutely)]
 	}
 	if put := f.changed(s); put != nil {
 		return put(ctx)
@@ -237,8 +250,8 @@ func (f *fleet) changed(s *living) (put func(context.Context) error) {
 func (f *fleet) rush(ctx context.Context) error {
 	var g errgroup.Group
 	<-time.After(time.Until(time.Now().Truncate(time.Second).Add(time.Second - rushAhead)))
-	for _, i := range f.rng.Perm(secondly)[:inRush] {
-		if put := f.changed(f.all[minutely+i]); put != nil {
+	for _, i := range f.rng.Perm(f.secondly)[:inRush] {
+		if put := f.changed(f.all[f.minutely+i]); put != nil {
 			g.Go(func() error { return put(ctx) })
 		}
 	}

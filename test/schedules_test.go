@@ -7,19 +7,23 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Promise 2: a tick fires once, or a record says why not, while leaders crash and stop and definitions change all
 // along. Three records are compared: the server's ledger, the handlers' own, which is kept outside of Redis, and the
-// ticks that this test counts off by itself from the definitions it has put.
+// ticks that this test counts off by itself from the definitions it has put. The short form is smaller, and goes through a
+// crash only.
 func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes two and a half minutes")
+	t.Parallel()
+	size := shortFleet
+	if testkit.Long() {
+		size = longFleet
 	}
 	redis, far := redistest.Start(t), newRecorder(t)
 	leader := []string{"--roles", "scheduler,worker", "--concurrency", "64"}
 	a, b := startNode(t, redis.URL(), leader...), startNode(t, redis.URL(), leader...)
-	f := newFleet(t, startNode(t, redis.URL(), "--roles", "api"), far, redis.DB(t), 130*time.Second)
+	f := newFleet(t, startNode(t, redis.URL(), "--roles", "api"), far, redis.DB(t), size)
 	await(t, 30*time.Second, "both lead", func() bool {
 		return len(f.api.partitions(a.id)) == 8 && len(f.api.partitions(b.id)) == 8
 	})
@@ -29,14 +33,17 @@ func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 
 	lives := make(chan error, 1)
 	go func() { lives <- f.live(t.Context()) }()
-	<-time.After(time.Until(start.Add(40 * time.Second)))
+	<-time.After(time.Until(start.Add(f.kill)))
 	killed := time.Now()
 	a.kill()
 	startNode(t, redis.URL(), leader...)
-	<-time.After(time.Until(start.Add(80 * time.Second)))
-	stopped := time.Now()
-	b.stop()
-	startNode(t, redis.URL(), leader...)
+	var stopped time.Time
+	if f.stop > 0 {
+		<-time.After(time.Until(start.Add(f.stop)))
+		stopped = time.Now()
+		b.stop()
+		startNode(t, redis.URL(), leader...)
+	}
 	if err := <-lives; err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +56,7 @@ func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 	for _, account := range accounts {
 		v.check(account)
 	}
-	v.checkTotal(f.changes)
+	v.checkTotal(f)
 	v.logFigures(accounts, f.changes, killed, stopped)
 }
 

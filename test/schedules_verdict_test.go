@@ -193,8 +193,8 @@ func (v *verdict) checkTask(a account, e client.LedgerEntry) {
 	if id != a.id+"@"+name {
 		v.errorf("%s: the task of %s is %s", a.id, e.Tick, id)
 	}
-	task, there := v.tasks[id]
-	if !there || task.State != client.StateSucceeded || *task.Schedule != a.id || !task.Tick.Equal(e.Tick) {
+	task, found := v.tasks[id]
+	if !found || task.State != client.StateSucceeded || *task.Schedule != a.id || !task.Tick.Equal(e.Tick) {
 		v.errorf("%s: it is %+v", id, task)
 	}
 	calls := v.far[id]
@@ -285,12 +285,12 @@ func (v *verdict) checkRest(a account) {
 
 // checkTotal: the handlers were called for no task that is in no ledger, there is no other task, and all of this was
 // about something.
-func (v *verdict) checkTotal(changes int) {
+func (v *verdict) checkTotal(f *fleet) {
 	if len(v.far) != v.named || len(v.tasks) != v.named {
 		v.errorf("the ledgers name %d tasks; there are %d, and the handlers know of %d", v.named, len(v.tasks), len(v.far))
 	}
-	if v.ticks < 20_000 || changes < 1000 {
-		v.errorf("there were only %d ticks and %d changes", v.ticks, changes)
+	if v.ticks < f.fleetSize.ticks || f.changes < f.fleetSize.changes {
+		v.errorf("there were only %d ticks and %d changes", v.ticks, f.changes)
 	}
 	for _, outcome := range []client.TickOutcome{client.TickOutcomeFired, client.TickOutcomeSkippedOverlap, client.TickOutcomeMissed} {
 		if v.outcomes[outcome] == 0 {
