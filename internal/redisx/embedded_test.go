@@ -50,8 +50,8 @@ func TestHidden_LivesInTheTimeOfItsBubble(t *testing.T) {
 			if passed := db.Time(ctx).Val().Sub(start); passed != time.Duration(day)*24*time.Hour {
 				t.Fatalf("after %d days its clock has moved on by %s", day, passed)
 			}
-			if there := db.Exists(ctx, "k").Val() == 1; there != (day < 30) {
-				t.Fatalf("after %d days a key that lives for 30 is there: %v", day, there)
+			if exists := db.Exists(ctx, "k").Val() == 1; exists != (day < 30) {
+				t.Fatalf("after %d days a key that lives for 30 exists: %v", day, exists)
 			}
 		}
 	})

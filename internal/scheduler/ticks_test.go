@@ -46,27 +46,27 @@ func hourly(first time.Time) schedule.Spec {
 func each(d time.Duration) schedule.Spec { return schedule.Spec{Rules: []schedule.Rule{{Every: d}}} }
 
 // ledger is the records of a schedule, the oldest tick first.
-func (w *world) ledger(is schedule.Schedule) []schedule.Entry {
+func (w *world) ledger(s schedule.Schedule) []schedule.Entry {
 	w.t.Helper()
-	page, err := w.store.Schedules.Ledger(w.t.Context(), is.Ref, schedules.LedgerFilter{}, 1000, "")
+	page, err := w.store.Schedules.Ledger(w.t.Context(), s.Ref, schedules.LedgerFilter{}, 1000, "")
 	testkit.Must(w.t, err)
 	slices.Reverse(page.Entries)
 	return page.Entries
 }
 
 // firedOnce waits until the task of a tick is in asynq, and sees that the tick was fired once and no other was.
-func (w *world) firedOnce(is schedule.Schedule, tick time.Time) {
+func (w *world) firedOnce(s schedule.Schedule, tick time.Time) {
 	w.t.Helper()
-	ref := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + schedule.TickName(tick)}
-	testkit.Eventually(w.t, "the tick is fired", func() bool { return len(w.ledger(is)) > 0 })
+	ref := task.Ref{Namespace: s.Namespace, ID: s.ID + "@" + schedule.TickName(tick)}
+	testkit.Eventually(w.t, "the tick is fired", func() bool { return len(w.ledger(s)) > 0 })
 	w.dispatched(ref, 1)
-	if all := w.ledger(is); len(all) != 1 || !all[0].Tick.Equal(tick) || all[0].Outcome != schedule.Fired || !all[0].HasTask {
+	if all := w.ledger(s); len(all) != 1 || !all[0].Tick.Equal(tick) || all[0].Outcome != schedule.Fired || !all[0].HasTask {
 		w.t.Errorf("the ledger is %+v, want %s alone, fired", all, tick)
 	}
-	if all := w.db.Keys(w.t.Context(), "asynq:{default}:t:"+is.Ref.String()+"@*").Val(); len(all) != 1 {
+	if all := w.db.Keys(w.t.Context(), "asynq:{default}:t:"+s.Ref.String()+"@*").Val(); len(all) != 1 {
 		w.t.Errorf("%v are delivered, want one", all)
 	}
-	now, err := w.store.Schedules.Get(w.t.Context(), is.Ref)
+	now, err := w.store.Schedules.Get(w.t.Context(), s.Ref)
 	testkit.Must(w.t, err)
 	if now.Runs != 1 || now.Live != 1 {
 		w.t.Errorf("the schedule counts %d runs, %d of them live, want one", now.Runs, now.Live)
@@ -74,11 +74,11 @@ func (w *world) firedOnce(is schedule.Schedule, tick time.Time) {
 }
 
 // lookedAt waits until the leader knows when the schedule ticks next.
-func (w *world) lookedAt(is schedule.Schedule, next time.Time) {
+func (w *world) lookedAt(s schedule.Schedule, next time.Time) {
 	w.t.Helper()
-	key := fmt.Sprintf("dts:{%d}:ticks", w.store.PartitionOf(is.Ref))
+	key := fmt.Sprintf("dts:{%d}:ticks", w.store.PartitionOf(s.Ref))
 	testkit.Eventually(w.t, "the leader waits for the next tick", func() bool {
-		return w.db.ZScore(w.t.Context(), key, is.Ref.String()).Val() == float64(next.UnixMilli())
+		return w.db.ZScore(w.t.Context(), key, s.Ref.String()).Val() == float64(next.UnixMilli())
 	})
 }
 
@@ -117,11 +117,11 @@ func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	is := w.put("brisk", each(150*time.Millisecond), schedule.OverlapAllow)
-	testkit.Eventually(t, "there are some ticks", func() bool { return len(w.ledger(is)) >= 15 })
+	s := w.put("brisk", each(150*time.Millisecond), schedule.OverlapAllow)
+	testkit.Eventually(t, "there are some ticks", func() bool { return len(w.ledger(s)) >= 15 })
 	var late []time.Duration
-	for i, e := range w.ledger(is) {
-		if want := is.CreatedAt.Add(time.Duration(i+1) * 150 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired {
+	for i, e := range w.ledger(s) {
+		if want := s.CreatedAt.Add(time.Duration(i+1) * 150 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired {
 			t.Errorf("tick %d is %+v, want %s, fired", i, e, want)
 		}
 		late = append(late, e.Late)
@@ -135,9 +135,9 @@ func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
 
 func TestFire_IsWokenByAnEarlierTick(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(w *world, other, is schedule.Schedule){
-		"of a new schedule":     func(w *world, _, is schedule.Schedule) { w.put(is.ID, is.Spec, schedule.OverlapAllow) },
-		"of a changed schedule": func(w *world, other, is schedule.Schedule) { w.put(other.ID, is.Spec, schedule.OverlapAllow) },
+	for name, change := range map[string]func(w *world, other, s schedule.Schedule){
+		"of a new schedule":     func(w *world, _, s schedule.Schedule) { w.put(s.ID, s.Spec, schedule.OverlapAllow) },
+		"of a changed schedule": func(w *world, other, s schedule.Schedule) { w.put(other.ID, s.Spec, schedule.OverlapAllow) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,12 +150,12 @@ func TestFire_IsWokenByAnEarlierTick(t *testing.T) {
 			w.lookedAt(other, far)
 			a.quiet("due_schedules")
 			tick := w.now().Add(500 * time.Millisecond)
-			is := schedule.Schedule{Definition: schedule.Definition{Ref: ids[1], Spec: hourly(tick)}}
-			change(w, other, is)
+			s := schedule.Schedule{Definition: schedule.Definition{Ref: ids[1], Spec: hourly(tick)}}
+			change(w, other, s)
 			if name == "of a changed schedule" {
-				is = other
+				s = other
 			}
-			w.firedOnce(is, tick)
+			w.firedOnce(s, tick)
 		})
 	}
 }
@@ -166,17 +166,17 @@ func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(300 * time.Millisecond)
-	is := w.put("rests", hourly(tick), schedule.OverlapAllow)
-	_, err := w.store.Schedules.Pause(t.Context(), is.Ref, "")
+	s := w.put("rests", hourly(tick), schedule.OverlapAllow)
+	_, err := w.store.Schedules.Pause(t.Context(), s.Ref, "")
 	testkit.Must(t, err)
 	testkit.Eventually(t, "the tick is over", func() bool { return w.now().After(tick) })
 	a.quiet("due_schedules")
-	if all := w.ledger(is); len(all) != 0 {
+	if all := w.ledger(s); len(all) != 0 {
 		t.Fatalf("it was paused, and the ledger is %+v", all)
 	}
-	_, err = w.store.Schedules.Resume(t.Context(), is.Ref)
+	_, err = w.store.Schedules.Resume(t.Context(), s.Ref)
 	testkit.Must(t, err)
-	w.firedOnce(is, tick)
+	w.firedOnce(s, tick)
 }
 
 // With upkeep out of the way, a leader that waits does not look at its schedules at all.
@@ -200,20 +200,20 @@ func TestFire_DoesNotPollTheSchedules(t *testing.T) {
 func TestFire_CatchesUpOnTicksDueWhileNobodyLed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	is := w.put("orphan", each(200*time.Millisecond), schedule.OverlapAllow)
-	testkit.Eventually(t, "some ticks are over", func() bool { return w.now().After(is.CreatedAt.Add(time.Second)) })
+	s := w.put("orphan", each(200*time.Millisecond), schedule.OverlapAllow)
+	testkit.Eventually(t, "some ticks are over", func() bool { return w.now().After(s.CreatedAt.Add(time.Second)) })
 	started := w.now()
 	w.start("a", never)
 	testkit.Eventually(t, "the leader keeps up", func() bool {
-		all := w.ledger(is)
+		all := w.ledger(s)
 		return len(all) > 0 && all[len(all)-1].Tick.After(started.Add(time.Second))
 	})
-	for i, e := range w.ledger(is) {
-		if want := is.CreatedAt.Add(time.Duration(i+1) * 200 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired || e.Reason != "" {
+	for i, e := range w.ledger(s) {
+		if want := s.CreatedAt.Add(time.Duration(i+1) * 200 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired || e.Reason != "" {
 			t.Errorf("tick %d is %+v, want %s, fired", i, e, want)
 		}
 	}
-	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, is.Ref.ID, time.Time{}, time.Time{})
+	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, s.Ref.ID, time.Time{}, time.Time{})
 	testkit.Must(t, err)
 	if !report.Proved || report.Expected < 10 {
 		t.Errorf("the audit says %+v", report)
@@ -227,17 +227,17 @@ func TestFire_SentTwiceDoublesNothing(t *testing.T) {
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(time.Second)
-	is := w.put("lost", hourly(tick), schedule.OverlapAllow)
-	w.lookedAt(is, tick)
+	s := w.put("lost", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(s, tick)
 	w.firing(a)
 	w.srv.Pause()
 	a.proxy.Release() // Redis will carry it out,
 	a.proxy.Cut()     // and not be able to answer
 	a.proxy.Mend()
 	w.srv.Continue()
-	w.firedOnce(is, tick)
+	w.firedOnce(s, tick)
 	testkit.Eventually(t, "the second one is refused", func() bool { return a.refusals("fire", "CHANGED") > 0 })
-	w.firedOnce(is, tick)
+	w.firedOnce(s, tick)
 }
 
 // The leader fires, and gives up before Redis, which stands still, carries it out.
@@ -247,15 +247,15 @@ func TestFire_ThatTimedOutIsRepeatedAndDoublesNothing(t *testing.T) {
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(time.Second)
-	is := w.put("slow", hourly(tick), schedule.OverlapAllow)
-	w.lookedAt(is, tick)
+	s := w.put("slow", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(s, tick)
 	w.firing(a)
 	fires := a.runs("fire")
 	w.srv.Pause()
 	a.proxy.Release()
 	testkit.Eventually(t, "the leader gives up", func() bool { return a.runs("fire") > fires })
 	w.srv.Continue()
-	w.firedOnce(is, tick)
+	w.firedOnce(s, tick)
 }
 
 // The leader's last words were carried out, but nobody was there any more to read the answer.
@@ -265,8 +265,8 @@ func TestFire_OfALeaderThatDiedIsNotRepeatedByTheNext(t *testing.T) {
 	a := w.start("a", 5*time.Second)
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(time.Second)
-	is := w.put("last", hourly(tick), schedule.OverlapAllow)
-	w.lookedAt(is, tick)
+	s := w.put("last", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(s, tick)
 	w.firing(a)
 	w.srv.Pause()
 	a.proxy.Release()
@@ -275,7 +275,7 @@ func TestFire_OfALeaderThatDiedIsNotRepeatedByTheNext(t *testing.T) {
 	b := w.start("b", 5*time.Second)
 	w.leads(map[*node]int{a: 0, b: 16})
 	b.quiet("due_schedules")
-	w.firedOnce(is, tick)
+	w.firedOnce(s, tick)
 }
 
 // The leader's last words come when another one has fired the tick already.
@@ -285,17 +285,17 @@ func TestFire_ArrivingWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
 	a := w.start("a", 5*time.Second)
 	w.leads(map[*node]int{a: 16})
 	tick := w.now().Add(time.Second)
-	is := w.put("late", hourly(tick), schedule.OverlapAllow)
-	w.lookedAt(is, tick)
+	s := w.put("late", hourly(tick), schedule.OverlapAllow)
+	w.lookedAt(s, tick)
 	w.firing(a)
 	b := w.start("b", 5*time.Second)
 	w.leads(map[*node]int{a: 0, b: 16})
-	w.firedOnce(is, tick)
-	before := w.ledger(is)
+	w.firedOnce(s, tick)
+	before := w.ledger(s)
 	a.proxy.Release()
 	w.leads(map[*node]int{a: 8, b: 8})
-	w.firedOnce(is, tick)
-	if after := w.ledger(is); !slices.Equal(before, after) {
+	w.firedOnce(s, tick)
+	if after := w.ledger(s); !slices.Equal(before, after) {
 		t.Errorf("the ledger was\n%+v and is\n%+v", before, after)
 	}
 }
@@ -308,9 +308,9 @@ func TestFire_LooksAgainAfterALostConnection(t *testing.T) {
 	a.quiet("due_schedules")
 	a.proxy.Cut()
 	tick := w.now().Add(100 * time.Millisecond)
-	is := w.put("unheard", hourly(tick), schedule.OverlapAllow)
+	s := w.put("unheard", hourly(tick), schedule.OverlapAllow)
 	a.proxy.Mend()
-	w.firedOnce(is, tick)
+	w.firedOnce(s, tick)
 }
 
 func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
@@ -318,16 +318,16 @@ func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
 	w := newWorld(t, redistest.AOF())
 	a := w.start("a", 2*time.Second)
 	w.leads(map[*node]int{a: 16})
-	is := w.put("lasting", each(200*time.Millisecond), schedule.OverlapAllow)
-	testkit.Eventually(t, "it ticks", func() bool { return len(w.ledger(is)) > 2 })
+	s := w.put("lasting", each(200*time.Millisecond), schedule.OverlapAllow)
+	testkit.Eventually(t, "it ticks", func() bool { return len(w.ledger(s)) > 2 })
 	w.srv.Kill()
 	w.srv.Restart()
 	restarted := w.now()
 	testkit.Eventually(t, "it ticks again", func() bool {
-		all := w.ledger(is)
+		all := w.ledger(s)
 		return all[len(all)-1].Tick.After(restarted.Add(time.Second))
 	})
-	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, is.Ref.ID, time.Time{}, time.Time{})
+	report, err := useCases(w.store).AuditSchedule(t.Context(), caller, s.Ref.ID, time.Time{}, time.Time{})
 	testkit.Must(t, err)
 	if !report.Proved || report.Outcomes[schedule.Fired] != report.Expected {
 		t.Errorf("the audit says %+v", report)
@@ -341,25 +341,25 @@ func TestFire_StartsAQueuedTickWhenTheTaskBeforeItEnds(t *testing.T) {
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	far := w.now().Add(time.Hour)
-	is := w.put("queue", hourly(far), schedule.OverlapQueue)
-	w.lookedAt(is, far)
-	first, err := useCases(w.store).TriggerSchedule(t.Context(), caller, is.Ref.ID)
+	s := w.put("queue", hourly(far), schedule.OverlapQueue)
+	w.lookedAt(s, far)
+	first, err := useCases(w.store).TriggerSchedule(t.Context(), caller, s.Ref.ID)
 	testkit.Must(t, err)
-	second, err := useCases(w.store).TriggerSchedule(t.Context(), caller, is.Ref.ID)
+	second, err := useCases(w.store).TriggerSchedule(t.Context(), caller, s.Ref.ID)
 	testkit.Must(t, err)
 	if first.Outcome != schedule.Triggered || second.Outcome != schedule.Queued {
 		t.Fatalf("they were %s and %s", first.Outcome, second.Outcome)
 	}
-	ref := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + first.Name}
+	ref := task.Ref{Namespace: s.Namespace, ID: s.ID + "@" + first.Name}
 	w.dispatched(ref, 1)
 	a.quiet("due_schedules")
 	run := w.begin(ref, "worker")
 	ended := w.now()
 	testkit.Must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
-	next := task.Ref{Namespace: is.Namespace, ID: is.ID + "@" + second.Name}
+	next := task.Ref{Namespace: s.Namespace, ID: s.ID + "@" + second.Name}
 	w.dispatched(next, 1)
 	if late := w.get(next).QueuedAt.Sub(ended); late > time.Second {
 		t.Errorf("it went on %s after the end of the other", late)
 	}
-	w.lookedAt(is, far)
+	w.lookedAt(s, far)
 }

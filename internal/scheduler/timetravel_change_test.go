@@ -89,7 +89,7 @@ func TestTravel_ChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T
 				s := scheduled{v, task.Ref{Namespace: task.DefaultNamespace, ID: "s"}}
 				_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "")
 				testkit.Must(t, err)
-				ticks := c.ticks(s.is().Cursor)
+				ticks := c.ticks(s.read().Cursor)
 				if len(ticks) < 100 || len(c.stages) < 20 {
 					t.Fatalf("%d ticks of %d revisions: too few to say anything", len(ticks), len(c.stages))
 				}
@@ -177,7 +177,7 @@ func (c *changer) keepChanging(random *rand.Rand, until time.Time) {
 func (c *changer) ticks(until time.Time) []time.Time {
 	var ticks []time.Time
 	for tick := c.created; !tick.After(until); tick = tick.Add(500 * time.Millisecond) {
-		if is, ok := inForce(c.stages, tick); ok && is.ticks(tick, c.created) {
+		if current, ok := inForce(c.stages, tick); ok && current.ticks(tick, c.created) {
 			ticks = append(ticks, tick)
 		}
 	}

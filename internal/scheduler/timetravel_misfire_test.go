@@ -210,18 +210,18 @@ func TestTravel_TicksOfAPauseAreMisfires(t *testing.T) {
 	}
 	travel(t, at("2026-03-10T08:05Z"), slow, func(v *voyage) {
 		v.start()
-		make := func(policy schedule.MisfirePolicy, window time.Duration) scheduled {
+		put := func(policy schedule.MisfirePolicy, window time.Duration) scheduled {
 			return v.put(string(policy), schedule.Definition{
 				Spec: cron("*/10 * * * *"), Misfire: schedule.Misfire{Policy: policy, Window: window}, Overlap: schedule.OverlapAllow,
 			})
 		}
-		skip, once, all := make(schedule.MisfireSkip, 0), make(schedule.MisfireOnce, 0), make(schedule.MisfireAll, 30*time.Minute)
+		skip, once, all := put(schedule.MisfireSkip, 0), put(schedule.MisfireOnce, 0), put(schedule.MisfireAll, 30*time.Minute)
 		v.until(at("2026-03-10T09:05Z"))
 		for _, s := range []scheduled{skip, once, all} {
 			_, err := v.store.Schedules.Pause(v.t.Context(), s.ref, "tea")
 			testkit.Must(t, err)
-			if is := s.is(); is.PauseNote != "tea" || !is.PausedAt.Equal(at("2026-03-10T09:05Z")) {
-				t.Errorf("%s was paused at %s, because of %q", s.ref.ID, is.PausedAt, is.PauseNote)
+			if now := s.read(); now.PauseNote != "tea" || !now.PausedAt.Equal(at("2026-03-10T09:05Z")) {
+				t.Errorf("%s was paused at %s, because of %q", s.ref.ID, now.PausedAt, now.PauseNote)
 			}
 		}
 		v.leads().stop()

@@ -53,8 +53,8 @@ func TestTravel_OverlapDecidesAboutLongTasks(t *testing.T) {
 				s.recorded("15:04", c.ledger...)
 				s.ran("15:04", c.ran...)
 				s.proved(7)
-				if is := s.is(); is.Live != 0 || is.Waiting != 0 || is.EndedAt.IsZero() {
-					t.Errorf("in the end it is %+v, want nothing live or waiting, and ended", is)
+				if now := s.read(); now.Live != 0 || now.Waiting != 0 || now.EndedAt.IsZero() {
+					t.Errorf("in the end it is %+v, want nothing live or waiting, and ended", now)
 				}
 			})
 		})
@@ -102,8 +102,8 @@ func TestTravel_AQueueOfTicksIsBounded(t *testing.T) {
 		spec.EndAt = at("2026-03-10T09:50Z")
 		s := v.put("s", schedule.Definition{Spec: spec, Overlap: schedule.OverlapQueue})
 		v.until(at("2026-03-10T09:50Z").Add(30 * time.Second))
-		if is := s.is(); is.Live != 1 || is.Waiting != schedule.WaitingLimit {
-			t.Errorf("%d tasks have not ended and %d ticks wait, want 1 and %d", is.Live, is.Waiting, schedule.WaitingLimit)
+		if now := s.read(); now.Live != 1 || now.Waiting != schedule.WaitingLimit {
+			t.Errorf("%d tasks have not ended and %d ticks wait, want 1 and %d", now.Live, now.Waiting, schedule.WaitingLimit)
 		}
 		var want []string
 		for i := range 110 {
@@ -180,16 +180,16 @@ func TestTravel_FailuresInARowPauseASchedule(t *testing.T) {
 			Spec: cron("*/10 * * * *"), PauseOnFailure: 3, Misfire: schedule.Misfire{Policy: schedule.MisfireSkip},
 		})
 		v.until(at("2026-03-10T12:15Z"))
-		is := s.is()
-		if !is.PausedAt.Equal(at("2026-03-10T09:01Z")) || is.PauseNote == "" || is.Failures != 3 {
-			t.Errorf("paused at %s, note %q, %d failures; want 09:01, a note and 3", is.PausedAt, is.PauseNote, is.Failures)
+		now := s.read()
+		if !now.PausedAt.Equal(at("2026-03-10T09:01Z")) || now.PauseNote == "" || now.Failures != 3 {
+			t.Errorf("paused at %s, note %q, %d failures; want 09:01, a note and 3", now.PausedAt, now.PauseNote, now.Failures)
 		}
 		s.recorded("15:04", "08:10 fired", "08:20 fired", "08:30 fired", "08:40 fired", "08:50 fired", "09:00 fired")
 		_, err := v.store.Schedules.Resume(v.t.Context(), s.ref)
 		testkit.Must(t, err)
 		v.until(at("2026-03-10T12:45Z"))
-		if is := s.is(); !is.PausedAt.IsZero() || is.Failures != 0 {
-			t.Errorf("paused at %s, %d failures; want it running: the count begins anew after a resume, and at a success", is.PausedAt, is.Failures)
+		if now := s.read(); !now.PausedAt.IsZero() || now.Failures != 0 {
+			t.Errorf("paused at %s, %d failures; want it running: the count begins anew after a resume, and at a success", now.PausedAt, now.Failures)
 		}
 		s.ran("15:04", "08:10 at 08:10:00", "08:20 at 08:20:00", "08:30 at 08:30:00", "08:40 at 08:40:00", "08:50 at 08:50:00",
 			"09:00 at 09:00:00", "12:20 at 12:20:00", "12:30 at 12:30:00", "12:40 at 12:40:00")
@@ -220,8 +220,8 @@ func TestTravel_AScheduleEndsAfterItsLastRun(t *testing.T) {
 				v.until(at("2026-03-11T08:05Z"))
 				s.recorded("15:04", c.ledger...)
 				s.proved(len(c.ledger))
-				if is := s.is(); is.Runs != 4 || is.EndedAt.IsZero() || len(s.runs()) != 4 {
-					t.Errorf("it ran %d times and counted %d, ended at %s, want 4", len(s.runs()), is.Runs, is.EndedAt)
+				if now := s.read(); now.Runs != 4 || now.EndedAt.IsZero() || len(s.runs()) != 4 {
+					t.Errorf("it ran %d times and counted %d, ended at %s, want 4", len(s.runs()), now.Runs, now.EndedAt)
 				}
 			})
 		})

@@ -87,7 +87,7 @@ func (s *soup) stir() {
 	case 5:
 		_, err = useCases(s.v.store).TriggerSchedule(ctx, caller, each.ref.ID)
 	case 6:
-		cursor := each.is().Cursor
+		cursor := each.read().Cursor
 		_, err = useCases(s.v.store).BackfillSchedule(ctx, caller, each.ref.ID, control.BackfillRange{
 			From: cursor.Add(-3 * time.Minute), Until: cursor, Pace: time.Second,
 		})
@@ -149,7 +149,7 @@ func (s *soup) settle() {
 // agrees checks that all there is to know of a schedule fits together.
 func (s scheduled) agrees() {
 	s.v.t.Helper()
-	is, entries, runs := s.is(), s.ledger(), s.runs()
+	now, entries, runs := s.read(), s.ledger(), s.runs()
 	ran := make(map[string]int)
 	for _, r := range runs {
 		ran[r.ref.ID]++
@@ -183,10 +183,10 @@ func (s scheduled) agrees() {
 		s.v.t.Errorf("%s ran, and has no record", id)
 	}
 	s.counts(fired)
-	if is.EndedAt.IsZero() {
+	if now.EndedAt.IsZero() {
 		s.v.t.Errorf("%s has not ended", s.ref)
 	}
-	if is.Overlap != schedule.OverlapAllow {
+	if now.Overlap != schedule.OverlapAllow {
 		runs = slices.DeleteFunc(runs, func(r ranTick) bool { return backfilled[r.ref.ID] })
 		for i := 1; i < len(runs); i++ {
 			if runs[i].begun.Before(runs[i-1].ended) {

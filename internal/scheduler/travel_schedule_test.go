@@ -40,12 +40,12 @@ func cron(expression string) schedule.Spec {
 	return schedule.Spec{Rules: []schedule.Rule{{Cron: expression}}}
 }
 
-// is reads the schedule.
-func (s scheduled) is() schedule.Schedule {
+// read returns the schedule as it is now.
+func (s scheduled) read() schedule.Schedule {
 	s.v.t.Helper()
-	is, err := s.v.store.Schedules.Get(s.v.t.Context(), s.ref)
+	now, err := s.v.store.Schedules.Get(s.v.t.Context(), s.ref)
 	testkit.Must(s.v.t, err)
-	return is
+	return now
 }
 
 // ledger reads all records, oldest first.
@@ -162,8 +162,8 @@ func (s scheduled) accounted(ticks []time.Time, outcome func(tick time.Time) sch
 // and that none has not ended.
 func (s scheduled) counts(runs int) {
 	s.v.t.Helper()
-	if is := s.is(); is.Runs != runs || is.Live != 0 || is.Waiting != 0 {
-		s.v.t.Errorf("%s counts %d runs, %d live and %d waiting; want %d, 0 and 0", s.ref.ID, is.Runs, is.Live, is.Waiting, runs)
+	if now := s.read(); now.Runs != runs || now.Live != 0 || now.Waiting != 0 {
+		s.v.t.Errorf("%s counts %d runs, %d live and %d waiting; want %d, 0 and 0", s.ref.ID, now.Runs, now.Live, now.Waiting, runs)
 	}
 }
 
