@@ -4,33 +4,35 @@ import (
 	"time"
 )
 
-// Report is the result of an audit: what should have happened in a time, compared with what the ledger says.
+// Report is the result of an audit, which compares the ticks that the definitions of a schedule name with its ledger.
 type Report struct {
-	From, Until    time.Time // both included
-	Expected       int       // ticks that the definitions of the time name, and that are decided or should be
-	Accounted      int       // of these, how many have a record
-	Outcomes       map[Outcome]int
-	Gaps           []time.Time // expected, without a record
-	Strays         []Entry     // recorded, though no definition names them, or twice
-	Pending        int         // named ticks whose time has come and which are not decided yet, as during a pause
-	ForgottenUntil time.Time   // up to here ledger or history have forgotten what was; the audit begins after it; zero: nothing
-	Proved         bool        // every expected tick has exactly one record, and nothing was forgotten
+	From, Until    time.Time       // the audited range, both included
+	Expected       int             // ticks in the range that must have a record
+	Accounted      int             // expected ticks that have one
+	Outcomes       map[Outcome]int // the records in the range, by outcome
+	Gaps           []time.Time     // expected ticks without a record
+	Strays         []Entry         // records of ticks that no definition names, and second records of a tick
+	Pending        int             // due ticks that are not decided yet and need no record, as during a pause
+	ForgottenUntil time.Time       // ledger or history are incomplete up to this time, and the audit begins after it; zero: complete
+	Proved         bool            // no gaps, no strays, and ForgottenUntil is zero
 }
 
-// AuditLimit is the number of ticks one audit compares at most.
+// AuditLimit is the greatest number of ticks that one audit compares.
 const AuditLimit = 100_000
 
-// Evidence is what an audit needs to know.
+// Evidence is the input of Audit.
 type Evidence struct {
-	Timeline    Timeline
-	Entries     []Entry // of the time, in any order
-	From, Until time.Time
-	Cursor, Now time.Time
-	KnownFrom   time.Time // the ledger has forgotten what was before; zero: nothing
-	Paused      bool      // nobody is to decide about ticks after the cursor
+	Timeline    Timeline  // must not be empty
+	Entries     []Entry   // the records of the range, in any order
+	From, Until time.Time // the range, both included
+	Cursor, Now time.Time // ticks up to Cursor are decided
+	KnownFrom   time.Time // the ledger lacks records up to this time; zero: it lacks none
+	Paused      bool      // the schedule is paused: ticks after Cursor are not decided
 }
 
-// Audit compares. more is true if there are more than AuditLimit ticks: then the report is not to be used.
+// Audit compares the ticks of the timeline with the entries. A tick after the cursor is expected to have a record once it is
+// more than OnTime late, unless the schedule is paused. more is true if there are more than AuditLimit ticks; the report is
+// invalid then.
 func Audit(e Evidence) (_ Report, more bool) {
 	r := Report{From: e.From, Until: e.Until, Outcomes: make(map[Outcome]int)}
 	after := e.From.Add(-time.Millisecond)
@@ -61,25 +63,27 @@ func Audit(e Evidence) (_ Report, more bool) {
 	return r, more
 }
 
-// count takes a record's tick off what is expected.
-func (r *Report) count(entry Entry, expected map[string]bool, l Timeline) {
+// count adds one record to the report, and removes its tick from the expected ones. Records of manual runs need no tick in
+// the timeline, and neither do backfilled ticks from before the first definition.
+func (r *Report) count(entry Entry, expected map[string]bool, timeline Timeline) {
 	r.Outcomes[entry.Outcome]++
 	switch {
 	case expected[entry.Name]:
 		delete(expected, entry.Name)
 		r.Accounted++
-	case entry.manual() || entry.Outcome == Backfilled && !entry.Tick.After(l[0].From): // from before there was a definition
+	case entry.manual() || entry.Outcome == Backfilled && !entry.Tick.After(timeline[0].From):
 	default:
 		r.Strays = append(r.Strays, entry)
 	}
 }
 
+// manual reports whether the record is that of a manual run.
 func (e Entry) manual() bool {
 	_, manual, err := ParseTickName(e.Name)
 	return err == nil && manual
 }
 
-// knownFrom is the time up to which nothing can be said.
+// knownFrom returns the time up to which records may be missing, or zero if the ledger lacks none.
 func (e Evidence) knownFrom() time.Time {
 	known := e.KnownFrom
 	if horizon := e.Now.Add(-LedgerHorizon); e.From.Before(horizon) && horizon.After(known) {
@@ -88,6 +92,7 @@ func (e Evidence) knownFrom() time.Time {
 	return known
 }
 
+// earlier returns the earlier of two times.
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a

@@ -7,9 +7,11 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Compile makes the timetable of s. Intervals without a StartAt count from created, which may be zero for a
-// definition that does not exist yet; ref is what H in an expression and the jitter are derived from.
-// It refuses, as a *task.Error that names the field, what is malformed and what can never tick at any time.
+// Compile builds the timetable of s. Intervals count from s.StartAt, or from created if that is zero; created may be zero
+// for a schedule that does not exist yet. The values of H and the jitter are derived from ref.
+//
+// It returns a *task.Error with CodeInvalid and the field if s is malformed, if it has no tick at any time, or if all its
+// ticks are excluded.
 func Compile(s Spec, ref task.Ref, created time.Time) (*Timetable, error) {
 	t := &Timetable{name: ref.String(), start: s.StartAt.UTC(), end: s.EndAt.UTC()}
 	steps := []func() error{
@@ -28,12 +30,13 @@ func Compile(s Spec, ref task.Ref, created time.Time) (*Timetable, error) {
 	return t, nil
 }
 
+// addRules parses the rules. Intervals without a start count from created.
 func (t *Timetable) addRules(s Spec, created time.Time) error {
 	if len(s.Rules) == 0 {
 		return task.Invalid("cron", "give cron, every or specs")
 	}
 	if len(s.Rules) > RulesLimit {
-		return task.Invalid("specs", "are %d, at most %d are allowed", len(s.Rules), RulesLimit)
+		return task.Invalid("specs", "has %d entries, at most %d are allowed", len(s.Rules), RulesLimit)
 	}
 	anchor := created
 	if !s.StartAt.IsZero() {
@@ -44,16 +47,17 @@ func (t *Timetable) addRules(s Spec, created time.Time) error {
 		if len(s.Rules) > 1 {
 			path = fmt.Sprintf("specs[%d]", i)
 		}
-		made, err := t.newRule(r, path, anchor.UnixMilli())
+		parsed, err := t.newRule(r, path, anchor.UnixMilli())
 		if err != nil {
 			return err
 		}
-		t.rules = append(t.rules, made)
+		t.rules = append(t.rules, parsed)
 	}
 	return nil
 }
 
-// newRule makes one rule; path is where it stands among several.
+// newRule parses one rule. path is the field of the rule, such as specs[1], or "" for the only rule; errors name it. anchor
+// is the time from which an interval counts, in Unix ms.
 func (t *Timetable) newRule(r Rule, path string, anchor int64) (rule, error) {
 	fieldName := func(name string) string {
 		if path == "" {
@@ -63,7 +67,7 @@ func (t *Timetable) newRule(r Rule, path string, anchor int64) (rule, error) {
 	}
 	switch {
 	case r.Cron != "" && r.Every != 0:
-		return nil, task.Invalid(fieldName("every"), "cannot stand beside cron; use specs for the union of both")
+		return nil, task.Invalid(fieldName("every"), "give cron or every, not both; use specs to combine them")
 	case r.Cron != "":
 		e, err := parseExpression(r.Cron, t.name)
 		if err != nil {
@@ -81,18 +85,20 @@ func (t *Timetable) newRule(r Rule, path string, anchor int64) (rule, error) {
 	return nil, task.Invalid(path, "give cron or every")
 }
 
+// checkInterval checks the length of an interval.
 func checkInterval(d time.Duration) error {
 	switch {
 	case d < IntervalMin:
-		return fmt.Errorf("%s is less than %s", d, IntervalMin)
+		return fmt.Errorf("%s is too short, at least %s is required", d, IntervalMin)
 	case d > IntervalLimit:
-		return fmt.Errorf("%s is more than %s", d, IntervalLimit)
+		return fmt.Errorf("%s is too long, at most %s is allowed", d, IntervalLimit)
 	case d%time.Millisecond != 0:
-		return fmt.Errorf("%s is not in whole milliseconds", d)
+		return fmt.Errorf("%s is not a whole number of milliseconds", d)
 	}
 	return nil
 }
 
+// addExclusions parses the exclusions. It refuses one that covers all times of the rules.
 func (t *Timetable) addExclusions(texts []string) error {
 	if len(texts) > ExcludeLimit {
 		return task.Invalid("exclude", "has %d entries, at most %d are allowed", len(texts), ExcludeLimit)
@@ -100,7 +106,7 @@ func (t *Timetable) addExclusions(texts []string) error {
 	for i, text := range texts {
 		e, err := parseExclusion(text, t.name)
 		if err == nil && t.isCoveredBy(e) {
-			err = fmt.Errorf("%q covers every time that is asked for, so that nothing would run", text)
+			err = fmt.Errorf("%q excludes every tick; leave at least one that runs", text)
 		}
 		if err != nil {
 			return task.Invalid(fmt.Sprintf("exclude[%d]", i), "%s", err.Error())
@@ -110,70 +116,77 @@ func (t *Timetable) addExclusions(texts []string) error {
 	return nil
 }
 
-// isCoveredBy says whether an exclusion names all times that the rules name. (That a clock which is put forward may
-// carry one of them out of it is nothing that anybody would ask for.) An interval comes at any time of day,
-// sooner or later, or at least that is not known.
+// isCoveredBy reports whether an exclusion contains all times of the rules. It does not consider that a clock change may
+// move a tick out of the exclusion: nobody wants a schedule that ticks only then. Intervals are assumed to reach every
+// time of day.
 func (t *Timetable) isCoveredBy(x exclusion) bool {
-	if x.cron == nil {
+	if x.expression == nil {
 		return false
 	}
 	for _, r := range t.rules {
-		covered := &everything
+		times := &everything
 		if r, ok := r.(cronRule); ok {
-			covered = r.expression
+			times = r.expression
 		}
-		if !x.cron.contains(covered) {
+		if !x.expression.contains(times) {
 			return false
 		}
 	}
 	return true
 }
 
+// everything matches every second.
 var everything = expression{
 	second: 1<<60 - 1, minute: 1<<60 - 1, hour: 1<<24 - 1,
 	calendar: calendar{months: 1<<13 - 2, anyDom: true, anyDow: true},
 }
 
+// setJitter checks and sets the jitter.
 func (t *Timetable) setJitter(d time.Duration) error {
 	switch {
 	case d < 0 || d > JitterLimit:
-		return task.Invalid("jitter", "%s is not between 0 and %s", d, JitterLimit)
+		return task.Invalid("jitter", "%s must be 0s to %s", d, JitterLimit)
 	case d%time.Millisecond != 0:
-		return task.Invalid("jitter", "%s is not in whole milliseconds", d)
+		return task.Invalid("jitter", "%s is not a whole number of milliseconds", d)
 	}
 	t.jitter = int(d.Milliseconds())
 	return nil
 }
 
+// checkSpan checks the start and the end.
 func (t *Timetable) checkSpan() error {
 	if year := t.start.Year(); year < 1 || year > endOfYears {
-		return task.Invalid("start_at", "the year %d is out of bounds", year)
+		return task.Invalid("start_at", "the year %d must be 1 to %d", year, endOfYears)
 	}
 	if year := t.end.Year(); year < 1 || year > endOfYears {
-		return task.Invalid("end_at", "the year %d is out of bounds", year)
+		return task.Invalid("end_at", "the year %d must be 1 to %d", year, endOfYears)
 	}
 	if !t.end.IsZero() && t.end.Before(t.start) {
-		return task.Invalid("end_at", "%s is before start_at", stamp(t.end))
+		return task.Invalid("end_at", "%s is before start_at, %s", stamp(t.end), stamp(t.start))
 	}
 	return nil
 }
 
-// checkTicks refuses what never ticks at any time, or only where it is excluded.
+// checkTicks refuses a timetable that has no tick at any time, or only excluded ones.
 func (t *Timetable) checkTicks() error {
 	from := t.earliest()
 	if _, ok := t.next(from); !ok {
 		if t.end.IsZero() {
-			return task.Invalid(t.ruleField(), "never ticks after start_at %s", stamp(t.start))
+			return task.Invalid(t.ruleField(), "never ticks after start_at, %s", stamp(t.start))
 		}
-		return task.Invalid("end_at", "no tick comes before %s, or none after start_at", stamp(t.end))
+		if t.start.IsZero() {
+			return task.Invalid("end_at", "%s leaves no tick; choose a later end", stamp(t.end))
+		}
+		return task.Invalid("end_at", "%s leaves no tick after start_at, %s; choose a later end", stamp(t.end), stamp(t.start))
 	}
-	if !t.runsAfter(from) {
-		return task.Invalid("exclude", "covers every tick, so that nothing would run")
+	if !t.firesAfter(from) {
+		return task.Invalid("exclude", "excludes every tick; leave at least one that runs")
 	}
 	return nil
 }
 
-// earliest is a time before all ticks that matter. Without a start, those of 400 years before the end are enough.
+// earliest returns a time from which checkTicks looks for a tick. Without a start, 400 years before the end are enough,
+// because the calendar repeats then. Without both, the search begins in 1970.
 func (t *Timetable) earliest() time.Time {
 	switch {
 	case !t.start.IsZero():

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// exclusion is times at which a schedule's ticks do not run: whole days, or those that an expression names.
+// exclusion is a set of times at which the ticks of a schedule do not run: whole days, or the times of an expression.
 type exclusion struct {
-	text        string
-	first, last int64       // days, both included
-	cron        *expression // nil: the days
+	text        string      // as it was written
+	first, last int64       // days since 1970-01-01, both included; used if expression is nil
+	expression  *expression // nil: whole days
 }
 
-// parseExclusion reads a date, a range of dates or a cron expression.
+// parseExclusion parses a date, a range of dates (2026-12-24/2027-01-02) or a cron expression. name is the input of the
+// hash behind H. An expression without a field for seconds covers whole minutes.
 func parseExclusion(text, name string) (exclusion, error) {
 	if strings.ContainsAny(strings.TrimSpace(text), " \t@") {
 		e, err := parseExpression(text, name)
@@ -23,7 +24,7 @@ func parseExclusion(text, name string) (exclusion, error) {
 		if !e.hasSeconds {
 			e.second = 1<<60 - 1 // any second of the minute
 		}
-		return exclusion{text: text, cron: e}, nil
+		return exclusion{text: text, expression: e}, nil
 	}
 	from, to, isRange := strings.Cut(text, "/")
 	if !isRange {
@@ -35,11 +36,12 @@ func parseExclusion(text, name string) (exclusion, error) {
 	}
 	last, err := parseDate(to)
 	if err == nil && last < first {
-		err = fmt.Errorf("%s is before %s", to, from)
+		err = fmt.Errorf("the end %s is before the beginning %s; write the earlier date first", to, from)
 	}
 	return exclusion{text: text, first: first, last: last}, err
 }
 
+// parseDate parses a date such as 2026-12-25 into days since 1970-01-01.
 func parseDate(text string) (int64, error) {
 	date, err := time.Parse(time.DateOnly, text)
 	if err != nil {
@@ -48,10 +50,10 @@ func parseDate(text string) (int64, error) {
 	return dayNumber(date.Date()), nil
 }
 
-// covers says whether it excludes that second of wall-clock time.
+// covers reports whether the exclusion contains the wall time.
 func (e *exclusion) covers(wall int64) bool {
-	if e.cron != nil {
-		return e.cron.matches(wall)
+	if e.expression != nil {
+		return e.expression.matches(wall)
 	}
 	day, _ := divide(wall, secondsADay)
 	return e.first <= day && day <= e.last

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// expression is a cron expression: sets of seconds, minutes and hours, on some days.
+// expression is a parsed cron expression: sets of seconds, minutes and hours, and the days on which they count.
 type expression struct {
 	second, minute, hour uint64 // bit n: the value n
 	calendar
-	hasSeconds bool // it was written with a field for seconds
+	hasSeconds bool // the text had a field for seconds
 }
 
-// descriptors are the names that stand for an expression.
+// descriptors maps each descriptor, in capitals, to the expression of 5 fields that it stands for.
 var descriptors = map[string]string{
 	"@YEARLY":   "0 0 1 1 *",
 	"@ANNUALLY": "0 0 1 1 *",
@@ -25,8 +25,9 @@ var descriptors = map[string]string{
 	"@HOURLY":   "0 * * * *",
 }
 
-// parseExpression reads a cron expression of 5 fields (minute, hour, day of month, month, day of week), of 6 (seconds
-// first), of 7 (the year last), or a descriptor. What H stands for is derived from name. Its errors are for people.
+// parseExpression parses a descriptor, or a cron expression of 5 fields (minute, hour, day of month, month, day of week),
+// 6 fields (the second first) or 7 fields (the second first, the year last). The values of H are derived from name. An
+// expression that matches no time at all is an error. Errors say what would be valid; they are shown to people.
 func parseExpression(text, name string) (*expression, error) {
 	columns, err := splitExpression(text)
 	if err != nil {
@@ -43,12 +44,12 @@ func parseExpression(text, name string) (*expression, error) {
 		return nil, err
 	}
 	if _, ok := e.next(-1); !ok {
-		return nil, errors.New("never ticks: none of its months has such a day, in any of its years")
+		return nil, errors.New("never ticks: the day does not exist in any of the months and years; write a day that does")
 	}
 	return e, nil
 }
 
-// parseColumns reads all seven fields.
+// parseColumns parses all seven fields.
 func (e *expression) parseColumns(columns []string, name string) error {
 	var err error
 	clockFields := []struct {
@@ -71,14 +72,14 @@ func (e *expression) parseColumns(columns []string, name string) error {
 	return err
 }
 
-// splitExpression is the text's fields, in capitals: nothing in an expression depends on the case.
+// splitExpression splits the text into 5 to 7 fields, in capitals: an expression does not depend on the case.
 func splitExpression(text string) ([]string, error) {
 	if len(text) > ExpressionLimit {
 		return nil, fmt.Errorf("is %d characters long, at most %d are allowed", len(text), ExpressionLimit)
 	}
 	for _, r := range text {
 		if r != '\t' && (r < ' ' || r > '~') {
-			return nil, fmt.Errorf("%q cannot be in an expression", r)
+			return nil, fmt.Errorf("the character %q is invalid; write printable ASCII characters only", r)
 		}
 	}
 	text = strings.Trim(strings.ToUpper(text), " \t")
@@ -86,7 +87,7 @@ func splitExpression(text string) ([]string, error) {
 	case text == "":
 		return nil, errors.New("is empty; write 5 fields: minute, hour, day of month, month, day of week")
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
-		return nil, errors.New("cannot name the time zone; use the field timezone")
+		return nil, errors.New("must not name the time zone; use the field timezone")
 	case strings.HasPrefix(text, "@"):
 		return splitDescriptor(text)
 	}
@@ -98,20 +99,21 @@ func splitExpression(text string) ([]string, error) {
 	return columns, nil
 }
 
+// splitDescriptor returns the fields that a descriptor, in capitals, stands for.
 func splitDescriptor(text string) ([]string, error) {
 	if strings.HasPrefix(text, "@EVERY") {
 		return nil, errors.New("@every is not a cron expression; use the field every")
 	}
 	expanded, ok := descriptors[text]
 	if !ok {
-		return nil, fmt.Errorf("%s is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly",
+		return nil, fmt.Errorf("%s is invalid; write @yearly, @annually, @monthly, @weekly, @daily, @midnight or @hourly",
 			strings.ToLower(text))
 	}
 	return strings.Fields(expanded), nil
 }
 
-// next is the first matching second of wall-clock time after that one; false if there is none in 400 years, after
-// which the calendar repeats.
+// next returns the first wall time after the given one that the expression matches (seconds since 1970-01-01 00:00 on the
+// wall clock). It returns false if none follows within 400 years, after which the Gregorian calendar repeats.
 func (e *expression) next(wall int64) (int64, bool) {
 	day, second := divide(wall+1, secondsADay)
 	y, m, d := civil(day)
@@ -128,7 +130,7 @@ func (e *expression) next(wall int64) (int64, bool) {
 	return day*secondsADay + first, true
 }
 
-// clockFrom is the first matching second of a day, from the one given on.
+// clockFrom returns the first second of a day, not before the given one, that the expression matches.
 func (e *expression) clockFrom(second int64) (int64, bool) {
 	h, m, s := int(second/3600), int(second/60%60), int(second%60)
 	if e.hour>>h&1 == 1 {
@@ -145,21 +147,23 @@ func (e *expression) clockFrom(second int64) (int64, bool) {
 	return clockOf(h, bits.TrailingZeros64(e.minute), bits.TrailingZeros64(e.second)), ok
 }
 
+// clockOf returns the second of the day.
 func clockOf(h, m, s int) int64 { return int64(h*3600 + m*60 + s) }
 
-// matches says whether that second of wall-clock time is one of the expression's.
+// matches reports whether the expression matches the wall time.
 func (e *expression) matches(wall int64) bool {
 	day, second := divide(wall, secondsADay)
 	clock := (e.hour >> (second / 3600)) & (e.minute >> (second / 60 % 60)) & (e.second >> (second % 60))
 	return clock&1 == 1 && e.hasDay(civil(day))
 }
 
-// contains says whether every time of o is one of e's as well. It may say no where a finer look would say yes.
+// contains reports whether e matches every time that o matches. It may return false where that is in fact true: see
+// calendar.contains.
 func (e *expression) contains(o *expression) bool {
 	return o.second&^e.second == 0 && o.minute&^e.minute == 0 && o.hour&^e.hour == 0 && e.calendar.contains(&o.calendar)
 }
 
-// bitFrom is the lowest bit that is set, from bit n on.
+// bitFrom returns the lowest bit of the set that is not below bit n. It returns false if there is none.
 func bitFrom(set uint64, n int) (int, bool) {
 	set = set >> n << n // n may be 64
 	return bits.TrailingZeros64(set), set != 0

@@ -9,13 +9,13 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// field is one column of an expression.
+// field describes one column of an expression and parses it.
 type field struct {
-	name      string // for people, and for the hash that H stands for
-	low, high int
-	names     string // three letters each, of the values from low on
-	write     string // what may be written
-	hashHigh  int    // the highest value that H stands for; 0: high
+	name      string // used in error messages and as an input of the hash behind H
+	low, high int    // the lowest and the highest value
+	names     string // names of the values from low on, three letters each; "": none
+	write     string // for error messages: what is valid
+	hashHigh  int    // the highest value that H may stand for; 0: high
 	option    cron.ParseOption
 }
 
@@ -24,7 +24,7 @@ var (
 	minuteField = field{name: "minute", high: 59, write: "0 to 59", option: cron.Minute}
 	hourField   = field{name: "hour", high: 23, write: "0 to 23", option: cron.Hour}
 	domField    = field{name: "day of month", low: 1, high: 31, write: "1 to 31, L, L-3, 15W or LW", option: cron.Dom,
-		hashHigh: 28} // a day that every month has
+		hashHigh: 28} // every month has a day 28
 	monthField = field{name: "month", low: 1, high: 12, write: "1 to 12 or JAN to DEC", option: cron.Month,
 		names: "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"}
 	dowField = field{name: "day of week", high: 6, write: "0 to 7, SUN to SAT, 5L or 5#2", option: cron.Dow,
@@ -32,17 +32,17 @@ var (
 	yearField = field{name: "year", low: firstYear, high: lastYear, write: "1970 to 2099"}
 )
 
-// sunday is the second number of that day.
+// sunday is the second number of Sunday, besides 0.
 const sunday = 7
 
-// valueRange is every step-th value from low to high. A run of weekdays may end with sunday.
+// valueRange is every step-th value from low to high, both included. The high of a range of weekdays may be sunday.
 type valueRange struct{ low, high, step int }
 
-// parse reads a list of items. What is special about days is tried first, if there is anything: it says whether it
-// has taken the item. The result is the set of plain values, and whether the list is no restriction at all.
+// parse parses a comma-separated list of items. It calls special first, unless that is nil: special returns true if it
+// has parsed the item itself. The result is the set of the plain values, and whether the list allows every value.
 //
-// Every item is checked here, and written anew before robfig's parser turns it into a set: that one accepts
-// empty items and large steps, and does not know 7 for Sunday.
+// parse checks each item and renders it anew before robfig's parser turns it into a set, because that parser accepts
+// empty items and steps that are too large, and does not accept 7 for Sunday.
 func (f field) parse(list, name string, special func(item string) (bool, error)) (set uint64, anyValue bool, _ error) {
 	var plain []string
 	for item := range strings.SplitSeq(list, ",") {
@@ -66,13 +66,14 @@ func (f field) parse(list, name string, special func(item string) (bool, error))
 	return set, anyValue, err
 }
 
+// fault adds the name of the field to an error.
 func (f field) fault(err error) error { return fmt.Errorf("%s: %w", f.name, err) }
 
-// parseItem reads one item: *, a value, a range or a hash, with a step or without.
+// parseItem parses one item: *, a value, a range or a hash, with or without a step. name is the input of the hash.
 func (f field) parseItem(item, name string) (valueRange, error) {
 	base, step, hasStep := strings.Cut(item, "/")
 	if item == "" {
-		return valueRange{}, errors.New("an item of the list is empty")
+		return valueRange{}, errors.New("the list has an empty item; write values separated by single commas, without spaces")
 	}
 	r, err := f.parseBase(base, hasStep)
 	if err != nil {
@@ -90,7 +91,8 @@ func (f field) parseItem(item, name string) (valueRange, error) {
 	return r, nil
 }
 
-// parseBase reads what stands in front of the step. A value with a step runs up to the highest one.
+// parseBase parses the part of an item in front of the step. A single value with a step means the range from that value
+// to the highest one.
 func (f field) parseBase(base string, hasStep bool) (valueRange, error) {
 	if isStar(base) {
 		return valueRange{low: f.low, high: f.high}, nil
@@ -111,6 +113,7 @@ func (f field) parseBase(base string, hasStep bool) (valueRange, error) {
 	return valueRange{low: low, high: low}, err
 }
 
+// parseRange parses a range, of which both ends are included.
 func (f field) parseRange(from, to string) (valueRange, error) {
 	low, err := f.parseValue(from)
 	if err != nil {
@@ -120,7 +123,7 @@ func (f field) parseRange(from, to string) (valueRange, error) {
 	if err != nil {
 		return valueRange{}, err
 	}
-	if f.isDow() { // Sunday is the first day where a range begins, and the last one where it ends
+	if f.isDow() { // Sunday is 0 at the beginning of a range, and 7 at its end
 		if high == 0 && low > 0 {
 			high = sunday
 		}
@@ -129,15 +132,15 @@ func (f field) parseRange(from, to string) (valueRange, error) {
 		}
 	}
 	if low > high {
-		return valueRange{}, fmt.Errorf("%s-%s runs backwards; write %d-%d,%d-%d", from, to, low, f.high, f.low, high)
+		return valueRange{}, fmt.Errorf("the range %s-%s ends before it begins; write %d-%d,%d-%d", from, to, low, f.high, f.low, high)
 	}
 	return valueRange{low: low, high: high}, nil
 }
 
-// parseHash reads H or H(0-29): the values among which the hash picks.
+// parseHash parses H or H(0-29) and returns the range from which pick chooses a value.
 func (f field) parseHash(base string) (valueRange, error) {
 	if f.name == yearField.name {
-		return valueRange{}, errors.New("only the other fields can have an H")
+		return valueRange{}, errors.New("H is invalid in this field; write 1970 to 2099")
 	}
 	if base == "H" {
 		if f.hashHigh > 0 {
@@ -148,12 +151,12 @@ func (f field) parseHash(base string) (valueRange, error) {
 	inner, closed := strings.CutSuffix(strings.TrimPrefix(base, "H("), ")")
 	from, to, isRange := strings.Cut(inner, "-")
 	if !closed || !isRange {
-		return valueRange{}, fmt.Errorf("%q is not understood; write H, H/15, H(0-29) or H(0-29)/10", base)
+		return valueRange{}, fmt.Errorf("%q is invalid; write H, H/15, H(0-29) or H(0-29)/10", base)
 	}
 	return f.parseRange(from, to)
 }
 
-// parseValue reads a number or a name.
+// parseValue parses a number or a name.
 func (f field) parseValue(text string) (int, error) {
 	if i := strings.Index(f.names, text); len(text) == 3 && i >= 0 && i%3 == 0 {
 		return f.low + i/3, nil
@@ -165,7 +168,7 @@ func (f field) parseValue(text string) (int, error) {
 	}
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("%q is not understood; write %s", text, f.write)
+		return 0, fmt.Errorf("%q is invalid; write %s", text, f.write)
 	case n < f.low:
 		return 0, fmt.Errorf("%d is less than %d", n, f.low)
 	case n > high:
@@ -174,22 +177,23 @@ func (f field) parseValue(text string) (int, error) {
 	return n, nil
 }
 
-// parseStep refuses steps that reach nothing: */90 in minutes would silently mean every hour.
+// parseStep parses the step of an item. It refuses a step that is greater than the number of values: */90 in the minutes
+// would mean every hour.
 func (f field) parseStep(text string) (int, error) {
 	step, err := parseNumber(text)
 	count := f.high - f.low + 1
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("the step %q is not a number", text)
+		return 0, fmt.Errorf("the step %q is invalid; write 1 to %d", text, count)
 	case step == 0:
-		return 0, errors.New("a step of 0 does not get on; write at least 1")
+		return 0, errors.New("the step is 0; it must be at least 1")
 	case step > count:
-		return 0, fmt.Errorf("a step of %d is more than the %d values there are", step, count)
+		return 0, fmt.Errorf("the step %d is more than %d, the number of values", step, count)
 	}
 	return step, nil
 }
 
-// parseNumber reads digits and nothing else: no sign, no space, and not so many that they overflow.
+// parseNumber parses a number of 1 to 6 digits, without a sign or spaces.
 func parseNumber(text string) (int, error) {
 	if text == "" || len(text) > 6 || strings.Trim(text, "0123456789") != "" {
 		return 0, strconv.ErrSyntax
@@ -197,6 +201,7 @@ func parseNumber(text string) (int, error) {
 	return strconv.Atoi(text)
 }
 
+// isStar reports whether the item is * or ?, with or without a step.
 func isStar(text string) bool {
 	base, _, _ := strings.Cut(text, "/")
 	return base == "*" || base == "?"
@@ -206,7 +211,7 @@ func isHash(base string) bool { return base == "H" || strings.HasPrefix(base, "H
 
 func (f field) isDow() bool { return f.option == cron.Dow }
 
-// render writes a run as robfig's parser reads it.
+// render writes a range in the form that robfig's parser accepts.
 func (f field) render(r valueRange) string {
 	if f.isDow() && r.high == sunday {
 		var days []string
@@ -218,7 +223,7 @@ func (f field) render(r valueRange) string {
 	return fmt.Sprintf("%d-%d/%d", r.low, r.high, r.step)
 }
 
-// toSet has robfig's parser make a set of what render wrote.
+// toSet returns the set of the values of rendered ranges, computed by robfig's parser.
 func (f field) toSet(plain []string) (uint64, error) {
 	if len(plain) == 0 {
 		return 0, nil
@@ -227,7 +232,7 @@ func (f field) toSet(plain []string) (uint64, error) {
 	if err != nil {
 		return 0, f.fault(err)
 	}
-	s := parsed.(*cron.SpecSchedule) // what Parse returns for anything but @every, which cannot come from render
+	s := parsed.(*cron.SpecSchedule) // Parse returns another type for @every only, which render does not write
 	switch f.option {
 	case cron.Second:
 		return s.Second, nil

@@ -9,59 +9,60 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// How much a forecast tells about its hottest minutes.
+// Limits of a forecast.
 const (
-	hottestMinutes = 10
-	hotSchedules   = 5
+	hottestMinutes = 10 // in Forecast.Hottest
+	hotSchedules   = 5  // in HotMinute.Schedules
 )
 
-// Forecast counts what all schedules together are going to fire.
+// Forecast counts the future ticks of a set of schedules, minute by minute. Excluded ticks do not count.
 type Forecast struct {
-	From      time.Time // a whole minute
-	PerMinute []int
-	Schedules int // how many were counted
-	Total     int
-	Hottest   []HotMinute // the minutes with the most, greatest first
+	From      time.Time   // the start of the first minute
+	PerMinute []int       // ticks by minute
+	Schedules int         // the number of schedules
+	Total     int         // ticks in all minutes
+	Hottest   []HotMinute // the 10 minutes with the most ticks, the greatest first; minutes without ticks are left out
 }
 
-// HotMinute is a minute in which much fires.
+// HotMinute is a minute with many ticks.
 type HotMinute struct {
 	Minute    time.Time
-	Fires     int
-	Schedules []HotSchedule // those that make the most of it, greatest first
+	Fires     int           // ticks in the minute
+	Schedules []HotSchedule // the 5 schedules with the most ticks in it, the greatest first
 }
 
-// HotSchedule is a schedule's part in a hot minute.
+// HotSchedule is the share of one schedule in a HotMinute.
 type HotSchedule struct {
 	Ref   task.Ref
 	Fires int
 }
 
-// Forecaster adds up a Forecast.
+// Forecaster computes a Forecast: Add each schedule, then call Forecast.
 type Forecaster struct {
 	from      time.Time
 	perMinute []int
-	added     []forecasted // to be asked again about the hottest minutes
+	added     []forecasted // kept for a second count in the hottest minutes
 }
 
+// forecasted is a schedule that was added.
 type forecasted struct {
 	ref   task.Ref
 	table *Timetable
 	after time.Time
 }
 
-// NewForecast begins a forecast of that many minutes, the first of them the one that from is in.
+// NewForecast returns a Forecaster for the given number of minutes, beginning with the minute that contains from.
 func NewForecast(from time.Time, minutes int) *Forecaster {
 	return &Forecaster{from: from.UTC().Truncate(time.Minute), perMinute: make([]int, max(minutes, 0))}
 }
 
-// Add counts the ticks of one schedule after that time. Excluded ones do not fire and are not counted.
+// Add counts the ticks of one schedule after the given time, except excluded ones.
 func (f *Forecaster) Add(ref task.Ref, t *Timetable, after time.Time) {
 	f.added = append(f.added, forecasted{ref, t, after})
 	t.count(f.from, after, f.perMinute)
 }
 
-// Forecast is the sum of what was added.
+// Forecast returns the forecast of the schedules that were added.
 func (f *Forecaster) Forecast() Forecast {
 	sum := Forecast{From: f.from, PerMinute: slices.Clone(f.perMinute), Schedules: len(f.added)}
 	for _, fires := range f.perMinute {
@@ -73,7 +74,8 @@ func (f *Forecaster) Forecast() Forecast {
 	return sum
 }
 
-// hottest is the minutes in which most fires, greatest first, and earlier ones before later ones.
+// hottest returns the numbers of the minutes with the most ticks, the greatest first. Of minutes with the same count, the
+// earlier one comes first.
 func (f *Forecaster) hottest() []int {
 	var minutes []int
 	for minute, fires := range f.perMinute {
@@ -85,8 +87,8 @@ func (f *Forecaster) hottest() []int {
 	return minutes[:min(len(minutes), hottestMinutes)]
 }
 
-// hot counts again what each schedule fires in one minute: keeping that for every minute would cost more than all
-// the rest.
+// hot returns one minute with its schedules. It counts the ticks of each schedule in that minute again, because to keep
+// these counts for every minute would cost more than the rest of the forecast.
 func (f *Forecaster) hot(minute int) HotMinute {
 	h := HotMinute{Minute: f.from.Add(time.Duration(minute) * time.Minute), Fires: f.perMinute[minute]}
 	for _, s := range f.added {
@@ -102,9 +104,8 @@ func (f *Forecaster) hot(minute int) HotMinute {
 	return h
 }
 
-// count adds the ticks after that time that run to the counts of minutes, the first of which begins at from.
-//
-// Within a whole minute it counts and does not walk, wherever that gives the same.
+// count adds the ticks after the given time, except excluded ones, to the counts of minutes. The first minute begins at
+// from. Where the result is the same, it computes the count of a whole minute instead of walking from tick to tick.
 func (t *Timetable) count(from, after time.Time, perMinute []int) {
 	until := from.Add(time.Duration(len(perMinute)) * time.Minute)
 	if after.Before(from) {
@@ -128,7 +129,7 @@ func (t *Timetable) count(from, after time.Time, perMinute []int) {
 	}
 }
 
-// countTick is 1 for a tick that runs, and 0 for one that is excluded.
+// countTick returns 0 for an excluded tick and 1 for any other.
 func (t *Timetable) countTick(at time.Time) int {
 	if t.exclusionOf(at) != nil {
 		return 0
@@ -136,8 +137,9 @@ func (t *Timetable) countTick(at time.Time) int {
 	return 1
 }
 
-// countMinute is the ticks that run in a minute that has at least one; false: they have to be walked, because the zone's
-// clock is put forward at its beginning or back in it, or something tells its seconds apart.
+// countMinute computes the number of ticks, except excluded ones, in a minute that has at least one tick. It returns false if
+// count must walk through the minute: there are several rules, the minute is not as a whole in one stretch and after its
+// from, or hasWhole returns false.
 func (t *Timetable) countMinute(begin time.Time) (int, bool) {
 	s := t.zone.at(begin.Unix())
 	end := begin.Unix() + 60
@@ -156,20 +158,21 @@ func (t *Timetable) countMinute(begin time.Time) (int, bool) {
 	return 0, false
 }
 
+// countMinute returns the number of ticks of the interval in a minute.
 func (r everyRule) countMinute(begin time.Time) int {
 	before, _ := divide(begin.UnixMilli()-1-r.anchor, r.interval)
 	until, _ := divide(begin.UnixMilli()+59_999-r.anchor, r.interval)
 	return int(until - before)
 }
 
-// hasWhole says whether nothing tells the seconds of a minute apart: not the schedule's start or end, and no
-// exclusion.
+// hasWhole reports whether all seconds of a minute are alike: the schedule does not start or end in it, and each exclusion
+// contains all of its seconds or none.
 func (t *Timetable) hasWhole(begin time.Time) bool {
 	if t.start.After(begin) || !t.end.IsZero() && t.end.Before(begin.Add(time.Minute)) {
 		return false
 	}
 	for _, x := range t.exclusions {
-		if x.cron != nil && x.cron.second != everything.second {
+		if x.expression != nil && x.expression.second != everything.second {
 			return false
 		}
 	}

@@ -8,37 +8,38 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Outcome is what became of a tick.
+// Outcome is the result of a tick in the ledger.
 type Outcome string
 
-// The outcomes. Every tick has one record; that of one that waited or was replaced changes with what becomes of it.
+// The outcomes. Every tick has one record. The outcome of a tick that waits, or whose task is replaced, changes in that
+// record.
 const (
-	Fired          Outcome = "fired"           // its task was created
+	Fired          Outcome = "fired"           // the task of the tick was created
 	SkippedOverlap Outcome = "skipped_overlap" // a task of the schedule had not ended
-	Missed         Outcome = "missed"          // nobody could fire it in time, and the misfire policy said no
+	Missed         Outcome = "missed"          // a misfire that does not run by the misfire policy, or a tick after max_runs was reached
 	Excluded       Outcome = "excluded"        // an exclusion covers it
-	Queued         Outcome = "queued"          // it waits for the end of the task before it
-	Replaced       Outcome = "replaced"        // a later tick took its place; its task, if it had one, was cancelled
-	Triggered      Outcome = "triggered"       // not a tick: somebody ran the schedule by hand
-	Backfilled     Outcome = "backfilled"      // its task was created afterwards, because somebody asked for it
+	Queued         Outcome = "queued"          // the tick waits until earlier tasks of the schedule have ended
+	Replaced       Outcome = "replaced"        // a later tick or manual run took the place of the tick; its task, if it had one, was cancelled
+	Triggered      Outcome = "triggered"       // a manual run, not a tick
+	Backfilled     Outcome = "backfilled"      // the task of the tick was created later, by a backfill
 )
 
-// Outcomes lists them all.
+// Outcomes lists every outcome.
 var Outcomes = []Outcome{Fired, SkippedOverlap, Missed, Excluded, Queued, Replaced, Triggered, Backfilled}
 
-// Entry is the record of one tick.
+// Entry is the record of one tick, or of one manual run, in the ledger.
 type Entry struct {
-	Name      string // what stands behind the "@" in the id of its task
+	Name      string // from TickName or ManualName: the part of the task's id behind the "@"
 	Tick      time.Time
 	Outcome   Outcome
-	Reason    string
+	Reason    string        // why, for people; "" if the tick fired on time
 	HasTask   bool          // a task was created
-	Late      time.Duration // from the tick to the decision
+	Late      time.Duration // from the tick to the decision, in whole ms
 	DecidedAt time.Time
-	Revision  int // of the schedule, at the decision
+	Revision  int // the revision of the schedule at the decision
 }
 
-// TaskID is the id of the tick's task; "" if none was created.
+// TaskID returns the id of the task, "<schedule>@<name>", or "" if none was created.
 func (e Entry) TaskID(scheduleID string) string {
 	if !e.HasTask {
 		return ""
@@ -49,13 +50,14 @@ func (e Entry) TaskID(scheduleID string) string {
 const (
 	tickLayout   = "20060102T150405Z"
 	tickLayoutMS = "20060102T150405.000Z"
-	manualLayout = "20060102T150405.000000Z" + ManualSuffix // with µs, so that no two are the same
+	manualLayout = "20060102T150405.000000Z" + ManualSuffix // µs make the names of manual runs differ
 )
 
-// ManualSuffix ends the names of runs that somebody asked for by hand.
+// ManualSuffix is the end of the name of every manual run: one that a client triggered.
 const ManualSuffix = "-manual"
 
-// TickName is a nominal time as ids of tasks have it: 20260102T150405Z, or 20260102T150405.250Z.
+// TickName returns the name of a tick, as it stands in the id of its task: 20260102T150405Z, or 20260102T150405.250Z if it
+// has milliseconds.
 func TickName(tick time.Time) string {
 	tick = tick.UTC()
 	if tick.Nanosecond() < int(time.Millisecond) {
@@ -64,20 +66,22 @@ func TickName(tick time.Time) string {
 	return tick.Format(tickLayoutMS)
 }
 
-// ManualName is the name of a run that somebody asked for by hand at that time.
+// ManualName returns the name of the manual run that a client triggered at the given time: 20260102T150405.123456Z-manual.
 func ManualName(at time.Time) string { return at.UTC().Format(manualLayout) }
 
-// ParseTickName reads what TickName and ManualName write.
+// ParseTickName parses a name from TickName or ManualName. manual is true for a manual run; tick is then the time at which
+// it was triggered.
 func ParseTickName(name string) (tick time.Time, manual bool, _ error) {
 	if at, err := time.Parse(manualLayout, name); err == nil {
 		return at, true, nil
 	}
-	at, err := time.Parse(tickLayout, name) // which accepts a fraction, too
+	at, err := time.Parse(tickLayout, name) // accepts a fraction, too
 	if err != nil || TickName(at) != name {
-		return time.Time{}, false, fmt.Errorf("%q does not name a tick", name)
+		return time.Time{}, false, fmt.Errorf("%q is not the name of a tick; want a name such as %s", name, tickLayout)
 	}
 	return at, false, nil
 }
 
-// OfTask is the schedule that created a task, and the name of the tick; ok is false if none did.
-func OfTask(ref task.Ref) (schedule, tick string, ok bool) { return strings.Cut(ref.ID, "@") }
+// OfTask returns the id of the schedule that created a task and the name of the tick or manual run. ok is false if no
+// schedule created the task.
+func OfTask(ref task.Ref) (scheduleID, name string, ok bool) { return strings.Cut(ref.ID, "@") }

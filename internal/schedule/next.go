@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// nextLimit is how many excluded ticks are passed over in search of one that runs.
+// nextLimit is the number of ticks among which NextTick looks for one that is not excluded.
 const nextLimit = 10_000
 
-// NextTick is the next tick that will run; false if there is none, while the schedule is paused, and where more than
-// 10,000 excluded ones come first.
+// NextTick returns the next tick that is not excluded. It returns false if none follows, if the schedule is paused or has
+// ended, and if the next 10,000 ticks are excluded.
 func (s Schedule) NextTick() (time.Time, bool) {
 	if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
 		return time.Time{}, false
@@ -23,7 +23,7 @@ func (s Schedule) NextTick() (time.Time, bool) {
 	if s.UpdatedAt.After(after) {
 		after = s.UpdatedAt
 	}
-	if s.LastPause.Until.After(after) { // those of the pause are misfires
+	if s.LastPause.Until.After(after) { // ticks of the pause are misfires
 		after = s.LastPause.Until
 	}
 	for range nextLimit {
@@ -36,38 +36,38 @@ func (s Schedule) NextTick() (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// UpcomingTick is a tick that is yet to come, with what a person should know about it.
+// UpcomingTick is a tick in the future, with a note for people.
 type UpcomingTick struct {
 	Tick     time.Time
 	Excluded bool
-	Note     string // "" for most; "02:30 does not exist that day: runs when the clock jumps to 03:00"
+	Note     string // what is unusual, such as "02:30 does not exist that day: runs when the clock jumps to 03:00"; "": nothing
 }
 
-// NextTicks is what a timetable is going to do.
+// NextTicks holds the next ticks of a timetable and the next transition of its zone.
 type NextTicks struct {
 	Location   *time.Location
-	Ticks      []UpcomingTick
-	Transition *Transition // the next one within a year, if the ticks depend on the zone; nil if there is none
+	Ticks      []UpcomingTick // the earliest first
+	Transition *Transition    // nil if there are no ticks, if they do not depend on the zone, or if none comes within a year
 }
 
-// NextTicks shows the next count ticks after that time, and what the coming transition of the zone does to them.
+// NextTicks returns the next count ticks after the given time, excluded or not, and the next transition of the zone.
 func (t *Timetable) NextTicks(after time.Time, count int) NextTicks {
-	p := NextTicks{Location: t.Location()}
-	for last := after; len(p.Ticks) < count; {
+	next := NextTicks{Location: t.Location()}
+	for last := after; len(next.Ticks) < count; {
 		tick, ok := t.Next(last)
 		if !ok {
 			break
 		}
-		p.Ticks = append(p.Ticks, t.upcoming(tick))
+		next.Ticks = append(next.Ticks, t.upcoming(tick))
 		last = tick.At
 	}
-	if len(p.Ticks) > 0 {
-		p.Transition = t.transition(after)
+	if len(next.Ticks) > 0 {
+		next.Transition = t.transition(after)
 	}
-	return p
+	return next
 }
 
-// upcoming adds the notes to a tick.
+// upcoming adds the note to a tick.
 func (t *Timetable) upcoming(tick Tick) UpcomingTick {
 	var notes []string
 	for _, r := range t.rules {
@@ -81,18 +81,19 @@ func (t *Timetable) upcoming(tick Tick) UpcomingTick {
 	return UpcomingTick{Tick: tick.At, Excluded: tick.Excluded, Note: joinNotes(notes)}
 }
 
-// joinNotes leaves out what is empty or has been said.
+// joinNotes joins the notes. It leaves out empty ones and repetitions.
 func joinNotes(notes []string) string {
-	var said []string
+	var kept []string
 	for _, note := range notes {
-		if note != "" && !strings.Contains(strings.Join(said, "; "), note) {
-			said = append(said, note)
+		if note != "" && !strings.Contains(strings.Join(kept, "; "), note) {
+			kept = append(kept, note)
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(kept, "; ")
 }
 
-// note says what the zone's transitions do to the rule's tick at that instant, if it has one there.
+// note describes how a transition of the zone affects the tick of the rule at an instant. It returns "" if no transition
+// does, or if the rule has no tick then.
 func (r cronRule) note(instant int64) string {
 	s := r.zone.at(instant)
 	if instant == s.start {
@@ -108,7 +109,8 @@ func (r cronRule) note(instant int64) string {
 	return ""
 }
 
-// noteMoved names the wall times that a jump at the start of s leaves out, and which therefore run there.
+// noteMoved names the wall times of the rule that the clock skips at the start of s: their tick is at that instant. It
+// returns "" if there are none.
 func (r cronRule) noteMoved(s *stretch) string {
 	from, to := r.zone.shown(s.start-1)+1, s.start+s.offset
 	first, ok := r.expression.next(from - 1)

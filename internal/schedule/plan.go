@@ -5,58 +5,59 @@ import (
 	"time"
 )
 
-// Action is what a leader does about a tick.
+// Action is what a plan decides about a tick.
 type Action string
 
-// The actions; those that do not fire are outcomes in the ledger as they are.
+// The actions. ActMiss and ActExclude are also the outcomes that the ledger records for them.
 const (
-	ActFire    Action = "fire" // run it, if the overlap policy agrees
+	ActFire    Action = "fire" // the tick runs, if the overlap policy allows it
 	ActMiss           = Action(Missed)
 	ActExclude        = Action(Excluded)
 )
 
-// planLimit is how many ticks are decided in one go, unless misfires that run together are more.
+// planLimit is the number of ticks that one plan decides. If misfires run, and the first of them is within the limit, the
+// plan decides up to the last of them.
 const planLimit = 500
 
-// Agenda is what a leader knows of a schedule whose time has come.
+// Agenda is the state of a schedule with due ticks: the input of MakePlan.
 type Agenda struct {
 	Timeline  Timeline
-	Present   *Timetable // the one of the newest revision
+	Present   *Timetable // of the current revision
 	Misfire   Misfire
-	Cursor    time.Time
-	Now       time.Time // Redis's
-	LastPause Span      // the last pause
-	Done      bool      // no tick is to run any more
+	Cursor    time.Time // all ticks up to this time are decided
+	Now       time.Time // of Redis
+	LastPause Span      // ticks in it are misfires
+	Done      bool      // the schedule has ended: no further tick runs
 }
 
-// Decision is what becomes of one tick.
+// Decision is the decision about one tick.
 type Decision struct {
 	Tick   time.Time
 	Action Action
-	Due    time.Time     // of its task
-	Delay  time.Duration // from the moment of the decision until the task is due at the earliest
-	Reason string
+	Due    time.Time     // when the task is due; see also Delay
+	Delay  time.Duration // the task is due no sooner than this long after the decision is applied
+	Reason string        // for the ledger; "" if the tick fires on time
 }
 
-// OnTime says whether the tick fires, and not as a misfire.
+// OnTime reports whether the tick fires and is not a misfire.
 func (d Decision) OnTime() bool { return d.Action == ActFire && d.Reason == "" }
 
-// Plan is what to do about a schedule now.
+// Plan holds the decisions about the due ticks of a schedule.
 type Plan struct {
 	Decisions []Decision // in the order of the ticks
-	Upto      time.Time  // everything up to here is decided then
-	Next      time.Time  // when to look again; zero: there is no tick any more
-	Forgotten time.Time  // ticks up to here are so many that the ledger could not hold them: they get no record; zero: none
+	Upto      time.Time  // the new cursor: ticks up to this time are decided by the plan
+	Next      time.Time  // the first tick after Upto; zero: no further ticks
+	Forgotten time.Time  // ticks up to this time get no record, because the ledger cannot hold so many; zero: all get one
 }
 
-// MakePlan decides about the ticks after the cursor that are due. It may stop half-way, where there are many: Next is
-// in the past then. Planning again from there comes to the same, as if it had been done at once.
+// MakePlan decides the ticks after the cursor, up to now. If they are many, it decides the first of them only, and Next is in
+// the past. To plan again with Upto as the cursor leads to the same decisions as one plan without that limit.
 func MakePlan(a Agenda) Plan {
 	if a.Done {
 		return Plan{Upto: a.Cursor}
 	}
 	p := Plan{Upto: a.Now}
-	if a.Now.Before(a.Cursor) { // Redis's clock was set back: nothing is decided a second time
+	if a.Now.Before(a.Cursor) { // the clock of Redis was set back: decide no tick a second time
 		p.Upto = a.Cursor
 	}
 	ticks, from := a.newest()
@@ -82,8 +83,8 @@ func MakePlan(a Agenda) Plan {
 	return p
 }
 
-// newest is the ticks that are due, or the newest of them where they are more than a ledger holds, and the time from
-// which on these are all.
+// newest returns the due ticks, and the time after which they are complete. That is the cursor, unless there are more ticks
+// than LedgerLimit: then it is a later time, and older ticks are left out.
 func (a Agenda) newest() ([]Tick, time.Time) {
 	ticks, more := a.Timeline.Ticks(a.Cursor, a.Now, LedgerLimit)
 	if !more {
@@ -98,7 +99,7 @@ func (a Agenda) newest() ([]Tick, time.Time) {
 	}
 }
 
-// misfires says which of the ticks are misfires. An excluded one never is.
+// misfires returns, for each tick, whether it is a misfire. An excluded tick is none.
 func (a Agenda) misfires(ticks []Tick) []bool {
 	isMisfire := make([]bool, len(ticks))
 	for i, t := range ticks {
@@ -107,14 +108,16 @@ func (a Agenda) misfires(ticks []Tick) []bool {
 	return isMisfire
 }
 
-// misfireRange is which misfires run: those from first to last, by their place among the ticks.
+// misfireRange contains the misfires that run: those with an index from first to last, both included. If none runs, first is
+// the number of ticks and last is -1.
 type misfireRange struct{ first, last int }
 
+// catchUp selects the misfires that run: the newest ones within the window, as many as the policy allows.
 func (a Agenda) catchUp(ticks []Tick, misfires []bool) misfireRange {
 	m := a.Misfire.WithDefaults()
-	want := map[MisfirePolicy]int{MisfireOnce: 1, MisfireAll: m.Max}[m.Policy]
+	quota := map[MisfirePolicy]int{MisfireOnce: 1, MisfireAll: m.Max}[m.Policy]
 	caughtUp := misfireRange{first: len(ticks), last: -1}
-	for i := len(ticks) - 1; i >= 0 && want > 0; i-- {
+	for i := len(ticks) - 1; i >= 0 && quota > 0; i-- {
 		if !misfires[i] {
 			continue
 		}
@@ -122,11 +125,12 @@ func (a Agenda) catchUp(ticks []Tick, misfires []bool) misfireRange {
 			break
 		}
 		caughtUp.first, caughtUp.last = i, max(caughtUp.last, i)
-		want--
+		quota--
 	}
 	return caughtUp
 }
 
+// decide returns the decision about tick t, whose index is i.
 func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decision {
 	d := Decision{Tick: t.At, Action: ActFire, Due: t.At.Add(a.Present.Offset(t.At))}
 	switch {
@@ -135,25 +139,25 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 	case misfire && i < caughtUp.first:
 		d.Action, d.Reason = ActMiss, a.whyMissed(t, caughtUp)
 	case misfire:
-		d.Delay, d.Reason = time.Duration(i-caughtUp.first)*CatchUpPace, "misfire that runs late"
+		d.Delay, d.Reason = time.Duration(i-caughtUp.first)*CatchUpPace, "misfire, fired late"
 	}
 	return d
 }
 
-// whyMissed says why a misfire does not run.
+// whyMissed returns the reason, for the ledger, why a misfire does not run.
 func (a Agenda) whyMissed(t Tick, caughtUp misfireRange) string {
 	m := a.Misfire.WithDefaults()
-	when := "nobody fired it in time"
+	cause := "not fired in time"
 	if a.LastPause.Contains(t.At) {
-		when = "paused"
+		cause = "paused"
 	}
 	switch {
 	case m.Policy == MisfireSkip:
-		return when + "; misfires do not run"
+		return cause + "; misfires do not run"
 	case a.Now.Sub(t.At) > m.Window:
-		return fmt.Sprintf("%s; more than %s late", when, m.Window)
+		return fmt.Sprintf("%s; more than %s late", cause, m.Window)
 	case m.Policy == MisfireAll && caughtUp.last >= 0:
-		return fmt.Sprintf("%s; only the newest %d run", when, m.Max)
+		return fmt.Sprintf("%s; only the newest %d run", cause, m.Max)
 	}
-	return when + "; a later one runs for all"
+	return cause + "; a later tick runs for all"
 }

@@ -84,7 +84,7 @@ func TestPreview_ShowsTheComingTransition(t *testing.T) {
 	if tr == nil || tr.Before != 2*time.Hour || tr.After != time.Hour || !tr.At.Equal(mustTime(t, "2026-10-25T01:00:00Z")) {
 		t.Fatalf("%+v", tr)
 	}
-	if want := "the clock goes back from 2026-10-25 03:00 to 02:00: what lies between comes twice and runs the first time only"; tr.Note != want {
+	if want := "the clock goes back from 2026-10-25 03:00 to 02:00: times in between come twice, and their ticks run the first time only"; tr.Note != want {
 		t.Errorf("got %s", tr.Note)
 	}
 	if got, want := "\n"+lines(tr.Ticks), `
@@ -96,7 +96,7 @@ func TestPreview_ShowsTheComingTransition(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	p = preview(t, cronSpec("30 * * * *").with(func(s *Spec) { s.Timezone = "Europe/Berlin" }), "2026-10-25T01:00:00Z", 1)
-	if want := "the clock jumps from 2027-03-28 02:00 to 03:00: what lies between does not exist and runs at the jump, once"; p.Transition.Note != want {
+	if want := "the clock jumps from 2027-03-28 02:00 to 03:00: times in between do not exist, and their ticks run once, at the jump"; p.Transition.Note != want {
 		t.Errorf("after the one, the next: %s", p.Transition.Note)
 	}
 }

@@ -1,12 +1,12 @@
-// Package schedule knows when schedules tick, and what is to be done about the ticks that are due. It is pure: it
-// reads no clock and no Redis; the same input gives the same answer on every node.
+// Package schedule computes when schedules tick and decides what happens to ticks that are due. It is pure: it reads no
+// clock and no Redis, and the same input gives the same result on every node.
 //
 // From the bottom up:
-//   - a Spec says in a person's words at which times (cron expressions, intervals, exclusions, a time zone);
-//   - Compile makes a Timetable of it, which answers the next tick after any instant;
-//   - a Timeline strings the timetables together that were in force one after the other;
-//   - MakePlan decides what becomes of the ticks that are due (fire, or record why not);
-//   - Check compares afterwards what should have happened with the ledger.
+//   - Spec: the times as a person writes them (cron expressions, intervals, exclusions, a time zone).
+//   - Timetable: a compiled Spec, which returns the next tick after any instant.
+//   - Timeline: the timetables of all revisions of a schedule, each with the span in which it defines the ticks.
+//   - MakePlan decides each due tick: it fires, or the ledger records why it does not.
+//   - Audit compares the ticks that the definitions name with the ledger.
 package schedule
 
 import (
@@ -15,90 +15,90 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Rule is one way to name times. Exactly one of the two is set.
+// Rule defines ticks by a cron expression or by an interval. Exactly one field is set.
 type Rule struct {
 	Cron  string        // an expression of 5, 6 or 7 fields, or a descriptor such as @daily
-	Every time.Duration // an interval, counted from the schedule's anchor
+	Every time.Duration // an interval in whole ms, counted from the StartAt or else the CreatedAt of the schedule
 }
 
-// Spec says at which times a schedule ticks.
+// Spec defines the ticks of a schedule.
 type Spec struct {
-	Rules    []Rule        // the union of their times
-	Exclude  []string      // dates, ranges of dates, or cron expressions: ticks that do not run
-	Timezone string        // IANA name; "" is UTC
-	StartAt  time.Time     // no tick before; it is also the anchor of intervals; zero: from the creation on
-	EndAt    time.Time     // no tick after; zero: without end
-	Jitter   time.Duration // each tick's task is due up to this much after the tick
+	Rules    []Rule        // the schedule ticks at the union of their times
+	Exclude  []string      // dates, ranges of dates or cron expressions: ticks at these times do not run
+	Timezone string        // an IANA name, for cron expressions and exclusions; "" is UTC
+	StartAt  time.Time     // no tick comes before; intervals count from it; zero: none
+	EndAt    time.Time     // no tick comes after; zero: none
+	Jitter   time.Duration // the task of each tick is due less than this after the tick
 }
 
-// MisfirePolicy says what becomes of ticks that nobody could fire in time.
+// MisfirePolicy selects the misfires that run.
 type MisfirePolicy string
 
-// The misfire policies. A tick is a misfire once it is more than OnTime late, or was due during a pause.
+// The misfire policies. A tick is a misfire if it is more than OnTime late, or was due during a pause.
 const (
-	MisfireSkip MisfirePolicy = "skip" // none of them runs
-	MisfireOnce MisfirePolicy = "once" // the newest one runs for all of them, if it is within the window
-	MisfireAll  MisfirePolicy = "all"  // those within the window run, the newest Max of them, oldest first
+	MisfireSkip MisfirePolicy = "skip" // no misfire runs
+	MisfireOnce MisfirePolicy = "once" // the newest misfire runs for all of them, if it is within the window
+	MisfireAll  MisfirePolicy = "all"  // the newest Max misfires within the window run, the oldest of them first
 )
 
-// Misfire is what becomes of ticks that nobody could fire in time. Zero values mean the defaults.
+// Misfire defines what happens to misfires. Zero values mean the defaults.
 type Misfire struct {
 	Policy MisfirePolicy
-	Window time.Duration // how late a tick may be and still run
-	Max    int           // of policy all: how many run at most
+	Window time.Duration // how late a misfire may be and still run, in whole ms
+	Max    int           // the greatest number of misfires that run by policy all
 }
 
-// Overlap says what becomes of a tick while a task of the same schedule has not ended, anywhere in the cluster.
+// Overlap defines what happens to a tick while a task of the same schedule has not ended, anywhere in the cluster.
 type Overlap string
 
 // The overlap policies.
 const (
-	OverlapAllow   Overlap = "allow"   // its task is created all the same
-	OverlapSkip    Overlap = "skip"    // it does not run
-	OverlapQueue   Overlap = "queue"   // it waits for its turn, behind up to WaitingLimit others
-	OverlapReplace Overlap = "replace" // it cancels what has not ended and runs when that has stopped
+	OverlapAllow   Overlap = "allow"   // the tick runs
+	OverlapSkip    Overlap = "skip"    // the tick does not run
+	OverlapQueue   Overlap = "queue"   // the tick waits until the tasks before it have ended; at most WaitingLimit ticks wait
+	OverlapReplace Overlap = "replace" // the tasks are cancelled, and the tick runs when they have ended
 )
 
-// Definition is what somebody asks for. Zero values mean the defaults.
+// Definition defines a schedule. Zero values mean the defaults.
 type Definition struct {
 	task.Ref
 	Spec
-	MaxRuns        int // ticks that may run, before the schedule ends; 0: without limit
+	MaxRuns        int // the schedule ends after this many runs; 0: no limit
 	Misfire        Misfire
 	Overlap        Overlap
-	PauseOnFailure int // tasks in a row that failed, after which the schedule pauses; 0: never
+	PauseOnFailure int // the schedule pauses after this many tasks in a row have failed; 0: never
 	Owner          string
 	Description    string
 	Labels         map[string]string
-	Task           task.Definition // what every tick runs; its id is the tick's, its time too
+	Task           task.Definition // defines the task of every tick; without id and due time
 }
 
-// Schedule is a definition with its state, as Redis holds it. Times are Redis's, in whole ms.
+// Schedule is a definition with its state. Times are in whole ms, and by the clock of Redis.
 type Schedule struct {
 	Definition
-	Revision  int       // counts the changes of the definition, from 1
-	CreatedAt time.Time // the anchor of intervals, where there is no StartAt
-	UpdatedAt time.Time // since when this revision decides about ticks
-	Cursor    time.Time // what becomes of ticks up to this one has been decided
+	Revision  int       // the number of the revision, from 1; every change of the definition adds 1
+	CreatedAt time.Time // intervals count from it if StartAt is zero
+	UpdatedAt time.Time // this revision defines the ticks after this time
+	Cursor    time.Time // all ticks up to this time are decided
 	PausedAt  time.Time // zero: not paused
-	PauseNote string    // who paused it, and why
-	LastPause Span      // the last pause that was ended by a resume: ticks in it are misfires
-	EndedAt   time.Time // the cursor at which no tick was left; zero: there are more
-	Runs      int       // ticks that ran
-	Failures  int       // tasks that failed since the last one that did not
+	PauseNote string    // who paused the schedule, and why
+	LastPause Span      // the last pause that a resume ended; ticks in it are misfires
+	EndedAt   time.Time // the cursor when the schedule ended; zero: it has not ended
+	Runs      int       // ticks that have a task or wait for one; manual runs and backfills do not count
+	Failures  int       // tasks in a row that failed, up to the last one that ended
 	Live      int       // tasks that have not ended
-	Waiting   int       // ticks that wait for those (overlap queue and replace)
-	KnownFrom time.Time // the ledger has forgotten what was before; zero: nothing
+	Waiting   int       // ticks that wait for those to end (overlap queue and replace)
+	KnownFrom time.Time // the ledger lacks records up to this time; zero: it lacks none
 }
 
 // Span is the time after From, up to and including Until.
 type Span struct{ From, Until time.Time }
 
-// Contains says whether at is in the span.
+// Contains reports whether at is in the span.
 func (s Span) Contains(at time.Time) bool { return at.After(s.From) && !at.After(s.Until) }
 
-// Revision is one state of a definition that was in force: it decided about the ticks after From, up to and
-// including Until (zero: it still does).
+// Revision is one version of the definition of a schedule. It defines the ticks in its span; a zero Until means that the
+// span has no end.
 type Revision struct {
 	Number int
 	Span

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Period is the span in which one timetable decided about ticks.
+// Period is a span and the timetable that defines the ticks in it.
 type Period struct {
-	Span  // Until zero: it still does
+	Span  // zero Until: without end
 	Table *Timetable
 }
 
-// Timeline is the timetables of a schedule's revisions, oldest first. Their spans do not overlap.
+// Timeline holds the timetables of the revisions of a schedule, oldest first. Their spans do not overlap.
 type Timeline []Period
 
-// NewTimeline is the timetables that decide about a schedule's ticks, one after the other. older are its earlier revisions, in
-// any order; those that are forgotten leave their time to none, and those that are newer than s do not count.
-func NewTimeline(s Schedule, older []Revision) (Timeline, error) {
-	older = slices.DeleteFunc(slices.Clone(older), func(r Revision) bool { return r.Number >= s.Revision })
-	slices.SortFunc(older, func(a, b Revision) int { return a.Number - b.Number })
-	present := Revision{Span: Span{From: s.UpdatedAt, Until: s.EndedAt}, Definition: s.Definition}
+// NewTimeline builds the timeline of a schedule from its earlier revisions, in any order, and its current one. Revisions
+// that are not earlier than the current one are ignored. The span of an earlier revision that is missing has no ticks. It
+// returns an error if a definition does not compile.
+func NewTimeline(s Schedule, earlier []Revision) (Timeline, error) {
+	earlier = slices.DeleteFunc(slices.Clone(earlier), func(r Revision) bool { return r.Number >= s.Revision })
+	slices.SortFunc(earlier, func(a, b Revision) int { return a.Number - b.Number })
+	current := Revision{Span: Span{From: s.UpdatedAt, Until: s.EndedAt}, Definition: s.Definition}
 	var timeline Timeline
-	for _, r := range append(older, present) {
+	for _, r := range append(earlier, current) {
 		table, err := Compile(r.Definition.Spec, s.Ref, s.CreatedAt)
 		if err != nil {
 			return nil, err
@@ -31,7 +32,7 @@ func NewTimeline(s Schedule, older []Revision) (Timeline, error) {
 	return timeline, nil
 }
 
-// Next is the first tick after that time; false if there is none any more.
+// Next returns the first tick after the given time, excluded or not. It returns false if none follows.
 func (l Timeline) Next(after time.Time) (Tick, bool) {
 	for _, p := range l {
 		if tick, ok := p.next(after); ok {
@@ -41,8 +42,8 @@ func (l Timeline) Next(after time.Time) (Tick, bool) {
 	return Tick{}, false
 }
 
-// Ticks lists the ticks after one time up to and including another, at most limit of them; more says that
-// this left some out.
+// Ticks returns the ticks after the time after, up to and including until: the first limit of them. more is true if there
+// are others.
 func (l Timeline) Ticks(after, until time.Time, limit int) (ticks []Tick, more bool) {
 	for {
 		tick, ok := l.Next(after)
@@ -57,6 +58,7 @@ func (l Timeline) Ticks(after, until time.Time, limit int) (ticks []Tick, more b
 	}
 }
 
+// next returns the first tick of the period after the given time. It returns false if none follows.
 func (p Period) next(after time.Time) (Tick, bool) {
 	if after.Before(p.From) {
 		after = p.From
@@ -71,10 +73,10 @@ func (p Period) next(after time.Time) (Tick, bool) {
 	return tick, true
 }
 
-// endsBy says that nothing after that time belongs to the period.
+// endsBy reports whether the period contains no time after the given one.
 func (p Period) endsBy(after time.Time) bool { return !p.Until.IsZero() && !after.Before(p.Until) }
 
-// whyExcluded says which exclusion covers a tick.
+// whyExcluded returns the reason for the ledger: the exclusion that contains a tick. It returns "" if none does.
 func (l Timeline) whyExcluded(at time.Time) string {
 	for _, p := range l {
 		if at.After(p.From) && !p.endsBy(at.Add(-1)) {

@@ -12,22 +12,23 @@ type Tick struct {
 	Excluded bool // an exclusion covers it: it is recorded, but does not run
 }
 
-// Timetable answers when a schedule ticks. It does not change and may be shared.
+// Timetable computes when a schedule ticks. Compile builds it. It is immutable and safe for concurrent use.
 type Timetable struct {
 	zone       *zone
 	rules      []rule
 	exclusions []exclusion
-	name       string    // of the schedule
-	start, end time.Time // zero: none
+	name       string    // of the schedule, "namespace:id": the input of the hash behind H and the jitter
+	start, end time.Time // both included; zero: none
 	jitter     int       // ms
 }
 
-// rule is one way to name times. Its next is the first of them after an instant.
+// rule is one of the rules of a schedule. Its next returns the first tick of the rule after an instant, and false if there
+// is none.
 type rule interface {
 	next(after time.Time) (time.Time, bool)
 }
 
-// cronRule is an expression, read in a zone.
+// cronRule is a cron expression in a time zone.
 type cronRule struct {
 	*expression
 	zone *zone
@@ -41,24 +42,25 @@ func (r cronRule) next(after time.Time) (time.Time, bool) {
 	return time.Unix(r.zone.instantOf(wall), 0).UTC(), true
 }
 
-// everyRule is the instants that are a multiple of an interval away from an anchor, before it too. It knows no zone.
-type everyRule struct{ interval, anchor int64 } // ms, Unix ms
+// everyRule ticks at every instant that is a multiple of interval (ms) after or before anchor (Unix ms). It does not depend
+// on a time zone.
+type everyRule struct{ interval, anchor int64 }
 
 func (r everyRule) next(after time.Time) (time.Time, bool) {
 	n, _ := divide(after.UnixMilli()-r.anchor, r.interval)
 	return time.UnixMilli(r.anchor + (n+1)*r.interval).UTC(), true
 }
 
-// The times between which something can tick. Names of ticks have four digits for the year.
+// The times between which a tick can be: the name of a tick has four digits for the year.
 var (
 	beginOfTime = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC)
 	endOfTime   = time.Date(endOfYears+1, 1, 1, 0, 0, 0, 0, time.UTC).Add(-maxOffset * time.Second)
 )
 
-// Location is the zone in which the schedule's expressions and exclusions are read.
+// Location returns the time zone of the expressions and exclusions.
 func (t *Timetable) Location() *time.Location { return t.zone.loc }
 
-// Next is the first tick after that time; false if there is none any more.
+// Next returns the first tick after the given time, excluded or not. It returns false if none follows.
 func (t *Timetable) Next(after time.Time) (Tick, bool) {
 	at, ok := t.next(after)
 	if !ok {
@@ -67,9 +69,10 @@ func (t *Timetable) Next(after time.Time) (Tick, bool) {
 	return Tick{At: at, Excluded: t.exclusionOf(at) != nil}, true
 }
 
+// next is Next without a look at the exclusions.
 func (t *Timetable) next(after time.Time) (time.Time, bool) {
 	if after.Before(t.start) {
-		after = t.start.Add(-1) // a tick at the start counts
+		after = t.start.Add(-1) // a tick exactly at the start counts
 	}
 	if after.Before(beginOfTime) {
 		after = beginOfTime
@@ -89,7 +92,7 @@ func (t *Timetable) next(after time.Time) (time.Time, bool) {
 	return first, true
 }
 
-// exclusionOf is the exclusion that covers a tick, by what the zone's clock shows then; nil if none does.
+// exclusionOf returns the exclusion that contains the wall time of a tick, or nil if none does.
 func (t *Timetable) exclusionOf(at time.Time) *exclusion {
 	if len(t.exclusions) == 0 {
 		return nil
@@ -103,7 +106,8 @@ func (t *Timetable) exclusionOf(at time.Time) *exclusion {
 	return nil
 }
 
-// Offset is how long after that tick its task is due: the jitter, the same whenever it is asked for.
+// Offset returns how long after a tick its task is due: from 0 to less than the jitter, in whole ms. It depends only on the
+// name of the schedule and on the tick.
 func (t *Timetable) Offset(tick time.Time) time.Duration {
 	if t.jitter == 0 {
 		return 0
@@ -111,9 +115,9 @@ func (t *Timetable) Offset(tick time.Time) time.Duration {
 	return time.Duration(draw(t.jitter, "jitter", t.name, TickName(tick))) * time.Millisecond
 }
 
-// runsAfter says whether a tick that is not excluded comes after that time, as far as can be told by looking at
-// the next ones: where more than a thousand in a row are excluded, it believes that there is one.
-func (t *Timetable) runsAfter(after time.Time) bool {
+// firesAfter reports whether a tick that is not excluded follows the given time. It looks at the next 1,000 ticks, and
+// returns true if all of them are excluded and more may follow.
+func (t *Timetable) firesAfter(after time.Time) bool {
 	for range 1000 {
 		tick, ok := t.Next(after)
 		if !ok || !tick.Excluded {
@@ -124,21 +128,22 @@ func (t *Timetable) runsAfter(after time.Time) bool {
 	return true
 }
 
-// Fires refuses a timetable that has no tick left after that time, or only excluded ones. A schedule that has come
-// to its end can still be read; it makes no sense to ask for one.
+// Fires returns a *task.Error with CodeInvalid and the field if no tick, or no tick that is not excluded, follows the given
+// time. Compile accepts such a timetable, so that a schedule that has ended can still be read; a new one is refused.
 func (t *Timetable) Fires(after time.Time) error {
 	if _, ok := t.next(after); !ok {
 		if !t.end.IsZero() {
-			return task.Invalid("end_at", "no tick is left between %s and %s", stamp(after), stamp(t.end))
+			return task.Invalid("end_at", "%s leaves no tick after %s; choose a later end", stamp(t.end), stamp(after))
 		}
-		return task.Invalid(t.ruleField(), "no tick is left after %s", stamp(after))
+		return task.Invalid(t.ruleField(), "no tick is left after %s; name a time in the future", stamp(after))
 	}
-	if !t.runsAfter(after) {
-		return task.Invalid("exclude", "every tick that is left after %s is excluded", stamp(after))
+	if !t.firesAfter(after) {
+		return task.Invalid("exclude", "every tick after %s is excluded; leave at least one that runs", stamp(after))
 	}
 	return nil
 }
 
+// ruleField returns the field that holds the rules, for errors about all of them.
 func (t *Timetable) ruleField() string {
 	if len(t.rules) > 1 {
 		return "specs"

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Transition is a change of the zone's offset from UTC, and what it does to the ticks around it.
+// Transition is a change of the offset of a zone from UTC, with the ticks around it.
 type Transition struct {
 	At            time.Time
 	Before, After time.Duration  // offsets from UTC
-	Ticks         []UpcomingTick // around it
-	Note          string
+	Ticks         []UpcomingTick // at most 10 before At and 10 from At on, all within 3 hours
+	Note          string         // what the clock does, and what happens to the ticks; for people
 }
 
-// What a preview shows of a transition.
+// Which transition NextTicks shows, and which ticks around it.
 const (
-	transitionAhead  = 366 * 24 * time.Hour
-	transitionAround = 3 * time.Hour
-	transitionSide   = 10 // ticks, before it and from it on
+	transitionAhead  = 366 * 24 * time.Hour // how far in the future it may be
+	transitionAround = 3 * time.Hour        // how far before or after it a tick may be
+	transitionSide   = 10                   // ticks on each side
 )
 
-// transition is the next change of the zone's offset after that time; nil if there is none soon, or if it does
-// not matter.
+// transition returns the first change of the offset of the zone after the given time. It returns nil if none comes within
+// transitionAhead, or if no rule depends on the zone.
 func (t *Timetable) transition(after time.Time) *Transition {
 	if !t.hasCron() {
 		return nil
@@ -38,6 +38,7 @@ func (t *Timetable) transition(after time.Time) *Transition {
 	return nil
 }
 
+// hasCron reports whether a rule is a cron expression, and so depends on the zone.
 func (t *Timetable) hasCron() bool {
 	for _, r := range t.rules {
 		if _, ok := r.(cronRule); ok {
@@ -47,6 +48,7 @@ func (t *Timetable) hasCron() bool {
 	return false
 }
 
+// describe returns the transition between two stretches.
 func (t *Timetable) describe(before, after *stretch) *Transition {
 	return &Transition{
 		At:     time.Unix(after.start, 0).UTC(),
@@ -57,7 +59,8 @@ func (t *Timetable) describe(before, after *stretch) *Transition {
 	}
 }
 
-// around lists the ticks of a few hours on both sides of a transition, or the nearest ones if they are many.
+// around returns the ticks on both sides of a transition: the first ones from it on, and those of a time before it that is
+// short enough not to hold more than transitionSide.
 func (t *Timetable) around(at time.Time) []UpcomingTick {
 	timeline := Timeline{{Table: t}}
 	span := transitionAround
@@ -73,19 +76,20 @@ func (t *Timetable) around(at time.Time) []UpcomingTick {
 	return list
 }
 
-// noteTransition says what happens when the wall clock is put from one time to another.
+// noteTransition describes what happens to ticks when the clock is put from one wall time to another.
 func noteTransition(from, to int64) string {
 	if to > from {
-		return fmt.Sprintf("the clock jumps from %s to %s: what lies between does not exist and runs at the jump, once",
+		return fmt.Sprintf("the clock jumps from %s to %s: times in between do not exist, and their ticks run once, at the jump",
 			dateText(from), clockText(to, from))
 	}
-	return fmt.Sprintf("the clock goes back from %s to %s: what lies between comes twice and runs the first time only",
+	return fmt.Sprintf("the clock goes back from %s to %s: times in between come twice, and their ticks run the first time only",
 		dateText(from), clockText(to, from))
 }
 
+// dateText formats the date and the time of day.
 func dateText(wall int64) string { return clockText(wall, math.MinInt64/2) }
 
-// clockText is a time of day; with its date, unless the other time is of the same day.
+// clockText formats the time of day, with the date in front of it unless the other wall time is on the same day.
 func clockText(wall, other int64) string {
 	t := time.Unix(wall, 0).UTC()
 	layout := "15:04"

@@ -10,7 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Normalize fills in the namespace, compacts the payload and cuts times to whole ms. It is called before Validate.
+// Normalize sets a missing namespace to the default, compacts the payload and cuts times to whole ms. Call it before
+// Validate.
 func (d Definition) Normalize() Definition {
 	if d.Namespace == "" {
 		d.Namespace = task.DefaultNamespace
@@ -23,8 +24,8 @@ func (d Definition) Normalize() Definition {
 	return d
 }
 
-// Validate checks a normalized definition, whatever the time. Its error is a *task.Error that names the field at fault
-// and what would be right.
+// Validate checks a normalized definition. Its error is a *task.Error with CodeInvalid and the field; the message says what
+// would be valid. The result does not depend on the time: see Timetable.Fires.
 func (d Definition) Validate() error {
 	checks := []func() error{
 		d.validateName,
@@ -42,13 +43,14 @@ func (d Definition) Validate() error {
 	return nil
 }
 
-// validateName checks what a schedule has in common with a task, and so by the same rules.
+// validateName checks the id, the namespace, the owner, the labels and the description. The rules of all but the description
+// are those of a task.
 func (d Definition) validateName() error {
 	if len(d.ID) > IDLimit {
 		return task.Invalid("id", "is %d characters long, at most %d are allowed", len(d.ID), IDLimit)
 	}
-	like := task.Definition{Ref: d.Ref, Type: "any", Queue: task.DefaultQueue, Payload: json.RawMessage("{}"), Owner: d.Owner, Labels: d.Labels}
-	if err := like.Validate(time.Time{}); err != nil {
+	probe := task.Definition{Ref: d.Ref, Type: "any", Queue: task.DefaultQueue, Payload: json.RawMessage("{}"), Owner: d.Owner, Labels: d.Labels}
+	if err := probe.Validate(time.Time{}); err != nil {
 		return err
 	}
 	switch {
@@ -60,24 +62,26 @@ func (d Definition) validateName() error {
 	return nil
 }
 
+// validateTask checks the definition of the task.
 func (d Definition) validateTask() error {
 	template := d.Task
 	template.Ref = d.Ref
 	if !template.RunAt.IsZero() || template.Delay != 0 {
-		return task.Invalid("task.run_at", "a tick's task is due at its tick: leave run_at and delay out")
+		return task.Invalid("task.run_at", "leave out run_at and delay: the task of a tick is due at the tick")
 	}
 	return InTask(template.Validate(time.Time{}))
 }
 
-// InTask names the field of an error as one of the schedule's task.
+// InTask returns a copy of a *task.Error in which "task." stands in front of the field. It returns any other error, and one
+// without a field, as it is.
 func InTask(err error) error {
-	var bad *task.Error
-	if !errors.As(err, &bad) || bad.Field == "" {
+	var invalid *task.Error
+	if !errors.As(err, &invalid) || invalid.Field == "" {
 		return err
 	}
-	inner := *bad
-	inner.Field = "task." + bad.Field
-	return &inner
+	inTask := *invalid
+	inTask.Field = "task." + invalid.Field
+	return &inTask
 }
 
 func (d Definition) validateLimits() error {

@@ -6,49 +6,50 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	_ "time/tzdata" // so that every machine knows every zone
+	_ "time/tzdata" // zones are the same on a machine without a database of its own
 
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// zone turns times of a wall clock into instants by one rule: a wall time comes at the first instant at which the
-// zone's clock shows it or a later one. So one that is jumped over comes at the jump, and one that is shown twice
-// comes the first time.
+// zone maps wall times to instants by one rule: the instant of a wall time is the first one at which the clock of the zone
+// shows that time or a later one. So a wall time that the clock skips has the instant of the jump, and a wall time that
+// the clock shows twice has the first of its two instants.
 //
-// Wall times are seconds since 1970-01-01 00:00 on the wall clock, instants are Unix seconds.
+// Wall times are in seconds since 1970-01-01 00:00 on the wall clock. Instants are in Unix seconds.
 type zone struct {
 	loc    *time.Location
-	recent atomic.Pointer[stretch] // the last one that was asked for; most questions are about the present
+	recent atomic.Pointer[stretch] // the last result of at, a cache: most calls are about the present
 }
 
-// stretch is a span of instants [start, end) with one offset from UTC.
+// stretch is a span of instants, from start up to but not including end, with one offset from UTC in seconds.
 type stretch struct {
 	start, end, offset int64
-	// from is the instant from which on the clock shows what it has never shown before: start, or later if
-	// the clock was put back at start. It may be beyond end.
+	// from is the first instant at which the clock shows a wall time later than any before: start, or a later instant
+	// if the clock was put back at start. It may be after end.
 	from int64
 }
 
-// zones keeps what was loaded: loading reads a file.
-var zones sync.Map // of *zone, by name
+// zones caches the loaded zones by name, because loading one reads a file.
+var zones sync.Map // map[string]*zone
 
-// loadZone finds a zone by its IANA name; "" is UTC.
+// loadZone returns the zone of an IANA name; "" is UTC. It returns a *task.Error for an unknown name.
 func loadZone(name string) (*zone, error) {
 	if z, ok := zones.Load(name); ok {
 		return z.(*zone), nil
 	}
 	if !isZoneName(name) {
-		return nil, task.Invalid("timezone", "%q is not the name of a time zone, such as Europe/Berlin or UTC", name)
+		return nil, task.Invalid("timezone", "%q is not the name of a time zone; write an IANA name such as Europe/Berlin, or UTC", name)
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, task.Invalid("timezone", "%q is not a time zone that is known here; write one such as Europe/Berlin", name)
+		return nil, task.Invalid("timezone", "%q is not a known time zone; write an IANA name such as Europe/Berlin, or UTC", name)
 	}
 	z, _ := zones.LoadOrStore(name, &zone{loc: loc})
 	return z.(*zone), nil
 }
 
-// isZoneName refuses what LoadLocation would accept but means something else on every machine, or counts leap seconds.
+// isZoneName returns false for names that time.LoadLocation accepts but a schedule must not use: those that differ from
+// machine to machine, those that count leap seconds, and those of 64 bytes or more.
 func isZoneName(name string) bool {
 	switch first, _, _ := strings.Cut(name, "/"); first {
 	case "Local", "localtime", "posixrules", "posix", "right":
@@ -57,7 +58,7 @@ func isZoneName(name string) bool {
 	return len(name) < 64
 }
 
-// at is the stretch that an instant is in.
+// at returns the stretch that contains an instant.
 func (z *zone) at(instant int64) *stretch {
 	if s := z.recent.Load(); s != nil && s.start <= instant && instant < s.end {
 		return s
@@ -68,7 +69,7 @@ func (z *zone) at(instant int64) *stretch {
 	return &s
 }
 
-// bounds is at, but for from.
+// bounds returns the stretch that contains an instant, without its from.
 func (z *zone) bounds(instant int64) stretch {
 	t := time.Unix(instant, 0).In(z.loc)
 	_, offset := t.Zone()
@@ -80,18 +81,18 @@ func (z *zone) bounds(instant int64) stretch {
 	if !end.IsZero() {
 		s.end = end.Unix()
 	}
-	if s.end <= instant { // ZoneBounds takes every year for 365 days long where it goes by a rule for all years
+	if s.end <= instant { // in years that a general rule describes, ZoneBounds ends a leap year after 365 days
 		day, _ := divide(instant, secondsADay)
 		s.end = (day + 1) * secondsADay
 	}
 	return s
 }
 
-// maxOffset is more than any zone was ever away from UTC (16 hours, Manila before 1844).
+// maxOffset, in seconds, is more than the offset of any zone at any time; the largest was 16 hours (Manila before 1844).
 const maxOffset = secondsADay
 
-// shownBefore is the wall time up to which, itself not included, the clock has shown something before that instant.
-// What ended two days earlier cannot have shown more than what came after it.
+// shownBefore returns the wall time one second after the latest one that the clock has shown before an instant. It looks
+// back two days: a stretch that ended earlier cannot have shown a later wall time than the stretches after it.
 func (z *zone) shownBefore(instant int64) int64 {
 	shown := int64(math.MinInt64 / 2)
 	for end := instant; end > instant-2*maxOffset && end > math.MinInt64/2; {
@@ -102,13 +103,13 @@ func (z *zone) shownBefore(instant int64) int64 {
 	return shown
 }
 
-// shown is the highest wall time that the clock has shown up to an instant.
+// shown returns the latest wall time that the clock has shown up to and including an instant.
 func (z *zone) shown(instant int64) int64 {
 	s := z.at(instant)
 	return max(instant, s.from-1) + s.offset
 }
 
-// instantOf is the first instant at which the clock shows that wall time or a later one.
+// instantOf returns the first instant at which the clock shows the wall time or a later one.
 func (z *zone) instantOf(wall int64) int64 {
 	if s := z.recent.Load(); s != nil && s.from <= wall-s.offset && wall-s.offset < s.end {
 		return wall - s.offset
@@ -120,5 +121,5 @@ func (z *zone) instantOf(wall int64) int64 {
 	}
 }
 
-// wall is what the clock shows at an instant.
+// wall returns the wall time at an instant.
 func (z *zone) wall(instant int64) int64 { return instant + z.at(instant).offset }
