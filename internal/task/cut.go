@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// CutMark ends a text that was cut.
+// CutMark is the end of a text that Cut has shortened.
 const CutMark = "… [cut]"
 
-// Cut makes s fit into limit bytes of valid UTF-8: bytes that are not UTF-8 are replaced by U+FFFD, and a
-// text that is too long loses its end, between two characters, to CutMark. The mark counts towards the
-// limit; where it has no room it is left out. No more than the first limit bytes, and a few, are looked at.
+// Cut returns s as valid UTF-8 of at most limit bytes. It replaces each run of invalid bytes by U+FFFD. If the text is too
+// long, it cuts the text between two characters and appends CutMark, which counts towards the limit; it omits the mark if
+// the limit is shorter than the mark. It reads only the first limit bytes of s, and a few more.
 func Cut(s string, limit int) string {
 	if len(s) <= limit && utf8.ValidString(s) {
 		return s

@@ -2,7 +2,7 @@ package task
 
 import "time"
 
-// Defaults, for what a submission leaves out.
+// Defaults of fields that a submission leaves out.
 const (
 	DefaultNamespace = "default"
 	DefaultQueue     = "default"
@@ -13,7 +13,7 @@ const (
 	DefaultBackoffMax     = 10 * time.Minute
 	DefaultBackoffJitter  = 0.1
 
-	// DefaultTimeout is for types without a default of their own: see Types.
+	// DefaultTimeout is the timeout of types that have no default of their own: see Types.
 	DefaultTimeout = 10 * time.Minute
 
 	// DefaultRetention is for tasks that succeeded or were cancelled; failed ones stay for DefaultFailedRetention, so
@@ -27,15 +27,15 @@ const (
 	IDLimit        = 200                       // characters of an id, a namespace or a queue name
 	TypeLimit      = 100                       // characters
 	PayloadLimit   = 256 << 10                 // bytes of compact JSON
-	DepthLimit     = 100                       // arrays and objects within each other in a payload
+	DepthLimit     = 100                       // levels of nested arrays and objects in a payload
 	OwnerLimit     = 200                       // bytes
 	LabelsLimit    = 32                        // labels of one task
-	LabelLimit     = 200                       // bytes of a label's name or value
-	AttemptsLimit  = 1000                      // max_attempts
+	LabelLimit     = 200                       // bytes of the name or of the value of a label
+	AttemptsLimit  = 1000                      // of retry.max_attempts
 	DelaysLimit    = 100                       // entries of retry.delays
-	BackoffLimit   = 30 * 24 * time.Hour       // the longest wait between two attempts
-	TimeoutLimit   = 7 * 24 * time.Hour        // of one attempt
-	RetentionLimit = 365 * 24 * time.Hour      // after the end
+	BackoffLimit   = 30 * 24 * time.Hour       // of a wait between two attempts
+	TimeoutLimit   = 7 * 24 * time.Hour        // of the time of one attempt
+	RetentionLimit = 365 * 24 * time.Hour      // of the time a task is kept after its end
 	HorizonLimit   = 10 * 365 * 24 * time.Hour // how far ahead a task may be due
 	BatchLimit     = 1000                      // tasks in one request
 )
@@ -44,12 +44,12 @@ const (
 const (
 	ResultLimit  = 16 << 10 // bytes
 	ErrorLimit   = 2 << 10  // bytes
-	HistoryLimit = 100      // attempts remembered, the newest
-	LogLimit     = 1000     // log lines remembered, the newest
+	HistoryLimit = 100      // attempts in the history
+	LogLimit     = 1000     // log lines
 	LogLineLimit = 4 << 10  // bytes of one line
 )
 
-// EffectiveRetention is how long the task is kept once it has ended in the given state.
+// EffectiveRetention returns how long the task is kept once it has ended in the given state.
 func (d Definition) EffectiveRetention(end State) time.Duration {
 	switch {
 	case d.Retention > 0:
@@ -60,7 +60,7 @@ func (d Definition) EffectiveRetention(end State) time.Duration {
 	return DefaultRetention
 }
 
-// FirstDue is when the task is due for the first time. A run_at in the past means at once.
+// FirstDue returns when the first attempt is due, for a task created at the given time: never before that time.
 func (d Definition) FirstDue(created time.Time) time.Time {
 	if d.RunAt.After(created) {
 		return d.RunAt

@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// Delivery is one attempt on its way to a worker.
+// Delivery carries one attempt from the leader to a worker, through asynq.
 type Delivery struct {
 	Ref     Ref
 	Attempt int
 	Type    string
 	Queue   string
-	Timeout time.Duration // of the attempt
+	Timeout time.Duration // of the attempt, in whole ms
 	DueAt   time.Time
 }
 
-// String is "namespace:id:attempt": the delivery's name, and its id in asynq.
+// String returns "namespace:id:attempt": the id of the delivery in asynq.
 func (d Delivery) String() string { return d.Ref.String() + ":" + strconv.Itoa(d.Attempt) }
 
-// ParseRef reads "namespace:id".
+// ParseRef parses "namespace:id".
 func ParseRef(s string) (Ref, error) {
 	namespace, id, ok := strings.Cut(s, ":")
 	if !ok || namespace == "" || id == "" || strings.Contains(id, ":") {
-		return Ref{}, fmt.Errorf("%q does not name a task", s)
+		return Ref{}, fmt.Errorf("%q is not the name of a task; want namespace:id", s)
 	}
 	return Ref{Namespace: namespace, ID: id}, nil
 }
 
-// ParseDelivery reads "namespace:id:attempt".
+// ParseDelivery parses "namespace:id:attempt" and returns the task and the number of the attempt, which is at least 1.
 func ParseDelivery(s string) (Ref, int, error) {
 	i := max(strings.LastIndexByte(s, ':'), 0)
 	ref, err := ParseRef(s[:i])
 	if err != nil {
-		return Ref{}, 0, fmt.Errorf("%q does not name a delivery", s)
+		return Ref{}, 0, fmt.Errorf("%q is not the id of a delivery; want namespace:id:attempt", s)
 	}
 	attempt, err := strconv.Atoi(s[i+1:])
 	if err != nil || attempt < 1 {
-		return Ref{}, 0, fmt.Errorf("%q does not name a delivery", s)
+		return Ref{}, 0, fmt.Errorf("%q is not the id of a delivery; want namespace:id:attempt", s)
 	}
 	return ref, attempt, nil
 }

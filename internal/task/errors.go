@@ -5,38 +5,39 @@ import (
 	"fmt"
 )
 
-// Code says what kind of "no" an error is. Codes are stable: people script against them. The wording of a
-// message is not.
+// Code is the kind of an error. Codes are part of the API: programs match them, so they do not change. The wording of a
+// message may.
 type Code string
 
-// The catalogue of what DTS answers when it says no.
+// The codes of all errors that DTS returns.
 const (
-	CodeInvalid          Code = "invalid"            // a field of the request is wrong; Field names it
-	CodeTaskNotFound     Code = "task_not_found"     // no task of that id in that namespace
-	CodeTaskConflict     Code = "task_conflict"      // the id is taken by a task with other content
-	CodeNotWaiting       Code = "task_not_waiting"   // only a task that waits on the wheel can be changed
-	CodeFinished         Code = "task_finished"      // the task has already ended
-	CodeNotFinished      Code = "task_not_finished"  // the task has not ended yet
-	CodeNotRunning       Code = "task_not_running"   // only a running task can report
-	CodeStaleAttempt     Code = "stale_attempt"      // the report is not from the attempt that runs now
-	CodeChanged          Code = "task_changed"       // somebody else changed the task in between
-	CodeQueueNotFound    Code = "queue_not_found"    // no task was ever put into a queue of that name
-	CodeScheduleNotFound Code = "schedule_not_found" // no schedule of that id in that namespace
-	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the request goes by
-	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule keeps it from running now
-	CodeRevisionNotFound Code = "revision_not_found" // the schedule had no such revision, or no longer remembers it
-	CodeUnavailable      Code = "unavailable"        // Redis cannot be reached, or refuses to write
-	CodeInternal         Code = "internal"           // a fault of DTS
+	CodeInvalid          Code = "invalid"            // a field of the request is invalid; Field names it
+	CodeTaskNotFound     Code = "task_not_found"     // the namespace has no task with this id
+	CodeTaskConflict     Code = "task_conflict"      // a task with this id, and other content, exists
+	CodeNotWaiting       Code = "task_not_waiting"   // the task does not wait on the wheel, so that it cannot be changed
+	CodeFinished         Code = "task_finished"      // the task has ended
+	CodeNotFinished      Code = "task_not_finished"  // the task has not ended
+	CodeNotRunning       Code = "task_not_running"   // the task is not running, so that no report on it is accepted
+	CodeStaleAttempt     Code = "stale_attempt"      // the report is from another attempt than the running one
+	CodeChanged          Code = "task_changed"       // the task has changed since the caller read it
+	CodeQueueNotFound    Code = "queue_not_found"    // no task was ever put into a queue with this name
+	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
+	CodeScheduleChanged  Code = "schedule_changed"   // the current revision is not the one that the request names
+	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now
+	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or it has been deleted from the history
+	CodeUnavailable      Code = "unavailable"        // Redis is unreachable or refuses writes
+	CodeInternal         Code = "internal"           // a bug in DTS
 )
 
 // Error is an error with a code for programs and a sentence for people.
 type Error struct {
 	Code    Code
-	Field   string // the field at fault, as the API names it ("retry.backoff.factor"); "" if there is none
-	Message string
-	Err     error // what caused it, if anything
+	Field   string // the invalid field by its name in the API, such as "retry.backoff.factor"; "": none
+	Message string // says what is invalid and what would be valid; for people
+	Err     error  // the cause; nil: none
 }
 
+// Error returns the field, the message and the cause, separated by colons.
 func (e *Error) Error() string {
 	s := e.Message
 	if e.Field != "" {
@@ -48,19 +49,20 @@ func (e *Error) Error() string {
 	return s
 }
 
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an error with a code.
+// Errorf returns an error with the given code and a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Invalid makes the error for a field that is wrong; the message says what would be right.
+// Invalid returns an error with CodeInvalid for a field. The message should say what would be valid.
 func Invalid(field, format string, args ...any) *Error {
 	return &Error{Code: CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// CodeOf is the code of err, or CodeInternal if it has none.
+// CodeOf returns the code of the first *Error in the chain of err, or CodeInternal if the chain has none.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Retry says how often a task is tried and how long to wait before each further attempt: either by a
-// growing Backoff or by an explicit list of Delays. The zero value is the default policy.
+// Retry is a retry policy: how many attempts a task has, and how long to wait before each further one. The wait comes either
+// from Backoff, which grows, or from the list Delays. The zero value is the default policy.
 type Retry struct {
-	MaxAttempts int             // attempts in all; 0: DefaultMaxAttempts, or one more than there are Delays
-	Backoff     Backoff         // used where Delays is empty
-	Delays      []time.Duration // before attempt 2, 3, ...; the last one is repeated
+	MaxAttempts int             // including the first; 0: one more than the number of Delays, or DefaultMaxAttempts without Delays
+	Backoff     Backoff         // used if Delays is empty
+	Delays      []time.Duration // before attempt 2, 3, ..., in whole ms; the last one applies to all further attempts
 }
 
-// Backoff is exponential: Initial, then Factor times as long each time, at most Max, give or take Jitter.
+// Backoff is an exponential backoff: the first wait is Initial, and each further one is Factor times as long, but at most
+// Max. Jitter makes each wait longer or shorter by a random share. Zero values mean the defaults.
 type Backoff struct {
 	Initial time.Duration
 	Factor  float64
 	Max     time.Duration
-	Jitter  *float64 // a share of the delay, 0 to 1; nil: DefaultBackoffJitter
+	Jitter  *float64 // the greatest share of the wait to add or take away, 0 to 1; nil: DefaultBackoffJitter
 }
 
-// Attempts is the number of attempts the policy allows.
+// Attempts returns the number of attempts that the policy allows.
 func (r Retry) Attempts() int {
 	switch {
 	case r.MaxAttempts > 0:
@@ -32,7 +33,7 @@ func (r Retry) Attempts() int {
 	return DefaultMaxAttempts
 }
 
-// Resolved is the backoff with every default filled in.
+// Resolved returns the backoff with the defaults in place of zero values.
 func (b Backoff) Resolved() Backoff {
 	if b.Initial == 0 {
 		b.Initial = DefaultBackoffInitial
@@ -50,8 +51,8 @@ func (b Backoff) Resolved() Backoff {
 	return b
 }
 
-// After is how long to wait after the nth failed attempt (from 1) before the next one. random is a
-// number in [0, 1) and decides where in the jitter's range the delay falls.
+// After returns how long to wait after the nth failed attempt (from 1) before the next one, in whole ms. random, from 0 to
+// less than 1, selects the wait from the range that the jitter allows.
 func (r Retry) After(n int, random float64) time.Duration {
 	n = max(n, 1)
 	if len(r.Delays) > 0 {

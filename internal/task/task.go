@@ -1,5 +1,5 @@
-// Package task holds DTS's nouns: the task and its definition, its states and the one table of transitions
-// between them, attempts, events, the limits on what may be submitted, and the errors people meet.
+// Package task defines the types that all parts of DTS share: the task and its definition, its states and the table of
+// transitions between them, attempts, deliveries, events, limits on submissions, and errors with codes.
 package task
 
 import (
@@ -7,55 +7,54 @@ import (
 	"time"
 )
 
-// Ref names a task: its id is unique within its namespace.
+// Ref identifies a task or a schedule: an id that is unique within a namespace.
 type Ref struct {
 	Namespace string
 	ID        string
 }
 
-// String is "namespace:id", the form in which sorted sets and delivery ids hold a task.
-// Neither part can contain a colon.
+// String returns "namespace:id", as sorted sets and the ids of deliveries contain it. Neither part can contain a colon.
 func (r Ref) String() string { return r.Namespace + ":" + r.ID }
 
-// Definition is what a submitter asks for. Zero values mean the default (see defaults.go).
+// Definition is a task as it is submitted. Zero values mean the defaults (see defaults.go).
 type Definition struct {
 	Ref
 	Type      string            // names the executor that runs it
-	Queue     string            // the asynq queue it waits in once it is due
-	Payload   json.RawMessage   // compact JSON, read by the executor only
-	RunAt     time.Time         // when it is due; zero: Delay after it was created
-	Delay     time.Duration     // whole ms
-	Timeout   time.Duration     // of one attempt
-	Retry     Retry             // how often, and after what delays, it is tried again
-	Retention time.Duration     // how long it is kept after its end
-	Owner     string            // whoever answers for it; free text
+	Queue     string            // the asynq queue in which a due task waits for a worker
+	Payload   json.RawMessage   // compact JSON; only the executor reads it
+	RunAt     time.Time         // when the task is due; zero: Delay after its creation
+	Delay     time.Duration     // in whole ms; not together with RunAt
+	Timeout   time.Duration     // of one attempt, in whole ms
+	Retry     Retry             // the number of attempts, and the waits between them
+	Retention time.Duration     // how long the task is kept after its end, in whole ms
+	Owner     string            // who is responsible for the task; free text
 	Labels    map[string]string // free text, for people and tools
 }
 
-// Task is one unit of work with its state, as Redis holds it. Times are Redis's, in whole ms; a zero time
-// has not come yet.
+// Task is a definition with its state. Times are in whole ms, and by the clock of Redis. A zero time means that the event has
+// not happened yet.
 type Task struct {
 	Definition
 	State           State
 	Attempt         int       // the number of the newest attempt; 0 before the first is claimed
 	MaxAttempts     int       // the number of the last attempt that may be made; a retry by a client raises it
-	DueAt           time.Time // when it is or was due: its first run or its next retry
+	DueAt           time.Time // when the first or the next attempt is due, or was due
 	CreatedAt       time.Time
-	QueuedAt        time.Time // of the newest attempt, as the next ones
-	StartedAt       time.Time
+	QueuedAt        time.Time // when the newest attempt was claimed
+	StartedAt       time.Time // when a worker began the newest attempt
 	FinishedAt      time.Time // set in final states only
 	CancelRequested time.Time // set while a running task is asked to stop
 	Node            string    // the node that runs or ran the newest attempt
-	Run             string    // the token of whoever began the newest attempt: only it may report
-	Progress        int       // percent
-	Result          string    // what the executor returned, cut at ResultLimit
-	Error           string    // why the newest attempt did not succeed
+	Run             string    // the run token of the newest attempt; a report must carry it
+	Progress        int       // 0 to 100 percent
+	Result          string    // the result from the executor, at most ResultLimit bytes
+	Error           string    // why the newest attempt did not succeed, at most ErrorLimit bytes
 }
 
-// Outcome is how an attempt ended.
+// Outcome is the result of an attempt.
 type Outcome string
 
-// The outcomes of an attempt. Lost: the worker that ran it died, was cut off, or shut down before its end.
+// The outcomes of an attempt. It is lost if its worker died, lost the connection to Redis, or shut down before the end.
 const (
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeFailed    Outcome = "failed"
@@ -64,27 +63,27 @@ const (
 	OutcomeLost      Outcome = "lost"
 )
 
-// Attempt is one try of a task. One that still runs has no FinishedAt and no Outcome.
+// Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.
 type Attempt struct {
-	Number     int
+	Number     int // from 1
 	Node       string
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Outcome    Outcome
-	Error      string
+	Error      string // why it did not succeed
 }
 
-// LogLine is one line a task wrote while it ran.
+// LogLine is one line of the log of a task.
 type LogLine struct {
-	Cursor  string // where the line stands in the log; give it back to read on from there
+	Cursor  string // the position of the line; a reader passes it to read on behind the line
 	Attempt int
-	Stream  string // "stdout", "stderr", or "dts" for what DTS itself remarks
+	Stream  string // "stdout", "stderr", or "dts" for a line from DTS itself
 	At      time.Time
 	Text    string
 }
 
-// Event tells that something happened to a task. Type is "task." and the state it entered, or one of
-// task.updated, task.cancelling (a running one was asked to stop), task.progress and task.log.
+// Event is a change of a task. Type is "task." followed by the new state, or one of task.updated, task.cancelling (a running
+// task was asked to stop), task.progress and task.log.
 type Event struct {
 	Type     string
 	Ref      Ref
@@ -97,7 +96,7 @@ type Event struct {
 	Owner    string
 	DueAt    time.Time // of task.scheduled and task.updated
 	Progress int       // of task.progress
-	Error    string    // why an attempt did not succeed, on events that end one
+	Error    string    // why the attempt did not succeed, on events that end an attempt
 	Stream   string    // of task.log: see LogLine
 	Text     string    // of task.log
 }

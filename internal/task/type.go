@@ -6,22 +6,21 @@ import (
 	"time"
 )
 
-// Type is what a node knows of the tasks of one type without running them.
+// Type holds what a node must know about the tasks of one type without running them.
 type Type struct {
-	// Timeout of an attempt whose definition names none; 0 means DefaultTimeout. It must not be longer than
-	// DefaultTimeout: a node that does not know the type waits that long before it counts an attempt as lost, and
-	// so never takes a running attempt from a worker that does know it.
+	// Timeout is the timeout of an attempt whose definition has none; 0 means DefaultTimeout. It must not be longer than
+	// DefaultTimeout: a node that does not know the type waits for that time before it counts an attempt as lost, and so
+	// never takes a running attempt from a worker that knows the type.
 	Timeout time.Duration
-	// CheckPayload says what is invalid about the payload of a new task: CodeInvalid, naming the field. nil accepts
-	// every payload.
+	// CheckPayload checks the payload of a new task. Its error has CodeInvalid and the field. nil accepts every payload.
 	CheckPayload func(payload json.RawMessage) error
 }
 
-// Types holds the types that this node knows, by name. Tasks of other types are valid too: a node of another version
-// may run them. What a type leaves to its defaults is never stored, so nodes may differ in what they know.
+// Types holds the types that this node knows, by name. Tasks of other types are valid too: a node of another version may run
+// them. The defaults of a type are never stored in a task, so nodes may know different types.
 type Types map[string]Type
 
-// Timeout is how long one attempt of a task may take.
+// Timeout returns the time that one attempt of a task may take.
 func (t Types) Timeout(d Definition) time.Duration {
 	return cmp.Or(d.Timeout, t[d.Type].Timeout, DefaultTimeout)
 }

@@ -14,8 +14,9 @@ var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 const nameAlphabet = "A-Z a-z 0-9 . _ -"
 
-// ValidateRef checks the name of a task as a request gives it: ids of ticks ("nightly@20260102T150405Z")
-// can be asked for, but only schedules create them.
+// ValidateRef checks the name of a task in a request that reads or changes a task. It accepts the id of a tick
+// ("nightly@20260102T150405Z"), which Definition.Validate refuses, because only schedules create such tasks. Error:
+// CodeInvalid.
 func ValidateRef(r Ref) error {
 	if err := validateName("namespace", r.Namespace); err != nil {
 		return err
@@ -25,16 +26,16 @@ func ValidateRef(r Ref) error {
 	}
 	root, tick, isTick := strings.Cut(r.ID, "@")
 	if !namePattern.MatchString(root) || isTick && !namePattern.MatchString(tick) {
-		return Invalid("id", "%q must be 1 to %d of %s", r.ID, IDLimit, nameAlphabet)
+		return Invalid("id", "%q must be 1 to %d characters of %s", r.ID, IDLimit, nameAlphabet)
 	}
 	return nil
 }
 
-// ValidateQueue checks the name of a queue.
+// ValidateQueue checks the name of a queue. Error: CodeInvalid.
 func ValidateQueue(name string) error { return validateName("queue", name) }
 
-// Normalize fills in the namespace and queue, compacts the payload, and cuts times to whole ms.
-// It is called before Validate.
+// Normalize sets a missing namespace, queue or payload to the default, compacts the payload and cuts times to whole ms. Call
+// it before Validate.
 func (d Definition) Normalize() Definition {
 	if d.Namespace == "" {
 		d.Namespace = DefaultNamespace
@@ -53,8 +54,8 @@ func (d Definition) Normalize() Definition {
 	return d
 }
 
-// Validate checks a normalized definition at the time now. Its error names the field at fault and what
-// would be right.
+// Validate checks a normalized definition; now is the current time. Its error is an *Error with CodeInvalid and the field,
+// and its message says what would be valid.
 func (d Definition) Validate(now time.Time) error {
 	checks := []func() error{
 		func() error { return validateName("namespace", d.Namespace) },
@@ -82,17 +83,17 @@ func validateName(field, name string) error {
 		return Invalid(field, "is %d characters long, at most %d are allowed", len(name), IDLimit)
 	}
 	if !namePattern.MatchString(name) {
-		return Invalid(field, "%q must be 1 to %d of %s", name, IDLimit, nameAlphabet)
+		return Invalid(field, "%q must be 1 to %d characters of %s", name, IDLimit, nameAlphabet)
 	}
-	if name == "." || name == ".." { // which mean something else in a URL's path
-		return Invalid(field, "%q cannot be a name", name)
+	if name == "." || name == ".." { // they have another meaning in the path of a URL
+		return Invalid(field, "%q cannot be a name; add another character", name)
 	}
 	return nil
 }
 
 func validateID(id string) error {
 	if strings.Contains(id, "@") {
-		return Invalid("id", "%q: an @ is kept for the ticks of schedules; use %s", id, nameAlphabet)
+		return Invalid("id", "%q must not contain @, which is reserved for the ticks of schedules; use %s", id, nameAlphabet)
 	}
 	return validateName("id", id)
 }
@@ -104,7 +105,7 @@ func validateType(name string) error {
 	case len(name) > TypeLimit:
 		return Invalid("type", "is %d characters long, at most %d are allowed", len(name), TypeLimit)
 	case !namePattern.MatchString(name):
-		return Invalid("type", "%q must be of %s", name, nameAlphabet)
+		return Invalid("type", "%q must contain only characters of %s", name, nameAlphabet)
 	}
 	return nil
 }
@@ -118,15 +119,15 @@ func validatePayload(p json.RawMessage) error {
 	case !utf8.Valid(p):
 		return Invalid("payload", "is not valid UTF-8")
 	case depth(p) > DepthLimit:
-		return Invalid("payload", "is nested %d deep, at most %d is allowed", depth(p), DepthLimit)
+		return Invalid("payload", "is nested %d levels deep, at most %d are allowed", depth(p), DepthLimit)
 	}
 	return nil
 }
 
-// depth is how deep the arrays and objects of valid JSON are nested. Many readers cannot follow far down, and one such
-// payload would keep them from reading any list with it in.
+// depth returns the number of levels of nested arrays and objects in valid JSON. Many JSON parsers refuse deep nesting, and
+// one such payload would keep a client from reading every list that contains it.
 func depth(p json.RawMessage) int {
-	deepest, now := 0, 0
+	deepest, level := 0, 0
 	quoted, escaped := false, false
 	for _, b := range p {
 		switch {
@@ -138,10 +139,10 @@ func depth(p json.RawMessage) int {
 			quoted = !quoted
 		case quoted:
 		case b == '[' || b == '{':
-			now++
-			deepest = max(deepest, now)
+			level++
+			deepest = max(deepest, level)
 		case b == ']' || b == '}':
-			now--
+			level--
 		}
 	}
 	return deepest
@@ -160,11 +161,12 @@ func (d Definition) validateDue(now time.Time) error {
 	case d.RunAt.Sub(now) > HorizonLimit:
 		return Invalid("run_at", "%s is too far ahead, at most %s from now is allowed", d.RunAt.Format(time.RFC3339), HorizonLimit)
 	case !d.RunAt.IsZero() && d.RunAt.Year() < 2000:
-		return Invalid("run_at", "%s is before the year 2000", d.RunAt.Format(time.RFC3339))
+		return Invalid("run_at", "%s must not be before the year 2000", d.RunAt.Format(time.RFC3339))
 	}
 	return nil
 }
 
+// validateSpan checks that a duration is 0 to limit, in whole ms.
 func validateSpan(field string, d, limit time.Duration) error {
 	switch {
 	case d < 0:
@@ -219,7 +221,7 @@ func validateLabels(labels map[string]string) error {
 	}
 	for k, v := range labels {
 		if k == "" {
-			return Invalid("labels", "has an entry without a name")
+			return Invalid("labels", "has a label without a name; give it one")
 		}
 		if err := validateText("labels", k, LabelLimit); err != nil {
 			return err
@@ -231,6 +233,7 @@ func validateLabels(labels map[string]string) error {
 	return nil
 }
 
+// validateText checks that a text is valid UTF-8 of at most limit bytes.
 func validateText(field, s string, limit int) error {
 	switch {
 	case len(s) > limit:
@@ -241,7 +244,7 @@ func validateText(field, s string, limit int) error {
 	return nil
 }
 
-// Root is the part of the id that decides the partition: all of it up to the first "@".
+// Root returns the part of the id that determines the partition: everything up to the first "@".
 func (r Ref) Root() string {
 	root, _, _ := strings.Cut(r.ID, "@")
 	return root
