@@ -10,30 +10,31 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// The reasons why a lease is not, or no longer, the caller's.
+// The reasons why the caller does not hold a lease, or no longer does.
 var (
-	// ErrHeld is what every *HeldError matches: somebody else has the lease.
-	ErrHeld = errors.New("the lease is held by somebody else")
-	// ErrLost is why a Held's context ended when the lease could not be renewed in time.
+	// ErrHeld matches every *HeldError: another owner holds the lease.
+	ErrHeld = errors.New("another owner holds the lease")
+	// ErrLost is the cause of a Held's context if the lease was not renewed in time.
 	ErrLost = errors.New("the lease is lost")
-	// ErrReleased is why a Held's context ended after Release.
+	// ErrReleased is the cause of a Held's context after Release.
 	ErrReleased = errors.New("the lease was released")
 )
 
-// HeldError says that somebody else has the lease, and for how long if nothing happens.
+// HeldError says that another owner holds the lease, and when it expires.
 type HeldError struct {
 	Key       lua.LeaseKey
-	Remaining time.Duration // until the lease runs out unless it is renewed; never negative
+	Remaining time.Duration // until the lease expires unless it is renewed; never negative
 }
 
 func (e *HeldError) Error() string {
-	return fmt.Sprintf("lease %s is held by somebody else for another %s", e.Key, e.Remaining)
+	return fmt.Sprintf("another owner holds lease %s; it expires in %s unless renewed", e.Key, e.Remaining)
 }
 
 // Is makes errors.Is(err, ErrHeld) true.
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
-// heldError reads the time left from a refusal; the key of somebody who set no expiry counts as 0.
+// heldError converts a refusal with CodeHeld to a *HeldError and wraps any other error. Redis reports a
+// negative time for a key without an expiry; it counts as 0.
 func heldError(key lua.LeaseKey, err error) error {
 	var refusal *redisx.Refusal
 	if !errors.As(err, &refusal) || refusal.Code != lua.CodeHeld {

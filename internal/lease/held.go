@@ -11,52 +11,56 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Held is a lease that was acquired. It is kept by renewal until Release or until its context ends.
+// Held is an acquired lease. A goroutine renews it until Release or until its context ends.
 type Held struct {
 	o     Options
 	token int64
 	fence lua.Fence
 
-	// life ends with the parent context or at Release; trusted, below it, ends with the lease as well.
-	life    context.Context
-	end     context.CancelCauseFunc
-	trusted context.Context
-	lose    context.CancelCauseFunc
+	// lifeCtx ends with the parent context or at Release. trustedCtx is derived from it and ends, in addition,
+	// when the lease can no longer be trusted.
+	lifeCtx    context.Context
+	endLife    context.CancelCauseFunc
+	trustedCtx context.Context
+	endTrust   context.CancelCauseFunc
 
-	deadline *time.Timer   // ends trusted
+	deadline *time.Timer   // ends trustedCtx
 	ended    chan struct{} // closed when the renewing goroutine has returned
 
-	mu       sync.Mutex // guards released, and lets one Release run at a time
+	mu       sync.Mutex // guards released and serialises Release
 	released bool
 }
 
 func hold(ctx context.Context, o Options, token int64, start time.Time) *Held {
 	h := &Held{o: o, token: token, fence: lua.Fence(fmt.Sprintf("%d:%s", token, o.Owner)), ended: make(chan struct{})}
-	h.life, h.end = context.WithCancelCause(ctx)
-	h.trusted, h.lose = context.WithCancelCause(h.life)
-	h.deadline = time.AfterFunc(o.trust()-clock.Since(start), func() { h.lose(ErrLost) })
+	h.lifeCtx, h.endLife = context.WithCancelCause(ctx)
+	h.trustedCtx, h.endTrust = context.WithCancelCause(h.lifeCtx)
+	h.deadline = time.AfterFunc(o.trust()-clock.Since(start), func() { h.endTrust(ErrLost) })
 	go h.keep()
 	return h
 }
 
-// Token is the fencing token: higher than that of every lease of this key before.
+// Token is the fencing token. It is higher than the token of every earlier owner of this key.
 func (h *Held) Token() int64 { return h.token }
 
-// Fence is the exact value of the lease's key while it is held. Scripts that write under the lease compare
-// it with GET before they write.
+// Fence is the exact value of the lease's key while the lease is held: "<token>:<owner>". Scripts that write
+// under the lease compare it with the key's value before they write.
 func (h *Held) Fence() lua.Fence { return h.fence }
 
-// Context is derived from the context given to Acquire, and ends no later than the lease does. Its cause
-// (context.Cause) says why: ErrLost, ErrReleased, or the parent's own. It may have ended already when
-// Acquire returns, if Redis took long to answer.
-func (h *Held) Context() context.Context { return h.trusted }
+// Context is derived from the context passed to Acquire and ends no later than the lease. Its cause
+// (context.Cause) is ErrLost, ErrReleased, or the cause of the parent. If Redis took long to answer, the
+// context may already have ended when Acquire returns.
+func (h *Held) Context() context.Context { return h.trustedCtx }
 
-// Release ends the context, waits until nothing renews the lease any more, and gives it back if it is still
-// held. After a loss it waits for the last attempt to renew, so that it is known how things stand. Giving back what is lost already, or twice, is no error. Errors: ctx's, or what Redis or the network
-// said; the lease then runs out by itself, and Release may be called again.
+// Release ends the context, waits until the renewing goroutine has returned, and deletes the lease if this
+// Held still owns it. After a loss it waits for the last renewal, so that the outcome of that renewal is known.
+// Releasing a lost or released lease is not an error.
+//
+// Errors: the cause of ctx, or an error of Redis or of the network. The lease then expires, and Release may be
+// called again.
 func (h *Held) Release(ctx context.Context) error {
-	if h.trusted.Err() == nil {
-		h.end(ErrReleased)
+	if h.trustedCtx.Err() == nil {
+		h.endLife(ErrReleased)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,20 +12,22 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// keep renews the lease every half of its time to live, and sooner again after a failure, until the lease is
-// released or lost. An attempt that is due is made even if trust ended meanwhile, as it does while the whole
-// process is stopped: if nobody took the lease, the holder then keeps it long enough to end its work and
-// release it. The context that ended stays ended.
+// keep renews the lease until it is released or lost: every half of its time to live, and after a tenth of it
+// if the last renewal failed.
+//
+// A renewal that is due is made even if the trust ended in the meantime, which happens while the whole process
+// is stopped. If no other owner acquired the lease, the holder keeps it long enough to end its work and
+// release it. The ended context stays ended.
 func (h *Held) keep() {
 	defer close(h.ended)
-	defer h.end(ErrLost) // trusted has ended when keep returns: this only frees what life holds
+	defer h.endLife(ErrLost) // trustedCtx has ended when keep returns; this only frees the resources of lifeCtx
 	defer h.deadline.Stop()
 
 	wait := h.o.TTL / 2
-	for clock.Sleep(h.life, wait) == nil {
+	for clock.Sleep(h.lifeCtx, wait) == nil {
 		start := clock.Now()
 		err := h.renew()
-		if h.over(start, err) {
+		if h.handleRenewal(start, err) {
 			return
 		}
 		wait = h.o.TTL / 2
@@ -35,26 +37,26 @@ func (h *Held) keep() {
 	}
 }
 
-// renew is one attempt; it takes no longer than leaves time for another one.
+// renew makes one renewal. Its timeout of a quarter of the time to live leaves time for another one.
 func (h *Held) renew() error {
-	ctx, cancel := context.WithTimeout(h.life, h.o.TTL/4)
+	ctx, cancel := context.WithTimeout(h.lifeCtx, h.o.TTL/4)
 	defer cancel()
 	_, err := redisx.Run(ctx, h.o.DB, lua.RenewLease{Lease: h.o.Key, Fence: h.fence, TTL: h.o.TTL})
 	return err
 }
 
-// over draws the conclusion from an attempt begun at start: it prolongs trust, or says that there is
-// nothing left to renew.
-func (h *Held) over(start time.Time, err error) bool {
+// handleRenewal evaluates a renewal that began at start and returned err. It extends the trust after a success.
+// It returns true if the lease is released or lost, so that no further renewal is needed.
+func (h *Held) handleRenewal(start time.Time, err error) (done bool) {
 	switch {
-	case h.life.Err() != nil:
+	case h.lifeCtx.Err() != nil:
 		return true
 	case redisx.RefusedWith(err, lua.CodeLost):
-		h.lose(fmt.Errorf("%w: %w", ErrLost, err))
+		h.endTrust(fmt.Errorf("%w: %w", ErrLost, err))
 		h.report(err)
 		return true
-	case h.trusted.Err() != nil:
-		h.report(errors.Join(context.Cause(h.trusted), err))
+	case h.trustedCtx.Err() != nil:
+		h.report(errors.Join(context.Cause(h.trustedCtx), err))
 		return true
 	case err == nil:
 		h.deadline.Reset(h.o.trust() - clock.Since(start))

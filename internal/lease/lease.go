@@ -11,37 +11,37 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// DefaultTTL is how long a lease lives without renewal if Options do not say.
+// DefaultTTL is the time to live of a lease if Options do not set one.
 const DefaultTTL = 10 * time.Second
 
-// Options says which lease, for whom and for how long. DB and Key are needed.
+// Options describe a lease and its owner. DB and Key are required.
 type Options struct {
 	DB *redisx.DB
-	// Key is the lease's key. Redis holds "<token>:<owner>" there.
+	// Key is the key of the lease. Its value is "<token>:<owner>".
 	Key lua.LeaseKey
-	// EpochKey is the key of the counter that tokens come from. "" means Key + ":epoch"; in a cluster, Key
-	// then needs a hash tag, since both must be in the same slot.
+	// EpochKey is the key of the token counter. "" means Key + ":epoch". In a Redis Cluster both keys must be
+	// in the same slot, so Key then needs a hash tag.
 	EpochKey lua.EpochKey
-	// Owner is who holds the lease, unique for each process and each start. "" means a random name for this
-	// Lock, which makes it a plain lock.
+	// Owner names the holder. It must be unique for each process and each start. "" means a random name for
+	// this Lock, which makes it a plain lock.
 	Owner string
-	// TTL is how long the lease lives without renewal; 0 means DefaultTTL. It is at least 1 ms.
+	// TTL is the time after which the lease expires without renewal. 0 means DefaultTTL; the least is 1 ms.
 	TTL time.Duration
-	// Channel is a pub/sub channel that is told Message when the lease is released, so that others try at
-	// once; "" means that nobody is told. Wait listens on it.
+	// Release publishes Message on Channel, so that waiting owners try at once. Wait subscribes to Channel.
+	// If Channel is "", releases are not published.
 	Channel, Message string
-	// Wake, if set, makes Wait try again at each signal instead of listening on Channel by itself, which
-	// costs a connection for each one that waits.
+	// Wake, if set, makes Wait try again at each signal instead of subscribing to Channel, which needs a
+	// connection for each waiting caller.
 	Wake <-chan struct{}
-	// Log is where the loss of a lease is reported; nil means nowhere.
+	// Log receives a warning when a lease is lost. nil discards it.
 	Log *slog.Logger
 }
 
-// Lock is a lease that can be asked for. It holds no state, so several goroutines may use one, but they
+// Lock acquires one lease for one owner. It holds no state, so several goroutines may use one, but they
 // are one owner: what one of them holds, all of them hold.
 type Lock struct{ o Options }
 
-// New makes a Lock. It asks Redis nothing.
+// New returns a Lock. It sends nothing to Redis.
 func New(o Options) *Lock {
 	if o.EpochKey == "" {
 		o.EpochKey = lua.EpochKey(o.Key) + ":epoch"
@@ -59,14 +59,15 @@ func New(o Options) *Lock {
 	return &Lock{o: o}
 }
 
-// Acquire asks for the lease once. The Held renews it until Release, until ctx ends, or until it is lost;
-// if ctx ends first, the key stays until it expires by itself or somebody calls Release.
+// Acquire tries once to acquire the lease. The Held renews it until Release, until ctx ends, or until it is
+// lost. If ctx ends first, the key stays until it expires or Release is called.
 //
-// It is re-entrant: its owner gets the same token again, and the time counts anew. Releasing any one of
-// those Helds then ends the lease for all of them.
+// Acquire is re-entrant: the same owner gets the same token again, and the time to live starts anew. Releasing
+// one of these Helds ends the lease for all of them.
 //
-// Errors: *HeldError (errors.Is ErrHeld) if somebody else has it, else what Redis or the network said; in
-// the latter case Redis may have given the lease all the same, which then runs out unless its owner asks again.
+// Errors: *HeldError (which matches ErrHeld) if another owner holds the lease, else an error of Redis or of the
+// network. In the latter case Redis may have granted the lease nevertheless; it then expires unless its owner
+// acquires it again.
 func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
 	start := clock.Now()
 	reply, err := redisx.Run(ctx, l.o.DB, lua.AcquireLease{
@@ -78,6 +79,6 @@ func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
 	return hold(ctx, l.o, int64(reply.Token), start), nil
 }
 
-// trust is how long after the start of a successful attempt the lease is believed in: less than its time
-// to live, because the clocks of two machines do not run equally fast.
+// trust is how long after its start a successful acquisition or renewal counts as valid. It is less than the
+// time to live, because the clocks of two machines do not run equally fast.
 func (o Options) trust() time.Duration { return o.TTL - o.TTL/20 }

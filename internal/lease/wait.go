@@ -9,42 +9,43 @@ import (
 	"time"
 )
 
-// Wait asks for the lease until it gets it. After a refusal it waits until the lease that stands in the way
-// would run out, or until it hears of a release (see Options.Channel and Options.Wake), and tries again.
-// Errors: the cause of ctx's end, or what Redis or the network said.
+// Wait acquires the lease, waiting while another owner holds it. It tries again when that lease would expire
+// and when it is notified of a release (see Options.Channel and Options.Wake).
+// Errors: the cause of ctx if ctx ended, else an error of Redis or of the network.
 func (l *Lock) Wait(ctx context.Context) (*Held, error) {
 	held, err := l.Acquire(ctx)
 	if !errors.Is(err, ErrHeld) {
-		return held, ended(ctx, err)
+		return held, causeOr(ctx, err)
 	}
 	released, stop := l.listen(ctx)
 	defer stop()
 	for {
 		var refused *HeldError
 		if !errors.As(err, &refused) {
-			return held, ended(ctx, err)
+			return held, causeOr(ctx, err)
 		}
-		if err := await(ctx, refused.Remaining+l.pause(), released); err != nil {
+		if err := await(ctx, refused.Remaining+l.jitter(), released); err != nil {
 			return nil, err
 		}
 		held, err = l.Acquire(ctx)
 	}
 }
 
-// ended is err, or why ctx ended if that is behind it.
-func ended(ctx context.Context, err error) error {
+// causeOr returns the cause of ctx if err is not nil and ctx has ended, else err.
+func causeOr(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// pause is added to the time that a lease still has, so that it is over by then and that those who wait do
-// not all ask at the same instant.
-func (l *Lock) pause() time.Duration {
+// jitter is a random time that is added to the remaining time of a lease, so that the lease has expired by then
+// and waiting owners do not all try at the same instant.
+func (l *Lock) jitter() time.Duration {
 	return time.Millisecond + rand.N(l.o.TTL/20+time.Millisecond)
 }
 
+// await returns nil after d or at a signal on released, and the cause of ctx if that ends first.
 func await(ctx context.Context, d time.Duration, released <-chan struct{}) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -58,8 +59,8 @@ func await(ctx context.Context, d time.Duration, released <-chan struct{}) error
 	}
 }
 
-// listen signals releases until stop is called, and also whenever it has begun to listen, since one may have
-// been missed before. Without a channel it signals nothing, and the time a lease has left must do.
+// listen signals releases until stop is called. It also signals after each (re)subscription, because releases
+// may have been missed before. Without a channel it signals nothing, and callers wait for the lease to expire.
 func (l *Lock) listen(ctx context.Context) (released <-chan struct{}, stop func()) {
 	if l.o.Wake != nil || l.o.Channel == "" {
 		return l.o.Wake, func() {}
@@ -74,7 +75,8 @@ func (l *Lock) listen(ctx context.Context) (released <-chan struct{}, stop func(
 	}
 }
 
-// forward turns messages of this lease into signals; several that nobody heard yet are one.
+// forward converts release messages of this lease to signals. Signals that are not received yet are merged
+// into one.
 func (l *Lock) forward(ctx context.Context, signals chan<- struct{}) {
 	signal := func() {
 		select {
@@ -82,12 +84,12 @@ func (l *Lock) forward(ctx context.Context, signals chan<- struct{}) {
 		default:
 		}
 	}
-	heard := func(_, message string) {
+	onMessage := func(_, message string) {
 		if message == l.o.Message {
 			signal()
 		}
 	}
-	if err := l.o.DB.Listen(ctx, signal, heard, l.o.Channel); err != nil {
-		l.o.Log.Warn("releases cannot be heard of", slog.String("lease", string(l.o.Key)), slog.Any("error", err))
+	if err := l.o.DB.Listen(ctx, signal, onMessage, l.o.Channel); err != nil {
+		l.o.Log.Warn("cannot subscribe to lease releases; waiting for leases to expire", slog.String("lease", string(l.o.Key)), slog.Any("error", err))
 	}
 }
