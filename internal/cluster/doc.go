@@ -1,10 +1,10 @@
-// Package cluster knows the nodes: who runs, in which roles, and who has died.
+// Package cluster keeps the list of nodes: which nodes run, in which roles, and which have died.
 //
-// Every node writes an entry into one Redis hash at each beat, and reads everybody's by the same script. The
-// time of a beat is Redis's, so that no node's clock matters. A node that missed three of its beats is dead
-// to all others: they take over what it did. A node that could not beat for nearly as long must therefore
-// have stopped its own work by then, which is what Registry.Guard is for.
+// At each heartbeat, a node writes its entry into one Redis hash and reads all entries, in the same script.
+// Redis sets the time of a heartbeat, so the clocks of nodes do not matter. A node that missed three of its
+// heartbeats counts as dead, and the other nodes take over its work. Therefore a node that cannot send
+// heartbeats must stop its own work before that time; Registry.Guard provides the context for it.
 //
-// A node has a new id at each start (NewNodeID), so "dead" is final for an id as far as its work goes: a
-// node that comes back after it counted as dead has ended all work under its earlier Guards.
+// A node gets a new id at each start (NewNodeID). A node that counted as dead and returns has ended all work
+// that ran under its earlier guards, so other nodes may treat that work as abandoned.
 package cluster

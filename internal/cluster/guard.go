@@ -9,19 +9,19 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// ErrCutOff is why a context of Registry.Guard ended when the node could not beat, or left.
-var ErrCutOff = errors.New("this node could not beat: others may count it as dead")
+// ErrCutOff is the cause of a context of Registry.Guard if the node could not send heartbeats, or left the list.
+var ErrCutOff = errors.New("this node could not send heartbeats; other nodes may count it as dead")
 
-// guard keeps a context, the current generation, that is alive while others must count this node as
-// living. Once it has ended, only a new beat makes another one.
+// guard holds a context, the current generation, that ends before other nodes may count this node as dead. Once
+// it has ended, the next successful heartbeat starts a new generation.
 type guard struct {
-	span time.Duration // how long a beat is trusted, from its start
+	span time.Duration // how long a heartbeat is trusted, from its start
 
 	mu         sync.Mutex
 	generation context.Context
-	end        context.CancelCauseFunc
-	until      time.Time
-	deadline   *time.Timer
+	end        context.CancelCauseFunc // ends generation
+	until      time.Time               // when the trust ends
+	deadline   *time.Timer             // calls end at until
 }
 
 func newGuard(span time.Duration) *guard {
@@ -31,9 +31,9 @@ func newGuard(span time.Duration) *guard {
 	return g
 }
 
-// extend tells of a beat that was begun at start and has succeeded. If the trust in the beat before ended
-// in the meantime, so does its generation, even if its timer has not fired yet: that happens when the
-// whole process was stopped for a while.
+// extend records a successful heartbeat that began at start. If the trust in the previous heartbeat ended in the
+// meantime, extend ends that generation and starts a new one, even if the timer has not fired yet: after the
+// whole process was stopped for a while, a heartbeat may precede the timer.
 func (g *guard) extend(start time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -57,7 +57,8 @@ func (g *guard) cut() {
 	g.end(ErrCutOff)
 }
 
-// watch derives a context from ctx that ends with the current generation as well.
+// watch derives a context from ctx that also ends with the current generation. The returned function ends the
+// context and releases its resources.
 func (g *guard) watch(ctx context.Context) (context.Context, func()) {
 	g.mu.Lock()
 	generation := g.generation

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Host is the name of this machine, or "localhost" if it has none.
+// Host returns the host name of this machine, or "localhost" if it has none.
 func Host() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
@@ -15,8 +15,8 @@ func Host() string {
 	return name
 }
 
-// IP is the address of this machine to show to others: the first one that is not loopback, IPv4 before IPv6, or
-// 127.0.0.1. It only asks the system for its interfaces.
+// IP returns the address of this machine to show to other nodes: the first global unicast address of its network
+// interfaces, IPv4 before IPv6, or 127.0.0.1 if there is none. It sends nothing over the network.
 func IP() string {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -27,6 +27,7 @@ func IP() string {
 
 const loopback = "127.0.0.1"
 
+// firstOutside returns the first global unicast address, IPv4 before IPv6, or loopback.
 func firstOutside(addresses []net.Addr) string {
 	found := loopback
 	for _, a := range addresses {

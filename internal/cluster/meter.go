@@ -13,41 +13,42 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// Meter measures what this process uses of its machine.
+// Meter measures the CPU time and memory that this process uses.
 type Meter struct {
 	process *process.Process
 
-	mu   sync.Mutex
-	at   time.Time // of the last reading
-	busy float64   // CPU seconds used until then
+	mu      sync.Mutex
+	readAt  time.Time // time of the last reading
+	cpuUsed float64   // CPU seconds used until readAt
 }
 
 // Usage is one reading of a Meter.
 type Usage struct {
-	CPU    float64 // share of the machine since the reading before: 1 is all its processors
+	CPU    float64 // share of all processors since the previous reading, 0 to 1
 	Memory uint64  // resident bytes
 }
 
-// NewMeter starts to measure. Errors: the system does not say what this process uses.
+// NewMeter starts measuring. It returns an error if the system does not report the CPU time of this process.
 func NewMeter() (*Meter, error) {
 	p, err := process.NewProcess(int32(os.Getpid())) //nolint:gosec // process ids fit
 	if err != nil {
 		return nil, fmt.Errorf("measuring this process: %w", err)
 	}
-	m := &Meter{process: p, at: clock.Now()}
-	m.busy, err = m.cpuSeconds()
+	m := &Meter{process: p, readAt: clock.Now()}
+	m.cpuUsed, err = m.cpuSeconds()
 	return m, err
 }
 
-// Read measures since the last Read, or since NewMeter. What cannot be read is 0.
+// Read returns the usage since the last Read, or since NewMeter. A value that cannot be read is 0, and the error
+// says why.
 func (m *Meter) Read() (Usage, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	busy, cpuErr := m.cpuSeconds()
+	used, cpuErr := m.cpuSeconds()
 	var u Usage
-	if passed := clock.Since(m.at).Seconds() * float64(runtime.NumCPU()); cpuErr == nil && passed > 0 {
-		u.CPU = min(max((busy-m.busy)/passed, 0), 1)
-		m.at, m.busy = clock.Now(), busy
+	if available := clock.Since(m.readAt).Seconds() * float64(runtime.NumCPU()); cpuErr == nil && available > 0 {
+		u.CPU = min(max((used-m.cpuUsed)/available, 0), 1)
+		m.readAt, m.cpuUsed = clock.Now(), used
 	}
 	memory, memErr := m.process.MemoryInfo()
 	if memErr == nil {
@@ -56,6 +57,7 @@ func (m *Meter) Read() (Usage, error) {
 	return u, errors.Join(cpuErr, memErr)
 }
 
+// cpuSeconds returns the user and system CPU seconds that this process has used since its start.
 func (m *Meter) cpuSeconds() (float64, error) {
 	t, err := m.process.Times()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 
 // The states of a node.
 const (
-	StateAlive    = "alive"    // it beats and takes on work
-	StateDraining = "draining" // it beats, ends what it has begun, and takes on nothing new
-	StateDead     = "dead"     // it missed three beats
+	StateAlive    = "alive"    // sends heartbeats and accepts work
+	StateDraining = "draining" // sends heartbeats, finishes its work, and accepts no new work
+	StateDead     = "dead"     // missed three heartbeats
 )
 
 // Node is one running dtsd, as it describes itself.
@@ -24,69 +24,71 @@ type Node struct {
 	Version    string         `json:"version"`
 	Roles      []string       `json:"roles"`
 	State      string         `json:"state"`
-	Capacity   int            `json:"capacity"` // tasks it runs at once at most
+	Capacity   int            `json:"capacity"` // most tasks it runs at once
 	Running    int            `json:"running"`
-	Partitions []int          `json:"partitions"` // that it leads
+	Partitions []int          `json:"partitions"` // numbers of the partitions it leads
 	Queues     map[string]int `json:"queues"`     // name -> weight
-	CPU        float64        `json:"cpu"`        // its share of the machine, 0 to 1
+	CPU        float64        `json:"cpu"`        // share of the machine's processors it uses, 0 to 1
 	Memory     uint64         `json:"memory"`     // resident bytes
 	StartedAt  time.Time      `json:"started_at"`
-	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of what a node writes
+	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
 }
 
-// Has says whether the node plays the role; every node plays "".
+// Has reports whether the node has the role. Every node has the role "".
 func (n Node) Has(role string) bool { return role == "" || slices.Contains(n.Roles, role) }
 
-// entry is what a node writes about itself. It says how often it beats, so that nodes with different
-// settings judge each other rightly.
+// entry is what a node writes about itself. It contains the time between its heartbeats, so that nodes with
+// different settings judge each other correctly.
 type entry struct {
 	Node
-	BeatMS int64 `json:"beat_ms"`
+	BeatMS int64 `json:"beat_ms"` // ms between two heartbeats
 }
 
-// missable is how many beats may be missed before a node counts as dead.
-const missable = 3
+// missedLimit is how many missed heartbeats make a node count as dead.
+const missedLimit = 3
 
+// deadAfter is the time after the last heartbeat when the node counts as dead.
 func (e entry) deadAfter() time.Duration {
-	return missable * time.Duration(e.BeatMS) * time.Millisecond
+	return missedLimit * time.Duration(e.BeatMS) * time.Millisecond
 }
 
-// parseNodes reads the entries of the registry by node id. An entry that cannot be read is left out, as one of another
-// version may be; the errors are returned beside the rest.
+// parseNodes parses the entries of the registry, which are keyed by node id, and sorts them by id. It skips invalid
+// entries, which a node of another version may have written, and returns one error for each.
 func parseNodes(now time.Time, entries map[string]string) ([]member, []error) {
 	var members []member
-	var wrong []error
+	var errs []error
 	for id, entry := range entries {
 		m, err := parseMember(now, id, entry)
 		if err != nil {
-			wrong = append(wrong, err)
+			errs = append(errs, err)
 			continue
 		}
 		members = append(members, m)
 	}
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.ID, b.ID) })
-	return members, wrong
+	return members, errs
 }
 
-// member is a node with the time at which it will be dead if it does not beat again.
+// member is a node with the time at which it counts as dead unless it sends another heartbeat.
 type member struct {
 	Node
-	dies time.Time
+	deadAt time.Time
 }
 
+// parseMember parses the entry of one node: "<ms of the last heartbeat> <JSON>".
 func parseMember(now time.Time, id, value string) (member, error) {
 	beat, text, _ := strings.Cut(value, " ")
 	ms, err := strconv.ParseInt(beat, 10, 64)
 	if err != nil {
-		return member{}, fmt.Errorf("entry of node %q: time of its beat: %w", id, err)
+		return member{}, fmt.Errorf("entry of node %q: invalid time of the heartbeat: %w", id, err)
 	}
 	var e entry
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
-		return member{}, fmt.Errorf("entry of node %q: %w", id, err)
+		return member{}, fmt.Errorf("entry of node %q: invalid JSON: %w", id, err)
 	}
 	e.ID, e.LastBeat = id, time.UnixMilli(ms).UTC()
-	m := member{Node: e.Node, dies: e.LastBeat.Add(e.deadAfter())}
-	if now.After(m.dies) {
+	m := member{Node: e.Node, deadAt: e.LastBeat.Add(e.deadAfter())}
+	if now.After(m.deadAt) {
 		m.State = StateDead
 	}
 	return m, nil

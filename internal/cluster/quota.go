@@ -2,9 +2,10 @@ package cluster
 
 import "slices"
 
-// Quota is the fair share of self when partitions are spread over the nodes ids: the same number for each,
-// and one more for the first of them, in order of id, until all are given out. self counts as one of them
-// even if it is not in ids. The quotas of all nodes that see the same ids add up to partitions.
+// Quota returns how many of the partitions node self should lead when they are divided among ids: the same
+// number for each node, and one more for the first nodes in order of id until all partitions are assigned.
+// self counts as one of the nodes even if it is not in ids. The quotas of all nodes that see the same ids add
+// up to partitions.
 func Quota(ids []string, self string, partitions int) int {
 	all := append(slices.Clone(ids), self)
 	slices.Sort(all)

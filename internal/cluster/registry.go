@@ -13,53 +13,53 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Defaults of Options.
+// The defaults of Options.
 const (
 	DefaultBeat = 2 * time.Second
 	DefaultKeep = time.Hour
 )
 
-// Options says which node this is and where the nodes are listed. DB, Key and ID are needed.
+// Options describe this node and the list of nodes. DB, Key and ID are required.
 type Options struct {
 	DB *redisx.DB
-	// Key is the hash of all nodes.
+	// Key is the key of the hash that lists all nodes.
 	Key lua.NodesKey
-	// Channel is the pub/sub channel that is told "<word> <id>" when a node joins, leaves or drains; ""
-	// means the same name as Key.
+	// Channel is the pub/sub channel on which "<word> <id>" is published when a node joins, leaves or changes
+	// its state. "" means the same name as Key.
 	Channel lua.MembersChannel
-	// ID is this node's, see NewNodeID.
+	// ID is the id of this node, see NewNodeID.
 	ID string
-	// Beat is the time between two beats; 0 means DefaultBeat. It is at least 1 ms.
+	// Beat is the time between two heartbeats. 0 means DefaultBeat; the least is 1 ms.
 	Beat time.Duration
-	// Keep is how long the entry of a dead node is kept for people to see; 0 means DefaultKeep.
+	// Keep is how long the entry of a dead node stays in the list for people to see. 0 means DefaultKeep.
 	Keep time.Duration
-	// Self tells the current figures of this node, and is called at each beat. ID, State and LastBeat are
-	// filled in, and StartedAt if it is zero.
+	// Self returns the current data of this node. The registry calls it at each heartbeat and sets ID, State
+	// and LastBeat, and StartedAt if it is zero.
 	Self func() Node
-	// Log is where trouble with the heartbeat is reported; nil means nowhere.
+	// Log receives warnings about failed heartbeats and invalid entries. nil discards them.
 	Log *slog.Logger
 }
 
-// Registry beats for this node and sees the others.
+// Registry sends the heartbeats of this node and tracks the other nodes.
 type Registry struct {
 	o       Options
 	started time.Time
 	guard   *guard
 
 	draining atomic.Bool
-	wake     chan struct{} // asks for a beat at once; holds one, so that many are one
-	ready    chan struct{} // closed after the first beat
+	wake     chan struct{} // requests a heartbeat at once; its buffer of one merges several requests
+	ready    chan struct{} // closed after the first heartbeat
 
 	// Only the goroutine of Run uses these.
-	told   string // the state that the last beat told the others
-	failed bool   // the last beat
+	announced string // the state in the last successful heartbeat
+	failing   bool   // whether the last heartbeat failed
 
 	mu       sync.Mutex
 	view     View
 	watchers map[chan struct{}]struct{}
 }
 
-// New makes a registry, which knows nothing until Run beats.
+// New returns a registry. Its View is empty until Run has sent the first heartbeat.
 func New(o Options) *Registry {
 	if o.Channel == "" {
 		o.Channel = lua.MembersChannel(o.Key)
@@ -80,7 +80,7 @@ func New(o Options) *Registry {
 	return &Registry{
 		o:        o,
 		started:  clock.Now(),
-		guard:    newGuard(missable*o.Beat - o.Beat/2),
+		guard:    newGuard(missedLimit*o.Beat - o.Beat/2),
 		wake:     make(chan struct{}, 1),
 		ready:    make(chan struct{}),
 		view:     View{self: Node{ID: o.ID}},
@@ -88,43 +88,46 @@ func New(o Options) *Registry {
 	}
 }
 
-// Ready is closed once the first beat has been heard: this node is on the list, and View shows it.
+// Ready is closed after the first successful heartbeat. This node is then on the list, and View shows it.
 func (r *Registry) Ready() <-chan struct{} { return r.ready }
 
-// View is what the last beat saw. It may be as old as the last successful beat (View.At).
+// View returns the nodes as of the last successful heartbeat (View.At).
 func (r *Registry) View() View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.view
 }
 
-// Nodes reads the list from Redis now, dead nodes too, sorted by id. Error: CodeUnavailable.
+// Nodes reads the list from Redis, including dead nodes, sorted by id.
+// Error: *task.Error with CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 	reply, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
 	if err != nil {
-		return nil, &task.Error{Code: task.CodeUnavailable, Message: "the nodes cannot be read", Err: err}
+		return nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot read the list of nodes", Err: err}
 	}
 	return nodesOf(r.members(reply.Now, reply.Nodes)), nil
 }
 
-// Guard derives a context from ctx that ends, with the cause ErrCutOff, when this node could not beat for so
-// long that others may soon count it as dead, or when it leaves. Trust is counted from the start of the last
-// beat that was answered, so the context ends before others may take over. If this node is cut off already,
-// the context has ended when Guard returns. The second result ends the context and frees what it holds.
+// Guard derives a context from ctx that ends, with the cause ErrCutOff, when this node could not send heartbeats
+// for so long that other nodes may soon count it as dead, or when it leaves the list. The time counts from the
+// start of the last successful heartbeat, so the context ends before other nodes may take over. If this node is
+// cut off already, the context has ended when Guard returns. The returned function ends the context and releases
+// its resources.
 func (r *Registry) Guard(ctx context.Context) (context.Context, func()) {
 	return r.guard.watch(ctx)
 }
 
-// SetDraining says whether this node ends its work and takes on nothing new. The others are told at once.
+// SetDraining sets whether this node finishes its work and accepts no new work. A heartbeat tells the other nodes
+// at once.
 func (r *Registry) SetDraining(draining bool) {
 	r.draining.Store(draining)
-	r.nudge()
+	r.requestBeat()
 }
 
-// nudge asks Run for a beat at once.
-func (r *Registry) nudge() {
+// requestBeat makes Run send a heartbeat at once.
+func (r *Registry) requestBeat() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // one is asked for already
+	default: // a heartbeat is requested already
 	}
 }

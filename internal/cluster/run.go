@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	leaveLimit = 2 * time.Second       // how long leaving may take
-	deathSlack = 20 * time.Millisecond // after the time when a node counts as dead, to be sure that it does
+	leaveTimeout = 2 * time.Second       // how long leaving the list may take
+	deathMargin  = 20 * time.Millisecond // added to the time when a node counts as dead, so that it is certainly over
 )
 
-// Run beats until ctx ends, then ends what Guard guards, leaves the list, and returns nil. It runs once.
+// Run sends heartbeats until ctx ends. Then it ends the contexts of Guard, removes this node from the list, and
+// returns nil. Run may be called once.
 func (r *Registry) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
 	listening.Go(func() { r.listen(ctx) })
 	for ctx.Err() == nil {
-		r.rest(ctx, r.beat(ctx))
+		r.wait(ctx, r.beat(ctx))
 	}
 	r.guard.cut()
 	r.leave(ctx)
@@ -32,20 +33,21 @@ func (r *Registry) Run(ctx context.Context) error {
 	return nil
 }
 
-// listen asks for a beat whenever another node has news, or when news may have been missed.
+// listen requests a heartbeat whenever another node publishes a change, and after each (re)subscription, because
+// changes may have been missed before.
 func (r *Registry) listen(ctx context.Context) {
-	heard := func(_, news string) {
-		if _, id, _ := strings.Cut(news, " "); id != r.o.ID {
-			r.nudge()
+	onChange := func(_, message string) {
+		if _, id, _ := strings.Cut(message, " "); id != r.o.ID {
+			r.requestBeat()
 		}
 	}
-	if err := r.o.DB.Listen(ctx, r.nudge, heard, string(r.o.Channel)); err != nil {
+	if err := r.o.DB.Listen(ctx, r.requestBeat, onChange, string(r.o.Channel)); err != nil {
 		r.o.Log.Warn("cannot subscribe to node changes; falling back to heartbeats", slog.Any("error", err))
 	}
 }
 
-// rest waits for d, or until somebody asks for a beat.
-func (r *Registry) rest(ctx context.Context, d time.Duration) {
+// wait returns after d, when a heartbeat is requested, or when ctx ends.
+func (r *Registry) wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -55,28 +57,28 @@ func (r *Registry) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// beat beats once, and says how long to rest until the next time.
+// beat sends one heartbeat and returns how long to wait before the next one.
 func (r *Registry) beat(ctx context.Context) time.Duration {
 	start := clock.Now()
 	self := r.self()
 	reply, err := r.send(ctx, self)
 	if err != nil {
-		r.complain(ctx, err)
+		r.reportFailure(ctx, err)
 		return r.o.Beat / 4
 	}
-	if reply.Joined { // whatever was guarded until now, others may have taken over
+	if reply.Joined { // this node was absent or dead: other nodes may have taken over its guarded work
 		r.guard.cut()
 	}
 	r.guard.extend(start)
-	r.recovered()
-	r.told = self.State
+	r.reportRecovery()
+	r.announced = self.State
 	members := r.members(reply.Now, reply.Nodes)
-	r.adopt(View{At: reply.Now, Nodes: nodesOf(members), self: self})
-	r.tellReady()
-	return max(r.untilNews(reply.Now, members)-clock.Since(start), r.o.Beat/10)
+	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self})
+	r.markReady()
+	return max(r.untilNextBeat(reply.Now, members)-clock.Since(start), r.o.Beat/10)
 }
 
-// self is what this node says of itself now.
+// self returns the current data of this node.
 func (r *Registry) self() Node {
 	n := r.o.Self()
 	n.ID, n.State, n.LastBeat = r.o.ID, StateAlive, time.Time{}
@@ -90,40 +92,41 @@ func (r *Registry) self() Node {
 	return n
 }
 
-// send beats for this node.
+// send writes the entry of this node and reads all entries. It publishes the state of this node if that has changed.
 func (r *Registry) send(ctx context.Context, self Node) (lua.BeatReply, error) {
 	text, err := json.Marshal(entry{Node: self, BeatMS: r.o.Beat.Milliseconds()})
 	if err != nil {
-		return lua.BeatReply{}, fmt.Errorf("writing what this node says of itself: %w", err)
+		return lua.BeatReply{}, fmt.Errorf("encoding the entry of this node: %w", err)
 	}
-	news := ""
-	if self.State != r.told {
-		news = self.State
+	change := ""
+	if self.State != r.announced {
+		change = self.State
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.o.Beat/2)
 	defer cancel()
 	return redisx.Run(ctx, r.o.DB, lua.Beat{
-		Nodes: r.o.Key, ID: lua.NodeID(r.o.ID), Entry: string(text), Dead: missable * r.o.Beat, Keep: r.o.Keep,
-		Members: r.o.Channel, News: news,
+		Nodes: r.o.Key, ID: lua.NodeID(r.o.ID), Entry: string(text), Dead: missedLimit * r.o.Beat, Keep: r.o.Keep,
+		Members: r.o.Channel, News: change,
 	})
 }
 
-// untilNews is how long until the next beat, or until a node that seems to fail would be dead: a node's death
-// is noticed when it happens, not a beat later.
-func (r *Registry) untilNews(now time.Time, members []member) time.Duration {
+// untilNextBeat returns the time until the next regular heartbeat, or until another node would count as dead if
+// that comes first, so that a death is noticed when it happens.
+func (r *Registry) untilNextBeat(now time.Time, members []member) time.Duration {
 	next := r.o.Beat
 	for _, m := range members {
 		if m.State != StateDead && m.ID != r.o.ID {
-			next = min(next, m.dies.Sub(now)+deathSlack)
+			next = min(next, m.deadAt.Sub(now)+deathMargin)
 		}
 	}
 	return next
 }
 
+// members parses the entries of all nodes and logs a warning for each invalid one.
 func (r *Registry) members(now time.Time, entries map[string]string) []member {
-	members, wrong := parseNodes(now, entries)
-	for _, err := range wrong {
-		r.o.Log.Warn("a node's entry cannot be read", slog.Any("error", err))
+	members, errs := parseNodes(now, entries)
+	for _, err := range errs {
+		r.o.Log.Warn("skipping the unreadable entry of a node", slog.Any("error", err))
 	}
 	return members
 }
@@ -136,7 +139,8 @@ func nodesOf(members []member) []Node {
 	return nodes
 }
 
-func (r *Registry) tellReady() {
+// markReady closes ready, once.
+func (r *Registry) markReady() {
 	select {
 	case <-r.ready:
 	default:
@@ -144,26 +148,27 @@ func (r *Registry) tellReady() {
 	}
 }
 
-// complain reports the first of several failures.
-func (r *Registry) complain(ctx context.Context, err error) {
-	if !r.failed && ctx.Err() == nil {
+// reportFailure logs the first of several failed heartbeats in a row.
+func (r *Registry) reportFailure(ctx context.Context, err error) {
+	if !r.failing && ctx.Err() == nil {
 		r.o.Log.Warn("heartbeat failed, trying again", slog.Any("error", err))
-		r.failed = true
+		r.failing = true
 	}
 }
 
-func (r *Registry) recovered() {
-	if r.failed {
+// reportRecovery logs the first successful heartbeat after a failed one.
+func (r *Registry) reportRecovery() {
+	if r.failing {
 		r.o.Log.Info("heartbeat works again")
-		r.failed = false
+		r.failing = false
 	}
 }
 
-// leave takes this node off the list, so that the others need not wait for its death. If it cannot, they do.
+// leave removes this node from the list, so that the other nodes need not wait until it counts as dead.
 func (r *Registry) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	if _, err := redisx.Run(ctx, r.o.DB, lua.Leave{Nodes: r.o.Key, ID: lua.NodeID(r.o.ID), Members: r.o.Channel}); err != nil {
-		r.o.Log.Warn("this node could not leave the list: it will count as dead soon", slog.Any("error", err))
+		r.o.Log.Warn("cannot remove this node from the list of nodes; it will count as dead soon", slog.Any("error", err))
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// View is what one beat saw. It does not change; a later beat makes another one.
+// View is the list of nodes at the time of one heartbeat. It does not change; each heartbeat creates a new View.
 type View struct {
-	// At is when it was seen, by Redis's clock; zero before the first beat.
+	// At is the time of the heartbeat by Redis's clock. It is zero before the first heartbeat.
 	At time.Time
-	// Nodes are all that are on the list, dead ones too, sorted by id.
+	// Nodes are all nodes on the list, including dead ones, sorted by id.
 	Nodes []Node
 
 	self Node
 }
 
-// Alive lists the ids, sorted, of the nodes with that role that take on work: they live and do not drain.
-// The role "" means any. This node is always among them if it has the role, even if it drains; its roles are
-// known from its first beat on.
+// Alive returns the sorted ids of the nodes with the role that accept work: they are alive and not draining. The
+// role "" means any role. This node is included if it has the role, even while it drains; its roles are known
+// after its first heartbeat.
 func (v View) Alive(role string) []string {
 	var ids []string
 	for _, n := range v.Nodes {
@@ -32,9 +32,9 @@ func (v View) Alive(role string) []string {
 	return ids
 }
 
-// IsAlive says whether the node with that id lives; one that drains does. A node that is not on the list
-// does not: it left, or it joined after this view was seen. Who judges by IsAlive that work is abandoned
-// must therefore use a view that is newer than what it knows of the work.
+// IsAlive reports whether the node with that id is alive or draining. It is false for a node that is not on the
+// list: that node left, or it joined after At. A caller that treats the work of such a node as abandoned must
+// therefore use a view that is newer than its information about the work.
 func (v View) IsAlive(id string) bool {
 	if id == v.self.ID {
 		return true
@@ -43,8 +43,8 @@ func (v View) IsAlive(id string) bool {
 	return i >= 0 && v.Nodes[i].State != StateDead
 }
 
-// standing is what a change of is worth telling: who lives, and which of them drain.
-func (v View) standing() map[string]string {
+// liveStates returns the states of all nodes that are not dead, by id. Watch signals when they change.
+func (v View) liveStates() map[string]string {
 	states := map[string]string{}
 	for _, n := range v.Nodes {
 		if n.State != StateDead {

@@ -2,9 +2,9 @@ package cluster
 
 import "maps"
 
-// Watch signals whenever View has changed in what counts: which nodes live, and which of them drain. Several
-// changes that nobody heard of yet are one signal; the first beat is a change. Every listener has a channel of
-// its own, which stop takes away again.
+// Watch returns a channel that signals when a node joins, leaves, dies, returns, or starts or stops draining. The
+// first heartbeat is such a change. Changes that the caller has not received yet are merged into one signal. Each
+// call returns a channel of its own; stop ends its signals.
 func (r *Registry) Watch() (changed <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	r.mu.Lock()
@@ -17,11 +17,11 @@ func (r *Registry) Watch() (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// adopt makes v the view, and signals if that is a change.
-func (r *Registry) adopt(v View) {
+// setView sets the view to v, and signals if the states of live nodes changed.
+func (r *Registry) setView(v View) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	changed := !maps.Equal(r.view.standing(), v.standing())
+	changed := !maps.Equal(r.view.liveStates(), v.liveStates())
 	r.view = v
 	if !changed {
 		return
@@ -29,7 +29,7 @@ func (r *Registry) adopt(v View) {
 	for c := range r.watchers {
 		select {
 		case c <- struct{}{}:
-		default: // not heard yet
+		default: // an earlier signal is not received yet
 		}
 	}
 }
