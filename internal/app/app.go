@@ -190,7 +190,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 	}
 	var pools []worker.Pool
 	for _, p := range a.o.Config.AllPools() {
-		db, err := a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript, Brisk: true})
+		db, err := a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript, FailFast: true})
 		if err != nil {
 			return err
 		}

@@ -8,11 +8,11 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// Embedded is a Redis inside the process, in memory only: for trying DTS out, and for tests that travel in time.
-// What is in it is gone when it is closed.
+// Embedded is a Redis server inside the process, for trials and for tests with virtual time. It keeps its data in
+// memory only; Close discards the data.
 type Embedded struct{ server *miniredis.Miniredis }
 
-// StartEmbedded starts one on a free port of the loopback interface.
+// StartEmbedded starts an embedded Redis on a free port of the loopback interface.
 func StartEmbedded() (*Embedded, error) {
 	server := newEmbedded()
 	if err := server.Start(); err != nil {
@@ -21,34 +21,35 @@ func StartEmbedded() (*Embedded, error) {
 	return &Embedded{server: server}, nil
 }
 
-// StartHidden starts one that has no port: the only way to it is Dial. It is at home in testing/synctest, which real
-// sockets are not, and lives in the bubble's time.
+// StartHidden starts an embedded Redis without a port. Clients connect with Dial only. Because it uses no sockets, it
+// works inside a testing/synctest bubble, where it follows the virtual time.
 func StartHidden() (*Embedded, error) {
 	server := newEmbedded()
-	first, err := server.Dial() // which is how one without a port is started
+	first, err := server.Dial() // the first Dial starts a server without a port
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
 	return &Embedded{server: server}, first.Close()
 }
 
+// newEmbedded returns a server that is not started and whose keys expire by the clock.
 func newEmbedded() *miniredis.Miniredis {
 	server := miniredis.NewMiniRedis()
 	server.ClockTTL(true)
 	return server
 }
 
-// URL is what Open connects to.
+// URL returns the URL for Options.URL. A server without a port also needs Options.Dial.
 func (e *Embedded) URL() string {
 	if addr := e.server.Addr(); addr != "" {
 		return "redis://" + addr + "/0"
 	}
-	return "redis://127.0.0.1:0/0" // for which Dial is needed; not a name, because go-redis looks names up
+	return "redis://127.0.0.1:0/0" // an address and not a host name, because go-redis resolves host names
 }
 
-// Dial connects within the process; it is for Options.Dial.
+// Dial connects within the process. It is meant for Options.Dial. Error: net.ErrClosed after Close.
 func (e *Embedded) Dial(context.Context) (net.Conn, error) {
-	e.server.Lock() // Close would else miss a connection that is being made
+	e.server.Lock() // otherwise Close could miss a connection that is being opened
 	defer e.server.Unlock()
 	server := e.server.Server()
 	if server == nil {
@@ -59,5 +60,5 @@ func (e *Embedded) Dial(context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// Close stops it and forgets everything.
+// Close stops the server and discards its data.
 func (e *Embedded) Close() { e.server.Close() }

@@ -100,7 +100,7 @@ func TestHidden_IsNotBlockedByASlowSubscriber(t *testing.T) {
 	})
 }
 
-// A subscription of a hundred days in which nothing happens costs a ping each Quiet, and no connection.
+// A subscription of a hundred days in which nothing happens costs a ping each PingAfter, and no connection.
 func TestListen_KeepsAQuietSubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestListen_KeepsAQuietSubscription(t *testing.T) {
 		_, db := hidden(t, func(o *redisx.Options) {
 			dial := o.Dial
 			o.Dial = func(ctx context.Context) (net.Conn, error) { dials++; return dial(ctx) }
-			o.Quiet = time.Hour
+			o.PingAfter = time.Hour
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		connected, heard, ended := make(chan struct{}, 10), make(chan string, 1), make(chan error, 1)

@@ -8,10 +8,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// LogTo sends what go-redis itself has to say to log, at level debug: it repeats what the errors of commands say
-// anyway, for each connection. go-redis has one logger in a process, so this is for main alone.
+// LogTo writes the messages of go-redis to log, at level debug: they repeat the errors of commands for each
+// connection. go-redis has one logger for the whole process, so only main may call LogTo.
 func LogTo(log *slog.Logger) { redis.SetLogger(clientLog{log}) }
 
+// clientLog implements the logger interface of go-redis.
 type clientLog struct{ log *slog.Logger }
 
 func (l clientLog) Printf(ctx context.Context, format string, v ...any) {

@@ -11,116 +11,129 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// pipe makes a connection within the process: what is written at one end can be read at the other.
+// pipe returns the two ends of a connection within the process: data written at one end can be read at the other.
 //
-// Unlike net.Pipe it has a buffer, without a limit, in each direction, as Redis needs one: it answers the first
-// command of a pipeline before the client has written the last, and it publishes without waiting for its subscribers.
+// Unlike net.Pipe, it has an unlimited buffer in each direction. Redis needs one: it answers the first command of a
+// pipeline before the client has written the last, and it publishes without waiting for its subscribers.
 func pipe() (client, server net.Conn) {
-	there, back := newStream(), newStream()
-	return &pipeEnd{in: back, out: there}, &pipeEnd{in: there, out: back}
+	toServer, toClient := newPipeBuffer(), newPipeBuffer()
+	return &pipeConn{in: toClient, out: toServer}, &pipeConn{in: toServer, out: toClient}
 }
 
-// pipeEnd is one end of a pipe.
-type pipeEnd struct{ in, out *stream }
+// pipeConn is one end of a pipe.
+type pipeConn struct{ in, out *pipeBuffer }
 
-func (e *pipeEnd) Read(p []byte) (int, error)  { return e.in.read(p) }
-func (e *pipeEnd) Write(p []byte) (int, error) { return e.out.write(p) }
+func (c *pipeConn) Read(p []byte) (int, error)  { return c.in.read(p) }
+func (c *pipeConn) Write(p []byte) (int, error) { return c.out.write(p) }
 
-// Close ends both directions. The other end reads what was written before; what this end has not read is gone.
-func (e *pipeEnd) Close() error {
-	e.out.end(false)
-	e.in.end(true)
+// Close ends both directions. The other end can still read what was written before; this end discards what it has
+// not read.
+func (c *pipeConn) Close() error {
+	c.out.close()
+	c.in.discard()
 	return nil
 }
 
-func (e *pipeEnd) LocalAddr() net.Addr  { return pipeAddr{} }
-func (e *pipeEnd) RemoteAddr() net.Addr { return pipeAddr{} }
+func (c *pipeConn) LocalAddr() net.Addr  { return pipeAddr{} }
+func (c *pipeConn) RemoteAddr() net.Addr { return pipeAddr{} }
 
-func (e *pipeEnd) SetDeadline(t time.Time) error     { return e.SetReadDeadline(t) }
-func (e *pipeEnd) SetReadDeadline(t time.Time) error { e.in.until(t); return nil }
-func (e *pipeEnd) SetWriteDeadline(time.Time) error  { return nil } // a write never waits
+func (c *pipeConn) SetDeadline(t time.Time) error     { return c.SetReadDeadline(t) }
+func (c *pipeConn) SetReadDeadline(t time.Time) error { c.in.setDeadline(t); return nil }
+func (c *pipeConn) SetWriteDeadline(time.Time) error  { return nil } // a write never waits
 
 type pipeAddr struct{}
 
 func (pipeAddr) Network() string { return "pipe" }
 func (pipeAddr) String() string  { return "pipe" }
 
-// stream is one direction of a pipe. Whoever waits on a sync.Cond counts as idle in testing/synctest, so time goes on.
-type stream struct {
+// pipeBuffer holds the unread data of one direction of a pipe. Readers wait on a sync.Cond, because testing/synctest
+// counts that as blocked and advances its time.
+type pipeBuffer struct {
 	mu       sync.Mutex
 	changed  sync.Cond
 	data     bytes.Buffer
 	closed   bool
-	deadline time.Time // of reads; zero: none
-	alarm    *time.Timer
+	deadline time.Time   // of reads; zero means none
+	timer    *time.Timer // wakes readers at deadline; nil before the first deadline
 }
 
-func newStream() *stream {
-	s := &stream{}
-	s.changed.L = &s.mu
-	return s
+func newPipeBuffer() *pipeBuffer {
+	b := &pipeBuffer{}
+	b.changed.L = &b.mu
+	return b
 }
 
-func (s *stream) read(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for s.data.Len() == 0 && len(p) > 0 {
-		if s.closed {
+func (b *pipeBuffer) read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.data.Len() == 0 && len(p) > 0 {
+		if b.closed {
 			return 0, io.EOF
 		}
-		if !s.deadline.IsZero() && !clock.Now().Before(s.deadline) {
+		if !b.deadline.IsZero() && !clock.Now().Before(b.deadline) {
 			return 0, os.ErrDeadlineExceeded
 		}
-		s.changed.Wait()
+		b.changed.Wait()
 	}
-	return s.data.Read(p)
+	return b.data.Read(p)
 }
 
-func (s *stream) write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+func (b *pipeBuffer) write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
 		return 0, io.ErrClosedPipe
 	}
-	defer s.changed.Broadcast()
-	return s.data.Write(p)
+	defer b.changed.Broadcast()
+	return b.data.Write(p)
 }
 
-func (s *stream) end(forget bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if forget {
-		s.data.Reset()
-	}
-	if s.alarm != nil {
-		s.alarm.Stop()
-	}
-	s.changed.Broadcast()
+// close ends writes. Reads return the remaining data, then io.EOF.
+func (b *pipeBuffer) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closeLocked()
 }
 
-// until sets the time at which reads give up.
-func (s *stream) until(t time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.deadline = t
+// discard closes the buffer and drops the remaining data.
+func (b *pipeBuffer) discard() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.data.Reset()
+	b.closeLocked()
+}
+
+func (b *pipeBuffer) closeLocked() {
+	b.closed = true
+	if b.timer != nil {
+		b.timer.Stop()
+	}
+	b.changed.Broadcast()
+}
+
+// setDeadline sets the time at which reads fail with os.ErrDeadlineExceeded. The zero time means never.
+func (b *pipeBuffer) setDeadline(t time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deadline = t
 	switch {
-	case s.closed:
+	case b.closed:
 	case t.IsZero():
-		if s.alarm != nil {
-			s.alarm.Stop()
+		if b.timer != nil {
+			b.timer.Stop()
 		}
-	case s.alarm == nil:
-		s.alarm = time.AfterFunc(clock.Until(t), s.ring)
+	case b.timer == nil:
+		b.timer = time.AfterFunc(clock.Until(t), b.wakeReaders)
 	default:
-		s.alarm.Reset(clock.Until(t))
+		b.timer.Reset(clock.Until(t))
 	}
-	s.changed.Broadcast()
+	b.changed.Broadcast()
 }
 
-// ring wakes a read whose deadline may have come. It takes the lock, so that none is between its look and its wait.
-func (s *stream) ring() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.changed.Broadcast()
+// wakeReaders makes readers check the deadline. It takes the lock, so that no reader is between its check and its
+// wait.
+func (b *pipeBuffer) wakeReaders() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.changed.Broadcast()
 }

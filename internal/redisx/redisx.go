@@ -1,4 +1,4 @@
-// Package redisx connects to a Redis of any shape (one server, Sentinel, Cluster, or one embedded in the
+// Package redisx connects to a Redis of any topology (one server, Sentinel, Cluster, or a server embedded in the
 // process) and runs scripts on it.
 package redisx
 
@@ -15,41 +15,42 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// DB is a connection pool to one Redis, and the way to run scripts on it.
+// DB is a pool of connections to one Redis.
 type DB struct {
 	redis.UniversalClient
-	observe func(script string, took time.Duration, refusal string)
-	quiet   time.Duration
+	observe   func(script string, took time.Duration, refusal string) // see Options.Observe
+	pingAfter time.Duration                                           // see Options.PingAfter
 }
 
-// Options says how to connect.
+// Options describe a connection to Redis. URL is required.
 type Options struct {
 	// URL is one of
-	//   redis://[user:password@]host:port/db        rediss:// the same over TLS
+	//   redis://[user:password@]host:port/db        rediss:// uses TLS
+	//   unix://[user:password@]/path/to/socket
 	//   redis+sentinel://[user:password@]host:port,host:port/master[/db]
 	//   redis+cluster://[user:password@]host:port,host:port
 	URL string
-	// PoolSize is the number of connections kept at most; 0 means go-redis's default.
+	// PoolSize is the most connections of the pool; 0 means the default of go-redis.
 	PoolSize int
-	// Brisk gives a command up after a second and does not repeat it: for callers that repeat by themselves, and
-	// should not be held up by a Redis that is silent.
-	Brisk bool
-	// Dial, if set, makes the connections to a single server, instead of the network.
+	// FailFast makes a command fail after one second without an answer and does not repeat it. It is for callers
+	// that repeat commands themselves and must not be blocked by a Redis that does not answer.
+	FailFast bool
+	// Dial, if set, opens the connections to a single server (redis, rediss, unix).
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Quiet is how long a subscription may hear nothing before Redis is asked for a sign of life; 0 means 5 s.
-	Quiet time.Duration
-	// Observe, if set, is told of every script run: its name, its duration and the code it refused
-	// with ("" if it did not).
+	// PingAfter is how long a subscription may receive nothing before Listen sends a ping; 0 means 5 s.
+	PingAfter time.Duration
+	// Observe, if set, is called after every run of a script with the name of the script, the duration (for calls
+	// in a pipeline, an equal share of it) and the code of the refusal ("" if the script did not refuse).
 	Observe func(script string, took time.Duration, refusal string)
 }
 
 const (
-	briskTimeout = time.Second
-	noRetries    = -1 // as go-redis wants it; 0 means its default
+	failFastTimeout = time.Second
+	noRetries       = -1 // for go-redis, 0 means its default
 )
 
-// Open connects and waits for the first answer of Redis. Errors: a URL that cannot be understood, or a
-// Redis that does not answer.
+// Open connects and waits for the first answer of Redis. It returns an error if the URL is invalid or Redis does not
+// answer. No error contains the password.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	client, err := newClient(o)
 	if err != nil {
@@ -58,13 +59,15 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := client.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(fmt.Errorf("redis at %s does not answer: %w", Redact(o.URL), err), client.Close())
 	}
-	return &DB{UniversalClient: client, observe: o.Observe, quiet: cmp.Or(o.Quiet, defaultQuiet)}, nil
+	return &DB{UniversalClient: client, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}, nil
 }
 
-// Wrap makes a DB of a client that exists already, as tests do.
-func Wrap(client redis.UniversalClient) *DB { return &DB{UniversalClient: client, quiet: defaultQuiet} }
+// Wrap returns a DB that uses an existing client. It is meant for tests.
+func Wrap(client redis.UniversalClient) *DB {
+	return &DB{UniversalClient: client, pingAfter: defaultPingAfter}
+}
 
-// Number is the number of the database in use; a cluster has only database 0.
+// Number returns the number of the database in use. A cluster has only database 0.
 func (db *DB) Number() int {
 	if c, ok := db.UniversalClient.(*redis.Client); ok {
 		return c.Options().DB
@@ -72,30 +75,31 @@ func (db *DB) Number() int {
 	return 0
 }
 
-// Redact is the URL without its password, for messages and logs.
+// Redact returns the URL with its password masked, for messages and logs.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {
-		return "(unreadable URL)"
+		return "(invalid URL)"
 	}
 	return u.Redacted()
 }
 
+// newClient returns a client for the scheme of o.URL. It does not connect.
 func newClient(o Options) (redis.UniversalClient, error) {
 	scheme, _, _ := strings.Cut(o.URL, "://")
 	switch scheme {
 	case "redis", "rediss", "unix":
 		opt, err := redis.ParseURL(o.URL)
 		if err != nil {
-			var shown *url.Error // which repeats the URL, password and all
-			if errors.As(err, &shown) {
-				err = shown.Err
+			var urlErr *url.Error // its text contains the URL with the password
+			if errors.As(err, &urlErr) {
+				err = urlErr.Err
 			}
 			return nil, fmt.Errorf("redis URL %s: %w", Redact(o.URL), err)
 		}
-		opt.PoolSize, opt.ContextTimeoutEnabled = o.PoolSize, true // a context's deadline counts for commands too
-		if o.Brisk {
-			opt.ReadTimeout, opt.MaxRetries = briskTimeout, noRetries
+		opt.PoolSize, opt.ContextTimeoutEnabled = o.PoolSize, true // commands end at the deadline of their context
+		if o.FailFast {
+			opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
 		}
 		if o.Dial != nil {
 			opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
@@ -110,72 +114,72 @@ func newClient(o Options) (redis.UniversalClient, error) {
 }
 
 func newSentinelClient(o Options) (redis.UniversalClient, error) {
-	at, err := parseMany(o.URL)
+	u, err := parseHosts(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	master, db, _ := strings.Cut(at.path, "/")
+	master, db, _ := strings.Cut(u.path, "/")
 	if master == "" {
 		return nil, fmt.Errorf("redis URL %q: name the master after the hosts, as in redis+sentinel://a:26379,b:26379/mymaster", Redact(o.URL))
 	}
 	opt := &redis.FailoverOptions{
-		MasterName: master, SentinelAddrs: at.hosts,
-		Username: at.user, Password: at.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
+		MasterName: master, SentinelAddrs: u.hosts,
+		Username: u.user, Password: u.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
 	}
-	if o.Brisk {
-		opt.ReadTimeout, opt.MaxRetries = briskTimeout, noRetries
+	if o.FailFast {
+		opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
 	}
 	if db != "" {
 		if _, err := fmt.Sscanf(db, "%d", &opt.DB); err != nil {
-			return nil, fmt.Errorf("redis URL %q: database %q is not a number", Redact(o.URL), db)
+			return nil, fmt.Errorf("redis URL %q: database %q is not a number; write it as mymaster/0", Redact(o.URL), db)
 		}
 	}
 	return redis.NewFailoverClient(opt), nil
 }
 
 func newClusterClient(o Options) (redis.UniversalClient, error) {
-	at, err := parseMany(o.URL)
+	u, err := parseHosts(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	if at.path != "" {
-		return nil, fmt.Errorf("redis URL %q: a cluster has no databases, remove %q", Redact(o.URL), "/"+at.path)
+	if u.path != "" {
+		return nil, fmt.Errorf("redis URL %q: a cluster has no databases; remove %q", Redact(o.URL), "/"+u.path)
 	}
 	opt := &redis.ClusterOptions{
-		Addrs: at.hosts, Username: at.user, Password: at.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
+		Addrs: u.hosts, Username: u.user, Password: u.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
 	}
-	if o.Brisk {
-		opt.ReadTimeout = briskTimeout // redirections count as retries here, so those stay
+	if o.FailFast {
+		opt.ReadTimeout = failFastTimeout // go-redis counts redirections as retries, so MaxRetries stays
 	}
 	return redis.NewClusterClient(opt), nil
 }
 
-// address is a URL with several hosts, taken apart.
-type address struct {
+// hostsURL is a parsed URL with several hosts.
+type hostsURL struct {
 	user, password string
 	hosts          []string
-	path           string
+	path           string // without the leading slash
 }
 
-// parseMany reads scheme://[user:password@]host:port,host:port[/path]. net/url reads a list of hosts as
-// one host with an impossible port, so the list is cut out first.
-func parseMany(raw string) (address, error) {
+// parseHosts parses scheme://[user:password@]host:port,host:port[/path]. net/url would read the list of hosts as
+// one host with an invalid port, so parseHosts splits the list off first.
+func parseHosts(raw string) (hostsURL, error) {
 	_, rest, _ := strings.Cut(raw, "://")
 	authority, path, _ := strings.Cut(rest, "/")
-	var a address
+	var parsed hostsURL
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
 		u, err := url.Parse("redis://" + authority[:i] + "@host")
 		if err != nil {
-			return a, fmt.Errorf("redis URL %q: user and password cannot be read", Redact(raw))
+			return parsed, fmt.Errorf("redis URL %q: user or password is invalid; escape special characters as %%XX", Redact(raw))
 		}
-		a.user = u.User.Username()
-		a.password, _ = u.User.Password()
+		parsed.user = u.User.Username()
+		parsed.password, _ = u.User.Password()
 		authority = authority[i+1:]
 	}
 	if authority == "" {
-		return a, fmt.Errorf("redis URL %q: no host named", Redact(raw))
+		return parsed, fmt.Errorf("redis URL %q: has no host; write host:port,host:port after the scheme", Redact(raw))
 	}
-	a.hosts = strings.Split(authority, ",")
-	a.path = path
-	return a, nil
+	parsed.hosts = strings.Split(authority, ",")
+	parsed.path = path
+	return parsed, nil
 }

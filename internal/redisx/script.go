@@ -15,45 +15,45 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Refusal is a script's "no": it looked, found that the change is not allowed, and wrote nothing.
-// The codes a script may refuse with are listed in the header of its file.
+// Refusal is the error of a script that found a change not allowed and wrote nothing. The header of a script's file
+// lists the codes of its refusals.
 type Refusal struct {
-	Script string
+	Script string // name of the script
 	Code   lua.Code
-	Detail string // the rest of the answer, for people
+	Detail string // the rest of the error reply, for people
 }
 
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s refused: %s %s", r.Script, r.Code, r.Detail)
 }
 
-// RefusedWith says whether err is a script's refusal with one of these codes.
+// RefusedWith reports whether err is a *Refusal with one of the codes.
 func RefusedWith(err error, codes ...lua.Code) bool {
 	var r *Refusal
 	return errors.As(err, &r) && slices.Contains(codes, r.Code)
 }
 
-// Run runs a script once. Errors: *Refusal where the script said no, a reply that is not what its header says, else what
-// go-redis reports.
+// Run runs a script. Errors: *Refusal if the script refused, an error of lua.Decode if the reply differs from the
+// script's header, else an error of go-redis.
 func Run[R any](ctx context.Context, db *DB, call lua.Call[R]) (R, error) {
 	script := call.Script()
 	start := clock.Now()
 	reply, err := prepared(script).Run(ctx, db.UniversalClient, call.Keys(), call.Args()...).Result()
-	return decode(call, reply, db.settle(script, clock.Since(start), err))
+	return decode(call, reply, db.observeRun(script, clock.Since(start), err))
 }
 
-// Result is what one of several calls came back with.
+// Result is the reply or the error of one of several calls.
 type Result[R any] struct {
 	Reply R
 	Err   error
 }
 
-// pipelineLimit is how many runs of a script travel together: one that waits for thousands takes longer than a client
-// waits for an answer, and the client would send all of them again.
+// pipelineLimit is the most script runs in one pipeline. A pipeline of thousands could take longer than the read
+// timeout of the client, which would then send all of them again.
 const pipelineLimit = 250
 
-// RunEach runs several calls, many in one round trip, and answers in the same order. The calls are atomic one by one, not
-// together. The errors are those of Run.
+// RunEach runs several calls, up to 250 in one round trip, and returns their results in the same order. Each call is
+// atomic, but not all of them together. The errors are those of Run.
 func RunEach[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
 	results := make([]Result[R], 0, len(calls))
 	for chunk := range slices.Chunk(calls, pipelineLimit) {
@@ -62,40 +62,42 @@ func RunEach[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Res
 	return results
 }
 
+// runTogether runs calls in one pipeline.
 func runTogether[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
 	start := clock.Now()
 	cmds := make([]*redis.Cmd, len(calls))
-	pipe := db.Pipeline()
+	pipeline := db.Pipeline()
 	for i, c := range calls {
-		cmds[i] = prepared(c.Script()).EvalSha(ctx, pipe, c.Keys(), c.Args()...)
+		cmds[i] = prepared(c.Script()).EvalSha(ctx, pipeline, c.Keys(), c.Args()...)
 	}
-	_, _ = pipe.Exec(ctx) // each command carries its own error
+	_, _ = pipeline.Exec(ctx) // each command holds its own error
 	each := clock.Since(start) / time.Duration(len(calls))
 
 	results := make([]Result[R], len(calls))
 	for i, cmd := range cmds {
 		c := calls[i]
 		reply, err := cmd.Result()
-		if redis.HasErrorPrefix(err, "NOSCRIPT") { // a Redis that has just started does not know it yet
+		if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis does not have the script yet, as after a restart
 			reply, err = prepared(c.Script()).Run(ctx, db.UniversalClient, c.Keys(), c.Args()...).Result()
 		}
-		results[i].Reply, results[i].Err = decode[R](c, reply, db.settle(c.Script(), each, err))
+		results[i].Reply, results[i].Err = decode[R](c, reply, db.observeRun(c.Script(), each, err))
 	}
 	return results
 }
 
+// decode returns err if it is not nil, else the decoded reply.
 func decode[R any](call lua.Call[R], reply any, err error) (R, error) {
 	if err != nil {
-		var none R
-		return none, err
+		var zero R
+		return zero, err
 	}
 	return lua.Decode(call, reply)
 }
 
-// prepared is the script with its hash, which is computed once.
+// prepared returns the script with its hash, which is computed once.
 func prepared(s *lua.Script) *redis.Script {
-	if known, ok := hashed.Load(s); ok {
-		return known.(*redis.Script)
+	if script, ok := hashed.Load(s); ok {
+		return script.(*redis.Script)
 	}
 	script := redis.NewScript(s.Source)
 	hashed.Store(s, script)
@@ -104,8 +106,9 @@ func prepared(s *lua.Script) *redis.Script {
 
 var hashed sync.Map // *lua.Script -> *redis.Script
 
-// settle turns a script's error into a Refusal where it is one, and tells the observer.
-func (db *DB) settle(s *lua.Script, took time.Duration, err error) error {
+// observeRun calls Options.Observe for one run, which took took and returned err. It returns err as a *Refusal if it
+// is one, else err with the name of the script.
+func (db *DB) observeRun(s *lua.Script, took time.Duration, err error) error {
 	refusal := refusalOf(s, err)
 	if db.observe != nil {
 		code := ""
@@ -123,12 +126,13 @@ func (db *DB) settle(s *lua.Script, took time.Duration, err error) error {
 	return nil
 }
 
+// refusalOf returns err as a *Refusal, or nil if err is not a refusal that the script's header lists.
 func refusalOf(s *lua.Script, err error) *Refusal {
-	var answered redis.Error
-	if !errors.As(err, &answered) {
+	var replyErr redis.Error
+	if !errors.As(err, &replyErr) {
 		return nil
 	}
-	word, detail, _ := strings.Cut(answered.Error(), " ")
+	word, detail, _ := strings.Cut(replyErr.Error(), " ")
 	if code := lua.Code(word); slices.Contains(s.Refusals, code) {
 		return &Refusal{Script: s.Name, Code: code, Detail: detail}
 	}

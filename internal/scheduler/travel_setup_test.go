@@ -74,7 +74,7 @@ func travel(t *testing.T, from time.Time, r rhythm, test func(v *voyage)) {
 // wait with timers that all its clients share, and a timer must not leave its bubble.
 func (v *voyage) open(dial dial) *redisx.DB {
 	v.t.Helper()
-	db, err := redisx.Open(v.t.Context(), redisx.Options{URL: v.redis.URL(), Dial: dial, Quiet: 6 * time.Hour, PoolSize: 1000})
+	db, err := redisx.Open(v.t.Context(), redisx.Options{URL: v.redis.URL(), Dial: dial, PingAfter: 6 * time.Hour, PoolSize: 1000})
 	testkit.Must(v.t, err)
 	v.made = append(v.made, db.Close)
 	return db
