@@ -13,7 +13,7 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// List reads every queue, by name.
+// List reads all queues of this installation, sorted by name. Error: *task.Error with CodeUnavailable.
 func (q *Queues) List(context.Context) ([]Info, error) {
 	all, err := q.inspector.Queues()
 	if err != nil {
@@ -21,12 +21,12 @@ func (q *Queues) List(context.Context) ([]Info, error) {
 	}
 	slices.Sort(all)
 	infos := make([]Info, 0, len(all))
-	for _, theirs := range all {
-		name, ours := q.names.queue(theirs)
+	for _, asynqName := range all {
+		name, ours := q.names.queue(asynqName)
 		if !ours {
 			continue
 		}
-		i, err := q.inspector.GetQueueInfo(theirs)
+		i, err := q.inspector.GetQueueInfo(asynqName)
 		if errors.Is(err, asynq.ErrQueueNotFound) {
 			continue
 		}
@@ -41,19 +41,20 @@ func (q *Queues) List(context.Context) ([]Info, error) {
 	return infos, nil
 }
 
-// Pause keeps workers from taking deliveries from a queue. A paused one may be paused again.
-// Errors: CodeInvalid for the name, CodeQueueNotFound.
+// Pause stops workers from taking deliveries from a queue. Pausing a paused queue is not an error.
+// Errors: *task.Error with CodeInvalid for an invalid name, CodeQueueNotFound or CodeUnavailable.
 func (q *Queues) Pause(ctx context.Context, name string) error {
 	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, q.pausedKey(name), clock.Now().Unix(), 0).Err() })
 }
 
-// Resume lets workers go on. Errors: CodeInvalid for the name, CodeQueueNotFound.
+// Resume lets workers take deliveries from a queue again. Resuming a queue that is not paused is not an error.
+// Errors: as for Pause.
 func (q *Queues) Resume(ctx context.Context, name string) error {
 	return q.change(ctx, name, func() error { return q.db.Del(ctx, q.pausedKey(name)).Err() })
 }
 
-// change does something to a queue that exists. asynq's inspector is not asked to do it: it calls a repetition an
-// error, so that of two who do the same at once one would fail.
+// change calls do if the queue exists. It does not use asynq's inspector, which returns an error when a queue is
+// already in the requested state: of two equal requests at once, one would fail.
 func (q *Queues) change(ctx context.Context, name string, do func() error) error {
 	if err := task.ValidateQueue(name); err != nil {
 		return err
@@ -71,11 +72,12 @@ func (q *Queues) change(ctx context.Context, name string, do func() error) error
 	return nil
 }
 
-// pausedKey is the key that exists while a queue is paused.
+// pausedKey returns the key that exists while a queue is paused.
 func (q *Queues) pausedKey(name string) string {
 	return string(lua.AsynqQueue(q.names.asynq(name)).Paused())
 }
 
+// unavailable wraps an error of Redis in a *task.Error with CodeUnavailable.
 func unavailable(err error) error {
-	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; it may have done it all the same", Err: err}
+	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; the change may nevertheless have been made", Err: err}
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Collector shows the queues to Prometheus under the names that asynq's own exporter gives them, so that
-// dashboards made for asynq work.
+// Collector exports the queues to Prometheus. Its metrics have the names of asynq's own exporter, so that dashboards
+// made for asynq work.
 type Collector struct {
 	list func(context.Context) ([]Info, error)
 }
 
-// NewCollector makes a collector of q's queues.
+// NewCollector returns a collector of q's queues.
 func NewCollector(q *Queues) *Collector { return &Collector{list: q.List} }
 
 var (
 	tasksDesc     = describe("asynq_tasks_enqueued_total", "Tasks in the queue, by state.", "queue", "state")
 	sizeDesc      = describe("asynq_queue_size", "Tasks in the queue.", "queue")
 	latencyDesc   = describe("asynq_queue_latency_seconds", "How long the oldest pending task has waited.", "queue")
-	memoryDesc    = describe("asynq_queue_memory_usage_approx_bytes", "Memory the queue takes, an estimate.", "queue")
-	processedDesc = describe("asynq_tasks_processed_total", "Tasks processed today, well or badly.", "queue")
-	failedDesc    = describe("asynq_tasks_failed_total", "Tasks that failed today.", "queue")
-	pausedDesc    = describe("asynq_queue_paused_total", "1 if the queue is paused.", "queue")
+	memoryDesc    = describe("asynq_queue_memory_usage_approx_bytes", "Approximate memory used by the queue.", "queue")
+	processedDesc = describe("asynq_tasks_processed_total", "Tasks processed today (UTC), including failed ones.", "queue")
+	failedDesc    = describe("asynq_tasks_failed_total", "Tasks that failed today (UTC).", "queue")
+	pausedDesc    = describe("asynq_queue_paused_total", "1 if the queue is paused, else 0.", "queue")
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -36,7 +36,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If Redis does not answer, there are no figures.
+// Collect implements prometheus.Collector. If Redis does not answer, it sends no metrics.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	infos, err := c.list(context.Background())
 	if err != nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
-// Monitor is asynq's web UI. It has no users of its own: whoever reaches it sees everything, and changes it if it
-// is writable.
+// Monitor is the HTTP handler of asynq's web UI. It does not authenticate users: everyone who can reach it can see
+// all queues and, if it is writable, change them.
 type Monitor struct {
 	*asynqmon.HTTPHandler
 }
 
-// NewMonitor makes the UI for the path root. db is for it alone: Close closes it.
+// NewMonitor returns the UI below the path root. It owns db, which Close closes.
 func NewMonitor(db *redisx.DB, root string, writable bool) *Monitor {
 	return &Monitor{HTTPHandler: asynqmon.New(asynqmon.Options{
 		RootPath: root, ReadOnly: !writable, RedisConnOpt: existing{db},
 	})}
 }
 
-// Close closes the connections that the UI was lent. asynqmon does so more than once, which is no error.
+// Close closes the UI's connections. asynqmon closes them more than once; Close ignores the resulting error.
 func (m *Monitor) Close() error {
 	if err := m.HTTPHandler.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
 		return err
@@ -31,7 +31,7 @@ func (m *Monitor) Close() error {
 	return nil
 }
 
-// existing hands asynq a client that is open already.
+// existing makes asynq use a client that is already open.
 type existing struct{ db *redisx.DB }
 
 func (e existing) MakeRedisClient() any { return e.db.UniversalClient }

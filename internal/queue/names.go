@@ -2,15 +2,15 @@ package queue
 
 import "strings"
 
-// defaultPrefix is the prefix under which queues have the same name in asynq as in DTS.
+// defaultPrefix is the prefix with which queues have the same name in asynq as in DTS.
 const defaultPrefix = "dts"
 
-// names turns DTS's names of queues into asynq's and back. asynq's keys know no prefix, so an installation with one
-// of its own has queues of its own, "<prefix>.<queue>": two installations on one Redis would else take each other's
-// deliveries.
-type names string // the prefix
+// names converts DTS's names of queues to asynq's and back. Its value is the prefix of the installation. The keys of
+// asynq have no prefix, so an installation with another prefix than the default names its queues
+// "<prefix>.<queue>" in asynq. Otherwise two installations on one Redis would take each other's deliveries.
+type names string
 
-// asynq is asynq's name of a queue.
+// asynq returns asynq's name of a queue.
 func (n names) asynq(queue string) string {
 	if n == "" || n == defaultPrefix {
 		return queue
@@ -18,10 +18,10 @@ func (n names) asynq(queue string) string {
 	return string(n) + "." + queue
 }
 
-// queue is DTS's name of one of asynq's queues, and whether it belongs to this installation.
-func (n names) queue(asynq string) (string, bool) {
+// queue returns DTS's name of an asynq queue, and whether the queue belongs to this installation.
+func (n names) queue(asynqName string) (string, bool) {
 	if n == "" || n == defaultPrefix {
-		return asynq, true
+		return asynqName, true
 	}
-	return strings.CutPrefix(asynq, string(n)+".")
+	return strings.CutPrefix(asynqName, string(n)+".")
 }

@@ -20,41 +20,43 @@ import (
 )
 
 const (
-	pollInterval  = 20 * time.Millisecond  // how long an idle pool waits before it looks again: asynq has no blocking take
-	failurePause  = 200 * time.Millisecond // how long a command that failed is held up: asynq would repeat it at once
-	retryInterval = time.Second            // how long a delivery waits whose handler could not reach Redis
+	pollInterval  = 20 * time.Millisecond  // wait of an idle pool between two polls: asynq has no blocking take
+	failurePause  = 200 * time.Millisecond // delay of a failed command: asynq would repeat it at once
+	retryInterval = time.Second            // wait before a delivery whose handler returned an error is delivered again
 )
 
-// ErrDeadLetter is what a handler returns for the last delivery of a task that failed for good: asynq then
-// archives it, so that its web UI shows the dead letters.
-var ErrDeadLetter = errors.New("the task has failed for good")
+// ErrDeadLetter is returned by a handler for the last delivery of a task that used up its attempts. asynq then
+// archives the delivery, so that its web UI shows the dead letters.
+var ErrDeadLetter = errors.New("the task failed and has no attempts left")
 
-// Handler works on one delivery. nil: the delivery is done with. ErrDeadLetter: it is archived. Any other error:
-// it is delivered again after a while.
+// Handler handles one delivery. If it returns nil, asynq deletes the delivery; for ErrDeadLetter, asynq archives it;
+// for any other error, asynq delivers it again after a second.
 type Handler func(ctx context.Context, ref task.Ref, attempt int) error
 
 // PoolOptions describes a pool: one asynq server with its own concurrency and queues.
 type PoolOptions struct {
-	// DB is for this pool alone: commands that fail on it are slowed down.
+	// DB must not be shared with other users: the pool delays its failed commands.
 	DB          *redisx.DB
-	Prefix      string // of the installation; "" means "dts"
-	Name        string
-	Concurrency int
-	Queues      map[string]int // weights: a queue of weight 6 is looked at first twice as often as one of 3
+	Prefix      string         // prefix of the installation; "" means "dts"
+	Name        string         // for logs and errors
+	Concurrency int            // most deliveries handled at once
+	Queues      map[string]int // weight by name: a queue of weight 6 is polled first twice as often as one of weight 3
 	Handler     Handler
 	Log         *slog.Logger
 }
 
-// Pool takes deliveries from its queues and gives them to its handler, Concurrency at a time.
+// Pool takes deliveries from its queues and passes them to its handler.
 type Pool struct {
 	o      PoolOptions
 	server *asynq.Server
 }
 
-// NewPool prepares a pool.
+// NewPool returns a pool that is not started.
 func NewPool(o PoolOptions) *Pool {
-	o.DB.AddHook(slowFailures{})
 	log := o.Log.With("pool", o.Name)
+	redisOutage := &outage{log: log}
+	o.DB.AddHook(slowFailures{})
+	o.DB.AddHook(redisOutage)
 	weights := make(map[string]int, len(o.Queues))
 	for name, weight := range o.Queues {
 		weights[names(o.Prefix).asynq(name)] = weight
@@ -63,17 +65,18 @@ func NewPool(o PoolOptions) *Pool {
 	return &Pool{o: o, server: asynq.NewServerFromRedisClient(o.DB.UniversalClient, asynq.Config{
 		Concurrency: o.Concurrency, Queues: o.Queues, TaskCheckInterval: pollInterval,
 		RetryDelayFunc:           func(int, error, *asynq.Task) time.Duration { return retryInterval },
-		DelayedTaskCheckInterval: retryInterval,                             // with its default, what is to be tried again waits for up to 5 s more
-		ShutdownTimeout:          time.Second,                               // the worker has seen to its own attempts by then
-		Logger:                   asynqLog{log}, LogLevel: asynq.ErrorLevel, // at level warn it tells of every dead letter
+		DelayedTaskCheckInterval: retryInterval, // the default would add up to 5 s to the delay
+		ShutdownTimeout:          time.Second,   // the worker has ended its attempts by then
+		Logger:                   asynqLog{log, redisOutage},
+		LogLevel:                 asynq.ErrorLevel, // at level warn, asynq logs every dead letter
 	})}
 }
 
-// Start makes the pool's queues known and begins to take deliveries.
+// Start adds the pool's queues to asynq's list of queues and begins to take deliveries.
 func (p *Pool) Start(ctx context.Context) error {
-	names := slices.Sorted(maps.Keys(p.o.Queues))
-	members := make([]any, len(names))
-	for i, name := range names {
+	sorted := slices.Sorted(maps.Keys(p.o.Queues))
+	members := make([]any, len(sorted))
+	for i, name := range sorted {
 		members[i] = name
 	}
 	if err := p.o.DB.SAdd(ctx, string(lua.AsynqQueues), members...).Err(); err != nil {
@@ -85,13 +88,14 @@ func (p *Pool) Start(ctx context.Context) error {
 	return nil
 }
 
-// Quiesce stops taking deliveries; those that were taken go on.
+// Quiesce stops taking deliveries. The handling of deliveries that were taken continues.
 func (p *Pool) Quiesce() { p.server.Stop() }
 
-// Shutdown ends the pool. What is still being worked on after a second goes back to its queue.
-// The pool's DB must be open until Shutdown has returned.
+// Shutdown stops the pool. Deliveries that are still handled after one second return to their queue. The pool's DB
+// must be open until Shutdown has returned.
 func (p *Pool) Shutdown() { p.server.Shutdown() }
 
+// handle passes a delivery to the handler. asynq archives deliveries for which handle returns asynq.SkipRetry.
 func (p *Pool) handle(ctx context.Context, t *asynq.Task) error {
 	var r reference
 	if err := json.Unmarshal(t.Payload(), &r); err != nil {
@@ -104,8 +108,8 @@ func (p *Pool) handle(ctx context.Context, t *asynq.Task) error {
 	return err
 }
 
-// slowFailures holds up commands that Redis could not or would not carry out, because asynq repeats a take that
-// failed without a pause.
+// slowFailures is a hook that delays failed commands by failurePause, because asynq polls again at once when a poll
+// fails.
 type slowFailures struct{}
 
 func (slowFailures) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -124,11 +128,23 @@ func (slowFailures) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// asynqLog lets asynq write into DTS's log.
-type asynqLog struct{ log *slog.Logger }
+// asynqLog writes asynq's messages to the log of DTS. Messages that only repeat that Redis is unreachable have level
+// debug.
+type asynqLog struct {
+	log    *slog.Logger
+	outage *outage
+}
 
 func (l asynqLog) Debug(args ...any) { l.log.Debug(fmt.Sprint(args...)) }
 func (l asynqLog) Info(args ...any)  { l.log.Debug(fmt.Sprint(args...)) }
 func (l asynqLog) Warn(args ...any)  { l.log.Warn(fmt.Sprint(args...)) }
-func (l asynqLog) Error(args ...any) { l.log.Error(fmt.Sprint(args...)) }
 func (l asynqLog) Fatal(args ...any) { l.log.Error(fmt.Sprint(args...)) }
+
+func (l asynqLog) Error(args ...any) {
+	message := fmt.Sprint(args...)
+	if l.outage.repeats(message) {
+		l.log.Debug(message)
+		return
+	}
+	l.log.Error(message)
+}

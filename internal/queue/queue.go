@@ -1,9 +1,9 @@
-// Package queue is the wall around asynq: nothing outside it imports asynq or knows its keys.
+// Package queue encapsulates asynq: no other package imports asynq or knows its keys.
 //
-// asynq is the transport of deliveries and nothing more. Attempts, retries, timeouts and recovery are DTS's
-// own (packages store, scheduler and worker), because asynq's count in whole seconds, know no fences, and take
-// one to two minutes to notice a dead worker. A delivery's payload is a reference: the worker gets the rest
-// when it begins.
+// asynq only transports deliveries. Attempts, retries, timeouts and recovery are implemented by DTS (packages
+// store, scheduler and worker), because those of asynq count in whole seconds, have no fences, and take one to
+// two minutes to notice a dead worker. The payload of a delivery is a reference to an attempt: the worker reads
+// the task when it begins the attempt.
 package queue
 
 import (
@@ -23,17 +23,20 @@ import (
 )
 
 const (
-	// deliveryRetries is how often asynq tries a delivery again whose handler could not reach Redis. It must not
-	// be 0: asynq would then archive a delivery whose reply was lost on the way to the worker.
+	// deliveryRetries is how often asynq delivers again after the handler returned an error because it could not
+	// reach Redis. It must not be 0: asynq would then archive a delivery if Redis's answer to the worker that took
+	// it was lost.
 	deliveryRetries = 10
-	// deliverySlack is what a delivery may take longer than the attempt: waiting for a slot, grace, reporting.
+	// deliverySlack is how much longer than the attempt a delivery may take: waiting for a slot, grace period,
+	// reporting.
 	deliverySlack = 10 * time.Minute
-	// asynqLease is how far ahead asynq's workers extend their lease of a delivery, and asynqBeat how often.
+	// asynqLease is the duration to which asynq's workers extend their lease of a delivery; asynqBeat is the time
+	// between two extensions.
 	asynqLease = 30 * time.Second
 	asynqBeat  = 5 * time.Second
-	// republish is how long a client is kept: asynq's client enters a queue into asynq's list of queues once and
-	// never again, so after somebody deleted the queue it would stay invisible.
-	republish = 10 * time.Second
+	// clientLifetime is how long an asynq client is used. A client adds each queue to asynq's list of queues only
+	// once, so with a permanent client a deleted queue would stay invisible.
+	clientLifetime = 10 * time.Second
 )
 
 // reference is the payload of a delivery.
@@ -43,47 +46,48 @@ type reference struct {
 	Attempt   int    `json:"attempt"`
 }
 
-// Queues hands deliveries to asynq, and looks after its queues. Safe for concurrent use.
+// Queues enqueues deliveries in asynq and manages its queues. It is safe for concurrent use.
 type Queues struct {
-	db        *redisx.DB
-	names     names
-	inspector *asynq.Inspector
-	clients   chan client   // one place: the client in use
-	republish time.Duration // how long it is used
+	db             *redisx.DB
+	names          names
+	inspector      *asynq.Inspector
+	clients        chan client   // holds the current client; capacity 1
+	clientLifetime time.Duration // how long a client is used
 }
 
+// client is an asynq client with the time of its creation.
 type client struct {
 	*asynq.Client
-	since time.Time
+	createdAt time.Time
 }
 
-// Options says where the queues are.
+// Options describe where the queues are. DB is required.
 type Options struct {
-	DB     *redisx.DB // used for as long as it is open; there is nothing to close
-	Prefix string     // of the installation; "" means "dts"
+	DB     *redisx.DB // the caller closes it
+	Prefix string     // prefix of the installation; "" means "dts"
 }
 
-// New makes a way to the queues.
+// New returns the queues of one installation. It sends nothing to Redis.
 func New(o Options) *Queues {
 	q := &Queues{
 		db: o.DB, names: names(o.Prefix), inspector: asynq.NewInspectorFromRedisClient(o.DB.UniversalClient),
-		clients: make(chan client, 1), republish: republish,
+		clients: make(chan client, 1), clientLifetime: clientLifetime,
 	}
 	q.clients <- client{}
 	return q
 }
 
-// client is the asynq client of the moment.
+// client returns the current asynq client, which it replaces after clientLifetime.
 func (q *Queues) client() *asynq.Client {
 	c := <-q.clients
-	if c.Client == nil || clock.Since(c.since) > q.republish {
-		c = client{Client: asynq.NewClientFromRedisClient(q.db.UniversalClient), since: clock.Now()}
+	if c.Client == nil || clock.Since(c.createdAt) > q.clientLifetime {
+		c = client{Client: asynq.NewClientFromRedisClient(q.db.UniversalClient), createdAt: clock.Now()}
 	}
 	q.clients <- c
 	return c.Client
 }
 
-// Enqueue puts a delivery into its queue. One that is there already is left as it is: that is no error.
+// Enqueue adds a delivery to its queue. If the delivery exists already, Enqueue calls Restore for it.
 func (q *Queues) Enqueue(ctx context.Context, d task.Delivery) error {
 	err := q.enqueue(ctx, d)
 	if !errors.Is(err, asynq.ErrTaskIDConflict) {
@@ -106,9 +110,9 @@ func (q *Queues) enqueue(ctx context.Context, d task.Delivery) error {
 	return nil
 }
 
-// Restore makes sure that a delivery whose attempt has not begun is on its way to a worker: one that is lost,
-// or was taken by a worker that died, or stems from a former task of the same id, is put into the queue anew.
-// One that is on its way is left alone.
+// Restore makes sure that a delivery whose attempt has not begun reaches a worker. It enqueues the delivery again
+// if it is missing, was taken by a worker that died, or belongs to an earlier task with the same id. It does not
+// change a delivery that waits for a worker or is held by a live one.
 func (q *Queues) Restore(ctx context.Context, d task.Delivery) error {
 	id, keys := d.String(), lua.AsynqQueue(q.names.asynq(d.Queue))
 	state, err := q.db.HGet(ctx, string(keys.Delivery(id)), "state").Result()
@@ -119,7 +123,7 @@ func (q *Queues) Restore(ctx context.Context, d task.Delivery) error {
 		}
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking for delivery %s: %w", d, err)
+		return fmt.Errorf("reading the state of delivery %s: %w", d, err)
 	case state == "active":
 		return q.takeBack(ctx, id, keys)
 	case state == "archived", state == "completed":
@@ -128,11 +132,11 @@ func (q *Queues) Restore(ctx context.Context, d task.Delivery) error {
 	return nil
 }
 
-// takeBack returns a delivery to its queue if the worker that took it has not extended its lease twice.
+// takeBack returns a delivery to its queue if the worker that took it failed to extend its lease twice.
 func (q *Queues) takeBack(ctx context.Context, id string, keys lua.AsynqQueue) error {
 	now, err := q.db.Time(ctx).Result()
 	if err != nil {
-		return fmt.Errorf("reading the time: %w", err)
+		return fmt.Errorf("reading the time of Redis: %w", err)
 	}
 	stale := now.Add(asynqLease - 2*asynqBeat - 2*time.Second).Unix()
 	_, err = redisx.Run(ctx, q.db, lua.Redeliver{
@@ -141,7 +145,7 @@ func (q *Queues) takeBack(ctx context.Context, id string, keys lua.AsynqQueue) e
 	return err
 }
 
-// replace deletes what asynq keeps of an old delivery and enqueues the new one in its place.
+// replace deletes the archived or completed delivery with the same id and enqueues the new one.
 func (q *Queues) replace(ctx context.Context, d task.Delivery) error {
 	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
 	if err != nil && !errors.Is(err, asynq.ErrTaskNotFound) && !errors.Is(err, asynq.ErrQueueNotFound) {
@@ -153,8 +157,9 @@ func (q *Queues) replace(ctx context.Context, d task.Delivery) error {
 	return nil
 }
 
-// Forget deletes a delivery that nobody needs any more, if it is not being worked on: one whose task was
-// cancelled, or a dead letter that runs again.
+// Forget deletes a delivery that is no longer needed: its task was cancelled, or is a dead letter that is retried.
+// A missing delivery is not an error. asynq refuses to delete a delivery that a worker has taken; Forget returns that
+// error.
 func (q *Queues) Forget(d task.Delivery) error {
 	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
 	if err == nil || errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {

@@ -177,7 +177,7 @@ func TestRestore_WritesWhatAsynqUnderstands(t *testing.T) {
 func TestEnqueue_PublishesADeletedQueueAgain(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
-	x.republish = 0
+	x.clientLifetime = 0
 	x.enqueue(aDelivery("a"))
 	testkit.Must(t, x.db.FlushAll(t.Context()).Err())
 	x.enqueue(aDelivery("b"))
