@@ -1,9 +1,9 @@
-// Package clock is the one doorway to the machine's time.
+// Package clock is the only package that reads the machine's clock.
 //
-// Everything that waits or reads the time does it through this package, and the linter forbids time.Now
-// and time.Sleep elsewhere. Tests that need to control time run inside testing/synctest, where the
-// standard library's clock, and so this one, is virtual. Nothing here decides when a task is due: due
-// times are compared with Redis TIME, inside the scripts.
+// All other code reads the time and sleeps through this package; the linter forbids time.Now and time.Sleep
+// elsewhere. Tests that need to control time run inside testing/synctest, where the standard library's clock,
+// and so this one, is virtual. This clock does not decide when a task is due: the scripts compare due times
+// with the TIME of Redis.
 package clock
 
 import (
@@ -11,16 +11,17 @@ import (
 	"time"
 )
 
-// Now is the machine's time, with its monotonic reading.
+// Now returns the machine's time, with a monotonic clock reading.
 func Now() time.Time { return time.Now() }
 
-// Since is the time that has passed since t, by the monotonic clock where t has a reading of it.
+// Since returns the time elapsed since t. It uses the monotonic clock if t has a reading of it.
 func Since(t time.Time) time.Duration { return time.Since(t) }
 
-// Until is the time that is left until t; negative once it has passed.
+// Until returns the time remaining until t. It is negative after t.
 func Until(t time.Time) time.Duration { return time.Until(t) }
 
-// Sleep waits for d or for the end of ctx, whichever comes first, and returns ctx's error in the latter case.
+// Sleep waits until d has passed or ctx has ended, whichever comes first. It returns nil in the first case and ctx.Err
+// in the second.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -33,7 +33,7 @@ const (
 // Config is all that can be set about one node, except for what a Section holds.
 type Config struct {
 	Redis  URL    // where Redis is
-	Prefix string // what the names of all keys begin with
+	Prefix string // prefix of all keys
 	Roles  Roles
 	Listen string // host:port of the API, the metrics and the health checks
 
@@ -53,7 +53,7 @@ type Config struct {
 	RetentionMaxTasks int // finished tasks kept at most
 
 	Monitor         bool // serve asynqmon at /monitor
-	MonitorWritable bool // and let it pause queues and delete deliveries
+	MonitorWritable bool // let asynqmon pause queues and delete deliveries
 
 	LogLevel  slog.Level
 	LogFormat string

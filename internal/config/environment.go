@@ -17,8 +17,8 @@ func (s *Settings) readEnvironment(environ []string) (map[string]origin, error) 
 	found := map[string]origin{}
 	for _, entry := range environ {
 		variable, text, _ := strings.Cut(entry, "=")
-		key, ours := strings.CutPrefix(variable, envPrefix)
-		if !ours || text == "" {
+		key, hasPrefix := strings.CutPrefix(variable, envPrefix)
+		if !hasPrefix || text == "" {
 			continue
 		}
 		name, known := s.settingOf(key)
@@ -32,7 +32,7 @@ func (s *Settings) readEnvironment(environ []string) (map[string]origin, error) 
 	return found, nil
 }
 
-// variableOf is the environment variable of a setting.
+// variableOf returns the name of the environment variable of a setting.
 func variableOf(name string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

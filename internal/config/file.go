@@ -38,7 +38,7 @@ func (s *Settings) parseFile(text []byte) (map[string]origin, error) {
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("line %d: settings are written as `name: value`", root.Line)
+		return nil, fmt.Errorf("line %d: write settings as `name: value`", root.Line)
 	}
 	found := map[string]origin{}
 	for pair := range slices.Chunk(root.Content, 2) {

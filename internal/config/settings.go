@@ -45,17 +45,17 @@ func Bind(fs *pflag.FlagSet, defaults Config, sections ...Section) *Settings {
 func (s *Settings) declareNode() {
 	f, c := s.flags, &s.config
 	f.StringVar(&s.file, fileFlag, "", "YAML `FILE` with settings, named like these flags")
-	f.Var(&c.Redis, "redis", "where Redis is: redis://, rediss://, redis+sentinel:// or redis+cluster://")
-	f.StringVar(&c.Prefix, "prefix", c.Prefix, "what the names of all keys in Redis begin with")
-	f.Var(&c.Roles, "roles", "what this node does: scheduler, worker, api")
+	f.Var(&c.Redis, "redis", "address of Redis: redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://")
+	f.StringVar(&c.Prefix, "prefix", c.Prefix, "prefix of all keys in Redis")
+	f.Var(&c.Roles, "roles", "roles of this node: scheduler, worker, api")
 	f.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` of the API, the metrics and the health checks")
-	f.StringVar(&c.NodeName, "node-name", c.NodeName, "the host name that others see (default the machine's)")
-	f.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "the `IP` address that others see (default the first that is not loopback)")
+	f.StringVar(&c.NodeName, "node-name", c.NodeName, "host name in the list of nodes (default: that of the machine)")
+	f.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "`IP` address in the list of nodes (default: the first that is not loopback)")
 }
 
 func (s *Settings) declareWork() {
 	f, c := s.flags, &s.config
-	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "attempts at once on this node, over all pools")
+	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "most attempts that run at once on this node, over all pools")
 	f.Var(&c.Queues, "queues", "queues of the default pool and their weights")
 	f.Var(&c.Pools, "pool", "one more pool of the node's concurrency, with queues of its own; may be repeated")
 	f.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "time running attempts have to end after SIGTERM")
@@ -64,17 +64,17 @@ func (s *Settings) declareWork() {
 func (s *Settings) declareData() {
 	f, c := s.flags, &s.config
 	f.DurationVar(&c.LeaseTTL, "lease-ttl", c.LeaseTTL, "how long a partition may be without a leader after a crash")
-	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; after three missed ones a node counts as dead")
-	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default 16, then as many as there are)")
-	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "finished tasks kept at most")
+	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; a node counts as dead after three missed ones")
+	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
+	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "most finished tasks to keep")
 }
 
 func (s *Settings) declareWatching() {
 	f, c := s.flags, &s.config
 	f.BoolVar(&c.Monitor, "monitor", c.Monitor, "serve asynqmon at /monitor")
-	f.BoolVar(&c.MonitorWritable, "monitor-writable", c.MonitorWritable, "let asynqmon change things, not only show them")
-	f.TextVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
-	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "text or json")
+	f.BoolVar(&c.MonitorWritable, "monitor-writable", c.MonitorWritable, "let asynqmon pause queues and delete deliveries")
+	f.TextVar(&c.LogLevel, "log-level", c.LogLevel, "lowest level to log: debug, info, warn or error")
+	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "format of the log: text or json")
 }
 
 // fileFlag names the file. It is the only flag that cannot be set in the file.
@@ -137,13 +137,13 @@ func (s *Settings) apply(source map[string]origin, name string) error {
 	return nil
 }
 
-// settingOf finds the setting that a key of the file or the environment means.
+// settingOf returns the name of the setting for a key of the file or of the environment, and whether it exists.
 func (s *Settings) settingOf(key string) (string, bool) {
 	name := strings.ReplaceAll(strings.ToLower(key), "_", "-")
 	return name, s.flags.Lookup(name) != nil
 }
 
-// names lists all settings.
+// names returns the names of all settings.
 func (s *Settings) names() []string {
 	var all []string
 	s.flags.VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })

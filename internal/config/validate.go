@@ -91,7 +91,7 @@ func (c Config) checkNode() error {
 		}
 	}
 	if c.NodeIP != "" && net.ParseIP(c.NodeIP) == nil {
-		return fmt.Errorf("node-ip: %q is not an IP address", c.NodeIP)
+		return fmt.Errorf("node-ip: %q must be an IP address, as in 10.0.0.7", c.NodeIP)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (q Queues) validate(setting string) error {
 
 func (c Config) checkPools() error {
 	if len(c.Pools) > poolsLimit {
-		return fmt.Errorf("pool: there are %d, at most %d are allowed", len(c.Pools), poolsLimit)
+		return fmt.Errorf("pool: %d pools are set; must be at most %d", len(c.Pools), poolsLimit)
 	}
 	seen := map[string]bool{DefaultPool: true}
 	for _, p := range c.Pools {
@@ -126,7 +126,7 @@ func (c Config) checkPools() error {
 		}
 		seen[p.Name] = true
 		if p.Concurrency < 1 || p.Concurrency > c.Concurrency {
-			return fmt.Errorf("%s: its concurrency is %d and must be 1 to %d, which is the node's", setting, p.Concurrency, c.Concurrency)
+			return fmt.Errorf("%s: its concurrency is %d and must be 1 to %d, the concurrency of the node", setting, p.Concurrency, c.Concurrency)
 		}
 		if err := p.Queues.validate(setting); err != nil {
 			return err

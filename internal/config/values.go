@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// Roles is what a node does.
+// Roles are the roles of a node.
 type Roles []string
 
-// Has says whether the node has the role.
+// Has reports whether the node has the role.
 func (r Roles) Has(role string) bool { return slices.Contains(r, role) }
 
 // String is the form that Set reads.
@@ -97,7 +97,7 @@ func ParsePool(text string) (Pool, error) {
 // Pools are the pools besides the default one.
 type Pools []Pool
 
-// poolSeparator stands between pools where they are all in one text.
+// poolSeparator separates several pools in one text.
 const poolSeparator = ";"
 
 // String is the form that Set reads.
@@ -109,7 +109,7 @@ func (p Pools) String() string {
 	return strings.Join(texts, poolSeparator)
 }
 
-// Set adds one pool or several with semicolons between them.
+// Set adds one pool, or several that are separated by semicolons.
 func (p *Pools) Set(text string) error {
 	for _, item := range split(text, poolSeparator) {
 		pool, err := ParsePool(item)
@@ -124,7 +124,7 @@ func (p *Pools) Set(text string) error {
 // Type is what --help calls the value.
 func (p *Pools) Type() string { return "NAME:CONCURRENCY:QUEUE=WEIGHT,..." }
 
-// split cuts a list and trims its items; an empty text is an empty list.
+// split splits text at separator and trims the items. It returns nil for an empty text.
 func split(text, separator string) []string {
 	if strings.TrimSpace(text) == "" {
 		return nil

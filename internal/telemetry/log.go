@@ -6,10 +6,10 @@ import (
 	"log/slog"
 )
 
-// NewLogger makes a logger that writes to w in format "text" or "json", from a level upwards.
-// Error: another format.
-func NewLogger(w io.Writer, format string, from slog.Level) (*slog.Logger, error) {
-	o := &slog.HandlerOptions{Level: from}
+// NewLogger returns a logger that writes records of the given level and above to w. It returns an error if format is
+// not "text" or "json".
+func NewLogger(w io.Writer, format string, level slog.Level) (*slog.Logger, error) {
+	o := &slog.HandlerOptions{Level: level}
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, o)), nil

@@ -1,4 +1,4 @@
-// Package telemetry holds DTS's metrics and makes its logger.
+// Package telemetry defines the Prometheus metrics of a node and creates its logger.
 package telemetry
 
 import (
@@ -8,56 +8,57 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Metrics are DTS's own, on a registry of their own. Everything begins with dts_.
+// Metrics are the metrics of one node, on their own registry. The names of all but those of the Go runtime and of the
+// process begin with dts_.
 type Metrics struct {
 	Registry *prometheus.Registry
 
-	DispatchLateness prometheus.Histogram     // due -> in asynq
-	BeginLateness    prometheus.Histogram     // due -> begun by a worker
+	DispatchLateness prometheus.Histogram     // seconds from due to enqueued in asynq
+	BeginLateness    prometheus.Histogram     // seconds from due to begun by a worker
 	Claimed          prometheus.Counter       // attempts claimed
-	Ticks            *prometheus.CounterVec   // of schedules, by outcome
-	TickLateness     prometheus.Histogram     // nominal time -> its task is on the wheel
-	Attempts         *prometheus.CounterVec   // ended, by type and outcome
-	AttemptSeconds   *prometheus.HistogramVec // by type
-	Leftovers        prometheus.Counter       // deliveries without an attempt to begin
-	Refused          prometheus.Counter       // reports of attempts that were not this worker's any more
-	Restored         prometheus.Counter       // deliveries put into their queue anew
-	Reaped           prometheus.Counter       // attempts taken from dead nodes
-	Forgotten        prometheus.Counter       // finished tasks whose retention was over
-	LeaseChanges     *prometheus.CounterVec   // leases acquired, given back, lost
-	LeasesHeld       prometheus.Gauge
-	Capacity         prometheus.Gauge
-	Running          prometheus.Gauge
-	ScriptSeconds    *prometheus.HistogramVec // by script
-	ScriptRefusals   *prometheus.CounterVec   // by script and code
+	Ticks            *prometheus.CounterVec   // ticks of schedules, by outcome
+	TickLateness     prometheus.Histogram     // seconds from the nominal time of a tick to the creation of its task
+	Attempts         *prometheus.CounterVec   // ended attempts, by type and outcome
+	AttemptSeconds   *prometheus.HistogramVec // duration of attempts, by type
+	Leftovers        prometheus.Counter       // deliveries whose attempt can no longer begin
+	Refused          prometheus.Counter       // reports of attempts that this worker no longer owned
+	Restored         prometheus.Counter       // deliveries checked and, if lost, enqueued again
+	Reaped           prometheus.Counter       // attempts of dead nodes that were ended as lost
+	Forgotten        prometheus.Counter       // finished tasks deleted because of age or number
+	LeaseChanges     *prometheus.CounterVec   // changes of leases, by kind
+	LeasesHeld       prometheus.Gauge         // partitions that this node leads
+	Capacity         prometheus.Gauge         // most attempts that run at once
+	Running          prometheus.Gauge         // attempts that run now
+	ScriptSeconds    *prometheus.HistogramVec // round trips of scripts, by script
+	ScriptRefusals   *prometheus.CounterVec   // refusals of scripts, by script and code
 }
 
-// lateness covers what is aimed at (tens of ms) and what an outage leaves behind (minutes).
+// lateness are histogram buckets in seconds, from the target (tens of ms) to the delay after an outage (minutes).
 var lateness = []float64{.001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 30, 60, 300, 1800}
 
-// New makes the metrics, with Go's own beside them.
+// New returns the metrics on a new registry, together with those of the Go runtime and of the process.
 func New() *Metrics {
 	r := prometheus.NewRegistry()
 	m := &Metrics{
 		Registry:         r,
-		DispatchLateness: histogram("dispatch_lateness_seconds", "From the due time of an attempt until it was handed to asynq.", lateness),
-		BeginLateness:    histogram("begin_lateness_seconds", "From the due time of an attempt until a worker began it.", lateness),
+		DispatchLateness: histogram("dispatch_lateness_seconds", "Time from the due time of an attempt until it was enqueued in asynq.", lateness),
+		BeginLateness:    histogram("begin_lateness_seconds", "Time from the due time of an attempt until a worker began it.", lateness),
 		Claimed:          counter("claimed_total", "Attempts taken off the wheel."),
-		Ticks:            counters("ticks_total", "Decisions of leaders about ticks of schedules; one that waits for its turn counts again when it is fired or replaced.", "outcome"),
-		TickLateness:     histogram("tick_lateness_seconds", "From the nominal time of a tick that was on time until its task was created.", lateness),
+		Ticks:            counters("ticks_total", "Decisions of leaders about ticks of schedules. A tick that waits for an earlier task counts again when it is fired or replaced.", "outcome"),
+		TickLateness:     histogram("tick_lateness_seconds", "Time from the nominal time of a tick until its task was created. Misfires and ticks that waited are excluded.", lateness),
 		Attempts:         counters("attempts_total", "Attempts that ended on this node.", "type", "outcome"),
-		AttemptSeconds:   histograms("attempt_seconds", "How long attempts ran.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
-		Leftovers:        counter("leftover_deliveries_total", "Deliveries that had no attempt to begin any more."),
-		Refused:          counter("refused_reports_total", "Reports refused because the attempt was not this worker's any more."),
-		Restored:         counter("restored_deliveries_total", "Deliveries that did not begin for long and were looked after."),
-		Reaped:           counter("reaped_attempts_total", "Attempts taken from nodes that died."),
+		AttemptSeconds:   histograms("attempt_seconds", "Duration of attempts.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
+		Leftovers:        counter("leftover_deliveries_total", "Deliveries whose attempt could no longer begin."),
+		Refused:          counter("refused_reports_total", "Reports refused because the attempt no longer belonged to this worker."),
+		Restored:         counter("restored_deliveries_total", "Deliveries that waited too long and were checked and, if lost, enqueued again."),
+		Reaped:           counter("reaped_attempts_total", "Attempts of dead nodes that were ended as lost."),
 		Forgotten:        counter("forgotten_tasks_total", "Finished tasks deleted because of their age or number."),
-		LeaseChanges:     counters("lease_changes_total", "What happened to leases of partitions on this node.", "change"),
+		LeaseChanges:     counters("lease_changes_total", "Changes of leases of partitions on this node.", "change"),
 		LeasesHeld:       gauge("leases_held", "Partitions this node leads."),
-		Capacity:         gauge("capacity", "Attempts this node may run at once."),
-		Running:          gauge("running", "Attempts this node runs."),
-		ScriptSeconds:    histograms("script_seconds", "Round trips of Lua scripts.", prometheus.ExponentialBuckets(.0001, 4, 9), "script"),
-		ScriptRefusals:   counters("script_refusals_total", "Lua scripts that refused to write.", "script", "code"),
+		Capacity:         gauge("capacity", "Most attempts that this node runs at once."),
+		Running:          gauge("running", "Attempts that this node runs now."),
+		ScriptSeconds:    histograms("script_seconds", "Duration of round trips of Lua scripts.", prometheus.ExponentialBuckets(.0001, 4, 9), "script"),
+		ScriptRefusals:   counters("script_refusals_total", "Runs of Lua scripts that refused to write.", "script", "code"),
 	}
 	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Ticks, m.TickLateness, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused,
 		m.Restored, m.Reaped, m.Forgotten, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
@@ -65,7 +66,7 @@ func New() *Metrics {
 	return m
 }
 
-// ObserveScript records one run of a script; code is what it refused with, "" if it did not.
+// ObserveScript records one run of a script. code is the code of its refusal, "" if it did not refuse.
 func (m *Metrics) ObserveScript(script string, took time.Duration, code string) {
 	m.ScriptSeconds.WithLabelValues(script).Observe(took.Seconds())
 	if code != "" {
