@@ -57,7 +57,7 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 		run++
 		out := bash(t, line, "go run ./cmd/dtsctl", control+" --server "+n.url, "http://127.0.0.1:8080", n.url)
 		for command, want := range map[string]string{
-			"echo hello": "succeeded", "--id check": "check", "task list": "flaky", "task attempts flaky": "goes wrong",
+			"echo hello": "succeeded", "--id check": "check", "task list": "flaky", "task attempts flaky": "attempt 1 fails",
 			"schedule put": "cleanup", "schedule next": "+0", "schedule audit": "proved", "curl": `"state":"scheduled"`,
 		} {
 			if strings.Contains(line, command) && !strings.Contains(out, want) {

@@ -19,15 +19,16 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
-// version is set at link time (-ldflags "-X main.version=v1.2.3"); without it, the module's version counts.
+// version is set at link time (-ldflags "-X main.version=v1.2.3"). If it is empty, versionString uses the version of
+// the module.
 var version string
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "dtsd",
 		Short: "The DTS daemon: a task queue and scheduler that needs one Redis and nothing else",
-		Long: `dtsd runs one node of DTS. A node has up to three roles: the scheduler hands tasks that are due to
-the queues, the worker runs them, and the api serves REST, metrics and the monitoring page.
+		Long: `dtsd runs one node of DTS. A node has up to three roles: the scheduler puts due tasks into queues, the
+worker runs them, and the api serves REST, metrics and the monitoring page.
 
 Try it in one process, without a Redis:   dtsd dev --demo
 Run a node for real:                      dtsd serve --redis redis://127.0.0.1:6379/0`,
@@ -42,11 +43,11 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node on a Redis",
-		Long: `serve runs a node until it gets SIGTERM or SIGINT; then it hands its partitions to the other nodes,
-lets running tasks finish for --drain-timeout, and ends. A second signal ends it at once.
+		Long: `serve runs a node until it receives SIGTERM or SIGINT. Then it hands its partitions to the other nodes,
+waits up to --drain-timeout for running tasks, and exits. A second signal ends it at once.
 
-Every flag can be set in the environment (--lease-ttl is DTS_LEASE_TTL) and in a YAML file (--config);
-a flag beats the environment, the environment beats the file.`,
+Every flag can also be set in the environment (--lease-ttl is DTS_LEASE_TTL) and in a YAML file (--config).
+A flag overrides the environment, and the environment overrides the file.`,
 		Example: `  dtsd serve --redis redis://127.0.0.1:6379/0
   dtsd serve --roles worker --queues reports=1 --concurrency 4 --enable-shell
   DTS_REDIS=redis+sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster dtsd serve`,
@@ -64,9 +65,8 @@ func newDevCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything in this process, on an embedded Redis",
-		Long: `dev runs a node with all roles on a Redis inside the process. Nothing is stored: what was in it is gone
-when it ends. Shell tasks are allowed while only this machine can reach it; with another --listen, they need
---enable-shell.`,
+		Long: `dev runs a node with all roles on a Redis inside the process. It keeps its data in memory only. Shell tasks
+are enabled if --listen is a loopback address; otherwise they need --enable-shell.`,
 		Example: `  dtsd dev --demo`,
 		Args:    cobra.NoArgs,
 	}
@@ -79,7 +79,7 @@ when it ends. Shell tasks are allowed while only this machine can reach it; with
 	demo := cmd.Flags().Bool("demo", false, "submit a few tasks and print what happens to them")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("redis") {
-			return errors.New("redis: dev brings its own; use dtsd serve with a real one")
+			return errors.New("--redis: dtsd dev uses an embedded Redis; run dtsd serve to use another one")
 		}
 		return run(cmd, settings, node{executors: executors, embedded: true, quiet: !cmd.Flags().Changed("log-level")}, func(ctx context.Context, a *app.App) error {
 			greet(cmd.OutOrStdout(), a.Addr())
@@ -120,7 +120,7 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(cont
 	}
 	level := cfg.LogLevel
 	if n.quiet {
-		level = max(level, slog.LevelWarn) // what happens is printed as events
+		level = max(level, slog.LevelWarn) // dev prints events instead
 	}
 	log, err := telemetry.NewLogger(cmd.ErrOrStderr(), cfg.LogFormat, level)
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// greet says where everything is.
+// greet prints the addresses of the node and a first command.
 func greet(out io.Writer, addr string) {
-	fmt.Fprintf(out, `DTS runs on an embedded Redis. Nothing is stored. Stop it with Ctrl-C.
+	fmt.Fprintf(out, `DTS runs on an embedded Redis, which keeps its data in memory only. Stop it with Ctrl-C.
 
   API       http://%[1]s/v1/tasks     (described in http://%[1]s/openapi.json)
   Monitor   http://%[1]s/monitor
@@ -30,7 +30,7 @@ Try, in another terminal:
 `, addr)
 }
 
-// demoTasks are what the demo submits, as people would with curl.
+// demoTasks returns the tasks that the demo submits. addr is the address of the node.
 func demoTasks(addr string) []client.Submission {
 	shell := func(id, delay, script string) client.Submission {
 		payload, err := json.Marshal(map[string]any{"command": []string{"sh", "-c", script}})
@@ -40,7 +40,7 @@ func demoTasks(addr string) []client.Submission {
 		return client.Submission{ID: &id, Type: "shell", Payload: payload, Delay: &delay}
 	}
 	attempts, health := 3, "health-check"
-	flaky := shell("flaky", "500ms", `[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT goes wrong" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT went well"`)
+	flaky := shell("flaky", "500ms", `[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT succeeds"`)
 	flaky.Retry = &client.Retry{MaxAttempts: &attempts, Delays: []client.Duration{"1s", "2s"}}
 	return []client.Submission{
 		shell("hello", "0s", `echo "hello from $DTS_TASK_ID"`),
@@ -52,18 +52,19 @@ func demoTasks(addr string) []client.Submission {
 	}
 }
 
-// demoSchedule ticks a few times while the demo is watched.
+// demoSchedule is a schedule that ticks six times.
 const (
 	demoScheduleID = "pulse"
 	demoSchedule   = `{"every": "5s", "max_runs": 6, "task": {"type": "shell", "payload": {"command": ["sh", "-c", "echo tick $DTS_TICK"]}}}`
 )
 
-// demoCancels are the tasks that the demo cancels, one before it starts and one while it runs.
+// demoCancels are the ids of the tasks that the demo cancels: one before it starts and one while it runs.
 var demoCancels = []string{"never", "too-long"}
 
+// demoCancelAfter is the time between the submissions and the cancellations.
 const demoCancelAfter = 4 * time.Second
 
-// showDemo submits the demo's tasks and prints what happens to them, and to all others, until ctx ends.
+// showDemo submits the tasks of the demo and prints the events of all tasks until ctx ends.
 func showDemo(ctx context.Context, out io.Writer, addr string) error {
 	c, err := client.NewClientWithResponses("http://" + addr)
 	if err != nil {
@@ -74,14 +75,15 @@ func showDemo(ctx context.Context, out io.Writer, addr string) error {
 		return fmt.Errorf("following events: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	fmt.Fprint(out, "The demo submits six tasks, of which one fails twice before it succeeds and two are cancelled, and a\n"+
-		"schedule that ticks six times.\n\n")
+	fmt.Fprint(out, "The demo submits six tasks and a schedule that ticks six times. One task fails twice before it\n"+
+		"succeeds, and two tasks are cancelled.\n\n")
 	var g errgroup.Group
 	g.Go(func() error { return submitDemo(ctx, c, addr) })
 	g.Go(func() error { return printEvents(ctx, out, c, answer.Body) })
 	return g.Wait()
 }
 
+// submitDemo submits the tasks and the schedule of the demo, and then cancels demoCancels.
 func submitDemo(ctx context.Context, c *client.ClientWithResponses, addr string) error {
 	for _, s := range demoTasks(addr) {
 		answer, err := c.SubmitTaskWithResponse(ctx, nil, s)
@@ -114,6 +116,7 @@ func submitDemo(ctx context.Context, c *client.ClientWithResponses, addr string)
 	return nil
 }
 
+// printEvents prints the events in body until it ends.
 func printEvents(ctx context.Context, out io.Writer, c *client.ClientWithResponses, body io.Reader) error {
 	stream := client.NewStream(body)
 	for {
@@ -131,6 +134,7 @@ func printEvents(ctx context.Context, out io.Writer, c *client.ClientWithRespons
 	}
 }
 
+// printEvent prints one event as a line.
 func printEvent(ctx context.Context, out io.Writer, c *client.ClientWithResponses, name string, e client.Event) {
 	line := fmt.Sprintf("%s  %-16s %-26s attempt %d", e.At.Local().Format("15:04:05.000"), name, e.Task, e.Attempt)
 	if e.Progress != nil {
@@ -145,7 +149,7 @@ func printEvent(ctx context.Context, out io.Writer, c *client.ClientWithResponse
 	fmt.Fprintln(out, line)
 }
 
-// result is what a task has returned, for the end of a line.
+// result returns "  -> " and the result of a task, or "" if it has none or cannot be read.
 func result(ctx context.Context, c *client.ClientWithResponses, id string) string {
 	answer, err := c.GetTaskWithResponse(ctx, id, nil)
 	if err != nil || answer.JSON200 == nil || answer.JSON200.Result == nil {
@@ -154,7 +158,7 @@ func result(ctx context.Context, c *client.ClientWithResponses, id string) strin
 	return "  -> " + *answer.JSON200.Result
 }
 
-// stopped is nil if ctx has ended, since whatever failed then was told to; else it is err.
+// stopped returns nil if ctx has ended, because err is then a consequence of the end, else err.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err

@@ -1,4 +1,4 @@
-// Command dtsd is the DTS daemon: a scheduler, a worker and an API in one process, each of which can be left out.
+// Command dtsd is the DTS daemon: a scheduler, a worker and an API in one process. --roles selects which of them run.
 package main
 
 import (
@@ -11,7 +11,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once.
+	// After the first signal, stop restores the default: a second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
 	if err := newRootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "dtsd:", err)
