@@ -126,7 +126,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 		t.Errorf("changed: %s", changed.Body)
 	}
 	r.begin("a")
-	must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), "node died"))
+	must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), "node died"))
 	r.begin("a")
 	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40})
 	must(t, err)

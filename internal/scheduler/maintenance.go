@@ -99,7 +99,7 @@ func (m *maintainer) reap(ctx context.Context) error {
 		if reason == "" {
 			continue
 		}
-		if err := m.leader.Reap(ctx, t, reason); err != nil {
+		if err := m.leader.Reap(ctx, t, now, reason); err != nil {
 			return err
 		}
 		reaped++

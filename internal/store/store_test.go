@@ -413,7 +413,7 @@ func TestAStaleLeaderChangesNothing(t *testing.T) {
 		calls := map[string]error{}
 		_, calls["claim"] = stale.Claim(w.ctx, 10)
 		calls["confirm"] = stale.Confirm(w.ctx, []string{ref.String() + ":1"})
-		calls["reap"] = stale.Reap(w.ctx, w.get(running), "dead")
+		calls["reap"] = stale.Reap(w.ctx, w.get(running), time.Now(), "dead")
 		_, calls["sweep"] = stale.Sweep(w.ctx, 0, 10)
 		for name, err := range calls {
 			if !errors.Is(err, partition.ErrFenced) {
@@ -430,7 +430,7 @@ func TestAReapedAttemptIsLostAndTheNextOneIsDueAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Running)
 	old := w.Tasks.RunOf(w.get(ref))
-	if err := w.leader(ref).Reap(w.ctx, w.get(ref), "node died"); err != nil {
+	if err := w.leader(ref).Reap(w.ctx, w.get(ref), time.Now(), "node died"); err != nil {
 		t.Fatal(err)
 	}
 	w.check()
@@ -441,7 +441,7 @@ func TestAReapedAttemptIsLostAndTheNextOneIsDueAtOnce(t *testing.T) {
 		t.Errorf("the stale worker's word: %v", err)
 	}
 	w.begin(ref)
-	if err := w.leader(ref).Reap(w.ctx, w.get(ref), "node died"); err != nil {
+	if err := w.leader(ref).Reap(w.ctx, w.get(ref), time.Now(), "node died"); err != nil {
 		t.Fatal(err)
 	}
 	w.check()
@@ -481,7 +481,7 @@ func TestARunningTaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 	if _, err := w.Tasks.Cancel(w.ctx, reaped); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.leader(reaped).Reap(w.ctx, w.get(reaped), "node died"); err != nil {
+	if err := w.leader(reaped).Reap(w.ctx, w.get(reaped), time.Now(), "node died"); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.get(reaped).State; got != task.Cancelled {

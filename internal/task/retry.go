@@ -1,6 +1,7 @@
 package task
 
 import (
+	"fmt"
 	"math"
 	"time"
 )
@@ -62,4 +63,56 @@ func (r Retry) After(n int, random float64) time.Duration {
 	wait := math.Min(float64(b.Initial)*math.Pow(b.Factor, float64(n-1)), float64(b.Max))
 	wait *= 1 + *b.Jitter*(2*random-1)
 	return time.Duration(wait).Round(time.Millisecond)
+}
+
+// NextAttempt decides what follows an attempt that ended without success: another one, due at that time, or none if ok is
+// false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost is repeated at once. random,
+// from 0 to less than 1, selects the wait from the range that the jitter allows.
+//
+// If somebody retries a task that had ended, the policy starts over.
+func (t Task) NextAttempt(outcome Outcome, at time.Time, random float64) (due time.Time, ok bool) {
+	if t.Attempt >= t.MaxAttempts {
+		return time.Time{}, false
+	}
+	if outcome != OutcomeLost {
+		before := t.MaxAttempts - t.Retry.Attempts() // attempts made before it was retried
+		at = at.Add(t.Retry.After(t.Attempt-before, random))
+	}
+	return at, true
+}
+
+func (r Retry) validate() error {
+	switch {
+	case r.MaxAttempts < 0 || r.MaxAttempts > AttemptsLimit:
+		return Invalid("retry.max_attempts", "%d must be 1 to %d", r.MaxAttempts, AttemptsLimit)
+	case len(r.Delays) > DelaysLimit:
+		return Invalid("retry.delays", "has %d entries, at most %d are allowed", len(r.Delays), DelaysLimit)
+	case len(r.Delays) > 0 && r.Backoff != (Backoff{}):
+		return Invalid("retry.delays", "give backoff or delays, not both")
+	}
+	for i, d := range r.Delays {
+		if err := validateSpan(fmt.Sprintf("retry.delays[%d]", i), d, BackoffLimit); err != nil {
+			return err
+		}
+	}
+	return r.Backoff.validate()
+}
+
+func (b Backoff) validate() error {
+	if err := validateSpan("retry.backoff.initial", b.Initial, BackoffLimit); err != nil {
+		return err
+	}
+	if err := validateSpan("retry.backoff.max", b.Max, BackoffLimit); err != nil {
+		return err
+	}
+	resolved := b.Resolved()
+	switch {
+	case resolved.Factor < 1 || resolved.Factor > 100:
+		return Invalid("retry.backoff.factor", "%g must be 1 to 100", b.Factor)
+	case *resolved.Jitter < 0 || *resolved.Jitter > 1:
+		return Invalid("retry.backoff.jitter", "%g must be 0 to 1", *b.Jitter)
+	case resolved.Max < resolved.Initial:
+		return Invalid("retry.backoff.max", "%s is less than initial (%s)", resolved.Max, resolved.Initial)
+	}
+	return nil
 }

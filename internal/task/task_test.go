@@ -122,6 +122,30 @@ func TestRetry_AListOfDelaysSetsAttemptsAndWaits(t *testing.T) {
 	}
 }
 
+func TestNextAttempt_FollowsThePolicy(t *testing.T) {
+	policy := Definition{Retry: Retry{MaxAttempts: 3, Delays: []time.Duration{time.Minute, time.Hour}}}
+	for _, c := range []struct {
+		name    string
+		task    Task
+		outcome Outcome
+		wait    time.Duration
+		ok      bool
+	}{
+		{"after the first", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, time.Minute, true},
+		{"after the second", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeTimeout, time.Hour, true},
+		{"after the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeFailed, 0, false},
+		{"at once after a loss", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeLost, 0, true},
+		{"after the loss of the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeLost, 0, false},
+		{"anew when it was retried by hand", Task{Definition: policy, Attempt: 4, MaxAttempts: 6}, OutcomeFailed, time.Minute, true},
+	} {
+		ended := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+		due, ok := c.task.NextAttempt(c.outcome, ended, 0)
+		if ok != c.ok || ok && !due.Equal(ended.Add(c.wait)) {
+			t.Errorf("%s: %s, %v; want %s after the end, %v", c.name, due, ok, c.wait, c.ok)
+		}
+	}
+}
+
 func TestDefinition_OmittedFieldsHaveDefaults(t *testing.T) {
 	d := Definition{}
 	if d.EffectiveRetention(Succeeded) != 24*time.Hour || d.EffectiveRetention(Failed) != 7*24*time.Hour {

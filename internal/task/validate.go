@@ -3,7 +3,6 @@ package task
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -175,42 +174,6 @@ func validateSpan(field string, d, limit time.Duration) error {
 		return Invalid(field, "%s is not a whole number of milliseconds", d)
 	case d > limit:
 		return Invalid(field, "%s is too long, at most %s is allowed", d, limit)
-	}
-	return nil
-}
-
-func (r Retry) validate() error {
-	switch {
-	case r.MaxAttempts < 0 || r.MaxAttempts > AttemptsLimit:
-		return Invalid("retry.max_attempts", "%d must be 1 to %d", r.MaxAttempts, AttemptsLimit)
-	case len(r.Delays) > DelaysLimit:
-		return Invalid("retry.delays", "has %d entries, at most %d are allowed", len(r.Delays), DelaysLimit)
-	case len(r.Delays) > 0 && r.Backoff != (Backoff{}):
-		return Invalid("retry.delays", "give backoff or delays, not both")
-	}
-	for i, d := range r.Delays {
-		if err := validateSpan(fmt.Sprintf("retry.delays[%d]", i), d, BackoffLimit); err != nil {
-			return err
-		}
-	}
-	return r.Backoff.validate()
-}
-
-func (b Backoff) validate() error {
-	if err := validateSpan("retry.backoff.initial", b.Initial, BackoffLimit); err != nil {
-		return err
-	}
-	if err := validateSpan("retry.backoff.max", b.Max, BackoffLimit); err != nil {
-		return err
-	}
-	resolved := b.Resolved()
-	switch {
-	case resolved.Factor < 1 || resolved.Factor > 100:
-		return Invalid("retry.backoff.factor", "%g must be 1 to 100", b.Factor)
-	case *resolved.Jitter < 0 || *resolved.Jitter > 1:
-		return Invalid("retry.backoff.jitter", "%g must be 0 to 1", *b.Jitter)
-	case resolved.Max < resolved.Initial:
-		return Invalid("retry.backoff.max", "%s is less than initial (%s)", resolved.Max, resolved.Initial)
 	}
 	return nil
 }

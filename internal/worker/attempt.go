@@ -108,6 +108,7 @@ func (a *attempt) warn(try int, what string, err error) {
 // ending is how an attempt ended.
 type ending struct {
 	outcome task.Outcome
+	at      time.Time // by Redis's clock: the start that Redis recorded and what this node measured since
 	result  string
 	reason  string
 	final   bool // no further attempt can succeed, whatever the retry policy allows
@@ -118,6 +119,7 @@ func (a *attempt) perform() error {
 	run := a.run.Load()
 	start := clock.Now()
 	e := a.execute(run)
+	e.at = run.Task.StartedAt.Add(clock.Since(start))
 	e.reason = task.Cut(e.reason, task.ErrorLimit)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
 	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(e.outcome)).Inc()
@@ -212,16 +214,10 @@ func (a *attempt) reportOnce(run *tasks.Run, e ending) (dead bool, _ error) {
 		return false, run.Finish(a.work, task.Succeeded, e.outcome, e.result, "")
 	case e.outcome == task.OutcomeCancelled:
 		return false, run.Finish(a.work, task.Cancelled, e.outcome, "", e.reason)
-	case e.final || t.Attempt >= t.MaxAttempts:
-		return true, run.Finish(a.work, task.Failed, e.outcome, "", e.reason)
-	case e.outcome == task.OutcomeLost:
-		return false, run.Reattempt(a.work, 0, e.outcome, e.reason)
 	}
-	return false, run.Reattempt(a.work, a.delay(t), e.outcome, e.reason)
-}
-
-// delay is the wait before the next attempt. When somebody retries a task that had ended, the policy starts over.
-func (a *attempt) delay(t task.Task) time.Duration {
-	made := t.Attempt - (t.MaxAttempts - t.Retry.Attempts())
-	return t.Retry.After(made, a.w.o.Random())
+	due, again := t.NextAttempt(e.outcome, e.at, a.w.o.Random())
+	if e.final || !again {
+		return true, run.Finish(a.work, task.Failed, e.outcome, "", e.reason)
+	}
+	return false, run.Reattempt(a.work, due.Sub(e.at), e.outcome, e.reason)
 }

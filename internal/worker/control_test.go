@@ -174,7 +174,7 @@ func TestReport_OfAStaleWorkerIsRefused(t *testing.T) {
 			ref := w.submit(task.Definition{})
 			testkit.Receive(t, begun, "the attempt")
 			leader := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence)
-			testkit.Must(t, leader.Reap(t.Context(), w.get(ref), "node died"))
+			testkit.Must(t, leader.Reap(t.Context(), w.get(ref), time.Now(), "node died"))
 			close(end)
 			testkit.Eventually(t, "the report is refused", func() bool { return count(t, w.metrics.Refused) == 1 })
 			if got := w.get(ref); got.State != task.Scheduled || got.Result != "" {

@@ -77,10 +77,10 @@ func (l *Leader) Confirm(ctx context.Context, names []string) error {
 
 // Reap ends the attempt of a worker that died with the outcome lost. The next attempt is due at once; without one, the task
 // has failed; if it had been asked to stop, it is cancelled. A task that has moved on meanwhile stays as it is: that is no
-// error.
-func (l *Leader) Reap(ctx context.Context, t task.Task, reason string) error {
+// error. now is the time of Redis.
+func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason string) error {
 	to := task.Scheduled
-	if t.Attempt >= t.MaxAttempts {
+	if _, again := t.NextAttempt(task.OutcomeLost, now, 0); !again {
 		to = task.Failed
 	}
 	err := l.reap(ctx, t, to, reason)
