@@ -110,6 +110,7 @@ func definitionOf(s Submission) (task.Definition, error) {
 func (r *reader) retry(in Retry) task.Retry {
 	out := task.Retry{
 		MaxAttempts: in.MaxAttempts,
+		MaxElapsed:  r.span("retry.max_elapsed", in.MaxElapsed),
 		Backoff: task.Backoff{
 			Initial: r.span("retry.backoff.initial", in.Backoff.Initial),
 			Factor:  in.Backoff.Factor,
@@ -184,7 +185,7 @@ func (e *endpoints) taskOf(t task.Task) Task {
 }
 
 func retryOf(r task.Retry) Retry {
-	out := Retry{MaxAttempts: r.Attempts()}
+	out := Retry{MaxAttempts: r.Attempts(), MaxElapsed: formatSpan(r.MaxElapsed)}
 	if len(r.Delays) == 0 {
 		b := r.Backoff.Resolved()
 		out.Backoff = Backoff{

@@ -9,6 +9,7 @@ import (
 // Retry is a retry policy: how many attempts a task has, and how long to wait before each further one. The wait comes either
 // from Backoff, which grows, or from the list Delays. The zero value is the default policy.
 type Retry struct {
+	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was, in whole ms; 0: no limit
 	MaxAttempts int             // including the first; 0: one more than the number of Delays, or DefaultMaxAttempts without Delays
 	Backoff     Backoff         // used if Delays is empty
 	Delays      []time.Duration // before attempt 2, 3, ..., in whole ms; the last one applies to all further attempts
@@ -78,6 +79,9 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, random float64) (due ti
 		before := t.MaxAttempts - t.Retry.Attempts() // attempts made before it was retried
 		at = at.Add(t.Retry.After(t.Attempt-before, random))
 	}
+	if limit := t.Retry.MaxElapsed; limit > 0 && at.Sub(t.FirstDue(t.CreatedAt)) > limit {
+		return time.Time{}, false
+	}
 	return at, true
 }
 
@@ -89,6 +93,9 @@ func (r Retry) validate() error {
 		return Invalid("retry.delays", "has %d entries, at most %d are allowed", len(r.Delays), DelaysLimit)
 	case len(r.Delays) > 0 && r.Backoff != (Backoff{}):
 		return Invalid("retry.delays", "give backoff or delays, not both")
+	}
+	if err := validateSpan("retry.max_elapsed", r.MaxElapsed, HorizonLimit); err != nil {
+		return err
 	}
 	for i, d := range r.Delays {
 		if err := validateSpan(fmt.Sprintf("retry.delays[%d]", i), d, BackoffLimit); err != nil {

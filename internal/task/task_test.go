@@ -51,6 +51,7 @@ func TestDefinition_ValidateNamesTheFieldAtFault(t *testing.T) {
 		"timeout too long":       {func(d *Definition) { d.Timeout = TimeoutLimit + time.Second }, "timeout"},
 		"retention too long":     {func(d *Definition) { d.Retention = RetentionLimit + time.Second }, "retention"},
 		"max_attempts":           {func(d *Definition) { d.Retry.MaxAttempts = AttemptsLimit + 1 }, "retry.max_attempts"},
+		"negative max_elapsed":   {func(d *Definition) { d.Retry.MaxElapsed = -time.Second }, "retry.max_elapsed"},
 		"negative max_attempts":  {func(d *Definition) { d.Retry.MaxAttempts = -1 }, "retry.max_attempts"},
 		"delays and backoff":     {func(d *Definition) { d.Retry = Retry{Delays: []time.Duration{1e9}, Backoff: Backoff{Factor: 2}} }, "retry.delays"},
 		"negative delay in list": {func(d *Definition) { d.Retry.Delays = []time.Duration{1e9, -1e9} }, "retry.delays[1]"},
@@ -123,7 +124,11 @@ func TestRetry_AListOfDelaysSetsAttemptsAndWaits(t *testing.T) {
 }
 
 func TestNextAttempt_FollowsThePolicy(t *testing.T) {
+	ended := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	policy := Definition{Retry: Retry{MaxAttempts: 3, Delays: []time.Duration{time.Minute, time.Hour}}}
+	bounded := func(limit time.Duration) Definition {
+		return Definition{RunAt: ended.Add(-time.Minute), Retry: Retry{MaxAttempts: 3, MaxElapsed: limit, Delays: policy.Retry.Delays}}
+	}
 	for _, c := range []struct {
 		name    string
 		task    Task
@@ -136,9 +141,12 @@ func TestNextAttempt_FollowsThePolicy(t *testing.T) {
 		{"after the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeFailed, 0, false},
 		{"at once after a loss", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeLost, 0, true},
 		{"after the loss of the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeLost, 0, false},
+		{"just within max_elapsed", Task{Definition: bounded(2 * time.Minute), Attempt: 1, MaxAttempts: 3}, OutcomeFailed, time.Minute, true},
+		{"just beyond max_elapsed", Task{Definition: bounded(2*time.Minute - 1), Attempt: 1, MaxAttempts: 3}, OutcomeFailed, 0, false},
+		{"lost within max_elapsed", Task{Definition: bounded(time.Minute), Attempt: 1, MaxAttempts: 3}, OutcomeLost, 0, true},
+		{"lost beyond max_elapsed", Task{Definition: bounded(time.Second), Attempt: 1, MaxAttempts: 3}, OutcomeLost, 0, false},
 		{"anew when it was retried by hand", Task{Definition: policy, Attempt: 4, MaxAttempts: 6}, OutcomeFailed, time.Minute, true},
 	} {
-		ended := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 		due, ok := c.task.NextAttempt(c.outcome, ended, 0)
 		if ok != c.ok || ok && !due.Equal(ended.Add(c.wait)) {
 			t.Errorf("%s: %s, %v; want %s after the end, %v", c.name, due, ok, c.wait, c.ok)

@@ -20,6 +20,7 @@ type head struct {
 	Delay     int64             `json:"delay,omitempty"`
 	Timeout   int64             `json:"timeout,omitempty"`
 	Attempts  int               `json:"attempts,omitempty"`
+	Elapsed   int64             `json:"elapsed,omitempty"` // of retries
 	Backoff   *backoff          `json:"backoff,omitempty"`
 	Delays    []int64           `json:"delays,omitempty"`
 	Retention int64             `json:"retention,omitempty"`
@@ -39,7 +40,7 @@ type backoff struct {
 func EncodeDefinition(d task.Definition) (string, error) {
 	h := head{
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
-		Attempts: d.Retry.MaxAttempts, Retention: d.Retention.Milliseconds(), Owner: d.Owner, Labels: d.Labels,
+		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(), Owner: d.Owner, Labels: d.Labels,
 	}
 	if d.Queue != task.DefaultQueue {
 		h.Queue = d.Queue
@@ -69,7 +70,7 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	d := task.Definition{
 		Ref: ref, Type: h.Type, Queue: h.Queue, RunAt: FromMS(h.RunAt), Delay: ms(h.Delay), Timeout: ms(h.Timeout),
 		Retention: ms(h.Retention), Owner: h.Owner, Labels: h.Labels,
-		Retry: task.Retry{MaxAttempts: h.Attempts},
+		Retry: task.Retry{MaxAttempts: h.Attempts, MaxElapsed: ms(h.Elapsed)},
 	}
 	if d.Queue == "" {
 		d.Queue = task.DefaultQueue
