@@ -11,8 +11,6 @@ package schedule
 
 import (
 	"time"
-
-	"github.com/dts-sched/dts/internal/task"
 )
 
 // Rule defines ticks by a cron expression or by an interval. Exactly one field is set.
@@ -58,20 +56,6 @@ const (
 	OverlapQueue   Overlap = "queue"   // the tick waits until the tasks before it have ended; at most WaitingLimit ticks wait
 	OverlapReplace Overlap = "replace" // the tasks are cancelled, and the tick runs when they have ended
 )
-
-// Definition defines a schedule. Zero values mean the defaults.
-type Definition struct {
-	task.Ref
-	Spec
-	MaxRuns        int // the schedule ends after this many runs; 0: no limit
-	Misfire        Misfire
-	Overlap        Overlap
-	PauseOnFailure int // the schedule pauses after this many tasks in a row have failed; 0: never
-	Owner          string
-	Description    string
-	Labels         map[string]string
-	Task           task.Definition // defines the task of every tick; without id and due time
-}
 
 // Schedule is a definition with its state. Times are in whole ms, and by the clock of Redis.
 type Schedule struct {

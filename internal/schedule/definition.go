@@ -10,6 +10,38 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
+// Definition defines a schedule. Zero values mean the defaults.
+type Definition struct {
+	task.Ref
+	Spec
+	MaxRuns        int // the schedule ends after this many runs; 0: no limit
+	Misfire        Misfire
+	Overlap        Overlap
+	PauseOnFailure int // the schedule pauses after this many tasks in a row have failed; 0: never
+	Owner          string
+	Description    string
+	Labels         map[string]string
+	Task           task.Definition // defines the task of every tick; without id and due time
+}
+
+// Limits on a definition and on requests. What exceeds a limit is refused, and the error names the field.
+const (
+	IDLimit          = 160                    // characters of an id; the id of a task of the schedule is longer
+	RulesLimit       = 20                     // rules of one schedule
+	ExcludeLimit     = 200                    // exclusions of one schedule
+	ExpressionLimit  = 200                    // characters of a cron expression or exclusion
+	IntervalMin      = 100 * time.Millisecond // the shortest Rule.Every
+	IntervalLimit    = 10 * 365 * 24 * time.Hour
+	JitterLimit      = 24 * time.Hour
+	WindowLimit      = 365 * 24 * time.Hour // of Misfire.Window
+	MaxLimit         = 1000                 // of Misfire.Max
+	MaxRunsLimit     = 1_000_000_000
+	FailuresLimit    = 1000 // of PauseOnFailure
+	NoteLimit        = 500  // bytes of the note of a pause
+	DescriptionLimit = 1000 // bytes
+	BackfillLimit    = 1000 // ticks of one backfill
+)
+
 // Normalize sets a missing namespace to the default, compacts the payload and cuts times to whole ms. Call it before
 // Validate.
 func (d Definition) Normalize() Definition {
