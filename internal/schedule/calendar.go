@@ -84,7 +84,7 @@ func (c *calendar) specialDow(item string) (bool, error) {
 		return false, nil
 	}
 	if day == "" {
-		return true, errors.New("L needs a weekday in front of it, such as 5L for the last Friday of the month")
+		return true, errors.New("a weekday must stand before L, such as 5L for the last Friday of the month")
 	}
 	weekday, err := dowField.parseValue(day)
 	if err == nil {

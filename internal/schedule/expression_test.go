@@ -122,7 +122,7 @@ func TestExpression_RefusesWhatIsInvalidWithTheReason(t *testing.T) {
 		"* * * FOO *":                           `month: "FOO" is invalid; write 1 to 12 or JAN to DEC`,
 		"* * * ANF *":                           `month: "ANF" is invalid`, // within JANFEB
 		"* * * * MONDAY":                        `day of week: "MONDAY" is invalid; write 0 to 7, SUN to SAT, 5L or 5#2`,
-		"* * * * L":                             "day of week: L needs a weekday in front of it",
+		"* * * * L":                             "day of week: a weekday must stand before L",
 		"* * * * 5#6":                           `day of week: "5#6" is invalid; write #1 to #5`,
 		"* * * * 5#0":                           `write #1 to #5`,
 		"* * * * #2":                            `day of week: "" is invalid`,
@@ -142,7 +142,7 @@ func TestExpression_RefusesWhatIsInvalidWithTheReason(t *testing.T) {
 		"H(0-29 * * * *":                        `write H, H/15, H(0-29) or H(0-29)/10`,
 		"H(30-10) * * * *":                      "minute: the range 30-10 ends before it begins",
 		"HH * * * *":                            `minute: "HH" is invalid`,
-		"0 0 0 1 1 * H":                         "year: H is invalid in this field; write 1970 to 2099",
+		"0 0 0 1 1 * H":                         "year: the years cannot be chosen by H; write 1970 to 2099",
 		"TZ=UTC":                                "use the field timezone",
 		"TZ=UTC * * * * *":                      "use the field timezone",
 		"CRON_TZ=UTC * * * * *":                 "use the field timezone",

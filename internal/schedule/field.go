@@ -140,7 +140,7 @@ func (f field) parseRange(from, to string) (valueRange, error) {
 // parseHash parses H or H(0-29) and returns the range from which pick chooses a value.
 func (f field) parseHash(base string) (valueRange, error) {
 	if f.name == yearField.name {
-		return valueRange{}, errors.New("H is invalid in this field; write 1970 to 2099")
+		return valueRange{}, errors.New("the years cannot be chosen by H; write 1970 to 2099")
 	}
 	if base == "H" {
 		if f.hashHigh > 0 {

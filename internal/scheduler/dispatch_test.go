@@ -53,7 +53,7 @@ func TestDispatch_IsWokenByATaskMovedForward(t *testing.T) {
 	w.dispatched(ref, 1)
 }
 
-// With upkeep out of the way, a leader that waits does not look at its wheel at all.
+// With maintenance out of the way, a leader that waits does not look at its wheel at all.
 func TestDispatch_DoesNotPollTheWheel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

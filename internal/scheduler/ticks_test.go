@@ -179,7 +179,7 @@ func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
 	w.firedOnce(s, tick)
 }
 
-// With upkeep out of the way, a leader that waits does not look at its schedules at all.
+// With maintenance out of the way, a leader that waits does not look at its schedules at all.
 func TestFire_DoesNotPollTheSchedules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

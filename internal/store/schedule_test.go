@@ -479,7 +479,7 @@ func TestAListOfSchedulesLosesNoneBetweenPages(t *testing.T) {
 	}
 }
 
-func TestARerunOfATickCountsAsNotEnded(t *testing.T) {
+func TestRetry_OfATickCountsAsNotEnded(t *testing.T) {
 	w := newWorld(t)
 	ticks := w.hourly(1, nil)
 	w.fire(nightly)

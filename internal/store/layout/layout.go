@@ -123,5 +123,5 @@ func Unavailable(err error) error {
 	if errors.As(err, &answered) && redis.HasErrorPrefix(err, "OOM") {
 		return &task.Error{Code: task.CodeUnavailable, Message: "Redis is full", Err: err}
 	}
-	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; it may have done it all the same", Err: err}
+	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; the change may nevertheless have been made", Err: err}
 }

@@ -18,7 +18,7 @@ import (
 
 func storeNow() control.TaskChange { return control.TaskChange{Delay: new(time.Duration)} }
 
-// eager makes upkeep look often.
+// eager makes maintenance look often.
 func eager(n *node) {
 	n.pace = pace{maintenance: 50 * time.Millisecond, restore: 100 * time.Millisecond}
 }
@@ -44,11 +44,11 @@ func (w *world) worker(id string) (cut func()) {
 	return proxy.Cut
 }
 
-// looked waits until upkeep has read the nodes some times more.
+// looked waits until maintenance has read the nodes some times more.
 func (n *node) looked(times uint64) {
 	n.t.Helper()
 	before := n.runs("read_nodes")
-	testkit.Eventually(n.t, "upkeep looked", func() bool { return n.runs("read_nodes") >= before+times })
+	testkit.Eventually(n.t, "maintenance looked", func() bool { return n.runs("read_nodes") >= before+times })
 }
 
 func TestMaintenance_EndsAttemptsOfUnknownNodes(t *testing.T) {
@@ -202,7 +202,7 @@ func TestMaintenance_EndsAttemptsThatTheirNodeForgot(t *testing.T) {
 	}
 }
 
-// A wake-up that nobody sent, as after a step of Redis's clock, is made up for by upkeep.
+// A wake-up that nobody sent, as after a step of Redis's clock, is made up for by maintenance.
 func TestMaintenance_WakesALeaderThatOversleeps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
