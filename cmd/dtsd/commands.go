@@ -106,8 +106,8 @@ type node struct {
 	quiet     bool // log warnings only
 }
 
-// run loads the settings, runs a node and, once the node is ready, calls beside.
-func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(context.Context, *app.App) error) error {
+// run loads the settings, runs a node and, once the node is ready, calls whenReady.
+func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(context.Context, *app.App) error) error {
 	cfg, err := settings.Load(os.Environ())
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, beside func(cont
 		return err
 	case <-a.Ready():
 	}
-	failure := beside(ctx, a)
+	failure := whenReady(ctx, a)
 	if failure != nil {
 		cancel()
 	}

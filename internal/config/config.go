@@ -30,27 +30,27 @@ const (
 	LogJSON = "json"
 )
 
-// Config is all that can be set about one node, except for what a Section holds.
+// Config holds all settings of one node, except those of a Section.
 type Config struct {
-	Redis  URL    // where Redis is
+	Redis  URL    // address of Redis
 	Prefix string // prefix of all keys
 	Roles  Roles
 	Listen string // host:port of the API, the metrics and the health checks
 
-	NodeName string // the host name that others see; "" means the machine's
-	NodeIP   string // the address that others see; "" means the first one that is not loopback
+	NodeName string // host name in the list of nodes; "" means that of the machine
+	NodeIP   string // IP address in the list of nodes; "" means the first one that is not loopback
 
-	Concurrency int    // attempts that run at once on this node, over all pools
+	Concurrency int    // most attempts that run at once on this node, over all pools
 	Queues      Queues // of the default pool
 	Pools       Pools  // besides the default one
 
-	DrainTimeout time.Duration // how long running attempts may go on after SIGTERM
+	DrainTimeout time.Duration // how long running attempts may continue after SIGTERM
 
 	LeaseTTL  time.Duration // how long a partition may be without a leader after a crash
-	Heartbeat time.Duration // a node counts as dead after three missed ones
+	Heartbeat time.Duration // time between two heartbeats; a node counts as dead after three missed ones
 
-	Partitions        int // fixed at the first start; 0 means as many as there are, 16 at the first start
-	RetentionMaxTasks int // finished tasks kept at most
+	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start
+	RetentionMaxTasks int // most finished tasks to keep
 
 	Monitor         bool // serve asynqmon at /monitor
 	MonitorWritable bool // let asynqmon pause queues and delete deliveries

@@ -18,10 +18,10 @@ type Section interface {
 	Validate() error
 }
 
-// Settings finds the values of a Config and of sections: first from the command line, by whoever parses the flags, then
-// by Load from everything else.
+// Settings finds the values of a Config and of sections: first from the command line, when the caller parses the flags,
+// then in Load from the other sources.
 type Settings struct {
-	flags    *pflag.FlagSet // those of settings only; the flags themselves are shared with whoever parses them
+	flags    *pflag.FlagSet // those of settings only; the caller's flag set shares the flags
 	config   Config
 	sections []Section
 	file     string
@@ -57,8 +57,8 @@ func (s *Settings) declareWork() {
 	f, c := s.flags, &s.config
 	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "most attempts that run at once on this node, over all pools")
 	f.Var(&c.Queues, "queues", "queues of the default pool and their weights")
-	f.Var(&c.Pools, "pool", "one more pool of the node's concurrency, with queues of its own; may be repeated")
-	f.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "time running attempts have to end after SIGTERM")
+	f.Var(&c.Pools, "pool", "additional pool: a part of the node's concurrency for its own queues; may be repeated")
+	f.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "how long running attempts may continue after SIGTERM")
 }
 
 func (s *Settings) declareData() {
