@@ -912,7 +912,9 @@ type Rollback struct {
 // Schedule A definition and its state. What the definition left out is left out here too, and has its default; only
 // `task.queue` and `task.payload` are always there.
 type Schedule struct {
-	CreatedAt string `json:"created_at"`
+	// AfterPause While it is paused, what becomes of the ticks of the pause once it is resumed; a sentence for people.
+	AfterPause string `json:"after_pause,omitempty,omitzero"`
+	CreatedAt  string `json:"created_at"`
 
 	// Cron A cron expression or a descriptor (`@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`).
 	// 5 fields are minute, hour, day of the month, month, day of the week; with 6, seconds come first; with 7, a year

@@ -138,12 +138,21 @@ func scheduleOf(s schedule.Schedule) Schedule {
 		Paused:         !s.PausedAt.IsZero(),
 		PausedAt:       formatTime(s.PausedAt),
 		PauseNote:      s.PauseNote,
+		AfterPause:     afterPause(s),
 		EndedAt:        formatTime(s.EndedAt),
 		Runs:           s.Runs,
 		Failures:       s.Failures,
 		Live:           s.Live,
 		Waiting:        s.Waiting,
 	}
+}
+
+// afterPause says what becomes of the ticks of a pause; "" for a schedule that is not paused.
+func afterPause(s schedule.Schedule) string {
+	if s.PausedAt.IsZero() {
+		return ""
+	}
+	return s.Misfire.AfterPause()
 }
 
 // saidOf is a definition as somebody could have sent it.

@@ -33,24 +33,14 @@ func TestPause_TriesAllSchedules(t *testing.T) {
 }
 
 func TestResume_SaysWhichTicksOfThePauseRun(t *testing.T) {
-	policies := map[string]*client.Misfire{
-		"the newest one runs, if it is of the last 1 hour (misfire policy once).":                                     nil,
-		"the newest one runs, if it is of the last 6h (misfire policy once).":                                         {Window: new("6h")},
-		"those of the last 1 hour run, at most 100, a second apart and as their overlap allows (misfire policy all).": {Policy: new(client.MisfirePolicyAll)},
-		"those of the last 2h run, at most 7, a second apart and as their overlap allows (misfire policy all).":       {Policy: new(client.MisfirePolicyAll), Window: new("2h"), Max: new(7)},
-		"None of the ticks of the pause runs (misfire policy skip).":                                                  {Policy: new(client.MisfirePolicySkip)},
-	}
-	for want, misfire := range policies {
-		s := clitest.Start(t)
-		s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *client.Schedule) { c.Paused, c.PausedAt = true, new(clitest.Now.Add(-time.Hour)) }))
-		s.On("POST /v1/schedules/{id}/resume", 200, aSchedule("a", func(c *client.Schedule) { c.Misfire = misfire }))
-		if !strings.HasPrefix(want, "None") {
-			want = "Of the ticks of the pause, " + want
-		}
-		s.Terminal().Run(t, "schedule", "resume", "a").Expect(t, 0,
-			"a active again, after a pause of 1 hour. "+want+"\n  next 2026-01-02 15:07:05Z, in 3 minutes\n", "")
-		s.Pipe().Run(t, "schedule", "resume", "a").Expect(t, 0, "a\tactive\n", "")
-	}
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}", 200, aSchedule("a", func(c *client.Schedule) {
+		c.Paused, c.PausedAt, c.AfterPause = true, new(clitest.Now.Add(-time.Hour)), new("None of them runs.")
+	}))
+	s.On("POST /v1/schedules/{id}/resume", 200, aSchedule("a"))
+	s.Terminal().Run(t, "schedule", "resume", "a").Expect(t, 0,
+		"a active again, after a pause of 1 hour. None of them runs.\n  next 2026-01-02 15:07:05Z, in 3 minutes\n", "")
+	s.Pipe().Run(t, "schedule", "resume", "a").Expect(t, 0, "a\tactive\n", "")
 }
 
 func TestResume_AcceptsAScheduleThatIsNotPaused(t *testing.T) {

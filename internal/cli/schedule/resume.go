@@ -11,7 +11,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
-	"github.com/dts-sched/dts/internal/schedule"
 )
 
 type resumeOptions struct {
@@ -61,32 +60,11 @@ func resume(ctx context.Context, c *server.Client, p *printer.Printer, id string
 		text := ", as it was"
 		if pausedAt := before.Value.PausedAt; pausedAt != nil {
 			length := cmp.Or(printer.Span(p.Now().Sub(*pausedAt).Abs()), "a moment")
-			text = fmt.Sprintf(" again, after a pause of %s. %s", length, fateOfPausedTicks(after.Value.Misfire))
+			text = fmt.Sprintf(" again, after a pause of %s. %s", length, printer.Deref(before.Value.AfterPause))
 		}
 		if nextAt := after.Value.NextAt; nextAt != nil {
 			text += "\n  next " + p.Text(printer.Timestamp(*nextAt)) + ", " + p.Relative(*nextAt)
 		}
 		return text
 	})
-}
-
-// fateOfPausedTicks says which ticks of a pause still run under a misfire policy; nil is the default one. The server
-// decides about them. This function only explains its rule in words, since the API does not.
-func fateOfPausedTicks(m *client.Misfire) string {
-	policy := schedule.Misfire{}.WithDefaults()
-	window := printer.Span(schedule.DefaultWindow)
-	if m != nil {
-		policy.Policy = cmp.Or(schedule.MisfirePolicy(printer.Deref(m.Policy)), policy.Policy)
-		window = cmp.Or(printer.Deref(m.Window), window)
-		if m.Max != nil {
-			policy.Max = *m.Max
-		}
-	}
-	switch policy.Policy {
-	case schedule.MisfireSkip:
-		return "None of the ticks of the pause runs (misfire policy skip)."
-	case schedule.MisfireAll:
-		return fmt.Sprintf("Of the ticks of the pause, those of the last %s run, at most %d, a second apart and as their overlap allows (misfire policy all).", window, policy.Max)
-	}
-	return fmt.Sprintf("Of the ticks of the pause, the newest one runs, if it is of the last %s (misfire policy once).", window)
 }
