@@ -49,7 +49,13 @@ func StringP(f *pflag.FlagSet, target **string, name, short, usage string) {
 
 // Int adds a flag that leaves target nil unless it is given.
 func Int(f *pflag.FlagSet, target **int, name, usage string) {
-	f.Var(&optional[int]{target, strconv.Atoi, "int"}, name, usage)
+	f.Var(&optional[int]{target, parseInt, "int"}, name, usage)
+}
+
+// parseInt reads what pflag's own int flags read, 0x10 included.
+func parseInt(text string) (int, error) {
+	n, err := strconv.ParseInt(text, 0, strconv.IntSize)
+	return int(n), err
 }
 
 // Bool adds a flag that leaves target nil unless it is given. Without a value it means true.
