@@ -70,7 +70,8 @@ func (r Retry) After(n int, random float64) time.Duration {
 // false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost is repeated at once. random,
 // from 0 to less than 1, selects the wait from the range that the jitter allows.
 //
-// If somebody retries a task that had ended, the policy starts over.
+// After a client has retried an ended task, attempts and waits count from that retry. MaxElapsed still counts from the time at
+// which the task was due for the first time.
 func (t Task) NextAttempt(outcome Outcome, at time.Time, random float64) (due time.Time, ok bool) {
 	if t.Attempt >= t.MaxAttempts {
 		return time.Time{}, false
