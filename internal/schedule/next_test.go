@@ -31,7 +31,7 @@ func lines(list []UpcomingTick) string {
 	return strings.Join(text, "\n")
 }
 
-func TestPreview_ExplainsTicks(t *testing.T) {
+func TestNextTicks_ExplainsTicks(t *testing.T) {
 	t.Parallel()
 	in := func(zone string, s Spec) Spec { return s.with(func(s *Spec) { s.Timezone = zone }) }
 	for name, c := range map[string]struct {
@@ -77,7 +77,7 @@ func TestPreview_ExplainsTicks(t *testing.T) {
 	}
 }
 
-func TestPreview_ShowsTheComingTransition(t *testing.T) {
+func TestNextTicks_ShowsTheComingTransition(t *testing.T) {
 	t.Parallel()
 	p := preview(t, cronSpec("30 * * * *").with(func(s *Spec) { s.Timezone = "Europe/Berlin" }), "2026-10-01T00:00:00Z", 1)
 	tr := p.Transition
@@ -101,7 +101,7 @@ func TestPreview_ShowsTheComingTransition(t *testing.T) {
 	}
 }
 
-func TestPreview_OfATransitionIsShort(t *testing.T) {
+func TestNextTicks_OfATransitionIsShort(t *testing.T) {
 	t.Parallel()
 	p := preview(t, Spec{Rules: []Rule{{Cron: "* * * * * *"}, {Every: 100 * time.Millisecond}}, Timezone: "Europe/Berlin"},
 		"2026-10-01T00:00:00Z", 1)
@@ -116,7 +116,7 @@ func TestPreview_OfATransitionIsShort(t *testing.T) {
 	}
 }
 
-func TestPreview_ShowsNoTransitionThatDoesNotMatter(t *testing.T) {
+func TestNextTicks_ShowsNoTransitionThatDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]Spec{
 		"UTC":                     cronSpec("* * * * *"),
