@@ -30,7 +30,7 @@ func (w *world) schedule(ref task.Ref) schedule.Schedule {
 	return is
 }
 
-func TestATriggerIsRefusedWhereItsTaskCouldNotBeCreated(t *testing.T) {
+func TestTrigger_IsRefusedIfItsTaskCannotBeCreated(t *testing.T) {
 	w := newWorld(t)
 	w.put(daily(func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow }))
 	var others []redis.Z
@@ -46,7 +46,7 @@ func TestATriggerIsRefusedWhereItsTaskCouldNotBeCreated(t *testing.T) {
 	}
 }
 
-func TestATriggerWaitsForNothingWhileTheScheduleIsPaused(t *testing.T) {
+func TestTrigger_DoesNotWaitWhileTheScheduleIsPaused(t *testing.T) {
 	for _, overlap := range []schedule.Overlap{schedule.OverlapQueue, schedule.OverlapReplace} {
 		w := newWorld(t)
 		ticks := w.hourly(3, func(d *schedule.Definition) { d.Overlap = overlap })
@@ -65,7 +65,7 @@ func TestATriggerWaitsForNothingWhileTheScheduleIsPaused(t *testing.T) {
 	}
 }
 
-func TestWhatWaitsRunsWhenOverlapIsAllowed(t *testing.T) {
+func TestOverlap_StartsWhatWaitsWhenItIsAllowed(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(4, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue })
 	w.fire(nightly)
@@ -76,7 +76,7 @@ func TestWhatWaitsRunsWhenOverlapIsAllowed(t *testing.T) {
 	}
 }
 
-func TestANoteStaysUntilThereIsAnother(t *testing.T) {
+func TestPause_KeepsItsNoteUntilThereIsAnother(t *testing.T) {
 	w := newWorld(t)
 	w.put(daily(nil))
 	for _, note := range []string{"for the upgrade", ""} {
@@ -87,7 +87,7 @@ func TestANoteStaysUntilThereIsAnother(t *testing.T) {
 }
 
 // What can be read goes first: data of which nothing can be made is put off, a Redis that fails is asked again.
-func TestAStaleLeaderPutsNothingOff(t *testing.T) {
+func TestPostpone_OfAStaleLeaderIsRefused(t *testing.T) {
 	w := newWorld(t)
 	p := w.PartitionOf(nightly)
 	w.db.ZAdd(w.ctx, string(w.Keys.Partition(p).Ticks()), z(0, "default:nightly"))

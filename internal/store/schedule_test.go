@@ -173,7 +173,7 @@ func (w *world) begun(its task.Ref) *tasks.Run {
 	return run
 }
 
-func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
+func TestFire_CreatesTheTaskOfATickOnceAndRecordsIt(t *testing.T) {
 	w := newWorld(t)
 	w.put(daily(nil))
 	w.fire(nightly) // the first look, with nothing due
@@ -214,7 +214,7 @@ func TestATickCreatesItsTaskOnceAndIsRecorded(t *testing.T) {
 	}
 }
 
-func TestAStaleLeaderFiresNothing(t *testing.T) {
+func TestFire_OfAStaleLeaderIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.put(daily(nil))
 	w.rewind(nightly, 25*time.Hour)
@@ -233,7 +233,7 @@ func TestAStaleLeaderFiresNothing(t *testing.T) {
 }
 
 // Three ticks are due at once, and the policy for misfires lets all of them run.
-func TestTheOverlapPolicyDecides(t *testing.T) {
+func TestFire_FollowsTheOverlapPolicy(t *testing.T) {
 	for policy, want := range map[schedule.Overlap][]schedule.Outcome{
 		schedule.OverlapAllow:   {schedule.Fired, schedule.Fired, schedule.Fired},
 		schedule.OverlapSkip:    {schedule.Fired, schedule.SkippedOverlap, schedule.SkippedOverlap},
@@ -277,7 +277,7 @@ func (w *world) hourly(n int, change func(*schedule.Definition)) []string {
 	return names
 }
 
-func TestAQueuedTickRunsWhenTheOneBeforeHasEnded(t *testing.T) {
+func TestOverlap_QueuedTickRunsWhenTheOneBeforeHasEnded(t *testing.T) {
 	w := newWorld(t)
 	ticks := w.hourly(3, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue })
 	w.fire(nightly)
@@ -297,7 +297,7 @@ func TestAQueuedTickRunsWhenTheOneBeforeHasEnded(t *testing.T) {
 	}
 }
 
-func TestNoMoreTicksWaitThanTheBound(t *testing.T) {
+func TestOverlap_BoundsTheWaitingTicks(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(schedule.WaitingLimit+5, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue; d.Misfire.Max = 1000 })
 	w.fire(nightly)
@@ -312,7 +312,7 @@ func TestNoMoreTicksWaitThanTheBound(t *testing.T) {
 }
 
 // As where nobody works any more, and the schedule goes on.
-func TestThereAreNoMoreTasksOfOneScheduleThanTheLimit(t *testing.T) {
+func TestFire_CreatesNoMoreTasksThanTheLimit(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
 	var others []redis.Z
@@ -325,7 +325,7 @@ func TestThereAreNoMoreTasksOfOneScheduleThanTheLimit(t *testing.T) {
 	}
 }
 
-func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
+func TestOverlap_ReplacedTaskStopsBeforeTheNextOneRuns(t *testing.T) {
 	w := newWorld(t)
 	ticks := w.hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
 	w.fire(nightly)
@@ -363,7 +363,7 @@ func TestAReplacedTaskIsStoppedBeforeTheNextOneRuns(t *testing.T) {
 	}
 }
 
-func TestAReplacingTickRunsWhenTheOneBeforeHasStopped(t *testing.T) {
+func TestOverlap_ReplacingTickRunsWhenTheOneBeforeHasStopped(t *testing.T) {
 	w := newWorld(t)
 	ticks := w.hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
 	w.fire(nightly)
@@ -379,7 +379,7 @@ func TestAReplacingTickRunsWhenTheOneBeforeHasStopped(t *testing.T) {
 	}
 }
 
-func TestFailuresInARowPauseTheSchedule(t *testing.T) {
+func TestPause_FollowsFailuresInARow(t *testing.T) {
 	w := newWorld(t)
 	ticks := w.hourly(4, func(d *schedule.Definition) { d.Overlap, d.PauseOnFailure = schedule.OverlapAllow, 2 })
 	w.fire(nightly)
@@ -405,7 +405,7 @@ func TestFailuresInARowPauseTheSchedule(t *testing.T) {
 	}
 }
 
-func TestPausedTicksAreMisfires(t *testing.T) {
+func TestFire_TreatsTicksOfAPauseAsMisfires(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(3, func(d *schedule.Definition) { d.Misfire = schedule.Misfire{Policy: schedule.MisfireSkip} })
 	if _, err := w.Schedules.Pause(w.ctx, nightly, "for the upgrade"); err != nil {
@@ -425,7 +425,7 @@ func TestPausedTicksAreMisfires(t *testing.T) {
 	}
 }
 
-func TestALeaderThatLookedBeforeAChangeHasToLookAgain(t *testing.T) {
+func TestFire_IsRefusedAfterAChangeOfTheSchedule(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(3, nil)
 	a := w.agenda(nightly)
@@ -439,7 +439,7 @@ func TestALeaderThatLookedBeforeAChangeHasToLookAgain(t *testing.T) {
 	}
 }
 
-func TestAListOfSchedulesLosesNoneBetweenPages(t *testing.T) {
+func TestListSchedules_LosesNoneBetweenPages(t *testing.T) {
 	w := newWorld(t)
 	var want []string
 	for i := range 23 {
@@ -492,7 +492,7 @@ func TestRetry_OfATickCountsAsNotEnded(t *testing.T) {
 	}
 }
 
-func TestAScheduleThatCannotBeReadHoldsUpNoOther(t *testing.T) {
+func TestDueSchedules_SkipWhatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	w.hourly(1, nil)
 	p := w.PartitionOf(nightly)

@@ -228,7 +228,7 @@ func (w *world) check() {
 
 // Every state meets every action on a real Redis, and the outcome is what the table says. What is refused leaves
 // Redis as it was, byte for byte.
-func TestScriptsObeyTheTransitionTable(t *testing.T) {
+func TestScripts_ObeyTheTransitionTable(t *testing.T) {
 	w := newWorld(t)
 	for _, from := range append([]task.State{task.None}, task.States...) {
 		for _, action := range task.Actions {
@@ -297,7 +297,7 @@ func (resend) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 
 // Every script may be sent twice: the task ends up where one run brings it, nothing is listed twice, and no attempt
 // is recorded twice.
-func TestARepeatedScriptIsHarmless(t *testing.T) {
+func TestScripts_RepeatIsHarmless(t *testing.T) {
 	plain := newWorld(t)
 	for _, from := range append([]task.State{task.None}, task.States...) {
 		for _, action := range task.Actions {
@@ -337,7 +337,7 @@ func addr(db *redisx.DB) string {
 	return db.UniversalClient.(*redis.Client).Options().Addr
 }
 
-func TestASubmissionIsAnsweredOnceItIsInRedis(t *testing.T) {
+func TestCreate_AnswersOnceTheTaskIsInRedis(t *testing.T) {
 	w := newWorld(t)
 	jitter := 0.0
 	def := task.Definition{
@@ -360,7 +360,7 @@ func TestASubmissionIsAnsweredOnceItIsInRedis(t *testing.T) {
 	}
 }
 
-func TestTheSameIDWithTheSameContentIsTheSameTask(t *testing.T) {
+func TestCreate_SameIDWithSameContentIsTheSameTask(t *testing.T) {
 	w := newWorld(t)
 	def := task.Definition{Ref: task.Ref{Namespace: "default", ID: "once"}, Type: "http", Delay: time.Hour}
 	w.create(def)
@@ -381,7 +381,7 @@ func TestTheSameIDWithTheSameContentIsTheSameTask(t *testing.T) {
 	}
 }
 
-func TestAnAttemptStartsOnce(t *testing.T) {
+func TestBegin_StartsAnAttemptOnce(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Queued)
 	if _, err := w.Tasks.Begin(w.ctx, ref, 2, "node-a", "x"); !errors.Is(err, tasks.ErrLeftover) {
@@ -401,7 +401,7 @@ func TestAnAttemptStartsOnce(t *testing.T) {
 	}
 }
 
-func TestAStaleLeaderChangesNothing(t *testing.T) {
+func TestLeader_StaleChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("waits", task.Scheduled)
 	running := w.bring("runs", task.Running)
@@ -426,7 +426,7 @@ func TestAStaleLeaderChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAReapedAttemptIsLostAndTheNextOneIsDueAtOnce(t *testing.T) {
+func TestReap_LosesTheAttemptAndMakesTheNextDueAtOnce(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Running)
 	old := w.Tasks.RunOf(w.get(ref))
@@ -459,7 +459,7 @@ func TestAReapedAttemptIsLostAndTheNextOneIsDueAtOnce(t *testing.T) {
 	}
 }
 
-func TestARunningTaskThatWasAskedToStopEndsCancelled(t *testing.T) {
+func TestCancel_EndsARunningTaskCancelled(t *testing.T) {
 	w := newWorld(t)
 	for name, end := range map[string]func(*tasks.Run) error{
 		"retry": func(r *tasks.Run) error { return r.Reattempt(w.ctx, 0, task.OutcomeFailed, "x") },
@@ -490,7 +490,7 @@ func TestARunningTaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 	w.check()
 }
 
-func TestTheBacklogDrainsInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
+func TestClaim_DrainsABacklogInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
 	w := newWorld(t)
 	now := w.db.Time(w.ctx).Val()
 	var defs []task.Definition
@@ -536,7 +536,7 @@ func TestTheBacklogDrainsInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
 	}
 }
 
-func TestNothingIsClaimedEarly(t *testing.T) {
+func TestClaim_TakesNothingEarly(t *testing.T) {
 	w := newWorld(t)
 	ref := task.Ref{Namespace: "default", ID: "later"}
 	w.create(task.Definition{Ref: ref, Delay: time.Hour})
@@ -549,7 +549,7 @@ func TestNothingIsClaimedEarly(t *testing.T) {
 	}
 }
 
-func TestWhatIsInFlightIsRepeatedUntilItIsConfirmed(t *testing.T) {
+func TestClaim_RepeatsWhatIsInFlightUntilItIsConfirmed(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Queued)
 	repeat, settled, err := w.leader(ref).InFlight(w.ctx)
@@ -564,7 +564,7 @@ func TestWhatIsInFlightIsRepeatedUntilItIsConfirmed(t *testing.T) {
 	}
 }
 
-func TestFinishedTasksAreForgottenByAgeAndByNumber(t *testing.T) {
+func TestSweep_DeletesFinishedTasksByAgeAndByNumber(t *testing.T) {
 	w := newWorld(t)
 	keep := func(id string, retention time.Duration) task.Ref {
 		ref := task.Ref{Namespace: "default", ID: id}
@@ -602,7 +602,7 @@ func TestFinishedTasksAreForgottenByAgeAndByNumber(t *testing.T) {
 	w.check()
 }
 
-func TestTheLogKeepsTheNewestLinesAndTheirNumbers(t *testing.T) {
+func TestLogs_KeepTheNewestLinesAndTheirNumbers(t *testing.T) {
 	w := newWorld(t)
 	ref := w.bring("a", task.Running)
 	run := w.Tasks.RunOf(w.get(ref))
@@ -622,7 +622,7 @@ func TestTheLogKeepsTheNewestLinesAndTheirNumbers(t *testing.T) {
 	}
 }
 
-func TestListsShowTheNewestFirstAndLoseNothingBetweenPages(t *testing.T) {
+func TestList_ShowsTheNewestFirstAndLosesNothingBetweenPages(t *testing.T) {
 	w := newWorld(t)
 	var defs []task.Definition
 	due := time.Now().Add(time.Hour).UTC()
@@ -681,7 +681,7 @@ func TestRetry_AllowsAllAttemptsAgain(t *testing.T) {
 	}
 }
 
-func TestEventsTellWhatHappens(t *testing.T) {
+func TestEvents_TellWhatHappens(t *testing.T) {
 	w := newWorld(t)
 	events := w.listen()
 	ref := task.Ref{Namespace: "default", ID: "a"}
@@ -731,7 +731,7 @@ func (w *world) listen() <-chan *task.Event {
 	return events
 }
 
-func TestThePartitionsAreFixedAtTheFirstStart(t *testing.T) {
+func TestOpen_KeepsThePartitionsOfTheFirstStart(t *testing.T) {
 	w := newWorld(t)
 	if s, err := Open(w.ctx, Options{DB: w.db}); err != nil || s.Partitions.Count() != 2 {
 		t.Errorf("without a wish: %v", err)
@@ -743,7 +743,7 @@ func TestThePartitionsAreFixedAtTheFirstStart(t *testing.T) {
 
 // Somebody's hand, or a later version, may leave something in Redis that cannot be read. It is passed over, and keeps
 // nothing else from its partition.
-func TestWhatCannotBeReadHoldsUpNothingElse(t *testing.T) {
+func TestLeader_SkipsWhatCannotBeRead(t *testing.T) {
 	w := newWorld(t)
 	good, bad := task.Ref{Namespace: "default", ID: "good"}, task.Ref{Namespace: "default", ID: "bad"}
 	for i := 0; w.PartitionOf(bad) != w.PartitionOf(good); i++ {
@@ -771,7 +771,7 @@ func TestWhatCannotBeReadHoldsUpNothingElse(t *testing.T) {
 	}
 }
 
-func TestATimeInThePastMeansNow(t *testing.T) {
+func TestCreate_TimeInThePastMeansNow(t *testing.T) {
 	w := newWorld(t)
 	ref := task.Ref{Namespace: "default", ID: "a"}
 	made := w.create(task.Definition{Ref: ref, RunAt: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)})
@@ -787,7 +787,7 @@ func TestATimeInThePastMeansNow(t *testing.T) {
 }
 
 // Channels are not kept apart by database, so their names are.
-func TestDatabasesOfOneRedisDoNotHearEachOther(t *testing.T) {
+func TestEvents_StayInTheirDatabase(t *testing.T) {
 	srv := redistest.Start(t)
 	w := newWorldOn(t, srv.DB(t))
 	other := newWorldOn(t, redistest.Open(t, "redis://"+srv.Addr()+"/1"))
@@ -799,7 +799,7 @@ func TestDatabasesOfOneRedisDoNotHearEachOther(t *testing.T) {
 	}
 }
 
-func TestAPageOfLargeTasksEndsEarlyAndLosesNone(t *testing.T) {
+func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
 	w := newWorld(t)
 	payload := json.RawMessage(`"` + strings.Repeat("x", task.PayloadLimit-2) + `"`)
 	var defs []task.Definition

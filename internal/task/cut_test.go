@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestCut(t *testing.T) {
+func TestCut_KeepsWholeCharactersWithinTheLimit(t *testing.T) {
 	bad := strings.Repeat("\xff", 100)
 	for name, c := range map[string]struct {
 		in    string

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAStreamIsTakenApart(t *testing.T) {
+func TestStream_SplitsIntoMessages(t *testing.T) {
 	const body = ": open\n\n" +
 		"event: log\nid: 1-0\ndata: {\"a\":1}\n\n" +
 		": alive\n\n" +
@@ -39,7 +39,7 @@ func TestAStreamIsTakenApart(t *testing.T) {
 	}
 }
 
-func TestABrokenStreamIsNoEnd(t *testing.T) {
+func TestStream_ReportsABrokenConnection(t *testing.T) {
 	broken := errors.New("connection reset")
 	s := NewStream(io.MultiReader(strings.NewReader("event: log\n"), failing{broken}))
 	if _, err := s.Next(); !errors.Is(err, broken) {

@@ -20,7 +20,7 @@ func jsonOf(t *testing.T, v any) string {
 	return string(raw)
 }
 
-func TestRelative(t *testing.T) {
+func TestRelative_IsShortAndRounded(t *testing.T) {
 	const day = 24 * time.Hour
 	for d, want := range map[time.Duration]string{
 		0: "now", 400 * time.Millisecond: "now", -400 * time.Millisecond: "now",

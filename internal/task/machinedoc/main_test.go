@@ -7,7 +7,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-func TestEveryTransitionIsInDiagramAndTable(t *testing.T) {
+func TestMachinedoc_ShowsEveryTransitionInDiagramAndTable(t *testing.T) {
 	var b strings.Builder
 	if err := write(&b); err != nil {
 		t.Fatal(err)
