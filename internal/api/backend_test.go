@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // fence is the lease on the partition of a backend.
@@ -47,7 +48,7 @@ func startBackend(t *testing.T) (*backend, *control.Control) {
 	b.queues = queue.New(queue.Options{DB: b.db})
 	b.store = openStore(t, b.db)
 	lease, _ := b.store.Partitions.LeaseKeys(0)
-	must(t, b.db.Set(t.Context(), string(lease), fence, 0).Err())
+	testkit.Must(t, b.db.Set(t.Context(), string(lease), fence, 0).Err())
 
 	db := server.DB(t)
 	db.AddHook(b.faults)
@@ -61,7 +62,7 @@ func startBackend(t *testing.T) (*backend, *control.Control) {
 func openStore(t testing.TB, db *redisx.DB) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{DB: db, Partitions: 1})
-	must(t, err)
+	testkit.Must(t, err)
 	return s
 }
 
@@ -122,16 +123,16 @@ func (f *faults) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proce
 func (b *backend) get(ref task.Ref) task.Task {
 	b.t.Helper()
 	t, err := b.store.Tasks.Get(b.ctx, ref)
-	must(b.t, err)
+	testkit.Must(b.t, err)
 	return t
 }
 
 // claim marks a task queued, as its leader does when it is due.
 func (b *backend) claim(id string) {
 	b.t.Helper()
-	must(b.t, b.db.ZAddXX(b.ctx, "dts:{0}:wheel", redis.Z{Member: ref(id).String()}).Err())
+	testkit.Must(b.t, b.db.ZAddXX(b.ctx, "dts:{0}:wheel", redis.Z{Member: ref(id).String()}).Err())
 	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1)
-	must(b.t, err)
+	testkit.Must(b.t, err)
 	if got := b.get(ref(id)); got.State != task.Queued {
 		b.t.Fatalf("%s is %s", id, got.State)
 	}
@@ -142,7 +143,7 @@ func (b *backend) begin(id string) *running {
 	b.t.Helper()
 	b.claim(id)
 	run, err := b.store.Tasks.Begin(b.ctx, ref(id), b.get(ref(id)).Attempt, "n1", "run of "+id)
-	must(b.t, err)
+	testkit.Must(b.t, err)
 	b.runs[id] = &running{Run: run}
 	return b.runs[id]
 }
@@ -158,7 +159,7 @@ func (b *backend) log(id string, lines ...string) {
 	for i, text := range lines {
 		out[i] = tasks.Line{Stream: "stdout", Text: text}
 	}
-	must(b.t, run.Log(b.ctx, run.lines+1, out))
+	testkit.Must(b.t, run.Log(b.ctx, run.lines+1, out))
 	run.lines += len(lines)
 }
 
@@ -172,21 +173,21 @@ func (b *backend) end(id string, final task.State, reason string) {
 	outcome := map[task.State]task.Outcome{
 		task.Succeeded: task.OutcomeSucceeded, task.Failed: task.OutcomeFailed, task.Cancelled: task.OutcomeCancelled,
 	}[final]
-	must(b.t, run.Finish(b.ctx, final, outcome, "", reason))
+	testkit.Must(b.t, run.Finish(b.ctx, final, outcome, "", reason))
 	delete(b.runs, id)
 }
 
 // openQueue makes a queue known to asynq, with one delivery in it.
 func (b *backend) openQueue(name string) {
 	b.t.Helper()
-	must(b.t, b.queues.Enqueue(b.ctx, task.Delivery{Ref: ref("some"), Attempt: 1, Type: "http", Queue: name, Timeout: time.Minute}))
+	testkit.Must(b.t, b.queues.Enqueue(b.ctx, task.Delivery{Ref: ref("some"), Attempt: 1, Type: "http", Queue: name, Timeout: time.Minute}))
 }
 
 // fill makes Redis nearly full, with room for some small writes.
 func (b *backend) fill() {
 	b.t.Helper()
-	must(b.t, b.db.Set(b.ctx, "filler", make([]byte, 20<<20), 0).Err())
+	testkit.Must(b.t, b.db.Set(b.ctx, "filler", make([]byte, 20<<20), 0).Err())
 	used, _, err := b.store.Memory(b.ctx)
-	must(b.t, err)
-	must(b.t, b.db.ConfigSet(b.ctx, "maxmemory", fmt.Sprint(used+used/20)).Err())
+	testkit.Must(b.t, err)
+	testkit.Must(b.t, b.db.ConfigSet(b.ctx, "maxmemory", fmt.Sprint(used+used/20)).Err())
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
@@ -25,7 +27,7 @@ func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
 		t.Fatalf("status %d: %s", got.status, got.body)
 	}
 	var answer BatchAnswer
-	must(t, json.Unmarshal(got.body, &answer))
+	testkit.Must(t, json.Unmarshal(got.body, &answer))
 	want := []struct {
 		status int
 		field  string
@@ -46,7 +48,7 @@ func TestSubmitTasks_AnswersABatchWithoutAnyValidTask(t *testing.T) {
 	r := startRig(t)
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","run_at":"2026-02-30T00:00:00Z"}]}`)
 	var answer BatchAnswer
-	must(t, json.Unmarshal(got.body, &answer))
+	testkit.Must(t, json.Unmarshal(got.body, &answer))
 	if len(answer.Results) != 1 || answer.Results[0].Error.Field != "run_at" {
 		t.Errorf("got %s", got.body)
 	}
@@ -58,7 +60,7 @@ func TestSubmitTasks_SaysWhichTasksRedisDidNotTake(t *testing.T) {
 	r.faults.set(nil, errors.New("no connection"))
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}]}`)
 	var answer BatchAnswer
-	must(t, json.Unmarshal(got.body, &answer))
+	testkit.Must(t, json.Unmarshal(got.body, &answer))
 	if len(answer.Results) != 1 || answer.Results[0].Status != http.StatusServiceUnavailable || answer.Results[0].Error.Code != "unavailable" {
 		t.Errorf("got %s", got.body)
 	}

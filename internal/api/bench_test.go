@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // noRedis answers for Redis that every task was created, so that a benchmark measures the API alone.
@@ -62,11 +63,11 @@ func BenchmarkBatch(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	for b.Loop() {
 		resp, err := http.Post(srv.URL+"/v1/tasks/batch", jsonType, bytes.NewReader(body))
-		must(b, err)
+		testkit.Must(b, err)
 		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 			b.Fatalf("status %d, %v", resp.StatusCode, err)
 		}
-		must(b, resp.Body.Close())
+		testkit.Must(b, resp.Body.Close())
 	}
 	b.ReportMetric(1000*float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
@@ -74,11 +75,11 @@ func BenchmarkBatch(b *testing.B) {
 // BenchmarkBatchCheck is the part of BenchmarkBatch that holds the body against the document.
 func BenchmarkBatchCheck(b *testing.B) {
 	doc, err := Document()
-	must(b, err)
+	testkit.Must(b, err)
 	schema := doc.Components.Schemas["SubmissionBatch"].Value
 	body := batchBody(1000)
 	for b.Loop() {
-		must(b, checkBody(schema, body))
+		testkit.Must(b, checkBody(schema, body))
 	}
 }
 
@@ -87,7 +88,7 @@ func BenchmarkBatchDecode(b *testing.B) {
 	body := batchBody(1000)
 	for b.Loop() {
 		var in SubmissionBatch
-		must(b, decode(body, &in))
+		testkit.Must(b, decode(body, &in))
 	}
 }
 
@@ -100,6 +101,6 @@ func newStub(t testing.TB, hooks ...redis.Hook) *Server {
 		db.AddHook(hook)
 	}
 	s, err := New(Options{Control: useCases, Events: events.New(events.Options{}), Log: slog.New(slog.DiscardHandler)})
-	must(t, err)
+	testkit.Must(t, err)
 	return s
 }

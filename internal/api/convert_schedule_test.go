@@ -14,6 +14,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // TestSaidOf_ReturnsWhatWasSent sends definitions of every combination of fields through the translation and
@@ -24,9 +25,9 @@ func TestSaidOf_ReturnsWhatWasSent(t *testing.T) {
 	for range 2000 {
 		said := anyDefinition(random)
 		raw, err := json.Marshal(said)
-		must(t, err)
+		testkit.Must(t, err)
 		d, err := scheduleFrom(schema, raw)
-		must(t, err)
+		testkit.Must(t, err)
 		if diff := cmp.Diff(said, saidOf(d)); diff != "" {
 			t.Fatalf("%s (-said +answered):\n%s", raw, diff)
 		}
@@ -57,7 +58,7 @@ func FuzzScheduleDefinition(f *testing.F) {
 			return
 		}
 		again, err := json.Marshal(saidOf(d))
-		must(t, err)
+		testkit.Must(t, err)
 		back, err := scheduleFrom(schema, again)
 		if err != nil {
 			t.Fatalf("%s came back as %s: %v", raw, again, err)
@@ -71,7 +72,7 @@ func FuzzScheduleDefinition(f *testing.F) {
 func definitionSchema(t testing.TB) *openapi3.Schema {
 	t.Helper()
 	doc, err := Document()
-	must(t, err)
+	testkit.Must(t, err)
 	return doc.Components.Schemas["ScheduleDefinition"].Value
 }
 

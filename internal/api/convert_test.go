@@ -11,6 +11,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestFormatTime_AlwaysHasThreeDecimals(t *testing.T) {
@@ -41,7 +42,7 @@ func TestFormatDuration_IsShortAndReadsBack(t *testing.T) {
 
 func TestNodeOf_HasNoNullLists(t *testing.T) {
 	raw, err := json.Marshal(nodeOf(cluster.Node{ID: "n"}))
-	must(t, err)
+	testkit.Must(t, err)
 	got := asMap(t, string(raw))
 	for _, key := range []string{"roles", "partitions", "queues"} {
 		if got[key] == nil {
@@ -97,7 +98,7 @@ func FuzzSubmission(f *testing.F) {
 		again, err := json.Marshal(Submission{
 			Type: shown.Type, Payload: shown.Payload, Retry: shown.Retry, Timeout: shown.Timeout, Labels: shown.Labels, ID: d.ID,
 		})
-		must(t, err)
+		testkit.Must(t, err)
 		back, err := definitionFrom(again, func() error { return checkBody(schema, again) })
 		if err != nil {
 			t.Fatalf("%s came back as %s: %v", raw, again, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // stubSource is a source of events that a test controls.
@@ -27,7 +28,7 @@ func (s *stubSource) startHub(t *testing.T) *events.Hub {
 	go func() { ended <- hub.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		must(t, <-ended)
+		testkit.Must(t, <-ended)
 	})
 	return hub
 }

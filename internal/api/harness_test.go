@@ -17,13 +17,13 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
-	"go.uber.org/goleak"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // start is a time for whatever is not read from Redis.
 var start = time.Date(2026, 1, 2, 15, 4, 5, 120_000_000, time.UTC)
@@ -53,9 +53,9 @@ func startRig(t *testing.T, change ...func(*Options)) *rig {
 		f(&o)
 	}
 	s, err := New(o)
-	must(t, err)
+	testkit.Must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	testkit.Must(t, err)
 	r.url = "http://" + l.Addr().String()
 	r.run(s, l)
 
@@ -63,7 +63,7 @@ func startRig(t *testing.T, change ...func(*Options)) *rig {
 	r.http = &http.Client{Transport: newChecker(t, base)}
 	t.Cleanup(base.CloseIdleConnections)
 	r.ClientWithResponses, err = client.NewClientWithResponses(r.url, client.WithHTTPClient(r.http))
-	must(t, err)
+	testkit.Must(t, err)
 	return r
 }
 
@@ -94,7 +94,7 @@ type answer struct {
 func (r *rig) call(method, path, body string, headers ...string) answer {
 	r.t.Helper()
 	req, err := http.NewRequest(method, r.url+path, strings.NewReader(body))
-	must(r.t, err)
+	testkit.Must(r.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -109,10 +109,10 @@ func (r *rig) call(method, path, body string, headers ...string) answer {
 		}
 	}
 	resp, err := r.http.Do(req)
-	must(r.t, err)
+	testkit.Must(r.t, err)
 	defer func() { _ = resp.Body.Close() }()
 	raw, err := io.ReadAll(resp.Body)
-	must(r.t, err)
+	testkit.Must(r.t, err)
 	return answer{resp.StatusCode, resp.Header, raw}
 }
 
@@ -123,7 +123,7 @@ func (a answer) problem(t *testing.T) Problem {
 	if got := a.header.Get("Content-Type"); got != problemType {
 		t.Fatalf("Content-Type is %q, want %q; status %d, body %s", got, problemType, a.status, a.body)
 	}
-	must(t, json.Unmarshal(a.body, &p))
+	testkit.Must(t, json.Unmarshal(a.body, &p))
 	if p.Status != a.status {
 		t.Errorf("the problem says status %d, the answer has %d", p.Status, a.status)
 	}
@@ -144,9 +144,10 @@ type checker struct {
 
 func newChecker(t *testing.T, next http.RoundTripper) *checker {
 	t.Helper()
-	doc := strictDocument(t)
+	doc, err := strictDocument()
+	testkit.Must(t, err)
 	router, err := gorillamux.NewRouter(doc)
-	must(t, err)
+	testkit.Must(t, err)
 	threeDecimals := openapi3.NewRegexpFormatValidator(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
 	options := &openapi3filter.Options{IncludeResponseStatus: true, SchemaValidationOptions: []openapi3.SchemaValidationOption{
 		openapi3.WithStringFormatValidator("date-time", threeDecimals),
@@ -154,18 +155,20 @@ func newChecker(t *testing.T, next http.RoundTripper) *checker {
 	return &checker{t: t, next: next, doc: doc, router: router, options: options}
 }
 
-// strictDocument is the document with every object closed: an answer may hold nothing that is not in it.
-func strictDocument(t *testing.T) *openapi3.T {
-	t.Helper()
+// strictDocument is the document with every object closed: an answer may hold nothing that is not in it. It is read
+// once, since that takes longer than most tests, and nobody changes it.
+var strictDocument = sync.OnceValues(func() (*openapi3.T, error) {
 	doc, err := Document()
-	must(t, err)
+	if err != nil {
+		return nil, err
+	}
 	for _, schema := range doc.Components.Schemas {
 		if len(schema.Value.Properties) > 0 {
 			schema.Value.AdditionalProperties = openapi3.BoolSchema{Has: new(false)}
 		}
 	}
-	return doc
-}
+	return doc, nil
+})
 
 func (c *checker) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := c.next.RoundTrip(req)
@@ -228,33 +231,10 @@ func (b *logBuffer) find(t *testing.T, msg string) []map[string]any {
 	var found []map[string]any
 	for line := range bytes.Lines(b.buf.Bytes()) {
 		var entry map[string]any
-		must(t, json.Unmarshal(line, &entry))
+		testkit.Must(t, json.Unmarshal(line, &entry))
 		if entry["msg"] == msg {
 			found = append(found, entry)
 		}
 	}
 	return found
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// eventually waits for a condition that nothing signals.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	deadline := time.NewTimer(10 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("never: %s", what)
-		case <-tick.C:
-		}
-	}
 }

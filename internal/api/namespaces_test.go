@@ -3,6 +3,8 @@ package api
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestListNamespaces_AreThoseSubmittedTo(t *testing.T) {
@@ -20,7 +22,7 @@ func TestListNamespaces_AreThoseSubmittedTo(t *testing.T) {
 		t.Errorf("status %d, %s", got.status, got.body)
 	}
 	var list NamespaceList
-	must(t, json.Unmarshal(r.call("GET", "/v1/namespaces", "").body, &list))
+	testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/namespaces", "").body, &list))
 	var names string
 	for _, n := range list.Namespaces {
 		names += n.Name + " "

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // TestProblem_NamesTheInvalidField also covers what the store finds out: a client cannot tell.
@@ -217,7 +218,7 @@ func TestProblem_LogsAFaultAndDoesNotTellIt(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
-	must(t, r.db.HSet(t.Context(), "dts:{0}:task:default:a", "def", "no JSON").Err())
+	testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:task:default:a", "def", "no JSON").Err())
 	for i, c := range []struct {
 		fault        error
 		code, secret string
@@ -262,7 +263,7 @@ func TestRecover_AnswersAProblemAndLogsTheStack(t *testing.T) {
 // TestCatalogue_HasEveryCode compares the codes of package task, the catalogue and the document.
 func TestCatalogue_HasEveryCode(t *testing.T) {
 	doc, err := Document()
-	must(t, err)
+	testkit.Must(t, err)
 	schema := doc.Components.Schemas["ProblemCode"].Value
 	known := map[string]bool{}
 	for _, code := range schema.Enum {
@@ -301,7 +302,7 @@ func TestProblemOf_SaysThatThereWasNoAnswerInTime(t *testing.T) {
 func codesOfPackageTask(t *testing.T) []task.Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../task/errors.go", nil, 0)
-	must(t, err)
+	testkit.Must(t, err)
 	var codes []task.Code
 	ast.Inspect(file, func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
@@ -309,7 +310,7 @@ func codesOfPackageTask(t *testing.T) []task.Code {
 			return true
 		}
 		code, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		must(t, err)
+		testkit.Must(t, err)
 		codes = append(codes, task.Code(code))
 		return true
 	})

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"testing"
 	"time"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestPutSchedule_CanRequireARevision(t *testing.T) {
@@ -37,7 +39,7 @@ func TestPutSchedule_CanRequireARevision(t *testing.T) {
 				t.Errorf("got %s", got.body)
 			}
 			s, found, _, err := r.store.Schedules.LookUp(t.Context(), ref("a"))
-			must(t, err)
+			testkit.Must(t, err)
 			if found && (s.Rules[0].Every == 2*time.Hour) != (c.status < 300) {
 				t.Errorf("status %d, but the definition is %+v", got.status, s.Rules)
 			}

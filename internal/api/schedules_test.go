@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 const (
@@ -81,7 +82,7 @@ func TestPutSchedule_StoresEveryField(t *testing.T) {
 		},
 	}
 	stored, err := r.store.Schedules.Get(t.Context(), want.Ref)
-	must(t, err)
+	testkit.Must(t, err)
 	if diff := cmp.Diff(want, stored.Definition); diff != "" {
 		t.Errorf("the definition (-want +got):\n%s", diff)
 	}
@@ -97,14 +98,14 @@ func TestPutSchedule_TakesWhatItAnswered(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	doc, err := Document()
-	must(t, err)
+	testkit.Must(t, err)
 	definition := doc.Components.Schemas["ScheduleDefinition"].Value.Properties
 	for _, body := range []string{hourly, everything, `{"specs":[{"cron":"@daily"}],"task":{"type":"http","retry":{"delays":["0s","1m"]}}}`} {
 		id := "s" + strings.Repeat("x", len(body)%7)
 		answered := asMap(t, string(r.call("PUT", "/v1/schedules/"+id, body).body))
 		maps.DeleteFunc(answered, func(field string, _ any) bool { return definition[field] == nil })
 		again, err := json.Marshal(answered)
-		must(t, err)
+		testkit.Must(t, err)
 		if got := r.call("PUT", "/v1/schedules/"+id, string(again)); got.status != http.StatusOK || got.header.Get("ETag") != `"1"` {
 			t.Errorf("%s became %s: status %d, ETag %s", body, again, got.status, got.header.Get("ETag"))
 		}
@@ -148,42 +149,42 @@ func TestClient_LeadsAScheduleThroughItsLife(t *testing.T) {
 		return client.ScheduleDefinition{Every: &s, Task: client.TaskTemplate{Type: "http"}}
 	}
 	made, err := r.PutScheduleWithResponse(ctx, "a", &client.PutScheduleParams{IfNoneMatch: new("*")}, every("1h"))
-	must(t, err)
+	testkit.Must(t, err)
 	if made.JSON201 == nil || *made.JSON201.Every != "1h" || made.HTTPResponse.Header.Get("ETag") != `"1"` {
 		t.Fatalf("created: %s", made.Body)
 	}
 	changed, err := r.PutScheduleWithResponse(ctx, "a", &client.PutScheduleParams{IfMatch: new(`"1"`)}, every("2h"))
-	must(t, err)
+	testkit.Must(t, err)
 	if changed.JSON200 == nil || changed.JSON200.Revision != 2 {
 		t.Errorf("changed: %s", changed.Body)
 	}
 	history, err := r.ListRevisionsWithResponse(ctx, "a", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if h := history.JSON200; h == nil || len(h.Revisions) != 2 || *h.Revisions[1].Definition.Every != "1h" || h.Revisions[0].Until != nil || !h.Revisions[1].Until.Equal(h.Revisions[0].From) {
 		t.Errorf("history: %s", history.Body)
 	}
 	back, err := r.RollbackScheduleWithResponse(ctx, "a", &client.RollbackScheduleParams{IfMatch: new(`"2"`)}, client.Rollback{Revision: 1})
-	must(t, err)
+	testkit.Must(t, err)
 	if back.JSON200 == nil || back.JSON200.Revision != 3 || *back.JSON200.Every != "1h" || back.HTTPResponse.Header.Get("ETag") != `"3"` {
 		t.Errorf("rolled back: %s", back.Body)
 	}
 	paused, err := r.PauseScheduleWithResponse(ctx, "a", nil, client.SchedulePause{Note: new("moving house")})
-	must(t, err)
+	testkit.Must(t, err)
 	if p := paused.JSON200; p == nil || !p.Paused || *p.PauseNote != "moving house" || p.PausedAt == nil || p.Revision != 3 {
 		t.Errorf("paused: %s", paused.Body)
 	}
 	resumed, err := r.ResumeScheduleWithResponse(ctx, "a", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if resumed.JSON200 == nil || resumed.JSON200.Paused || resumed.JSON200.PauseNote != nil {
 		t.Errorf("resumed: %s", resumed.Body)
 	}
 	got, err := r.GetScheduleWithResponse(ctx, "a", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if got.JSON200 == nil || got.HTTPResponse.Header.Get("ETag") != `"3"` {
 		t.Errorf("got: %s", got.Body)
 	}
 	deleted, err := r.DeleteScheduleWithResponse(ctx, "a", &client.DeleteScheduleParams{Tasks: new(client.DeleteTasksAll)})
-	must(t, err)
+	testkit.Must(t, err)
 	if d := deleted.JSON200; d == nil || *d != (client.ScheduleDeletion{}) {
 		t.Errorf("deleted: %s", deleted.Body)
 	}
@@ -208,7 +209,7 @@ func TestDeleteSchedule_CancelsWaitingTasksByDefault(t *testing.T) {
 		}
 		var answer ScheduleDeletion
 		got := r.call("DELETE", "/v1/schedules/"+id+query, "")
-		must(t, json.Unmarshal(got.body, &answer))
+		testkit.Must(t, json.Unmarshal(got.body, &answer))
 		if got.status != http.StatusOK || answer != want {
 			t.Errorf("%q: status %d, %+v, want %+v", query, got.status, answer, want)
 		}
@@ -246,7 +247,7 @@ func TestScheduleOf_ShowsTheState(t *testing.T) {
 	raw, err := json.Marshal(scheduleOf(schedule.Schedule{
 		Cursor: start.Add(time.Hour), EndedAt: start.Add(time.Hour), Runs: 5, Failures: 2, Live: 3, Waiting: 1,
 	}))
-	must(t, err)
+	testkit.Must(t, err)
 	got := asMap(t, string(raw))
 	for field, want := range map[string]any{
 		"cursor": "2026-01-02T16:04:05.120Z", "ended_at": "2026-01-02T16:04:05.120Z", "next_at": nil,
@@ -282,20 +283,20 @@ func TestListSchedules_PagesAndFilters(t *testing.T) {
 	} {
 		var page ScheduleList
 		got := r.call("GET", "/v1/schedules"+query, "")
-		must(t, json.Unmarshal(got.body, &page))
+		testkit.Must(t, json.Unmarshal(got.body, &page))
 		if diff := cmp.Diff(want, each(page.Schedules, func(s Schedule) string { return s.ID })); diff != "" {
 			t.Errorf("%s (-want +got):\n%s\n%s", query, diff, got.body)
 		}
 	}
 	first, err := r.ListSchedulesWithResponse(ctx, &client.ListSchedulesParams{Limit: new(2)})
-	must(t, err)
+	testkit.Must(t, err)
 	rest, err := r.ListSchedulesWithResponse(ctx, &client.ListSchedulesParams{Limit: new(2), Cursor: first.JSON200.NextCursor})
-	must(t, err)
+	testkit.Must(t, err)
 	if rest.JSON200 == nil || len(rest.JSON200.Schedules) != 1 || rest.JSON200.Schedules[0].ID != "c" || rest.JSON200.NextCursor != nil {
 		t.Errorf("second page: %s", rest.Body)
 	}
 	listed, err := r.ListSchedulesWithResponse(ctx, &client.ListSchedulesParams{Label: []string{"team=x", "tier=1"}, Paused: new(true)})
-	must(t, err)
+	testkit.Must(t, err)
 	if listed.JSON200 == nil || len(listed.JSON200.Schedules) != 1 || listed.JSON200.NextCursor != nil {
 		t.Errorf("over the client: %s", listed.Body)
 	}
@@ -306,7 +307,7 @@ func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing
 	r := startRig(t)
 	d := schedule.Definition{Ref: ref("a"), Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "http"}}
 	_, err := r.store.Schedules.Write(t.Context(), d.Normalize(), 0, start, false)
-	must(t, err)
+	testkit.Must(t, err)
 	r.fill()
 	for path, body := range map[string]string{"PUT /v1/schedules/a": hourly, "POST /v1/schedules/a/trigger": "", "POST /v1/schedules/a/backfill": `{}`} {
 		method, path, _ := strings.Cut(path, " ")
@@ -356,7 +357,7 @@ var everyScheduleCall = []struct{ method, path, body string }{
 
 func TestScheduleCalls_AreAllInTheList(t *testing.T) {
 	doc, err := Document()
-	must(t, err)
+	testkit.Must(t, err)
 	tried := map[string]bool{}
 	for _, call := range everyScheduleCall {
 		tried[call.method+" "+call.path] = true

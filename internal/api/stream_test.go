@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // listener reads a stream of the server under test, and checks each event against the document.
@@ -30,12 +31,12 @@ func (r *rig) listen(path string, headers ...string) *listener {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url+path, nil)
-	must(r.t, err)
+	testkit.Must(r.t, err)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := r.http.Do(req) //nolint:bodyclose // closed by l.close
-	must(r.t, err)
+	testkit.Must(r.t, err)
 	if got := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || got != streamType {
 		r.t.Fatalf("%s: status %d, Content-Type %q", path, resp.StatusCode, got)
 	}
@@ -49,7 +50,7 @@ func (r *rig) listen(path string, headers ...string) *listener {
 func (l *listener) next() client.Message {
 	l.t.Helper()
 	m, err := l.Next()
-	must(l.t, err)
+	testkit.Must(l.t, err)
 	schema, ok := map[string]string{"log": "LogLine", "end": "Task", "dropped": "Dropped"}[m.Name]
 	if !ok {
 		schema = "Event"
@@ -217,14 +218,14 @@ func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
 		o.Heartbeat, o.ReadTimeout, o.RequestTimeout = 20*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
 	})
 	req, err := http.NewRequest(http.MethodGet, r.url+"/v1/events", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	resp, err := r.http.Do(req)
-	must(t, err)
+	testkit.Must(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	const beat = ": alive\n\n"
 	opening := make([]byte, len(": open\n\n"))
 	_, err = io.ReadFull(resp.Body, opening)
-	must(t, err)
+	testkit.Must(t, err)
 	for range 20 { // 400 ms
 		got := make([]byte, len(beat))
 		if _, err := io.ReadFull(resp.Body, got); err != nil || string(got) != beat {
@@ -240,7 +241,7 @@ func TestStream_ThatCannotBeFedIsAProblem(t *testing.T) {
 	if p := r.call("GET", "/v1/events", "").problem(t); p.Code != "unavailable" {
 		t.Errorf("got %+v", p)
 	}
-	eventually(t, "the feed is closed", func() bool { return !r.source.listenedTo() })
+	testkit.Eventually(t, "the feed is closed", func() bool { return !r.source.listenedTo() })
 }
 
 func TestStream_EndsWithItsClient(t *testing.T) {
@@ -249,7 +250,7 @@ func TestStream_EndsWithItsClient(t *testing.T) {
 	r.submit("a")
 	r.listen("/v1/events").close()
 	r.listen("/v1/tasks/a/logs?follow=true").close()
-	eventually(t, "both feeds are closed", func() bool { return !r.source.listenedTo() })
+	testkit.Eventually(t, "both feeds are closed", func() bool { return !r.source.listenedTo() })
 }
 
 func (r *rig) submit(id string) {
@@ -279,7 +280,7 @@ func TestReadLogs_AnswersPages(t *testing.T) {
 	after := ""
 	for range 4 {
 		var page LogPage
-		must(t, json.Unmarshal(r.call("GET", "/v1/tasks/a/logs?limit=2"+after, "").body, &page))
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/tasks/a/logs?limit=2"+after, "").body, &page))
 		for _, l := range page.Lines {
 			seen = append(seen, l.Text)
 		}
@@ -386,7 +387,7 @@ func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
 		"an event, not decoded": func() { source.call(func(l tasks.EventListener) { l.Unreadable(errors.New("no JSON")) }) },
 	} {
 		tell()
-		must(t, f.wait(t.Context(), nil, nil)) // without a timer, only the feed can end it
+		testkit.Must(t, f.wait(t.Context(), nil, nil)) // without a timer, only the feed can end it
 		source.publish(event(logEvent, "b"))
 		if len(feed.C()) != 0 {
 			t.Errorf("%s: it looks twice, or for another task", name)
@@ -399,7 +400,7 @@ func TestStream_EndsWhenTheServerStops(t *testing.T) {
 	r := startRig(t, func(o *Options) { o.ShutdownGrace = 10 * time.Minute })
 	r.submit("a")
 	events, logs := r.listen("/v1/events"), r.listen("/v1/tasks/a/logs?follow=true")
-	must(t, r.stop())
+	testkit.Must(t, r.stop())
 	events.wantEnd()
 	logs.wantEnd()
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func ref(id string) task.Ref { return task.Ref{Namespace: task.DefaultNamespace, ID: id} }
@@ -38,7 +39,7 @@ func TestSubmitTask_AnswersTheTaskWithItsDefaults(t *testing.T) {
 func asMap(t *testing.T, s string) map[string]any {
 	t.Helper()
 	var m map[string]any
-	must(t, json.Unmarshal([]byte(s), &m))
+	testkit.Must(t, json.Unmarshal([]byte(s), &m))
 	return m
 }
 
@@ -47,7 +48,7 @@ func timeIn(t *testing.T, body []byte, field string) time.Time {
 	t.Helper()
 	s, _ := asMap(t, string(body))[field].(string)
 	at, err := time.Parse(timeLayout, s)
-	must(t, err)
+	testkit.Must(t, err)
 	return at
 }
 
@@ -116,41 +117,41 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	r, ctx := startRig(t), t.Context()
 	later := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 	made, err := r.SubmitTaskWithResponse(ctx, &client.SubmitTaskParams{}, client.Submission{ID: new("a"), Type: "http", RunAt: &later})
-	must(t, err)
+	testkit.Must(t, err)
 	if made.JSON201 == nil || !made.JSON201.RunAt.Equal(later) {
 		t.Fatalf("submitted: %s", made.Body)
 	}
 	changed, err := r.ChangeTaskWithResponse(ctx, "a", nil, client.TaskChange{Queue: new("low"), Delay: new("5m"), Payload: json.RawMessage(`[1]`)})
-	must(t, err)
+	testkit.Must(t, err)
 	if c := changed.JSON200; c == nil || c.Queue != "low" || string(c.Payload) != "[1]" || c.RunAt.Before(c.CreatedAt.Add(5*time.Minute)) || !c.RunAt.Before(later) {
 		t.Errorf("changed: %s", changed.Body)
 	}
 	r.begin("a")
-	must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), "node died"))
+	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), "node died"))
 	r.begin("a")
 	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40})
-	must(t, err)
+	testkit.Must(t, err)
 	if reported.StatusCode() != http.StatusNoContent {
 		t.Errorf("reported: %s", reported.Body)
 	}
 	attempts, err := r.ListAttemptsWithResponse(ctx, "a", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if a := attempts.JSON200; a == nil || len(a.Attempts) != 2 || *a.Attempts[0].Outcome != client.OutcomeLost || a.Attempts[1].Outcome != nil {
 		t.Errorf("attempts: %s", attempts.Body)
 	}
 	stopped, err := r.CancelTaskWithResponse(ctx, "a", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if s := stopped.JSON200; s == nil || s.State != client.StateRunning || s.CancelRequestedAt == nil || s.Progress != 40 {
 		t.Errorf("cancelled: %s", stopped.Body)
 	}
 	r.end("a", task.Cancelled, "told to stop")
 	got, err := r.GetTaskWithResponse(ctx, "a", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if got.JSON200 == nil || got.JSON200.State != client.StateCancelled || *got.JSON200.Error != "told to stop" || got.JSON200.FinishedAt == nil {
 		t.Errorf("got: %s", got.Body)
 	}
 	retried, err := r.RetryTaskWithResponse(ctx, "a", nil)
-	must(t, err)
+	testkit.Must(t, err)
 	if a := retried.JSON200; a == nil || a.State != client.StateScheduled || a.MaxAttempts != 6 || a.FinishedAt != nil {
 		t.Errorf("retried: %s", retried.Body)
 	}
@@ -180,16 +181,16 @@ func TestListTasks_PagesAndFilters(t *testing.T) {
 	} {
 		got := r.call("GET", "/v1/tasks"+query, "")
 		var page TaskList
-		must(t, json.Unmarshal(got.body, &page))
+		testkit.Must(t, json.Unmarshal(got.body, &page))
 		ids := each(page.Tasks, func(t Task) string { return t.ID })
 		if diff := cmp.Diff(want, ids); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", query, diff)
 		}
 	}
 	first, err := r.ListTasksWithResponse(ctx, &client.ListTasksParams{Limit: new(2), State: client.States{client.StateScheduled, client.StateFailed}})
-	must(t, err)
+	testkit.Must(t, err)
 	rest, err := r.ListTasksWithResponse(ctx, &client.ListTasksParams{Limit: new(2), Cursor: first.JSON200.NextCursor})
-	must(t, err)
+	testkit.Must(t, err)
 	if rest.JSON200 == nil || len(rest.JSON200.Tasks) != 1 || rest.JSON200.Tasks[0].ID != "c" || rest.JSON200.NextCursor != nil {
 		t.Errorf("second page: %s", rest.Body)
 	}
@@ -212,7 +213,7 @@ func TestListNodes_AndQueues(t *testing.T) {
 	r, ctx := startRig(t), t.Context()
 	r.openQueue("default")
 	nodes, err := r.ListNodesWithResponse(ctx)
-	must(t, err)
+	testkit.Must(t, err)
 	if nodes.JSON200 == nil || len(nodes.JSON200.Nodes) != 2 || nodes.JSON200.Nodes[1].State != client.Dead {
 		t.Errorf("nodes: %s", nodes.Body)
 	}
@@ -224,7 +225,7 @@ func TestListNodes_AndQueues(t *testing.T) {
 			t.Errorf("%s: status %d", do.action, got.status)
 		}
 		queues, err := r.ListQueuesWithResponse(ctx)
-		must(t, err)
+		testkit.Must(t, err)
 		if q := queues.JSON200.Queues[0]; q.Paused != do.paused || q.Name != "default" || q.Pending != 1 {
 			t.Errorf("after %s: %s", do.action, queues.Body)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // entryAt is a record of a tick that ran 250 ms late.
@@ -31,7 +32,7 @@ const firedEntry = `{"tick":"2026-01-02T15:04:05.120Z","outcome":"fired","task":
 func asJSON(t *testing.T, v any) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	must(t, err)
+	testkit.Must(t, err)
 	return asMap(t, string(raw))
 }
 
@@ -42,7 +43,7 @@ func TestTriggerSchedule_AnswersItsRecord(t *testing.T) {
 	got := r.call("POST", "/v1/schedules/a/trigger", "")
 	id, _ := asMap(t, string(got.body))["task"].(string)
 	tick, manual, err := schedule.ParseTickName(strings.TrimPrefix(id, "a@"))
-	must(t, err)
+	testkit.Must(t, err)
 	want := fmt.Sprintf(`{"tick":%q,"outcome":"triggered","task":%q,"late_ms":0,"decided_at":%q,"revision":1}`,
 		formatTime(tick), id, formatTime(timeIn(t, got.body, "decided_at")))
 	if diff := cmp.Diff(asMap(t, want), asMap(t, string(got.body))); diff != "" || got.status != http.StatusOK || !manual {
@@ -64,7 +65,7 @@ func TestBackfillSchedule_RunsARangeAtAPace(t *testing.T) {
 		body := fmt.Sprintf(`{"from":%q,"to":%q%s}`, formatTime(created.Add(-2*time.Hour)), east.Add(900*time.Microsecond).Format(time.RFC3339Nano), field)
 		got := r.call("POST", "/v1/schedules/"+id+"/backfill", body)
 		var answer BackfillAnswer
-		must(t, json.Unmarshal(got.body, &answer))
+		testkit.Must(t, json.Unmarshal(got.body, &answer))
 		if got.status != http.StatusOK || len(answer.Entries) != 3 || answer.Left != 0 || answer.Entries[0].Tick != formatTime(created.Add(-2*time.Hour)) {
 			t.Fatalf("%s: status %d, %s", field, got.status, got.body)
 		}
@@ -98,21 +99,21 @@ func TestReadLedger_PagesAndFilters(t *testing.T) {
 	created := timeIn(t, r.call("PUT", "/v1/schedules/a", hourly).body, "created_at")
 	at := func(hours int) string { return formatTime(created.Add(time.Duration(hours) * time.Hour)) }
 	r.call("POST", "/v1/schedules/a/backfill", fmt.Sprintf(`{"from":%q,"to":%q}`, at(-2), at(0)))
-	must(t, r.db.HSet(ctx, "dts:{0}:schedule:default:a", "known", start.UnixMilli()).Err())
+	testkit.Must(t, r.db.HSet(ctx, "dts:{0}:schedule:default:a", "known", start.UnixMilli()).Err())
 	for query, want := range map[string][]string{
 		"": {at(0), at(-1), at(-2)}, "?since=" + at(-1): {at(0), at(-1)}, "?until=" + at(-1): {at(-1), at(-2)},
 		"?since=" + at(-1) + "&until=" + at(-1): {at(-1)}, "?gaps=true": {}, "?gaps=false&limit=1": {at(0)},
 	} {
 		var page LedgerPage
-		must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/ledger"+query, "").body, &page))
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/ledger"+query, "").body, &page))
 		if diff := cmp.Diff(want, each(page.Entries, func(e LedgerEntry) string { return e.Tick })); diff != "" || page.KnownFrom != formatTime(start) {
 			t.Errorf("%s: known from %s (-want +got):\n%s", query, page.KnownFrom, diff)
 		}
 	}
 	first, err := r.ReadLedgerWithResponse(ctx, "a", &client.ReadLedgerParams{Limit: new(2)})
-	must(t, err)
+	testkit.Must(t, err)
 	rest, err := r.ReadLedgerWithResponse(ctx, "a", &client.ReadLedgerParams{Limit: new(2), Cursor: first.JSON200.NextCursor})
-	must(t, err)
+	testkit.Must(t, err)
 	if rest.JSON200 == nil || len(rest.JSON200.Entries) != 1 || rest.JSON200.Entries[0].Outcome != client.TickOutcome(schedule.Backfilled) || rest.JSON200.NextCursor != nil {
 		t.Errorf("second page: %s", rest.Body)
 	}
@@ -149,7 +150,7 @@ func TestAuditSchedule_IsOfTheGivenRange(t *testing.T) {
 
 func TestPreviewOf_ShowsWhatTheClockOfTheZoneShows(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	must(t, err)
+	testkit.Must(t, err)
 	jump := time.Date(2026, 3, 29, 1, 0, 0, 0, time.UTC)
 	next := schedule.NextTicks{
 		Location: berlin, Ticks: []schedule.UpcomingTick{{Tick: start}, {Tick: jump, Excluded: true, Note: "02:30 does not exist"}},
@@ -181,7 +182,7 @@ func TestPreviewSchedule_IsOfTheGivenTicks(t *testing.T) {
 		"?count=2&after=" + formatTime(created.Add(3*time.Hour)): {created.Add(4 * time.Hour), 2},
 	} {
 		var next SchedulePreview
-		must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/next"+query, "").body, &next))
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/schedules/a/next"+query, "").body, &next))
 		if len(next.Ticks) != want.count || next.Ticks[0].Tick != formatTime(want.first) {
 			t.Errorf("%q: %d ticks, %+v, want %d from %s on", query, len(next.Ticks), next.Ticks, want.count, want.first)
 		}
@@ -207,7 +208,7 @@ func TestForecast_IsOfTheGivenNamespaceAndTime(t *testing.T) {
 	for query, want := range map[string]struct{ minutes, schedules int }{"": {24 * 60, 0}, "?hours=1&namespace=*": {60, 0}} {
 		got := r.call("GET", "/v1/forecast"+query, "")
 		var f Forecast
-		must(t, json.Unmarshal(got.body, &f))
+		testkit.Must(t, json.Unmarshal(got.body, &f))
 		if got.status != http.StatusOK || len(f.PerMinute) != want.minutes || f.Schedules != 0 {
 			t.Errorf("%q of nothing: status %d, %d minutes, %d schedules", query, got.status, len(f.PerMinute), f.Schedules)
 		}
@@ -216,7 +217,7 @@ func TestForecast_IsOfTheGivenNamespaceAndTime(t *testing.T) {
 	r.call("PUT", "/v1/schedules/b?namespace=n", hourly)
 	for query, want := range map[string]int{"": 1, "?namespace=n": 1, "?namespace=other": 0, "?namespace=*": 2} {
 		var f Forecast
-		must(t, json.Unmarshal(r.call("GET", "/v1/forecast"+query, "").body, &f))
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/forecast"+query, "").body, &f))
 		if f.Schedules != want {
 			t.Errorf("%q: %d schedules, want %d", query, f.Schedules, want)
 		}
@@ -251,7 +252,7 @@ func TestListTasks_OfASchedule(t *testing.T) {
 	}
 	for query, want := range map[string]int{"nightly": 3, "other": 1, "none": 0} {
 		var page TaskList
-		must(t, json.Unmarshal(r.call("GET", "/v1/tasks?schedule="+query, "").body, &page))
+		testkit.Must(t, json.Unmarshal(r.call("GET", "/v1/tasks?schedule="+query, "").body, &page))
 		if len(page.Tasks) != want {
 			t.Errorf("%s has %d tasks, want %d", query, len(page.Tasks), want)
 		}

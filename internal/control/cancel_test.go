@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestCancelTask_RemovesTheDeliveryOfAQueuedTask(t *testing.T) {
@@ -41,7 +42,7 @@ func TestRetryTask_RemovesTheDeliveryOfTheLastAttempt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})
-	must(t, w.begun(me.Ref("a")).Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+	testkit.Must(t, w.begun(me.Ref("a")).Finish(w.ctx, task.Failed, task.OutcomeFailed, "", "boom"))
 	if got, err := w.RetryTask(w.ctx, me, "a"); err != nil || got.State != task.Scheduled || got.Attempt != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}

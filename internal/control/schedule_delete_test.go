@@ -9,6 +9,7 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
@@ -61,7 +62,7 @@ func TestDeleteSchedule_RemovesTheDeliveriesOfCancelledTasks(t *testing.T) {
 	var ids []string
 	for range 2 {
 		e, err := w.TriggerSchedule(w.ctx, me, nightly.ID)
-		must(t, err)
+		testkit.Must(t, err)
 		ids = append(ids, e.TaskID(nightly.ID))
 	}
 	w.claim(me.Ref(ids[0]))

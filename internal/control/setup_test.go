@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // fence is the lease on all partitions of a world.
@@ -43,7 +44,7 @@ func newWorld(t *testing.T) *world {
 	w.Control = w.open(w.db)
 	for p := range w.store.Partitions.Count() {
 		lease, _ := w.store.Partitions.LeaseKeys(p)
-		must(t, w.db.Set(w.ctx, string(lease), fence, 0).Err())
+		testkit.Must(t, w.db.Set(w.ctx, string(lease), fence, 0).Err())
 	}
 	return w
 }
@@ -52,15 +53,8 @@ func newWorld(t *testing.T) *world {
 func (w *world) open(db *redisx.DB) *Control {
 	w.t.Helper()
 	s, err := store.Open(w.ctx, store.Options{DB: db, Partitions: 2})
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return New(Options{Store: s, Queues: queue.New(queue.Options{DB: db})})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // key is the key of that kind that belongs to a schedule.
@@ -78,7 +72,7 @@ func z(score float64, member string) redis.Z { return redis.Z{Score: score, Memb
 func (w *world) submit(defs []task.Definition) []Submitted {
 	w.t.Helper()
 	answers, err := w.SubmitEach(w.ctx, me, defs)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return answers
 }
 
@@ -97,13 +91,13 @@ func daily(change func(*schedule.Definition)) schedule.Definition {
 func (w *world) put(d schedule.Definition) {
 	w.t.Helper()
 	_, err := w.PutSchedule(w.ctx, me, d, PutOptions{})
-	must(w.t, err)
+	testkit.Must(w.t, err)
 }
 
 func (w *world) schedule(ref task.Ref) schedule.Schedule {
 	w.t.Helper()
 	s, err := w.GetSchedule(w.ctx, me, ref.ID)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return s
 }
 
@@ -111,23 +105,23 @@ func (w *world) schedule(ref task.Ref) schedule.Schedule {
 func (w *world) rewind(ref task.Ref, by time.Duration) {
 	w.t.Helper()
 	s := w.schedule(ref)
-	must(w.t, w.db.HSet(w.ctx, w.key(ref, "schedule"), "created", s.CreatedAt.Add(-by).UnixMilli(),
+	testkit.Must(w.t, w.db.HSet(w.ctx, w.key(ref, "schedule"), "created", s.CreatedAt.Add(-by).UnixMilli(),
 		"from", s.UpdatedAt.Add(-by).UnixMilli(), "cursor", s.Cursor.Add(-by).UnixMilli()).Err())
-	must(w.t, w.db.ZAdd(w.ctx, w.partitionKey(ref, "ticks"), z(0, ref.String())).Err())
+	testkit.Must(w.t, w.db.ZAdd(w.ctx, w.partitionKey(ref, "ticks"), z(0, ref.String())).Err())
 }
 
 // now is the time of Redis.
 func (w *world) now() time.Time {
 	w.t.Helper()
 	now, err := w.store.Now(w.ctx)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return now
 }
 
 // lookNow lets the leader look at a schedule, whether a tick is due or not.
 func (w *world) lookNow(ref task.Ref) {
 	w.t.Helper()
-	must(w.t, w.db.ZAdd(w.ctx, w.partitionKey(ref, "ticks"), z(0, ref.String())).Err())
+	testkit.Must(w.t, w.db.ZAdd(w.ctx, w.partitionKey(ref, "ticks"), z(0, ref.String())).Err())
 	w.fire(ref)
 }
 
@@ -157,7 +151,7 @@ func (w *world) fire(ref task.Ref) []partition.Ticked {
 	var all []partition.Ticked
 	for {
 		due, err := leader.Due(w.ctx, 10)
-		must(w.t, err)
+		testkit.Must(w.t, err)
 		if len(due.Agendas) == 0 {
 			return all
 		}
@@ -166,7 +160,7 @@ func (w *world) fire(ref task.Ref) []partition.Ticked {
 			plans = append(plans, partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)})
 		}
 		for _, fired := range leader.Fire(w.ctx, plans) {
-			must(w.t, fired.Err)
+			testkit.Must(w.t, fired.Err)
 			all = append(all, fired.Ticked...)
 		}
 	}
@@ -175,11 +169,11 @@ func (w *world) fire(ref task.Ref) []partition.Ticked {
 // claim does what the leader does about tasks that are due: it marks them queued and puts their deliveries into asynq.
 func (w *world) claim(ref task.Ref) {
 	w.t.Helper()
-	must(w.t, w.db.ZAddXX(w.ctx, w.partitionKey(ref, "wheel"), z(0, ref.String())).Err())
+	testkit.Must(w.t, w.db.ZAddXX(w.ctx, w.partitionKey(ref, "wheel"), z(0, ref.String())).Err())
 	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	for _, d := range claimed.Deliveries {
-		must(w.t, w.queues.Enqueue(w.ctx, d))
+		testkit.Must(w.t, w.queues.Enqueue(w.ctx, d))
 	}
 }
 
@@ -187,7 +181,7 @@ func (w *world) claim(ref task.Ref) {
 func (w *world) pending() int {
 	w.t.Helper()
 	queues, err := w.ListQueues(w.ctx, me)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	for _, q := range queues {
 		if q.Name == task.DefaultQueue {
 			return q.Pending
@@ -201,7 +195,7 @@ func (w *world) begun(ref task.Ref) *tasks.Run {
 	w.t.Helper()
 	w.claim(ref)
 	run, err := w.store.Tasks.Begin(w.ctx, ref, 1, "node", "run-"+ref.ID)
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	return run
 }
 
@@ -210,14 +204,14 @@ func (w *world) end(ref task.Ref, tick string, final task.State) {
 	w.t.Helper()
 	run := w.begun(task.Ref{Namespace: ref.Namespace, ID: ref.ID + "@" + tick})
 	outcome := map[task.State]task.Outcome{task.Succeeded: task.OutcomeSucceeded, task.Failed: task.OutcomeFailed}[final]
-	must(w.t, run.Finish(w.ctx, final, outcome, "", ""))
+	testkit.Must(w.t, run.Finish(w.ctx, final, outcome, "", ""))
 }
 
 // recorded returns the outcomes in the ledger, oldest tick first.
 func (w *world) recorded(ref task.Ref) []schedule.Outcome {
 	w.t.Helper()
 	page, err := w.Ledger(w.ctx, me, ref.ID, LedgerFilter{}, 10_000, "")
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	var all []schedule.Outcome
 	for _, e := range slices.Backward(page.Entries) {
 		all = append(all, e.Outcome)
@@ -229,7 +223,7 @@ func (w *world) recorded(ref task.Ref) []schedule.Outcome {
 func (w *world) tasksOf(ref task.Ref) map[string]task.State {
 	w.t.Helper()
 	page, err := w.ListTasks(w.ctx, me, TaskFilter{Schedule: ref.ID}, 500, "")
-	must(w.t, err)
+	testkit.Must(w.t, err)
 	states := make(map[string]task.State)
 	for _, t := range page.Tasks {
 		states[t.ID] = t.State

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestSubmitEach_RefusesOnlyTheInvalidOnes(t *testing.T) {
@@ -41,7 +42,7 @@ func TestSubmit_UsesTheNamespaceOfTheCaller(t *testing.T) {
 	answers, err := w.SubmitEach(w.ctx, acme, []task.Definition{
 		{Ref: task.Ref{ID: "b"}, Type: "http"}, {Ref: task.Ref{Namespace: "other", ID: "b"}, Type: "http"},
 	})
-	must(t, err)
+	testkit.Must(t, err)
 	if answers[0].Task.Namespace != "acme" || answers[1].Task.Namespace != "other" {
 		t.Errorf("%s and %s", answers[0].Task.Ref, answers[1].Task.Ref)
 	}

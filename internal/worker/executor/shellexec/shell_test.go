@@ -16,9 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
@@ -27,7 +26,7 @@ const longGrace = time.Minute // no test waits for it
 
 type object = map[string]any
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // sh is an attempt that runs a script.
 func sh(t *testing.T, script string) *executortest.Recorder {
