@@ -33,7 +33,7 @@ test: ## Run all tests with the race detector, the longest of them in a short fo
 .PHONY: test-long
 test-long: ## Run all tests in full: every zone, weeks of time travel, 10,000 tasks and 1,200 schedules over crashes
 	scripts/ensure-test-tools
-	DTS_TEST_LONG=1 $(TEST) ./...
+	TEST_LONG=1 $(TEST) ./...
 
 .PHONY: lint
 lint: ## Run go vet and golangci-lint (built into .bin at the first time)

@@ -187,11 +187,14 @@ func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
 	<-w.waiting
 
 	quick := r.listen("/v1/events")
-	const lost = 7
+	const lost, burst = 7, 100
 	for i := range streamBuffer + lost {
 		r.source.publish(event("task.running", "other", func(e *task.Event) { e.Queue = "other" }))
 		r.source.publish(event("task.running", fmt.Sprint(i)))
-		for range 2 {
+		if (i+1)%burst > 0 && i+1 < streamBuffer+lost {
+			continue
+		}
+		for range 2 * (i%burst + 1) {
 			if m, err := quick.Next(); err != nil || m.Name != "task.running" {
 				t.Fatalf("the quick reader got %s %s, %v", m.Name, m.Data, err)
 			}

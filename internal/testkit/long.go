@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	longVariable = "DTS_TEST_LONG" // "1" runs every test in its long form
-	seedVariable = "DTS_TEST_SEED" // repeats the samples of an earlier run
+	longVariable = "TEST_LONG" // "1" runs every test in its long form
+	seedVariable = "TEST_SEED" // repeats the samples of an earlier run
 )
 
 // Long reports whether tests run in their long form, as `make test-long` has it. A test with a long form does the

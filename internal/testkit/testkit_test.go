@@ -135,7 +135,7 @@ func TestSample_SaysHowToRepeatIt(t *testing.T) {
 	t.Setenv(longVariable, "")
 	t.Setenv(seedVariable, "42")
 	got := failure(func(t testing.TB) { Sample(t, 10, numbers(100)) }) // records the log as well
-	if !strings.Contains(got, "DTS_TEST_SEED=42") || !strings.Contains(got, "10 of 100") {
+	if !strings.Contains(got, "TEST_SEED=42") || !strings.Contains(got, "10 of 100") {
 		t.Errorf("the log is %q", got)
 	}
 }
