@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -26,14 +27,15 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	if err != nil {
 		return task.Task{}, err
 	}
-	k := s.l.KeysOf(ref)
-	call := lua.Change{
-		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, Delay: due.Delay, Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
-	}
+	var runAt time.Time
 	if due.RunAt != nil {
-		call.RunAt = *due.RunAt
+		runAt = *due.RunAt
 	}
-	reply, err := redisx.Run(ctx, s.l.DB, call)
+	k := s.l.KeysOf(ref)
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Change{
+		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, RunAt: runAt, Delay: due.Delay,
+		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
+	})
 	if err != nil {
 		return task.Task{}, answer(err, changeCodes, ref)
 	}
