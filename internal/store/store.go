@@ -1,6 +1,6 @@
-// Package store keeps tasks and schedules in Redis. It is the only place that knows the form of what is stored: package
-// layout knows where things are, codec how they are written, and the rooms tasks, schedules and partition hold what can be
-// done to them, each change in one Lua script.
+// Package store keeps tasks and schedules in Redis. Nothing outside of it knows the stored form: package layout knows the
+// keys, package codec the content, and the packages tasks, schedules and partition have the operations. Every change is
+// one run of a Lua script.
 package store
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Store is all rooms of one installation's data.
+// Store is the data of one installation.
 type Store struct {
 	*layout.Layout
 	Tasks      *tasks.Tasks
@@ -23,17 +23,17 @@ type Store struct {
 	Partitions *partition.Partitions
 }
 
-// Options says where the data is. DB is needed.
+// Options says where the data is. DB is required.
 type Options struct {
 	DB         *redisx.DB
 	Prefix     string       // begins every key and channel; "" means "dts"
-	Partitions int          // to start with; 0: 16, or as many as there are. It is fixed at the first start
-	Types      task.Types   // tells the timeouts of attempts; nil knows no type
-	Log        *slog.Logger // told of data that cannot be read and is skipped; nil: nothing is logged
+	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates 16
+	Types      task.Types   // knows the timeouts of attempts; nil knows no type
+	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
 }
 
-// Open finds the installation, or founds it at the first start. Errors: Redis does not answer, or holds another layout or
-// another number of partitions than asked for.
+// Open opens the installation, and creates it at the first start. Errors: Redis does not answer, or holds another layout
+// or another number of partitions than Options expects.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log})
 	if err != nil {

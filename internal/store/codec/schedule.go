@@ -10,8 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// scheduleRecord is the stored definition of a schedule, but for its task, which is stored as tasks are. What is left
-// out has its default; times and durations are ms. Equal definitions are equal byte for byte.
+// scheduleRecord is the stored definition of a schedule without its task, which EncodeDefinition writes. Fields that are
+// left out have their default; times and durations are in ms. Equal definitions are equal byte for byte.
 type scheduleRecord struct {
 	Rules          []ruleRecord      `json:"rules"`
 	Exclude        []string          `json:"exclude,omitempty"`
@@ -39,8 +39,9 @@ type misfireRecord struct {
 	Max    int    `json:"max,omitempty"`
 }
 
-// EncodeSchedule writes a definition as Redis keeps it: what describes the schedule, and its task.
-func EncodeSchedule(d schedule.Definition) (def, its string, _ error) {
+// EncodeSchedule writes a definition as Redis holds it: def is the schedule without its task, as one line of JSON; taskDef
+// is the definition of its task, as EncodeDefinition writes it. Error: d holds something that JSON cannot.
+func EncodeSchedule(d schedule.Definition) (def, taskDef string, _ error) {
 	r := scheduleRecord{
 		Exclude: d.Exclude, Timezone: d.Timezone, StartAt: toMS(d.StartAt), EndAt: toMS(d.EndAt), Jitter: d.Jitter.Milliseconds(),
 		MaxRuns: d.MaxRuns, Overlap: string(d.Overlap), PauseOnFailure: d.PauseOnFailure,
@@ -56,11 +57,13 @@ func EncodeSchedule(d schedule.Definition) (def, its string, _ error) {
 	if err != nil {
 		return "", "", fmt.Errorf("encoding schedule %s: %w", d.Ref, err)
 	}
-	its, err = EncodeDefinition(d.Task)
-	return string(line), its, err
+	taskDef, err = EncodeDefinition(d.Task)
+	return string(line), taskDef, err
 }
 
-func DecodeScheduleDefinition(ref task.Ref, def, its string) (schedule.Definition, error) {
+// DecodeScheduleDefinition reads what EncodeSchedule wrote. If taskDef is "", the result has no task, which is enough to
+// compute times. Error: def or taskDef is not JSON of the stored form.
+func DecodeScheduleDefinition(ref task.Ref, def, taskDef string) (schedule.Definition, error) {
 	var r scheduleRecord
 	if err := json.Unmarshal([]byte(def), &r); err != nil {
 		return schedule.Definition{}, fmt.Errorf("schedule %s: its definition cannot be read: %w", ref, err)
@@ -79,15 +82,16 @@ func DecodeScheduleDefinition(ref task.Ref, def, its string) (schedule.Definitio
 	if m := r.Misfire; m != nil {
 		d.Misfire = schedule.Misfire{Policy: schedule.MisfirePolicy(m.Policy), Window: ms(m.Window), Max: m.Max}
 	}
-	if its == "" { // where only the times matter
+	if taskDef == "" {
 		return d, nil
 	}
 	var err error
-	d.Task, err = DecodeDefinition(task.Ref{}, its)
+	d.Task, err = DecodeDefinition(task.Ref{}, taskDef)
 	return d, err
 }
 
-// DecodeSchedule reads a schedule's hash.
+// DecodeSchedule reads a schedule from its hash. The counts of live tasks and waiting ticks are not in the hash; they are 0
+// in the result. Error: the definition cannot be read.
 func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error) {
 	d, err := DecodeScheduleDefinition(ref, h["def"], h["task"])
 	if err != nil {
@@ -102,13 +106,14 @@ func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error
 	return s, nil
 }
 
-// DecodeSpan reads "<from ms> <until ms>"; "" is the zero span.
+// DecodeSpan reads "<from ms> <until ms>", both since 1970; "" is the zero span.
 func DecodeSpan(s string) schedule.Span {
 	from, until, _ := strings.Cut(s, " ")
 	return schedule.Span{From: FromMS(Number(from)), Until: FromMS(Number(until))}
 }
 
-// revisionRecord is an entry of a schedule's history, as schedule.lua writes it.
+// revisionRecord is an entry of a schedule's history, as put_schedule.lua writes it. From and Until are ms since 1970, in
+// decimal.
 type revisionRecord struct {
 	Revision string `json:"revision"`
 	From     string `json:"from"`
@@ -117,6 +122,7 @@ type revisionRecord struct {
 	Task     string `json:"task"`
 }
 
+// DecodeRevision reads an entry of a schedule's history. Error: the entry, or a definition in it, cannot be read.
 func DecodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
 	var r revisionRecord
 	if err := json.Unmarshal([]byte(entry), &r); err != nil {
@@ -129,11 +135,13 @@ func DecodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
 	}, err
 }
 
-// DecodeEntry reads a record of a ledger, as prelude.lua writes it, and the tick's time from its score.
+// DecodeEntry reads a record of a ledger, as lua/include/ledger.lua writes it:
+// "<name> <outcome> <1 if it has a task, else 0> <late ms> <decided ms> <revision> <reason>". tick is the member's score,
+// the tick's time in ms since 1970. Error: the record has fewer than seven fields.
 func DecodeEntry(member string, tick int64) (schedule.Entry, error) {
 	f := strings.SplitN(member, " ", 7)
 	if len(f) != 7 {
-		return schedule.Entry{}, fmt.Errorf("%q is not a ledger's record", member)
+		return schedule.Entry{}, fmt.Errorf("the ledger's record %q has %d fields, want 7", member, len(f))
 	}
 	return schedule.Entry{
 		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(Number(f[3])), DecidedAt: FromMS(Number(f[4])),
@@ -141,6 +149,7 @@ func DecodeEntry(member string, tick int64) (schedule.Entry, error) {
 	}, nil
 }
 
+// toMS is the time in ms since 1970; the zero time is 0.
 func toMS(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

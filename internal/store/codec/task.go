@@ -1,5 +1,5 @@
-// Package codec writes and reads tasks, schedules and their records in the form in which Redis holds them. Times and
-// durations are whole ms; what is left out has its default.
+// Package codec encodes and decodes tasks, schedules and their records as Redis holds them. Times are whole ms since 1970,
+// durations whole ms. Fields that are left out have their default.
 package codec
 
 import (
@@ -12,7 +12,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// head is the first line of a stored definition. What is left out has its default; times and durations are ms.
+// head is the first line of a stored definition. Fields that are left out have their default; times and durations are in
+// ms.
 type head struct {
 	Type      string            `json:"type"`
 	Queue     string            `json:"queue,omitempty"`
@@ -20,7 +21,7 @@ type head struct {
 	Delay     int64             `json:"delay,omitempty"`
 	Timeout   int64             `json:"timeout,omitempty"`
 	Attempts  int               `json:"attempts,omitempty"`
-	Elapsed   int64             `json:"elapsed,omitempty"` // of retries
+	Elapsed   int64             `json:"elapsed,omitempty"` // retry.max_elapsed
 	Backoff   *backoff          `json:"backoff,omitempty"`
 	Delays    []int64           `json:"delays,omitempty"`
 	Retention int64             `json:"retention,omitempty"`
@@ -35,12 +36,14 @@ type backoff struct {
 	Jitter  *float64 `json:"jitter,omitempty"`
 }
 
-// EncodeDefinition writes a definition as Redis keeps it: the head as one line of JSON, a line break, the payload.
-// Equal definitions are equal byte for byte (JSON objects are written with sorted keys).
+// EncodeDefinition writes a definition as Redis holds it: the head as one line of JSON, a line break, the payload. The
+// name is not part of it. Equal definitions are equal byte for byte (JSON objects are written with sorted keys). Error: d
+// holds something that JSON cannot.
 func EncodeDefinition(d task.Definition) (string, error) {
 	h := head{
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),
-		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(), Owner: d.Owner, Labels: d.Labels,
+		Attempts: d.Retry.MaxAttempts, Elapsed: d.Retry.MaxElapsed.Milliseconds(), Retention: d.Retention.Milliseconds(),
+		Owner: d.Owner, Labels: d.Labels,
 	}
 	if d.Queue != task.DefaultQueue {
 		h.Queue = d.Queue
@@ -61,7 +64,8 @@ func EncodeDefinition(d task.Definition) (string, error) {
 	return string(line) + "\n" + string(d.Payload), nil
 }
 
-// DecodeHead reads the first line of a stored definition.
+// DecodeHead reads the first line of a stored definition: everything but the payload. Error: the line is not JSON of the
+// stored form.
 func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	var h head
 	if err := json.Unmarshal(line, &h); err != nil {
@@ -84,6 +88,8 @@ func DecodeHead(ref task.Ref, line []byte) (task.Definition, error) {
 	return d, nil
 }
 
+// DecodeDefinition reads what EncodeDefinition wrote; ref is the task's name. Error: the first line is not JSON of the
+// stored form.
 func DecodeDefinition(ref task.Ref, def string) (task.Definition, error) {
 	line, payload, _ := strings.Cut(def, "\n")
 	d, err := DecodeHead(ref, []byte(line))
@@ -91,6 +97,8 @@ func DecodeDefinition(ref task.Ref, def string) (task.Definition, error) {
 	return d, err
 }
 
+// DecodeTask reads a task from its hash. A hash without max_attempts (all but retried tasks) or without due (a task that
+// was created and not touched since) gets them from its definition. Error: the definition cannot be read.
 func DecodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
 	d, err := DecodeDefinition(ref, h["def"])
 	if err != nil {
@@ -112,7 +120,8 @@ func DecodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
 	return t, nil
 }
 
-// attemptRecord is an entry of the attempts list, as prelude.lua writes it.
+// attemptRecord is an entry of the list of attempts, as lua/include/attempts.lua writes it. Started and Finished are ms
+// since 1970.
 type attemptRecord struct {
 	Number   int          `json:"number"`
 	Node     string       `json:"node"`
@@ -122,6 +131,7 @@ type attemptRecord struct {
 	Error    string       `json:"error"`
 }
 
+// DecodeAttempt reads an entry of a task's list of attempts. Error: it is not JSON of the stored form.
 func DecodeAttempt(entry string) (task.Attempt, error) {
 	var r attemptRecord
 	if err := json.Unmarshal([]byte(entry), &r); err != nil {
@@ -133,7 +143,7 @@ func DecodeAttempt(entry string) (task.Attempt, error) {
 	}, nil
 }
 
-// eventRecord is a message on the events channel, as prelude.lua writes it.
+// eventRecord is a message on the events channel, as lua/include/events.lua writes it. At and Due are ms since 1970.
 type eventRecord struct {
 	Type     string     `json:"type"`
 	Ref      string     `json:"ref"`
@@ -151,6 +161,7 @@ type eventRecord struct {
 	} `json:"line"`
 }
 
+// DecodeEvent reads a message on the events channel. Error: it is not JSON of the published form, or names no task.
 func DecodeEvent(message string) (task.Event, error) {
 	var r eventRecord
 	if err := json.Unmarshal([]byte(message), &r); err != nil {
@@ -175,7 +186,7 @@ func DecodeEvent(message string) (task.Event, error) {
 
 func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// FromMS is the time that many ms after 1970; 0 is the zero time.
+// FromMS is the time, in UTC, n ms after the start of 1970; 0 is the zero time.
 func FromMS(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -183,13 +194,13 @@ func FromMS(n int64) time.Time {
 	return time.UnixMilli(n).UTC()
 }
 
-// Number reads an integer that a script wrote; "" is 0.
+// Number reads an integer that a script wrote in decimal. Text that is not an integer, "" included, is 0.
 func Number(s string) int64 {
 	n, _ := strconv.ParseInt(s, 10, 64)
 	return n
 }
 
-// Text is a value that Redis answered as text, "" if it is none.
+// Text is a value of a reply of Redis if it is text, else "".
 func Text(v any) string {
 	s, _ := v.(string)
 	return s

@@ -1,8 +1,9 @@
-// Package layout knows where DTS keeps things in Redis: the partitions and their keys, the version of the data, and how
-// sorted sets are read in pages.
+// Package layout knows where DTS keeps its data in Redis: the partitions and their keys, the version of the data, and how
+// to read sorted sets in pages.
 package layout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,10 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// DefaultPartitions is the number of partitions of a Redis that has none yet.
+// DefaultPartitions is the number of partitions of a new installation.
 const DefaultPartitions = 16
 
-// version is the version of the keys and their content; a Redis with another one is refused.
+// version is the version of the keys and their content. Open refuses a Redis with another one.
 const version = "2"
 
 // Layout is the layout of one installation in one Redis.
@@ -29,35 +30,27 @@ type Layout struct {
 	DB         *redisx.DB
 	Keys       lua.Keyspace
 	partitions int
-	Log        *slog.Logger // told of data that cannot be read and is skipped
+	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
 }
 
-// Options says where the tasks are.
+// Options says where the data is. DB is required.
 type Options struct {
-	DB *redisx.DB
-	// Prefix begins every key and channel; default "dts".
-	Prefix string
-	// Partitions is the number of partitions to start with; 0 means DefaultPartitions, or as many as there are.
-	// It is fixed at the first start: another number is an error from then on.
-	Partitions int
-	// Log is told of data that cannot be read and is skipped; nil means nowhere.
-	Log *slog.Logger
+	DB         *redisx.DB
+	Prefix     string       // begins every key and channel; "" means "dts"
+	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates DefaultPartitions
+	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
 }
 
-// Open finds out how many partitions there are, or fixes it at the first start. Errors: Redis does not
-// answer, holds another layout, or another number of partitions than the one asked for.
+// Open reads the number of partitions, and fixes it at the first start. Errors: Redis does not answer, or holds another
+// layout or another number of partitions than Options expects.
 func Open(ctx context.Context, o Options) (*Layout, error) {
 	l := &Layout{DB: o.DB, Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}
-	wanted := o.Partitions
-	if wanted == 0 {
-		wanted = DefaultPartitions
-	}
 	meta := string(l.Keys.Meta())
 	pipe := o.DB.TxPipeline()
-	pipe.HSetNX(ctx, meta, "partitions", wanted)
+	pipe.HSetNX(ctx, meta, "partitions", cmp.Or(o.Partitions, DefaultPartitions))
 	pipe.HSetNX(ctx, meta, "layout", version)
 	found := pipe.HMGet(ctx, meta, "partitions", "layout")
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -66,18 +59,19 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	return l, l.adopt(found.Val(), o.Partitions)
 }
 
-// adopt takes over what dts:meta says.
-func (l *Layout) adopt(meta []any, asked int) error {
+// adopt checks the two fields of dts:meta, partitions and layout, and takes over the number of partitions. expected is 0
+// if any number will do.
+func (l *Layout) adopt(meta []any, expected int) error {
 	count, _ := meta[0].(string)
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%s: %q is not a number of partitions", l.Keys.Meta(), count)
+		return fmt.Errorf("%s: partitions is %q, must be an integer of at least 1", l.Keys.Meta(), count)
 	}
 	if found, _ := meta[1].(string); found != version {
 		return fmt.Errorf("%s: the data has layout %q, this dtsd knows layout %s", l.Keys.Meta(), found, version)
 	}
-	if asked != 0 && asked != n {
-		return fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, asked)
+	if expected != 0 && expected != n {
+		return fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
 	}
 	l.partitions = n
 	return nil
@@ -86,15 +80,15 @@ func (l *Layout) adopt(meta []any, asked int) error {
 // Partitions is the number of partitions.
 func (l *Layout) Partitions() int { return l.partitions }
 
-// PartitionOf is the partition in which a task lives: a schedule, its ticks and all that shares the part of
-// the id before the first "@" live together.
+// PartitionOf is the number, from 0, of the partition of a task or schedule. Names whose ids are equal up to the first "@"
+// are in the same partition: a schedule and its ticks.
 func (l *Layout) PartitionOf(r task.Ref) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(r.Namespace + ":" + r.Root()))
 	return int(h.Sum32() % uint32(l.partitions))
 }
 
-// KeysOf makes the keys of the partition in which a task or schedule lives.
+// KeysOf makes the keys of the partition of a task or schedule.
 func (l *Layout) KeysOf(r task.Ref) lua.Partition { return l.Keys.Partition(l.PartitionOf(r)) }
 
 // Now is the time of Redis. Error: CodeUnavailable.
@@ -106,7 +100,7 @@ func (l *Layout) Now(ctx context.Context) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// Ping asks Redis for a sign of life.
+// Ping checks that Redis answers. Error: CodeUnavailable.
 func (l *Layout) Ping(ctx context.Context) error {
 	if err := l.DB.Ping(ctx).Err(); err != nil {
 		return Unavailable(err)
@@ -114,7 +108,8 @@ func (l *Layout) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Unavailable is the error for a Redis that does not answer or does not obey.
+// Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err. Only
+// context.Canceled is returned as it is.
 func Unavailable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Memory reads how many bytes Redis uses and how many it may use; limit 0 means that there is no limit.
-// Error: CodeUnavailable.
+// Memory reads how many bytes Redis uses and how many it may use; limit 0 means no limit. Error: CodeUnavailable.
 func (l *Layout) Memory(ctx context.Context) (used, limit int64, _ error) {
 	info, err := l.DB.Info(ctx, "memory").Result()
 	if err != nil {

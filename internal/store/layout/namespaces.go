@@ -9,16 +9,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// NamespacesLimit is how many namespaces are remembered: those with the newest submissions.
+// NamespacesLimit is how many namespaces are kept: those with the newest submissions.
 const NamespacesLimit = 10_000
 
-// Namespace is a tenant that tasks or schedules were submitted to.
+// Namespace is a tenant to which tasks or schedules were submitted.
 type Namespace struct {
 	Name            string
 	LastSubmittedAt time.Time // to the minute; ticks of schedules do not count
 }
 
-// NoteNamespace records that something was submitted to a namespace at that time. Error: CodeUnavailable.
+// NoteNamespace records that a task or schedule was submitted to a namespace at that time. Error: CodeUnavailable.
 func (l *Layout) NoteNamespace(ctx context.Context, name string, at time.Time) error {
 	key := string(l.Keys.Namespaces())
 	pipe := l.DB.TxPipeline()
@@ -30,7 +30,7 @@ func (l *Layout) NoteNamespace(ctx context.Context, name string, at time.Time) e
 	return nil
 }
 
-// Namespaces reads the namespaces that are remembered, by name. Error: CodeUnavailable.
+// Namespaces reads the namespaces that are kept, sorted by name. Error: CodeUnavailable.
 func (l *Layout) Namespaces(ctx context.Context) ([]Namespace, error) {
 	members, err := l.DB.ZRangeWithScores(ctx, string(l.Keys.Namespaces()), 0, -1).Result()
 	if err != nil {

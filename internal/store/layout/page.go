@@ -15,23 +15,23 @@ import (
 
 // Limits of lists that filter what they read.
 const (
-	ScanChunk  = 500    // entries read in one round
-	ScanBudget = 20_000 // entries read in one request; a page may be short, with a cursor to go on
+	ScanChunk  = 500    // entries read in one round trip
+	ScanBudget = 20_000 // entries read in one request; beyond it a page ends early, with a cursor
 )
 
-// Entry is a member of a sorted set with its score, usually a task and the ms of its state.
+// Entry is a member of a sorted set with its score: usually a task and a time in ms since 1970.
 type Entry struct {
 	Score  int64
 	Member string
 }
 
-// newerFirst orders entries as lists show them.
+// newerFirst orders entries as lists show them: by score, then by member, both descending.
 func newerFirst(a, b Entry) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Member, a.Member))
 }
 
-// ReadEntries reads the newest n entries of all sets together that come after from. more says whether there
-// may be others behind them.
+// ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the start.
+// more is false if no entries follow. Error: CodeUnavailable.
 func (l *Layout) ReadEntries(ctx context.Context, sets []lua.ZSetKey, from *Entry, n int) (_ []Entry, more bool, _ error) {
 	score, member := "", ""
 	if from != nil {
@@ -58,21 +58,26 @@ func (l *Layout) ReadEntries(ctx context.Context, sets []lua.ZSetKey, from *Entr
 	return all, more, nil
 }
 
-// Cursor is the entry as a page hands it out: opaque, and safe in a URL.
+// Cursor is the entry as an opaque text, safe in a URL.
 func (e Entry) Cursor() string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(e.Score, 10) + " " + e.Member))
 }
 
-// ParseCursor reads a cursor that a page has given out; nil for "", the start. Error: CodeInvalid.
+// ParseCursor reads what Cursor returned; "" is nil, the start. Error: CodeInvalid.
 func ParseCursor(cursor string) (*Entry, error) {
 	if cursor == "" {
-		return nil, nil //nolint:nilnil // no cursor is a cursor too: the start
+		return nil, nil //nolint:nilnil // nil is the start
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	score, member, ok := strings.Cut(string(raw), " ")
 	n, errScore := strconv.ParseInt(score, 10, 64)
 	if err != nil || !ok || errScore != nil {
-		return nil, task.Invalid("cursor", "is not a cursor that a list has given out")
+		return nil, InvalidCursor()
 	}
 	return &Entry{Score: n, Member: member}, nil
+}
+
+// InvalidCursor is the error, with CodeInvalid, for a cursor that no list returned.
+func InvalidCursor() error {
+	return task.Invalid("cursor", "must be a next_cursor that a list returned")
 }
