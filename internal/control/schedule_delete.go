@@ -48,7 +48,7 @@ func (c *Control) DeleteSchedule(ctx context.Context, who Caller, id string, tas
 		if err != nil {
 			return deleted, err
 		}
-		err = c.store.Schedules.Remove(ctx, who.Ref(id))
+		err = c.store.Schedules.Delete(ctx, who.Ref(id))
 		if !errors.Is(err, schedules.ErrNotPaused) { // else somebody has resumed it: once more
 			return deleted, err
 		}

@@ -52,5 +52,5 @@ func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (s
 	if err != nil {
 		return schedule.Entry{}, err
 	}
-	return c.store.Schedules.StartManual(ctx, s.Ref, now)
+	return c.store.Schedules.Trigger(ctx, s.Ref, now)
 }

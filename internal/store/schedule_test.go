@@ -55,7 +55,7 @@ func (w *world) trigger(ref task.Ref) (schedule.Entry, error) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return w.Schedules.StartManual(w.ctx, ref, now)
+	return w.Schedules.Trigger(w.ctx, ref, now)
 }
 
 // rewind lets a schedule have been created that much earlier, and nobody have looked at it since.

@@ -16,13 +16,13 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// gaps are the outcomes of ticks that did not run as they should have, though nothing excluded them.
+// gaps are the outcomes of ticks that did not run although no rule excluded them.
 var gaps = []schedule.Outcome{schedule.Missed, schedule.SkippedOverlap, schedule.Replaced}
 
-// Ledger reads a schedule's records, the newest ticks first. A page can be shorter than limit and not be the last one:
-// go on until NextCursor is empty. Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
+// Ledger reads a schedule's records, the newest ticks first. A page may have fewer records than limit and not be the last:
+// read on until NextCursor is empty. Errors: CodeScheduleNotFound, CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, limit int, cursor string) (LedgerPage, error) {
-	is, _, err := s.Read(ctx, ref)
+	sched, _, err := s.Read(ctx, ref)
 	if err != nil {
 		return LedgerPage{}, err
 	}
@@ -34,7 +34,7 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 		from = &layout.Entry{Score: f.Until.UnixMilli() + 1}
 	}
 	sets := []lua.ZSetKey{lua.ZSetKey(s.l.KeysOf(ref).Ledger(ref))}
-	page := LedgerPage{KnownFrom: is.KnownFrom}
+	page := LedgerPage{KnownFrom: sched.KnownFrom}
 	for {
 		found, more, err := s.l.ReadEntries(ctx, sets, from, layout.ScanChunk)
 		if err != nil {
@@ -64,8 +64,8 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 	}
 }
 
-// History reads the revisions of a schedule before the present one, newest first, as far as they are kept.
-// Error: CodeUnavailable.
+// History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not
+// exist has none. Error: CodeUnavailable.
 func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revision, error) {
 	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).History(ref)), 0, -1).Result()
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revis
 	return revisions, nil
 }
 
-// KnownFrom reads up to when the ledger of a schedule has forgotten its records; zero: it has forgotten nothing.
-// Error: CodeUnavailable.
+// KnownFrom reads the time up to which the ledger of a schedule has forgotten its records; the zero time if it has
+// forgotten none. Error: CodeUnavailable.
 func (s *Schedules) KnownFrom(ctx context.Context, ref task.Ref) (time.Time, error) {
 	field, err := s.l.DB.HGet(ctx, string(s.l.KeysOf(ref).Schedule(ref)), "known").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -90,8 +90,8 @@ func (s *Schedules) KnownFrom(ctx context.Context, ref task.Ref) (time.Time, err
 	return codec.FromMS(codec.Number(field)), nil
 }
 
-// LedgerEntries reads all records of a schedule from one time until another, both included, oldest first. The zero
-// from means the oldest record. Error: CodeUnavailable.
+// LedgerEntries reads all records of a schedule whose ticks lie between from and until, both included, oldest first. The
+// zero from is the oldest record. Error: CodeUnavailable.
 func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until time.Time) ([]schedule.Entry, error) {
 	low := "-inf"
 	if !from.IsZero() {

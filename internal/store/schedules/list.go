@@ -14,17 +14,17 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// List reads the schedules of a namespace, by name. A page can be shorter than limit, even empty, and not be
-// the last one: go on until NextCursor is empty. Error: CodeInvalid for the cursor.
+// List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and not
+// be the last: read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
-		return Page{}, task.Invalid("cursor", "is not a cursor that a list has given out")
+		return Page{}, layout.InvalidCursor()
 	}
 	after := string(raw)
 	var page Page
 	for seen := 0; ; {
-		refs, more, err := s.scheduleRefs(ctx, f.Namespace, after, limit)
+		refs, more, err := s.readRefs(ctx, f.Namespace, after, limit)
 		if err != nil {
 			return Page{}, err
 		}
@@ -32,9 +32,9 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 		if err != nil {
 			return Page{}, err
 		}
-		for _, is := range found {
-			if f.matches(is) && len(page.Schedules) < limit {
-				page.Schedules, after = append(page.Schedules, is), is.ID
+		for _, sched := range found {
+			if f.matches(sched) && len(page.Schedules) < limit {
+				page.Schedules, after = append(page.Schedules, sched), sched.ID
 			}
 		}
 		full := len(page.Schedules) == limit
@@ -54,18 +54,18 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	return page, err
 }
 
-func (f Filter) matches(is schedule.Schedule) bool {
+func (f Filter) matches(sched schedule.Schedule) bool {
 	for name, value := range f.Labels {
-		if got, found := is.Labels[name]; !found || got != value {
+		if got, found := sched.Labels[name]; !found || got != value {
 			return false
 		}
 	}
-	return (f.Owner == "" || f.Owner == is.Owner) && (f.Paused == nil || *f.Paused != is.PausedAt.IsZero())
+	return (f.Owner == "" || f.Owner == sched.Owner) && (f.Paused == nil || *f.Paused != sched.PausedAt.IsZero())
 }
 
-// scheduleRefs reads the names of up to limit schedules of a namespace that come after one, over all partitions. more
-// says whether there may be others behind them.
-func (s *Schedules) scheduleRefs(ctx context.Context, namespace, after string, limit int) (_ []task.Ref, more bool, _ error) {
+// readRefs reads the names of up to limit schedules of a namespace whose ids come after the given one, over all
+// partitions, sorted by id. more is false if no names follow.
+func (s *Schedules) readRefs(ctx context.Context, namespace, after string, limit int) (_ []task.Ref, more bool, _ error) {
 	pipe := s.l.DB.Pipeline()
 	found := make([]interface{ Val() []string }, s.l.Partitions())
 	for p := range found {
@@ -87,7 +87,7 @@ func (s *Schedules) scheduleRefs(ctx context.Context, namespace, after string, l
 	return refs, more, nil
 }
 
-// parseRefs reads members of the set of schedules; what is no name of one is left out.
+// parseRefs parses members of the set of schedules. Members that are not names of schedules are left out.
 func parseRefs(members []string) []task.Ref {
 	refs := make([]task.Ref, 0, len(members))
 	for _, m := range members {
@@ -98,7 +98,7 @@ func parseRefs(members []string) []task.Ref {
 	return refs
 }
 
-// getEach reads many schedules in one round trip, without their counts; those that are gone or cannot be read are
+// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read are
 // left out.
 func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]schedule.Schedule, error) {
 	if len(refs) == 0 {
@@ -117,21 +117,21 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]schedule.Sc
 		if len(h.Val()) == 0 {
 			continue
 		}
-		is, err := codec.DecodeSchedule(refs[i], h.Val())
+		sched, err := codec.DecodeSchedule(refs[i], h.Val())
 		if err != nil {
 			s.l.Log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", refs[i].String(), "error", err)
 			continue
 		}
-		all = append(all, is)
+		all = append(all, sched)
 	}
 	return all, nil
 }
 
-// schedulesChunk is how many schedules Each reads at once.
-const schedulesChunk = 500
+// eachChunk is how many schedules Each reads in one round trip.
+const eachChunk = 500
 
-// Each calls do with every schedule of a namespace, without its counts, partition by partition. The namespace
-// "*" means all of them. Error: CodeUnavailable, also when ctx ends.
+// Each calls do with every schedule of a namespace, without its counts, partition by partition, sorted by name in each.
+// The namespace "*" is all namespaces. Error: CodeUnavailable; context.Canceled or CodeUnavailable if ctx ends.
 func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule.Schedule)) error {
 	for p := range s.l.Partitions() {
 		low, high := "-", "+"
@@ -139,7 +139,8 @@ func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule
 			low, high = "["+namespace+":", "("+namespace+";"
 		}
 		for {
-			members, err := s.l.DB.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), &redis.ZRangeBy{Min: low, Max: high, Count: schedulesChunk}).Result()
+			page := &redis.ZRangeBy{Min: low, Max: high, Count: eachChunk}
+			members, err := s.l.DB.ZRangeByLex(ctx, string(s.l.Keys.Partition(p).Schedules()), page).Result()
 			if err != nil {
 				return layout.Unavailable(err)
 			}
@@ -147,13 +148,13 @@ func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule
 			if err != nil {
 				return err
 			}
-			for _, is := range found {
+			for _, sched := range found {
 				if err := ctx.Err(); err != nil {
 					return layout.Unavailable(err)
 				}
-				do(is)
+				do(sched)
 			}
-			if len(members) < schedulesChunk {
+			if len(members) < eachChunk {
 				break
 			}
 			low = "(" + members[len(members)-1]

@@ -1,5 +1,5 @@
-// Package schedules keeps schedules, their history and their ledgers in Redis. What becomes of their ticks is applied by the
-// leader of their partition, in package partition.
+// Package schedules keeps schedules, their histories and their ledgers in Redis. Ticks that are due are applied by the
+// leader of the schedule's partition, in package partition.
 package schedules
 
 import (
@@ -16,9 +16,12 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// ErrMoved is returned if the schedule has changed since it was read: another revision is in force, or ticks have been
-// decided.
+// ErrMoved is returned if the schedule has changed since it was read: another revision is in force, or later ticks have
+// been decided. Nothing was written.
 var ErrMoved = errors.New("the schedule has changed since it was read")
+
+// ErrNotPaused is returned if a schedule that is to be deleted is not paused. Nothing was deleted.
+var ErrNotPaused = errors.New("the schedule is not paused")
 
 // Schedules reads and changes the schedules of one installation.
 type Schedules struct {
@@ -28,36 +31,38 @@ type Schedules struct {
 // New returns the schedules of an installation.
 func New(l *layout.Layout) *Schedules { return &Schedules{l: l} }
 
-// Same says whether two definitions are equal as they are stored, where what is left out has its default.
+// Same reports whether two definitions are equal as stored, where fields that are left out have their default.
 func Same(a, b schedule.Definition) bool {
 	defA, taskA, errA := codec.EncodeSchedule(a)
 	defB, taskB, errB := codec.EncodeSchedule(b)
 	return errA == nil && errB == nil && defA == defB && taskA == taskB
 }
 
-// Write writes a definition that is valid. base is the revision that it replaces, 0 if there is none yet; it
-// counts from the time at on. With paused, the schedule is paused as well. The result has no counts.
-// Errors: ErrMoved, if base is not in force any more or ticks after at have been decided; CodeUnavailable.
+// Write stores a valid definition as a new revision of a schedule, which it creates if base is 0. base is the revision it
+// replaces; the new one decides ticks later than at. If paused is true, Write also pauses the schedule. The result has no
+// counts. Errors: ErrMoved, if the revision in force is not base or ticks later than at have been decided;
+// CodeUnavailable.
 func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, at time.Time, paused bool) (schedule.Schedule, error) {
-	def, its, err := codec.EncodeSchedule(d)
+	def, taskDef, err := codec.EncodeSchedule(d)
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
 	k := s.l.KeysOf(d.Ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.PutSchedule{
 		Schedule: k.Schedule(d.Ref), History: k.History(d.Ref), Schedules: k.Schedules(), Ticks: k.Ticks(),
-		Member: d.Ref, Base: base, Asked: at, Def: def, Task: its, Pause: paused, Wake: s.l.Keys.Wake(),
+		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, Wake: s.l.Keys.Wake(),
 	})
 	if redisx.RefusedWith(err, lua.CodeChanged, lua.CodeEarly) {
 		return schedule.Schedule{}, fmt.Errorf("schedule %s: %w: %w", d.Ref, ErrMoved, err)
 	}
 	if err != nil {
-		return schedule.Schedule{}, scheduleAnswer(err, d.Ref)
+		return schedule.Schedule{}, publicError(err, d.Ref)
 	}
 	return codec.DecodeSchedule(d.Ref, reply.Schedule)
 }
 
-// LookUp reads a schedule without its counts, if it exists, and the time of Redis. Error: CodeUnavailable.
+// LookUp reads a schedule without its counts, and the time of Redis. found is false if the schedule does not exist.
+// Error: CodeUnavailable.
 func (s *Schedules) LookUp(ctx context.Context, ref task.Ref) (_ schedule.Schedule, found bool, now time.Time, _ error) {
 	pipe := s.l.DB.Pipeline()
 	hash, clock := pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref))), pipe.Time(ctx)
@@ -68,17 +73,17 @@ func (s *Schedules) LookUp(ctx context.Context, ref task.Ref) (_ schedule.Schedu
 	if len(hash.Val()) == 0 {
 		return schedule.Schedule{}, false, now, nil
 	}
-	is, err := codec.DecodeSchedule(ref, hash.Val())
-	return is, true, now, err
+	sched, err := codec.DecodeSchedule(ref, hash.Val())
+	return sched, true, now, err
 }
 
-// Get reads a schedule. Error: CodeScheduleNotFound.
+// Get reads a schedule with its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Schedules) Get(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
-	is, _, err := s.Read(ctx, ref)
+	sched, _, err := s.Read(ctx, ref)
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
-	return s.CountTasks(ctx, is)
+	return s.CountTasks(ctx, sched)
 }
 
 // Read reads a schedule without its counts, and the time of Redis.
@@ -87,33 +92,33 @@ func (s *Schedules) Read(ctx context.Context, ref task.Ref) (schedule.Schedule, 
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, time.Time{}, err
 	}
-	is, found, now, err := s.LookUp(ctx, ref)
+	sched, found, now, err := s.LookUp(ctx, ref)
 	if err == nil && !found {
-		err = noSchedule(ref)
+		err = notFound(ref)
 	}
-	return is, now, err
+	return sched, now, err
 }
 
-// CountTasks returns the schedule with what is counted outside of its hash: how many of its tasks have not ended, and
-// how many ticks wait for that. Error: CodeUnavailable.
-func (s *Schedules) CountTasks(ctx context.Context, is schedule.Schedule) (schedule.Schedule, error) {
-	counted, err := s.countEach(ctx, []schedule.Schedule{is})
+// CountTasks returns the schedule with its counts, which are not in its hash: Live, the tasks that have not ended, and
+// Waiting, the ticks that wait for their end. Error: CodeUnavailable.
+func (s *Schedules) CountTasks(ctx context.Context, sched schedule.Schedule) (schedule.Schedule, error) {
+	counted, err := s.countEach(ctx, []schedule.Schedule{sched})
 	if err != nil {
 		return schedule.Schedule{}, err
 	}
 	return counted[0], nil
 }
 
-// countEach adds, in one round trip, how many tasks of each schedule have not ended and how many ticks wait for that.
+// countEach sets the counts of all schedules in one round trip. Error: CodeUnavailable.
 func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]schedule.Schedule, error) {
 	if len(all) == 0 {
 		return all, nil
 	}
 	pipe := s.l.DB.Pipeline()
 	counts := make([][2]interface{ Val() int64 }, len(all))
-	for i, is := range all {
-		k := s.l.KeysOf(is.Ref)
-		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, string(k.Live(is.Ref))), pipe.LLen(ctx, string(k.Waiting(is.Ref)))}
+	for i, sched := range all {
+		k := s.l.KeysOf(sched.Ref)
+		counts[i] = [2]interface{ Val() int64 }{pipe.ZCard(ctx, string(k.Live(sched.Ref))), pipe.LLen(ctx, string(k.Waiting(sched.Ref)))}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, layout.Unavailable(err)
@@ -124,7 +129,8 @@ func (s *Schedules) countEach(ctx context.Context, all []schedule.Schedule) ([]s
 	return all, nil
 }
 
-// Pause keeps a schedule from creating tasks; note says why. Error: CodeScheduleNotFound.
+// Pause keeps a schedule from creating tasks until it is resumed. note says why; "" keeps the note of an earlier pause.
+// The result has its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Schedules) Pause(ctx context.Context, ref task.Ref, note string) (schedule.Schedule, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, err
@@ -134,8 +140,9 @@ func (s *Schedules) Pause(ctx context.Context, ref task.Ref, note string) (sched
 	return s.changed(ctx, ref, reply.Schedule, err)
 }
 
-// Resume lets a paused schedule go on; what becomes of the ticks in between is the misfire policy's to say.
-// Error: CodeScheduleNotFound.
+// Resume lets a paused schedule create tasks again. The misfire policy decides the ticks of the pause. A schedule that is
+// not paused stays as it is. The result has its counts. Errors: CodeScheduleNotFound, CodeInvalid for the name,
+// CodeUnavailable.
 func (s *Schedules) Resume(ctx context.Context, ref task.Ref) (schedule.Schedule, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, err
@@ -144,10 +151,24 @@ func (s *Schedules) Resume(ctx context.Context, ref task.Ref) (schedule.Schedule
 	return s.changed(ctx, ref, reply.Schedule, err)
 }
 
-// changed reads the hash of a schedule that a script has answered with, and adds the counts.
+// Delete deletes a paused schedule with its ledger and history. Its tasks stay.
+// Errors: ErrNotPaused, CodeScheduleNotFound, CodeUnavailable.
+func (s *Schedules) Delete(ctx context.Context, ref task.Ref) error {
+	k := s.l.KeysOf(ref)
+	_, err := redisx.Run(ctx, s.l.DB, lua.DeleteSchedule{
+		Schedule: k.Schedule(ref), Schedules: k.Schedules(), Ticks: k.Ticks(), History: k.History(ref), Live: k.Live(ref),
+		Waiting: k.Waiting(ref), Ledger: k.Ledger(ref), Member: ref,
+	})
+	if redisx.RefusedWith(err, lua.CodeNotPaused) {
+		return fmt.Errorf("schedule %s: %w", ref, ErrNotPaused)
+	}
+	return publicError(err, ref)
+}
+
+// changed decodes the reply of a script that changed a schedule, its hash or err, and adds the counts.
 func (s *Schedules) changed(ctx context.Context, ref task.Ref, hash map[string]string, err error) (schedule.Schedule, error) {
 	if err != nil {
-		return schedule.Schedule{}, scheduleAnswer(err, ref)
+		return schedule.Schedule{}, publicError(err, ref)
 	}
 	read, err := codec.DecodeSchedule(ref, hash)
 	if err != nil {
@@ -156,8 +177,9 @@ func (s *Schedules) changed(ctx context.Context, ref task.Ref, hash map[string]s
 	return s.CountTasks(ctx, read)
 }
 
-// scheduleAnswer translates what a script of schedules refused with.
-func scheduleAnswer(err error, ref task.Ref) error {
+// publicError translates a script's refusal to the code of the API that says the same, and any other failure of Redis to
+// CodeUnavailable. nil stays nil.
+func publicError(err error, ref task.Ref) error {
 	var r *redisx.Refusal
 	switch {
 	case err == nil:
@@ -165,13 +187,13 @@ func scheduleAnswer(err error, ref task.Ref) error {
 	case !errors.As(err, &r):
 		return layout.Unavailable(err)
 	case r.Code == lua.CodeNotFound:
-		return noSchedule(ref)
+		return notFound(ref)
 	case r.Code == lua.CodeBusy:
 		return task.Errorf(task.CodeScheduleBusy, "schedule %q does not run now by its overlap policy: %s", ref.ID, r.Detail)
 	}
 	return fmt.Errorf("schedule %s: %w", ref, err)
 }
 
-func noSchedule(ref task.Ref) error {
+func notFound(ref task.Ref) error {
 	return task.Errorf(task.CodeScheduleNotFound, "no schedule %q in namespace %q", ref.ID, ref.Namespace)
 }

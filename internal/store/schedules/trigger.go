@@ -2,8 +2,6 @@ package schedules
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -12,17 +10,17 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// StartManual runs a schedule by hand, paused or not; now is the time of Redis, after which the tick is named. The
-// entry's outcome is Triggered, or Queued if the overlap policy lets it wait.
-// Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses it; CodeUnavailable.
-func (s *Schedules) StartManual(ctx context.Context, ref task.Ref, now time.Time) (schedule.Entry, error) {
+// Trigger runs a schedule by hand, paused or not. now is the time of Redis; it becomes the tick's time and name. The
+// entry's outcome is Triggered, or Queued if the run waits for the end of another one.
+// Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses the run; CodeUnavailable.
+func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time) (schedule.Entry, error) {
 	name := schedule.ManualName(now)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.TriggerSchedule{
 		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, Name: name,
 		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
-		return schedule.Entry{}, scheduleAnswer(err, ref)
+		return schedule.Entry{}, publicError(err, ref)
 	}
 	return schedule.Entry{
 		Name: name, Tick: now.Truncate(time.Millisecond), Outcome: reply.Outcome, Reason: reply.Reason,
@@ -30,8 +28,8 @@ func (s *Schedules) StartManual(ctx context.Context, ref task.Ref, now time.Time
 	}, nil
 }
 
-// Backfill creates the tasks of those ticks that have none, and records them in the ledger; a tick that has run does
-// not run again. The tasks are due one after the other, pace apart.
+// Backfill creates the tasks of the given ticks and records them in the ledger. Ticks that have a task, or wait for their
+// turn, are left alone. The tasks are due one after the other from now on, pace apart.
 // Errors: CodeScheduleNotFound, CodeUnavailable.
 func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule.Tick, pace time.Duration) (Backfilled, error) {
 	past := make([]lua.BackfillSchedulePastTick, len(ticks))
@@ -41,14 +39,16 @@ func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule
 		at[past[i].Name] = t.At
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.BackfillSchedule{
-		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace, Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(), PastTicks: past,
+		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace,
+		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(), PastTicks: past,
 	})
 	if err != nil {
-		return Backfilled{}, scheduleAnswer(err, ref)
+		return Backfilled{}, publicError(err, ref)
 	}
 	return backfilled(reply, at), nil
 }
 
+// backfilled is the result of a backfill of the ticks at, which are times by name.
 func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time) Backfilled {
 	b := Backfilled{Left: len(at) - len(reply.Started)}
 	for _, name := range reply.Started {
@@ -58,21 +58,4 @@ func backfilled(reply lua.BackfillScheduleReply, at map[string]time.Time) Backfi
 		})
 	}
 	return b
-}
-
-// ErrNotPaused: the schedule is not paused, so it cannot be removed.
-var ErrNotPaused = errors.New("the schedule is not paused")
-
-// Remove deletes a paused schedule with its ledger and history. Its tasks stay.
-// Errors: ErrNotPaused, CodeScheduleNotFound, CodeUnavailable.
-func (s *Schedules) Remove(ctx context.Context, ref task.Ref) error {
-	k := s.l.KeysOf(ref)
-	_, err := redisx.Run(ctx, s.l.DB, lua.DeleteSchedule{
-		Schedule: k.Schedule(ref), Schedules: k.Schedules(), Ticks: k.Ticks(), History: k.History(ref), Live: k.Live(ref),
-		Waiting: k.Waiting(ref), Ledger: k.Ledger(ref), Member: ref,
-	})
-	if redisx.RefusedWith(err, lua.CodeNotPaused) {
-		return fmt.Errorf("schedule %s: %w", ref, ErrNotPaused)
-	}
-	return scheduleAnswer(err, ref)
 }
