@@ -58,7 +58,7 @@ func (v *voyage) employ() *standIn {
 	listening := make(chan struct{})
 	var once sync.Once
 	w.working.Go(func() {
-		_ = w.store.Tasks.Stops(ctx, func() { once.Do(func() { close(listening) }) }, func(ref task.Ref, _ int) { w.stop(ref) })
+		_ = w.store.Tasks.ListenStops(ctx, func() { once.Do(func() { close(listening) }) }, func(ref task.Ref, _ int) { w.stop(ref) })
 	})
 	<-listening
 	w.working.Go(func() { w.take(ctx, waiting) })

@@ -108,7 +108,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopWork(nil)
 	pools := w.pools(work)
 	var background errgroup.Group
-	background.Go(func() error { return w.o.Store.Tasks.Stops(work, w.checkStops(work), w.stop(work)) })
+	background.Go(func() error { return w.o.Store.Tasks.ListenStops(work, w.checkStops(work), w.stop(work)) })
 	var started []*queue.Pool
 	defer func() { shutDown(started) }()
 	for _, p := range pools {

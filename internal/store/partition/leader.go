@@ -12,31 +12,33 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// ErrFenced is returned if the leader's lease is over: nothing was written.
+// ErrFenced is returned if the leader does not hold the partition's lease any more. Nothing was written.
 var ErrFenced = errors.New("the lease of the partition is not held any more")
 
-// freshness is the lateness from which on a task counts as backlog, behind which what is due now must not starve.
+// freshness is the lateness beyond which a task counts as backlog. A part of each claim is kept for tasks that are less
+// late, so that a backlog does not starve them.
 const freshness = time.Second
 
-// Leader changes one partition for as long as the lease with its fence is held. Every method that writes returns
-// ErrFenced once it is not.
+// Leader changes one partition while its lease has the leader's fence. Afterwards, every method that runs a script returns
+// ErrFenced.
 type Leader struct {
 	*Partition
 	fence lua.Fence
 }
 
-// Claimed is what a claim brought.
+// Claimed is the result of a claim.
 type Claimed struct {
 	Deliveries []task.Delivery
 	Now        time.Time // Redis's time of the claim
-	Next       time.Time // when the next task is due; zero if none waits
-	InFlight   int       // deliveries that are not confirmed, these included: more, if an earlier claim's answer was lost
+	Next       time.Time // when the next task is due; zero if no task is scheduled
+	InFlight   int       // number of unconfirmed deliveries, including these; greater if the reply to an earlier claim was lost
 }
 
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
 func (p *Partition) Lead(fence lua.Fence) *Leader { return &Leader{Partition: p, fence: fence} }
 
-// Claim takes up to limit due tasks off the wheel and marks them queued; they are in flight until confirmed.
+// Claim takes up to limit due tasks off the wheel and queues them. Their deliveries are in flight until Confirm.
+// Errors: ErrFenced, or an error of Redis, after which tasks may have been claimed.
 func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Claim{
@@ -49,7 +51,7 @@ func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
 	return Claimed{Now: reply.Now, Next: reply.Next, InFlight: reply.InFlight, Deliveries: l.deliveries(ctx, reply.Claims)}, nil
 }
 
-// deliveries reads what was claimed. A claim that cannot be read stays in flight, where InFlight settles it.
+// deliveries decodes claims. An unreadable claim is skipped; it stays in flight until InFlight reports it as settled.
 func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task.Delivery {
 	deliveries := make([]task.Delivery, 0, len(claims))
 	for _, c := range claims {
@@ -64,7 +66,7 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task
 	return deliveries
 }
 
-// Confirm records that deliveries, by name, are in asynq.
+// Confirm records that deliveries, given by name, are in asynq. Errors: ErrFenced, or an error of Redis.
 func (l *Leader) Confirm(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -75,9 +77,10 @@ func (l *Leader) Confirm(ctx context.Context, names []string) error {
 	return fenced(err)
 }
 
-// Reap ends the attempt of a worker that died with the outcome lost. The next attempt is due at once; without one, the task
-// has failed; if it had been asked to stop, it is cancelled. A task that has moved on meanwhile stays as it is: that is no
-// error. now is the time of Redis.
+// Reap ends the running attempt of a worker that died, with the outcome lost and reason as the error. The task is then
+// scheduled, due at once; failed, if it may make no further attempt; or cancelled, if it was asked to stop. If the attempt
+// has ended in the meantime, Reap changes nothing and returns nil. t is the task as it was read; now is the time of Redis.
+// Errors: ErrFenced, or an error of Redis.
 func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason string) error {
 	to := task.Scheduled
 	if _, again := t.NextAttempt(task.OutcomeLost, now, 0); !again {
@@ -93,26 +96,29 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason st
 	return fenced(err)
 }
 
+// reap ends the attempt and brings the task into the state to. Its error may be a refusal.
 func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason string) error {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Reap{
 		Lease: k.Lease(), Task: k.Task(t.Ref), Running: k.Running(), Attempts: k.Attempts(t.Ref), Wheel: k.Wheel(),
 		Index: k.Index(t.Namespace, to), Expiry: k.Expiry(),
 		Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
-		Error: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to), Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(),
+		Error: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
+		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(),
 	})
-	l.o.Tasks.WarnOfPause(ctx, t.Ref, reply.Paused)
+	l.o.Tasks.WarnIfPaused(ctx, t.Ref, reply.Paused)
 	return err
 }
 
-// Swept is what a sweep did and found.
+// Swept is the result of a sweep.
 type Swept struct {
-	Forgotten    int
-	Due          int // tasks on the wheel that are due and not yet claimed
-	DueSchedules int // schedules that have to be looked at
+	Forgotten    int // tasks that were deleted
+	Due          int // scheduled tasks that are due and not claimed yet
+	DueSchedules int // schedules that are due and not planned yet
 }
 
-// Sweep forgets up to limit finished tasks: those whose retention is over, and those next to it beyond keep.
+// Sweep deletes up to limit finished tasks: those whose retention is over, and those nearest to it while more than keep
+// are stored. Errors: ErrFenced, or an error of Redis.
 func (l *Leader) Sweep(ctx context.Context, keep, limit int) (Swept, error) {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Sweep{
@@ -124,6 +130,7 @@ func (l *Leader) Sweep(ctx context.Context, keep, limit int) (Swept, error) {
 	return Swept{Forgotten: reply.Forgotten, Due: reply.DueTasks, DueSchedules: reply.DueSchedules}, nil
 }
 
+// fenced adds ErrFenced to a refusal for the fence. Other errors stay as they are.
 func fenced(err error) error {
 	if redisx.RefusedWith(err, lua.CodeFenced) {
 		return fmt.Errorf("%w: %w", ErrFenced, err)

@@ -1,5 +1,5 @@
-// Package partition is one slice of the data as its leader sees it. A Partition only reads; a Leader, made for the time of
-// a lease, writes, and every script it runs compares its fence with the lease.
+// Package partition has what a leader does to its partition, a fixed share of the tasks and schedules. A Partition only
+// reads. A Leader exists for the term of a lease and writes: every script it runs compares its fence with the lease.
 package partition
 
 import (
@@ -16,15 +16,15 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Options says where the partitions are. All but Types are needed.
+// Options says where the partitions are. All but Types are required.
 type Options struct {
 	Layout    *layout.Layout
 	Tasks     *tasks.Tasks
 	Schedules *schedules.Schedules
-	Types     task.Types // tells the timeouts of attempts; nil knows no type
+	Types     task.Types // knows the timeouts of attempts; nil knows no type
 }
 
-// Partitions is all partitions of an installation.
+// Partitions is the partitions of one installation.
 type Partitions struct{ o Options }
 
 // New returns the partitions of an installation.
@@ -33,13 +33,13 @@ func New(o Options) *Partitions { return &Partitions{o: o} }
 // Count is the number of partitions.
 func (p *Partitions) Count() int { return p.o.Layout.Partitions() }
 
-// LeaseKeys are the keys of a partition's lease and of the counter its fencing tokens come from.
+// LeaseKeys are the keys of a partition's lease and of the counter that its fencing tokens come from.
 func (p *Partitions) LeaseKeys(number int) (lua.LeaseKey, lua.EpochKey) {
 	k := p.o.Layout.Keys.Partition(number)
 	return k.Lease(), k.Epoch()
 }
 
-// At returns the partition of that number, from 0, to read from.
+// At returns the partition of that number, from 0 to Count()-1.
 func (p *Partitions) At(number int) *Partition {
 	return &Partition{o: p.o, number: number, keys: p.o.Layout.Keys.Partition(number)}
 }
@@ -51,18 +51,18 @@ type Partition struct {
 	keys   lua.Partition
 }
 
-// Now is the time of Redis.
+// Now is the time of Redis. Error: one of Redis.
 func (p *Partition) Now(ctx context.Context) (time.Time, error) {
 	return p.o.Layout.DB.Time(ctx).Result()
 }
 
-// Depth is how much is in a partition.
+// Depth counts the tasks and schedules of a partition.
 type Depth struct {
-	Scheduled, Overdue, Queued, InFlight, Running, Finished int64
+	Scheduled, Overdue, Queued, InFlight, Running, Finished int64 // Overdue tasks are also Scheduled, InFlight ones also Queued
 	Schedules, ActiveSchedules, OverdueSchedules            int64 // active: neither paused nor ended
 }
 
-// Depth counts what is in the partition.
+// Depth counts the tasks and schedules of the partition. Error: one of Redis.
 func (p *Partition) Depth(ctx context.Context) (Depth, error) {
 	now, err := p.Now(ctx)
 	if err != nil {
@@ -71,7 +71,8 @@ func (p *Partition) Depth(ctx context.Context) (Depth, error) {
 	k, by := p.keys, strconv.FormatInt(now.UnixMilli(), 10)
 	pipe := p.o.Layout.DB.Pipeline()
 	scheduled, overdue := pipe.ZCard(ctx, string(k.Wheel())), pipe.ZCount(ctx, string(k.Wheel()), "-inf", by)
-	schedules, active, overdueSchedules := pipe.ZCard(ctx, string(k.Schedules())), pipe.ZCard(ctx, string(k.Ticks())), pipe.ZCount(ctx, string(k.Ticks()), "-inf", by)
+	all, active := pipe.ZCard(ctx, string(k.Schedules())), pipe.ZCard(ctx, string(k.Ticks()))
+	overdueSchedules := pipe.ZCount(ctx, string(k.Ticks()), "-inf", by)
 	queued, inflight := pipe.ZCard(ctx, string(k.Queued())), pipe.ZCard(ctx, string(k.InFlight()))
 	running, finished := pipe.ZCard(ctx, string(k.Running())), pipe.ZCard(ctx, string(k.Expiry()))
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -79,33 +80,34 @@ func (p *Partition) Depth(ctx context.Context) (Depth, error) {
 	}
 	return Depth{
 		Scheduled: scheduled.Val(), Overdue: overdue.Val(), Queued: queued.Val(), InFlight: inflight.Val(),
-		Running: running.Val(), Finished: finished.Val(), Schedules: schedules.Val(), ActiveSchedules: active.Val(), OverdueSchedules: overdueSchedules.Val(),
+		Running: running.Val(), Finished: finished.Val(),
+		Schedules: all.Val(), ActiveSchedules: active.Val(), OverdueSchedules: overdueSchedules.Val(),
 	}, nil
 }
 
-// InFlight reads what was claimed and not confirmed: the deliveries to repeat, and the names of those that need no
-// delivery any more because their attempt has moved on.
+// InFlight reads the deliveries that were claimed and not confirmed: those to repeat, and the names of the settled ones,
+// whose attempt is not queued any more. Error: one of Redis.
 func (p *Partition) InFlight(ctx context.Context) (repeat []task.Delivery, settled []string, _ error) {
 	names, err := p.o.Layout.DB.ZRange(ctx, string(p.keys.InFlight()), 0, -1).Result()
 	if err != nil || len(names) == 0 {
 		return nil, nil, err
 	}
-	waiting, err := p.waiting(ctx, names)
+	queued, err := p.queuedDeliveries(ctx, names)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, name := range names {
-		if waiting[i] == nil {
+		if queued[i] == nil {
 			settled = append(settled, name)
 		} else {
-			repeat = append(repeat, *waiting[i])
+			repeat = append(repeat, *queued[i])
 		}
 	}
 	return repeat, settled, nil
 }
 
-// waiting returns, for each delivery by name, what is to be delivered, or nil if its attempt is not queued.
-func (p *Partition) waiting(ctx context.Context, names []string) ([]*task.Delivery, error) {
+// queuedDeliveries returns, for each name of a delivery, the delivery, or nil if its attempt is not queued.
+func (p *Partition) queuedDeliveries(ctx context.Context, names []string) ([]*task.Delivery, error) {
 	var members []string
 	for _, name := range names {
 		if ref, _, err := task.ParseDelivery(name); err == nil {
@@ -129,8 +131,9 @@ func (p *Partition) waiting(ctx context.Context, names []string) ([]*task.Delive
 	return found, nil
 }
 
-// Queued reads up to limit queued tasks from the position after. It returns those that were claimed longer than age ago,
-// and the position of the next page: 0 after the last one.
+// Queued reads a page of up to limit queued tasks, oldest claim first, from the position after (0 is the first). It
+// returns the deliveries of those that were claimed longer than age ago, and the position of the next page: 0 if no task
+// on it can be that old. Error: one of Redis.
 func (p *Partition) Queued(ctx context.Context, age time.Duration, after, limit int64) ([]task.Delivery, int64, error) {
 	entries, err := p.o.Layout.DB.ZRangeWithScores(ctx, string(p.keys.Queued()), after, after+limit-1).Result()
 	if err != nil || len(entries) == 0 {
@@ -162,7 +165,7 @@ func (p *Partition) Queued(ctx context.Context, age time.Duration, after, limit 
 	return found, after + limit, nil
 }
 
-// Running reads the running tasks of the partition.
+// Running reads the running tasks of the partition, oldest start first. Error: one of Redis.
 func (p *Partition) Running(ctx context.Context) ([]task.Task, error) {
 	members, err := p.o.Layout.DB.ZRange(ctx, string(p.keys.Running()), 0, -1).Result()
 	if err != nil {
@@ -171,7 +174,7 @@ func (p *Partition) Running(ctx context.Context) ([]task.Task, error) {
 	return p.tasks(ctx, members)
 }
 
-// tasks reads the tasks of members of this partition. Those that do not exist any more or cannot be read are left out.
+// tasks reads the tasks that members name. Tasks that do not exist any more or cannot be read are left out.
 func (p *Partition) tasks(ctx context.Context, members []string) ([]task.Task, error) {
 	refs := make([]task.Ref, 0, len(members))
 	for _, m := range members {

@@ -14,21 +14,22 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Due is the schedules that have to be looked at.
+// Due is the schedules whose ticks have to be planned now.
 type Due struct {
 	Agendas []Agenda
-	Now     time.Time // Redis's time of the look
-	Next    time.Time // when the next schedule is to be looked at; zero if none waits
+	Now     time.Time // Redis's time of the read
+	Next    time.Time // when the next schedule is due; zero if none is
 }
 
-// Agenda is a schedule that is due, with what is needed to plan its ticks.
+// Agenda is what schedule.MakePlan needs to plan the ticks of one due schedule.
 type Agenda struct {
 	schedule.Agenda
 	Ref      task.Ref
 	revision int
 }
 
-// Due reads up to limit schedules that have to be looked at.
+// Due reads up to limit schedules whose ticks have to be planned now. It postpones an unreadable one by a minute and goes
+// on. Errors: ErrFenced, CodeUnavailable, or an error of Redis.
 func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.DueSchedules{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Limit: limit,
@@ -40,11 +41,11 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 	for _, due := range reply.Due {
 		a, err := l.agenda(ctx, due, d.Now)
 		if task.CodeOf(err) == task.CodeUnavailable || errors.Is(err, context.Canceled) {
-			return Due{}, err // it is Redis that is at fault, not the schedule
+			return Due{}, err // Redis failed; the schedule may be readable
 		}
 		if err != nil {
 			l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable schedule for a minute", "schedule", due.Member, "error", err)
-			if err := l.postpone(ctx, due.Member, time.Minute); err != nil {
+			if err := l.postpone(ctx, due.Member, unreadablePause); err != nil {
 				return Due{}, err
 			}
 			continue
@@ -54,7 +55,10 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 	return d, nil
 }
 
-// postpone has the leader look at a schedule later.
+// unreadablePause is how long Due leaves an unreadable schedule alone, so that it does not hold up the others.
+const unreadablePause = time.Minute
+
+// postpone makes a schedule due after delay. Error: ErrFenced, or an error of Redis.
 func (l *Leader) postpone(ctx context.Context, member string, delay time.Duration) error {
 	_, err := redisx.Run(ctx, l.o.Layout.DB, lua.PostponeSchedule{
 		Lease: l.keys.Lease(), Ticks: l.keys.Ticks(), Fence: l.fence, Member: member, Delay: delay,
@@ -62,7 +66,8 @@ func (l *Leader) postpone(ctx context.Context, member string, delay time.Duratio
 	return fenced(err)
 }
 
-// agenda reads what is to be decided about one schedule.
+// agenda decodes one due schedule, and reads its history if ticks of an earlier revision are undecided. now is the time of
+// Redis.
 func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.Time) (Agenda, error) {
 	ref, err := task.ParseRef(due.Member)
 	if err != nil {
@@ -76,13 +81,13 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 		Definition: d, Revision: due.Revision, Cursor: due.Cursor, UpdatedAt: due.From, CreatedAt: due.Created,
 		EndedAt: due.Ended, PausedAt: due.Paused, LastPause: codec.DecodeSpan(due.Rest), Runs: due.Runs,
 	}
-	var older []schedule.Revision
-	if present.Cursor.Before(present.UpdatedAt) { // what was due before is decided by the times of an earlier revision
-		if older, err = l.o.Schedules.History(ctx, ref); err != nil {
+	var history []schedule.Revision
+	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision
+		if history, err = l.o.Schedules.History(ctx, ref); err != nil {
 			return Agenda{}, err
 		}
 	}
-	line, err := schedule.NewTimeline(present, older)
+	line, err := schedule.NewTimeline(present, history)
 	if err != nil {
 		return Agenda{}, err
 	}
@@ -92,7 +97,7 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	}}, nil
 }
 
-// Planned is what a leader has decided about a schedule.
+// Planned is a plan for a schedule's ticks, and the agenda it was made from.
 type Planned struct {
 	Agenda Agenda
 	Plan   schedule.Plan
@@ -100,20 +105,19 @@ type Planned struct {
 
 // Fired is the result of applying a plan. Err is ErrFenced, schedules.ErrMoved, or an error of Redis.
 type Fired struct {
-	Ticked []Ticked
-	At     time.Time // Redis's time of it
+	Ticked []Ticked  // in the order of the decisions, ticks that had waited for their turn first
+	At     time.Time // Redis's time when the plan was applied
 	Err    error
 }
 
-// Ticked is what became of one tick.
+// Ticked is a tick and its outcome.
 type Ticked struct {
 	Name    string
 	Outcome schedule.Outcome
 }
 
-// Fire applies plans, many in one round trip. Each is applied by a script of its own, all or nothing: the tasks, the ledger,
-// the schedule's cursor and the time of the next look. It returns for each plan, in order, what became of its ticks, and of
-// ticks that had waited for their turn.
+// Fire applies plans in one round trip and returns a result for each, in order. Each plan is applied by its own run of a
+// script, all or nothing: the tasks, the ledger, the schedule's cursor and when the schedule is due next.
 func (l *Leader) Fire(ctx context.Context, planned []Planned) []Fired {
 	calls := make([]lua.Fire, len(planned))
 	for i, p := range planned {

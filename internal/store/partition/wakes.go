@@ -6,21 +6,22 @@ import (
 	"strings"
 )
 
-// LeaseFreed is the message on the wake channel that says that a lease was given back.
-const LeaseFreed = "free"
+// Messages on the wake channel. A partition's number alone says that a task became the first on its wheel.
+const (
+	LeaseFreed = "free"  // a lease was released
+	tickWake   = "tick:" // with a partition's number behind it: a schedule became the first that is due
+)
 
-// Wakes is what leaders listen for. All fields must be set.
+// Wakes has the functions that Listen calls, one at a time. All of them are required.
 type Wakes struct {
-	Connected func()              // the subscription is established, for the first time or again: earlier messages may have been missed
-	Freed     func()              // a lease was given back
+	Connected func()              // the subscription is established, for the first time or again: messages before it may be lost
+	Freed     func()              // a lease was released
 	Wheel     func(partition int) // a task became the first on the wheel
-	Schedules func(partition int) // a schedule became the first to be looked at
+	Schedules func(partition int) // a schedule became the first that is due
 }
 
-// tickWake begins the messages about schedules; the number of the partition follows.
-const tickWake = "tick:"
-
-// Listen reports what is said on the wake channel, one call at a time, until ctx ends; then it returns nil.
+// Listen calls w for the messages on the wake channel until ctx ends; then it returns nil. It ignores messages that are
+// none of these.
 func (p *Partitions) Listen(ctx context.Context, w Wakes) error {
 	return p.o.Layout.DB.Listen(ctx, w.Connected, func(_, payload string) {
 		if payload == LeaseFreed {
@@ -30,7 +31,7 @@ func (p *Partitions) Listen(ctx context.Context, w Wakes) error {
 		number, ofSchedules := strings.CutPrefix(payload, tickWake)
 		partition, err := strconv.Atoi(number)
 		switch {
-		case err != nil || partition < 0 || partition >= p.Count(): // no partition of this installation
+		case err != nil || partition < 0 || partition >= p.Count(): // not a partition of this installation
 		case ofSchedules:
 			w.Schedules(partition)
 		default:

@@ -13,8 +13,8 @@ import (
 
 var cancelCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeFinished}
 
-// Cancel ends a task that waits, and tells a running one to stop; the answer says which it was. A cancelled
-// task may be cancelled again. Errors: CodeTaskNotFound, CodeFinished.
+// Cancel ends a waiting task, and asks the worker of a running one to stop it; the state of the result tells which. A
+// cancelled task stays as it is. Errors: CodeTaskNotFound, CodeFinished, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
@@ -23,16 +23,16 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 		Task: s.l.KeysOf(ref).Task(ref), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
-		return task.Task{}, answer(err, cancelCodes, ref)
+		return task.Task{}, publicError(err, cancelCodes, ref)
 	}
 	return codec.DecodeTask(ref, reply.Task)
 }
 
 var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
 
-// Retry puts a task that has ended back on the wheel, due now, with all of its attempts allowed once more.
-// Attempts are counted on, so that every delivery has a name of its own.
-// Errors: CodeTaskNotFound, CodeNotFinished.
+// Retry puts a task that has ended back on the wheel, due now, with its full number of attempts again. The numbers of the
+// attempts continue, so that every delivery has a unique name.
+// Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	t, err := s.Get(ctx, ref)
 	if err != nil {
@@ -49,12 +49,12 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 		Member: ref, State: t.State, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
-		return task.Task{}, answer(err, retryCodes, ref)
+		return task.Task{}, publicError(err, retryCodes, ref)
 	}
 	return codec.DecodeTask(ref, reply.Task)
 }
 
-// tickOf is the nominal time of a tick's task; the zero time for any other task.
+// tickOf is the time of the tick whose task has that name; the zero time for any other task.
 func tickOf(ref task.Ref) time.Time {
 	_, name, ok := schedule.OfTask(ref)
 	if !ok {

@@ -14,9 +14,9 @@ var changeCodes = map[lua.Code]task.Code{
 	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotWaiting, lua.CodeChanged: task.CodeChanged,
 }
 
-// Change writes a changed definition of a task that waits on the wheel. before is the definition that the change was
-// made from; after is valid. Errors: CodeTaskNotFound, CodeNotWaiting, and CodeChanged if the task's definition is not
-// before any more.
+// Change replaces the definition of a scheduled task, and its due time as due says. before is the definition that the
+// caller read; after must be valid. Errors: CodeTaskNotFound, CodeNotWaiting, CodeUnavailable; CodeChanged if the task's
+// definition is neither before nor after.
 func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due NewDue) (task.Task, error) {
 	ref := before.Ref
 	old, err := codec.EncodeDefinition(before)
@@ -37,7 +37,7 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
-		return task.Task{}, answer(err, changeCodes, ref)
+		return task.Task{}, publicError(err, changeCodes, ref)
 	}
 	return codec.DecodeTask(ref, reply.Task)
 }

@@ -9,28 +9,28 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Create writes new tasks and returns one answer for each, in order. Definitions are valid and have an id. If a task
-// with the same content exists, the answer is that task as it is now. Every task is created by a script of its own: one
-// that is refused does not affect the others. Errors of an answer: CodeTaskConflict, CodeUnavailable.
+// Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id. If a
+// task with the same content exists, the result is that task as it is now. Every task is created by its own run of a
+// script: a refused one does not affect the others. Errors of a result: CodeTaskConflict, CodeUnavailable.
 func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
-	answers := make([]Created, len(defs))
+	results := make([]Created, len(defs))
 	calls := make([]lua.Create, 0, len(defs))
-	asked := make([]int, 0, len(defs)) // calls[i] is for defs[asked[i]]
+	place := make([]int, 0, len(defs)) // calls[i] is for defs[place[i]]
 	for i := range defs {
 		d := defs[i].Normalize()
-		answers[i].Task.Definition = d
+		results[i].Task.Definition = d
 		call, err := s.createCall(d)
 		if err != nil {
-			answers[i].Err = err
+			results[i].Err = err
 			continue
 		}
-		calls, asked = append(calls, call), append(asked, i)
+		calls, place = append(calls, call), append(place, i)
 	}
-	for n, result := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, calls) {
-		a := &answers[asked[n]]
-		*a = created(a.Task.Definition, result)
+	for i, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, calls) {
+		r := &results[place[i]]
+		*r = created(r.Task.Definition, reply)
 	}
-	return answers
+	return results
 }
 
 func (s *Tasks) createCall(d task.Definition) (lua.Create, error) {
@@ -47,9 +47,10 @@ func (s *Tasks) createCall(d task.Definition) (lua.Create, error) {
 
 var createCodes = map[lua.Code]task.Code{lua.CodeConflict: task.CodeTaskConflict}
 
+// created is the result of a call that was to create a task with that definition.
 func created(d task.Definition, result redisx.Result[lua.CreateReply]) Created {
 	if result.Err != nil {
-		return Created{Err: answer(result.Err, createCodes, d.Ref)}
+		return Created{Err: publicError(result.Err, createCodes, d.Ref)}
 	}
 	if result.Reply.Existed {
 		t, err := codec.DecodeTask(d.Ref, result.Reply.Task)

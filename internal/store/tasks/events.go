@@ -7,15 +7,15 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// EventListener is told what happens to tasks, one call at a time. All fields must be set.
+// EventListener has the functions that ListenEvents calls, one at a time. All of them are required.
 type EventListener struct {
-	Connected  func()            // the subscription is established, for the first time or again: earlier events may have been missed
-	Event      func(*task.Event) // something happened to a task
+	Connected  func()            // the subscription is established, for the first time or again: events before it may be lost
+	Event      func(*task.Event) // a task changed, or reported progress or a log line
 	Unreadable func(error)       // a message could not be decoded
 }
 
-// ListenEvents reports to l what happens to any task, until ctx ends; then it returns nil. Each call makes a subscription
-// to Redis of its own: readers share one through package events.
+// ListenEvents calls l for the events of all tasks until ctx ends; then it returns nil. Each call makes its own
+// subscription to Redis; readers share one through package events.
 func (s *Tasks) ListenEvents(ctx context.Context, l EventListener) error {
 	return s.l.DB.Listen(ctx, l.Connected, func(_, payload string) {
 		event, err := codec.DecodeEvent(payload)

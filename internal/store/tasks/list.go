@@ -10,14 +10,15 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
+// Limits of a page by size: a task may have some hundred kB.
 const (
-	readChunk = 50      // tasks read at once: a task may be some hundred kB
-	pageBytes = 4 << 20 // payloads and results in one page, give or take a chunk; it ends early where they are large
+	ReadChunk = 50      // tasks read in one round trip
+	PageBytes = 4 << 20 // payloads and results, in bytes, after which a page ends early, with the chunk that reaches it
 )
 
-// List reads tasks, newest first by the time of their state: due, queued, started or finished. A task that
-// changes state between two pages may be seen twice or not at all. A page can be shorter than limit, even
-// empty, and not be the last one: go on until NextCursor is empty. Error: CodeInvalid for the cursor.
+// List reads tasks, newest first by the time of their state: due, queued, started or finished. A task that changes state
+// between two pages may be on both or on neither. A page may have fewer tasks than limit, even none, and not be the last:
+// read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	from, err := layout.ParseCursor(cursor)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 	}
 }
 
-// listSets are the sorted sets in which tasks of the wanted states are.
+// listSets are the sorted sets that hold the tasks of the filter's states.
 func (s *Tasks) listSets(f Filter) []lua.ZSetKey {
 	states := f.States
 	if len(states) == 0 {
@@ -78,11 +79,11 @@ func (s *Tasks) listSets(f Filter) []lua.ZSetKey {
 	return sets
 }
 
-// match reads the tasks of entries and keeps those that the filter wants, up to want of them and up to pageBytes. last
-// is how many entries were used up.
-func (s *Tasks) match(ctx context.Context, f Filter, entries []layout.Entry, want int) (matched []task.Task, last int, _ error) {
+// match reads the tasks of entries and returns those that match the filter, up to limit of them and up to PageBytes. last
+// is how many entries it went through.
+func (s *Tasks) match(ctx context.Context, f Filter, entries []layout.Entry, limit int) (matched []task.Task, last int, _ error) {
 	bytes := 0
-	for chunk := range slices.Chunk(entries, readChunk) {
+	for chunk := range slices.Chunk(entries, ReadChunk) {
 		tasks, err := s.GetEach(ctx, f.refs(chunk))
 		if err != nil {
 			return nil, 0, err
@@ -99,35 +100,35 @@ func (s *Tasks) match(ctx context.Context, f Filter, entries []layout.Entry, wan
 			}
 			matched = append(matched, t)
 			bytes += len(t.Payload) + len(t.Result)
-			if len(matched) == want {
+			if len(matched) == limit {
 				return matched, last, nil
 			}
 		}
-		if bytes >= pageBytes {
+		if bytes >= PageBytes {
 			return matched, last, nil
 		}
 	}
 	return matched, last, nil
 }
 
-// refs are the tasks among entries that may match, as far as their names tell.
+// refs are the names among entries that match the filter; the tasks may still not match.
 func (f Filter) refs(entries []layout.Entry) []task.Ref {
 	refs := make([]task.Ref, 0, len(entries))
 	for _, e := range entries {
-		if ref, err := task.ParseRef(e.Member); err == nil && ref.Namespace == f.Namespace && f.named(ref) {
+		if ref, err := task.ParseRef(e.Member); err == nil && ref.Namespace == f.Namespace && f.matchesName(ref) {
 			refs = append(refs, ref)
 		}
 	}
 	return refs
 }
 
-// named says whether a task's name is as the filter wants it.
-func (f Filter) named(ref task.Ref) bool {
+// matchesName reports whether a task belongs to the filter's schedule, which its name tells.
+func (f Filter) matchesName(ref task.Ref) bool {
 	return f.Schedule == "" || strings.HasPrefix(ref.ID, f.Schedule+"@")
 }
 
 func (f Filter) matches(t task.Task) bool {
-	wants := func(want, is string) bool { return want == "" || want == is }
-	return (len(f.States) == 0 || slices.Contains(f.States, t.State)) &&
-		wants(f.Queue, t.Queue) && wants(f.Type, t.Type) && wants(f.Owner, t.Owner) && wants(f.Node, t.Node) && f.named(t.Ref)
+	matches := func(want, value string) bool { return want == "" || want == value }
+	return (len(f.States) == 0 || slices.Contains(f.States, t.State)) && f.matchesName(t.Ref) &&
+		matches(f.Queue, t.Queue) && matches(f.Type, t.Type) && matches(f.Owner, t.Owner) && matches(f.Node, t.Node)
 }

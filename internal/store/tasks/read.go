@@ -11,7 +11,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Get reads one task. Error: CodeTaskNotFound.
+// Get reads one task. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
@@ -26,8 +26,8 @@ func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	return codec.DecodeTask(ref, h)
 }
 
-// GetEach reads many tasks in one round trip. Those that are gone are left out, and so are those that cannot be read:
-// one of them must not keep all others from being listed, dispatched or looked after.
+// GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
+// one unreadable task must not keep the others from being listed, dispatched or reaped. Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -55,8 +55,8 @@ func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 	return tasks, nil
 }
 
-// Attempts is the history of a task, oldest first, the attempt that runs now included.
-// Error: CodeTaskNotFound.
+// Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
+// task.HistoryLimit are kept. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
 	t, err := s.Get(ctx, ref)
 	if err != nil {
@@ -80,8 +80,8 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 	return attempts, nil
 }
 
-// Logs reads up to limit lines of a task's log, those after the line with that cursor ("" for the first).
-// Errors: CodeTaskNotFound, CodeInvalid for the cursor.
+// Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or from
+// the first line kept if after is "". Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
 func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error) {
 	if _, err := s.Get(ctx, ref); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 	from := "-"
 	if after != "" {
 		if _, err := attemptOf(after); err != nil {
-			return nil, task.Invalid("after", "%q is not a cursor of a log line", after)
+			return nil, task.Invalid("after", "%q must be the cursor of a log line", after)
 		}
 		from = "(" + after
 	}
@@ -113,11 +113,11 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 
 var linePattern = regexp.MustCompile(`^(\d{1,9})-\d{1,18}$`)
 
-// attemptOf is the attempt that wrote a log line; a line's id is "<attempt>-<number of the line>".
+// attemptOf is the number of the attempt that wrote a log line. A line's id is "<attempt>-<number of the line>".
 func attemptOf(id string) (int, error) {
 	m := linePattern.FindStringSubmatch(id)
 	if m == nil {
-		return 0, fmt.Errorf("%q does not name a log line", id)
+		return 0, fmt.Errorf("%q is not the id of a log line, want <attempt>-<line>", id)
 	}
 	return strconv.Atoi(m[1])
 }

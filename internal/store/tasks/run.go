@@ -12,26 +12,27 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// What a worker is told when an attempt is not its to begin or to report on.
+// Errors of a worker that may not begin an attempt or report on it.
 var (
-	// ErrLeftover: the delivery has no attempt to begin any more; it is harmless and can be dropped.
-	ErrLeftover = errors.New("the attempt is not there to be begun")
-	// ErrStale: the attempt is not this run's any more; what it says is refused.
-	ErrStale = errors.New("the attempt belongs to somebody else, or has ended")
-	// ErrCancelled: the task was asked to stop, so its attempt must end as cancelled.
+	// ErrLeftover is returned if the attempt of a delivery cannot begin any more. The delivery can be dropped.
+	ErrLeftover = errors.New("the task is not queued for this attempt")
+	// ErrStale is returned if the attempt has ended or another run has it. Nothing was written.
+	ErrStale = errors.New("the attempt has ended or another run has it")
+	// ErrCancelled is returned if the task was asked to stop: its attempt must end as cancelled.
 	ErrCancelled = errors.New("the task was asked to stop")
 )
 
-// Run is one attempt that this worker began. Only its holder can report on the attempt: every script compares
-// the run token.
+// Run is an attempt that this worker began. Every script of a report compares the run token in Task with the one in
+// Redis, so only the holder of the token can report.
 type Run struct {
 	s    *Tasks
 	keys lua.Partition
 	Task task.Task
 }
 
-// Begin starts an attempt for a node. run is a token made for this very call: a resent call is let through
-// again, any other is not. Error: ErrLeftover, if the task is not queued for that attempt.
+// Begin starts an attempt on a node. run is a token that the caller makes for this call: the same call sent again
+// succeeds, a call with another token does not. Errors: ErrLeftover, if the task is not queued for that attempt; or an
+// error of Redis, after which the attempt may have begun.
 func (s *Tasks) Begin(ctx context.Context, ref task.Ref, attempt int, node, run string) (*Run, error) {
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Begin{
@@ -52,11 +53,12 @@ func (s *Tasks) Begin(ctx context.Context, ref task.Ref, attempt int, node, run 
 	return &Run{s: s, keys: k, Task: t}, nil
 }
 
-// RunOf returns the run that t.Run names, for a worker that knows its token and did not get it from Begin.
+// RunOf returns the run whose token is t.Run, without a call to Redis.
 func (s *Tasks) RunOf(t task.Task) *Run { return &Run{s: s, keys: s.l.KeysOf(t.Ref), Task: t} }
 
-// Finish reports the attempt's end, and the task's with it. Errors: ErrStale; ErrCancelled, if it failed after
-// the task had been asked to stop.
+// Finish reports that the attempt ended with outcome o and that the task ends in the state end. result and reason (the
+// error) are cut to their limits. Errors: ErrStale; ErrCancelled, if end is Failed and the task was asked to stop; or an
+// error of Redis.
 func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result, reason string) error {
 	t := r.Task
 	reply, err := redisx.Run(ctx, r.s.l.DB, lua.Finish{
@@ -66,11 +68,12 @@ func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result
 		Result: task.Cut(result, task.ResultLimit), Error: task.Cut(reason, task.ErrorLimit),
 		Retention: t.EffectiveRetention(end), Events: r.s.l.Keys.Events(), Wake: r.s.l.Keys.Wake(),
 	})
-	r.s.WarnOfPause(ctx, t.Ref, reply.Paused)
-	return r.verdict(err)
+	r.s.WarnIfPaused(ctx, t.Ref, reply.Paused)
+	return r.reportError(err)
 }
 
-// Reattempt reports the attempt's end, with the next one due after delay. Errors: ErrStale, ErrCancelled.
+// Reattempt reports that the attempt ended with outcome o and that the next one is due after delay. reason (the error) is
+// cut to its limit. Errors: ErrStale, ErrCancelled, or an error of Redis.
 func (r *Run) Reattempt(ctx context.Context, delay time.Duration, o task.Outcome, reason string) error {
 	t := r.Task
 	_, err := redisx.Run(ctx, r.s.l.DB, lua.Reattempt{
@@ -78,10 +81,10 @@ func (r *Run) Reattempt(ctx context.Context, delay time.Duration, o task.Outcome
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), Delay: delay, Outcome: o,
 		Error: task.Cut(reason, task.ErrorLimit), Events: r.s.l.Keys.Events(), Wake: r.s.l.Keys.Wake(),
 	})
-	return r.verdict(err)
+	return r.reportError(err)
 }
 
-// Progress reports how far the attempt is, in percent. Errors: ErrStale, CodeInvalid.
+// Progress reports the attempt's progress in percent. Errors: ErrStale, CodeInvalid, CodeUnavailable.
 func (r *Run) Progress(ctx context.Context, percent int) error {
 	err := r.s.progress(ctx, r.Task.Ref, r.Task.Attempt, lua.RunToken(r.Task.Run), percent)
 	switch task.CodeOf(err) {
@@ -97,7 +100,8 @@ type Line struct {
 	Text   string
 }
 
-// Log appends lines; first is the number of the first one in this attempt, from 1. Error: ErrStale.
+// Log appends lines to the task's log. first is the number of the first line within this attempt, from 1; lines that the
+// log has already are not appended again. Errors: ErrStale, or an error of Redis.
 func (r *Run) Log(ctx context.Context, first int, lines []Line) error {
 	t := r.Task
 	written := make([]lua.LogLine, len(lines))
@@ -108,15 +112,17 @@ func (r *Run) Log(ctx context.Context, first int, lines []Line) error {
 		Task: r.keys.Task(t.Ref), Log: r.keys.Log(t.Ref), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
 		First: first, Events: r.s.l.Keys.Events(), Lines: written,
 	})
-	return r.verdict(err)
+	return r.reportError(err)
 }
 
-// CancelRequested asks Redis whether the task was told to stop: for a worker that may have missed the message.
+// CancelRequested reads whether the task was asked to stop, for a worker that may have missed the message. Error: one of
+// Redis.
 func (r *Run) CancelRequested(ctx context.Context) (bool, error) {
 	return r.s.l.DB.HExists(ctx, string(r.keys.Task(r.Task.Ref)), "cancel").Result()
 }
 
-func (r *Run) verdict(err error) error {
+// reportError translates the refusal of a report: ErrCancelled or ErrStale. Other errors stay as they are.
+func (r *Run) reportError(err error) error {
 	var refusal *redisx.Refusal
 	switch {
 	case !errors.As(err, &refusal):
@@ -127,9 +133,9 @@ func (r *Run) verdict(err error) error {
 	return fmt.Errorf("task %s, attempt %d: %w: %s", r.Task.Ref, r.Task.Attempt, ErrStale, refusal.Code)
 }
 
-// Stops tells of attempts that were asked to stop, until ctx ends. connected is called whenever the
-// subscription stands: what was asked before may have been missed (see CancelRequested).
-func (s *Tasks) Stops(ctx context.Context, connected func(), stop func(ref task.Ref, attempt int)) error {
+// ListenStops calls stop for every attempt that is asked to stop, until ctx ends; then it returns nil. It calls connected
+// whenever the subscription is established: earlier requests may have been missed (see CancelRequested).
+func (s *Tasks) ListenStops(ctx context.Context, connected func(), stop func(ref task.Ref, attempt int)) error {
 	return s.l.DB.Listen(ctx, connected, func(_, payload string) {
 		if ref, attempt, err := task.ParseDelivery(payload); err == nil {
 			stop(ref, attempt)

@@ -1,8 +1,9 @@
-// Package tasks keeps tasks in Redis. Every change of a task is one Lua script and obeys the table in package task.
+// Package tasks keeps tasks in Redis. Every change of a task is one run of a Lua script and follows the state table in
+// package task.
 //
-// People's requests come through package control: Create, Change, Cancel, Retry and the reads. The worker that began an
-// attempt reports on it through a Run, whose scripts compare the run token. What the leader of a partition does to tasks is
-// in package partition.
+// Package control calls Create, Change, Cancel, Retry and the reads, for clients. The worker that began an attempt reports
+// on it through a Run, whose scripts compare the run token. The operations of a partition's leader are in package
+// partition.
 package tasks
 
 import (
@@ -23,8 +24,9 @@ type Tasks struct {
 // New returns the tasks of an installation.
 func New(l *layout.Layout) *Tasks { return &Tasks{l: l} }
 
-// answer translates the refusal of a script into an error for people. Error: CodeUnavailable where Redis failed.
-func answer(err error, codes map[lua.Code]task.Code, ref task.Ref) error {
+// publicError translates a script's refusal to a *task.Error by the table codes, and any other failure of Redis to
+// CodeUnavailable. nil stays nil.
+func publicError(err error, codes map[lua.Code]task.Code, ref task.Ref) error {
 	if err == nil {
 		return nil
 	}
@@ -36,9 +38,10 @@ func answer(err error, codes map[lua.Code]task.Code, ref task.Ref) error {
 	if !known {
 		return fmt.Errorf("task %s: %w", ref, err)
 	}
-	return &task.Error{Code: code, Message: sentence(code, ref, r.Detail), Err: nil}
+	return &task.Error{Code: code, Message: sentence(code, ref, r.Detail)}
 }
 
+// sentence is the message of an error; detail is the detail of the script's refusal.
 func sentence(code task.Code, ref task.Ref, detail string) string {
 	switch code {
 	case task.CodeTaskNotFound:
@@ -52,11 +55,11 @@ func sentence(code task.Code, ref task.Ref, detail string) string {
 	case task.CodeNotFinished:
 		return fmt.Sprintf("task %q has not ended yet: it is %s", ref.ID, detail)
 	case task.CodeNotRunning:
-		return fmt.Sprintf("task %q does not run: it is %s", ref.ID, detail)
+		return fmt.Sprintf("task %q is not running: it is %s", ref.ID, detail)
 	case task.CodeStaleAttempt:
 		return fmt.Sprintf("task %q runs attempt %s now", ref.ID, detail)
 	case task.CodeChanged:
-		return fmt.Sprintf("task %q was changed by somebody else just now: read it and try again", ref.ID)
+		return fmt.Sprintf("another request has just changed task %q: read it and try again", ref.ID)
 	}
 	return detail
 }

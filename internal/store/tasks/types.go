@@ -6,15 +6,15 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Created is the answer to one submission. Err is a *task.Error; where it is nil, Task is the task, and
-// Existed says that it was there before with the same content.
+// Created is the result of one submission. If Err is nil, Task is the task as it is now, and Existed is true if a task with
+// the same name and content existed before.
 type Created struct {
 	Task    task.Task
 	Existed bool
 	Err     error
 }
 
-// Filter narrows a list. Empty fields match everything, but for the namespace, which is always one.
+// Filter narrows a list. Namespace is required; other fields match every task if they are empty.
 type Filter struct {
 	Namespace string
 	States    []task.State
@@ -25,14 +25,14 @@ type Filter struct {
 	Schedule  string // tasks that are ticks of this schedule
 }
 
-// Page is a part of a list. NextCursor is empty on the last one.
+// Page is a part of a list. NextCursor is "" on the last page.
 type Page struct {
 	Tasks      []task.Task
 	NextCursor string
 }
 
-// NewDue is a new due time for a task that waits. If both are nil, the time stays as it is; at most one is set.
+// NewDue is a new due time for a scheduled task. At most one field is set; if both are nil, the due time stays.
 type NewDue struct {
 	RunAt *time.Time
-	Delay *time.Duration // from now, by the time of Redis
+	Delay *time.Duration // from the time of Redis at the change
 }
