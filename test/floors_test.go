@@ -47,7 +47,9 @@ type floor struct {
 }
 
 // forTests are imported by tests only, and import what tests need.
-var forTests = []string{"internal/cli/clitest", "internal/redistest", "internal/testkit", "internal/worker/executor/executortest", "test"}
+var forTests = []string{
+	"internal/cli/clitest", "internal/redistest", "internal/store/storetest", "internal/testkit", "internal/worker/executor/executortest", "test",
+}
 
 func TestFloors_ImportsPointDown(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,199 @@
+package partition_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("waits", task.Scheduled)
+	running := w.Bring("runs", task.Running)
+	w.Bring("done", task.Succeeded)
+	w.Bring("late", task.Scheduled)
+	before := redistest.Dump(t, w.DB)
+	for p := range w.Partitions.Count() {
+		stale := w.Partitions.At(p).Lead("0:old")
+		calls := map[string]error{}
+		_, calls["claim"] = stale.Claim(w.Ctx, 10)
+		calls["confirm"] = stale.Confirm(w.Ctx, []string{ref.String() + ":1"})
+		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), "dead")
+		_, calls["sweep"] = stale.Sweep(w.Ctx, 0, 10)
+		for name, err := range calls {
+			if !errors.Is(err, partition.ErrFenced) {
+				t.Errorf("%s: %v, want ErrFenced", name, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(before, redistest.Dump(t, w.DB)); diff != "" {
+		t.Errorf("Redis changed (-before +after):\n%s", diff)
+	}
+}
+
+func TestReap_RecordsALostAttemptAndTheNextOneIsDueAtOnce(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("a", task.Running)
+	old := w.Tasks.RunOf(w.Get(ref))
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
+	w.CheckSets()
+	if got := w.Get(ref); got.State != task.Scheduled || got.Error != "node died" {
+		t.Errorf("after the first attempt: %s %q", got.State, got.Error)
+	}
+	if err := old.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "late", ""); !errors.Is(err, tasks.ErrStale) {
+		t.Errorf("a late report of the lost run: %v, want ErrStale", err)
+	}
+	w.Begin(ref)
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
+	w.CheckSets()
+	if got := w.Get(ref); got.State != task.Failed {
+		t.Errorf("after the last attempt: %s", got.State)
+	}
+	attempts, err := w.Tasks.Attempts(w.Ctx, ref)
+	if err != nil || len(attempts) != 2 {
+		t.Fatalf("%v, %v", attempts, err)
+	}
+	for i, a := range attempts {
+		if a.Number != i+1 || a.Outcome != task.OutcomeLost || a.Node != "node-a" || a.StartedAt.IsZero() || a.FinishedAt.Before(a.StartedAt) {
+			t.Errorf("attempt %+v", a)
+		}
+	}
+}
+
+func TestReap_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("reaped", task.Running)
+	_, err := w.Tasks.Cancel(w.Ctx, ref)
+	testkit.Must(t, err)
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
+	if got := w.Get(ref).State; got != task.Cancelled {
+		t.Errorf("state is %s, want cancelled", got)
+	}
+	w.CheckSets()
+}
+
+// createDue creates a task that was due at a time in the past, as after an outage.
+func createDue(t *testing.T, w *storetest.World, id string, due time.Time) task.Ref {
+	t.Helper()
+	ref := task.Ref{Namespace: "default", ID: id}
+	d := task.Definition{Ref: ref, Type: "http", RunAt: due}
+	def, err := codec.EncodeDefinition(d.Normalize())
+	testkit.Must(t, err)
+	k := w.KeysOf(ref)
+	_, err = redisx.Run(w.Ctx, w.DB, lua.Create{
+		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Def: def, RunAt: due, Events: w.Keys.Events(), Wake: w.Keys.Wake(),
+	})
+	testkit.Must(t, err)
+	late := redis.Z{Score: float64(due.UnixMilli()), Member: ref.String()}
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Wheel()), late).Err())
+	return ref
+}
+
+// The ids share a root, as those of ticks do, so that all tasks are in one partition.
+func TestClaim_DrainsABacklogInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	now := w.DB.Time(w.Ctx).Val()
+	var ref task.Ref
+	for i := range 100 {
+		ref = createDue(t, w, fmt.Sprintf("s@old%02d", i), now.Add(-time.Hour+time.Duration(i)*time.Second))
+	}
+	for i := range 5 {
+		createDue(t, w, fmt.Sprintf("s@now%d", i), now)
+	}
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 20)
+	testkit.Must(t, err)
+	var got, want []string
+	for _, d := range claimed.Deliveries {
+		got = append(got, strings.TrimPrefix(d.Ref.ID, "s@"))
+	}
+	for i := range 15 {
+		want = append(want, fmt.Sprintf("old%02d", i))
+	}
+	want = append(want, "now0", "now1", "now2", "now3", "now4")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("first batch (-want +got):\n%s", diff)
+	}
+}
+
+func TestClaim_TakesNothingEarly(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := task.Ref{Namespace: "default", ID: "later"}
+	w.Create(task.Definition{Ref: ref, Delay: time.Hour})
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10)
+	if err != nil || len(claimed.Deliveries) != 0 {
+		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
+	}
+	if wait := claimed.Next.Sub(claimed.Now); wait <= 59*time.Minute || wait > time.Hour {
+		t.Errorf("the next task is due in %s, want 1h", wait)
+	}
+}
+
+func TestInFlight_RepeatsADeliveryUntilItIsConfirmed(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("a", task.Queued)
+	repeat, settled, err := w.Leader(ref).InFlight(w.Ctx)
+	if err != nil || len(repeat) != 1 || len(settled) != 0 || repeat[0].String() != "default:a:1" || repeat[0].Type != "http" {
+		t.Fatalf("repeat %v, settled %v, %v", repeat, settled, err)
+	}
+	testkit.Must(t, w.Leader(ref).Confirm(w.Ctx, []string{"default:a:1"}))
+	if repeat, _, err = w.Leader(ref).InFlight(w.Ctx); err != nil || len(repeat) != 0 {
+		t.Errorf("still in flight: %v, %v", repeat, err)
+	}
+}
+
+func TestSweep_ForgetsFinishedTasksByAgeAndByNumber(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	finish := func(id string, retention time.Duration) task.Ref {
+		ref := task.Ref{Namespace: "default", ID: id}
+		w.Create(task.Definition{Ref: ref, Retention: retention})
+		run := w.Begin(ref)
+		testkit.Must(t, run.Log(w.Ctx, 1, []tasks.Line{{Stream: "stdout", Text: "x"}}))
+		testkit.Must(t, run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+		return ref
+	}
+	sweep := func(keep int) {
+		for p := range w.Partitions.Count() {
+			_, err := w.Partitions.At(p).Lead(storetest.Fence).Sweep(w.Ctx, keep, 10)
+			testkit.Must(t, err)
+		}
+	}
+	empty := len(redistest.Dump(t, w.DB))
+	short, long := finish("short", time.Millisecond), finish("long", time.Hour)
+	finished := w.DB.Time(w.Ctx).Val()
+	testkit.Eventually(t, "the short retention is over", func() bool {
+		return w.DB.Time(w.Ctx).Val().Sub(finished) >= 2*time.Millisecond
+	})
+	sweep(1000)
+	if w.Get(short).State != task.None || w.Get(long).State != task.Succeeded {
+		t.Errorf("by age: short is %q, long is %q", w.Get(short).State, w.Get(long).State)
+	}
+	sweep(0)
+	if got := len(redistest.Dump(t, w.DB)); got != empty {
+		t.Errorf("%d keys are left, %d were there at first", got, empty)
+	}
+	w.CheckSets()
+}

@@ -1,0 +1,155 @@
+package partition_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// Three ticks are due at once, and the misfire policy lets all of them run.
+func TestFire_AppliesTheOverlapPolicy(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[schedule.Overlap][]schedule.Outcome{
+		schedule.OverlapAllow:   {schedule.Fired, schedule.Fired, schedule.Fired},
+		schedule.OverlapSkip:    {schedule.Fired, schedule.SkippedOverlap, schedule.SkippedOverlap},
+		schedule.OverlapQueue:   {schedule.Fired, schedule.Queued, schedule.Queued},
+		schedule.OverlapReplace: {schedule.Replaced, schedule.Replaced, schedule.Fired}, // none had begun
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			w.Hourly(3, func(d *schedule.Definition) { d.Overlap = policy })
+			w.Fire(nightly)
+			if diff := cmp.Diff(want, w.Recorded(nightly)); diff != "" {
+				t.Errorf("ledger (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFire_RunsAQueuedTickWhenTheTaskBeforeItHasEnded(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ticks := w.Hourly(3, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue })
+	w.Fire(nightly)
+	for i, end := range []task.State{task.Succeeded, task.Failed, task.Succeeded} {
+		w.EndTick(nightly, ticks[i], end)
+		ticked := w.Fire(nightly)
+		if i < 2 && (len(ticked) != 1 || ticked[0] != partition.Ticked{Name: ticks[i+1], Outcome: schedule.Fired}) {
+			t.Fatalf("after the end of task %d: %v", i, ticked)
+		}
+	}
+	if diff := cmp.Diff([]schedule.Outcome{schedule.Fired, schedule.Fired, schedule.Fired}, w.Recorded(nightly)); diff != "" {
+		t.Errorf("ledger (-want +got):\n%s", diff)
+	}
+	if s := w.Schedule(nightly); s.Live != 0 || s.Waiting != 0 {
+		t.Errorf("live %d, waiting %d", s.Live, s.Waiting)
+	}
+}
+
+func TestFire_QueuesNoMoreTicksThanTheLimit(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const surplus = 4
+	w.Hourly(1+schedule.WaitingLimit+surplus, func(d *schedule.Definition) {
+		d.Overlap, d.Misfire.Max = schedule.OverlapQueue, 1000
+	})
+	w.Fire(nightly)
+	count := map[schedule.Outcome]int{}
+	for _, o := range w.Recorded(nightly) {
+		count[o]++
+	}
+	want := map[schedule.Outcome]int{schedule.Fired: 1, schedule.Queued: schedule.WaitingLimit, schedule.SkippedOverlap: surplus}
+	if diff := cmp.Diff(want, count); diff != "" {
+		t.Errorf("outcomes (-want +got):\n%s", diff)
+	}
+}
+
+// As when no worker runs and the schedule goes on.
+func TestFire_CreatesNoMoreLiveTasksThanTheLimit(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+	var live []redis.Z
+	for i := range schedule.LiveLimit - 1 {
+		live = append(live, redis.Z{Score: float64(i), Member: fmt.Sprint("earlier", i)})
+	}
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), live...).Err())
+	want := []schedule.Outcome{schedule.Fired, schedule.SkippedOverlap}
+	if got := storetest.Outcomes(w.Fire(nightly)); !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+func TestFire_RunsWaitingTicksOnceOverlapIsAllowed(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Hourly(4, func(d *schedule.Definition) { d.Overlap = schedule.OverlapQueue })
+	w.Fire(nightly)
+	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow }))
+	want := []schedule.Outcome{schedule.Fired, schedule.Fired, schedule.Fired}
+	if got := storetest.Outcomes(w.Fire(nightly)); !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+func TestFire_WaitsUntilAReplacedTaskHasStopped(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ticks := w.Hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
+	w.Fire(nightly)
+	run := w.BeginTick(nightly, ticks[0])
+	for range 2 {
+		if e, err := w.Trigger(nightly); err != nil || e.Outcome != schedule.Queued {
+			t.Fatalf("%+v, %v", e, err)
+		}
+	}
+	if cancel, err := run.CancelRequested(w.Ctx); err != nil || !cancel {
+		t.Fatalf("the running task was asked to stop: %v, %v", cancel, err)
+	}
+	if got := w.Fire(nightly); len(got) != 0 {
+		t.Fatalf("before it had stopped: %v", got)
+	}
+	want := []schedule.Outcome{schedule.Replaced, schedule.Replaced, schedule.Queued}
+	if diff := cmp.Diff(want, w.Recorded(nightly)); diff != "" {
+		t.Fatalf("ledger (-want +got):\n%s", diff)
+	}
+	testkit.Must(t, run.Finish(w.Ctx, task.Cancelled, task.OutcomeCancelled, "", ""))
+	// A run by hand before the leader's next plan takes the place of the waiting one.
+	if e, err := w.Trigger(nightly); err != nil || e.Outcome != schedule.Triggered {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	if runs := w.Schedule(nightly).Runs; runs != 1 {
+		t.Errorf("%d runs, want 1: runs by hand do not count", runs)
+	}
+	if got := w.Recorded(nightly); !slices.Equal(got, append(want[:2:2], schedule.Replaced, schedule.Triggered)) {
+		t.Errorf("the ledger is %v", got)
+	}
+	if got := w.Fire(nightly); len(got) > 0 {
+		t.Errorf("after the run by hand: %v", got)
+	}
+}
+
+func TestFire_RunsAReplacingTickWhenTheTaskBeforeItHasStopped(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ticks := w.Hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
+	w.Fire(nightly)
+	run := w.BeginTick(nightly, ticks[0])
+	if e, err := w.Trigger(nightly); err != nil || e.Outcome != schedule.Queued {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	testkit.Must(t, run.Finish(w.Ctx, task.Cancelled, task.OutcomeCancelled, "", ""))
+	if got := storetest.Outcomes(w.Fire(nightly)); !slices.Equal(got, []schedule.Outcome{schedule.Triggered}) {
+		t.Errorf("after it had stopped: %v, want triggered", got)
+	}
+}

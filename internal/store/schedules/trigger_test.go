@@ -1,0 +1,51 @@
+package schedules_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestTrigger_IsRefusedWhileTooManyTasksAreLive(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Put(storetest.Daily(func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow }))
+	var live []redis.Z
+	for i := range schedule.LiveLimit {
+		live = append(live, redis.Z{Score: float64(i), Member: fmt.Sprint("earlier", i)})
+	}
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), live...).Err())
+	if _, err := w.Trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
+		t.Errorf("got %v, want CodeScheduleBusy", err)
+	}
+	if got := w.Recorded(nightly); len(got) > 0 {
+		t.Errorf("recorded %v", got)
+	}
+}
+
+func TestTrigger_OfAPausedScheduleDoesNotWait(t *testing.T) {
+	t.Parallel()
+	for _, overlap := range []schedule.Overlap{schedule.OverlapQueue, schedule.OverlapReplace} {
+		t.Run(string(overlap), func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ticks := w.Hourly(3, func(d *schedule.Definition) { d.Overlap = overlap })
+			w.Fire(nightly)
+			w.Pause(nightly)
+			if _, err := w.Trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
+				t.Errorf("while a task is live: %v, want CodeScheduleBusy", err)
+			}
+			live := map[schedule.Overlap]string{schedule.OverlapQueue: ticks[0], schedule.OverlapReplace: ticks[2]}[overlap]
+			w.EndTick(nightly, live, task.Succeeded)
+			if e, err := w.Trigger(nightly); err != nil || e.Outcome != schedule.Triggered {
+				t.Errorf("when none is live: %+v, %v", e, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,58 @@
+package storetest
+
+import (
+	"strings"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// CheckSets compares the sorted sets of all partitions with the tasks' hashes: every task of the namespace default is in
+// the set of its state and in no other, and every finished one waits to be forgotten.
+func (w *World) CheckSets() {
+	w.t.Helper()
+	for p := range w.Partitions.Count() {
+		k := w.Keys.Partition(p)
+		listed := w.listedStates(k)
+		finished := 0
+		prefix := strings.TrimSuffix(string(k.Task(task.Ref{})), ":")
+		for _, key := range w.DB.Keys(w.Ctx, prefix+"*").Val() {
+			member := strings.TrimPrefix(key, prefix)
+			state := task.State(w.DB.HGet(w.Ctx, key, "state").Val())
+			if listed[member] != state {
+				w.t.Errorf("%s is %s, but listed as %q", member, state, listed[member])
+			}
+			if state.Final() {
+				finished++
+			}
+			delete(listed, member)
+		}
+		if len(listed) > 0 {
+			w.t.Errorf("listed, but without a task: %v", listed)
+		}
+		if n := int(w.DB.ZCard(w.Ctx, string(k.Expiry())).Val()); n != finished {
+			w.t.Errorf("%d tasks wait to be forgotten, %d have ended", n, finished)
+		}
+	}
+}
+
+// listedStates are the tasks in the sorted sets of a partition, with the state that their set stands for.
+func (w *World) listedStates(k lua.Partition) map[string]task.State {
+	w.t.Helper()
+	sets := map[string]task.State{
+		string(k.Wheel()): task.Scheduled, string(k.Queued()): task.Queued, string(k.Running()): task.Running,
+	}
+	for _, state := range []task.State{task.Succeeded, task.Failed, task.Cancelled} {
+		sets[string(k.Index("default", state))] = state
+	}
+	listed := map[string]task.State{}
+	for set, state := range sets {
+		for _, member := range w.DB.ZRange(w.Ctx, set, 0, -1).Val() {
+			if other, twice := listed[member]; twice {
+				w.t.Errorf("%s is listed as %s and as %s", member, other, state)
+			}
+			listed[member] = state
+		}
+	}
+	return listed
+}

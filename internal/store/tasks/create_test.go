@@ -1,0 +1,74 @@
+package tasks_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func TestCreate_ReturnsWhatIsInRedis(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	jitter := 0.0
+	def := task.Definition{
+		Ref: task.Ref{Namespace: "shop", ID: "order-1"}, Type: "http", Queue: "critical",
+		Payload: json.RawMessage(`{ "url": "http://x/" }`), Delay: time.Minute, Timeout: 3 * time.Second,
+		Retry:     task.Retry{MaxAttempts: 3, Backoff: task.Backoff{Initial: time.Second, Factor: 3, Max: time.Hour, Jitter: &jitter}},
+		Retention: time.Hour, Owner: "me", Labels: map[string]string{"b": "2", "a": "1"},
+	}
+	created := w.Create(def)
+	got := w.Get(def.Ref)
+	if diff := cmp.Diff(created, got); diff != "" {
+		t.Errorf("the result is not what is in Redis (-result +redis):\n%s", diff)
+	}
+	if diff := cmp.Diff(def.Normalize(), got.Definition); diff != "" {
+		t.Errorf("the definition changed (-want +got):\n%s", diff)
+	}
+	if string(got.Payload) != `{"url":"http://x/"}` || !got.DueAt.Equal(got.CreatedAt.Add(time.Minute)) {
+		t.Errorf("payload %s, due %s after creation", got.Payload, got.DueAt.Sub(got.CreatedAt))
+	}
+}
+
+func TestCreate_TheSameIDWithTheSameContentIsTheSameTask(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	def := task.Definition{Ref: task.Ref{Namespace: "default", ID: "once"}, Type: "http", Delay: time.Hour}
+	w.Create(def)
+	again := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]
+	if again.Err != nil || !again.Existed {
+		t.Errorf("existed %v, error %v", again.Existed, again.Err)
+	}
+	other := def
+	other.Owner = "another"
+	if c := w.Tasks.Create(w.Ctx, []task.Definition{other})[0]; task.CodeOf(c.Err) != task.CodeTaskConflict {
+		t.Errorf("other content: %v, want a conflict", c.Err)
+	}
+	testkit.Must(t, w.Requeue(w.Get(def.Ref).Definition, "slow"))
+	if c := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; c.Err != nil || c.Task.Queue != "slow" {
+		t.Errorf("after a change, the first submission repeated: queue %q, error %v", c.Task.Queue, c.Err)
+	}
+}
+
+func TestCreate_ATimeInThePastMeansNow(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	created := w.Create(task.Definition{Ref: ref, RunAt: time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)})
+	if !created.DueAt.Equal(created.CreatedAt) {
+		t.Errorf("due %s, created %s", created.DueAt, created.CreatedAt)
+	}
+	if got := w.Claim(ref); len(got) != 1 || !got[0].DueAt.Equal(created.CreatedAt) {
+		t.Errorf("claimed %v", got)
+	}
+	if got := w.Get(ref); !got.DueAt.Equal(created.CreatedAt) {
+		t.Errorf("it was due %s, want %s", got.DueAt, created.CreatedAt)
+	}
+}

@@ -1,0 +1,83 @@
+package tasks_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// listen returns the events that are published from now until the test ends.
+func listen(t *testing.T, w *storetest.World) <-chan *task.Event {
+	t.Helper()
+	ctx, cancel := context.WithCancel(w.Ctx)
+	connected, ended := make(chan struct{}, 10), make(chan error, 1)
+	events := make(chan *task.Event, 100)
+	go func() {
+		ended <- w.Tasks.ListenEvents(ctx, tasks.EventListener{
+			Connected:  func() { connected <- struct{}{} },
+			Event:      func(e *task.Event) { events <- e },
+			Unreadable: func(err error) { t.Errorf("unreadable: %v", err) },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("ListenEvents: %v", err)
+		}
+	})
+	testkit.Receive(t, connected, "the subscription")
+	return events
+}
+
+func TestListenEvents_ReportsEveryChange(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	events := listen(t, w)
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	w.Create(task.Definition{Ref: ref, Owner: "me", Queue: "q"})
+	run := w.Begin(ref)
+	testkit.Must(t, errors.Join(
+		run.Progress(w.Ctx, 40),
+		run.Log(w.Ctx, 1, []tasks.Line{{Stream: "stderr", Text: `quoted "text" <&> ü`}}),
+		run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", `it "broke"`),
+	))
+	var got []string
+	for range 6 {
+		e := testkit.Receive(t, events, "an event")
+		if e.Ref != ref || e.Owner != "me" || e.Queue != "q" || e.TaskType != "http" || e.At.IsZero() {
+			t.Errorf("event %+v", e)
+		}
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %d %s%s", e.Type, e.State, e.Attempt, e.Text, e.Error)))
+	}
+	want := []string{
+		"task.scheduled scheduled 0", "task.queued queued 1", "task.running running 1", "task.progress running 1",
+		`task.log running 1 quoted "text" <&> ü`, `task.failed failed 1 it "broke"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Redis does not keep channels apart by database, so their names have the database's number.
+func TestListenEvents_DoesNotHearOtherDatabases(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	w := storetest.On(t, server.DB(t))
+	other := storetest.On(t, redistest.Open(t, "redis://"+server.Addr()+"/1"))
+	events := listen(t, w)
+	other.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "in-database-1"}})
+	w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "in-database-0"}})
+	if e := testkit.Receive(t, events, "an event"); e.Ref.ID != "in-database-0" {
+		t.Errorf("heard of %s", e.Ref)
+	}
+}

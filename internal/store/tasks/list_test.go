@@ -1,0 +1,110 @@
+package tasks_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// createAll creates tasks in one call.
+func createAll(t *testing.T, w *storetest.World, defs []task.Definition) {
+	t.Helper()
+	for _, c := range w.Tasks.Create(w.Ctx, defs) {
+		testkit.Must(t, c.Err)
+	}
+}
+
+// readPages reads all pages of a list.
+func readPages(t *testing.T, w *storetest.World, f tasks.Filter, limit int) []tasks.Page {
+	t.Helper()
+	var pages []tasks.Page
+	for cursor := ""; ; {
+		page, err := w.Tasks.List(w.Ctx, f, limit, cursor)
+		testkit.Must(t, err)
+		pages = append(pages, page)
+		if cursor = page.NextCursor; cursor == "" {
+			return pages
+		}
+	}
+}
+
+func TestList_ShowsTheNewestFirstAndLosesNoneBetweenPages(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var defs []task.Definition
+	due := time.Now().Add(time.Hour).UTC()
+	for i := range 230 {
+		d := task.Definition{Ref: task.Ref{ID: fmt.Sprintf("t%03d", i)}, Type: "http", RunAt: due} // all with one score
+		if i%3 == 0 {
+			d.Owner = "me"
+		}
+		defs = append(defs, d)
+	}
+	defs = append(defs, task.Definition{Ref: task.Ref{ID: "elsewhere", Namespace: "other"}, Type: "http", RunAt: due})
+	createAll(t, w, defs)
+	for _, f := range []tasks.Filter{
+		{Namespace: "default"}, {Namespace: "default", Owner: "me"}, {Namespace: "default", States: []task.State{task.Scheduled}},
+	} {
+		var got, want []string
+		for _, page := range readPages(t, w, f, 7) {
+			for _, listed := range page.Tasks {
+				got = append(got, listed.ID)
+			}
+		}
+		for i := 229; i >= 0; i-- {
+			if f.Owner == "" || i%3 == 0 {
+				want = append(want, fmt.Sprintf("t%03d", i))
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", f, diff)
+		}
+	}
+}
+
+func TestList_RefusesAnInvalidCursor(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	_, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default"}, 7, "nonsense!")
+	if task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("got %v, want CodeInvalid", err)
+	}
+}
+
+func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const count = tasks.ReadChunk + 10 // two chunks, the first of which has more than PageBytes
+	if tasks.ReadChunk*task.PayloadLimit < tasks.PageBytes {
+		t.Fatal("a chunk of the largest tasks does not fill a page")
+	}
+	payload := json.RawMessage(`"` + strings.Repeat("x", task.PayloadLimit-2) + `"`)
+	var defs []task.Definition
+	for i := range count {
+		ref := task.Ref{ID: fmt.Sprintf("t%02d", i)}
+		defs = append(defs, task.Definition{Ref: ref, Type: "http", Payload: payload, Delay: time.Hour})
+	}
+	createAll(t, w, defs)
+	seen := map[string]bool{}
+	pages := readPages(t, w, tasks.Filter{Namespace: "default"}, 500)
+	for _, page := range pages {
+		for _, listed := range page.Tasks {
+			seen[listed.ID] = true
+		}
+		if len(page.Tasks) > tasks.ReadChunk {
+			t.Errorf("%d tasks of %d bytes in one page", len(page.Tasks), task.PayloadLimit)
+		}
+	}
+	if len(seen) != count || len(pages) < 2 {
+		t.Errorf("%d of %d tasks in %d pages", len(seen), count, len(pages))
+	}
+}
