@@ -467,21 +467,21 @@ type DueSchedules struct {
 // DueSchedulesReply is the answer to DueSchedules.
 type DueSchedulesReply struct {
 	Now  time.Time
-	Next time.Time // when the next one is to be looked at; none if none waits
-	Due  []DueSchedulesDue
+	Next time.Time         // when the next one is to be looked at; none if none waits
+	Due  []DueSchedulesDue // as they stand in the hash
 }
 
 // DueSchedulesDue is one of the due of due_schedules.lua.
 type DueSchedulesDue struct {
 	Member   string
-	Revision int
-	Cursor   time.Time
-	From     time.Time
-	Created  time.Time
-	Ended    time.Time
-	Paused   time.Time
+	Revision string
+	Cursor   string
+	From     string
+	Created  string
+	Ended    string
+	Paused   string
 	Rest     string
-	Runs     int
+	Runs     string
 	Def      string
 }
 
@@ -501,7 +501,7 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
 	for e := range r.List("due", 10) {
-		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Number("revision"), Cursor: e.Time("cursor"), From: e.Time("from"), Created: e.Time("created"), Ended: e.Time("ended"), Paused: e.Time("paused"), Rest: e.Text("rest"), Runs: e.Number("runs"), Def: e.Text("def")})
+		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def")})
 	}
 	return v
 }
@@ -704,6 +704,37 @@ func (c Log) Args() []any {
 
 // Decode reads its reply, which says nothing.
 func (Log) Decode(*Reply) LogReply { return LogReply{} }
+
+// NoteNamespaces runs note_namespaces.lua: work was submitted to namespaces. Of those that are remembered, the ones with the oldest submissions go if
+// there are too many.
+//
+// Repeated: harmless: the time is a little later
+type NoteNamespaces struct {
+	Namespaces NamespacesKey // ZSET
+	Names      []string
+}
+
+// NoteNamespacesReply is the answer to NoteNamespaces.
+type NoteNamespacesReply struct {
+}
+
+// Script is note_namespaces.lua.
+func (NoteNamespaces) Script() *Script { return scriptOf("note_namespaces") }
+
+// Keys are its KEYS.
+func (c NoteNamespaces) Keys() []string { return []string{string(c.Namespaces)} }
+
+// Args are its ARGV.
+func (c NoteNamespaces) Args() []any {
+	args := []any{}
+	for _, e := range c.Names {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply, which says nothing.
+func (NoteNamespaces) Decode(*Reply) NoteNamespacesReply { return NoteNamespacesReply{} }
 
 // PauseSchedule runs pause_schedule.lua: a schedule creates no more tasks for now. Those it has created go on.
 //
@@ -1330,7 +1361,7 @@ func (p Partition) Expiry() ExpiryKey {
 	return ExpiryKey(p.prefix + "expiry")
 }
 
-// TaskKey names a HASH: one task: def, state, created, and as it goes on attempt, max_attempts, due, queued, started, finished, node, run, cancel, progress, result, error, original.
+// TaskKey names a HASH: one task: def, state, created, and as it goes on attempt, max_attempts, due, first_due, queued, started, finished, node, run, cancel, progress, result, error, original.
 type TaskKey string
 
 // Task makes the key dts:{p}:task:<ref>.

@@ -9,7 +9,8 @@
 -- reply:
 --   now   time
 --   next  time  when the next one is to be looked at; none if none waits
---   due   (member text, revision number, cursor time, from time, created time, ended time, paused time, rest text, runs number, def text)*
+--   due   (member text, revision text, cursor text, from text, created text, ended text, paused text, rest text, runs text, def text)*  as they stand in
+--     the hash
 -- refuses:
 --   FENCED  somebody else leads the partition, or nobody
 -- repeat: harmless: it only reads

@@ -28,7 +28,7 @@ end
 
 attempt = attempt or '0'
 redis.call('HSET', task, 'state', 'scheduled', 'due', int(now), 'max_attempts', int(attempt + attempts))
-redis.call('HDEL', task, 'finished', 'cancel', 'result', 'error', 'progress')
+redis.call('HDEL', task, 'finished', 'cancel', 'result', 'error', 'progress', 'first_due')
 redis.call('ZREM', index, member)
 redis.call('ZREM', expiry, member)
 if tick then

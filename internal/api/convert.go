@@ -184,18 +184,27 @@ func (e *endpoints) taskOf(t task.Task) Task {
 	return out
 }
 
+// retryOf is a policy with the defaults that apply to it.
 func retryOf(r task.Retry) Retry {
-	out := Retry{MaxAttempts: r.Attempts(), MaxElapsed: formatSpan(r.MaxElapsed)}
+	out := saidRetryOf(r)
+	out.MaxAttempts = r.Attempts()
 	if len(r.Delays) == 0 {
-		b := r.Backoff.Resolved()
-		out.Backoff = Backoff{
-			Initial: formatDuration(b.Initial), Factor: b.Factor, Max: formatDuration(b.Max), Jitter: b.Jitter,
-		}
+		out.Backoff = backoffOf(r.Backoff.Resolved())
 	}
+	return out
+}
+
+// saidRetryOf is a policy as somebody could have sent it, without defaults.
+func saidRetryOf(r task.Retry) Retry {
+	out := Retry{MaxAttempts: r.MaxAttempts, MaxElapsed: formatSpan(r.MaxElapsed), Backoff: backoffOf(r.Backoff)}
 	for _, d := range r.Delays {
 		out.Delays = append(out.Delays, formatDuration(d))
 	}
 	return out
+}
+
+func backoffOf(b task.Backoff) Backoff {
+	return Backoff{Initial: formatSpan(b.Initial), Factor: b.Factor, Max: formatSpan(b.Max), Jitter: b.Jitter}
 }
 
 func attemptOf(a task.Attempt) Attempt {

@@ -177,18 +177,10 @@ func ruleOf(r schedule.Rule) ScheduleRule {
 }
 
 func templateOf(d task.Definition) TaskTemplate {
-	out := TaskTemplate{
+	return TaskTemplate{
 		Type: d.Type, Queue: d.Queue, Payload: d.Payload, Timeout: formatSpan(d.Timeout), Retention: formatSpan(d.Retention),
-		Owner: d.Owner, Labels: d.Labels,
-		Retry: Retry{MaxAttempts: d.Retry.MaxAttempts, Backoff: Backoff{
-			Initial: formatSpan(d.Retry.Backoff.Initial), Factor: d.Retry.Backoff.Factor,
-			Max: formatSpan(d.Retry.Backoff.Max), Jitter: d.Retry.Backoff.Jitter,
-		}},
+		Owner: d.Owner, Labels: d.Labels, Retry: saidRetryOf(d.Retry),
 	}
-	for _, delay := range d.Retry.Delays {
-		out.Retry.Delays = append(out.Retry.Delays, formatDuration(delay))
-	}
-	return out
 }
 
 // formatSpan is "" for a duration that nobody gave.

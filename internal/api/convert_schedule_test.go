@@ -119,7 +119,7 @@ func anyDefinition(r *rand.Rand) ScheduleDefinition {
 }
 
 func anyRetry(r *rand.Rand) Retry {
-	out := Retry{MaxAttempts: maybe(r, 1+r.IntN(1000))}
+	out := Retry{MaxAttempts: maybe(r, 1+r.IntN(1000)), MaxElapsed: maybe(r, anySpan(r))}
 	if r.IntN(2) == 0 {
 		out.Delays = []string{"0s", anySpan(r)}
 		return out

@@ -4,16 +4,20 @@ import (
 	"context"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/lua"
 )
 
-// interpose calls do before every script that its client runs by itself.
+// interpose calls do before its client writes a schedule.
 type interpose func()
+
+var writeSchedule = redis.NewScript(lua.ByName("put_schedule").Source).Hash()
 
 func (do interpose) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (do interpose) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == "evalsha" {
+		if args := cmd.Args(); cmd.Name() == "evalsha" && args[1] == writeSchedule {
 			do()
 		}
 		return next(ctx, cmd)

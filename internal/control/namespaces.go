@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // Namespace is a tenant that tasks or schedules were submitted to.
@@ -33,27 +34,36 @@ func (n *namespaceNotes) due(name string) bool {
 	if at, ok := n.noted[name]; ok && clock.Since(at) < namespaceInterval {
 		return false
 	}
-	if n.noted == nil || len(n.noted) >= layout.NamespacesLimit {
+	if n.noted == nil || len(n.noted) >= task.NamespacesLimit {
 		n.noted = make(map[string]time.Time)
 	}
 	n.noted[name] = clock.Now()
 	return true
 }
 
-// forget has a namespace recorded again at its next use.
-func (n *namespaceNotes) forget(name string) {
+// forget has namespaces recorded again at their next use.
+func (n *namespaceNotes) forget(names []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	delete(n.noted, name)
+	for _, name := range names {
+		delete(n.noted, name)
+	}
 }
 
-// noteNamespace records that something was submitted to a namespace. A failure is logged: the submission itself succeeded.
-func (c *Control) noteNamespace(ctx context.Context, name string) {
-	if !c.namespaces.due(name) {
+// noteNamespaces records that something was submitted to namespaces, unless this node did so within the last minute. A
+// failure is logged: the submission itself succeeded.
+func (c *Control) noteNamespaces(ctx context.Context, names ...string) {
+	var due []string
+	for _, name := range names {
+		if c.namespaces.due(name) {
+			due = append(due, name)
+		}
+	}
+	if len(due) == 0 {
 		return
 	}
-	if err := c.store.NoteNamespace(ctx, name, clock.Now()); err != nil {
-		c.namespaces.forget(name)
-		c.log.Warn("cannot record the use of a namespace", "namespace", name, "error", err)
+	if err := c.store.NoteNamespaces(ctx, due); err != nil {
+		c.namespaces.forget(due)
+		c.log.Warn("cannot record the use of namespaces", "count", len(due), "error", err)
 	}
 }

@@ -42,7 +42,7 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 	d.Namespace = who.Namespace
 	put, err := c.put(ctx, d, o)
 	if err == nil && !o.DryRun {
-		c.noteNamespace(ctx, d.Namespace)
+		c.noteNamespaces(ctx, d.Namespace)
 	}
 	return put, err
 }

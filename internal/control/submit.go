@@ -44,12 +44,14 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 		}
 		valid, places = append(valid, d), append(places, i)
 	}
+	accepted := make([]string, 0, len(valid)) // namespaces
 	for n, created := range c.store.Tasks.Create(ctx, valid) {
 		answers[places[n]] = created
 		if created.Err == nil {
-			c.noteNamespace(ctx, created.Task.Namespace)
+			accepted = append(accepted, created.Task.Namespace)
 		}
 	}
+	c.noteNamespaces(ctx, accepted...)
 	return answers, nil
 }
 

@@ -24,20 +24,21 @@ const (
 
 // Limits on what may be submitted. A submission over a limit is refused, and the error names the field.
 const (
-	IDLimit        = 200                       // characters of an id, a namespace or a queue name
-	TypeLimit      = 100                       // characters
-	PayloadLimit   = 256 << 10                 // bytes of compact JSON
-	DepthLimit     = 100                       // levels of nested arrays and objects in a payload
-	OwnerLimit     = 200                       // bytes
-	LabelsLimit    = 32                        // labels of one task
-	LabelLimit     = 200                       // bytes of the name or of the value of a label
-	AttemptsLimit  = 1000                      // of retry.max_attempts
-	DelaysLimit    = 100                       // entries of retry.delays
-	BackoffLimit   = 30 * 24 * time.Hour       // of a wait between two attempts
-	TimeoutLimit   = 7 * 24 * time.Hour        // of the time of one attempt
-	RetentionLimit = 365 * 24 * time.Hour      // of the time a task is kept after its end
-	HorizonLimit   = 10 * 365 * 24 * time.Hour // how far ahead a task may be due
-	BatchLimit     = 1000                      // tasks in one request
+	IDLimit         = 200                       // characters of an id, a namespace or a queue name
+	TypeLimit       = 100                       // characters
+	PayloadLimit    = 256 << 10                 // bytes of compact JSON
+	DepthLimit      = 100                       // levels of nested arrays and objects in a payload
+	OwnerLimit      = 200                       // bytes
+	LabelsLimit     = 32                        // labels of one task
+	LabelLimit      = 200                       // bytes of the name or of the value of a label
+	AttemptsLimit   = 1000                      // of retry.max_attempts
+	DelaysLimit     = 100                       // entries of retry.delays
+	BackoffLimit    = 30 * 24 * time.Hour       // of a wait between two attempts
+	TimeoutLimit    = 7 * 24 * time.Hour        // of the time of one attempt
+	RetentionLimit  = 365 * 24 * time.Hour      // of the time a task is kept after its end
+	HorizonLimit    = 10 * 365 * 24 * time.Hour // how far ahead a task may be due
+	BatchLimit      = 1000                      // tasks in one request
+	NamespacesLimit = 10_000                    // namespaces remembered, those with the newest submissions
 )
 
 // Limits on what a task leaves behind. Longer texts are cut and end with CutMark; of longer lists, the oldest entries go.

@@ -80,10 +80,18 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, random float64) (due ti
 		before := t.MaxAttempts - t.Retry.Attempts() // attempts made before it was retried
 		at = at.Add(t.Retry.After(t.Attempt-before, random))
 	}
-	if limit := t.Retry.MaxElapsed; limit > 0 && at.Sub(t.FirstDue(t.CreatedAt)) > limit {
+	if t.Retry.MaxElapsed > 0 && at.Sub(t.firstDue()) > t.Retry.MaxElapsed {
 		return time.Time{}, false
 	}
 	return at, true
+}
+
+// firstDue is the time from which MaxElapsed counts. Only the first attempt has no FirstDueAt yet.
+func (t Task) firstDue() time.Time {
+	if t.FirstDueAt.IsZero() {
+		return t.DueAt
+	}
+	return t.FirstDueAt
 }
 
 func (r Retry) validate() error {

@@ -39,6 +39,7 @@ type Task struct {
 	Attempt         int       // the number of the newest attempt; 0 before the first is claimed
 	MaxAttempts     int       // the number of the last attempt that may be made; a retry by a client raises it
 	DueAt           time.Time // when the first or the next attempt is due, or was due
+	FirstDueAt      time.Time // when the first attempt since the submission or the last retry was due; only if Retry.MaxElapsed is set
 	CreatedAt       time.Time
 	QueuedAt        time.Time // when the newest attempt was claimed
 	StartedAt       time.Time // when a worker began the newest attempt

@@ -126,9 +126,14 @@ func TestRetry_AListOfDelaysSetsAttemptsAndWaits(t *testing.T) {
 func TestNextAttempt_FollowsThePolicy(t *testing.T) {
 	ended := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	policy := Definition{Retry: Retry{MaxAttempts: 3, Delays: []time.Duration{time.Minute, time.Hour}}}
-	bounded := func(limit time.Duration) Definition {
-		return Definition{RunAt: ended.Add(-time.Minute), Retry: Retry{MaxAttempts: 3, MaxElapsed: limit, Delays: policy.Retry.Delays}}
+	bounded := func(limit time.Duration) Task { // first due a minute before the attempt ended
+		return Task{
+			Definition: Definition{Retry: Retry{MaxAttempts: 3, MaxElapsed: limit, Delays: policy.Retry.Delays}},
+			Attempt:    1, MaxAttempts: 3, DueAt: ended.Add(-time.Minute),
+		}
 	}
+	again := bounded(2 * time.Minute)
+	again.Attempt, again.FirstDueAt, again.DueAt = 2, again.DueAt, ended
 	for _, c := range []struct {
 		name    string
 		task    Task
@@ -141,10 +146,11 @@ func TestNextAttempt_FollowsThePolicy(t *testing.T) {
 		{"after the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeFailed, 0, false},
 		{"at once after a loss", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeLost, 0, true},
 		{"after the loss of the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeLost, 0, false},
-		{"just within max_elapsed", Task{Definition: bounded(2 * time.Minute), Attempt: 1, MaxAttempts: 3}, OutcomeFailed, time.Minute, true},
-		{"just beyond max_elapsed", Task{Definition: bounded(2*time.Minute - 1), Attempt: 1, MaxAttempts: 3}, OutcomeFailed, 0, false},
-		{"lost within max_elapsed", Task{Definition: bounded(time.Minute), Attempt: 1, MaxAttempts: 3}, OutcomeLost, 0, true},
-		{"lost beyond max_elapsed", Task{Definition: bounded(time.Second), Attempt: 1, MaxAttempts: 3}, OutcomeLost, 0, false},
+		{"just within max_elapsed", bounded(2 * time.Minute), OutcomeFailed, time.Minute, true},
+		{"just beyond max_elapsed", bounded(2*time.Minute - 1), OutcomeFailed, 0, false},
+		{"beyond max_elapsed since the first", again, OutcomeFailed, 0, false},
+		{"lost within max_elapsed", bounded(time.Minute), OutcomeLost, 0, true},
+		{"lost beyond max_elapsed", bounded(time.Second), OutcomeLost, 0, false},
 		{"anew when it was retried by hand", Task{Definition: policy, Attempt: 4, MaxAttempts: 6}, OutcomeFailed, time.Minute, true},
 	} {
 		due, ok := c.task.NextAttempt(c.outcome, ended, 0)

@@ -24,9 +24,11 @@ type attempt struct {
 	name    string          // of the delivery
 	ctx     context.Context // of the executor's work
 	cancel  context.CancelCauseFunc
-	release func()                    // releases the context of Members.Guard
-	work    context.Context           // of reports: it outlives ctx
-	run     atomic.Pointer[tasks.Run] // nil until Redis has answered begin
+	release func()          // releases the context of Members.Guard
+	work    context.Context // of reports: it outlives ctx
+	run     atomic.Pointer[tasks.Run]
+	// redisNow is the time of Redis: the start of the attempt, which Redis recorded, and what this node measured since.
+	redisNow func() time.Time // nil until Redis has answered begin
 }
 
 // end releases the contexts and the slot.
@@ -108,7 +110,6 @@ func (a *attempt) warn(try int, what string, err error) {
 // ending is how an attempt ended.
 type ending struct {
 	outcome task.Outcome
-	at      time.Time // by Redis's clock: the start that Redis recorded and what this node measured since
 	result  string
 	reason  string
 	final   bool // no further attempt can succeed, whatever the retry policy allows
@@ -118,8 +119,8 @@ type ending struct {
 func (a *attempt) perform() error {
 	run := a.run.Load()
 	start := clock.Now()
+	a.redisNow = func() time.Time { return run.Task.StartedAt.Add(clock.Since(start)) }
 	e := a.execute(run)
-	e.at = run.Task.StartedAt.Add(clock.Since(start))
 	e.reason = task.Cut(e.reason, task.ErrorLimit)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
 	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(e.outcome)).Inc()
@@ -215,9 +216,10 @@ func (a *attempt) reportOnce(run *tasks.Run, e ending) (dead bool, _ error) {
 	case e.outcome == task.OutcomeCancelled:
 		return false, run.Finish(a.work, task.Cancelled, e.outcome, "", e.reason)
 	}
-	due, again := t.NextAttempt(e.outcome, e.at, a.w.o.Random())
+	now := a.redisNow()
+	due, again := t.NextAttempt(e.outcome, now, a.w.o.Random())
 	if e.final || !again {
 		return true, run.Finish(a.work, task.Failed, e.outcome, "", e.reason)
 	}
-	return false, run.Reattempt(a.work, due.Sub(e.at), e.outcome, e.reason)
+	return false, run.Reattempt(a.work, due.Sub(now), e.outcome, e.reason)
 }

@@ -10,6 +10,7 @@ var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
 	"LOG_LIMIT":             task.LogLimit,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
+	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,
 	"LEDGER_LIMIT":          schedule.LedgerLimit,

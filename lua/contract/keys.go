@@ -40,7 +40,7 @@ var Keys = []Kind{
 	{"running", ZSet, "dts:{p}:running", "running tasks, by the time of the start"},
 	{"inflight", ZSet, "dts:{p}:inflight", "deliveries claimed and not yet confirmed, by the time of the claim"},
 	{"expiry", ZSet, "dts:{p}:expiry", "finished tasks, by the time they are forgotten"},
-	{"task", Hash, "dts:{p}:task:<ref>", "one task: def, state, created, and as it goes on attempt, max_attempts, due, queued, started, finished, node, run, cancel, progress, result, error, original"},
+	{"task", Hash, "dts:{p}:task:<ref>", "one task: def, state, created, and as it goes on attempt, max_attempts, due, first_due, queued, started, finished, node, run, cancel, progress, result, error, original"},
 	{"attempts", List, "dts:{p}:attempts:<ref>", "its attempts that ended, as JSON, oldest first"},
 	{"log", Stream, "dts:{p}:log:<ref>", "its log; ids are `<attempt>-<line>`, fields stream, at, text"},
 	{"index", ZSet, "dts:{p}:state:<namespace>:<state>", "finished tasks of a namespace in a state, by the time of their end"},

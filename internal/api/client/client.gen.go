@@ -879,8 +879,8 @@ type Retry struct {
 	// MaxAttempts Attempts in all; 1 means at most once. Default 4, or one more than there are `delays`.
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 
-	// MaxElapsed No further attempt is made that would be due longer than this after the task was due for the first time. A task
-	// that is retried by hand after that gets one attempt. Default: no limit.
+	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
+	// when a task that has ended is retried. Default: no limit.
 	MaxElapsed *Duration `json:"max_elapsed,omitempty"`
 }
 

@@ -14,6 +14,7 @@ type Execution struct {
 	MaxAttempts *int
 	Timeout     *time.Duration
 	Retention   *time.Duration
+	MaxElapsed  *time.Duration
 	RetryDelays []time.Duration
 }
 
@@ -23,15 +24,16 @@ func (e *Execution) Bind(f *pflag.FlagSet) {
 	Int(f, &e.MaxAttempts, "max-attempts", "how many attempts it has; 1 means at most once")
 	Duration(f, &e.Timeout, "timeout", "how long one attempt may take")
 	Duration(f, &e.Retention, "retention", "how long it is kept after its end")
+	Duration(f, &e.MaxElapsed, "max-elapsed", "no attempt after the first is due later than this after the first")
 	f.DurationSliceVar(&e.RetryDelays, "retry-delays", nil, "the delays before attempt 2, 3, ..., as 1m,5m,10m; the last one is repeated")
 }
 
 // Retry returns the retry policy, nil if no flag names it.
 func (e *Execution) Retry() *client.Retry {
-	if e.MaxAttempts == nil && len(e.RetryDelays) == 0 {
+	if e.MaxAttempts == nil && e.MaxElapsed == nil && len(e.RetryDelays) == 0 {
 		return nil
 	}
-	r := client.Retry{MaxAttempts: e.MaxAttempts}
+	r := client.Retry{MaxAttempts: e.MaxAttempts, MaxElapsed: DurationText(e.MaxElapsed)}
 	for _, d := range e.RetryDelays {
 		r.Delays = append(r.Delays, d.String())
 	}

@@ -109,7 +109,7 @@ func DecodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
 		Attempt: int(Number(h["attempt"])), MaxAttempts: int(Number(h["max_attempts"])), Progress: int(Number(h["progress"])),
 		CreatedAt: FromMS(Number(h["created"])), DueAt: FromMS(Number(h["due"])), QueuedAt: FromMS(Number(h["queued"])),
 		StartedAt: FromMS(Number(h["started"])), FinishedAt: FromMS(Number(h["finished"])),
-		CancelRequested: FromMS(Number(h["cancel"])),
+		CancelRequested: FromMS(Number(h["cancel"])), FirstDueAt: FromMS(Number(h["first_due"])),
 	}
 	if t.MaxAttempts == 0 {
 		t.MaxAttempts = d.Retry.Attempts()

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
-
-// NamespacesLimit is how many namespaces are kept: those with the newest submissions.
-const NamespacesLimit = 10_000
 
 // Namespace is a tenant to which tasks or schedules were submitted.
 type Namespace struct {
@@ -18,13 +16,10 @@ type Namespace struct {
 	LastSubmittedAt time.Time // to the minute; ticks of schedules do not count
 }
 
-// NoteNamespace records that a task or schedule was submitted to a namespace at that time. Error: CodeUnavailable.
-func (l *Layout) NoteNamespace(ctx context.Context, name string, at time.Time) error {
-	key := string(l.Keys.Namespaces())
-	pipe := l.DB.TxPipeline()
-	pipe.ZAddGT(ctx, key, redis.Z{Score: float64(at.UnixMilli()), Member: name})
-	pipe.ZRemRangeByRank(ctx, key, 0, -NamespacesLimit-1)
-	if _, err := pipe.Exec(ctx); err != nil {
+// NoteNamespaces records that something was submitted to namespaces now. Error: CodeUnavailable.
+func (l *Layout) NoteNamespaces(ctx context.Context, names []string) error {
+	_, err := redisx.Run(ctx, l.DB, lua.NoteNamespaces{Namespaces: l.Keys.Namespaces(), Names: names})
+	if err != nil {
 		return Unavailable(err)
 	}
 	return nil

@@ -73,13 +73,12 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	if err != nil {
 		return Agenda{}, err
 	}
-	d, err := codec.DecodeScheduleDefinition(ref, due.Def, "")
+	present, err := codec.DecodeSchedule(ref, map[string]string{
+		"def": due.Def, "revision": due.Revision, "cursor": due.Cursor, "from": due.From, "created": due.Created,
+		"ended": due.Ended, "paused": due.Paused, "rest": due.Rest, "runs": due.Runs,
+	})
 	if err != nil {
 		return Agenda{}, err
-	}
-	present := schedule.Schedule{
-		Definition: d, Revision: due.Revision, Cursor: due.Cursor, UpdatedAt: due.From, CreatedAt: due.Created,
-		EndedAt: due.Ended, PausedAt: due.Paused, LastPause: codec.DecodeSpan(due.Rest), Runs: due.Runs,
 	}
 	var history []schedule.Revision
 	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision

@@ -2,8 +2,10 @@ package tasks_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -32,5 +34,43 @@ func TestRetry_OfATickCountsAsNotEnded(t *testing.T) {
 	testkit.Must(t, err)
 	if live := w.Schedule(storetest.Nightly).Live; live != 1 {
 		t.Errorf("%d live tasks, want 1", live)
+	}
+}
+
+// retry.max_elapsed counts from the time at which the first attempt was due, however that came about, and anew after a
+// retry.
+func TestClaim_RemembersWhenTheFirstAttemptWasDue(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http", Delay: time.Hour, Retry: task.Retry{MaxAttempts: 2, MaxElapsed: time.Minute}}).Ref
+	before := w.Get(ref).Definition
+	_, err := w.Tasks.Change(w.Ctx, before, before, tasks.NewDue{Delay: new(time.Duration(0))})
+	testkit.Must(t, err)
+	moved := w.Get(ref).DueAt
+	run := w.Begin(ref)
+	if first := run.Task.FirstDueAt; !first.Equal(moved) {
+		t.Errorf("the first attempt was due at %s, want %s, where it was moved to", first, moved)
+	}
+	testkit.Must(t, run.Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+	earlier := moved.Add(-time.Hour) // so that it cannot be the due time of attempt 2
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(ref).Task(ref)), "first_due", earlier.UnixMilli()).Err())
+	run = w.Begin(ref)
+	if first := run.Task.FirstDueAt; !first.Equal(earlier) {
+		t.Errorf("at attempt 2 the first one was due at %s, want %s", first, earlier)
+	}
+	testkit.Must(t, run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+	retried, err := w.Tasks.Retry(w.Ctx, ref)
+	testkit.Must(t, err)
+	if run = w.Begin(ref); !run.Task.FirstDueAt.Equal(retried.DueAt) {
+		t.Errorf("after a retry the first attempt was due at %s, want %s", run.Task.FirstDueAt, retried.DueAt)
+	}
+}
+
+func TestClaim_RemembersNothingWithoutMaxElapsed(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http"}).Ref
+	if first := w.Begin(ref).Task.FirstDueAt; !first.IsZero() {
+		t.Errorf("it remembers %s", first)
 	}
 }
