@@ -1847,7 +1847,8 @@ type ClientInterface interface {
 	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
-	// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
+	// stream goes on. A comment is sent every 15 s to keep the
 	// connection alive.
 	//
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
@@ -2272,7 +2273,8 @@ func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 // It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
-// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
+// stream goes on. A comment is sent every 15 s to keep the
 // connection alive.
 //
 // Corresponds with GET /v1/events (the `FollowEvents` operationId).
@@ -5389,7 +5391,8 @@ type ClientWithResponsesInterface interface {
 	// It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
 	// lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 	// that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
-	// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+	// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
+	// stream goes on. A comment is sent every 15 s to keep the
 	// connection alive.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7705,7 +7708,8 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 // It is a live feed, not a record: what happens while nobody is connected is not repeated. Where events were
 // lost, the client is told so by a `dropped` event whose `data` is `{"count": n, "reason": "..."}`. For a client
 // that reads too slowly, `dropped` with the reason `slow_reader` is the last event: the stream ends after it, and
-// the client may connect again. After other reasons the stream goes on. A comment is sent every 15 s to keep the
+// the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
+// stream goes on. A comment is sent every 15 s to keep the
 // connection alive.
 //
 // Returns a wrapper object for the known response body format(s).

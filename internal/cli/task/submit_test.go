@@ -29,6 +29,7 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 		"a local time":         {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06"}, "", `{"run_at":"2026-03-04T04:06:00Z","type":"x"}`},
 		"a local time with s":  {[]string{"submit", "--type", "x", "--at", "2026-03-04 05:06:07"}, "", `{"run_at":"2026-03-04T04:06:07Z","type":"x"}`},
 		"tries":                {[]string{"submit", "--type", "x", "--max-attempts", "1"}, "", `{"retry":{"max_attempts":1},"type":"x"}`},
+		"time for tries":       {[]string{"submit", "--type", "x", "--max-elapsed", "90s"}, "", `{"retry":{"max_elapsed":"1m30s"},"type":"x"}`},
 		"delays of tries":      {[]string{"submit", "--type", "x", "--retry-delays", "1m,90s"}, "", `{"retry":{"delays":["1m0s","1m30s"]},"type":"x"}`},
 		"the rest": {
 			[]string{"submit", "--type", "x", "--id", "a", "--queue", "q", "--timeout", "5s", "--retention", "1h", "--owner", "me", "--label", "b=c=d", "--label", "a="}, "",

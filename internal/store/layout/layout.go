@@ -68,7 +68,8 @@ func (l *Layout) adopt(meta []any, expected int) error {
 		return fmt.Errorf("%s: partitions is %q, must be an integer of at least 1", l.Keys.Meta(), count)
 	}
 	if found, _ := meta[1].(string); found != version {
-		return fmt.Errorf("%s: the data has layout %q, this dtsd knows layout %s", l.Keys.Meta(), found, version)
+		return fmt.Errorf("%s: the data has layout %q, this dtsd only layout %s: run the dtsd that wrote it, or give this one an empty Redis or another --prefix",
+			l.Keys.Meta(), found, version)
 	}
 	if expected != 0 && expected != n {
 		return fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
