@@ -527,7 +527,7 @@ type Finish struct {
 	State     task.State    // succeeded, failed or cancelled
 	Outcome   task.Outcome  // of the attempt
 	Result    string        // "" for none
-	Error     string        // "" for none
+	Reason    string        // "" for none
 	Retention time.Duration // how long the task is kept
 	Events    EventsChannel
 	Wake      WakeChannel
@@ -548,7 +548,7 @@ func (c Finish) Keys() []string {
 
 // Args are its ARGV.
 func (c Finish) Args() []any {
-	return []any{c.Member.String(), c.Attempt, string(c.Run), string(c.State), string(c.Outcome), c.Result, c.Error, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Attempt, string(c.Run), string(c.State), string(c.Outcome), c.Result, c.Reason, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -981,7 +981,7 @@ type Reap struct {
 	Attempt   int
 	Run       RunToken   // token of the run that is lost
 	State     task.State // scheduled, failed or cancelled: what becomes of the task
-	Error     string
+	Reason    string
 	Retention time.Duration // how long the task is kept, if it ends
 	Events    EventsChannel
 	Wake      WakeChannel
@@ -1002,7 +1002,7 @@ func (c Reap) Keys() []string {
 
 // Args are its ARGV.
 func (c Reap) Args() []any {
-	return []any{string(c.Fence), c.Member.String(), c.Attempt, string(c.Run), string(c.State), c.Error, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
+	return []any{string(c.Fence), c.Member.String(), c.Attempt, string(c.Run), string(c.State), c.Reason, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -1030,7 +1030,7 @@ type Reattempt struct {
 	Run      RunToken      // token of the run that ended
 	Delay    time.Duration // until the next attempt is due
 	Outcome  task.Outcome  // of the attempt
-	Error    string
+	Reason   string
 	Events   EventsChannel
 	Wake     WakeChannel
 }
@@ -1049,7 +1049,7 @@ func (c Reattempt) Keys() []string {
 
 // Args are its ARGV.
 func (c Reattempt) Args() []any {
-	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Delay.Milliseconds(), string(c.Outcome), c.Error, string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Delay.Milliseconds(), string(c.Outcome), c.Reason, string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply, which says nothing.

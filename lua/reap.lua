@@ -14,7 +14,7 @@
 --   attempt    attempt
 --   run        run      token of the run that is lost
 --   state      state    scheduled, failed or cancelled: what becomes of the task
---   error      text
+--   reason     text
 --   retention  ms       how long the task is kept, if it ends
 --   events     channel
 --   wake       channel
@@ -46,10 +46,10 @@ if cancel and state ~= 'cancelled' then
   return refuse('CANCELLED', member)
 end
 
-redis.call('HSET', task, 'state', state, 'error', error)
+redis.call('HSET', task, 'state', state, 'error', reason)
 redis.call('HDEL', task, 'run') -- so that a late report of the lost run is not taken for a repetition of this end
 redis.call('ZREM', running, member)
-record_attempt(attempt, node, started, 'lost', error)
+record_attempt(attempt, node, started, 'lost', reason)
 if state == 'scheduled' then
   redis.call('HSET', task, 'due', int(now))
   redis.call('ZADD', wheel, int(now), member)
@@ -58,7 +58,7 @@ else
   redis.call('ZADD', index, int(now), member)
   redis.call('ZADD', expiry, int(now + retention), member)
 end
-announce(state, member, state, attempt, node, def, ',"error":' .. cjson.encode(error))
+announce(state, member, state, attempt, node, def, ',"error":' .. cjson.encode(reason))
 if state == 'scheduled' then
   return { 0 }
 end

@@ -11,7 +11,7 @@
 --   run      run      token of the run that ended
 --   delay    ms       until the next attempt is due
 --   outcome  outcome  of the attempt
---   error    text
+--   reason   text
 --   events   channel
 --   wake     channel
 -- reply: nothing
@@ -40,9 +40,9 @@ if cancel then
 end
 
 local due = int(now + delay)
-redis.call('HSET', task, 'state', 'scheduled', 'due', due, 'error', error)
+redis.call('HSET', task, 'state', 'scheduled', 'due', due, 'error', reason)
 redis.call('ZREM', running, member)
-record_attempt(attempt, node, started, outcome, error)
-announce('scheduled', member, 'scheduled', attempt, node, def, ',"due":' .. due .. ',"error":' .. cjson.encode(error))
+record_attempt(attempt, node, started, outcome, reason)
+announce('scheduled', member, 'scheduled', attempt, node, def, ',"due":' .. due .. ',"error":' .. cjson.encode(reason))
 put_on_wheel(member, due)
 return {}

@@ -68,7 +68,11 @@ func (l Library) Compose(c Contract) (string, error) {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
 	makers := makersIn(code.String())
-	return bindings + partitionFor(c, makers) + constantsIn(code.String()) + strings.Join(makers, "") + code.String(), nil
+	partition, err := partitionFor(c, makers)
+	if err != nil {
+		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
+	}
+	return bindings + partition + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
 }
 
 // resolve lists the includes of a script and theirs in turn, each one once and after those it includes itself.
@@ -104,21 +108,27 @@ func (l Library) resolve(c Contract) ([]Contract, error) {
 
 // satisfiedBy says whether a script declares what an include needs.
 func (c Contract) satisfiedBy(script Contract) error {
-	declared := func(f Field) bool { return slices.Contains(c.Needs, f.Name) }
-	found := 0
-	for _, f := range slices.Concat(script.Keys, script.Args) {
-		if declared(f) {
-			found++
+	var missing []string
+	for _, need := range c.Needs {
+		fields := script.Args
+		if need.Key {
+			fields = script.Keys
+		}
+		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == need.Name }) {
+			missing = append(missing, need.String())
 		}
 	}
-	if found < len(c.Needs) {
-		return fmt.Errorf("include %q needs the keys or arguments %s", c.Name, strings.Join(c.Needs, ", "))
+	if len(missing) > 0 {
+		return fmt.Errorf("include %q needs %s", c.Name, strings.Join(missing, ", "))
 	}
 	return nil
 }
 
 // bindings makes local variables of keys and arguments.
 func bindings(c Contract) (string, error) {
+	if err := checkNames(c); err != nil {
+		return "", err
+	}
 	var b strings.Builder
 	bind(&b, c.Keys, func(i int, _ Field) string { return fmt.Sprintf("KEYS[%d]", i+1) })
 	single := c.Args
@@ -190,27 +200,44 @@ var (
 	quoted    = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
 )
 
-// makersIn are the makers of keys that code calls, in the order of the table.
-func makersIn(code string) []string {
+// makersIn are the kinds of keys that code makes, in the order of the table.
+func makersIn(code string) []Kind {
 	called := map[string]bool{}
 	for _, m := range makerCall.FindAllStringSubmatch(code, -1) {
 		called[m[1]] = true
 	}
-	var makers []string
+	var makers []Kind
 	for _, k := range Keys {
 		if called[k.Name] && k.InPartition() {
-			makers = append(makers, k.luaMaker())
+			makers = append(makers, k)
 		}
 	}
 	return makers
 }
 
-// partitionFor binds the beginning of the partition's keys, which the makers use: the first key has it.
-func partitionFor(c Contract, makers []string) string {
-	if len(makers) == 0 || len(c.Keys) == 0 {
-		return ""
+// luaOf is the Lua functions that make keys of the kinds.
+func luaOf(makers []Kind) string {
+	var b strings.Builder
+	for _, k := range makers {
+		b.WriteString(k.luaMaker())
 	}
-	return "local partition = string.match(KEYS[1], '^[^{]*{%d+}:')\n"
+	return b.String()
+}
+
+// partitionFor binds the beginning of the partition's keys, which the makers use: the first key has it. Error: the
+// first key is in no partition, or there is none.
+func partitionFor(c Contract, makers []Kind) (string, error) {
+	if len(makers) == 0 {
+		return "", nil
+	}
+	if len(c.Keys) == 0 {
+		return "", fmt.Errorf("%s_key takes the partition from the first key, but the script has no keys", makers[0].Name)
+	}
+	first := c.Keys[0].Name
+	if kind, ok := KindOf(first); !ok || !kind.InPartition() {
+		return "", fmt.Errorf("%s_key takes the partition from the first key, but %q is not a key of a partition", makers[0].Name, first)
+	}
+	return "local partition = string.match(KEYS[1], '^[^{]*{%d+}:')\n", nil
 }
 
 // constantsIn binds the constants that code names.

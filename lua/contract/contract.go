@@ -19,7 +19,12 @@
 // A key is named after its kind in [Keys]; the types of arguments and replies are those of [Types]. Every key and
 // argument is a local variable of the same name in the body. A list is read with an iterator of its name:
 // "for member, attempt in claims() do". A body returns one table with the fields of the reply in order; "reply: nothing"
-// goes with an empty table.
+// goes with an empty table. No name may be a keyword of Lua, and no key or argument may hide what code uses, such as
+// string or now.
+//
+// The header of an include has a title, its own includes and, if it uses keys or arguments of the script:
+//
+//	-- needs: key wheel, arg wake
 package contract
 
 import (
@@ -34,7 +39,7 @@ type Contract struct {
 	Name     string
 	Summary  string   // the title, without the name
 	Includes []string // includes the body uses, in the order of the header
-	Needs    []string // for an include: names that whoever includes it must declare
+	Needs    []Need   // for an include: what whoever includes it must declare
 	Keys     []Field
 	Args     []Field
 	Reply    []Field
@@ -50,6 +55,19 @@ type Field struct {
 	List   bool    // any number of Type, or of Group
 	Group  []Field // what a list of groups repeats
 	Remark string
+}
+
+// Need is a key or an argument that an include uses.
+type Need struct {
+	Name string
+	Key  bool // it must be a key; else an argument
+}
+
+func (n Need) String() string {
+	if n.Key {
+		return "key " + n.Name
+	}
+	return "arg " + n.Name
 }
 
 // Refusal is a code with which a script may refuse, and when it does.
@@ -138,7 +156,7 @@ func (p *parser) begin(section, rest string) error {
 	case section == "includes":
 		p.contract.Includes = words(rest)
 	case section == "needs":
-		p.contract.Needs = words(rest)
+		return addNeeds(&p.contract.Needs, rest)
 	case section == "repeat":
 		p.contract.Repeat = rest
 	case rest != "" && rest != "nothing":
@@ -161,7 +179,7 @@ func (p *parser) entry(entry string) error {
 	case "includes":
 		c.Includes = append(c.Includes, words(entry)...)
 	case "needs":
-		c.Needs = append(c.Needs, words(entry)...)
+		return addNeeds(&c.Needs, entry)
 	case "repeat":
 		c.Repeat += " " + strings.TrimSpace(entry)
 	case "refuses":
@@ -172,6 +190,17 @@ func (p *parser) entry(entry string) error {
 		return addField(&c.Args, entry)
 	case "reply":
 		return addField(&c.Reply, entry)
+	}
+	return nil
+}
+
+func addNeeds(all *[]Need, list string) error {
+	for entry := range strings.SplitSeq(strings.TrimSuffix(list, ","), ",") {
+		pair := strings.Fields(entry)
+		if len(pair) != 2 || pair[0] != "key" && pair[0] != "arg" || !name.MatchString(pair[1]) {
+			return fmt.Errorf("%q must be \"key name\" or \"arg name\"", strings.TrimSpace(entry))
+		}
+		*all = append(*all, Need{Name: pair[1], Key: pair[0] == "key"})
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -57,6 +58,7 @@ func TestParse_NamesTheLineAtFault(t *testing.T) {
 		"-- greet: x\n-- args:\n--   a (b)*  c\n":         `greet.lua, line 3: "(b)*" must be "(name type, name type)*"`,
 		"-- greet: x\n-- refuses:\n--   not_found  x\n":   `greet.lua, line 3: "not_found  x" must be "CODE  when"`,
 		"-- greet: x\n-- keys: wheel\n":                   `greet.lua, line 2: section "keys": "wheel" must be a line of its own, or "nothing"`,
+		"-- greet: x\n-- needs: wheel, arg wake\n":        `greet.lua, line 2: "wheel" must be "key name" or "arg name"`,
 		"-- greet: x\n-- args: nothing\n-- args: again\n": `greet.lua, line 3: section "args" is there twice`,
 	} {
 		if _, err := Parse("greet", broken); err == nil || err.Error() != want {
@@ -84,7 +86,7 @@ func script(includes, args, body string) string {
 
 func TestCompose_BindsNamesInOrder(t *testing.T) {
 	l := libraryOf(t, map[string]string{
-		"greet.lua":         script("b", "--   count  number\n--   now_at  time\n--   calm  flag\n--   pairs  (k text, n number)*\n", "for k, n in pairs() do redis.call('SET', task_key(k), LOG_LIMIT) end\n"),
+		"greet.lua":         script("b", "--   count  number\n--   now_at  time\n--   calm  flag\n--   entries  (k text, n number)*\n", "for k, n in entries() do redis.call('SET', task_key(k), LOG_LIMIT) end\n"),
 		"include/a.lua":     "-- a: x\n-- includes: nothing\nlocal function one() return 1 end\n",
 		"include/b.lua":     "-- b: x\n-- includes: a\nlocal function two() return one() + 1 end\n",
 		"include/other.lua": "-- other: x\n-- includes: nothing\nlocal function other() end\n",
@@ -95,7 +97,7 @@ func TestCompose_BindsNamesInOrder(t *testing.T) {
 	}
 	want := `local wheel = KEYS[1]
 local count, now_at, calm = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3] == '1'
-local function pairs()
+local function entries()
   local i = 2
   return function()
     i = i + 2
@@ -111,7 +113,7 @@ local function task_key(ref)
 end
 local function one() return 1 end
 local function two() return one() + 1 end
-for k, n in pairs() do redis.call('SET', task_key(k), LOG_LIMIT) end
+for k, n in entries() do redis.call('SET', task_key(k), LOG_LIMIT) end
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -128,8 +130,26 @@ func TestCompose_RefusesWhatDoesNotFit(t *testing.T) {
 			"greet.lua": script("a", "", ""), "include/a.lua": "-- a: x\n-- includes: b\n", "include/b.lua": "-- b: x\n-- includes: a\n",
 		}, `greet.lua: include "a" includes itself by way of a, b`},
 		"an include that needs what is not declared": {map[string]string{
-			"greet.lua": script("a", "", ""), "include/a.lua": "-- a: x\n-- needs: wheel, wake\n-- includes: nothing\n",
-		}, `greet.lua: include "a" needs the keys or arguments wheel, wake`},
+			"greet.lua": script("a", "", ""), "include/a.lua": "-- a: x\n-- needs: key wheel, arg wake\n-- includes: nothing\n",
+		}, `greet.lua: include "a" needs arg wake`},
+		"an argument in place of a key": {map[string]string{
+			"greet.lua": script("a", "--   lease  text\n", ""), "include/a.lua": "-- a: x\n-- needs: key lease, key wheel\n",
+		}, `greet.lua: include "a" needs key lease`},
+		"a key in place of an argument": {map[string]string{
+			"greet.lua": script("a", "", ""), "include/a.lua": "-- a: x\n-- needs: arg wheel\n",
+		}, `greet.lua: include "a" needs arg wheel`},
+		"a first key outside a partition": {map[string]string{
+			"greet.lua": "-- greet: x\n-- keys:\n--   nodes  HASH\n--   wheel  ZSET\nreturn { task_key('a') }\n",
+		}, `greet.lua: task_key takes the partition from the first key, but "nodes" is not a key of a partition`},
+		"a first key of any kind": {map[string]string{
+			"greet.lua": "-- greet: x\n-- keys:\n--   zset  ZSET\nreturn { task_key('a') }\n",
+		}, `greet.lua: task_key takes the partition from the first key, but "zset" is not a key of a partition`},
+		"a key made by an include": {map[string]string{
+			"greet.lua": "-- greet: x\n-- includes: a\n-- keys:\n--   nodes  HASH\n", "include/a.lua": "-- a: x\nlocal function all() return live_key('a') end\n",
+		}, `greet.lua: live_key takes the partition from the first key, but "nodes" is not a key of a partition`},
+		"a key made without any key": {map[string]string{
+			"greet.lua": "-- greet: x\n-- keys:\nreturn { task_key('a') }\n",
+		}, `greet.lua: task_key takes the partition from the first key, but the script has no keys`},
 		"a list that is not last":     {map[string]string{"greet.lua": script("nothing", "--   a  text*\n--   b  text\n", "")}, "greet.lua: a: only the last argument can be a list"},
 		"a type that is not there":    {map[string]string{"greet.lua": script("nothing", "--   a  colour\n", "")}, `greet.lua: a: there is no type "colour"`},
 		"a channel that is not there": {map[string]string{"greet.lua": script("nothing", "--   news  channel\n", "")}, "greet.lua: news: there is no channel of that name in the table of keys"},
@@ -139,6 +159,41 @@ func TestCompose_RefusesWhatDoesNotFit(t *testing.T) {
 		if _, err := l.Compose(l.Scripts["greet"]); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}
+	}
+}
+
+func TestCompose_RefusesNamesThatLuaUses(t *testing.T) {
+	const (
+		keyword = "%s: nothing can have this name, which is a keyword of Lua"
+		global  = "%s: no key or argument can have this name, which Lua or the composed script uses"
+	)
+	for _, c := range []struct{ name, header, want string }{
+		{"end", "-- keys:\n--   end  ZSET\n", keyword},
+		{"until", "-- args:\n--   until  time\n", keyword},
+		{"repeat", "-- args:\n--   repeat  text*\n", keyword},
+		{"in", "-- args:\n--   claims  (member member, in text)*\n", keyword},
+		{"not", "-- reply:\n--   not  flag\n", keyword},
+		{"or", "-- reply:\n--   entries  (member text, or number)*\n", keyword},
+		{"table", "-- keys:\n--   table  HASH\n", global},
+		{"error", "-- args:\n--   error  text\n", global},
+		{"now", "-- args:\n--   now  time\n", global},
+		{"partition", "-- args:\n--   partition  number\n", global},
+		{"pairs", "-- args:\n--   pairs  (k text, n number)*\n", global},
+		{"type", "-- args:\n--   claims  (member member, type text)*\n", global},
+	} {
+		l := libraryOf(t, map[string]string{"greet.lua": "-- greet: x\n" + c.header})
+		want := "greet.lua: " + fmt.Sprintf(c.want, c.name)
+		if _, err := l.Compose(l.Scripts["greet"]); err == nil || err.Error() != want {
+			t.Errorf("%q: got %v, want %s", c.header, err, want)
+		}
+	}
+}
+
+// A reply may be named after a global: it is no variable.
+func TestCompose_AcceptsRepliesNamedAfterGlobals(t *testing.T) {
+	l := libraryOf(t, map[string]string{"greet.lua": "-- greet: x\n-- reply:\n--   now   time\n--   next  time\nreturn { 1, 2 }\n"})
+	if _, err := l.Compose(l.Scripts["greet"]); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,5 +1,5 @@
 -- attempts: the history of a task's attempts.
--- needs: attempts
+-- needs: key attempts
 -- includes: clock
 
 -- record_attempt appends the end of an attempt to the history, of which the newest are kept.

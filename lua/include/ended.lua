@@ -1,5 +1,5 @@
 -- ended: what the end of a task means for the schedule that created it.
--- needs: wake
+-- needs: arg wake
 -- includes: clock, number, fields, look, policy
 
 -- pause_after_failure counts a failure and pauses the schedule if that makes too many in a row. Returns true if it did.

@@ -1,5 +1,5 @@
 -- events: tells whoever listens what happened to a task.
--- needs: events
+-- needs: arg events
 -- includes: clock, number
 
 -- head returns the part of a definition that describes the task; the payload follows after the first line break.

@@ -1,5 +1,5 @@
 -- fence: whether the caller leads the partition.
--- needs: lease, fence
+-- needs: key lease, arg fence
 -- includes: nothing
 
 -- other_leader returns nil if the lease has the caller's fence; else what the lease says of its holder.

@@ -1,5 +1,5 @@
 -- ledger: the record of every tick of a schedule. member is the schedule's "namespace:id".
--- needs: member
+-- needs: arg member
 -- includes: clock, number
 
 -- recorded lists the names and outcomes that this run of the script recorded, one after the other.

@@ -1,5 +1,5 @@
 -- look: when the leader looks at a schedule.
--- needs: wake
+-- needs: arg wake
 -- includes: number
 
 -- look_at has the leader look at a schedule ("namespace:id") at that time (ms) and wakes it if no other one is before it.

@@ -1,5 +1,5 @@
 -- overlap: what becomes of a tick while tasks of the same schedule have not ended.
--- needs: member, events, control, wake
+-- needs: arg member, arg events, arg control, arg wake
 -- includes: clock, number, stop, ledger, ticks
 
 -- is_manual says whether a name is that of a run asked for by hand.

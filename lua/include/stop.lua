@@ -1,5 +1,5 @@
 -- stop: keeps a task from running, or from going on.
--- needs: events, control, wake
+-- needs: arg events, arg control, arg wake
 -- includes: clock, number, fields, events, ended
 
 -- retention_of returns for how many ms a cancelled task is kept.

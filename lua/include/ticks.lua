@@ -1,5 +1,5 @@
 -- ticks: creates the tasks of ticks. member is the schedule's "namespace:id".
--- needs: member, events
+-- needs: arg member, arg events
 -- includes: clock, number, events
 
 -- create_task creates the task of the tick of that name, due at that time (ms). Returns false if it is there already.

@@ -1,5 +1,5 @@
 -- wheel: has tasks wait for their time.
--- needs: wheel, wake
+-- needs: key wheel, arg wake
 -- includes: number
 
 -- put_on_wheel has a task wait until due (ms) and wakes the leader if no other task is due before it.

@@ -103,7 +103,7 @@ func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason st
 		Lease: k.Lease(), Task: k.Task(t.Ref), Running: k.Running(), Attempts: k.Attempts(t.Ref), Wheel: k.Wheel(),
 		Index: k.Index(t.Namespace, to), Expiry: k.Expiry(),
 		Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
-		Error: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
+		Reason: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(),
 	})
 	l.o.Tasks.WarnIfPaused(ctx, t.Ref, reply.Paused)

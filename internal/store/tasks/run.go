@@ -65,7 +65,7 @@ func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result
 		Task: r.keys.Task(t.Ref), Running: r.keys.Running(), Attempts: r.keys.Attempts(t.Ref),
 		Index: r.keys.Index(t.Namespace, end), Expiry: r.keys.Expiry(),
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: end, Outcome: o,
-		Result: task.Cut(result, task.ResultLimit), Error: task.Cut(reason, task.ErrorLimit),
+		Result: task.Cut(result, task.ResultLimit), Reason: task.Cut(reason, task.ErrorLimit),
 		Retention: t.EffectiveRetention(end), Events: r.s.l.Keys.Events(), Wake: r.s.l.Keys.Wake(),
 	})
 	r.s.WarnIfPaused(ctx, t.Ref, reply.Paused)
@@ -79,7 +79,7 @@ func (r *Run) Reattempt(ctx context.Context, delay time.Duration, o task.Outcome
 	_, err := redisx.Run(ctx, r.s.l.DB, lua.Reattempt{
 		Task: r.keys.Task(t.Ref), Running: r.keys.Running(), Attempts: r.keys.Attempts(t.Ref), Wheel: r.keys.Wheel(),
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), Delay: delay, Outcome: o,
-		Error: task.Cut(reason, task.ErrorLimit), Events: r.s.l.Keys.Events(), Wake: r.s.l.Keys.Wake(),
+		Reason: task.Cut(reason, task.ErrorLimit), Events: r.s.l.Keys.Events(), Wake: r.s.l.Keys.Wake(),
 	})
 	return r.reportError(err)
 }
