@@ -1,16 +1,16 @@
--- acquire_lease: somebody takes a lease that is free, or makes sure of the one it holds already.
+-- acquire_lease: takes a free lease, or extends the lease that the owner holds already.
 -- includes: number, refuse
 -- keys:
 --   lease  STRING
 --   epoch  STRING
 -- args:
---   owner  node  who asks
---   ttl    ms
+--   owner  node  the node that asks
+--   ttl    ms    after which the lease expires
 -- reply:
---   token  number
+--   token  number  fencing token of the lease
 -- refuses:
---   HELD  somebody else holds it; the detail is the ms left
--- repeat: harmless: the owner gets the same token again, and the time counts anew
+--   HELD  another owner holds the lease; the detail is the ms until it expires
+-- repeat: harmless: the owner gets the same token again, and the ttl starts again
 local held = redis.call('GET', lease)
 if held then
   local token, holder = string.match(held, '^(%d+):(.*)$')

@@ -1,21 +1,21 @@
--- backfill_schedule: past ticks of a schedule that did not run get their tasks, due one after the other at a pace. The
--- overlap policy does not apply, and they do not count for it.
+-- backfill_schedule: creates the tasks of past ticks that did not run, due one after the other. The overlap policy does
+-- not apply, and these tasks do not count for it.
 -- includes: refuse, ledger, ticks
 -- keys:
---   schedule  HASH  further keys of the same partition are made from its name
+--   schedule  HASH  the script makes further keys of the same partition
 -- args:
 --   member      member
---   pace        ms       between two of them
+--   pace        ms       between the due times of two tasks
 --   events      channel
 --   wake        channel
 --   past_ticks  (tick time, name text)*
 -- reply:
 --   now       time
 --   revision  number
---   started   text*  names of the ticks that got their task
+--   started   text*  names of the ticks that got a task
 -- refuses:
 --   NOT_FOUND  no such schedule
--- repeat: harmless: a tick that has a task, or waits for its turn, is left alone
+-- repeat: harmless: ticks that have a task or wait for their turn are left alone
 local revision, def = unpack(redis.call('HMGET', schedule, 'revision', 'task'))
 if not revision then
   return refuse('NOT_FOUND', member)

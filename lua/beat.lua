@@ -1,20 +1,20 @@
--- beat: a node says that it lives, and learns of all others.
+-- beat: records that a node is alive, and reads all nodes.
 -- includes: clock, number
 -- keys:
 --   nodes  HASH
 -- args:
 --   id       node
---   entry    text  what the node says of itself
+--   entry    text  the node's description of itself
 --   dead     ms    without a beat after which the node counts as dead
---   keep     ms    without a beat after which any entry goes
+--   keep     ms    without a beat after which an entry is removed
 --   members  channel
---   news     text  a word to tell of the node, "" for none
+--   news     text  a change of the node to publish, "" for none
 -- reply:
 --   now     time
---   joined  flag  the node was absent or dead before
---   nodes   hash  by id: "<ms of the last beat> <what the node says of itself>"
+--   joined  flag  the node was not on the list before, or dead
+--   nodes   hash  by id: "<ms of the last beat> <the node's description of itself>"
 -- refuses: nothing
--- repeat: harmless: the beat counts anew. News may be told twice, and the second reply says that the node was there before
+-- repeat: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply
 local all = redis.call('HGETALL', nodes)
 local own = int(now) .. ' ' .. entry
 local seen, outdated, joined = { id, own }, {}, 1

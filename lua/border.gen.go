@@ -25,22 +25,22 @@ const (
 	CodeState     Code = "STATE"      // begin, cancel, change, finish, log, progress, reap, reattempt, retry
 )
 
-// AcquireLease runs acquire_lease.lua: somebody takes a lease that is free, or makes sure of the one it holds already.
+// AcquireLease runs acquire_lease.lua: takes a free lease, or extends the lease that the owner holds already.
 //
 // Refusals:
-//   - CodeHeld: somebody else holds it; the detail is the ms left
+//   - CodeHeld: another owner holds the lease; the detail is the ms until it expires
 //
-// Repeated: harmless: the owner gets the same token again, and the time counts anew
+// Repeated: harmless: the owner gets the same token again, and the ttl starts again
 type AcquireLease struct {
-	Lease LeaseKey // STRING
-	Epoch EpochKey // STRING
-	Owner NodeID   // who asks
-	TTL   time.Duration
+	Lease LeaseKey      // STRING
+	Epoch EpochKey      // STRING
+	Owner NodeID        // the node that asks
+	TTL   time.Duration // after which the lease expires
 }
 
-// AcquireLeaseReply is the answer to AcquireLease.
+// AcquireLeaseReply is the reply to AcquireLease.
 type AcquireLeaseReply struct {
-	Token int
+	Token int // fencing token of the lease
 }
 
 // Script is acquire_lease.lua.
@@ -60,30 +60,30 @@ func (AcquireLease) Decode(r *Reply) (v AcquireLeaseReply) {
 	return v
 }
 
-// BackfillSchedule runs backfill_schedule.lua: past ticks of a schedule that did not run get their tasks, due one after the other at a pace. The
-// overlap policy does not apply, and they do not count for it.
+// BackfillSchedule runs backfill_schedule.lua: creates the tasks of past ticks that did not run, due one after the other. The overlap policy does
+// not apply, and these tasks do not count for it.
 //
 // Refusals:
 //   - CodeNotFound: no such schedule
 //
-// Repeated: harmless: a tick that has a task, or waits for its turn, is left alone
+// Repeated: harmless: ticks that have a task or wait for their turn are left alone
 type BackfillSchedule struct {
-	Schedule  ScheduleKey // HASH further keys of the same partition are made from its name
+	Schedule  ScheduleKey // HASH the script makes further keys of the same partition
 	Member    task.Ref
-	Pace      time.Duration // between two of them
+	Pace      time.Duration // between the due times of two tasks
 	Events    EventsChannel
 	Wake      WakeChannel
 	PastTicks []BackfillSchedulePastTick
 }
 
-// BackfillScheduleReply is the answer to BackfillSchedule.
+// BackfillScheduleReply is the reply to BackfillSchedule.
 type BackfillScheduleReply struct {
 	Now      time.Time
 	Revision int
-	Started  []string // names of the ticks that got their task
+	Started  []string // names of the ticks that got a task
 }
 
-// BackfillSchedulePastTick is one of the past_ticks of backfill_schedule.lua.
+// BackfillSchedulePastTick is an element of past_ticks of backfill_schedule.lua.
 type BackfillSchedulePastTick struct {
 	Tick time.Time
 	Name string
@@ -114,24 +114,24 @@ func (BackfillSchedule) Decode(r *Reply) (v BackfillScheduleReply) {
 	return v
 }
 
-// Beat runs beat.lua: a node says that it lives, and learns of all others.
+// Beat runs beat.lua: records that a node is alive, and reads all nodes.
 //
-// Repeated: harmless: the beat counts anew. News may be told twice, and the second reply says that the node was there before
+// Repeated: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply
 type Beat struct {
 	Nodes   NodesKey // HASH
 	ID      NodeID
-	Entry   string        // what the node says of itself
+	Entry   string        // the node's description of itself
 	Dead    time.Duration // without a beat after which the node counts as dead
-	Keep    time.Duration // without a beat after which any entry goes
+	Keep    time.Duration // without a beat after which an entry is removed
 	Members MembersChannel
-	News    string // a word to tell of the node, "" for none
+	News    string // a change of the node to publish, "" for none
 }
 
-// BeatReply is the answer to Beat.
+// BeatReply is the reply to Beat.
 type BeatReply struct {
 	Now    time.Time
-	Joined bool              // the node was absent or dead before
-	Nodes  map[string]string // by id: "<ms of the last beat> <what the node says of itself>"
+	Joined bool              // the node was not on the list before, or dead
+	Nodes  map[string]string // by id: "<ms of the last beat> <the node's description of itself>"
 }
 
 // Script is beat.lua.
@@ -153,14 +153,14 @@ func (Beat) Decode(r *Reply) (v BeatReply) {
 	return v
 }
 
-// Begin runs begin.lua: a worker starts the attempt that was claimed. At most one run of it is ever let through.
+// Begin runs begin.lua: a worker starts a claimed attempt. The script lets at most one run of an attempt through.
 //
 // Refusals:
 //   - CodeNotFound: no such task
 //   - CodeState: the task is not queued; the detail is its state
-//   - CodeStale: the task is queued for another attempt; the detail is its number
+//   - CodeStale: the task is queued for another attempt; the detail is the number of that attempt
 //
-// Repeated: harmless: the same run token is let through again, any other is refused
+// Repeated: harmless: the same run token is let through again; another one is refused
 type Begin struct {
 	Task     TaskKey     // HASH
 	Queued   QueuedKey   // ZSET
@@ -168,12 +168,12 @@ type Begin struct {
 	Running  RunningKey  // ZSET
 	Member   task.Ref
 	Attempt  int
-	Node     NodeID   // who runs it
-	Run      RunToken // token of this run, made anew for every try to begin
+	Node     NodeID   // of the worker
+	Run      RunToken // token of this run, which is new for every call
 	Events   EventsChannel
 }
 
-// BeginReply is the answer to Begin.
+// BeginReply is the reply to Begin.
 type BeginReply struct {
 	Task map[string]string // the task as it is now
 }
@@ -197,22 +197,22 @@ func (Begin) Decode(r *Reply) (v BeginReply) {
 	return v
 }
 
-// Cancel runs cancel.lua: a task is not to run. A waiting one ends at once; a running one is told to stop.
+// Cancel runs cancel.lua: cancels a task. A waiting task ends at once; the worker of a running one is asked to stop it.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task has ended; the detail is its state
+//   - CodeState: the task has succeeded or failed; the detail is its state
 //
-// Repeated: harmless: a cancelled task stays cancelled, a running one is told again
+// Repeated: harmless: a cancelled task stays as it is; the worker of a running one is asked again
 type Cancel struct {
-	Task    TaskKey // HASH further keys of the same partition are made from its name
+	Task    TaskKey // HASH the script makes further keys of the same partition
 	Member  task.Ref
 	Events  EventsChannel
 	Control ControlChannel
 	Wake    WakeChannel
 }
 
-// CancelReply is the answer to Cancel.
+// CancelReply is the reply to Cancel.
 type CancelReply struct {
 	Task map[string]string // the task as it is now
 }
@@ -234,27 +234,27 @@ func (Cancel) Decode(r *Reply) (v CancelReply) {
 	return v
 }
 
-// Change runs change.lua: a waiting task gets another time, queue or payload.
+// Change runs change.lua: replaces the definition of a scheduled task, and its due time.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task does not wait on the wheel; the detail is its state
-//   - CodeChanged: somebody else changed the definition in between
+//   - CodeState: the task is not scheduled; the detail is its state
+//   - CodeChanged: the definition is neither before nor def any more
 //
-// Repeated: harmless: the second run finds the definition changed already and changes it to the same again
+// Repeated: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
 type Change struct {
 	Task   TaskKey  // HASH
 	Wheel  WheelKey // ZSET
 	Member task.Ref
-	Before string         // the definition the change was made from
-	Def    string         // the definition with the change in it
-	RunAt  time.Time      // none to leave the time as it is, or where delay is given
-	Delay  *time.Duration // from now; none to leave the time as it is, or where run_at is given
+	Before string         // the definition that the caller read
+	Def    string         // the new definition
+	RunAt  time.Time      // none to keep the due time, or if delay is given
+	Delay  *time.Duration // from now; none to keep the due time, or if run_at is given
 	Events EventsChannel
 	Wake   WakeChannel
 }
 
-// ChangeReply is the answer to Change.
+// ChangeReply is the reply to Change.
 type ChangeReply struct {
 	Task map[string]string // the task as it is now
 }
@@ -276,34 +276,34 @@ func (Change) Decode(r *Reply) (v ChangeReply) {
 	return v
 }
 
-// Claim runs claim.lua: a leader takes tasks that are due off its wheel; they are queued, each for its next attempt.
-// In order of due time; but where a whole batch is late by more than fresh, a quarter of the batch is kept for what has
-// just come due, so that a backlog does not starve it.
+// Claim runs claim.lua: a leader takes due tasks off the wheel and queues each for its next attempt.
+// Tasks are taken in order of their due time. If a full batch is late by more than fresh, a quarter of the batch is kept
+// for tasks that are less late, so that a backlog does not starve them.
 //
 // Refusals:
-//   - CodeFenced: somebody else leads the partition, or nobody
+//   - CodeFenced: another leader holds the lease of the partition, or none does
 //
-// Repeated: claims further tasks; those of the lost reply are in flight, and the number in flight tells of them
+// Repeated: claims further tasks. Those of the lost reply stay in flight; the reply's number in flight includes them
 type Claim struct {
 	Lease    LeaseKey      // STRING
 	Wheel    WheelKey      // ZSET
 	Queued   QueuedKey     // ZSET
 	InFlight InFlightKey   // ZSET
-	Fence    Fence         // the lease's value while this leader holds it
-	Limit    int           // tasks at most
-	Fresh    time.Duration // how late a task may be and not count as backlog
+	Fence    Fence         // value of the lease while this leader holds it
+	Limit    int           // maximum number of tasks
+	Fresh    time.Duration // how late a task may be without counting as backlog
 	Events   EventsChannel
 }
 
-// ClaimReply is the answer to Claim.
+// ClaimReply is the reply to Claim.
 type ClaimReply struct {
 	Now      time.Time
-	Next     time.Time    // when the next task is due; none if none waits
-	InFlight int          // how many are in flight
-	Claims   []ClaimClaim // what was claimed; head is the first line of the definition
+	Next     time.Time    // when the next task is due; none if no task is scheduled
+	InFlight int          // deliveries in flight, including these
+	Claims   []ClaimClaim // the claimed tasks; head is the first line of the definition
 }
 
-// ClaimClaim is one of the claims of claim.lua.
+// ClaimClaim is an element of claims of claim.lua.
 type ClaimClaim struct {
 	Member  string
 	Attempt int
@@ -335,20 +335,20 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	return v
 }
 
-// Confirm runs confirm.lua: deliveries are in asynq, so nobody has to look after them any more.
+// Confirm runs confirm.lua: removes deliveries that are in asynq from those in flight.
 //
 // Refusals:
-//   - CodeFenced: somebody else leads the partition, or nobody
+//   - CodeFenced: another leader holds the lease of the partition, or none does
 //
-// Repeated: harmless: there is nothing left to take out
+// Repeated: harmless: the deliveries are not in flight any more
 type Confirm struct {
 	Lease      LeaseKey    // STRING
 	InFlight   InFlightKey // ZSET
-	Fence      Fence       // the lease's value while this leader holds it
+	Fence      Fence       // value of the lease while this leader holds it
 	Deliveries []string    // "namespace:id:attempt"
 }
 
-// ConfirmReply is the answer to Confirm.
+// ConfirmReply is the reply to Confirm.
 type ConfirmReply struct {
 }
 
@@ -367,31 +367,31 @@ func (c Confirm) Args() []any {
 	return args
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (Confirm) Decode(*Reply) ConfirmReply { return ConfirmReply{} }
 
-// Create runs create.lua: a new task waits on the wheel.
+// Create runs create.lua: creates a task, which waits on the wheel.
 //
 // Refusals:
-//   - CodeConflict: the id is taken by a task with other content
+//   - CodeConflict: a task with that id and other content exists
 //
-// Repeated: harmless: the second run finds the same content and answers with the task
+// Repeated: harmless: the second run finds the same content and returns the task
 type Create struct {
-	Task   TaskKey  // HASH the task, which does not exist yet
+	Task   TaskKey  // HASH the new task
 	Wheel  WheelKey // ZSET
 	Member task.Ref
 	Def    string        // the definition: a line of JSON, a line break, the payload
-	RunAt  time.Time     // none to count from now
-	Delay  time.Duration // from now, where run_at is none
+	RunAt  time.Time     // none to be due after delay
+	Delay  time.Duration // from now, if run_at is none
 	Events EventsChannel
 	Wake   WakeChannel
 }
 
-// CreateReply is the answer to Create.
+// CreateReply is the reply to Create.
 type CreateReply struct {
-	Existed bool // the same task was submitted before
+	Existed bool // the task existed before, with the same content
 	Now     time.Time
-	Task    map[string]string // the task as it is now, where it existed; else empty
+	Task    map[string]string // the task as it is now, if it existed; else empty
 }
 
 // Script is create.lua.
@@ -413,11 +413,11 @@ func (Create) Decode(r *Reply) (v CreateReply) {
 	return v
 }
 
-// DeleteSchedule runs delete_schedule.lua: a paused schedule is deleted, with its ledger and its history. Its tasks stay.
+// DeleteSchedule runs delete_schedule.lua: deletes a paused schedule with its ledger and its history. Its tasks stay.
 //
 // Refusals:
 //   - CodeNotFound: no such schedule
-//   - CodeNotPaused: somebody has resumed it in the meantime
+//   - CodeNotPaused: the schedule is not paused, or was resumed in the meantime
 //
 // Repeated: refused with NOT_FOUND
 type DeleteSchedule struct {
@@ -431,7 +431,7 @@ type DeleteSchedule struct {
 	Member    task.Ref
 }
 
-// DeleteScheduleReply is the answer to DeleteSchedule.
+// DeleteScheduleReply is the reply to DeleteSchedule.
 type DeleteScheduleReply struct {
 }
 
@@ -448,30 +448,30 @@ func (c DeleteSchedule) Args() []any {
 	return []any{c.Member.String()}
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (DeleteSchedule) Decode(*Reply) DeleteScheduleReply { return DeleteScheduleReply{} }
 
-// DueSchedules runs due_schedules.lua: which schedules a leader has to look at. It writes nothing.
+// DueSchedules runs due_schedules.lua: reads the schedules whose ticks a leader has to plan now.
 //
 // Refusals:
-//   - CodeFenced: somebody else leads the partition, or nobody
+//   - CodeFenced: another leader holds the lease of the partition, or none does
 //
 // Repeated: harmless: it only reads
 type DueSchedules struct {
 	Lease LeaseKey // STRING
 	Ticks TicksKey // ZSET
-	Fence Fence    // the lease's value while this leader holds it
-	Limit int      // schedules at most
+	Fence Fence    // value of the lease while this leader holds it
+	Limit int      // maximum number of schedules
 }
 
-// DueSchedulesReply is the answer to DueSchedules.
+// DueSchedulesReply is the reply to DueSchedules.
 type DueSchedulesReply struct {
 	Now  time.Time
-	Next time.Time         // when the next one is to be looked at; none if none waits
-	Due  []DueSchedulesDue // as they stand in the hash
+	Next time.Time         // when the next schedule is due; none if no other one is
+	Due  []DueSchedulesDue // as they are in the hash
 }
 
-// DueSchedulesDue is one of the due of due_schedules.lua.
+// DueSchedulesDue is an element of due of due_schedules.lua.
 type DueSchedulesDue struct {
 	Member   string
 	Revision string
@@ -506,24 +506,24 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 	return v
 }
 
-// Finish runs finish.lua: the running attempt ended, and the task with it.
+// Finish runs finish.lua: ends the running attempt, and the task with it.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task does not run; the detail is its state
-//   - CodeStale: another attempt, or another run of it, is the one that counts
-//   - CodeCancelled: it failed after it had been asked to stop: report it as cancelled
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//   - CodeCancelled: state is failed, but the task was asked to stop: report it as cancelled
 //
-// Repeated: harmless: the end of a run that has ended already changes nothing
+// Repeated: harmless: a run that has ended in this way changes nothing
 type Finish struct {
 	Task      TaskKey     // HASH
 	Running   RunningKey  // ZSET
 	Attempts  AttemptsKey // LIST
-	Index     IndexKey    // ZSET the one of the state the task ends in
+	Index     IndexKey    // ZSET of the state in which the task ends
 	Expiry    ExpiryKey   // ZSET
 	Member    task.Ref
 	Attempt   int
-	Run       RunToken      // token of the run that ended
+	Run       RunToken      // of the run that ended
 	State     task.State    // succeeded, failed or cancelled
 	Outcome   task.Outcome  // of the attempt
 	Result    string        // "" for none
@@ -533,9 +533,9 @@ type Finish struct {
 	Wake      WakeChannel
 }
 
-// FinishReply is the answer to Finish.
+// FinishReply is the reply to Finish.
 type FinishReply struct {
-	Paused bool // that was one failure too many in a row: it paused the schedule that created the task
+	Paused bool // the script paused the schedule that created the task: too many of its tasks in a row failed
 }
 
 // Script is finish.lua.
@@ -557,37 +557,37 @@ func (Finish) Decode(r *Reply) (v FinishReply) {
 	return v
 }
 
-// Fire runs fire.lua: applies what a leader decided about the ticks of a schedule that are due, all at once: the tasks, the ledger, how
-// far the decisions have come, and when to look again.
+// Fire runs fire.lua: applies a leader's plan for the due ticks of a schedule, all or nothing: the tasks, the ledger, the cursor, and
+// when the schedule is due again.
 //
 // Refusals:
-//   - CodeFenced: somebody else leads the partition, or nobody
-//   - CodeChanged: the schedule is not as it was when the leader looked
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//   - CodeChanged: the schedule has another revision or cursor, or is paused
 //
-// Repeated: harmless: the cursor has moved, so it is refused with CHANGED; where there is nothing to decide, it changes nothing
+// Repeated: harmless: the cursor has moved, so it is refused with CHANGED; a plan that does not move the cursor changes nothing
 type Fire struct {
 	Lease     LeaseKey    // STRING
-	Schedule  ScheduleKey // HASH further keys of the same partition are made from its name
-	Fence     Fence       // the lease's value while this leader holds it
+	Schedule  ScheduleKey // HASH the script makes further keys of the same partition
+	Fence     Fence       // value of the lease while this leader holds it
 	Member    task.Ref
-	Revision  int       // the decisions were made for
-	Cursor    time.Time // up to which ticks were decided before
-	Upto      time.Time // the cursor from now on
-	Upcoming  time.Time // the next tick; none if there is none
-	Forgotten time.Time // up to which ticks get no record, since the ledger could not hold them; none for none
+	Revision  int       // of the schedule for which the plan was made
+	Cursor    time.Time // of the schedule for which the plan was made: ticks up to it are decided
+	Upto      time.Time // the new cursor
+	Upcoming  time.Time // the next tick; none if there is no further one
+	Forgotten time.Time // ticks up to this time get no record, because the ledger cannot hold them; none if all get one
 	Events    EventsChannel
 	Control   ControlChannel
 	Wake      WakeChannel
-	Decisions []FireDecision // action: fire, missed or excluded; due: when its task is due, but at least delay from now
+	Decisions []FireDecision // action: fire, missed or excluded. Its task is due at due, but no earlier than delay from now
 }
 
-// FireReply is the answer to Fire.
+// FireReply is the reply to Fire.
 type FireReply struct {
 	Now     time.Time
-	Decided []FireDecided
+	Decided []FireDecided // what was recorded, first the ticks that had waited
 }
 
-// FireDecision is one of the decisions of fire.lua.
+// FireDecision is an element of decisions of fire.lua.
 type FireDecision struct {
 	Tick   time.Time
 	Name   string
@@ -597,7 +597,7 @@ type FireDecision struct {
 	Reason string
 }
 
-// FireDecided is one of the decided of fire.lua.
+// FireDecided is an element of decided of fire.lua.
 type FireDecided struct {
 	Name    string
 	Outcome schedule.Outcome
@@ -627,16 +627,16 @@ func (Fire) Decode(r *Reply) (v FireReply) {
 	return v
 }
 
-// Leave runs leave.lua: a node that stops takes itself off the list.
+// Leave runs leave.lua: removes a node that stops from the list of nodes.
 //
-// Repeated: harmless: the node is not on the list any more, and nothing is told
+// Repeated: harmless: the node is not on the list any more, and nothing is published
 type Leave struct {
 	Nodes   NodesKey // HASH
 	ID      NodeID
 	Members MembersChannel
 }
 
-// LeaveReply is the answer to Leave.
+// LeaveReply is the reply to Leave.
 type LeaveReply struct {
 	Left bool // false if the node was not on the list
 }
@@ -658,30 +658,30 @@ func (Leave) Decode(r *Reply) (v LeaveReply) {
 	return v
 }
 
-// Log runs log.lua: the running attempt wrote lines.
+// Log runs log.lua: appends lines of the running attempt to the task's log.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task does not run; the detail is its state
-//   - CodeStale: another attempt, or another run of it, is the one that counts
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
 //
-// Repeated: harmless: lines whose number is in the log already are passed over
+// Repeated: harmless: lines that are in the log already are not appended again
 type Log struct {
 	Task    TaskKey // HASH
 	Log     LogKey  // STREAM
 	Member  task.Ref
 	Attempt int
-	Run     RunToken // token of the run
+	Run     RunToken // of the run that reports
 	First   int      // number of the first line, from 1 in each attempt
 	Events  EventsChannel
 	Lines   []LogLine
 }
 
-// LogReply is the answer to Log.
+// LogReply is the reply to Log.
 type LogReply struct {
 }
 
-// LogLine is one of the lines of log.lua.
+// LogLine is an element of lines of log.lua.
 type LogLine struct {
 	Stream string
 	Text   string
@@ -702,7 +702,7 @@ func (c Log) Args() []any {
 	return args
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (Log) Decode(*Reply) LogReply { return LogReply{} }
 
 // NoteNamespaces runs note_namespaces.lua: work was submitted to namespaces. Of those that are remembered, the ones with the oldest submissions go if
@@ -714,7 +714,7 @@ type NoteNamespaces struct {
 	Names      []string
 }
 
-// NoteNamespacesReply is the answer to NoteNamespaces.
+// NoteNamespacesReply is the reply to NoteNamespaces.
 type NoteNamespacesReply struct {
 }
 
@@ -733,23 +733,23 @@ func (c NoteNamespaces) Args() []any {
 	return args
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (NoteNamespaces) Decode(*Reply) NoteNamespacesReply { return NoteNamespacesReply{} }
 
-// PauseSchedule runs pause_schedule.lua: a schedule creates no more tasks for now. Those it has created go on.
+// PauseSchedule runs pause_schedule.lua: keeps a schedule from creating tasks until it is resumed. The tasks that exist go on.
 //
 // Refusals:
 //   - CodeNotFound: no such schedule
 //
-// Repeated: harmless: it stays paused since the first time
+// Repeated: harmless: the schedule stays paused since the first run
 type PauseSchedule struct {
 	Schedule ScheduleKey // HASH
 	Ticks    TicksKey    // ZSET
 	Member   task.Ref
-	Note     string // who, and why; "" keeps the note there is
+	Note     string // why; "" keeps the note of an earlier pause
 }
 
-// PauseScheduleReply is the answer to PauseSchedule.
+// PauseScheduleReply is the reply to PauseSchedule.
 type PauseScheduleReply struct {
 	Schedule map[string]string // the schedule as it is now
 }
@@ -771,21 +771,21 @@ func (PauseSchedule) Decode(r *Reply) (v PauseScheduleReply) {
 	return v
 }
 
-// PostponeSchedule runs postpone_schedule.lua: a leader cannot read a schedule, and looks at it again later, so that it holds up no other one.
+// PostponeSchedule runs postpone_schedule.lua: makes an unreadable schedule due later, so that it does not hold up the others.
 //
 // Refusals:
-//   - CodeFenced: somebody else leads the partition, or nobody
+//   - CodeFenced: another leader holds the lease of the partition, or none does
 //
-// Repeated: harmless: it is looked at a little later
+// Repeated: harmless: the delay counts from the second run
 type PostponeSchedule struct {
-	Lease  LeaseKey // STRING
-	Ticks  TicksKey // ZSET
-	Fence  Fence    // the lease's value while this leader holds it
-	Member string   // "namespace:id", readable or not
-	Delay  time.Duration
+	Lease  LeaseKey      // STRING
+	Ticks  TicksKey      // ZSET
+	Fence  Fence         // value of the lease while this leader holds it
+	Member string        // of the schedule; it may not be a valid name
+	Delay  time.Duration // from now
 }
 
-// PostponeScheduleReply is the answer to PostponeSchedule.
+// PostponeScheduleReply is the reply to PostponeSchedule.
 type PostponeScheduleReply struct {
 }
 
@@ -800,27 +800,27 @@ func (c PostponeSchedule) Args() []any {
 	return []any{string(c.Fence), c.Member, c.Delay.Milliseconds()}
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (PostponeSchedule) Decode(*Reply) PostponeScheduleReply { return PostponeScheduleReply{} }
 
-// Progress runs progress.lua: the running attempt says how far it is.
+// Progress runs progress.lua: records the progress of the running attempt.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task does not run; the detail is its state
-//   - CodeStale: another attempt, or another run of it, is the one that counts
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
 //
-// Repeated: harmless: it says the same again
+// Repeated: harmless: it records the same progress again
 type Progress struct {
 	Task     TaskKey // HASH
 	Member   task.Ref
 	Attempt  int      // the attempt that reports
-	Run      RunToken // token of the run that reports, or "" where somebody reports in its name
+	Run      RunToken // of the run that reports, or "" for a report on its behalf
 	Progress int      // percent, 0 to 100
 	Events   EventsChannel
 }
 
-// ProgressReply is the answer to Progress.
+// ProgressReply is the reply to Progress.
 type ProgressReply struct {
 }
 
@@ -835,33 +835,32 @@ func (c Progress) Args() []any {
 	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Progress, string(c.Events)}
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (Progress) Decode(*Reply) ProgressReply { return ProgressReply{} }
 
-// PutSchedule runs put_schedule.lua: a schedule is created, or its definition replaced.
-// The leader looks at it at once: ticks that are due up to now are decided by the old definition's times, those after by
-// the new one's.
+// PutSchedule runs put_schedule.lua: creates a schedule, or replaces its definition.
+// The leader plans its ticks at once: ticks up to asked are decided by the old definition, later ticks by the new one.
 //
 // Refusals:
 //   - CodeChanged: the schedule has another revision; the detail is its number, 0 for none
-//   - CodeEarly: ticks after the time asked have been decided in the meantime: ask again
+//   - CodeEarly: ticks later than asked have been decided in the meantime: read the schedule and call again
 //
-// Repeated: refused with CHANGED, the revision being the one after base: the caller reads it and finds its own definition
+// Repeated: refused with CHANGED and the revision after base: the caller reads the schedule and finds its own definition
 type PutSchedule struct {
 	Schedule  ScheduleKey  // HASH
 	History   HistoryKey   // LIST
 	Schedules SchedulesKey // ZSET
 	Ticks     TicksKey     // ZSET
 	Member    task.Ref
-	Base      int       // the revision the definition is to replace, 0 for none
-	Asked     time.Time // Redis's time when the caller looked; the new definition counts from then on
+	Base      int       // the revision to replace, 0 to create the schedule
+	Asked     time.Time // Redis's time when the caller read the schedule; the definition decides ticks after it
 	Def       string    // JSON: the definition without its task
 	Task      string    // the definition of every tick's task: a line of JSON, a line break, the payload
-	Pause     bool      // pause it as well
+	Pause     bool      // also pauses the schedule
 	Wake      WakeChannel
 }
 
-// PutScheduleReply is the answer to PutSchedule.
+// PutScheduleReply is the reply to PutSchedule.
 type PutScheduleReply struct {
 	Schedule map[string]string // the schedule as it is now
 }
@@ -885,17 +884,17 @@ func (PutSchedule) Decode(r *Reply) (v PutScheduleReply) {
 	return v
 }
 
-// ReadNodes runs read_nodes.lua: everybody who is on the list of nodes, and what time it is. It changes nothing.
+// ReadNodes runs read_nodes.lua: reads the list of nodes and the time.
 //
 // Repeated: harmless: it only reads
 type ReadNodes struct {
 	Nodes NodesKey // HASH
 }
 
-// ReadNodesReply is the answer to ReadNodes.
+// ReadNodesReply is the reply to ReadNodes.
 type ReadNodesReply struct {
 	Now   time.Time
-	Nodes map[string]string // by id: "<ms of the last beat> <what the node says of itself>"
+	Nodes map[string]string // by id: "<ms of the last beat> <the node's description of itself>"
 }
 
 // Script is read_nodes.lua.
@@ -916,24 +915,24 @@ func (ReadNodes) Decode(r *Reply) (v ReadNodesReply) {
 	return v
 }
 
-// ReadPage runs read_page.lua: reads a sorted set from its highest member down, starting below a given one.
-// Redis sorts members of one score by name but cannot start a range between them, so the place is found by halving the
-// ranks of that score.
+// ReadPage runs read_page.lua: reads a sorted set in descending order, starting after a given member.
+// Redis sorts members of one score by name but cannot start a range between them, so the script finds the rank by binary
+// search among the members of that score.
 //
 // Repeated: harmless: it only reads
 type ReadPage struct {
 	ZSet   ZSetKey // ZSET
-	Score  string  // of the last member seen, "" to start at the top
-	Member string  // the last member seen
-	Limit  int     // members at most
+	Score  string  // of the last member read, "" to start with the highest
+	Member string  // the last member read
+	Limit  int     // maximum number of members
 }
 
-// ReadPageReply is the answer to ReadPage.
+// ReadPageReply is the reply to ReadPage.
 type ReadPageReply struct {
 	Entries []ReadPageEntry
 }
 
-// ReadPageEntry is one of the entries of read_page.lua.
+// ReadPageEntry is an element of entries of read_page.lua.
 type ReadPageEntry struct {
 	Member string
 	Score  int
@@ -958,38 +957,38 @@ func (ReadPage) Decode(r *Reply) (v ReadPageReply) {
 	return v
 }
 
-// Reap runs reap.lua: a leader ends the attempt of a worker that died: the next one is due at once, or there is none left.
+// Reap runs reap.lua: a leader ends the running attempt of a worker that died. The next attempt is due at once, or the task ends.
 //
 // Refusals:
-//   - CodeFenced: somebody else leads the partition, or nobody
+//   - CodeFenced: another leader holds the lease of the partition, or none does
 //   - CodeNotFound: no such task
-//   - CodeState: the task does not run; the detail is its state
-//   - CodeStale: another attempt, or another run of it, is the one that counts
-//   - CodeCancelled: it was asked to stop: end it as cancelled
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//   - CodeCancelled: the task was asked to stop: end it as cancelled
 //
-// Repeated: refused with STATE or STALE: the first run did it
+// Repeated: refused with STATE or STALE, because the first run ended the attempt
 type Reap struct {
 	Lease     LeaseKey    // STRING
 	Task      TaskKey     // HASH
 	Running   RunningKey  // ZSET
 	Attempts  AttemptsKey // LIST
 	Wheel     WheelKey    // ZSET
-	Index     IndexKey    // ZSET the one of the state the task ends in
+	Index     IndexKey    // ZSET of the state in which the task ends
 	Expiry    ExpiryKey   // ZSET
-	Fence     Fence       // the lease's value while this leader holds it
+	Fence     Fence       // value of the lease while this leader holds it
 	Member    task.Ref
 	Attempt   int
-	Run       RunToken   // token of the run that is lost
-	State     task.State // scheduled, failed or cancelled: what becomes of the task
+	Run       RunToken   // of the run that is lost
+	State     task.State // of the task from now on: scheduled, failed or cancelled
 	Reason    string
-	Retention time.Duration // how long the task is kept, if it ends
+	Retention time.Duration // how long the task is kept if it ends
 	Events    EventsChannel
 	Wake      WakeChannel
 }
 
-// ReapReply is the answer to Reap.
+// ReapReply is the reply to Reap.
 type ReapReply struct {
-	Paused bool // that was one failure too many in a row: it paused the schedule that created the task
+	Paused bool // the script paused the schedule that created the task: too many of its tasks in a row failed
 }
 
 // Script is reap.lua.
@@ -1011,15 +1010,15 @@ func (Reap) Decode(r *Reply) (v ReapReply) {
 	return v
 }
 
-// Reattempt runs reattempt.lua: the running attempt ended without success, and the task waits on the wheel for the next one.
+// Reattempt runs reattempt.lua: ends the running attempt without success; the task waits on the wheel for the next one.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task does not run; the detail is its state
-//   - CodeStale: another attempt, or another run of it, is the one that counts
-//   - CodeCancelled: it was asked to stop: report it as cancelled
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//   - CodeCancelled: the task was asked to stop: report it as cancelled
 //
-// Repeated: harmless: the end of a run that has ended already changes nothing
+// Repeated: harmless: a run that has ended in this way changes nothing
 type Reattempt struct {
 	Task     TaskKey     // HASH
 	Running  RunningKey  // ZSET
@@ -1027,7 +1026,7 @@ type Reattempt struct {
 	Wheel    WheelKey    // ZSET
 	Member   task.Ref
 	Attempt  int
-	Run      RunToken      // token of the run that ended
+	Run      RunToken      // of the run that ended
 	Delay    time.Duration // until the next attempt is due
 	Outcome  task.Outcome  // of the attempt
 	Reason   string
@@ -1035,7 +1034,7 @@ type Reattempt struct {
 	Wake     WakeChannel
 }
 
-// ReattemptReply is the answer to Reattempt.
+// ReattemptReply is the reply to Reattempt.
 type ReattemptReply struct {
 }
 
@@ -1052,25 +1051,25 @@ func (c Reattempt) Args() []any {
 	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Delay.Milliseconds(), string(c.Outcome), c.Reason, string(c.Events), string(c.Wake)}
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (Reattempt) Decode(*Reply) ReattemptReply { return ReattemptReply{} }
 
-// Redeliver runs redeliver.lua: a delivery that a worker took from asynq and did not begin before it died waits in its queue again.
-// asynq finds it too, but takes one to two minutes.
+// Redeliver runs redeliver.lua: puts a delivery that a worker took from asynq, and did not begin before it died, back in its queue.
+// asynq does the same after one to two minutes.
 //
-// Repeated: harmless: it is not among the taken ones any more
+// Repeated: harmless: the delivery is not active any more
 type Redeliver struct {
 	Delivery DeliveryKey // HASH
 	Active   ActiveKey   // LIST
 	Deadline DeadlineKey // ZSET
 	Pending  PendingKey  // LIST
 	ID       string      // of the delivery
-	Stale    int         // s: only if asynq's lease of it ends no later
+	Stale    int         // s since 1970: skips deliveries whose lease of asynq ends later
 }
 
-// RedeliverReply is the answer to Redeliver.
+// RedeliverReply is the reply to Redeliver.
 type RedeliverReply struct {
-	Redelivered bool // false if there was nothing to do
+	Redelivered bool // false if the delivery is not active or its lease ends later
 }
 
 // Script is redeliver.lua.
@@ -1092,19 +1091,19 @@ func (Redeliver) Decode(r *Reply) (v RedeliverReply) {
 	return v
 }
 
-// ReleaseLease runs release_lease.lua: the holder of a lease gives it back before its time, and tells those who wait for it.
+// ReleaseLease runs release_lease.lua: releases a lease before it expires, and publishes that it is free.
 //
-// Repeated: harmless: the lease is not the caller's any more
+// Repeated: harmless: the caller does not hold the lease any more
 type ReleaseLease struct {
 	Lease   LeaseKey // STRING
-	Fence   Fence    // the lease's value while the caller holds it
-	Channel string   // where to tell, "" for nowhere
-	Message string   // what to tell
+	Fence   Fence    // value of the lease while the caller holds it
+	Channel string   // to publish on, "" for none
+	Message string   // to publish
 }
 
-// ReleaseLeaseReply is the answer to ReleaseLease.
+// ReleaseLeaseReply is the reply to ReleaseLease.
 type ReleaseLeaseReply struct {
-	Released bool // false if the lease was not the caller's any more
+	Released bool // false if the caller did not hold the lease any more
 }
 
 // Script is release_lease.lua.
@@ -1124,19 +1123,19 @@ func (ReleaseLease) Decode(r *Reply) (v ReleaseLeaseReply) {
 	return v
 }
 
-// RenewLease runs renew_lease.lua: the holder of a lease keeps it for another while.
+// RenewLease runs renew_lease.lua: extends a lease.
 //
 // Refusals:
-//   - CodeLost: it expired or belongs to somebody else; the detail is what the lease is now, if anything
+//   - CodeLost: the lease has expired or has another holder; the detail is its value, "" if it is free
 //
-// Repeated: harmless: the time counts anew
+// Repeated: harmless: the ttl starts again
 type RenewLease struct {
-	Lease LeaseKey // STRING
-	Fence Fence    // the lease's value while the caller holds it
-	TTL   time.Duration
+	Lease LeaseKey      // STRING
+	Fence Fence         // value of the lease while the caller holds it
+	TTL   time.Duration // from now after which the lease expires
 }
 
-// RenewLeaseReply is the answer to RenewLease.
+// RenewLeaseReply is the reply to RenewLease.
 type RenewLeaseReply struct {
 }
 
@@ -1151,22 +1150,22 @@ func (c RenewLease) Args() []any {
 	return []any{string(c.Fence), c.TTL.Milliseconds()}
 }
 
-// Decode reads its reply, which says nothing.
+// Decode returns its reply, which is empty.
 func (RenewLease) Decode(*Reply) RenewLeaseReply { return RenewLeaseReply{} }
 
-// ResumeSchedule runs resume_schedule.lua: a paused schedule goes on. The ticks since the pause began are misfires; the leader looks at them at once.
+// ResumeSchedule runs resume_schedule.lua: lets a paused schedule create tasks again. The leader plans the ticks of the pause at once, as misfires.
 //
 // Refusals:
 //   - CodeNotFound: no such schedule
 //
-// Repeated: harmless: one that is not paused stays so
+// Repeated: harmless: a schedule that is not paused stays as it is
 type ResumeSchedule struct {
 	Schedule ScheduleKey // HASH
 	Member   task.Ref
 	Wake     WakeChannel
 }
 
-// ResumeScheduleReply is the answer to ResumeSchedule.
+// ResumeScheduleReply is the reply to ResumeSchedule.
 type ResumeScheduleReply struct {
 	Schedule map[string]string // the schedule as it is now
 }
@@ -1188,27 +1187,27 @@ func (ResumeSchedule) Decode(r *Reply) (v ResumeScheduleReply) {
 	return v
 }
 
-// Retry runs retry.lua: a task that has ended waits on the wheel again, due now, with as many attempts as it had at first.
+// Retry runs retry.lua: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task has not ended, or ended otherwise; the detail is its state
+//   - CodeState: the task is in another state; the detail is that state
 //
-// Repeated: refused with STATE scheduled (or whatever came after): the first run did it
+// Repeated: refused with STATE, because the first run scheduled the task
 type Retry struct {
 	Task     TaskKey   // HASH
-	Index    IndexKey  // ZSET the one of the state the task is in
+	Index    IndexKey  // ZSET of the state in which the task is
 	Expiry   ExpiryKey // ZSET
 	Wheel    WheelKey  // ZSET
 	Member   task.Ref
-	State    task.State // the state it is in, to which the index belongs
-	Attempts int        // how many it may make, counted on from those it has made
-	Tick     time.Time  // of a tick's task, which its schedule then counts as not ended again; none for any other task
+	State    task.State // of the task, to which the index belongs
+	Attempts int        // how many further attempts the task may make
+	Tick     time.Time  // of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 	Events   EventsChannel
 	Wake     WakeChannel
 }
 
-// RetryReply is the answer to Retry.
+// RetryReply is the reply to Retry.
 type RetryReply struct {
 	Task map[string]string // the task as it is now
 }
@@ -1232,27 +1231,27 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 	return v
 }
 
-// Sweep runs sweep.lua: finished tasks whose retention is over, and the ones next to it where there are too many, are forgotten.
+// Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next.
 //
 // Refusals:
-//   - CodeFenced: somebody else leads the partition, or nobody
+//   - CodeFenced: another leader holds the lease of the partition, or none does
 //
-// Repeated: harmless: it goes on with what is left
+// Repeated: harmless: it deletes further tasks, if any
 type Sweep struct {
 	Lease  LeaseKey  // STRING
 	Expiry ExpiryKey // ZSET
 	Wheel  WheelKey  // ZSET
 	Ticks  TicksKey  // ZSET
-	Fence  Fence     // the lease's value while this leader holds it
-	Keep   int       // finished tasks kept in the partition at most
-	Limit  int       // tasks forgotten in one run at most
+	Fence  Fence     // value of the lease while this leader holds it
+	Keep   int       // maximum number of finished tasks in the partition
+	Limit  int       // maximum number of tasks to delete
 }
 
-// SweepReply is the answer to Sweep.
+// SweepReply is the reply to Sweep.
 type SweepReply struct {
-	Forgotten    int
-	DueTasks     int // tasks on the wheel that are due
-	DueSchedules int // schedules that the leader has to look at
+	Forgotten    int // tasks that were deleted
+	DueTasks     int // scheduled tasks that are due
+	DueSchedules int // schedules whose ticks the leader has to plan now
 }
 
 // Script is sweep.lua.
@@ -1276,29 +1275,29 @@ func (Sweep) Decode(r *Reply) (v SweepReply) {
 	return v
 }
 
-// TriggerSchedule runs trigger_schedule.lua: somebody runs a schedule by hand, now, paused or not. The overlap policy holds.
+// TriggerSchedule runs trigger_schedule.lua: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies.
 //
 // Refusals:
 //   - CodeNotFound: no such schedule
-//   - CodeBusy: the overlap policy keeps it from running; the detail says what is in the way
+//   - CodeBusy: the overlap policy forbids the run; the detail says why
 //
-// Repeated: harmless: the answer is what the name already stands for
+// Repeated: harmless: it returns the record of that name
 type TriggerSchedule struct {
-	Schedule ScheduleKey // HASH further keys of the same partition are made from its name
+	Schedule ScheduleKey // HASH the script makes further keys of the same partition
 	Member   task.Ref
-	At       time.Time // Redis's time when the caller looked
-	Name     string    // of the run, made from that time: what stands behind the "@" in its task's id
+	At       time.Time // Redis's time when the caller asked for it
+	Name     string    // of the run, made from that time; it follows the "@" in the id of the task
 	Events   EventsChannel
 	Control  ControlChannel
 	Wake     WakeChannel
 }
 
-// TriggerScheduleReply is the answer to TriggerSchedule.
+// TriggerScheduleReply is the reply to TriggerSchedule.
 type TriggerScheduleReply struct {
-	Outcome  schedule.Outcome
-	Reason   string
-	Decided  time.Time
-	Revision int
+	Outcome  schedule.Outcome // triggered or queued
+	Reason   string           // for the outcome, "" if it needs none
+	Decided  time.Time        // when the outcome was decided
+	Revision int              // of the schedule at that time
 }
 
 // Script is trigger_schedule.lua.
@@ -1361,7 +1360,7 @@ func (p Partition) Expiry() ExpiryKey {
 	return ExpiryKey(p.prefix + "expiry")
 }
 
-// TaskKey names a HASH: one task: def, state, created, and as it goes on attempt, max_attempts, due, first_due, queued, started, finished, node, run, cancel, progress, result, error, original.
+// TaskKey names a HASH: one task: def, state, created, and later attempt, max_attempts, due, first_due, queued, started, finished, node, run, cancel, progress, result, error, original.
 type TaskKey string
 
 // Task makes the key dts:{p}:task:<ref>.
@@ -1393,7 +1392,7 @@ func (p Partition) Index(namespace string, state task.State) IndexKey {
 	return IndexKey(p.prefix + "state:" + namespace + ":" + string(state))
 }
 
-// SchedulesKey names a ZSET: the names of all schedules, all of score 0.
+// SchedulesKey names a ZSET: the names of all schedules, all with score 0.
 type SchedulesKey string
 
 // Schedules makes the key dts:{p}:schedules.
@@ -1401,7 +1400,7 @@ func (p Partition) Schedules() SchedulesKey {
 	return SchedulesKey(p.prefix + "schedules")
 }
 
-// TicksKey names a ZSET: schedules, by the time the leader looks at them: the next tick, or now if something changed.
+// TicksKey names a ZSET: active schedules, by the time the leader plans their ticks: the next tick, or at once after a change.
 type TicksKey string
 
 // Ticks makes the key dts:{p}:ticks.
@@ -1409,7 +1408,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and as it goes on runs, failures, paused, note, rest, ended, known.
+// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.
@@ -1417,7 +1416,7 @@ func (p Partition) Schedule(ref task.Ref) ScheduleKey {
 	return ScheduleKey(p.prefix + "schedule:" + ref.String())
 }
 
-// HistoryKey names a LIST: its revisions before the present one, as JSON, newest first.
+// HistoryKey names a LIST: its earlier revisions, as JSON, newest first.
 type HistoryKey string
 
 // History makes the key dts:{p}:history:<ref>.
@@ -1449,7 +1448,7 @@ func (p Partition) Waiting(ref task.Ref) WaitingKey {
 	return WaitingKey(p.prefix + "waiting:" + ref.String())
 }
 
-// LeaseKey names a STRING: who leads: `<token>:<node>`; expires with the lease.
+// LeaseKey names a STRING: the leader: `<token>:<node>`; expires with the lease.
 type LeaseKey string
 
 // Lease makes the key dts:{p}:lease.
@@ -1465,7 +1464,7 @@ func (p Partition) Epoch() EpochKey {
 	return EpochKey(p.prefix + "epoch")
 }
 
-// NodesKey names a HASH: the nodes by id: `<ms of the last beat> <what the node says of itself>`.
+// NodesKey names a HASH: the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`.
 type NodesKey string
 
 // Nodes makes the key dts:nodes.
@@ -1495,19 +1494,19 @@ type EventsChannel string
 // Events names the channel dts:events.
 func (k Keyspace) Events() EventsChannel { return EventsChannel(k.channel("events")) }
 
-// WakeChannel names a CHANNEL: partitions whose leader must look again, and `free` for leases given back.
+// WakeChannel names a CHANNEL: `<p>`: a task is the first on the wheel; `tick:<p>`: a schedule is the first that is due; `free`: a lease was released.
 type WakeChannel string
 
 // Wake names the channel dts:wake.
 func (k Keyspace) Wake() WakeChannel { return WakeChannel(k.channel("wake")) }
 
-// ControlChannel names a CHANNEL: attempts that workers must stop: `<namespace>:<id>:<attempt>`.
+// ControlChannel names a CHANNEL: attempts that their worker must stop: `<namespace>:<id>:<attempt>`.
 type ControlChannel string
 
 // Control names the channel dts:control.
 func (k Keyspace) Control() ControlChannel { return ControlChannel(k.channel("control")) }
 
-// MembersChannel names a CHANNEL: nodes that come and go.
+// MembersChannel names a CHANNEL: changes of the list of nodes: `join <id>`, `leave <id>`, or another change.
 type MembersChannel string
 
 // Members names the channel dts:nodes.
@@ -1529,7 +1528,7 @@ func (q AsynqQueue) Pending() PendingKey {
 	return PendingKey(q.prefix() + "pending")
 }
 
-// ActiveKey names a LIST: asynq: ids of deliveries taken by workers.
+// ActiveKey names a LIST: asynq: ids of deliveries that workers took.
 type ActiveKey string
 
 // Active makes the key asynq:{q}:active.
@@ -1537,7 +1536,7 @@ func (q AsynqQueue) Active() ActiveKey {
 	return ActiveKey(q.prefix() + "active")
 }
 
-// DeadlineKey names a ZSET: asynq: the same ids, by the s at which the worker's lease of it ends.
+// DeadlineKey names a ZSET: asynq: the same ids, by the time in s at which the worker's lease of the delivery ends.
 type DeadlineKey string
 
 // Deadline makes the key asynq:{q}:lease.
@@ -1545,7 +1544,7 @@ func (q AsynqQueue) Deadline() DeadlineKey {
 	return DeadlineKey(q.prefix() + "lease")
 }
 
-// PausedKey names a STRING: asynq: exists while the queue is paused: the s at which it was.
+// PausedKey names a STRING: asynq: exists while the queue is paused: since when, in s.
 type PausedKey string
 
 // Paused makes the key asynq:{q}:paused.

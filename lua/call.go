@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Code is the word with which a script refuses.
+// Code is the first word of a script's refusal.
 type Code string
 
 // Fence is the value of a lease while somebody holds it: "<token>:<owner>".
 type Fence string
 
-// RunToken names one try of a worker to run an attempt.
+// RunToken names one run of an attempt: each call to begin has a new one.
 type RunToken string
 
 // NodeID names a node.
 type NodeID string
 
-// Call is one run of a script that answers with an R.
+// Call is a call of a script, with its keys and arguments, whose reply is an R.
 type Call[R any] interface {
 	Script() *Script
 	Keys() []string
@@ -25,7 +25,7 @@ type Call[R any] interface {
 	Decode(r *Reply) R
 }
 
-// flag is a bool as scripts read it.
+// flag is a bool as scripts read it: "1" or "".
 func flag(b bool) string {
 	if b {
 		return "1"
@@ -41,7 +41,7 @@ func moment(t time.Time) string {
 	return strconv.FormatInt(t.UnixMilli(), 10)
 }
 
-// span is a duration as scripts read it: whole ms, "" for none.
+// span is a duration as scripts read it: whole ms, "" for nil.
 func span(d *time.Duration) string {
 	if d == nil {
 		return ""

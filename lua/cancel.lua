@@ -1,7 +1,7 @@
--- cancel: a task is not to run. A waiting one ends at once; a running one is told to stop.
+-- cancel: cancels a task. A waiting task ends at once; the worker of a running one is asked to stop it.
 -- includes: refuse, stop
 -- keys:
---   task  HASH  further keys of the same partition are made from its name
+--   task  HASH  the script makes further keys of the same partition
 -- args:
 --   member   member
 --   events   channel
@@ -11,8 +11,8 @@
 --   task  hash  the task as it is now
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task has ended; the detail is its state
--- repeat: harmless: a cancelled task stays cancelled, a running one is told again
+--   STATE      the task has succeeded or failed; the detail is its state
+-- repeat: harmless: a cancelled task stays as it is; the worker of a running one is asked again
 local state = redis.call('HGET', task, 'state')
 if not state then
   return refuse('NOT_FOUND', member)

@@ -1,23 +1,23 @@
--- change: a waiting task gets another time, queue or payload.
+-- change: replaces the definition of a scheduled task, and its due time.
 -- includes: clock, number, refuse, events, wheel
 -- keys:
 --   task   HASH
 --   wheel  ZSET
 -- args:
 --   member  member
---   before  text     the definition the change was made from
---   def     text     the definition with the change in it
---   run_at  time     none to leave the time as it is, or where delay is given
---   delay   maybe_ms  from now; none to leave the time as it is, or where run_at is given
+--   before  text     the definition that the caller read
+--   def     text     the new definition
+--   run_at  time     none to keep the due time, or if delay is given
+--   delay   maybe_ms  from now; none to keep the due time, or if run_at is given
 --   events  channel
 --   wake    channel
 -- reply:
 --   task  hash  the task as it is now
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task does not wait on the wheel; the detail is its state
---   CHANGED    somebody else changed the definition in between
--- repeat: harmless: the second run finds the definition changed already and changes it to the same again
+--   STATE      the task is not scheduled; the detail is its state
+--   CHANGED    the definition is neither before nor def any more
+-- repeat: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
 local state, known, original, attempt = unpack(redis.call('HMGET', task, 'state', 'def', 'original', 'attempt'))
 if not state then
   return refuse('NOT_FOUND', member)

@@ -1,4 +1,4 @@
--- delete_schedule: a paused schedule is deleted, with its ledger and its history. Its tasks stay.
+-- delete_schedule: deletes a paused schedule with its ledger and its history. Its tasks stay.
 -- includes: refuse
 -- keys:
 --   schedule   HASH
@@ -13,7 +13,7 @@
 -- reply: nothing
 -- refuses:
 --   NOT_FOUND   no such schedule
---   NOT_PAUSED  somebody has resumed it in the meantime
+--   NOT_PAUSED  the schedule is not paused, or was resumed in the meantime
 -- repeat: refused with NOT_FOUND
 local revision, paused = unpack(redis.call('HMGET', schedule, 'revision', 'paused'))
 if not revision then

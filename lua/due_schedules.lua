@@ -1,18 +1,18 @@
--- due_schedules: which schedules a leader has to look at. It writes nothing.
+-- due_schedules: reads the schedules whose ticks a leader has to plan now.
 -- includes: clock, number, refuse, fence
 -- keys:
 --   lease  STRING
 --   ticks  ZSET
 -- args:
---   fence  fence   the lease's value while this leader holds it
---   limit  number  schedules at most
+--   fence  fence   value of the lease while this leader holds it
+--   limit  number  maximum number of schedules
 -- reply:
 --   now   time
---   next  time  when the next one is to be looked at; none if none waits
---   due   (member text, revision text, cursor text, from text, created text, ended text, paused text, rest text, runs text, def text)*  as they stand in
+--   next  time  when the next schedule is due; none if no other one is
+--   due   (member text, revision text, cursor text, from text, created text, ended text, paused text, rest text, runs text, def text)*  as they are in
 --     the hash
 -- refuses:
---   FENCED  somebody else leads the partition, or nobody
+--   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: it only reads
 local leader = other_leader()
 if leader then

@@ -1,29 +1,29 @@
--- fire: applies what a leader decided about the ticks of a schedule that are due, all at once: the tasks, the ledger, how
--- far the decisions have come, and when to look again.
+-- fire: applies a leader's plan for the due ticks of a schedule, all or nothing: the tasks, the ledger, the cursor, and
+-- when the schedule is due again.
 -- includes: number, refuse, fence, fields, policy, overlap
 -- keys:
 --   lease     STRING
---   schedule  HASH    further keys of the same partition are made from its name
+--   schedule  HASH    the script makes further keys of the same partition
 -- args:
---   fence      fence     the lease's value while this leader holds it
+--   fence      fence     value of the lease while this leader holds it
 --   member     member
---   revision   revision  the decisions were made for
---   cursor     time      up to which ticks were decided before
---   upto       time      the cursor from now on
---   upcoming   time      the next tick; none if there is none
---   forgotten  time      up to which ticks get no record, since the ledger could not hold them; none for none
+--   revision   revision  of the schedule for which the plan was made
+--   cursor     time      of the schedule for which the plan was made: ticks up to it are decided
+--   upto       time      the new cursor
+--   upcoming   time      the next tick; none if there is no further one
+--   forgotten  time      ticks up to this time get no record, because the ledger cannot hold them; none if all get one
 --   events     channel
 --   control    channel
 --   wake       channel
---   decisions  (tick time, name text, action action, due time, delay ms, reason text)*  action: fire, missed or excluded;
---     due: when its task is due, but at least delay from now
+--   decisions  (tick time, name text, action action, due time, delay ms, reason text)*  action: fire, missed or excluded.
+--     Its task is due at due, but no earlier than delay from now
 -- reply:
 --   now      time
---   decided  (name text, outcome tick)*
+--   decided  (name text, outcome tick)*  what was recorded, first the ticks that had waited
 -- refuses:
---   FENCED   somebody else leads the partition, or nobody
---   CHANGED  the schedule is not as it was when the leader looked
--- repeat: harmless: the cursor has moved, so it is refused with CHANGED; where there is nothing to decide, it changes
+--   FENCED   another leader holds the lease of the partition, or none does
+--   CHANGED  the schedule has another revision or cursor, or is paused
+-- repeat: harmless: the cursor has moved, so it is refused with CHANGED; a plan that does not move the cursor changes
 --   nothing
 local leader = other_leader()
 if leader then
@@ -46,7 +46,7 @@ end
 local last = cursor
 for tick, name, action, due, delay, reason in decisions() do
   if runs >= policy.max_runs and tick > from then
-    break -- ticks of an earlier definition are decided still; this one has no more
+    break -- ticks of an earlier revision are still decided; the present one has no further runs
   end
   local outcome, has_task = action, 0
   if action == 'fire' and runs >= policy.max_runs then

@@ -5,15 +5,15 @@ import "strconv"
 // DefaultPrefix begins the keys of an installation that has no prefix of its own.
 const DefaultPrefix = "dts"
 
-// Keyspace makes the names of an installation's keys and channels. The table of package contract is where each of them
-// is defined; the methods are generated from it.
+// Keyspace makes the names of an installation's keys and channels. Its methods are generated from the table Keys of
+// package contract.
 type Keyspace struct {
 	prefix   string // ends with a colon
 	database int
 }
 
-// NewKeyspace is the keyspace of an installation; prefix "" means DefaultPrefix. Redis does not keep channels apart by
-// database, so their names have the number of one other than 0.
+// NewKeyspace returns the keyspace of an installation; prefix "" means DefaultPrefix. All databases of a Redis share its
+// channels, so the names of channels contain the number of a database other than 0.
 func NewKeyspace(prefix string, database int) Keyspace {
 	if prefix == "" {
 		prefix = DefaultPrefix
@@ -33,7 +33,7 @@ type Partition struct {
 	prefix string // ends with a colon
 }
 
-// Partition is the part of the keyspace that has the hash tag {number}.
+// Partition returns the keys of a partition, which have the hash tag {number}.
 func (k Keyspace) Partition(number int) Partition {
 	return Partition{prefix: k.prefix + "{" + strconv.Itoa(number) + "}:"}
 }

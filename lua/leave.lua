@@ -1,4 +1,4 @@
--- leave: a node that stops takes itself off the list.
+-- leave: removes a node that stops from the list of nodes.
 -- includes: nothing
 -- keys:
 --   nodes  HASH
@@ -8,7 +8,7 @@
 -- reply:
 --   left  flag  false if the node was not on the list
 -- refuses: nothing
--- repeat: harmless: the node is not on the list any more, and nothing is told
+-- repeat: harmless: the node is not on the list any more, and nothing is published
 if redis.call('HDEL', nodes, id) == 0 then
   return { 0 }
 end

@@ -1,4 +1,4 @@
--- log: the running attempt wrote lines.
+-- log: appends lines of the running attempt to the task's log.
 -- includes: clock, number, refuse, events
 -- keys:
 --   task  HASH
@@ -6,16 +6,16 @@
 -- args:
 --   member   member
 --   attempt  attempt
---   run      run      token of the run
+--   run      run      of the run that reports
 --   first    number   number of the first line, from 1 in each attempt
 --   events   channel
 --   lines    (stream text, text text)*
 -- reply: nothing
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task does not run; the detail is its state
---   STALE      another attempt, or another run of it, is the one that counts
--- repeat: harmless: lines whose number is in the log already are passed over
+--   STATE      the task is not running; the detail is its state
+--   STALE      another attempt or run is current; the detail is the number of the current attempt
+-- repeat: harmless: lines that are in the log already are not appended again
 local state, current, owner, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'def'))
 if not state then
   return refuse('NOT_FOUND', member)

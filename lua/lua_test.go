@@ -10,15 +10,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 	"github.com/dts-sched/dts/lua/contract"
 )
 
-// The body of a script and an include have this many lines at most; what is longer does two things.
+// Limits of the lines of a body and of an include. A longer one does more than one thing.
 const (
 	bodyLimit    = 80
 	includeLimit = 80
 )
+
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 func library(t *testing.T) contract.Library {
 	t.Helper()

@@ -1,16 +1,16 @@
--- pause_schedule: a schedule creates no more tasks for now. Those it has created go on.
+-- pause_schedule: keeps a schedule from creating tasks until it is resumed. The tasks that exist go on.
 -- includes: clock, number, refuse
 -- keys:
 --   schedule  HASH
 --   ticks     ZSET
 -- args:
 --   member  member
---   note    text    who, and why; "" keeps the note there is
+--   note    text    why; "" keeps the note of an earlier pause
 -- reply:
 --   schedule  hash  the schedule as it is now
 -- refuses:
 --   NOT_FOUND  no such schedule
--- repeat: harmless: it stays paused since the first time
+-- repeat: harmless: the schedule stays paused since the first run
 local revision, paused, note_before = unpack(redis.call('HMGET', schedule, 'revision', 'paused', 'note'))
 if not revision then
   return refuse('NOT_FOUND', member)

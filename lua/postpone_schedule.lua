@@ -1,16 +1,16 @@
--- postpone_schedule: a leader cannot read a schedule, and looks at it again later, so that it holds up no other one.
+-- postpone_schedule: makes an unreadable schedule due later, so that it does not hold up the others.
 -- includes: clock, number, refuse, fence
 -- keys:
 --   lease  STRING
 --   ticks  ZSET
 -- args:
---   fence   fence  the lease's value while this leader holds it
---   member  text   "namespace:id", readable or not
---   delay   ms
+--   fence   fence  value of the lease while this leader holds it
+--   member  text   of the schedule; it may not be a valid name
+--   delay   ms     from now
 -- reply: nothing
 -- refuses:
---   FENCED  somebody else leads the partition, or nobody
--- repeat: harmless: it is looked at a little later
+--   FENCED  another leader holds the lease of the partition, or none does
+-- repeat: harmless: the delay counts from the second run
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

@@ -1,19 +1,19 @@
--- progress: the running attempt says how far it is.
+-- progress: records the progress of the running attempt.
 -- includes: refuse, events
 -- keys:
 --   task  HASH
 -- args:
 --   member    member
 --   attempt   attempt  the attempt that reports
---   run       run      token of the run that reports, or "" where somebody reports in its name
+--   run       run      of the run that reports, or "" for a report on its behalf
 --   progress  number   percent, 0 to 100
 --   events    channel
 -- reply: nothing
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task does not run; the detail is its state
---   STALE      another attempt, or another run of it, is the one that counts
--- repeat: harmless: it says the same again
+--   STATE      the task is not running; the detail is its state
+--   STALE      another attempt or run is current; the detail is the number of the current attempt
+-- repeat: harmless: it records the same progress again
 local state, current, owner, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'def'))
 if not state then
   return refuse('NOT_FOUND', member)

@@ -1,6 +1,5 @@
--- put_schedule: a schedule is created, or its definition replaced.
--- The leader looks at it at once: ticks that are due up to now are decided by the old definition's times, those after by
--- the new one's.
+-- put_schedule: creates a schedule, or replaces its definition.
+-- The leader plans its ticks at once: ticks up to asked are decided by the old definition, later ticks by the new one.
 -- includes: number, refuse, look
 -- keys:
 --   schedule   HASH
@@ -9,18 +8,18 @@
 --   ticks      ZSET
 -- args:
 --   member  member
---   base    number  the revision the definition is to replace, 0 for none
---   asked   time    Redis's time when the caller looked; the new definition counts from then on
+--   base    number  the revision to replace, 0 to create the schedule
+--   asked   time    Redis's time when the caller read the schedule; the definition decides ticks after it
 --   def     text    JSON: the definition without its task
 --   task    text    the definition of every tick's task: a line of JSON, a line break, the payload
---   pause   flag    pause it as well
+--   pause   flag    also pauses the schedule
 --   wake    channel
 -- reply:
 --   schedule  hash  the schedule as it is now
 -- refuses:
 --   CHANGED  the schedule has another revision; the detail is its number, 0 for none
---   EARLY    ticks after the time asked have been decided in the meantime: ask again
--- repeat: refused with CHANGED, the revision being the one after base: the caller reads it and finds its own definition
+--   EARLY    ticks later than asked have been decided in the meantime: read the schedule and call again
+-- repeat: refused with CHANGED and the revision after base: the caller reads the schedule and finds its own definition
 local revision, cursor, from, ended, old_def, old_task, paused =
   unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused'))
 if tonumber(revision or '0') ~= base then

@@ -1,11 +1,11 @@
--- read_nodes: everybody who is on the list of nodes, and what time it is. It changes nothing.
+-- read_nodes: reads the list of nodes and the time.
 -- includes: clock
 -- keys:
 --   nodes  HASH
 -- args: nothing
 -- reply:
 --   now    time
---   nodes  hash  by id: "<ms of the last beat> <what the node says of itself>"
+--   nodes  hash  by id: "<ms of the last beat> <the node's description of itself>"
 -- refuses: nothing
 -- repeat: harmless: it only reads
 return { now, redis.call('HGETALL', nodes) }

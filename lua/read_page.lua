@@ -1,13 +1,13 @@
--- read_page: reads a sorted set from its highest member down, starting below a given one.
--- Redis sorts members of one score by name but cannot start a range between them, so the place is found by halving the
--- ranks of that score.
+-- read_page: reads a sorted set in descending order, starting after a given member.
+-- Redis sorts members of one score by name but cannot start a range between them, so the script finds the rank by binary
+-- search among the members of that score.
 -- includes: nothing
 -- keys:
 --   zset  ZSET
 -- args:
---   score   text    of the last member seen, "" to start at the top
---   member  text    the last member seen
---   limit   number  members at most
+--   score   text    of the last member read, "" to start with the highest
+--   member  text    the last member read
+--   limit   number  maximum number of members
 -- reply:
 --   entries  (member text, score number)*
 -- refuses: nothing

@@ -1,4 +1,4 @@
--- reap: a leader ends the attempt of a worker that died: the next one is due at once, or there is none left.
+-- reap: a leader ends the running attempt of a worker that died. The next attempt is due at once, or the task ends.
 -- includes: clock, number, refuse, fence, events, attempts, ended
 -- keys:
 --   lease     STRING
@@ -6,27 +6,27 @@
 --   running   ZSET
 --   attempts  LIST
 --   wheel     ZSET
---   index     ZSET    the one of the state the task ends in
+--   index     ZSET    of the state in which the task ends
 --   expiry    ZSET
 -- args:
---   fence      fence    the lease's value while this leader holds it
+--   fence      fence    value of the lease while this leader holds it
 --   member     member
 --   attempt    attempt
---   run        run      token of the run that is lost
---   state      state    scheduled, failed or cancelled: what becomes of the task
+--   run        run      of the run that is lost
+--   state      state    of the task from now on: scheduled, failed or cancelled
 --   reason     text
---   retention  ms       how long the task is kept, if it ends
+--   retention  ms       how long the task is kept if it ends
 --   events     channel
 --   wake       channel
 -- reply:
---   paused  flag  that was one failure too many in a row: it paused the schedule that created the task
+--   paused  flag  the script paused the schedule that created the task: too many of its tasks in a row failed
 -- refuses:
---   FENCED     somebody else leads the partition, or nobody
+--   FENCED     another leader holds the lease of the partition, or none does
 --   NOT_FOUND  no such task
---   STATE      the task does not run; the detail is its state
---   STALE      another attempt, or another run of it, is the one that counts
---   CANCELLED  it was asked to stop: end it as cancelled
--- repeat: refused with STATE or STALE: the first run did it
+--   STATE      the task is not running; the detail is its state
+--   STALE      another attempt or run is current; the detail is the number of the current attempt
+--   CANCELLED  the task was asked to stop: end it as cancelled
+-- repeat: refused with STATE or STALE, because the first run ended the attempt
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
@@ -47,7 +47,7 @@ if cancel and state ~= 'cancelled' then
 end
 
 redis.call('HSET', task, 'state', state, 'error', reason)
-redis.call('HDEL', task, 'run') -- so that a late report of the lost run is not taken for a repetition of this end
+redis.call('HDEL', task, 'run') -- a late report of the lost run must not pass for a repetition of this end
 redis.call('ZREM', running, member)
 record_attempt(attempt, node, started, 'lost', reason)
 if state == 'scheduled' then

@@ -1,4 +1,4 @@
--- reattempt: the running attempt ended without success, and the task waits on the wheel for the next one.
+-- reattempt: ends the running attempt without success; the task waits on the wheel for the next one.
 -- includes: clock, number, refuse, events, attempts, wheel
 -- keys:
 --   task      HASH
@@ -8,7 +8,7 @@
 -- args:
 --   member   member
 --   attempt  attempt
---   run      run      token of the run that ended
+--   run      run      of the run that ended
 --   delay    ms       until the next attempt is due
 --   outcome  outcome  of the attempt
 --   reason   text
@@ -17,10 +17,10 @@
 -- reply: nothing
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task does not run; the detail is its state
---   STALE      another attempt, or another run of it, is the one that counts
---   CANCELLED  it was asked to stop: report it as cancelled
--- repeat: harmless: the end of a run that has ended already changes nothing
+--   STATE      the task is not running; the detail is its state
+--   STALE      another attempt or run is current; the detail is the number of the current attempt
+--   CANCELLED  the task was asked to stop: report it as cancelled
+-- repeat: harmless: a run that has ended in this way changes nothing
 local state, current, owner, node, started, cancel, def =
   unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'started', 'cancel', 'def'))
 if not state then

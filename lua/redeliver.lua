@@ -1,5 +1,5 @@
--- redeliver: a delivery that a worker took from asynq and did not begin before it died waits in its queue again.
--- asynq finds it too, but takes one to two minutes.
+-- redeliver: puts a delivery that a worker took from asynq, and did not begin before it died, back in its queue.
+-- asynq does the same after one to two minutes.
 -- includes: clock, number
 -- keys:
 --   delivery  HASH
@@ -8,11 +8,11 @@
 --   pending   LIST
 -- args:
 --   id     text    of the delivery
---   stale  number  s: only if asynq's lease of it ends no later
+--   stale  number  s since 1970: skips deliveries whose lease of asynq ends later
 -- reply:
---   redelivered  flag  false if there was nothing to do
+--   redelivered  flag  false if the delivery is not active or its lease ends later
 -- refuses: nothing
--- repeat: harmless: it is not among the taken ones any more
+-- repeat: harmless: the delivery is not active any more
 local ends = redis.call('ZSCORE', deadline, id)
 if redis.call('HGET', delivery, 'state') ~= 'active' or (ends and tonumber(ends) > stale) then
   return { 0 }

@@ -1,15 +1,15 @@
--- release_lease: the holder of a lease gives it back before its time, and tells those who wait for it.
+-- release_lease: releases a lease before it expires, and publishes that it is free.
 -- includes: nothing
 -- keys:
 --   lease  STRING
 -- args:
---   fence    fence  the lease's value while the caller holds it
---   channel  text   where to tell, "" for nowhere
---   message  text   what to tell
+--   fence    fence  value of the lease while the caller holds it
+--   channel  text   to publish on, "" for none
+--   message  text   to publish
 -- reply:
---   released  flag  false if the lease was not the caller's any more
+--   released  flag  false if the caller did not hold the lease any more
 -- refuses: nothing
--- repeat: harmless: the lease is not the caller's any more
+-- repeat: harmless: the caller does not hold the lease any more
 if redis.call('GET', lease) ~= fence then
   return { 0 }
 end

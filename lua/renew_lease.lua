@@ -1,14 +1,14 @@
--- renew_lease: the holder of a lease keeps it for another while.
+-- renew_lease: extends a lease.
 -- includes: number, refuse
 -- keys:
 --   lease  STRING
 -- args:
---   fence  fence  the lease's value while the caller holds it
---   ttl    ms
+--   fence  fence  value of the lease while the caller holds it
+--   ttl    ms     from now after which the lease expires
 -- reply: nothing
 -- refuses:
---   LOST  it expired or belongs to somebody else; the detail is what the lease is now, if anything
--- repeat: harmless: the time counts anew
+--   LOST  the lease has expired or has another holder; the detail is its value, "" if it is free
+-- repeat: harmless: the ttl starts again
 local held = redis.call('GET', lease)
 if held ~= fence then
   return refuse('LOST', held or '')

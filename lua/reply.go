@@ -10,8 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Reply reads what a script answered, one field after the other. The first field that is not of its type is remembered
-// as an error; all reads after it return zero values.
+// Reply reads the reply of a script, one field after the other. It keeps the first error, for a field that is missing or
+// has another type; reads after it return zero values. The argument of each method is the name of the field, for errors.
 type Reply struct {
 	script string
 	values []any
@@ -19,7 +19,8 @@ type Reply struct {
 	err    error
 }
 
-// Decode reads the reply to a call. Error: it is not what the script's header says.
+// Decode decodes the reply to a call; value is as go-redis returns it. Error: the reply does not have the fields of the
+// script's header.
 func Decode[R any](call Call[R], value any) (R, error) {
 	r := &Reply{script: call.Script().Name}
 	values, ok := value.([]any)
@@ -38,7 +39,7 @@ func Decode[R any](call Call[R], value any) (R, error) {
 	return decoded, nil
 }
 
-// take is the next value.
+// take returns the next value.
 func (r *Reply) take(field string) any {
 	if r.err != nil {
 		return nil
@@ -51,13 +52,14 @@ func (r *Reply) take(field string) any {
 	return r.values[r.next-1]
 }
 
+// wrong keeps the error for a field whose value is not what want says.
 func (r *Reply) wrong(field string, value any, want string) {
 	if r.err == nil {
 		r.err = fmt.Errorf("script %s: %s is %T %v, want %s", r.script, field, value, value, want)
 	}
 }
 
-// Text reads a string; nothing is "".
+// Text reads a string; nil is "".
 func (r *Reply) Text(field string) string {
 	switch v := r.take(field).(type) {
 	case nil:
@@ -70,7 +72,7 @@ func (r *Reply) Text(field string) string {
 	}
 }
 
-// Number reads an integer, which may have come as text; nothing is 0.
+// Number reads an integer, which may be decimal text; nil is 0.
 func (r *Reply) Number(field string) int {
 	switch v := r.take(field).(type) {
 	case nil:
@@ -82,7 +84,7 @@ func (r *Reply) Number(field string) int {
 		if err == nil {
 			return int(n)
 		}
-		f, err := strconv.ParseFloat(v, 64) // as scores of sorted sets may be written
+		f, err := strconv.ParseFloat(v, 64) // Redis writes large scores of sorted sets as floats
 		if err != nil {
 			r.wrong(field, v, "a number")
 		}
@@ -101,7 +103,7 @@ func (r *Reply) Duration(field string) time.Duration {
 	return time.Duration(r.Number(field)) * time.Millisecond
 }
 
-// Time reads ms since 1970; nothing and 0 are the zero time.
+// Time reads ms since 1970; nil and 0 are the zero time.
 func (r *Reply) Time(field string) time.Time {
 	ms := r.Number(field)
 	if ms == 0 {
@@ -126,7 +128,7 @@ func (r *Reply) Ref(field string) task.Ref {
 // State reads a task's state.
 func (r *Reply) State(field string) task.State { return task.State(r.Text(field)) }
 
-// TickOutcome reads what became of a tick.
+// TickOutcome reads the outcome of a tick.
 func (r *Reply) TickOutcome(field string) schedule.Outcome { return schedule.Outcome(r.Text(field)) }
 
 // list reads a list of values.
@@ -140,7 +142,7 @@ func (r *Reply) list(field string) []any {
 	}
 }
 
-// Hash reads names and values in turn, as HGETALL answers.
+// Hash reads a list of names and values in turn, as HGETALL replies.
 func (r *Reply) Hash(field string) map[string]string {
 	values := r.list(field)
 	hash := make(map[string]string, len(values)/2)
@@ -151,11 +153,12 @@ func (r *Reply) Hash(field string) map[string]string {
 	return hash
 }
 
-// List goes through a list whose elements have size values each.
+// List iterates over a list whose elements have size values each. The Reply of each iteration reads one element.
 func (r *Reply) List(field string, size int) iter.Seq[*Reply] {
 	return r.elements(field, r.list(field), size)
 }
 
+// elements iterates over values, size of them at a time.
 func (r *Reply) elements(field string, values []any, size int) iter.Seq[*Reply] {
 	return func(yield func(*Reply) bool) {
 		if len(values)%size != 0 {

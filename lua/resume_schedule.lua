@@ -1,4 +1,4 @@
--- resume_schedule: a paused schedule goes on. The ticks since the pause began are misfires; the leader looks at them at once.
+-- resume_schedule: lets a paused schedule create tasks again. The leader plans the ticks of the pause at once, as misfires.
 -- includes: clock, number, refuse, look
 -- keys:
 --   schedule  HASH
@@ -9,7 +9,7 @@
 --   schedule  hash  the schedule as it is now
 -- refuses:
 --   NOT_FOUND  no such schedule
--- repeat: harmless: one that is not paused stays so
+-- repeat: harmless: a schedule that is not paused stays as it is
 local revision, paused, rest, cursor = unpack(redis.call('HMGET', schedule, 'revision', 'paused', 'rest', 'cursor'))
 if not revision then
   return refuse('NOT_FOUND', member)
@@ -19,7 +19,7 @@ if not paused then
 end
 
 local from, ended = string.match(rest or '', '^(%d+) (%d+)$')
-if from and tonumber(ended) > tonumber(cursor) then -- the ticks of the pause before are not decided yet
+if from and tonumber(ended) > tonumber(cursor) then -- ticks of the previous pause are undecided: the pauses become one
   paused = from
 end
 redis.call('HSET', schedule, 'rest', paused .. ' ' .. int(now))

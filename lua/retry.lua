@@ -1,23 +1,23 @@
--- retry: a task that has ended waits on the wheel again, due now, with as many attempts as it had at first.
+-- retry: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
 -- includes: clock, number, refuse, events, wheel, scheduled_tick
 -- keys:
 --   task    HASH
---   index   ZSET  the one of the state the task is in
+--   index   ZSET  of the state in which the task is
 --   expiry  ZSET
 --   wheel   ZSET
 -- args:
 --   member    member
---   state     state    the state it is in, to which the index belongs
---   attempts  number   how many it may make, counted on from those it has made
---   tick      time     of a tick's task, which its schedule then counts as not ended again; none for any other task
+--   state     state    of the task, to which the index belongs
+--   attempts  number   how many further attempts the task may make
+--   tick      time     of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 --   events    channel
 --   wake      channel
 -- reply:
 --   task  hash  the task as it is now
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task has not ended, or ended otherwise; the detail is its state
--- repeat: refused with STATE scheduled (or whatever came after): the first run did it
+--   STATE      the task is in another state; the detail is that state
+-- repeat: refused with STATE, because the first run scheduled the task
 local current, attempt, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'def'))
 if not current then
   return refuse('NOT_FOUND', member)

@@ -1,13 +1,13 @@
-// Package lua holds the scripts that change DTS's data in Redis, one transition a file, and the Go types through which
-// the rest of DTS calls them.
+// Package lua has the scripts that change DTS's data in Redis, one transition per file, and the Go types with which the
+// rest of DTS calls them.
 //
-// Redis runs a script alone, from start to end, so each one is an atomic step. A refusal does not undo what the script
-// wrote before it, hence the order inside every script: read, guard, write, return. Clients resend a script whose reply
-// was lost, hence every script says in its header what a repeat does.
+// Redis runs a script alone from start to end, so every script is an atomic step. A refusal does not undo earlier writes of
+// the script; therefore every script reads, guards, writes and returns, in this order. Clients send a script again if its
+// reply was lost; therefore the header of every script says what a repeat does.
 //
-// The header of a script is its contract. Package contract reads it, binds keys and arguments to local variables, puts
-// the includes in front that the script names, and generates border.gen.go: a struct a script, whose fields are its keys
-// and arguments, a typed reply, and a constant for each refusal.
+// The header of a script is its contract. Package contract parses it, binds keys and arguments to local variables, puts the
+// includes before the body, and generates border.gen.go: for each script a struct with its keys and arguments, a struct for
+// its reply, and a constant for each refusal.
 package lua
 
 import (
@@ -27,16 +27,16 @@ var files embed.FS
 type Script struct {
 	Name     string // file name without ".lua"
 	Source   string
-	Refusals []Code // the codes it may answer with as an error
+	Refusals []Code // the codes with which it may refuse
 }
 
-// Names lists the scripts, in alphabetical order.
+// Names returns the names of all scripts, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(scripts())) }
 
 // ByName returns the script of that name, nil if there is none.
 func ByName(name string) *Script { return scripts()[name] }
 
-// scripts composes all scripts. Tests see to it that this cannot fail.
+// scripts composes all scripts. It panics on an invalid header, which the tests of this package exclude.
 var scripts = sync.OnceValue(func() map[string]*Script {
 	library, err := contract.Load(files)
 	if err != nil {

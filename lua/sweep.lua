@@ -1,4 +1,4 @@
--- sweep: finished tasks whose retention is over, and the ones next to it where there are too many, are forgotten.
+-- sweep: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next.
 -- includes: clock, number, refuse, fence
 -- keys:
 --   lease   STRING
@@ -6,16 +6,16 @@
 --   wheel   ZSET
 --   ticks   ZSET
 -- args:
---   fence  fence   the lease's value while this leader holds it
---   keep   number  finished tasks kept in the partition at most
---   limit  number  tasks forgotten in one run at most
+--   fence  fence   value of the lease while this leader holds it
+--   keep   number  maximum number of finished tasks in the partition
+--   limit  number  maximum number of tasks to delete
 -- reply:
---   forgotten      number
---   due_tasks      number  tasks on the wheel that are due
---   due_schedules  number  schedules that the leader has to look at
+--   forgotten      number  tasks that were deleted
+--   due_tasks      number  scheduled tasks that are due
+--   due_schedules  number  schedules whose ticks the leader has to plan now
 -- refuses:
---   FENCED  somebody else leads the partition, or nobody
--- repeat: harmless: it goes on with what is left
+--   FENCED  another leader holds the lease of the partition, or none does
+-- repeat: harmless: it deletes further tasks, if any
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

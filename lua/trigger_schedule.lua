@@ -1,23 +1,23 @@
--- trigger_schedule: somebody runs a schedule by hand, now, paused or not. The overlap policy holds.
+-- trigger_schedule: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies.
 -- includes: refuse, fields, policy, overlap
 -- keys:
---   schedule  HASH  further keys of the same partition are made from its name
+--   schedule  HASH  the script makes further keys of the same partition
 -- args:
 --   member   member
---   at       time    Redis's time when the caller looked
---   name     text    of the run, made from that time: what stands behind the "@" in its task's id
+--   at       time    Redis's time when the caller asked for it
+--   name     text    of the run, made from that time; it follows the "@" in the id of the task
 --   events   channel
 --   control  channel
 --   wake     channel
 -- reply:
---   outcome   tick
---   reason    text
---   decided   time
---   revision  number
+--   outcome   tick  triggered or queued
+--   reason    text  for the outcome, "" if it needs none
+--   decided   time  when the outcome was decided
+--   revision  number  of the schedule at that time
 -- refuses:
 --   NOT_FOUND  no such schedule
---   BUSY       the overlap policy keeps it from running; the detail says what is in the way
--- repeat: harmless: the answer is what the name already stands for
+--   BUSY       the overlap policy forbids the run; the detail says why
+-- repeat: harmless: it returns the record of that name
 local fields = read_fields(schedule, { 'revision', 'paused', 'def', 'task' })
 if not fields.revision then
   return refuse('NOT_FOUND', member)

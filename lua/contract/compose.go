@@ -15,7 +15,7 @@ type Library struct {
 	Includes map[string]Contract
 }
 
-// Load parses the scripts in the root of files and the includes in its folder include. Errors name file and line.
+// Load parses the scripts in the root of files and the includes in its folder include. Errors name the file and the line.
 func Load(files fs.FS) (Library, error) {
 	scripts, err := parseAll(files, "*.lua")
 	if err != nil {
@@ -47,12 +47,12 @@ func parseAll(files fs.FS, pattern string) (map[string]Contract, error) {
 	return parsed, nil
 }
 
-// Names lists the scripts in alphabetical order.
+// Names returns the names of the scripts, sorted.
 func (l Library) Names() []string { return slices.Sorted(maps.Keys(l.Scripts)) }
 
-// Compose is the source of a script as Redis runs it: its keys and arguments as local variables, the constants and
-// makers of keys that are used, the includes, each after those it builds upon, and the body. Nothing else: a script
-// carries what it uses.
+// Compose returns the source of a script as Redis runs it: keys and arguments as local variables, the constants and makers
+// of keys that the code uses, the includes, each after those it includes itself, and the body. Errors: the header names an
+// include or a type that does not exist, an include lacks what it needs, or includes include each other.
 func (l Library) Compose(c Contract) (string, error) {
 	includes, err := l.resolve(c)
 	if err != nil {
@@ -75,7 +75,7 @@ func (l Library) Compose(c Contract) (string, error) {
 	return bindings + partition + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
 }
 
-// resolve lists the includes of a script and theirs in turn, each one once and after those it includes itself.
+// resolve returns the includes of a script and, in turn, their includes: each once, after those it includes itself.
 func (l Library) resolve(c Contract) ([]Contract, error) {
 	var order []Contract
 	done := map[string]bool{}
@@ -106,7 +106,7 @@ func (l Library) resolve(c Contract) ([]Contract, error) {
 	return order, add(c.Includes, nil)
 }
 
-// satisfiedBy says whether a script declares what an include needs.
+// satisfiedBy returns an error unless a script declares the keys and arguments that the include c needs.
 func (c Contract) satisfiedBy(script Contract) error {
 	var missing []string
 	for _, need := range c.Needs {
@@ -124,7 +124,7 @@ func (c Contract) satisfiedBy(script Contract) error {
 	return nil
 }
 
-// bindings makes local variables of keys and arguments.
+// bindings returns the Lua code that binds keys and arguments to local variables.
 func bindings(c Contract) (string, error) {
 	if err := checkNames(c); err != nil {
 		return "", err
@@ -155,6 +155,7 @@ func bindings(c Contract) (string, error) {
 	return b.String(), nil
 }
 
+// bind writes one statement that binds all fields; value is the Lua expression for a field.
 func bind(b *strings.Builder, fields []Field, value func(int, Field) string) {
 	if len(fields) == 0 {
 		return
@@ -166,7 +167,7 @@ func bind(b *strings.Builder, fields []Field, value func(int, Field) string) {
 	fmt.Fprintf(b, "local %s = %s\n", strings.Join(names, ", "), strings.Join(values, ", "))
 }
 
-// iterator makes the function that goes through a list of arguments; before is how many stand in front of it.
+// iterator writes the Lua function that iterates over the list f of arguments; before is how many arguments precede it.
 func iterator(b *strings.Builder, f Field, before int) error {
 	group := f.Elements()
 	var values []string
@@ -186,7 +187,7 @@ func iterator(b *strings.Builder, f Field, before int) error {
 	return nil
 }
 
-// Elements are the fields of one element of a list.
+// Elements returns the fields of one element of a list.
 func (f Field) Elements() []Field {
 	if len(f.Group) > 0 {
 		return f.Group
@@ -200,7 +201,7 @@ var (
 	quoted    = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
 )
 
-// makersIn are the kinds of keys that code makes, in the order of the table.
+// makersIn returns the kinds of keys that code makes, in the order of Keys.
 func makersIn(code string) []Kind {
 	called := map[string]bool{}
 	for _, m := range makerCall.FindAllStringSubmatch(code, -1) {
@@ -215,7 +216,7 @@ func makersIn(code string) []Kind {
 	return makers
 }
 
-// luaOf is the Lua functions that make keys of the kinds.
+// luaOf returns the Lua functions that make keys of the kinds.
 func luaOf(makers []Kind) string {
 	var b strings.Builder
 	for _, k := range makers {
@@ -224,8 +225,8 @@ func luaOf(makers []Kind) string {
 	return b.String()
 }
 
-// partitionFor binds the beginning of the partition's keys, which the makers use: the first key has it. Error: the
-// first key is in no partition, or there is none.
+// partitionFor returns the Lua code that binds the prefix of the partition's keys, for the makers. It is that of the first
+// key. It returns an error if the first key is in no partition, or if there is none.
 func partitionFor(c Contract, makers []Kind) (string, error) {
 	if len(makers) == 0 {
 		return "", nil
@@ -240,7 +241,7 @@ func partitionFor(c Contract, makers []Kind) (string, error) {
 	return "local partition = string.match(KEYS[1], '^[^{]*{%d+}:')\n", nil
 }
 
-// constantsIn binds the constants that code names.
+// constantsIn returns the Lua code that binds the constants that code names.
 func constantsIn(code string) string {
 	named := map[string]bool{}
 	for _, word := range upperWord.FindAllString(quoted.ReplaceAllString(WithoutComments(code), "''"), -1) {
@@ -263,5 +264,5 @@ func constantsIn(code string) string {
 
 var comment = regexp.MustCompile(`(?m)(^|\s)--.*$`)
 
-// WithoutComments is Lua code without its comments.
+// WithoutComments returns Lua code without its comments.
 func WithoutComments(code string) string { return comment.ReplaceAllString(code, "") }

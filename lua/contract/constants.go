@@ -5,7 +5,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Constants are the values that scripts take from Go, by the names they have in Lua. Numbers are counts or ms.
+// Constants are the values that scripts take from Go, by their names in Lua. Numbers are counts or ms.
 var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
 	"LOG_LIMIT":             task.LogLimit,
@@ -15,7 +15,7 @@ var Constants = map[string]any{
 	"WAITING_LIMIT":         schedule.WaitingLimit,
 	"LEDGER_LIMIT":          schedule.LedgerLimit,
 	"LEDGER_HORIZON":        schedule.LedgerHorizon.Milliseconds(),
-	"REVISIONS_LIMIT":       schedule.HistoryLimit - 1, // next to the present one
+	"REVISIONS_LIMIT":       schedule.HistoryLimit - 1, // without the present one
 	"REVISIONS_UNDECIDED":   schedule.UndecidedHistoryLimit - 1,
 	"DEFAULT_OVERLAP":       string(schedule.DefaultOverlap),
 	"MANUAL_SUFFIX":         schedule.ManualSuffix,

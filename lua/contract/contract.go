@@ -1,26 +1,25 @@
-// Package contract reads the headers of the Lua scripts and makes of them what both sides of the border need: the
-// source that Redis runs, and the Go types through which Go calls it.
+// Package contract parses the headers of the Lua scripts and generates both sides of a call from them: the source that
+// Redis runs, and the Go types with which Go calls it.
 //
 // The header of a script is its contract. It is a run of comment lines:
 //
 //	-- name: what the script does.
 //	-- includes: files of lua/include whose functions the body uses
 //	-- keys:
-//	--   wheel  ZSET  what is special about it here
+//	--   wheel  ZSET  what is special about the key in this script
 //	-- args:
-//	--   member   member  what it is
-//	--   claims   (member member, attempt attempt)*  a list of groups, always the last argument
+//	--   member   member  what it holds
+//	--   claims   (member member, attempt attempt)*  a list of groups, which must be the last argument
 //	-- reply:
-//	--   now  time  what it is
+//	--   now  time  what it holds
 //	-- refuses:
-//	--   NOT_FOUND  when
+//	--   NOT_FOUND  when it refuses with this code
 //	-- repeat: what a second run of the same call does
 //
-// A key is named after its kind in [Keys]; the types of arguments and replies are those of [Types]. Every key and
-// argument is a local variable of the same name in the body. A list is read with an iterator of its name:
-// "for member, attempt in claims() do". A body returns one table with the fields of the reply in order; "reply: nothing"
-// goes with an empty table. No name may be a keyword of Lua, and no key or argument may hide what code uses, such as
-// string or now.
+// A key has the name of its kind in [Keys]; the types of arguments and replies are those of [Types]. In the body, every key
+// and argument is a local variable of the same name, and a list is an iterator: "for member, attempt in claims() do". The
+// body returns one table with the fields of the reply in order, an empty one for "reply: nothing". No name may be a
+// keyword of Lua, and no key or argument may hide what code uses, such as string or now.
 //
 // The header of an include has a title, its own includes and, if it uses keys or arguments of the script:
 //
@@ -38,22 +37,22 @@ import (
 type Contract struct {
 	Name     string
 	Summary  string   // the title, without the name
-	Includes []string // includes the body uses, in the order of the header
-	Needs    []Need   // for an include: what whoever includes it must declare
+	Includes []string // includes that the body uses, in the order of the header
+	Needs    []Need   // of an include: keys and arguments that a script with it must declare
 	Keys     []Field
 	Args     []Field
 	Reply    []Field
 	Refusals []Refusal
-	Repeat   string
+	Repeat   string // what a second run of the same call does
 	Body     string // everything after the header
 }
 
 // Field is a key, an argument or a part of a reply.
 type Field struct {
 	Name   string
-	Type   string  // of Types; for a key its Redis type
-	List   bool    // any number of Type, or of Group
-	Group  []Field // what a list of groups repeats
+	Type   string  // a name in Types; of a key its Redis type
+	List   bool    // any number of values of Type, or of Group
+	Group  []Field // the fields of one element of a list of groups
 	Remark string
 }
 
@@ -70,10 +69,10 @@ func (n Need) String() string {
 	return "arg " + n.Name
 }
 
-// Refusal is a code with which a script may refuse, and when it does.
+// Refusal is a code with which a script may refuse, and when it does so.
 type Refusal struct{ Code, When string }
 
-// Sections are the parts of a script's header below its title, in their order.
+// Sections are the sections of a script's header below its title, in their order.
 var Sections = []string{"includes", "keys", "args", "reply", "refuses", "repeat"}
 
 var (
@@ -84,7 +83,7 @@ var (
 	name        = regexp.MustCompile(`^[a-z]\w*$`)
 )
 
-// Parse reads a script, or an include, from its text. Its error names the line at fault.
+// Parse parses the text of a script or an include; script is its name. Its error names the invalid line.
 func Parse(script, text string) (Contract, error) {
 	header, body := split(text)
 	p := parser{contract: Contract{Name: script, Body: body}}
@@ -145,10 +144,10 @@ func (p *parser) title(line string) error {
 	return nil
 }
 
-// begin starts a section; rest is what stands on its line.
+// begin starts a section; rest is the rest of its line.
 func (p *parser) begin(section, rest string) error {
 	if slices.Contains(p.seen, section) {
-		return fmt.Errorf("section %q is there twice", section)
+		return fmt.Errorf("section %q must occur once", section)
 	}
 	p.section = section
 	p.seen = append(p.seen, section)
@@ -172,7 +171,7 @@ func words(list string) []string {
 	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// entry reads a line of a section. One that is indented further goes on with the entry above.
+// entry parses a line of a section. A line that is indented further continues the entry above.
 func (p *parser) entry(entry string) error {
 	c := &p.contract
 	switch p.section {

@@ -59,7 +59,7 @@ func TestParse_NamesTheLineAtFault(t *testing.T) {
 		"-- greet: x\n-- refuses:\n--   not_found  x\n":   `greet.lua, line 3: "not_found  x" must be "CODE  when"`,
 		"-- greet: x\n-- keys: wheel\n":                   `greet.lua, line 2: section "keys": "wheel" must be a line of its own, or "nothing"`,
 		"-- greet: x\n-- needs: wheel, arg wake\n":        `greet.lua, line 2: "wheel" must be "key name" or "arg name"`,
-		"-- greet: x\n-- args: nothing\n-- args: again\n": `greet.lua, line 3: section "args" is there twice`,
+		"-- greet: x\n-- args: nothing\n-- args: again\n": `greet.lua, line 3: section "args" must occur once`,
 	} {
 		if _, err := Parse("greet", broken); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", broken, err, want)

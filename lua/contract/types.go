@@ -2,12 +2,12 @@ package contract
 
 import "fmt"
 
-// Type is what an argument or a part of a reply can be.
+// Type is a type of arguments and fields of replies.
 type Type struct {
 	Go     string // the type in Go
-	Encode string // Go: makes the argument of the value %s
-	Decode string // Go: the method of lua.Reply that reads it; "" if it is no reply's type
-	Lua    string // Lua: makes the local variable of the argument %s
+	Encode string // Go expression for the argument with the value %s
+	Decode string // method of lua.Reply that reads it; "" if replies cannot have the type
+	Lua    string // Lua expression for the value of the argument %s
 }
 
 // Types are the types of arguments and replies, by the names that headers use.
@@ -16,23 +16,23 @@ var Types = map[string]Type{
 	"number":   {Go: "int", Encode: "%s", Decode: "Number", Lua: "tonumber(%s)"},
 	"flag":     {Go: "bool", Encode: "flag(%s)", Decode: "Flag", Lua: "%s == '1'"},                          // 1 or 0; in Lua true or false
 	"ms":       {Go: "time.Duration", Encode: "%s.Milliseconds()", Decode: "Duration", Lua: "tonumber(%s)"}, // whole ms
-	"maybe_ms": {Go: "*time.Duration", Encode: "span(%s)", Lua: "tonumber(%s)"},                             // nil: "", in Lua nil
-	"time":     {Go: "time.Time", Encode: "moment(%s)", Decode: "Time", Lua: "tonumber(%s)"},                // ms since 1970; zero time: "", in Lua nil, in a reply false
+	"maybe_ms": {Go: "*time.Duration", Encode: "span(%s)", Lua: "tonumber(%s)"},                             // nil: "" on the wire, nil in Lua
+	"time":     {Go: "time.Time", Encode: "moment(%s)", Decode: "Time", Lua: "tonumber(%s)"},                // ms since 1970; zero time: "" on the wire, nil in Lua, false in a reply
 	"member":   {Go: "task.Ref", Encode: "%s.String()", Decode: "Ref", Lua: "%s"},                           // "namespace:id"
-	"attempt":  {Go: "int", Encode: "%s", Decode: "Number", Lua: "%s"},                                      // decimal text, as it stands in a hash
+	"attempt":  {Go: "int", Encode: "%s", Decode: "Number", Lua: "%s"},                                      // decimal text, as in a hash
 	"state":    {Go: "task.State", Encode: "string(%s)", Decode: "State", Lua: "%s"},                        // of a task
 	"outcome":  {Go: "task.Outcome", Encode: "string(%s)", Lua: "%s"},                                       // of an attempt
-	"tick":     {Go: "schedule.Outcome", Encode: "string(%s)", Decode: "TickOutcome", Lua: "%s"},            // what became of a tick
-	"action":   {Go: "schedule.Action", Encode: "string(%s)", Lua: "%s"},                                    // what a leader decided about a tick
+	"tick":     {Go: "schedule.Outcome", Encode: "string(%s)", Decode: "TickOutcome", Lua: "%s"},            // of a tick
+	"action":   {Go: "schedule.Action", Encode: "string(%s)", Lua: "%s"},                                    // decision about a tick
 	"fence":    {Go: "Fence", Encode: "string(%s)", Lua: "%s"},                                              // "<token>:<owner>"
-	"run":      {Go: "RunToken", Encode: "string(%s)", Lua: "%s"},                                           // names one run of an attempt
-	"node":     {Go: "NodeID", Encode: "string(%s)", Lua: "%s"},                                             // names a node
-	"hash":     {Go: "map[string]string", Decode: "Hash"},                                                   // HGETALL
-	"revision": {Go: "int", Encode: "%s", Decode: "Number", Lua: "%s"},                                      // decimal text, as it stands in a hash
-	"channel":  {Go: "", Encode: "string(%s)", Lua: "%s"},                                                   // its Go type is that of its kind in Keys
+	"run":      {Go: "RunToken", Encode: "string(%s)", Lua: "%s"},                                           // of one run of an attempt
+	"node":     {Go: "NodeID", Encode: "string(%s)", Lua: "%s"},                                             // id of a node
+	"hash":     {Go: "map[string]string", Decode: "Hash"},                                                   // as HGETALL replies
+	"revision": {Go: "int", Encode: "%s", Decode: "Number", Lua: "%s"},                                      // decimal text, as in a hash
+	"channel":  {Go: "", Encode: "string(%s)", Lua: "%s"},                                                   // the Go type is that of its kind in Keys
 }
 
-// typeOf is the type of a field that is no list of groups.
+// typeOf returns the type of a field that is not a list of groups. Error: there is none of that name.
 func typeOf(f Field) (Type, error) {
 	t, ok := Types[f.Type]
 	if !ok {

@@ -1,5 +1,5 @@
-// Command generate writes what is derived from the headers of the scripts and the table of keys to standard output: with
-// the argument go the Go side of the border, with the argument keys the page docs/keys.md.
+// Command generate writes a file that is generated from the headers of the scripts and the table of keys to standard
+// output: lua/border.gen.go for the argument go, docs/keys.md for the argument keys.
 package main
 
 import (
@@ -39,5 +39,5 @@ func run(what string, scripts fs.FS, out io.Writer) error {
 		_, err := io.WriteString(out, contract.Page())
 		return err
 	}
-	return fmt.Errorf("%q is neither go nor keys", what)
+	return fmt.Errorf("%q must be go or keys", what)
 }

@@ -2,7 +2,7 @@
 -- needs: key attempts
 -- includes: clock
 
--- record_attempt appends the end of an attempt to the history, of which the newest are kept.
+-- record_attempt appends an attempt that ended to the history, which keeps the newest ones. started is in ms.
 local function record_attempt(number, node, started, outcome, err)
   redis.call('RPUSH', attempts, cjson.encode({
     number = tonumber(number), node = node, started = tonumber(started), finished = now,

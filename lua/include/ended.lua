@@ -1,8 +1,9 @@
--- ended: what the end of a task means for the schedule that created it.
+-- ended: the effects of a task's end on the schedule that created it.
 -- needs: arg wake
 -- includes: clock, number, fields, look, policy
 
--- pause_after_failure counts a failure and pauses the schedule if that makes too many in a row. Returns true if it did.
+-- pause_after_failure counts a failure and pauses the schedule after too many in a row. Returns true if it paused it.
+-- paused is nil unless the schedule is paused already.
 local function pause_after_failure(schedule_ref, def, paused)
   local failures = redis.call('HINCRBY', schedule_key(schedule_ref), 'failures', 1)
   local limit = policy_of(def).pause_on_failure
@@ -14,9 +15,9 @@ local function pause_after_failure(schedule_ref, def, paused)
   return true
 end
 
--- task_ended tells the schedule of a tick's task that the task has ended in the state final: the next tick may have
--- waited for it, and failures are counted. Other tasks, and those that do not count for overlap, are left alone.
--- Returns true if the schedule was paused because too many tasks in a row failed.
+-- task_ended updates the schedule of a task that ended in the state final: it counts failures, and makes the schedule due
+-- if a tick waits for the end of the task. It ignores tasks that are not live: those of no schedule, and backfilled ones.
+-- Returns true if it paused the schedule, because too many tasks in a row failed.
 local function task_ended(member, final)
   local schedule_ref, name = string.match(member, '^([^@]+)@(.+)$')
   if not schedule_ref or redis.call('ZREM', live_key(schedule_ref), name) == 0 then

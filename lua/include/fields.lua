@@ -1,7 +1,7 @@
--- fields: several fields of a hash by name.
+-- fields: reads fields of a hash by name.
 -- includes: nothing
 
--- read_fields reads fields of a hash into a table; fields that do not exist are nil in it.
+-- read_fields returns a table of fields of a hash; fields that do not exist are nil.
 local function read_fields(hash, names)
   local fields = {}
   for i, value in ipairs(redis.call('HMGET', hash, unpack(names))) do

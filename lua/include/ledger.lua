@@ -2,11 +2,11 @@
 -- needs: arg member
 -- includes: clock, number
 
--- recorded lists the names and outcomes that this run of the script recorded, one after the other.
+-- recorded lists what this run of the script recorded: name, outcome, name, outcome and so on.
 local recorded = {}
 
--- record_tick writes what became of a tick (ms), in place of what was written of it before. has_task is 1 if the tick has
--- a task, else 0; late is in ms, nil to keep what was written before.
+-- record_tick records the outcome of a tick (ms), in place of the record of the same name. has_task is 1 if the tick has a
+-- task, else 0; late is in ms, nil to keep the lateness of the earlier record.
 local function record_tick(revision, tick, name, outcome, has_task, late, reason)
   local ledger = ledger_key(member)
   for _, entry in ipairs(redis.call('ZRANGE', ledger, int(tick), int(tick), 'BYSCORE')) do
@@ -22,8 +22,8 @@ local function record_tick(revision, tick, name, outcome, has_task, late, reason
   recorded[#recorded + 1] = outcome
 end
 
--- find_record returns what the ledger says of the tick of that time (ms) and name: outcome, has_task, decided (ms),
--- revision, reason; nil if it has no record.
+-- find_record returns the record of the tick of that time (ms) and name: a table of the texts outcome, has_task, decided
+-- (ms), revision, reason; nil if there is no record.
 local function find_record(tick, name)
   for _, entry in ipairs(redis.call('ZRANGE', ledger_key(member), int(tick), int(tick), 'BYSCORE')) do
     local entry_name, outcome, has_task, decided, revision, reason =
@@ -34,8 +34,8 @@ local function find_record(tick, name)
   end
 end
 
--- trim_ledger forgets records that are too old or too many. The schedule remembers up to which tick (ms) records are
--- missing: the newest one forgotten here, or forgotten if that is later.
+-- trim_ledger deletes records beyond the horizon and beyond the limit. The schedule's field known becomes the tick (ms) up
+-- to which records are missing: the newest one beyond the limit, or forgotten if that is later.
 local function trim_ledger(forgotten)
   local ledger = ledger_key(member)
   redis.call('ZREMRANGEBYSCORE', ledger, '-inf', '(' .. int(now - LEDGER_HORIZON))

@@ -1,7 +1,7 @@
--- number: integers as text.
+-- number: formats integers.
 -- includes: nothing
 
--- int writes a number, or a number in text, as an integer. Lua's own conversion loses digits from 1e14 on.
+-- int formats a number, or text with a number, as a decimal integer. Lua's own conversion loses digits from 1e14 on.
 local function int(number)
   return string.format('%.0f', tonumber(number))
 end

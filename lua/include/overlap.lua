@@ -1,19 +1,19 @@
--- overlap: what becomes of a tick while tasks of the same schedule have not ended.
+-- overlap: applies the overlap policy to a tick.
 -- needs: arg member, arg events, arg control, arg wake
 -- includes: clock, number, stop, ledger, ticks
 
--- is_manual says whether a name is that of a run asked for by hand.
+-- is_manual returns whether a name is that of a run by hand.
 local function is_manual(name)
   return string.sub(name, -#MANUAL_SUFFIX) == MANUAL_SUFFIX
 end
 
--- replace_live clears the way for the tick of that name: ticks that wait give way, tasks that have not ended are
--- cancelled. Returns how many ticks gave way, not counting runs asked for by hand.
+-- replace_live replaces everything before the tick of that name: it drops ticks that wait and cancels live tasks. Returns
+-- how many waiting ticks it dropped, without runs by hand.
 local function replace_live(revision, name)
-  local given_way = 0
+  local dropped = 0
   for _, entry in ipairs(redis.call('LRANGE', waiting_key(member), 0, -1)) do
     local tick, waiting_name = string.match(entry, '^(%d+) (%S+)')
-    given_way = given_way + (is_manual(waiting_name) and 0 or 1)
+    dropped = dropped + (is_manual(waiting_name) and 0 or 1)
     record_tick(revision, tick, waiting_name, 'replaced', 0, nil, 'gave way to ' .. name)
   end
   redis.call('DEL', waiting_key(member))
@@ -25,16 +25,16 @@ local function replace_live(revision, name)
     end
     stop_task(tick_member)
   end
-  return given_way
+  return dropped
 end
 
--- apply_overlap decides about a tick by the overlap policy: its task is created, or it waits, or it does not run.
--- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (not nil if it is paused, so
--- that waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.
+-- apply_overlap applies the overlap policy to a tick: it creates the task (due at due, ms), or queues the tick, or skips it.
+-- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it is not paused; while
+-- it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.
 local function apply_overlap(schedule, tick, name, due)
   local running = redis.call('ZCARD', live_key(member))
   local ahead = schedule.paused and 0 or redis.call('LLEN', waiting_key(member))
-  local busy, replaced = running + ahead > 0, 0 -- ticks that wait go first, even if nothing runs right now
+  local busy, replaced = running + ahead > 0, 0 -- ticks that wait go first, even if no task is live
   if busy and schedule.overlap == 'replace' then
     replaced = replace_live(schedule.revision, name)
     busy = redis.call('ZCARD', live_key(member)) > 0

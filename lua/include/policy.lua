@@ -1,4 +1,4 @@
--- policy: what a schedule's definition says about overlap and failures.
+-- policy: reads the policy of a schedule.
 -- includes: nothing
 
 -- policy_of reads the policy from a schedule's definition (JSON): overlap, max_runs (math.huge if there is no limit) and

@@ -1,7 +1,7 @@
--- refuse: the answer "no".
+-- refuse: refuses a call.
 -- includes: nothing
 
--- refuse answers with an error whose first word is a code that the script's header lists.
+-- refuse makes the error reply whose first word is a code that the header of the script lists.
 local function refuse(code, detail)
   return redis.error_reply(code .. ' ' .. (detail or ''))
 end

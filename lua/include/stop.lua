@@ -1,13 +1,13 @@
--- stop: keeps a task from running, or from going on.
+-- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
 -- includes: clock, number, fields, events, ended
 
--- retention_of returns for how many ms a cancelled task is kept.
+-- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(def)
   return cjson.decode(head(def)).retention or DEFAULT_RETENTION
 end
 
--- tell_to_stop asks the worker of a running task to end it.
+-- tell_to_stop asks the worker of a running task to stop it.
 local function tell_to_stop(member, task)
   if not task.cancel then
     redis.call('HSET', task_key(member), 'cancel', int(now))
@@ -16,7 +16,7 @@ local function tell_to_stop(member, task)
   redis.call('PUBLISH', control, member .. ':' .. task.attempt)
 end
 
--- end_waiting ends a task that is scheduled or queued.
+-- end_waiting cancels a scheduled or queued task.
 local function end_waiting(member, task)
   redis.call('HSET', task_key(member), 'state', 'cancelled', 'finished', int(now))
   redis.call('ZREM', wheel_key(), member)
@@ -30,7 +30,8 @@ local function end_waiting(member, task)
   task_ended(member, 'cancelled')
 end
 
--- stop_task ends a task that waits, and tells a running one to stop. One that has ended stays as it is.
+-- stop_task cancels a scheduled or queued task, and asks the worker of a running one to stop it. Other tasks stay as they
+-- are.
 local function stop_task(member)
   local task = read_fields(task_key(member), { 'state', 'attempt', 'cancel', 'node', 'def' })
   if task.state == 'running' then

@@ -2,7 +2,7 @@
 -- needs: arg member, arg events
 -- includes: clock, number, events
 
--- create_task creates the task of the tick of that name, due at that time (ms). Returns false if it is there already.
+-- create_task creates the task of the tick of that name, due at that time (ms). Returns false if the task exists already.
 local function create_task(name, def, due)
   local tick_member = member .. '@' .. name
   if redis.call('EXISTS', task_key(tick_member)) == 1 then
@@ -14,7 +14,7 @@ local function create_task(name, def, due)
   return true
 end
 
--- start_tick creates the task of a tick, which is live from then on. Returns false if the task is there already.
+-- start_tick creates the task of a tick (ms) and makes it live. Returns false if the task exists already.
 local function start_tick(tick, name, def, due)
   local created = create_task(name, def, due)
   if created then
