@@ -85,7 +85,7 @@ func (b *bench) ledger() []string {
 	return records
 }
 
-func TestApplyOverlap_DecidesByPolicyAndByWhatIsLiveAndWaits(t *testing.T) {
+func TestApplyOverlap_DependsOnThePolicyAndOnLiveAndWaitingTicks(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		overlap        string
@@ -145,7 +145,7 @@ func TestApplyOverlap_DecidesByPolicyAndByWhatIsLiveAndWaits(t *testing.T) {
 	}
 }
 
-func TestRecordTick_TakesThePlaceOfTheRecordBefore(t *testing.T) {
+func TestRecordTick_ReplacesTheEarlierRecord(t *testing.T) {
 	b := newBench(t)
 	decided := b.run("ledger", `
 record_tick('1', 1000, 'a', 'queued', 0, 5, 'waits')
@@ -164,7 +164,7 @@ return recorded`)
 	}
 }
 
-func TestTrimLedger_ForgetsOldAndSurplusRecordsAndRemembersUpToWhen(t *testing.T) {
+func TestTrimLedger_DeletesOldAndSurplusRecordsAndKeepsTheirLastTick(t *testing.T) {
 	now := time.Now()
 	old := now.Add(-schedule.LedgerHorizon - time.Hour).UnixMilli()
 	recent := now.Add(-time.Hour).UnixMilli()
@@ -205,7 +205,7 @@ func zs(from int64, n int) []redis.Z {
 	return all
 }
 
-func TestTaskEnded_CountsFailuresAndLetsTheNextTickGoOn(t *testing.T) {
+func TestTaskEnded_CountsFailuresAndMakesTheScheduleDue(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		final    string
@@ -247,7 +247,7 @@ func TestTaskEnded_CountsFailuresAndLetsTheNextTickGoOn(t *testing.T) {
 	}
 }
 
-func TestLookAt_WakesTheLeaderOnlyIfNothingIsBefore(t *testing.T) {
+func TestLookAt_WakesTheLeaderOnlyForTheFirstSchedule(t *testing.T) {
 	b := newBench(t)
 	sub := b.db.Subscribe(t.Context(), "wake")
 	defer func() { _ = sub.Close() }()

@@ -158,7 +158,7 @@ func writesAt(code string, writers *regexp.Regexp) int {
 	return first
 }
 
-func TestBody_KeepsToTheCommonWays(t *testing.T) {
+func TestBody_FollowsTheRules(t *testing.T) {
 	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
 		checkLua(t, c.Body, bodyLimit)
 		source, err := l.Compose(c)
@@ -174,7 +174,7 @@ func TestBody_KeepsToTheCommonWays(t *testing.T) {
 	})
 }
 
-func TestInclude_KeepsToTheCommonWays(t *testing.T) {
+func TestInclude_FollowsTheRules(t *testing.T) {
 	for name, c := range library(t).Includes {
 		t.Run(name, func(t *testing.T) { checkLua(t, c.Body, includeLimit) })
 	}
@@ -199,7 +199,7 @@ func checkLua(t *testing.T, body string, limit int) {
 
 // A script carries what it needs and nothing else: of every include, at least one definition is used by the script or by
 // another include of its own; and every function of an include is used by some script.
-func TestInclude_CarriesWhatIsUsed(t *testing.T) {
+func TestInclude_IsUsedByEveryScriptThatCarriesIt(t *testing.T) {
 	l := library(t)
 	usedAnywhere := map[string]bool{}
 	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
@@ -249,7 +249,7 @@ func TestConstants_AreAllUsed(t *testing.T) {
 	}
 }
 
-func TestCompose_PutsNothingInFrontOfAScriptThatItDoesNotUse(t *testing.T) {
+func TestCompose_AddsOnlyWhatTheScriptUses(t *testing.T) {
 	source := lua.ByName("release_lease").Source
 	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\nif redis.call('GET', lease)"
 	if !strings.HasPrefix(source, want) {

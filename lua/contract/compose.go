@@ -63,7 +63,7 @@ func (l Library) Compose(c Contract) (string, error) {
 		code.WriteString(strings.TrimLeft(include.Body, "\n"))
 	}
 	code.WriteString(strings.TrimLeft(c.Body, "\n"))
-	bindings, err := bindings(c)
+	bound, err := bindings(c)
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
@@ -72,7 +72,7 @@ func (l Library) Compose(c Contract) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
-	return bindings + partition + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
+	return bound + partition + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
 }
 
 // resolve returns the includes of a script and, in turn, their includes: each once, after those it includes itself.

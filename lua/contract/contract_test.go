@@ -120,7 +120,7 @@ for k, n in entries() do redis.call('SET', task_key(k), LOG_LIMIT) end
 	}
 }
 
-func TestCompose_RefusesWhatDoesNotFit(t *testing.T) {
+func TestCompose_RefusesInvalidHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
 		want  string
@@ -197,7 +197,7 @@ func TestCompose_AcceptsRepliesNamedAfterGlobals(t *testing.T) {
 	}
 }
 
-func TestGo_SwappedArgumentsDoNotCompile(t *testing.T) {
+func TestGo_GivesArgumentsDistinctTypes(t *testing.T) {
 	l := libraryOf(t, map[string]string{"greet.lua": script("nothing", "--   member  member\n--   run  run\n--   node  node\n--   events  channel\n", "return {}\n")})
 	source, err := l.Go()
 	if err != nil {
@@ -210,7 +210,7 @@ func TestGo_SwappedArgumentsDoNotCompile(t *testing.T) {
 	}
 }
 
-func TestKeys_EveryKindHasItsOwnNameAndPattern(t *testing.T) {
+func TestKeys_NamesAndPatternsAreUnique(t *testing.T) {
 	names, patterns := map[string]bool{}, map[string]bool{}
 	for _, k := range Keys {
 		pattern := k.Type + " " + k.Pattern
