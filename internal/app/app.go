@@ -1,4 +1,4 @@
-// Package app is dtsd as a library: it builds the parts that a node's roles need and runs them in order.
+// Package app is dtsd as a library: it builds the parts that a node's roles need, and starts and stops them in order.
 package app
 
 import (
@@ -27,25 +27,31 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// Options says which node to be.
+// Options describes a node. Config, Executors and Log are required.
 type Options struct {
 	Config    config.Config
 	Executors executor.Table // the task types, and how this node runs them
 	Version   string
 	Log       *slog.Logger
-	Embedded  bool // keep everything in a Redis inside the process, instead of at Config.Redis
+	Embedded  bool // use a Redis inside this process instead of Config.Redis
 }
 
 // App is one node.
 //
-// The order in which it stops matters: the scheduler gives its partitions back first, so that the others go on at
-// once; then the worker drains, while the API still answers and the node still beats, so that nobody takes its
-// work for lost; then the API, which ends its streams; then the event hub, which has no readers left; then the node
-// leaves the registry; and the connections close last. It starts in the opposite order.
+// Its parts start in the order registry, event hub, API, worker, scheduler, and stop in the opposite order:
+//
+//  1. The scheduler releases its partitions, so that other nodes take them over at once.
+//  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
+//     running attempts for lost.
+//  3. The API stops and ends its streams of events.
+//  4. The event hub stops. It has no readers left.
+//  5. The registry takes the node off the list.
+//
+// Last, the executors, the listener and the connections to Redis are closed.
 type App struct {
 	o        Options
 	types    task.Types
-	cleanups []func() error // last in, first out
+	cleanups []func() error // close calls them last in, first out
 
 	node      string
 	metrics   *telemetry.Metrics
@@ -60,12 +66,13 @@ type App struct {
 	draining  chan struct{} // closed when the node begins to stop
 }
 
-// New connects to Redis, binds the API's port and builds the node; nothing runs yet. If it fails, nothing is left
-// behind.
+// New connects to Redis, binds the API's port and builds the node, whose parts Run starts. If it fails, it closes what it
+// opened. Errors: Redis does not answer or holds other data, the port is taken, or an executor cannot be built.
 func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{
-		o: o, types: o.Executors.Types(), node: cluster.NewNodeID(cmp.Or(o.Config.NodeName, cluster.Host())), metrics: telemetry.New(), ready: make(chan struct{}), draining: make(chan struct{}),
+		o: o, types: o.Executors.Types(), metrics: telemetry.New(), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
+	a.node = cluster.NewNodeID(a.host())
 	a.o.Log = o.Log.With("node", a.node)
 	if err := a.build(ctx); err != nil {
 		return nil, errors.Join(err, a.close())
@@ -76,7 +83,10 @@ func New(ctx context.Context, o Options) (*App, error) {
 // Node is this node's id.
 func (a *App) Node() string { return a.node }
 
-// Addr is the address of the API, or of the health checks and metrics of a node without that role.
+// host is the configured name of the node, or that of its machine.
+func (a *App) host() string { return cmp.Or(a.o.Config.NodeName, cluster.Host()) }
+
+// Addr is the address, host:port, of the API; on a node without that role, of its health checks and metrics.
 func (a *App) Addr() string { return a.listener.Addr().String() }
 
 // Ready is closed once every role runs.
@@ -114,7 +124,7 @@ func (a *App) build(ctx context.Context) error {
 	return a.buildAPI(ctx, url, queues)
 }
 
-// open connects to Redis and sees to it that the connection is closed in the end.
+// open connects to Redis, and closes the connection when the app closes.
 func (a *App) open(ctx context.Context, url string) (*redisx.DB, error) {
 	return a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript})
 }
@@ -128,8 +138,10 @@ func (a *App) openWith(ctx context.Context, o redisx.Options) (*redisx.DB, error
 	return db, nil
 }
 
+// cleanup has close call f.
 func (a *App) cleanup(f func() error) { a.cleanups = append(a.cleanups, f) }
 
+// close closes what build opened, the last one first.
 func (a *App) close() error {
 	var failures []error
 	for _, f := range slices.Backward(a.cleanups) {
@@ -152,12 +164,12 @@ func (a *App) buildRegistry(db *redisx.DB) error {
 	return nil
 }
 
-// describe is this node as the others see it.
+// describe is the entry of this node in the registry.
 func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
-	usage, _ := meter.Read() // what cannot be read is 0
+	usage, _ := meter.Read() // figures that cannot be read are 0
 	n := cluster.Node{
-		Host: cmp.Or(a.o.Config.NodeName, cluster.Host()), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles, StartedAt: started,
-		CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
+		Host: a.host(), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
+		StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.worker != nil {
 		n.Capacity, n.Running = a.o.Config.Concurrency, a.worker.Running()
@@ -202,9 +214,9 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 	}
 	a.cleanup(executors.Close)
 	a.worker = worker.New(worker.Options{
-		Store: a.store, Prefix: a.o.Config.Prefix, Members: a.registry, Node: a.node, Capacity: a.o.Config.Concurrency, Pools: pools,
-		Executors: executors, Types: a.types, DrainTimeout: a.o.Config.DrainTimeout, Grace: executors.Grace(),
-		Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
+		Store: a.store, Prefix: a.o.Config.Prefix, Members: a.registry, Node: a.node,
+		Capacity: a.o.Config.Concurrency, Pools: pools, Executors: executors, Types: a.types,
+		DrainTimeout: a.o.Config.DrainTimeout, Grace: executors.Grace(), Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
 	})
 	return nil
 }

@@ -20,13 +20,14 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
+// settings is the default configuration for a Redis, on a free port.
 func settings(redis string) config.Config {
 	c := config.Default()
 	c.Redis, c.Listen = config.URL(redis), "127.0.0.1:0"
 	return c
 }
 
-// running is a node that runs until it is stopped.
+// running is a node that runs until finish.
 type running struct {
 	*App
 	t    *testing.T
@@ -40,9 +41,7 @@ func run(t *testing.T, o Options) *running {
 	o.Executors = builtin.Table()
 	o.Executors.EnableAll()
 	a, err := New(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	r := &running{App: a, t: t, stop: stop, end: make(chan error, 1)}
 	go func() { r.end <- a.Run(ctx) }()
@@ -51,82 +50,77 @@ func run(t *testing.T, o Options) *running {
 	case <-a.Ready():
 	case err := <-r.end:
 		r.end <- err
-		t.Fatalf("it ended at once: %v", err)
+		t.Fatalf("it stopped before it was ready: %v", err)
 	}
 	return r
 }
 
+// finish stops the node and waits for its end.
 func (r *running) finish() {
 	r.stop()
 	if err := <-r.end; err != nil {
-		r.t.Errorf("it did not end in order: %v", err)
+		r.t.Errorf("it stopped with: %v", err)
 	}
 	r.end <- nil
 	http.DefaultClient.CloseIdleConnections()
 }
 
+// call sends a request to the node and returns the status and the body of the response.
 func (r *running) call(method, path, body string) (int, string) {
 	r.t.Helper()
-	q, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.Addr()+path, strings.NewReader(body))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	request, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.Addr()+path, strings.NewReader(body))
+	testkit.Must(r.t, err)
 	if body != "" {
-		q.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Content-Type", "application/json")
 	}
-	answer, err := http.DefaultClient.Do(q)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
+	response, err := http.DefaultClient.Do(request)
+	testkit.Must(r.t, err)
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	testkit.Must(r.t, err)
+	return response.StatusCode, string(text)
 }
 
-// runs submits a shell task and waits for its end.
-func (r *running) runs(id string) {
+// mustRun submits a shell task and waits until it has succeeded.
+func (r *running) mustRun(id string) {
 	r.t.Helper()
-	status, body := r.call(http.MethodPost, "/v1/tasks", `{"id":"`+id+`","type":"shell","payload":{"command":["echo","done"]}}`)
-	if status != http.StatusCreated {
+	submission := `{"id":"` + id + `","type":"shell","payload":{"command":["echo","done"]}}`
+	if status, body := r.call(http.MethodPost, "/v1/tasks", submission); status != http.StatusCreated {
 		r.t.Fatalf("submitting: %d %s", status, body)
 	}
 	var got struct{ State, Result string }
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for range 1000 {
-		if _, body = r.call(http.MethodGet, "/v1/tasks/"+id, ""); json.Unmarshal([]byte(body), &got) == nil && got.State == "succeeded" {
-			if got.Result != "done" {
-				r.t.Errorf("result %q", got.Result)
-			}
-			return
-		}
-		<-tick.C
+	testkit.Eventually(r.t, id+" succeeds", func() bool {
+		_, body := r.call(http.MethodGet, "/v1/tasks/"+id, "")
+		return json.Unmarshal([]byte(body), &got) == nil && got.State == "succeeded"
+	})
+	if got.Result != "done" {
+		r.t.Errorf("result %q, want done", got.Result)
 	}
-	r.t.Fatalf("it does not succeed: %s", body)
 }
 
 func TestApp_RunsTasksOnAnEmbeddedRedis(t *testing.T) {
-	run(t, Options{Config: settings(""), Version: "v1.2.3", Embedded: true}).runs("embedded")
+	t.Parallel()
+	run(t, Options{Config: settings(""), Version: "v1.2.3", Embedded: true}).mustRun("embedded")
 }
 
 func TestApp_RunsTasksOnARealRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL()), Version: "v1.2.3"})
-	a.runs("real")
+	a.mustRun("real")
 	if _, body := a.call(http.MethodGet, "/v1/nodes", ""); !strings.Contains(body, `"version":"v1.2.3"`) || !strings.Contains(body, a.Node()) {
 		t.Errorf("nodes: %s", body)
 	}
 }
 
-func TestApp_ServesMetricsAndTheMonitor(t *testing.T) {
+func TestApp_ServesMetricsAndMonitor(t *testing.T) {
+	t.Parallel()
 	a := run(t, Options{Config: settings(""), Embedded: true})
-	a.runs("counted")
+	a.mustRun("counted")
 	_, metrics := a.call(http.MethodGet, "/metrics", "")
 	for _, name := range []string{
-		`dts_attempts_total{outcome="succeeded",type="shell"} 1`, "dts_begin_lateness_seconds_count 1", "dts_dispatch_lateness_seconds_count 1",
+		`dts_attempts_total{outcome="succeeded",type="shell"} 1`,
+		"dts_begin_lateness_seconds_count 1", "dts_dispatch_lateness_seconds_count 1",
 		"dts_leases_held 16", `dts_tasks{partition="0",state="scheduled"} 0`, `dts_script_seconds_count{script="begin"} 1`,
 		`asynq_queue_size{queue="default"} 0`, "go_goroutines",
 	} {
@@ -141,11 +135,12 @@ func TestApp_ServesMetricsAndTheMonitor(t *testing.T) {
 		t.Errorf("its queues: %d %s", status, body)
 	}
 	if status, _ := a.call(http.MethodPost, "/monitor/api/queues/default:pause", ""); status != http.StatusMethodNotAllowed {
-		t.Errorf("pausing in a monitor that is not writable: %d", status)
+		t.Errorf("pausing a queue in a read-only monitor: %d", status)
 	}
 }
 
 func TestMonitor_PausesQueuesIfWritable(t *testing.T) {
+	t.Parallel()
 	c := settings("")
 	c.MonitorWritable = true
 	a := run(t, Options{Config: c, Embedded: true})
@@ -158,6 +153,7 @@ func TestMonitor_PausesQueuesIfWritable(t *testing.T) {
 }
 
 func TestReadiness_NeedsRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL())})
 	if status, body := a.call(http.MethodGet, "/readyz", ""); status != http.StatusOK {
@@ -175,25 +171,19 @@ func TestReadiness_NeedsRedis(t *testing.T) {
 }
 
 func TestApp_TwoNodesInOneProcessShareThePartitions(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL())})
 	b := run(t, Options{Config: settings(redis.URL())})
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for range 1000 {
-		if len(a.scheduler.Led()) == 8 && len(b.scheduler.Led()) == 8 {
-			return
-		}
-		<-tick.C
-	}
-	t.Errorf("a leads %v, b leads %v", a.scheduler.Led(), b.scheduler.Led())
+	testkit.Eventually(t, "each node leads 8 partitions", func() bool {
+		return len(a.scheduler.Led()) == 8 && len(b.scheduler.Led()) == 8
+	})
 }
 
-func TestNew_SaysWhyItFailsAndLeavesNothing(t *testing.T) {
+func TestNew_SaysWhyItFailsAndClosesEverything(t *testing.T) {
+	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	defer func() { _ = taken.Close() }()
 	for name, c := range map[string]struct {
 		change func(*config.Config)
@@ -214,37 +204,35 @@ func TestNew_SaysWhyItFailsAndLeavesNothing(t *testing.T) {
 }
 
 func TestApp_SurvivesARestartOfRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t, redistest.AOF())
 	a := run(t, Options{Config: settings(redis.URL())})
-	a.runs("before")
+	a.mustRun("before")
 	redis.Kill()
 	redis.Restart()
-	a.runs("after")
+	a.mustRun("after")
 }
 
-func TestRun_EndsWithoutRedis(t *testing.T) {
+func TestRun_StopsWithoutRedis(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
 	c.DrainTimeout = time.Second
 	a := run(t, Options{Config: c})
 	redis.Kill()
 	a.stop()
-	select {
-	case err := <-a.end:
-		a.end <- err
-	case <-time.After(time.Minute):
-		t.Fatal("it does not end")
-	}
+	a.end <- testkit.Receive(t, a.end, "the end of Run")
 }
 
 func TestApp_InstallationsOnOneRedisDoNotShareTasks(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	one, other := settings(redis.URL()), settings(redis.URL())
 	other.Prefix = "staging"
 	a, b := run(t, Options{Config: one}), run(t, Options{Config: other})
 	for range 10 {
-		a.runs(fmt.Sprint("task", len(a.history())))
-		b.runs(fmt.Sprint("task", len(b.history())))
+		a.mustRun(fmt.Sprint("task", len(a.history())))
+		b.mustRun(fmt.Sprint("task", len(b.history())))
 	}
 	for _, n := range []*running{a, b} {
 		if got := n.history(); len(got) != 10 {
@@ -255,12 +243,12 @@ func TestApp_InstallationsOnOneRedisDoNotShareTasks(t *testing.T) {
 		}
 		_, metrics := n.call(http.MethodGet, "/metrics", "")
 		if !strings.Contains(metrics, "dts_leftover_deliveries_total 0") {
-			t.Error("it took deliveries that are not its own")
+			t.Error("it took deliveries of the other installation")
 		}
 	}
 }
 
-// history is the tasks that have succeeded.
+// history reads the tasks that have succeeded.
 func (r *running) history() []struct{ ID string } {
 	r.t.Helper()
 	var page struct{ Tasks []struct{ ID string } }
@@ -271,47 +259,43 @@ func (r *running) history() []struct{ ID string } {
 	return page.Tasks
 }
 
-func TestApp_RemovesDeliveriesThatNobodyNeeds(t *testing.T) {
+func TestApp_RemovesDeliveriesThatAreNotNeeded(t *testing.T) {
+	t.Parallel()
 	a := run(t, Options{Config: settings(""), Embedded: true})
 	if status, body := a.call(http.MethodPost, "/v1/queues/default/pause", ""); status != http.StatusNoContent {
 		t.Fatalf("%d %s", status, body)
 	}
 	a.call(http.MethodPost, "/v1/tasks", `{"id":"never","type":"shell","payload":{"command":["true"]}}`)
-	a.sees("/v1/queues", `"pending":1`)
+	a.await("/v1/queues", `"pending":1`)
 	if status, body := a.call(http.MethodDelete, "/v1/tasks/never", ""); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	if _, body := a.call(http.MethodGet, "/v1/queues", ""); strings.Contains(body, `"pending":1`) {
-		t.Errorf("cancelled, and still in the queue: %s", body)
+		t.Errorf("the delivery of the cancelled task is still in the queue: %s", body)
 	}
 	a.call(http.MethodPost, "/v1/queues/default/resume", "")
 	a.call(http.MethodPost, "/v1/tasks", `{"id":"dead","type":"shell","payload":{"command":["false"]},"retry":{"max_attempts":1}}`)
-	a.sees("/v1/queues", `"archived":1`)
+	a.await("/v1/queues", `"archived":1`)
 	a.call(http.MethodPost, "/v1/queues/default/pause", "")
 	if status, body := a.call(http.MethodPost, "/v1/tasks/dead/retry", ""); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	if _, body := a.call(http.MethodGet, "/v1/queues", ""); strings.Contains(body, `"archived":1`) {
-		t.Errorf("it runs again, and is still among the dead letters: %s", body)
+		t.Errorf("the delivery of the retried task is still archived: %s", body)
 	}
 }
 
-// sees asks until the answer contains what is wanted.
-func (r *running) sees(path, want string) {
+// await reads path until the body contains want.
+func (r *running) await(path, want string) {
 	r.t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	body := ""
-	for range 1000 {
-		if _, body = r.call(http.MethodGet, path, ""); strings.Contains(body, want) {
-			return
-		}
-		<-tick.C
-	}
-	r.t.Fatalf("%s never has %s: %s", path, want, body)
+	testkit.Eventually(r.t, path+" has "+want, func() bool {
+		_, body := r.call(http.MethodGet, path, "")
+		return strings.Contains(body, want)
+	})
 }
 
-func TestApp_WithoutTheRoleAPIServesHealthAndMetricsOnly(t *testing.T) {
+func TestApp_WithoutTheAPIRoleServesHealthAndMetricsOnly(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
 	c.Roles = config.Roles{config.RoleWorker}

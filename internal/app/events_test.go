@@ -6,30 +6,25 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// follow opens a stream of server-sent events and returns its lines, until close is called.
+// follow opens a stream of server-sent events and returns its lines; end closes it.
 func (r *running) follow(path string) (lines *bufio.Scanner, end func()) {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.Addr()+path, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	answer, err := http.DefaultClient.Do(request)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	end = func() { cancel(); _ = answer.Body.Close() }
+	testkit.Must(r.t, err)
+	response, err := http.DefaultClient.Do(request)
+	testkit.Must(r.t, err)
+	end = func() { cancel(); _ = response.Body.Close() }
 	r.t.Cleanup(end)
-	if answer.StatusCode != http.StatusOK {
-		r.t.Fatalf("%s: %s", path, answer.Status)
+	if response.StatusCode != http.StatusOK {
+		r.t.Fatalf("%s: %s", path, response.Status)
 	}
-	return bufio.NewScanner(answer.Body), end
+	return bufio.NewScanner(response.Body), end
 }
 
 // readUntil reads lines until one contains want.
@@ -44,18 +39,17 @@ func readUntil(t *testing.T, lines *bufio.Scanner, want string) {
 }
 
 func TestEvents_AllClientsOfANodeShareOneSubscription(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	db := redis.DB(t)
 	subscriptions := func() int64 {
 		count, err := db.PubSubNumSub(t.Context(), "dts:events").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		return count["dts:events"]
 	}
 	a := run(t, Options{Config: settings(redis.URL())})
 	if got := subscriptions(); got != 0 {
-		t.Errorf("%d subscriptions though nobody follows events", got)
+		t.Errorf("%d subscriptions without a stream", got)
 	}
 	a.call(http.MethodPost, "/v1/tasks", `{"id":"later","type":"shell","payload":{"command":["true"]},"delay":"1h"}`)
 	var streams []*bufio.Scanner
@@ -71,18 +65,12 @@ func TestEvents_AllClientsOfANodeShareOneSubscription(t *testing.T) {
 	if got := subscriptions(); got != 1 {
 		t.Errorf("%d subscriptions for 51 streams, want 1", got)
 	}
-	a.runs("followed")
+	a.mustRun("followed")
 	for _, lines := range streams[:50] {
 		readUntil(t, lines, "event: task.succeeded")
 	}
 	for _, end := range ends {
 		end()
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for subscriptions() != 0 {
-		if clock.Sleep(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("%d subscriptions after all clients have gone", subscriptions())
-		}
-	}
+	testkit.Eventually(t, "the subscription ends after the last stream", func() bool { return subscriptions() == 0 })
 }

@@ -10,33 +10,42 @@ import (
 	"github.com/dts-sched/dts/internal/scheduler"
 )
 
-// depthCollector shows how much is in the partitions that this node leads; the sum over all nodes is the whole.
+// collectTimeout bounds how long a scrape waits for Redis.
+const collectTimeout = 5 * time.Second
+
+// depthCollector exports the depth of the partitions that this node leads. The sum over all nodes is that of the
+// installation.
 type depthCollector struct{ s *scheduler.Scheduler }
 
 func newDepthCollector(s *scheduler.Scheduler) depthCollector { return depthCollector{s} }
 
 var (
-	tasksDesc            = prometheus.NewDesc("dts_tasks", "Tasks in the partition, by state; finished ones together.", []string{"partition", "state"}, nil)
-	overdueDesc          = prometheus.NewDesc("dts_overdue", "Tasks on the wheel that are due.", []string{"partition"}, nil)
-	schedulesDesc        = prometheus.NewDesc("dts_schedules", "Schedules in the partition: active, or resting, which is paused or ended.", []string{"partition", "state"}, nil)
-	overdueSchedulesDesc = prometheus.NewDesc("dts_overdue_schedules", "Schedules whose tick is due and not decided yet.", []string{"partition"}, nil)
-	flightDesc           = prometheus.NewDesc("dts_inflight", "Deliveries claimed and not yet confirmed to be in asynq.", []string{"partition"}, nil)
+	tasksDesc            = depthDesc("dts_tasks", "Tasks in the partition, by state; all finished ones together.", "state")
+	overdueDesc          = depthDesc("dts_overdue", "Scheduled tasks that are due.")
+	schedulesDesc        = depthDesc("dts_schedules", "Schedules in the partition: active, or resting (paused or ended).", "state")
+	overdueSchedulesDesc = depthDesc("dts_overdue_schedules", "Schedules whose next tick is due and not decided yet.")
+	inFlightDesc         = depthDesc("dts_inflight", "Deliveries that are claimed and not yet confirmed to be in asynq.")
 )
+
+// depthDesc describes a metric of a partition with further labels.
+func depthDesc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, append([]string{"partition"}, labels...), nil)
+}
 
 func (c depthCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- tasksDesc
 	ch <- overdueDesc
-	ch <- flightDesc
+	ch <- inFlightDesc
 	ch <- schedulesDesc
 	ch <- overdueSchedulesDesc
 }
 
 func (c depthCollector) Collect(ch chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	depths, err := c.s.Depths(ctx)
 	if err != nil {
-		return // Redis does not answer: there are no figures
+		return // Redis does not answer; the scrape has no depths
 	}
 	for p, d := range depths {
 		partition := strconv.Itoa(p)
@@ -48,7 +57,7 @@ func (c depthCollector) Collect(ch chan<- prometheus.Metric) {
 		send(tasksDesc, d.Running, "running")
 		send(tasksDesc, d.Finished, "finished")
 		send(overdueDesc, d.Overdue)
-		send(flightDesc, d.InFlight)
+		send(inFlightDesc, d.InFlight)
 		send(schedulesDesc, d.ActiveSchedules, "active")
 		send(schedulesDesc, d.Schedules-d.ActiveSchedules, "resting")
 		send(overdueSchedulesDesc, d.OverdueSchedules)

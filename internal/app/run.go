@@ -15,12 +15,12 @@ type part struct {
 	ready <-chan struct{} // closed when the part is ready; nil: it is ready at once
 }
 
-// Run runs the node until ctx ends or a part of it fails, and stops the parts in the order they are to be stopped.
-// It returns nil after an orderly end. It runs once.
+// Run starts the parts of the node, waits until ctx ends or a part fails, and stops the parts. It must be called once. It
+// returns nil if ctx ended and every part stopped without an error, else the errors of the parts.
 func (a *App) Run(ctx context.Context) error {
 	defer func() {
 		if err := a.close(); err != nil {
-			a.o.Log.Warn("closing", "error", err)
+			a.o.Log.Warn("cannot close everything", "error", err)
 		}
 	}()
 	ctx, fail := context.WithCancelCause(ctx)
@@ -65,7 +65,7 @@ func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func
 		defer close(ended)
 		err := p.run(own)
 		if own.Err() == nil {
-			err = errors.Join(fmt.Errorf("%s ended by itself", p.name), err)
+			err = errors.Join(fmt.Errorf("%s stopped unexpectedly", p.name), err)
 			fail(err)
 		}
 		return err
@@ -76,13 +76,13 @@ func start(ctx context.Context, p part, fail context.CancelCauseFunc) (stop func
 	}
 	select {
 	case <-p.ready:
-	case <-ended: // its error comes with stop
+	case <-ended: // stop returns its error
 	case <-ctx.Done():
 	}
 	return stop
 }
 
-// stop stops the parts, the last one first.
+// stop marks the node as draining and calls stops, the last one first.
 func (a *App) stop(stops []func() error) error {
 	close(a.draining)
 	a.registry.SetDraining(true)

@@ -16,8 +16,8 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
-// buildAPI binds the port, so that a port that is taken is noticed at the start. Every node has one: those without the
-// role api tell their health and their metrics there.
+// buildAPI builds the server and binds its port, so that New fails if the port is taken. Every node has one: without the
+// role api it serves health checks and metrics only.
 func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) error {
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
@@ -25,11 +25,11 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 		Control: a.buildControl(queues), Log: a.o.Log, Version: a.o.Version, Types: a.types,
 		Events:     a.events,
 		HealthOnly: !serves,
-		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // dtsd dev enables every executor, for nobody but the users of this machine
+		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // dtsd dev enables every executor, only for users of this machine
 		Metrics:    promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ping},
-			{Name: "roles", Do: a.running},
+			{Name: "roles", Do: a.checkRunning},
 		},
 	}
 	if a.o.Config.Monitor && serves {
@@ -43,8 +43,8 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	if err != nil {
 		return err
 	}
-	var config net.ListenConfig
-	a.listener, err = config.Listen(ctx, "tcp", a.o.Config.Listen)
+	var listen net.ListenConfig
+	a.listener, err = listen.Listen(ctx, "tcp", a.o.Config.Listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
@@ -53,7 +53,7 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 	return nil
 }
 
-// buildControl makes the use cases that the API serves.
+// buildControl builds the use cases that the API serves.
 func (a *App) buildControl(queues *queue.Queues) *control.Control {
 	return control.New(control.Options{
 		Store: a.store, Queues: queues, Nodes: a.registry, Types: a.types, Log: a.o.Log,
@@ -70,8 +70,8 @@ func (a *App) buildMonitor(ctx context.Context, url string) (http.Handler, error
 	return monitor, nil
 }
 
-// running is the readiness check of the roles.
-func (a *App) running(context.Context) error {
+// checkRunning is the readiness check of the roles: it fails while the node starts or stops.
+func (a *App) checkRunning(context.Context) error {
 	select {
 	case <-a.draining:
 		return errors.New("the node is shutting down")
