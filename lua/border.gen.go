@@ -705,13 +705,12 @@ func (c Log) Args() []any {
 // Decode returns its reply, which is empty.
 func (Log) Decode(*Reply) LogReply { return LogReply{} }
 
-// NoteNamespaces runs note_namespaces.lua: work was submitted to namespaces. Of those that are remembered, the ones with the oldest submissions go if
-// there are too many.
+// NoteNamespaces runs note_namespaces.lua: records submissions to namespaces, and removes the namespaces with the oldest submissions beyond a limit.
 //
-// Repeated: harmless: the time is a little later
+// Repeated: harmless: it records a later time
 type NoteNamespaces struct {
 	Namespaces NamespacesKey // ZSET
-	Names      []string
+	Names      []string      // of the namespaces
 }
 
 // NoteNamespacesReply is the reply to NoteNamespaces.

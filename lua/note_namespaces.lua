@@ -1,13 +1,12 @@
--- note_namespaces: work was submitted to namespaces. Of those that are remembered, the ones with the oldest submissions go if
--- there are too many.
+-- note_namespaces: records submissions to namespaces, and removes the namespaces with the oldest submissions beyond a limit.
 -- includes: clock, number
 -- keys:
 --   namespaces  ZSET
 -- args:
---   names  text*
+--   names  text*  of the namespaces
 -- reply: nothing
 -- refuses: nothing
--- repeat: harmless: the time is a little later
+-- repeat: harmless: it records a later time
 for name in names() do
   redis.call('ZADD', namespaces, int(now), name)
 end
