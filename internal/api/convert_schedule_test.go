@@ -46,9 +46,9 @@ func FuzzScheduleDefinition(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		d, err := scheduleFrom(schema, raw)
-		var no *task.Error
+		var refusal *task.Error
 		switch {
-		case errors.As(err, &no) && catalogue[no.Code].status < 500:
+		case errors.As(err, &refusal) && catalogue[refusal.Code].status < 500:
 			return
 		case err != nil:
 			t.Fatalf("%q: %v", raw, err)

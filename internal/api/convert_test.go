@@ -82,9 +82,9 @@ func FuzzSubmission(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		d, err := definitionFrom(raw, func() error { return checkBody(schema, raw) })
-		var no *task.Error
+		var refusal *task.Error
 		switch {
-		case errors.As(err, &no) && catalogue[no.Code].status < 500:
+		case errors.As(err, &refusal) && catalogue[refusal.Code].status < 500:
 			return
 		case err != nil:
 			t.Fatalf("%q: %v", raw, err)

@@ -16,7 +16,7 @@ import (
 func TestPutSchedule_DryRunTellsWhatWouldComeOfItAndWritesNothing(t *testing.T) {
 	t.Parallel()
 	hourly := daily(func(d *schedule.Definition) { d.Rules[0].Every = time.Hour })
-	no, yes := false, true
+	active, paused := false, true
 	for name, c := range map[string]struct {
 		before func(*world) // what was there
 		put    schedule.Definition
@@ -24,19 +24,19 @@ func TestPutSchedule_DryRunTellsWhatWouldComeOfItAndWritesNothing(t *testing.T) 
 		want   Put // but for the schedule
 	}{
 		"create":         {nil, daily(nil), nil, Put{Created: true, Changed: true}},
-		"create, paused": {nil, daily(nil), &yes, Put{Created: true, Changed: true}},
+		"create, paused": {nil, daily(nil), &paused, Put{Created: true, Changed: true}},
 		"replace":        {func(w *world) { w.put(daily(nil)) }, hourly, nil, Put{Changed: true}},
 		"replace, paused": {func(w *world) {
 			w.put(daily(nil))
 			w.pause(nightly)
 		}, hourly, nil, Put{Changed: true}},
-		"replace and pause": {func(w *world) { w.put(daily(nil)) }, hourly, &yes, Put{Changed: true, Switched: true}},
-		"the same":          {func(w *world) { w.put(daily(nil)) }, daily(nil), &no, Put{}},
-		"only pause":        {func(w *world) { w.put(daily(nil)) }, daily(nil), &yes, Put{Switched: true}},
+		"replace and pause": {func(w *world) { w.put(daily(nil)) }, hourly, &paused, Put{Changed: true, Switched: true}},
+		"the same":          {func(w *world) { w.put(daily(nil)) }, daily(nil), &active, Put{}},
+		"only pause":        {func(w *world) { w.put(daily(nil)) }, daily(nil), &paused, Put{Switched: true}},
 		"only resume": {func(w *world) {
 			w.put(daily(nil))
 			w.pause(nightly)
-		}, daily(nil), &no, Put{Switched: true}},
+		}, daily(nil), &active, Put{Switched: true}},
 		"replace after a tick": {func(w *world) {
 			w.put(daily(nil))
 			w.fire(nightly)

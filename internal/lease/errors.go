@@ -15,7 +15,7 @@ var (
 	// ErrHeld matches every *HeldError: another owner holds the lease.
 	ErrHeld = errors.New("another owner holds the lease")
 	// ErrLost is the cause of a Held's context if the lease was not renewed in time.
-	ErrLost = errors.New("the lease is lost")
+	ErrLost = errors.New("the lease was not renewed in time")
 	// ErrReleased is the cause of a Held's context after Release.
 	ErrReleased = errors.New("the lease was released")
 )

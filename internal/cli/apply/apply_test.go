@@ -18,14 +18,14 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 
 // inForce is a schedule as the server answers it.
 func inForce(id string, revision int, labels client.Labels) client.Schedule {
-	is := client.Schedule{
+	answer := client.Schedule{
 		ID: id, Namespace: "default", Revision: revision, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now,
 		Every: new("1h"), Task: client.TaskTemplate{Type: "http", Queue: new("default"), Payload: json.RawMessage("{}")},
 	}
 	if labels != nil {
-		is.Labels = &labels
+		answer.Labels = &labels
 	}
-	return is
+	return answer
 }
 
 // takePuts answers every PUT of a schedule, and says that it came to this.
