@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 )
 
 // Proxy is a TCP proxy in front of a server, to play a slow or a broken network: what clients send can be
@@ -20,6 +19,8 @@ type Proxy struct {
 	listener net.Listener
 	links    []*link // open ones, oldest first
 	holding  bool
+	cut      bool
+	cuts     int // how often Cut was called
 
 	running sync.WaitGroup
 }
@@ -30,8 +31,10 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	l := listenLocal(t)
 	p := &Proxy{t: t, target: target, addr: l.Addr().String()}
 	p.changed = sync.NewCond(&p.mu)
-	p.serve(l)
+	p.listener = l
+	p.running.Go(p.serve)
 	t.Cleanup(func() {
+		_ = l.Close() // it is ours and open: nothing can go wrong that matters
 		p.Cut()
 		p.running.Wait()
 	})
@@ -75,57 +78,44 @@ func (p *Proxy) Release() {
 	}
 }
 
-// Cut closes all connections and refuses new ones. What was held back is lost.
+// Cut closes all connections, and new ones as soon as they are made. What was held back is lost. The port stays taken:
+// if it were free, another test's server could get it and answer the clients of this one.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener != nil {
-		_ = p.listener.Close() // it is ours and open: nothing can go wrong that matters
-		p.listener = nil
-	}
+	p.cut = true
+	p.cuts++
 	for len(p.links) > 0 {
 		p.drop(p.links[0])
 	}
 }
 
-// Mend accepts connections again after Cut.
+// Mend lets connections pass again after Cut.
 func (p *Proxy) Mend() {
-	p.t.Helper()
-	deadline := time.NewTimer(startLimit)
-	defer deadline.Stop()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cut = false
+}
+
+func (p *Proxy) serve() {
 	for {
-		l, err := net.Listen("tcp", p.addr)
-		if err == nil {
-			p.serve(l)
+		client, err := p.listener.Accept()
+		if err != nil { // closed at the end of the test
 			return
 		}
-		select {
-		case <-again.C:
-		case <-deadline.C:
-			p.t.Fatalf("listening again on %s: %v", p.addr, err)
+		p.mu.Lock()
+		cut, cuts := p.cut, p.cuts
+		p.mu.Unlock()
+		if cut {
+			_ = client.Close() // the client learns from it that nobody is there
+			continue
 		}
+		p.running.Go(func() { p.connect(cuts, client) })
 	}
 }
 
-func (p *Proxy) serve(l net.Listener) {
-	p.mu.Lock()
-	p.listener = l
-	p.mu.Unlock()
-	p.running.Go(func() {
-		for {
-			client, err := l.Accept()
-			if err != nil { // closed by Cut
-				return
-			}
-			p.running.Go(func() { p.connect(l, client) })
-		}
-	})
-}
-
-// connect joins a client to the server, unless Cut came in between.
-func (p *Proxy) connect(from net.Listener, client net.Conn) {
+// connect joins a client to the server, unless Cut was called since there were cuts calls.
+func (p *Proxy) connect(cuts int, client net.Conn) {
 	server, err := net.DialTimeout("tcp", p.target, startLimit)
 	if err != nil {
 		_ = client.Close() // the client learns from it that nobody is there
@@ -134,7 +124,7 @@ func (p *Proxy) connect(from net.Listener, client net.Conn) {
 	k := &link{client: client, server: server}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener != from {
+	if p.cuts != cuts {
 		k.close()
 		return
 	}
