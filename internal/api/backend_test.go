@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -28,6 +27,7 @@ const fence = "1:tester"
 type backend struct {
 	t      *testing.T
 	ctx    context.Context
+	redis  *redistest.Server
 	db     *redisx.DB // the test's own client
 	store  *store.Store
 	queues *queue.Queues
@@ -44,7 +44,7 @@ type running struct {
 func startBackend(t *testing.T) (*backend, *control.Control) {
 	t.Helper()
 	server := redistest.Start(t)
-	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), db: server.DB(t), runs: map[string]*running{}, faults: &faults{}}
+	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), redis: server, db: server.DB(t), runs: map[string]*running{}, faults: &faults{}}
 	b.queues = queue.New(queue.Options{DB: b.db})
 	b.store = openStore(t, b.db)
 	lease, _ := b.store.Partitions.LeaseKeys(0)
@@ -181,13 +181,4 @@ func (b *backend) end(id string, final task.State, reason string) {
 func (b *backend) openQueue(name string) {
 	b.t.Helper()
 	testkit.Must(b.t, b.queues.Enqueue(b.ctx, task.Delivery{Ref: ref("some"), Attempt: 1, Type: "http", Queue: name, Timeout: time.Minute}))
-}
-
-// fill makes Redis nearly full, with room for some small writes.
-func (b *backend) fill() {
-	b.t.Helper()
-	testkit.Must(b.t, b.db.Set(b.ctx, "filler", make([]byte, 20<<20), 0).Err())
-	used, _, err := b.store.Memory(b.ctx)
-	testkit.Must(b.t, err)
-	testkit.Must(b.t, b.db.ConfigSet(b.ctx, "maxmemory", fmt.Sprint(used+used/20)).Err())
 }

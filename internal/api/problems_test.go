@@ -202,7 +202,7 @@ func TestGuardOrigin_OfALocalServerRefusesOtherHosts(t *testing.T) {
 func TestSubmitTask_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	r.fill()
+	r.redis.FillMemory()
 	for _, path := range []string{"/v1/tasks", "/v1/tasks/batch"} {
 		got := r.call("POST", path, map[string]string{"/v1/tasks": `{"type":"http"}`, "/v1/tasks/batch": `{"tasks":[{"type":"http"}]}`}[path])
 		if p := got.problem(t); p.Code != "unavailable" || got.header.Get("Retry-After") == "" || p.Status != http.StatusServiceUnavailable {

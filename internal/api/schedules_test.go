@@ -308,7 +308,7 @@ func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing
 	d := schedule.Definition{Ref: ref("a"), Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "http"}}
 	_, err := r.store.Schedules.Write(t.Context(), d.Normalize(), 0, start, false)
 	testkit.Must(t, err)
-	r.fill()
+	r.redis.FillMemory()
 	for path, body := range map[string]string{"PUT /v1/schedules/a": hourly, "POST /v1/schedules/a/trigger": "", "POST /v1/schedules/a/backfill": `{}`} {
 		method, path, _ := strings.Cut(path, " ")
 		if method == "POST" && body != "" {

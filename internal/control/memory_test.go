@@ -3,11 +3,9 @@ package control
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/task"
-	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestMemoryGuard_RefusesNewWorkAboveTheLimit(t *testing.T) {
@@ -40,10 +38,7 @@ func TestNewWork_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.put(daily(nil))
-	testkit.Must(t, w.db.Set(w.ctx, "filler", make([]byte, 20<<20), 0).Err())
-	used, _, err := w.store.Memory(w.ctx)
-	testkit.Must(t, err)
-	testkit.Must(t, w.db.ConfigSet(w.ctx, "maxmemory", fmt.Sprint(used+used/20)).Err())
+	w.server.FillMemory()
 	c := w.open(w.db) // which has not read the memory yet
 	for name, do := range map[string]func() error{
 		"submit":   func() error { _, err := c.Submit(w.ctx, me, task.Definition{Type: "http"}); return err },

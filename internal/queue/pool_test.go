@@ -181,7 +181,7 @@ func TestPool_ShutdownEndsWhileRedisIsUnreachable(t *testing.T) {
 			x := newTransport(t)
 			proxy := redistest.NewProxy(t, x.srv.Addr())
 			begun, end := make(chan struct{}), make(chan struct{})
-			p := x.pool(proxy.URL()+"?read_timeout=100ms&max_retries=-1", func(context.Context, task.Ref, int) error {
+			p := x.pool(proxy.URL()+"?read_timeout=200ms&max_retries=-1", func(context.Context, task.Ref, int) error {
 				close(begun)
 				<-end
 				return nil
@@ -189,6 +189,10 @@ func TestPool_ShutdownEndsWhileRedisIsUnreachable(t *testing.T) {
 			defer close(end)
 			x.enqueue(aDelivery("a"))
 			testkit.Receive(t, begun, "the delivery")
+			// asynq waits without end for its subscription to be confirmed.
+			testkit.Eventually(t, "asynq listens for cancellations", func() bool {
+				return x.db.PubSubNumSub(t.Context(), "asynq:cancel").Val()["asynq:cancel"] == 1
+			})
 			undo := cut(x, proxy)
 			defer undo()
 			ended := make(chan struct{})

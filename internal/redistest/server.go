@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -97,6 +98,21 @@ func Open(t testing.TB, url string) *redisx.DB {
 		}
 	})
 	return db
+}
+
+// FillMemory limits the server's memory so that more than nine tenths of it are in use, with room for some small writes.
+// The server makes the value that fills it: one that a client sends stays in that client's buffer for a while as well,
+// and the memory in use falls again when the buffer is freed.
+func (s *Server) FillMemory() {
+	s.t.Helper()
+	const filler, limit = 62 << 20, 70 << 20 // the allocator spends 64 MiB on the filler
+	ctx, db := s.t.Context(), s.DB(s.t)
+	if err := db.SetRange(ctx, "filler", filler-1, "x").Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := db.ConfigSet(ctx, "maxmemory", strconv.Itoa(limit)).Err(); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // Pause stops the process where it stands (SIGSTOP): connections stay open and nobody answers.

@@ -156,6 +156,9 @@ func TestBegin_RunsARepeatedDeliveryOnce(t *testing.T) {
 	testkit.Eventually(t, "the second one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 1 })
 	close(end)
 	w.reaches(ref, task.Succeeded)
+	testkit.Eventually(t, "asynq has forgotten both", func() bool { // it would take a third one for the first
+		return w.db.LLen(t.Context(), "asynq:{default}:active").Val() == 0
+	})
 	testkit.Must(t, w.queues.Enqueue(t.Context(), delivery))
 	testkit.Eventually(t, "the third one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 2 })
 	if len(begun) != 0 || len(w.attempts(ref)) != 1 {
