@@ -41,7 +41,8 @@ func (r *Registry) listen(ctx context.Context) {
 			r.requestBeat()
 		}
 	}
-	if err := r.o.DB.Listen(ctx, r.requestBeat, onChange, string(r.o.Channel)); err != nil {
+	listener := redisx.Listener{Connected: r.requestBeat, Message: onChange}
+	if err := r.o.DB.Listen(ctx, listener, string(r.o.Channel)); err != nil {
 		r.o.Log.Warn("cannot subscribe to node changes; falling back to heartbeats", slog.Any("error", err))
 	}
 }

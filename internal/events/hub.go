@@ -47,7 +47,7 @@ type Hub struct {
 	mu          sync.Mutex
 	subscribers map[*Subscription]struct{}
 	hangUp      context.CancelFunc // ends the listening to the source; nil while there is none
-	connected   bool               // the subscription to Redis is established: every subscriber is ready
+	connected   bool               // the subscription to Redis works: a new subscriber is ready at once
 	stopped     bool
 }
 
@@ -112,9 +112,10 @@ func (h *Hub) listen(ctx context.Context) error {
 		}
 	}
 	return h.o.Source.ListenEvents(ctx, tasks.EventListener{
-		Connected:  func() { locked(h.connect) },
-		Event:      func(e *task.Event) { locked(func() { h.pass(e) }) },
-		Unreadable: func(err error) { locked(func() { h.passOver(err) }) },
+		Connected:    func() { locked(h.connect) },
+		Disconnected: func() { locked(h.disconnect) },
+		Event:        func(e *task.Event) { locked(func() { h.pass(e) }) },
+		Unreadable:   func(err error) { locked(func() { h.passOver(err) }) },
 	})
 }
 
@@ -129,19 +130,26 @@ func (h *Hub) begin(hangUp context.CancelFunc) bool {
 	return true
 }
 
-// connect tells the subscribers that they hear everything from now on. The caller holds the mutex, as with the
-// next three.
+// connect makes subscribers ready. Those that were ready before the connection was lost may have missed events, and
+// connect tells them. The caller holds the mutex, as with the next four.
 func (h *Hub) connect() {
-	if h.connected {
-		h.o.Log.Info("subscribed to events again; some may have been missed", "readers", len(h.subscribers))
-		h.send(Message{Loss: &Loss{Reason: ConnectionLost}})
-		return
-	}
 	h.connected = true
+	affected := 0
 	for s := range h.subscribers {
-		s.becomeReady()
+		if !s.isReady {
+			s.becomeReady()
+			continue
+		}
+		affected++
+		s.send(Message{Loss: &Loss{Reason: ConnectionLost}})
+	}
+	if affected > 0 {
+		h.o.Log.Info("subscribed to events again; some may have been missed", "readers", affected)
 	}
 }
+
+// disconnect lets subscribers that come from now on wait for the next connection.
+func (h *Hub) disconnect() { h.connected = false }
 
 // pass passes an event on to those who want it.
 func (h *Hub) pass(e *task.Event) {

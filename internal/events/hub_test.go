@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -56,7 +55,7 @@ func start(t testing.TB, source events.Source) (hub *events.Hub, stop func()) {
 	go func() { ended <- hub.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := within(t, ended, "the end of Run"); err != nil {
+		if err := testkit.Receive(t, ended, "the end of Run"); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -64,26 +63,12 @@ func start(t testing.TB, source events.Source) (hub *events.Hub, stop func()) {
 	return hub, stop
 }
 
-// within receives from c, and fails the test if that takes too long.
-func within[T any](t testing.TB, c <-chan T, what string) T {
-	t.Helper()
-	timer := time.NewTimer(20 * time.Second)
-	defer timer.Stop()
-	select {
-	case v := <-c:
-		return v
-	case <-timer.C:
-		t.Fatalf("timed out waiting for %s", what)
-		panic("not reached")
-	}
-}
-
 // read receives n messages: the ids of their tasks, or the reasons of losses.
 func read(t testing.TB, s *events.Subscription, n int) string {
 	t.Helper()
 	var got []string
 	for range n {
-		switch m := within(t, s.C(), "a message"); {
+		switch m := testkit.Receive(t, s.C(), "a message"); {
 		case m.Loss != nil:
 			got = append(got, fmt.Sprintf("%s:%d", m.Loss.Reason, m.Loss.Count))
 		case m.Event != nil:
@@ -115,7 +100,7 @@ func TestHub_PassesEventsToAllWhoWantThem(t *testing.T) {
 	defer all.Close()
 	one := hub.Subscribe(events.SubscribeOptions{Buffer: 10, Filter: only("b")})
 	defer one.Close()
-	l := within(t, source.calls, "a listener")
+	l := testkit.Receive(t, source.calls, "a listener")
 	defer func() { go l.end() }()
 	if isReady(all) || isReady(one) {
 		t.Error("ready before the source is connected")
@@ -143,7 +128,7 @@ func TestHub_ASlowReaderLosesItsOwnSubscriptionOnly(t *testing.T) {
 	defer slow.Close()
 	quick := hub.Subscribe(events.SubscribeOptions{Buffer: 1})
 	defer quick.Close()
-	l := within(t, source.calls, "a listener")
+	l := testkit.Receive(t, source.calls, "a listener")
 	defer func() { go l.end() }()
 	l.Connected()
 	for _, id := range []string{"a", "unwanted", "b", "c", "unwanted", "d"} {
@@ -171,7 +156,7 @@ func TestHub_TellsEverybodyOfLostEvents(t *testing.T) {
 	hub, _ := start(t, source)
 	s := hub.Subscribe(events.SubscribeOptions{Buffer: 10, Filter: only("a")})
 	defer s.Close()
-	l := within(t, source.calls, "a listener")
+	l := testkit.Receive(t, source.calls, "a listener")
 	defer func() { go l.end() }()
 	l.Connected()
 	l.publish("a")
@@ -183,11 +168,38 @@ func TestHub_TellsEverybodyOfLostEvents(t *testing.T) {
 	}
 }
 
+func TestHub_MakesReadersWaitWhileTheConnectionIsLost(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	early := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	defer early.Close()
+	l := testkit.Receive(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	l.Disconnected()
+	late := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	defer late.Close()
+	if isReady(late) {
+		t.Error("a reader is ready though the connection is lost")
+	}
+	l.Connected()
+	if !isReady(late) {
+		t.Error("a reader is not ready though the connection is restored")
+	}
+	l.publish("a")
+	if got, want := read(t, early, 2), "connection_lost:0 a"; got != want {
+		t.Errorf("the early reader got %q, want %q", got, want)
+	}
+	if got, want := read(t, late, 1), "a"; got != want {
+		t.Errorf("the late reader got %q, want %q", got, want)
+	}
+}
+
 func TestHub_ListensWhileItHasSubscribers(t *testing.T) {
 	source := newStubSource()
 	hub, _ := start(t, source)
 	a := hub.Subscribe(events.SubscribeOptions{})
-	first := within(t, source.calls, "a listener")
+	first := testkit.Receive(t, source.calls, "a listener")
 	first.Connected()
 	b := hub.Subscribe(events.SubscribeOptions{})
 	a.Close()
@@ -196,7 +208,7 @@ func TestHub_ListensWhileItHasSubscribers(t *testing.T) {
 		t.Fatal("it stopped listening though there is a subscriber")
 	}
 	b.Close()
-	within(t, first.ctx.Done(), "the end of the listening")
+	testkit.Receive(t, first.ctx.Done(), "the end of the listening")
 
 	// The source has not noticed yet.
 	c := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
@@ -207,9 +219,9 @@ func TestHub_ListensWhileItHasSubscribers(t *testing.T) {
 		t.Error("a subscriber was served by a listener that had ended")
 	}
 	first.end()
-	second := within(t, source.calls, "another listener")
+	second := testkit.Receive(t, source.calls, "another listener")
 	second.Connected()
-	within(t, c.Ready(), "readiness")
+	testkit.Receive(t, c.Ready(), "readiness")
 	second.publish("a")
 	if got := read(t, c, 1); got != "a" {
 		t.Errorf("got %q", got)
@@ -222,7 +234,7 @@ func TestHub_EndsSubscriptionsWhenItStops(t *testing.T) {
 	source := newStubSource()
 	hub, stop := start(t, source)
 	before := hub.Subscribe(events.SubscribeOptions{})
-	l := within(t, source.calls, "a listener")
+	l := testkit.Receive(t, source.calls, "a listener")
 	go l.end()
 	stop()
 	after := hub.Subscribe(events.SubscribeOptions{})
@@ -245,8 +257,8 @@ func TestHub_FailsWithItsSource(t *testing.T) {
 	s := hub.Subscribe(events.SubscribeOptions{})
 	defer s.Close()
 	broken := errors.New("broken")
-	within(t, source.calls, "a listener").done <- broken
-	if err := within(t, ended, "the end of Run"); !errors.Is(err, broken) {
+	testkit.Receive(t, source.calls, "a listener").done <- broken
+	if err := testkit.Receive(t, ended, "the end of Run"); !errors.Is(err, broken) {
 		t.Errorf("Run: %v", err)
 	}
 	if got := read(t, s, 1); got != "closed" || !errors.Is(s.Err(), events.ErrStopped) {
@@ -258,7 +270,7 @@ func TestSubscription_CloseEndsIt(t *testing.T) {
 	source := newStubSource()
 	hub, _ := start(t, source)
 	s := hub.Subscribe(events.SubscribeOptions{})
-	go within(t, source.calls, "a listener").end()
+	go testkit.Receive(t, source.calls, "a listener").end()
 	s.Close()
 	if got := read(t, s, 1); got != "closed" || s.Err() != nil {
 		t.Errorf("got %q, %v", got, s.Err())
@@ -270,7 +282,7 @@ func TestSubscription_SignalStaysThoughItsReaderIsSlow(t *testing.T) {
 	hub, _ := start(t, source)
 	s := hub.Subscribe(events.SubscribeOptions{Signal: true})
 	defer s.Close()
-	l := within(t, source.calls, "a listener")
+	l := testkit.Receive(t, source.calls, "a listener")
 	defer func() { go l.end() }()
 	l.Connected()
 	l.publish("a", "b", "c")
@@ -296,7 +308,7 @@ func BenchmarkHub_Pass(b *testing.B) {
 			wanting = s
 		}
 	}
-	l := within(b, source.calls, "a listener")
+	l := testkit.Receive(b, source.calls, "a listener")
 	defer func() { go l.end() }()
 	l.Connected()
 	e := &task.Event{Type: "task.running", Ref: task.Ref{Namespace: "default", ID: "50"}}

@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // channel is the name of the channel of events in database 0.
@@ -23,9 +23,7 @@ const channel = "dts:events"
 func openStore(t *testing.T, db *redisx.DB) *store.Store {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Options{DB: db, Partitions: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -41,22 +39,14 @@ func submit(t *testing.T, s *store.Store, id string) {
 func subscriptions(t *testing.T, db *redisx.DB) int64 {
 	t.Helper()
 	count, err := db.PubSubNumSub(t.Context(), channel).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return count[channel]
 }
 
 // awaitSubscriptions waits until Redis has that many subscriptions to the channel of events.
 func awaitSubscriptions(t *testing.T, db *redisx.DB, want int64) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	for subscriptions(t, db) != want {
-		if clock.Sleep(ctx, 5*time.Millisecond) != nil {
-			t.Fatalf("%d subscriptions, want %d", subscriptions(t, db), want)
-		}
-	}
+	testkit.Eventually(t, fmt.Sprintf("%d subscriptions", want), func() bool { return subscriptions(t, db) == want })
 }
 
 func TestHub_NeedsOneSubscriptionToRedis(t *testing.T) {
@@ -73,7 +63,7 @@ func TestHub_NeedsOneSubscriptionToRedis(t *testing.T) {
 		readers = append(readers, r)
 	}
 	for _, r := range readers {
-		within(t, r.Ready(), "readiness")
+		testkit.Receive(t, r.Ready(), "readiness")
 	}
 	if got := subscriptions(t, db); got != 1 {
 		t.Errorf("%d subscriptions for 50 readers, want 1", got)
@@ -93,7 +83,7 @@ func TestHub_LosesNothingAfterReady(t *testing.T) {
 	hub, _ := start(t, s.Tasks)
 	for i := range 50 { // each time a new subscription to Redis, often while the one before ends
 		r := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
-		within(t, r.Ready(), "readiness")
+		testkit.Receive(t, r.Ready(), "readiness")
 		id := fmt.Sprint("task", i)
 		submit(t, s, id)
 		if got := read(t, r, 1); got != id {
@@ -110,8 +100,13 @@ func TestHub_TellsThatTheConnectionWasLost(t *testing.T) {
 	hub, _ := start(t, openStore(t, redistest.Open(t, proxy.URL())).Tasks)
 	r := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
 	defer r.Close()
-	within(t, r.Ready(), "readiness")
+	testkit.Receive(t, r.Ready(), "readiness")
 	proxy.Cut()
+	testkit.Eventually(t, "a new reader is not ready at once", func() bool {
+		late := hub.Subscribe(events.SubscribeOptions{})
+		defer late.Close()
+		return !isReady(late)
+	})
 	submit(t, s, "missed")
 	proxy.Mend()
 	if got, want := read(t, r, 1), "connection_lost:0"; got != want {
@@ -153,7 +148,7 @@ func TestHub_SurvivesStartsAndStops(t *testing.T) {
 			submit(t, s, fmt.Sprintf("task-%d-%d", round, i))
 		}
 		cancel()
-		if err := within(t, ended, "the end of Run"); err != nil {
+		if err := testkit.Receive(t, ended, "the end of Run"); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 		readers.Wait()

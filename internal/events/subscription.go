@@ -65,8 +65,9 @@ func newSubscription(h *Hub, o SubscribeOptions) *Subscription {
 // C is the feed. It is closed when the subscription ends, after what was in the buffer; Err says why.
 func (s *Subscription) C() <-chan Message { return s.c }
 
-// Ready is closed once the feed is complete: what happens from then on is in it. It is closed, too, when the
-// subscription ends before.
+// Ready is closed once the hub is subscribed to Redis: what happens from then on is in the feed, or the feed says that
+// events were lost. A reader who comes while the connection to Redis is lost waits until it is restored. Ready is
+// closed, too, when the subscription ends before.
 func (s *Subscription) Ready() <-chan struct{} { return s.ready }
 
 // Err is why the subscription ended: ErrSlow, ErrStopped, or nil if it has not ended or was closed by its reader.

@@ -256,8 +256,10 @@ func subscribe(t *testing.T, db *redisx.DB, channel string) <-chan string {
 	var once sync.Once
 	var running sync.WaitGroup
 	running.Go(func() {
-		_ = db.Listen(ctx, func() { once.Do(func() { close(listens) }) },
-			func(_, m string) { said <- m }, channel)
+		_ = db.Listen(ctx, redisx.Listener{
+			Connected: func() { once.Do(func() { close(listens) }) },
+			Message:   func(_, m string) { said <- m },
+		}, channel)
 	})
 	t.Cleanup(func() {
 		cancel()

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/dts-sched/dts/internal/redisx"
 )
 
 // Wait acquires the lease, waiting while another owner holds it. It tries again when that lease would expire
@@ -89,7 +91,7 @@ func (l *Lock) forward(ctx context.Context, signals chan<- struct{}) {
 			signal()
 		}
 	}
-	if err := l.o.DB.Listen(ctx, signal, onMessage, l.o.Channel); err != nil {
+	if err := l.o.DB.Listen(ctx, redisx.Listener{Connected: signal, Message: onMessage}, l.o.Channel); err != nil {
 		l.o.Log.Warn("cannot subscribe to lease releases; waiting for leases to expire", slog.String("lease", string(l.o.Key)), slog.Any("error", err))
 	}
 }

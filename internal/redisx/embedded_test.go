@@ -113,7 +113,10 @@ func TestListen_KeepsAQuietSubscription(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		connected, heard, ended := make(chan struct{}, 10), make(chan string, 1), make(chan error, 1)
 		go func() {
-			ended <- db.Listen(ctx, func() { connected <- struct{}{} }, func(_, payload string) { heard <- payload }, "news")
+			ended <- db.Listen(ctx, redisx.Listener{
+				Connected: func() { connected <- struct{}{} },
+				Message:   func(_, payload string) { heard <- payload },
+			}, "news")
 		}()
 		<-connected
 		before := dials

@@ -17,17 +17,27 @@ const (
 	resubscribePause = 200 * time.Millisecond // wait between a failed subscription and the next one
 )
 
-// Listen subscribes to channels and calls message for every message, until ctx ends; then it returns nil. It
-// subscribes again whenever the connection is lost. It calls connected after every subscription, including the
-// first. Messages published while the connection was lost are missing, so connected must check the data itself.
+// Listener has the functions that Listen calls, one at a time.
+type Listener struct {
+	// Connected is called after every subscription, including the first. Messages published while the connection was
+	// lost are missing, so Connected must check the data itself.
+	Connected func()
+	// Disconnected is called when the connection of a subscription is lost, but not when ctx ends; nil for no call.
+	Disconnected func()
+	// Message is called for every message.
+	Message func(channel, payload string)
+}
+
+// Listen subscribes to channels and calls l until ctx ends; then it returns nil. It subscribes again whenever the
+// connection is lost.
 //
 // A dead connection (a firewall dropped its state, or the host is gone) looks like an idle one, and the operating
 // system notices only after about 15 minutes. Therefore Listen sends a ping after Options.PingAfter without a
 // message, and closes the connection if no answer arrives within the same time. The channels of go-redis send pings
 // too, but do not wait for the answer.
-func (db *DB) Listen(ctx context.Context, connected func(), message func(channel, payload string), channels ...string) error {
+func (db *DB) Listen(ctx context.Context, l Listener, channels ...string) error {
 	for ctx.Err() == nil {
-		s := subscription{pingAfter: db.pingAfter, connected: connected, message: message}
+		s := subscription{pingAfter: db.pingAfter, listener: l}
 		s.serve(ctx, db.Subscribe(ctx, channels...))
 		_ = clock.Sleep(ctx, resubscribePause)
 	}
@@ -37,8 +47,8 @@ func (db *DB) Listen(ctx context.Context, connected func(), message func(channel
 // subscription is one subscription on one connection.
 type subscription struct {
 	pingAfter time.Duration
-	connected func()
-	message   func(channel, payload string)
+	listener  Listener
+	connected bool // the subscription was confirmed
 	pinged    bool // a ping was sent and nothing has arrived since
 }
 
@@ -53,20 +63,32 @@ func (s *subscription) serve(ctx context.Context, ps *redis.PubSub) {
 			s.handle(received)
 			continue
 		}
-		if ctx.Err() != nil || s.ping(ctx, ps, err) != nil {
+		if ctx.Err() != nil {
+			return
+		}
+		if s.ping(ctx, ps, err) != nil {
+			s.disconnect()
 			return
 		}
 	}
 }
 
-// handle calls connected after a confirmed subscription, and message for a message.
+// handle calls Connected after a confirmed subscription, and Message for a message.
 func (s *subscription) handle(received any) {
 	s.pinged = false
 	switch m := received.(type) {
 	case *redis.Subscription:
-		s.connected()
+		s.connected = true
+		s.listener.Connected()
 	case *redis.Message:
-		s.message(m.Channel, m.Payload)
+		s.listener.Message(m.Channel, m.Payload)
+	}
+}
+
+// disconnect calls Disconnected if Connected was called before.
+func (s *subscription) disconnect() {
+	if s.connected && s.listener.Disconnected != nil {
+		s.listener.Disconnected()
 	}
 }
 

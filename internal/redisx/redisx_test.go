@@ -130,13 +130,18 @@ func TestListen_TellsOfEveryConnection(t *testing.T) {
 	way := redistest.NewProxy(t, srv.Addr())
 	db := redistest.Open(t, way.URL())
 	ctx, cancel := context.WithCancel(t.Context())
-	connected, heard := make(chan struct{}, 10), make(chan string, 10)
+	connected, lost, heard := make(chan struct{}, 10), make(chan struct{}, 10), make(chan string, 10)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- db.Listen(ctx, func() { connected <- struct{}{} }, func(channel, payload string) { heard <- channel + " " + payload }, "news")
+		ended <- db.Listen(ctx, redisx.Listener{
+			Connected:    func() { connected <- struct{}{} },
+			Disconnected: func() { lost <- struct{}{} },
+			Message:      func(channel, payload string) { heard <- channel + " " + payload },
+		}, "news")
 	}()
 	<-connected
 	way.Cut()
+	testkit.Receive(t, lost, "the end of the connection")
 	way.Mend()
 	<-connected
 	if err := srv.DB(t).Publish(t.Context(), "news", "hello").Err(); err != nil {
@@ -148,6 +153,9 @@ func TestListen_TellsOfEveryConnection(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	if len(lost) != 0 {
+		t.Error("the end of the context was reported as a lost connection")
 	}
 }
 
@@ -176,7 +184,9 @@ func TestListen_NoticesAConnectionThatSilentlyDied(t *testing.T) {
 	db := redistest.Open(t, way.URL())
 	ctx, cancel := context.WithCancel(t.Context())
 	connected, ended := make(chan struct{}, 10), make(chan error, 1)
-	go func() { ended <- db.Listen(ctx, func() { connected <- struct{}{} }, func(string, string) {}, "news") }()
+	go func() {
+		ended <- db.Listen(ctx, redisx.Listener{Connected: func() { connected <- struct{}{} }, Message: func(string, string) {}}, "news")
+	}()
 	<-connected
 	way.Hold()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 	"strings"
+
+	"github.com/dts-sched/dts/internal/redisx"
 )
 
 // Messages on the wake channel. A partition's number alone says that a task became the first on its wheel.
@@ -23,7 +25,7 @@ type Wakes struct {
 // Listen calls w for the messages on the wake channel until ctx ends; then it returns nil. It ignores messages that are
 // none of these.
 func (p *Partitions) Listen(ctx context.Context, w Wakes) error {
-	return p.o.Layout.DB.Listen(ctx, w.Connected, func(_, payload string) {
+	onMessage := func(_, payload string) {
 		if payload == LeaseFreed {
 			w.Freed()
 			return
@@ -37,5 +39,6 @@ func (p *Partitions) Listen(ctx context.Context, w Wakes) error {
 		default:
 			w.Wheel(partition)
 		}
-	}, string(p.o.Layout.Keys.Wake()))
+	}
+	return p.o.Layout.DB.Listen(ctx, redisx.Listener{Connected: w.Connected, Message: onMessage}, string(p.o.Layout.Keys.Wake()))
 }

@@ -136,9 +136,10 @@ func (r *Run) reportError(err error) error {
 // ListenStops calls stop for every attempt that is asked to stop, until ctx ends; then it returns nil. It calls connected
 // whenever the subscription is established: earlier requests may have been missed (see CancelRequested).
 func (s *Tasks) ListenStops(ctx context.Context, connected func(), stop func(ref task.Ref, attempt int)) error {
-	return s.l.DB.Listen(ctx, connected, func(_, payload string) {
+	onMessage := func(_, payload string) {
 		if ref, attempt, err := task.ParseDelivery(payload); err == nil {
 			stop(ref, attempt)
 		}
-	}, string(s.l.Keys.Control()))
+	}
+	return s.l.DB.Listen(ctx, redisx.Listener{Connected: connected, Message: onMessage}, string(s.l.Keys.Control()))
 }
