@@ -29,7 +29,7 @@ end
 fields.overlap = policy_of(fields.def).overlap
 local busy = redis.call('ZRANGE', live_key(member), 0, 0)[1] or
   not fields.paused and redis.call('LINDEX', waiting_key(member), 0)
-if redis.call('ZCARD', live_key(member)) >= LIVE_LIMIT then
+if fields.overlap == 'allow' and redis.call('ZCARD', live_key(member)) >= LIVE_LIMIT then
   return refuse('BUSY', 'too many tasks have not ended')
 end
 if busy and fields.paused and (fields.overlap == 'queue' or fields.overlap == 'replace') then

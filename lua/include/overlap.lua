@@ -32,9 +32,9 @@ end
 -- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it is not paused; while
 -- it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.
 local function apply_overlap(schedule, tick, name, due)
-  local running = redis.call('ZCARD', live_key(member))
   local ahead = schedule.paused and 0 or redis.call('LLEN', waiting_key(member))
-  local busy, replaced = running + ahead > 0, 0 -- ticks that wait go first, even if no task is live
+  local live, replaced = redis.call('ZCARD', live_key(member)), 0
+  local busy = live + ahead > 0 -- ticks that wait go first, even if no task is live
   if busy and schedule.overlap == 'replace' then
     replaced = replace_live(schedule.revision, name)
     busy = redis.call('ZCARD', live_key(member)) > 0
@@ -42,8 +42,8 @@ local function apply_overlap(schedule, tick, name, due)
   if schedule.overlap == 'queue' and ahead >= WAITING_LIMIT then
     return 'skipped_overlap', int(ahead) .. ' ticks wait already', 0
   end
-  if running >= LIVE_LIMIT then
-    return 'skipped_overlap', int(running) .. ' tasks have not ended', 0
+  if schedule.overlap == 'allow' and live >= LIVE_LIMIT then -- with the other policies, a task starts only if none is live
+    return 'skipped_overlap', int(live) .. ' tasks have not ended', 0
   end
   if busy and schedule.overlap == 'skip' then
     local oldest = redis.call('ZRANGE', live_key(member), 0, 0)[1]

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
@@ -74,19 +75,77 @@ func TestFire_QueuesNoMoreTicksThanTheLimit(t *testing.T) {
 	}
 }
 
+// fillLive adds n names of ticks to the live ones of the nightly schedule. They have no tasks.
+func fillLive(t *testing.T, w *storetest.World, n int) {
+	t.Helper()
+	live := make([]redis.Z, n)
+	for i := range live {
+		live[i] = redis.Z{Score: float64(i), Member: fmt.Sprint("earlier", i)}
+	}
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), live...).Err())
+}
+
 // As when no worker runs and the schedule goes on.
 func TestFire_CreatesNoMoreLiveTasksThanTheLimit(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	w.Hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
-	var live []redis.Z
-	for i := range schedule.LiveLimit - 1 {
-		live = append(live, redis.Z{Score: float64(i), Member: fmt.Sprint("earlier", i)})
-	}
-	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), live...).Err())
+	fillLive(t, w, schedule.LiveLimit-1)
 	want := []schedule.Outcome{schedule.Fired, schedule.SkippedOverlap}
 	if got := storetest.Outcomes(w.Fire(nightly)); !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+// fireMany fires n ticks of the nightly schedule, which must be due, one ms after another.
+func fireMany(t *testing.T, w *storetest.World, n int) {
+	t.Helper()
+	a := w.Agenda(nightly)
+	plan := schedule.Plan{Upto: a.Now, Next: a.Now.Add(time.Hour)}
+	for i := range n {
+		tick := a.Cursor.Add(time.Duration(i+1) * time.Millisecond)
+		plan.Decisions = append(plan.Decisions, schedule.Decision{Tick: tick, Action: schedule.ActFire, Due: a.Now})
+	}
+	fired := w.Leader(nightly).Fire(w.Ctx, []partition.Planned{{Agenda: a, Plan: plan}})[0]
+	testkit.Must(t, fired.Err)
+	if len(fired.Ticked) != n {
+		t.Fatalf("%d ticks were decided, want %d", len(fired.Ticked), n)
+	}
+}
+
+// As when a schedule without a worker had overlap "allow", and gets "replace" to start over.
+func TestFire_ReplacesAsManyTasksAsMayBeLive(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
+	fireMany(t, w, schedule.LiveLimit)
+	w.Hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
+	got := storetest.Outcomes(w.Fire(nightly))
+	want := append(slices.Repeat([]schedule.Outcome{schedule.Replaced}, schedule.LiveLimit), schedule.Fired)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d outcomes, the last %v; want %d, the last %v", len(got), got[len(got)-1], len(want), schedule.Fired)
+	}
+	if s := w.Schedule(nightly); s.Live != 1 || s.Waiting != 0 || s.Runs != schedule.LiveLimit+1 {
+		t.Errorf("live %d, waiting %d, %d runs", s.Live, s.Waiting, s.Runs)
+	}
+}
+
+// The tasks here have no end, like running ones that do not stop.
+func TestFire_WaitsForAsManyReplacedTasksAsMayBeLive(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	w.Hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
+	fillLive(t, w, schedule.LiveLimit)
+	w.Fire(nightly)
+	if s := w.Schedule(nightly); s.Live != schedule.LiveLimit || s.Waiting != 1 || s.Runs != 1 {
+		t.Errorf("live %d, waiting %d, %d runs; want the second tick to wait, and not to count the first", s.Live, s.Waiting, s.Runs)
+	}
+	e, err := w.Trigger(nightly)
+	if err != nil || e.Outcome != schedule.Queued {
+		t.Errorf("a run by hand: %+v, %v", e, err)
+	}
+	if s := w.Schedule(nightly); s.Waiting != 1 || s.Runs != 0 {
+		t.Errorf("after the run by hand: waiting %d, %d runs; want it to wait, and no tick to count", s.Waiting, s.Runs)
 	}
 }
 
