@@ -14,14 +14,14 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it records the same progress again
-local state, current, owner, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'def'))
+local state, current, current_run, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'def'))
 if not state then
   return refuse('NOT_FOUND', member)
 end
 if state ~= 'running' then
   return refuse('STATE', state)
 end
-if current ~= attempt or (run ~= '' and owner ~= run) then
+if current ~= attempt or (run ~= '' and current_run ~= run) then
   return refuse('STALE', current)
 end
 

@@ -1,4 +1,5 @@
-// Package test holds the tests of the whole.
+// Package test has the tests that concern more than one package: whole programs, the documentation, and which package may
+// import which.
 package test
 
 import (
@@ -17,12 +18,12 @@ import (
 
 const module = "github.com/dts-sched/dts"
 
-// floors is the house: a package imports packages of lower floors only. Those of one floor do not know each
-// other. A package that is not named here itself belongs to the nearest one above it in the tree
-// (internal/worker/executor to internal/worker), and such rooms of one apartment may import each other.
+// floors lists the layers of this module, the lowest first: a package imports packages of lower layers only, and none of its
+// own. A package that is not named here itself belongs to the nearest one above it in the tree (internal/worker/executor to
+// internal/worker), and packages that belong to the same one may import each other.
 //
-// Some floors have steps. On the ground floor, schedule builds upon task, and the Lua border upon both. On the fifth,
-// the commands of dtsctl build upon what they share, and do not know each other.
+// Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
+// border uses both. In layer 5, the commands of dtsctl use what they share, and do not import each other.
 var floors = []floor{
 	{0, []string{"internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/schedule"}},
@@ -42,8 +43,8 @@ var floors = []floor{
 }
 
 type floor struct {
-	number int
-	rooms  []string
+	number   int
+	packages []string
 }
 
 // forTests are imported by tests only, and import what tests need.
@@ -57,9 +58,9 @@ func TestFloors_ImportsPointDown(t *testing.T) {
 		if belongsTo(p.name, forTests) != "" {
 			continue
 		}
-		room, floor := find(p.name)
-		if room == "" {
-			t.Errorf("%s stands on no floor: add it to the table in test/floors_test.go", p.name)
+		owner, floor := find(p.name)
+		if owner == "" {
+			t.Errorf("%s belongs to no layer: add it to the table in test/floors_test.go", p.name)
 			continue
 		}
 		for _, imported := range p.imports {
@@ -68,15 +69,15 @@ func TestFloors_ImportsPointDown(t *testing.T) {
 				continue
 			}
 			below, lower := find(imported)
-			if below != room && lower >= floor {
-				t.Errorf("%s (floor %d) imports %s (floor %d): imports point down only", p.name, floors[floor].number, imported, floors[lower].number)
+			if below != owner && lower >= floor {
+				t.Errorf("%s (layer %d) imports %s (layer %d): a package imports lower layers only", p.name, floors[floor].number, imported, floors[lower].number)
 			}
 		}
 	}
 }
 
-// Tests may import what they test with, but not what stands above the package under test: a package whose
-// tests need the floor above is on the wrong floor.
+// Tests may import what they test with, but nothing from a higher layer than the package under test: a package
+// whose tests need a higher layer is in the wrong one.
 func TestFloors_TestsImportNothingFromAbove(t *testing.T) {
 	t.Parallel()
 	for _, p := range listPackages(t) {
@@ -86,43 +87,43 @@ func TestFloors_TestsImportNothingFromAbove(t *testing.T) {
 		_, floor := find(p.name)
 		for _, imported := range p.testImports {
 			if _, other := find(imported); other > floor && !slices.Contains(forTests, imported) {
-				t.Errorf("the tests of %s (floor %d) import %s (floor %d)", p.name, floors[floor].number, imported, floors[other].number)
+				t.Errorf("the tests of %s (layer %d) import %s (layer %d)", p.name, floors[floor].number, imported, floors[other].number)
 			}
 		}
 	}
 }
 
-func TestFloors_APackageBelongsToTheNearestRoomAboveIt(t *testing.T) {
+func TestFloors_APackageBelongsToTheNearestOneAboveIt(t *testing.T) {
 	t.Parallel()
-	for room, want := range map[string]string{
+	for name, want := range map[string]string{
 		"internal/worker/executor":  "internal/worker",
 		"internal/api/client":       "internal/api/client",
 		"internal/task/machinedoc":  "internal/task",
 		"internal/workers":          "",
 		"internal/somewhere/worker": "",
 	} {
-		if got, _ := find(room); got != want {
-			t.Errorf("%s belongs to %q, want %q", room, got, want)
+		if got, _ := find(name); got != want {
+			t.Errorf("%s belongs to %q, want %q", name, got, want)
 		}
 	}
 }
 
-// find returns the room of the table to which a package belongs and the index of its floor; "" if it belongs to none.
+// find returns the package of the table to which a package belongs and the index of its row; "" if it belongs to none.
 func find(name string) (string, int) {
 	for floor := len(floors) - 1; floor >= 0; floor-- {
-		if room := belongsTo(name, floors[floor].rooms); room != "" {
-			return room, floor
+		if owner := belongsTo(name, floors[floor].packages); owner != "" {
+			return owner, floor
 		}
 	}
 	return "", -1
 }
 
-// belongsTo is the longest of rooms that name lies in, or "".
-func belongsTo(name string, rooms []string) string {
+// belongsTo returns the longest of owners that is name or lies above it in the tree, or "".
+func belongsTo(name string, owners []string) string {
 	longest := ""
-	for _, room := range rooms {
-		if (name == room || strings.HasPrefix(name, room+"/")) && len(room) > len(longest) {
-			longest = room
+	for _, owner := range owners {
+		if (name == owner || strings.HasPrefix(name, owner+"/")) && len(owner) > len(longest) {
+			longest = owner
 		}
 	}
 	return longest

@@ -71,7 +71,7 @@ func (e *endpoints) ReadLedger(c echo.Context, id ScheduleID, params ReadLedgerP
 		return err
 	}
 	return ok(c, LedgerPage{
-		Entries: each(page.Entries, ledgerOf(id)), KnownFrom: formatTime(page.KnownFrom), NextCursor: page.NextCursor,
+		Entries: each(page.Entries, ledgerOf(id)), KnownFrom: formatTime(page.ForgottenUntil), NextCursor: page.NextCursor,
 	})
 }
 

@@ -32,17 +32,6 @@ func (v View) Alive(role string) []string {
 	return ids
 }
 
-// IsAlive reports whether the node with that id is alive or draining. It is false for a node that is not on the
-// list: that node left, or it joined after At. A caller that treats the work of such a node as abandoned must
-// therefore use a view that is newer than its information about the work.
-func (v View) IsAlive(id string) bool {
-	if id == v.self.ID {
-		return true
-	}
-	i := slices.IndexFunc(v.Nodes, func(n Node) bool { return n.ID == id })
-	return i >= 0 && v.Nodes[i].State != StateDead
-}
-
 // liveStates returns the states of all nodes that are not dead, by id. Watch signals when they change.
 func (v View) liveStates() map[string]string {
 	states := map[string]string{}

@@ -44,8 +44,8 @@ func (c *Control) AuditSchedule(ctx context.Context, who Caller, id string, from
 	if more {
 		return report, task.Invalid("to", "there are more than %d ticks from %s on: ask for a shorter range", schedule.AuditLimit, evidence.From.Format(time.RFC3339))
 	}
-	if from.IsZero() && !evidence.KnownFrom.IsZero() { // the range was made to fit what is known: say so
-		report.ForgottenUntil = evidence.KnownFrom
+	if from.IsZero() && !evidence.ForgottenUntil.IsZero() { // the range was made to fit what is known: say so
+		report.ForgottenUntil = evidence.ForgottenUntil
 	}
 	return report, nil
 }
@@ -60,7 +60,7 @@ func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until
 	if err != nil {
 		return schedule.Evidence{}, err
 	}
-	known, err := c.knownFrom(ctx, s, line) // after the entries: some may have been forgotten in between
+	forgotten, err := c.forgottenUntil(ctx, s, line) // after the entries: some may have been forgotten in between
 	if err != nil {
 		return schedule.Evidence{}, err
 	}
@@ -68,22 +68,22 @@ func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until
 	if from.Before(s.CreatedAt) {
 		start = s.CreatedAt
 	}
-	if from.IsZero() && !known.Before(start) {
-		start = known.Add(time.Millisecond)
+	if from.IsZero() && !forgotten.Before(start) {
+		start = forgotten.Add(time.Millisecond)
 	}
 	return schedule.Evidence{
-		Timeline: line, Entries: entries, From: start, Until: until, Cursor: s.Cursor, KnownFrom: known, Paused: !s.PausedAt.IsZero(),
+		Timeline: line, Entries: entries, From: start, Until: until, Cursor: s.Cursor, ForgottenUntil: forgotten, Paused: !s.PausedAt.IsZero(),
 	}, nil
 }
 
-// knownFrom returns up to when the ledger or the history has forgotten what was.
-func (c *Control) knownFrom(ctx context.Context, s schedule.Schedule, line schedule.Timeline) (time.Time, error) {
-	known, err := c.store.Schedules.KnownFrom(ctx, s.Ref)
+// forgottenUntil returns up to when the ledger or the history has forgotten what was.
+func (c *Control) forgottenUntil(ctx context.Context, s schedule.Schedule, line schedule.Timeline) (time.Time, error) {
+	forgotten, err := c.store.Schedules.ForgottenUntil(ctx, s.Ref)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if first := line[0].From; first.After(s.CreatedAt) && first.After(known) {
-		known = first
+	if first := line[0].From; first.After(s.CreatedAt) && first.After(forgotten) {
+		forgotten = first
 	}
-	return known, nil
+	return forgotten, nil
 }

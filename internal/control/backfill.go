@@ -43,14 +43,14 @@ func (c *Control) backfillTicks(ctx context.Context, s schedule.Schedule, now ti
 	if err != nil {
 		return nil, err
 	}
-	line, known := backfillable(line, s, now)
+	line, forgotten := backfillable(line, s, now)
 	switch {
 	case r.Until.Before(r.From):
 		return nil, task.Invalid("to", "is before from")
 	case r.Until.After(s.Cursor):
 		return nil, task.Invalid("to", "must not be after %s: later ticks are not decided yet", s.Cursor.Format(time.RFC3339Nano))
-	case !r.From.After(known):
-		return nil, task.Invalid("from", "must be after %s: what ran before is forgotten", known.Format(time.RFC3339Nano))
+	case !r.From.After(forgotten):
+		return nil, task.Invalid("from", "must be after %s: what ran before is forgotten", forgotten.Format(time.RFC3339Nano))
 	}
 	ticks, more := line.Ticks(r.From.Add(-time.Millisecond), r.Until, schedule.BackfillLimit)
 	if more {
@@ -61,17 +61,17 @@ func (c *Control) backfillTicks(ctx context.Context, s schedule.Schedule, now ti
 
 // backfillable returns up to when the ledger or the history has forgotten what ran, and the timeline in which the first
 // definition also names the ticks from before the schedule existed, unless the first definition is forgotten.
-func backfillable(line schedule.Timeline, s schedule.Schedule, now time.Time) (_ schedule.Timeline, known time.Time) {
-	known = now.Add(-schedule.LedgerHorizon)
-	if s.KnownFrom.After(known) {
-		known = s.KnownFrom
+func backfillable(line schedule.Timeline, s schedule.Schedule, now time.Time) (_ schedule.Timeline, forgotten time.Time) {
+	forgotten = now.Add(-schedule.LedgerHorizon)
+	if s.ForgottenUntil.After(forgotten) {
+		forgotten = s.ForgottenUntil
 	}
 	if first := line[0].From; !first.After(s.CreatedAt) {
 		line[0].From = time.Time{}
-	} else if first.After(known) {
-		known = first
+	} else if first.After(forgotten) {
+		forgotten = first
 	}
-	return line, known
+	return line, forgotten
 }
 
 // included returns the ticks that no exclusion covers.

@@ -22,12 +22,12 @@ const AuditLimit = 100_000
 
 // Evidence is the input of Audit.
 type Evidence struct {
-	Timeline    Timeline  // must not be empty
-	Entries     []Entry   // the records of the range, in any order
-	From, Until time.Time // the range, both included
-	Cursor, Now time.Time // ticks up to Cursor are decided
-	KnownFrom   time.Time // the ledger lacks records up to this time; zero: it lacks none
-	Paused      bool      // the schedule is paused: ticks after Cursor are not decided
+	Timeline       Timeline  // must not be empty
+	Entries        []Entry   // the records of the range, in any order
+	From, Until    time.Time // the range, both included
+	Cursor, Now    time.Time // ticks up to Cursor are decided
+	ForgottenUntil time.Time // the ledger lacks records up to this time; zero: it lacks none
+	Paused         bool      // the schedule is paused: ticks after Cursor are not decided
 }
 
 // Audit compares the ticks of the timeline with the entries. A tick after the cursor is expected to have a record once it is
@@ -36,8 +36,8 @@ type Evidence struct {
 func Audit(e Evidence) (_ Report, more bool) {
 	r := Report{From: e.From, Until: e.Until, Outcomes: make(map[Outcome]int)}
 	after := e.From.Add(-time.Millisecond)
-	if known := e.knownFrom(); known.After(after) {
-		r.ForgottenUntil, after = known, known
+	if forgotten := e.forgottenUntil(); forgotten.After(after) {
+		r.ForgottenUntil, after = forgotten, forgotten
 	}
 	ticks, more := e.Timeline.Ticks(after, earlier(e.Until, e.Now), AuditLimit)
 	expected := make(map[string]bool, len(ticks))
@@ -83,13 +83,13 @@ func (e Entry) manual() bool {
 	return err == nil && manual
 }
 
-// knownFrom returns the time up to which records may be missing, or zero if the ledger lacks none.
-func (e Evidence) knownFrom() time.Time {
-	known := e.KnownFrom
-	if horizon := e.Now.Add(-LedgerHorizon); e.From.Before(horizon) && horizon.After(known) {
-		known = horizon
+// forgottenUntil returns the time up to which records may be missing, or zero if the ledger lacks none.
+func (e Evidence) forgottenUntil() time.Time {
+	forgotten := e.ForgottenUntil
+	if horizon := e.Now.Add(-LedgerHorizon); e.From.Before(horizon) && horizon.After(forgotten) {
+		forgotten = horizon
 	}
-	return known
+	return forgotten
 }
 
 // earlier returns the earlier of two times.

@@ -60,19 +60,19 @@ const (
 // Schedule is a definition with its state. Times are in whole ms, and by the clock of Redis.
 type Schedule struct {
 	Definition
-	Revision  int       // the number of the revision, from 1; every change of the definition adds 1
-	CreatedAt time.Time // intervals count from it if StartAt is zero
-	UpdatedAt time.Time // this revision defines the ticks after this time
-	Cursor    time.Time // all ticks up to this time are decided
-	PausedAt  time.Time // zero: not paused
-	PauseNote string    // who paused the schedule, and why
-	LastPause Span      // the last pause that a resume ended; ticks in it are misfires
-	EndedAt   time.Time // the cursor when the schedule ended; zero: it has not ended
-	Runs      int       // ticks that have a task or wait for one; manual runs and backfills do not count
-	Failures  int       // tasks in a row that failed, up to the last one that ended
-	Live      int       // tasks that have not ended
-	Waiting   int       // ticks that wait for those to end (overlap queue and replace)
-	KnownFrom time.Time // the ledger lacks records up to this time; zero: it lacks none
+	Revision       int       // the number of the revision, from 1; every change of the definition adds 1
+	CreatedAt      time.Time // intervals count from it if StartAt is zero
+	UpdatedAt      time.Time // this revision defines the ticks after this time
+	Cursor         time.Time // all ticks up to this time are decided
+	PausedAt       time.Time // zero: not paused
+	PauseNote      string    // who paused the schedule, and why
+	LastPause      Span      // the last pause that a resume ended; ticks in it are misfires
+	EndedAt        time.Time // the cursor when the schedule ended; zero: it has not ended
+	Runs           int       // ticks that have a task or wait for one; manual runs and backfills do not count
+	Failures       int       // tasks in a row that failed, up to the last one that ended
+	Live           int       // tasks that have not ended
+	Waiting        int       // ticks that wait for those to end (overlap queue and replace)
+	ForgottenUntil time.Time // the ledger lacks records up to this time; zero: it lacks none
 }
 
 // Span is the time after From, up to and including Until.

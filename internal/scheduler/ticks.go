@@ -46,7 +46,7 @@ func (t *term) tick(ctx context.Context) error {
 	return nil
 }
 
-// fire plans the due ticks and applies the plans. It finishes even if ctx ends meanwhile, within fireBudget.
+// fire plans the due ticks, applies the plans, and wakes dispatch for the new tasks. It finishes even if ctx ends meanwhile, within fireBudget.
 func (t *term) fire(ctx context.Context, agendas []partition.Agenda) error {
 	planned := make([]partition.Planned, len(agendas))
 	for i, a := range agendas {
@@ -60,22 +60,21 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda) error {
 	var failures []error
 	for i, f := range t.leader.Fire(ctx, planned) {
 		switch {
-		case errors.Is(f.Err, schedules.ErrMoved): // look again; the schedule may have been moved by this very call, sent twice
+		case errors.Is(f.Err, schedules.ErrMoved):
+			// The tick loop plans it again. If this call was sent twice, there may be new tasks: wake dispatch.
 			t.s.wake(t.partition)
 		case f.Err != nil:
 			failures = append(failures, f.Err)
+		case len(f.Ticked) > 0:
+			t.s.wake(t.partition)
+			t.count(planned[i].Plan, f)
 		}
-		t.count(planned[i].Plan, f)
 	}
 	return errors.Join(failures...)
 }
 
-// count updates the metrics with what became of ticks, and wakes dispatch for the new tasks.
+// count updates the metrics with what became of ticks.
 func (t *term) count(plan schedule.Plan, f partition.Fired) {
-	if len(f.Ticked) == 0 {
-		return
-	}
-	t.s.wake(t.partition)
 	onTime := make(map[string]time.Time)
 	for _, d := range plan.Decisions {
 		if d.OnTime() {

@@ -100,7 +100,7 @@ func DecodeSchedule(ref task.Ref, h map[string]string) (schedule.Schedule, error
 	s := schedule.Schedule{
 		Definition: d, Revision: int(Number(h["revision"])), PauseNote: h["note"], LastPause: DecodeSpan(h["rest"]),
 		CreatedAt: FromMS(Number(h["created"])), UpdatedAt: FromMS(Number(h["from"])), Cursor: FromMS(Number(h["cursor"])),
-		PausedAt: FromMS(Number(h["paused"])), EndedAt: FromMS(Number(h["ended"])), KnownFrom: FromMS(Number(h["known"])),
+		PausedAt: FromMS(Number(h["paused"])), EndedAt: FromMS(Number(h["ended"])), ForgottenUntil: FromMS(Number(h["known"])),
 		Runs: int(Number(h["runs"])), Failures: int(Number(h["failures"])),
 	}
 	return s, nil

@@ -34,7 +34,7 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 		from = &layout.Entry{Score: f.Until.UnixMilli() + 1}
 	}
 	sets := []lua.ZSetKey{lua.ZSetKey(s.l.KeysOf(ref).Ledger(ref))}
-	page := LedgerPage{KnownFrom: sched.KnownFrom}
+	page := LedgerPage{ForgottenUntil: sched.ForgottenUntil}
 	for {
 		found, more, err := s.l.ReadEntries(ctx, sets, from, layout.ScanChunk)
 		if err != nil {
@@ -80,9 +80,9 @@ func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revis
 	return revisions, nil
 }
 
-// KnownFrom reads the time up to which the ledger of a schedule has forgotten its records; the zero time if it has
+// ForgottenUntil reads the time up to which the ledger of a schedule has forgotten its records; the zero time if it has
 // forgotten none. Error: CodeUnavailable.
-func (s *Schedules) KnownFrom(ctx context.Context, ref task.Ref) (time.Time, error) {
+func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time, error) {
 	field, err := s.l.DB.HGet(ctx, string(s.l.KeysOf(ref).Schedule(ref)), "known").Result()
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return time.Time{}, layout.Unavailable(err)

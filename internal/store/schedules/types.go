@@ -35,7 +35,7 @@ type LedgerFilter struct {
 
 // LedgerPage is a part of a ledger, newest first. NextCursor is "" on the last page.
 type LedgerPage struct {
-	Entries    []schedule.Entry
-	KnownFrom  time.Time // the ledger has forgotten records up to this time; zero if none
-	NextCursor string
+	Entries        []schedule.Entry
+	ForgottenUntil time.Time // the ledger has forgotten records up to this time; zero if none
+	NextCursor     string
 }
