@@ -169,7 +169,7 @@ type Begin struct {
 	Member   task.Ref
 	Attempt  int
 	Node     NodeID   // of the worker
-	Run      RunToken // token of this run, which is new for every call
+	Run      RunToken // token of this run: new for each handling of a delivery, the same when the call is repeated
 	Events   EventsChannel
 }
 
@@ -956,7 +956,7 @@ func (ReadPage) Decode(r *Reply) (v ReadPageReply) {
 	return v
 }
 
-// Reap runs reap.lua: a leader ends the running attempt of a worker that died. The next attempt is due at once, or the task ends.
+// Reap runs reap.lua: a leader ends the running attempt of a worker that died or has lost the attempt. The next attempt is due at once, or the task ends.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -1407,7 +1407,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known.
+// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known. `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.
@@ -1431,7 +1431,7 @@ func (p Partition) Ledger(ref task.Ref) LedgerKey {
 	return LedgerKey(p.prefix + "ledger:" + ref.String())
 }
 
-// LiveKey names a ZSET: names of its ticks whose task has not ended, by tick.
+// LiveKey names a ZSET: names of its ticks and triggered runs whose task has not ended, by tick; not those that a backfill created.
 type LiveKey string
 
 // Live makes the key dts:{p}:live:<ref>.
@@ -1487,7 +1487,7 @@ func (k Keyspace) Meta() MetaKey {
 	return MetaKey(k.prefix + "meta")
 }
 
-// EventsChannel names a CHANNEL: state changes of tasks.
+// EventsChannel names a CHANNEL: what happens to tasks: states, changes, progress, log lines.
 type EventsChannel string
 
 // Events names the channel dts:events.

@@ -11,7 +11,8 @@ type Code string
 // Fence is the value of a lease while somebody holds it: "<token>:<owner>".
 type Fence string
 
-// RunToken names one run of an attempt: each call to begin has a new one.
+// RunToken names one run of an attempt. It is new for each handling of a delivery, and the same when a call of begin is
+// repeated.
 type RunToken string
 
 // NodeID names a node.

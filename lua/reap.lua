@@ -1,4 +1,4 @@
--- reap: a leader ends the running attempt of a worker that died. The next attempt is due at once, or the task ends.
+-- reap: a leader ends the running attempt of a worker that died or has lost the attempt. The next attempt is due at once, or the task ends.
 -- includes: clock, number, refuse, fence, events, attempts, ended
 -- keys:
 --   lease     STRING

@@ -1,5 +1,6 @@
-// Package lua has the scripts that change DTS's data in Redis, one transition per file, and the Go types with which the
-// rest of DTS calls them.
+// Package lua has the scripts that change DTS's data in Redis, or read it where several commands must see the same moment,
+// and the Go types with which the rest of DTS calls them. docs/state-machine.md says which script makes which change of a
+// task's state.
 //
 // Redis runs a script alone from start to end, so every script is an atomic step. A refusal does not undo earlier writes of
 // the script; therefore every script reads, guards, writes and returns, in this order. Clients send a script again if its

@@ -325,7 +325,8 @@ type Attempt struct {
 	Node       string `json:"node"`
 	Number     int    `json:"number"`
 
-	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, or shut down before the end.
+	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
+	// end.
 	Outcome   Outcome `json:"outcome,omitempty,omitzero"`
 	StartedAt string  `json:"started_at"`
 }
@@ -583,10 +584,10 @@ type LedgerEntry struct {
 	// LateMs Milliseconds from the tick to the decision.
 	LateMs int64 `json:"late_ms"`
 
-	// Outcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended. `missed`: it could not be fired in
-	// time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it waits for the end of the
-	// task before it. `replaced`: a later tick took its place; its task, if it had one, was cancelled. `triggered`: no tick,
-	// somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
+	// Outcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended, or a limit is reached. `missed`: it
+	// could not be fired in time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it
+	// waits for the end of the task before it. `replaced`: a later tick took its place; its task, if it had one, was
+	// cancelled. `triggered`: no tick, somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
 	Outcome TickOutcome `json:"outcome"`
 
 	// Reason Why, in words.
@@ -606,7 +607,8 @@ type LedgerEntry struct {
 type LedgerPage struct {
 	Entries []LedgerEntry `json:"entries"`
 
-	// KnownFrom The ledger has forgotten what was before this; left out where it has forgotten nothing.
+	// KnownFrom Records of ticks up to this time are missing, because the ledger has forgotten them; left out where it has
+	// forgotten nothing.
 	KnownFrom string `json:"known_from,omitempty,omitzero"`
 
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
@@ -722,7 +724,8 @@ type NodeList struct {
 	Nodes      []Node `json:"nodes"`
 }
 
-// Outcome How an attempt ended. `lost` means that its worker died, was cut off, or shut down before the end.
+// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
+// end.
 type Outcome string
 
 // Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -748,7 +751,7 @@ type Problem struct {
 	// | `task_not_running` | 409 | only a running task can report |
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
-	// | `queue_not_found` | 404 | no task was ever put into a queue of that name |
+	// | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
 	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
@@ -794,7 +797,7 @@ type Problem struct {
 // | `task_not_running` | 409 | only a running task can report |
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
-// | `queue_not_found` | 404 | no task was ever put into a queue of that name |
+// | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
 // | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
@@ -1101,7 +1104,7 @@ type ScheduleDefinition struct {
 
 // ScheduleDeletion What became of the tasks of a deleted schedule that had not ended.
 type ScheduleDeletion struct {
-	// Cancelled Had not begun, and were cancelled.
+	// Cancelled Were not running, and were cancelled.
 	Cancelled int `json:"cancelled"`
 
 	// Left Go on.
@@ -1367,10 +1370,10 @@ type TaskTemplate struct {
 	Type TypeName `json:"type"`
 }
 
-// TickOutcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended. `missed`: it could not be fired in
-// time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it waits for the end of the
-// task before it. `replaced`: a later tick took its place; its task, if it had one, was cancelled. `triggered`: no tick,
-// somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
+// TickOutcome `fired`: its task was created. `skipped_overlap`: a task of the schedule had not ended, or a limit is reached. `missed`: it
+// could not be fired in time, and the policy for misfires said no. `excluded`: an exclusion covers it. `queued`: it
+// waits for the end of the task before it. `replaced`: a later tick took its place; its task, if it had one, was
+// cancelled. `triggered`: no tick, somebody ran the schedule by hand. `backfilled`: its task was created afterwards, because somebody asked for it.
 type TickOutcome string
 
 // TypeName Which executor runs the task, such as `http` or `shell`.
@@ -1505,7 +1508,7 @@ type DeleteScheduleParams struct {
 	// Namespace The namespace of the task or schedule.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
-	// Tasks `waiting`: tasks that have not begun are cancelled, running ones go on. `all`: running ones are asked to stop as
+	// Tasks `waiting`: tasks that are not running are cancelled, running ones go on. `all`: running ones are asked to stop as
 	// well. `none`: all of them go on.
 	Tasks DeleteTasks `form:"tasks,omitempty" json:"tasks,omitempty,omitzero"`
 }

@@ -3,8 +3,9 @@
 // before a handler sees it, and the tests check every answer against it.
 //
 // A request passes, from the outside in: request id, access log, recovery from panics, the guard against
-// foreign web pages, the body limit; then, per operation, the time limit and the check against the document;
-// then the handler, which resolves who asks (caller.go), translates, asks package control, and translates back.
+// foreign web pages, the guard of nodes without the role api, the body limit; then, per operation, the time limit and the
+// check against the document; then the handler, which resolves who asks (caller.go), translates, asks package control,
+// and translates back.
 // Whatever goes wrong on the way becomes a problem document in one place (problem.go), with a code of one catalogue
 // (catalogue.go).
 package api

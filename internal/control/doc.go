@@ -1,7 +1,7 @@
-// Package control is the one door to DTS for people and programs: what can be asked for is a method of Control, and
-// what DTS decides about a request is decided here. The edges (the REST API, and whatever else takes requests)
-// translate, call one method, and translate the answer. Package store below it reads and writes Redis and decides
-// nothing.
+// Package control has the use cases: whatever people and programs can ask of DTS, except event streams and asynqmon,
+// is a method of Control, and what DTS decides about a request is decided here. The edges (the REST API, and whatever
+// else takes requests) translate, call one method, and translate the answer. Package store below it reads and writes
+// Redis and decides nothing about requests.
 //
 // Every use case takes a Caller, which says who asks and in which namespace. An edge resolves it once for each request.
 // What depends on who asks (tokens, quotas, an audit log) belongs to the Caller and to the use cases here, not to the

@@ -13,7 +13,7 @@ type DeleteTasks string
 
 // What can happen to them.
 const (
-	DeleteWaiting DeleteTasks = "waiting" // those that have not begun are cancelled; running ones go on
+	DeleteWaiting DeleteTasks = "waiting" // those that are not running are cancelled; running ones go on
 	DeleteAll     DeleteTasks = "all"     // running ones are asked to stop as well
 	DeleteNone    DeleteTasks = "none"    // all go on
 )

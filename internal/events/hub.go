@@ -27,7 +27,7 @@ var (
 	ErrStopped = errors.New("the event hub has stopped")
 )
 
-// Source is where events come from: a *store.Store.
+// Source is where events come from: *tasks.Tasks.
 type Source interface {
 	// ListenEvents reports every event to l, one call at a time, until ctx ends; then it returns nil.
 	ListenEvents(ctx context.Context, l tasks.EventListener) error

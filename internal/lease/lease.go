@@ -31,7 +31,7 @@ type Options struct {
 	// If Channel is "", releases are not published.
 	Channel, Message string
 	// Wake, if set, makes Wait try again at each signal instead of subscribing to Channel, which needs a
-	// connection for each waiting caller.
+	// connection for each waiting caller. DTS itself does not set it (see Wait).
 	Wake <-chan struct{}
 	// Log receives a warning when a lease is lost. nil discards it.
 	Log *slog.Logger

@@ -13,6 +13,10 @@ import (
 
 // Wait acquires the lease, waiting while another owner holds it. It tries again when that lease would expire
 // and when it is notified of a release (see Options.Channel and Options.Wake).
+//
+// DTS itself does not call Wait: its scheduler acquires leases when they are free. Wait and Options.Wake are for users of the
+// package, which is to become public as a distributed lock.
+//
 // Errors: the cause of ctx if ctx ended, else an error of Redis or of the network.
 func (l *Lock) Wait(ctx context.Context) (*Held, error) {
 	held, err := l.Acquire(ctx)

@@ -25,12 +25,12 @@ const (
 	retryInterval = time.Second            // wait before a delivery whose handler returned an error is delivered again
 )
 
-// ErrDeadLetter is returned by a handler for the last delivery of a task that used up its attempts. asynq then
-// archives the delivery, so that its web UI shows the dead letters.
+// ErrDeadLetter is returned by a handler for the last delivery of a task that has failed for good: it has no attempts
+// or no time left, or its payload is invalid. asynq then archives the delivery, so that its web UI shows the dead letters.
 var ErrDeadLetter = errors.New("the task failed and has no attempts left")
 
 // Handler handles one delivery. If it returns nil, asynq deletes the delivery; for ErrDeadLetter, asynq archives it;
-// for any other error, asynq delivers it again after a second.
+// for any other error, asynq delivers it again after a second, at most deliveryRetries times.
 type Handler func(ctx context.Context, ref task.Ref, attempt int) error
 
 // PoolOptions describes a pool: one asynq server with its own concurrency and queues.

@@ -1,4 +1,4 @@
-// Package queue encapsulates asynq: no other package imports asynq or knows its keys.
+// Package queue encapsulates asynq: no other package imports asynq or uses its keys. Their names are in lua/contract.
 //
 // asynq only transports deliveries. Attempts, retries, timeouts and recovery are implemented by DTS (packages
 // store, scheduler and worker), because those of asynq count in whole seconds, have no fences, and take one to

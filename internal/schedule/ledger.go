@@ -15,7 +15,7 @@ type Outcome string
 // record.
 const (
 	Fired          Outcome = "fired"           // the task of the tick was created
-	SkippedOverlap Outcome = "skipped_overlap" // a task of the schedule had not ended
+	SkippedOverlap Outcome = "skipped_overlap" // a task of the schedule had not ended, or a limit is reached
 	Missed         Outcome = "missed"          // a misfire that does not run by the misfire policy, or a tick after max_runs was reached
 	Excluded       Outcome = "excluded"        // an exclusion covers it
 	Queued         Outcome = "queued"          // the tick waits until earlier tasks of the schedule have ended

@@ -7,10 +7,12 @@
 //   - tick (ticks.go) creates the tasks of schedules that are due.
 //   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries. Neither of the two polls: they sleep until
 //     the first task or schedule is due, and are woken when something earlier arrives.
-//   - maintain (maintenance.go) ends attempts of dead workers, delivers lost deliveries again, and deletes finished tasks
+//   - maintain (maintenance.go) ends lost attempts, delivers lost deliveries again, and deletes finished tasks
 //     whose retention is over.
 //
-// Every write carries the lease's fence, so a leader that has lost its lease without knowing it changes nothing.
+// Every write of a leader to DTS's own keys carries the lease's fence, so a leader that has lost its lease without knowing
+// it changes none of them. Its writes to asynq carry none. They are harmless when repeated, because a delivery is named
+// after its attempt.
 package scheduler
 
 import (

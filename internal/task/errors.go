@@ -20,7 +20,7 @@ const (
 	CodeNotRunning       Code = "task_not_running"   // the task is not running, so that no report on it is accepted
 	CodeStaleAttempt     Code = "stale_attempt"      // the report is from another attempt than the running one
 	CodeChanged          Code = "task_changed"       // the task has changed since the caller read it
-	CodeQueueNotFound    Code = "queue_not_found"    // no task was ever put into a queue with this name
+	CodeQueueNotFound    Code = "queue_not_found"    // no worker has served a queue with this name, and no task was put into it
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
 	CodeScheduleChanged  Code = "schedule_changed"   // the current revision is not the one that the request names
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now

@@ -45,7 +45,7 @@ const (
 	ActChange    Action = "change"    // a client changes the due time, the queue or the payload
 	ActClaim     Action = "claim"     // the leader takes the due task off the wheel
 	ActBegin     Action = "begin"     // a worker begins the claimed attempt
-	ActReport    Action = "report"    // the worker records progress or a log line of the running attempt
+	ActReport    Action = "report"    // progress or a log line of the running attempt is recorded
 	ActSucceed   Action = "succeed"   // the attempt succeeded
 	ActReattempt Action = "reattempt" // the attempt did not succeed, and another one is allowed
 	ActFail      Action = "fail"      // the attempt did not succeed, and no other one is allowed
@@ -61,7 +61,7 @@ var Actions = []Action{
 }
 
 // transitions maps an action and the state before it to the state after it. An action that has no entry for a state is
-// refused and changes nothing. docs/state-machine.md is generated from this table.
+// refused or changes nothing. docs/state-machine.md is generated from this table.
 var transitions = map[Action]map[State]State{
 	ActCreate:    {None: Scheduled},
 	ActChange:    {Scheduled: Scheduled},

@@ -55,7 +55,8 @@ type Task struct {
 // Outcome is the result of an attempt.
 type Outcome string
 
-// The outcomes of an attempt. It is lost if its worker died, lost the connection to Redis, or shut down before the end.
+// The outcomes of an attempt. It is lost if its worker died, was cut off, shut down, or lost the
+// attempt before the end.
 const (
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeFailed    Outcome = "failed"

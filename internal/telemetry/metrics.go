@@ -22,8 +22,8 @@ type Metrics struct {
 	AttemptSeconds   *prometheus.HistogramVec // duration of attempts, by type
 	Leftovers        prometheus.Counter       // deliveries whose attempt can no longer begin
 	Refused          prometheus.Counter       // reports of attempts that this worker no longer owned
-	Restored         prometheus.Counter       // deliveries checked and, if lost, enqueued again
-	Reaped           prometheus.Counter       // attempts of dead nodes that were ended as lost
+	Restored         prometheus.Counter       // deliveries checked, of which lost ones were enqueued again
+	Reaped           prometheus.Counter       // attempts ended as lost, of workers that died or had lost them
 	Forgotten        prometheus.Counter       // finished tasks deleted because of age or number
 	LeaseChanges     *prometheus.CounterVec   // changes of leases, by kind
 	LeasesHeld       prometheus.Gauge         // partitions that this node leads
@@ -50,8 +50,8 @@ func New() *Metrics {
 		AttemptSeconds:   histograms("attempt_seconds", "Duration of attempts.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
 		Leftovers:        counter("leftover_deliveries_total", "Deliveries whose attempt could no longer begin."),
 		Refused:          counter("refused_reports_total", "Reports refused because the attempt no longer belonged to this worker."),
-		Restored:         counter("restored_deliveries_total", "Deliveries that waited too long and were checked and, if lost, enqueued again."),
-		Reaped:           counter("reaped_attempts_total", "Attempts of dead nodes that were ended as lost."),
+		Restored:         counter("restored_deliveries_total", "Checks of deliveries that waited too long, whether or not they were lost and had to be enqueued again."),
+		Reaped:           counter("reaped_attempts_total", "Attempts ended as lost, of workers that died or had lost them."),
 		Forgotten:        counter("forgotten_tasks_total", "Finished tasks deleted because of their age or number."),
 		LeaseChanges:     counters("lease_changes_total", "Changes of leases of partitions on this node.", "change"),
 		LeasesHeld:       gauge("leases_held", "Partitions this node leads."),

@@ -1,6 +1,6 @@
 // Package testkit is what the tests of every package share: waiting for conditions and channels, looking for
 // goroutines that were left behind, and the choice between the short and the long form of a test. It imports nothing
-// of this module, so that every floor can use it. Package redistest starts the Redis servers of tests.
+// of this module, so that the tests of every package can use it. Package redistest starts the Redis servers of tests.
 package testkit
 
 import (

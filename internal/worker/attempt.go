@@ -40,8 +40,8 @@ func (a *attempt) end() {
 
 // begin asks Redis for the attempt until there is an answer. When the connection breaks, the worker does not know
 // whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
-// counts as running and that nobody runs. Errors: tasks.ErrLeftover; or the worker ends first. An attempt that may have
-// begun then is recovered once the node has left.
+// counts as running and that nobody runs. Errors: tasks.ErrLeftover; errShutdown or the end of a.work if the worker
+// stops first. An attempt that may have begun then is recovered once the node has left.
 func (a *attempt) begin(ref task.Ref, number int) error {
 	token := a.w.token()
 	for try := 0; ; try++ {
@@ -85,7 +85,8 @@ func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
 }
 
 // stopIfCancelled ends the work if Redis says that somebody cancelled the task. Until begin is answered it does nothing,
-// as that answer tells the same. If Redis does not answer, the report of the end finds out.
+// because begin's reply contains the request. If Redis does not answer here, it refuses the final report with CANCELLED,
+// unless that reports a success.
 func (a *attempt) stopIfCancelled(ctx context.Context) {
 	run := a.run.Load()
 	if run == nil {

@@ -289,7 +289,8 @@ func (w *Worker) label(taskType string) string {
 	return "other"
 }
 
-// token makes the token of one call of begin.
+// token makes the token of one run: one for each handling of a delivery. When begin is called again for it, the token is the
+// same.
 func (w *Worker) token() string { return fmt.Sprintf("%s#%d", w.o.Node, w.started.Add(1)) }
 
 // pause waits before the next try to reach Redis.

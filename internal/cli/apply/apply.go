@@ -55,7 +55,7 @@ With --dry-run, nothing is changed: the server checks the schedules, and they ar
 field; tasks are only looked up.
 
 With --prune, the schedules with the labels of --selector that are in none of the files are deleted, in the namespaces
-that the files name; their tasks that have not begun are cancelled, running ones go on. Nothing is pruned if anything was
+that the files name; their tasks that are not running are cancelled, running ones go on. Nothing is pruned if anything was
 refused, or if the files are empty: to keep no schedule at all, write "schedules: []".
 
 A pipe gets a line for each: kind, namespace, id, result (created, changed, unchanged, pruned, refused), and the revision

@@ -27,7 +27,7 @@ func newDeleteCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete ID...", Short: "Delete schedules", Args: command.IDs,
 		Long: `delete deletes schedules with their ledgers and histories. --tasks says which of their tasks are cancelled: "waiting" cancels
-those that have not begun, "all" also asks the running ones to stop, and with "none" all of them go on.
+those that are not running, "all" also asks the running ones to stop, and with "none" all of them go on.
 
 All of the schedules are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id, and how many of
 its tasks were cancelled, were asked to stop, and go on.`,

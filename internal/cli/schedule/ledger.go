@@ -32,7 +32,7 @@ func newLedgerCommand(f *command.Factory) *cobra.Command {
 		Long: `ledger lists the records of the ticks of a schedule that have been decided, the newest first. The outcomes are:
 
   fired            its task was created
-  skipped_overlap  a task of the schedule had not ended
+  skipped_overlap  a task of the schedule had not ended, or a limit is reached
   missed           it could not be fired in time, and the misfire policy said no
   excluded         an exclusion covers it
   queued           it waits for the end of the task before it

@@ -24,7 +24,7 @@ func newAttemptsCommand(f *command.Factory) *cobra.Command {
 	return &cobra.Command{
 		Use: "attempts ID", Short: "List the attempts of a task", Args: command.ExactArgs("ID"),
 		Long: `attempts lists the attempts of a task, the oldest first. The outcome "lost" means that the worker died, was cut
-off, or shut down before the end; an attempt that is still running has none.
+off, shut down, or lost the attempt before the end; an attempt that is still running has none.
 
 The columns are: number, outcome, started, took, node, error.`,
 		Example: `  dtsctl task attempts nightly`,

@@ -23,8 +23,9 @@ func newCancelCommand(f *command.Factory) *cobra.Command {
 	opts := &cancelOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "cancel ID...", Short: "Cancel tasks", Args: command.IDs,
-		Long: `cancel cancels tasks. One that has not begun is cancelled at once. A running one is asked to stop: its state becomes
-"cancelled" when it has stopped; "dtsctl task wait" waits for that. Cancelling a cancelled task changes nothing.
+		Long: `cancel cancels tasks. One that waits, for its first attempt or another one, is cancelled at once. A running
+one is asked to stop: its state becomes "cancelled" when it has stopped; "dtsctl task wait" waits for that. Cancelling a
+cancelled task changes nothing.
 
 All of the tasks are tried; the exit code is 1 if any was refused. A pipe gets a line for each: its id and state.`,
 		Example: `  dtsctl task cancel nightly

@@ -77,9 +77,9 @@ func (l *Leader) Confirm(ctx context.Context, names []string) error {
 	return fenced(err)
 }
 
-// Reap ends the running attempt of a worker that died, with the outcome lost and reason as the error. The task is then
-// scheduled, due at once; failed, if it may make no further attempt; or cancelled, if it was asked to stop. If the attempt
-// has ended in the meantime, Reap changes nothing and returns nil. t is the task as it was read; now is the time of Redis.
+// Reap ends the running attempt of a worker that died or has lost the attempt, with the outcome lost and reason as the
+// error. The task is then scheduled, due at once; failed, if it may make no further attempt; or cancelled, if it was asked
+// to stop. If the attempt has ended in the meantime, Reap changes nothing and returns nil. t is the task as it was read; now is the time of Redis.
 // Errors: ErrFenced, or an error of Redis.
 func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason string) error {
 	to := task.Scheduled

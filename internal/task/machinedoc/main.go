@@ -17,7 +17,7 @@ var states = map[task.State]string{
 	task.None:      "The task does not exist: it is not created yet, or its retention is over.",
 	task.Scheduled: "The task waits on the wheel of its partition for its first run or its next attempt; the attempt number says which.",
 	task.Queued:    "The task is due. The leader of its partition has claimed it and hands the delivery to asynq, where it waits for a worker.",
-	task.Running:   "A worker has begun the attempt. Only that worker can report on it.",
+	task.Running:   "A worker has begun the attempt. Only that worker can report its end or log lines; progress may also be reported over the API, by attempt number. A leader ends an attempt that is lost.",
 	task.Succeeded: "The attempt succeeded.",
 	task.Failed:    "The task failed, and no further attempt is made. It is a dead letter, and is kept longer than the other ended tasks, so that somebody can look at it.",
 	task.Cancelled: "The task was cancelled before it ran, or stopped while it ran.",
@@ -29,14 +29,30 @@ var actions = map[task.Action]string{
 	task.ActChange:    "A client changes the due time, the queue or the payload. This is possible only while the task waits on the wheel.",
 	task.ActClaim:     "The task is due, and the leader of its partition takes it off the wheel. The attempt number grows by one.",
 	task.ActBegin:     "A worker begins the claimed attempt. A leftover delivery of any other attempt is refused.",
-	task.ActReport:    "The worker that began the attempt records its progress or a log line.",
+	task.ActReport:    "The worker that began the attempt records its progress or a log line, or somebody reports its progress over the API, by attempt number.",
 	task.ActSucceed:   "The attempt succeeded.",
-	task.ActReattempt: "The attempt failed, timed out or was lost with its worker, and another one is allowed.",
-	task.ActFail:      "The attempt failed, timed out or was lost with its worker, and no other one is allowed.",
+	task.ActReattempt: "The attempt failed, timed out or was lost, and another one is allowed.",
+	task.ActFail:      "The attempt failed, timed out or was lost, and no other one is allowed.",
 	task.ActCancel:    "A client or a schedule cancels the task. A running attempt is only asked to stop, and the task is running until that attempt has ended.",
 	task.ActStop:      "A running attempt ended because it was asked to stop.",
 	task.ActRetry:     "A client runs a task in a final state again. The task gets new attempts.",
 	task.ActExpire:    "The retention is over. The task is deleted with its attempts and its log.",
+}
+
+// scripts names the scripts in the folder lua that do each action. Those of a schedule do it to the tasks of its ticks.
+var scripts = map[task.Action][]string{
+	task.ActCreate:    {"create", "fire", "trigger_schedule", "backfill_schedule"},
+	task.ActChange:    {"change"},
+	task.ActClaim:     {"claim"},
+	task.ActBegin:     {"begin"},
+	task.ActReport:    {"log", "progress"},
+	task.ActSucceed:   {"finish"},
+	task.ActReattempt: {"reattempt", "reap"},
+	task.ActFail:      {"finish", "reap"},
+	task.ActCancel:    {"cancel", "fire", "trigger_schedule"},
+	task.ActStop:      {"finish", "reap"},
+	task.ActRetry:     {"retry"},
+	task.ActExpire:    {"sweep"},
 }
 
 func main() {
@@ -52,10 +68,10 @@ func write(w io.Writer) error {
 	b.WriteString(introduction)
 	writeDiagram(&b)
 	writeTable(&b)
-	if err := writeDescriptions(&b, "State", rows(), states, name); err != nil {
+	if err := writeStates(&b); err != nil {
 		return err
 	}
-	if err := writeDescriptions(&b, "Action", task.Actions, actions, func(a task.Action) string { return string(a) }); err != nil {
+	if err := writeActions(&b); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
@@ -65,7 +81,8 @@ func write(w io.Writer) error {
 const introduction = `<!-- Generated from the table in internal/task/state.go by "make generate". Do not edit. -->
 # The states of a task
 
-An action that this table lists for a state can happen in that state. Every other one is refused and changes nothing.
+An action that this table lists for a state can happen in that state. Every other one is refused or changes nothing:
+to create a task that exists with the same content, and to cancel a cancelled one, succeeds without a change.
 Each action is one atomic step of a Lua script, which reads first, and then either refuses or writes.
 
 `
@@ -134,15 +151,37 @@ func cell(from task.State, action task.Action) string {
 	return name(to)
 }
 
-func writeDescriptions[K comparable](b *strings.Builder, title string, keys []K, descriptions map[K]string, name func(K) string) error {
-	fmt.Fprintf(b, "| %s | |\n|---|---|\n", title)
-	for _, k := range keys {
-		description, ok := descriptions[k]
+func writeStates(b *strings.Builder) error {
+	b.WriteString("| State | |\n|---|---|\n")
+	for _, state := range rows() {
+		description, ok := states[state]
 		if !ok {
-			return fmt.Errorf("%s %q has no description: add one to internal/task/machinedoc", strings.ToLower(title), name(k))
+			return fmt.Errorf("state %q has no description: add one to internal/task/machinedoc", name(state))
 		}
-		fmt.Fprintf(b, "| %s | %s |\n", name(k), description)
+		fmt.Fprintf(b, "| %s | %s |\n", name(state), description)
 	}
 	b.WriteString("\n")
 	return nil
+}
+
+func writeActions(b *strings.Builder) error {
+	b.WriteString("| Action | | Script |\n|---|---|---|\n")
+	for _, action := range task.Actions {
+		description, ok := actions[action]
+		if !ok || len(scripts[action]) == 0 {
+			return fmt.Errorf("action %q has no description or no script: add it to internal/task/machinedoc", action)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", action, description, links(scripts[action]))
+	}
+	b.WriteString("\n")
+	return nil
+}
+
+// links returns links to scripts. The tests check that the scripts exist.
+func links(names []string) string {
+	var all []string
+	for _, n := range names {
+		all = append(all, fmt.Sprintf("[%s](../lua/%s.lua)", n, n))
+	}
+	return strings.Join(all, ", ")
 }
