@@ -60,6 +60,54 @@ func (AcquireLease) Decode(r *Reply) (v AcquireLeaseReply) {
 	return v
 }
 
+// Archive runs archive.lua: keeps deliveries that failed for good as dead letters, and counts them.
+//
+// Repeated: harmless: what is not active is not archived or counted again
+type Archive struct {
+	Active         ActiveKey         // LIST
+	Deadline       DeadlineKey       // ZSET
+	Archived       ArchivedKey       // ZSET
+	ProcessedToday ProcessedTodayKey // STRING
+	Processed      ProcessedKey      // STRING
+	FailedToday    FailedTodayKey    // STRING
+	Failed         FailedKey         // STRING
+	Letters        []ArchiveLetter   // msg is the delivery in asynq's encoding, with the error
+}
+
+// ArchiveReply is the reply to Archive.
+type ArchiveReply struct {
+	Archived int // how many were active
+}
+
+// ArchiveLetter is an element of letters of archive.lua.
+type ArchiveLetter struct {
+	ID  string
+	Msg string
+}
+
+// Script is archive.lua.
+func (Archive) Script() *Script { return scriptOf("archive") }
+
+// Keys are its KEYS.
+func (c Archive) Keys() []string {
+	return []string{string(c.Active), string(c.Deadline), string(c.Archived), string(c.ProcessedToday), string(c.Processed), string(c.FailedToday), string(c.Failed)}
+}
+
+// Args are its ARGV.
+func (c Archive) Args() []any {
+	args := []any{}
+	for _, e := range c.Letters {
+		args = append(args, e.ID, e.Msg)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Archive) Decode(r *Reply) (v ArchiveReply) {
+	v.Archived = r.Number("archived")
+	return v
+}
+
 // BackfillSchedule runs backfill_schedule.lua: creates the tasks of past ticks that did not run, due one after the other. The overlap policy does
 // not apply, and these tasks do not count for it.
 //
@@ -451,6 +499,51 @@ func (c DeleteSchedule) Args() []any {
 // Decode returns its reply, which is empty.
 func (DeleteSchedule) Decode(*Reply) DeleteScheduleReply { return DeleteScheduleReply{} }
 
+// Done runs done.lua: deletes deliveries that were handled, and counts them.
+//
+// Repeated: harmless: what is not active is not counted again
+type Done struct {
+	Active         ActiveKey         // LIST
+	Deadline       DeadlineKey       // ZSET
+	ProcessedToday ProcessedTodayKey // STRING
+	Processed      ProcessedKey      // STRING
+	Ends           []DoneEnd         // lock is the key with which asynq's client made the delivery unique, "" for none
+}
+
+// DoneReply is the reply to Done.
+type DoneReply struct {
+	Done int // how many were active
+}
+
+// DoneEnd is an element of ends of done.lua.
+type DoneEnd struct {
+	ID   string
+	Lock string
+}
+
+// Script is done.lua.
+func (Done) Script() *Script { return scriptOf("done") }
+
+// Keys are its KEYS.
+func (c Done) Keys() []string {
+	return []string{string(c.Active), string(c.Deadline), string(c.ProcessedToday), string(c.Processed)}
+}
+
+// Args are its ARGV.
+func (c Done) Args() []any {
+	args := []any{}
+	for _, e := range c.Ends {
+		args = append(args, e.ID, e.Lock)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Done) Decode(r *Reply) (v DoneReply) {
+	v.Done = r.Number("done")
+	return v
+}
+
 // DueSchedules runs due_schedules.lua: reads the schedules whose ticks a leader has to plan now.
 //
 // Refusals:
@@ -505,6 +598,91 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 	}
 	return v
 }
+
+// Enqueue runs enqueue.lua: puts deliveries into a queue of asynq, in the form of asynq's own client.
+// It repairs deliveries of the same id. One that waits stays as it is. One that a worker took and abandoned is put where
+// the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
+//
+// Repeated: harmless: the deliveries wait already
+type Enqueue struct {
+	Pending    PendingKey    // LIST
+	Active     ActiveKey     // LIST
+	Deadline   DeadlineKey   // ZSET
+	Archived   ArchivedKey   // ZSET
+	Completed  CompletedKey  // ZSET
+	Stale      time.Duration // a delivery is abandoned if its worker's lease of it ends within this time
+	Arrivals   ArrivalsChannel
+	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding
+}
+
+// EnqueueReply is the reply to Enqueue.
+type EnqueueReply struct {
+	Added    int // new deliveries, including replaced ones
+	Returned int // deliveries that had been abandoned
+	Length   int // deliveries that wait now
+}
+
+// EnqueueDelivery is an element of deliveries of enqueue.lua.
+type EnqueueDelivery struct {
+	ID  string
+	Msg string
+}
+
+// Script is enqueue.lua.
+func (Enqueue) Script() *Script { return scriptOf("enqueue") }
+
+// Keys are its KEYS.
+func (c Enqueue) Keys() []string {
+	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Archived), string(c.Completed)}
+}
+
+// Args are its ARGV.
+func (c Enqueue) Args() []any {
+	args := []any{c.Stale.Milliseconds(), string(c.Arrivals)}
+	for _, e := range c.Deliveries {
+		args = append(args, e.ID, e.Msg)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Enqueue) Decode(r *Reply) (v EnqueueReply) {
+	v.Added = r.Number("added")
+	v.Returned = r.Number("returned")
+	v.Length = r.Number("length")
+	return v
+}
+
+// Extend runs extend.lua: a worker extends its leases of deliveries.
+//
+// Repeated: harmless: it extends them a little further
+type Extend struct {
+	Deadline DeadlineKey   // ZSET
+	Lease    time.Duration // from now
+	Ids      []string
+}
+
+// ExtendReply is the reply to Extend.
+type ExtendReply struct {
+}
+
+// Script is extend.lua.
+func (Extend) Script() *Script { return scriptOf("extend") }
+
+// Keys are its KEYS.
+func (c Extend) Keys() []string { return []string{string(c.Deadline)} }
+
+// Args are its ARGV.
+func (c Extend) Args() []any {
+	args := []any{c.Lease.Milliseconds()}
+	for _, e := range c.Ids {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode returns its reply, which is empty.
+func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 
 // Finish runs finish.lua: ends the running attempt, and the task with it.
 //
@@ -624,6 +802,45 @@ func (Fire) Decode(r *Reply) (v FireReply) {
 	for e := range r.List("decided", 2) {
 		v.Decided = append(v.Decided, FireDecided{Name: e.Text("name"), Outcome: e.TickOutcome("outcome")})
 	}
+	return v
+}
+
+// GiveBack runs give_back.lua: puts deliveries that a worker took and did not handle where the next one is taken.
+//
+// Repeated: harmless: what is not active stays where it is
+type GiveBack struct {
+	Pending  PendingKey  // LIST
+	Active   ActiveKey   // LIST
+	Deadline DeadlineKey // ZSET
+	Arrivals ArrivalsChannel
+	Ids      []string // in the order in which they were taken
+}
+
+// GiveBackReply is the reply to GiveBack.
+type GiveBackReply struct {
+	Returned int // how many were active
+}
+
+// Script is give_back.lua.
+func (GiveBack) Script() *Script { return scriptOf("give_back") }
+
+// Keys are its KEYS.
+func (c GiveBack) Keys() []string {
+	return []string{string(c.Pending), string(c.Active), string(c.Deadline)}
+}
+
+// Args are its ARGV.
+func (c GiveBack) Args() []any {
+	args := []any{string(c.Arrivals)}
+	for _, e := range c.Ids {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (GiveBack) Decode(r *Reply) (v GiveBackReply) {
+	v.Returned = r.Number("returned")
 	return v
 }
 
@@ -1274,6 +1491,98 @@ func (Sweep) Decode(r *Reply) (v SweepReply) {
 	return v
 }
 
+// Take runs take.lua: a worker takes deliveries that have waited longest, unless their queue is paused.
+//
+// Repeated: takes further deliveries. Those of the lost reply are enqueued again when nobody has begun them in time
+type Take struct {
+	Pending  PendingKey    // LIST
+	Paused   PausedKey     // STRING
+	Active   ActiveKey     // LIST
+	Deadline DeadlineKey   // ZSET
+	Limit    int           // maximum number of deliveries, 1 to 100
+	Lease    time.Duration // for which the worker holds them
+}
+
+// TakeReply is the reply to Take.
+type TakeReply struct {
+	Paused bool        // the queue is paused; nothing was taken
+	Left   int         // deliveries that still wait
+	Taken  []TakeTaken // msg is the delivery in asynq's encoding
+}
+
+// TakeTaken is an element of taken of take.lua.
+type TakeTaken struct {
+	ID  string
+	Msg string
+}
+
+// Script is take.lua.
+func (Take) Script() *Script { return scriptOf("take") }
+
+// Keys are its KEYS.
+func (c Take) Keys() []string {
+	return []string{string(c.Pending), string(c.Paused), string(c.Active), string(c.Deadline)}
+}
+
+// Args are its ARGV.
+func (c Take) Args() []any {
+	return []any{c.Limit, c.Lease.Milliseconds()}
+}
+
+// Decode reads its reply.
+func (Take) Decode(r *Reply) (v TakeReply) {
+	v.Paused = r.Flag("paused")
+	v.Left = r.Number("left")
+	for e := range r.List("taken", 2) {
+		v.Taken = append(v.Taken, TakeTaken{ID: e.Text("id"), Msg: e.Text("msg")})
+	}
+	return v
+}
+
+// TendQueue runs tend_queue.lua: does for a queue what asynq's servers do besides handling tasks: it forwards tasks that are due, puts
+// deliveries back whose worker died, and deletes what has expired; up to 100 of each.
+//
+// Repeated: harmless: it finds less to do
+type TendQueue struct {
+	Pending   PendingKey    // LIST
+	Active    ActiveKey     // LIST
+	Deadline  DeadlineKey   // ZSET
+	Scheduled ScheduledKey  // ZSET
+	Retry     RetryKey      // ZSET
+	Archived  ArchivedKey   // ZSET
+	Completed CompletedKey  // ZSET
+	Grace     time.Duration // after the end of the worker's lease before a delivery counts as orphaned
+	Arrivals  ArrivalsChannel
+}
+
+// TendQueueReply is the reply to TendQueue.
+type TendQueueReply struct {
+	Forwarded int
+	Orphans   int // deliveries put back
+	Deleted   int // dead letters and finished tasks
+}
+
+// Script is tend_queue.lua.
+func (TendQueue) Script() *Script { return scriptOf("tend_queue") }
+
+// Keys are its KEYS.
+func (c TendQueue) Keys() []string {
+	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Scheduled), string(c.Retry), string(c.Archived), string(c.Completed)}
+}
+
+// Args are its ARGV.
+func (c TendQueue) Args() []any {
+	return []any{c.Grace.Milliseconds(), string(c.Arrivals)}
+}
+
+// Decode reads its reply.
+func (TendQueue) Decode(r *Reply) (v TendQueueReply) {
+	v.Forwarded = r.Number("forwarded")
+	v.Orphans = r.Number("orphans")
+	v.Deleted = r.Number("deleted")
+	return v
+}
+
 // TriggerSchedule runs trigger_schedule.lua: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies.
 //
 // Refusals:
@@ -1511,6 +1820,14 @@ type MembersChannel string
 // Members names the channel dts:nodes.
 func (k Keyspace) Members() MembersChannel { return MembersChannel(k.channel("nodes")) }
 
+// ArrivalsChannel names a CHANNEL: empty messages: the queue has deliveries again, got one back, or was resumed.
+type ArrivalsChannel string
+
+// Arrivals names the channel dts:arrivals:<queue>.
+func (k Keyspace) Arrivals(queue string) ArrivalsChannel {
+	return ArrivalsChannel(k.channel("arrivals:" + queue))
+}
+
 // DeliveryKey names a HASH: asynq: one delivery: msg, state, pending_since.
 type DeliveryKey string
 
@@ -1551,11 +1868,111 @@ func (q AsynqQueue) Paused() PausedKey {
 	return PausedKey(q.prefix() + "paused")
 }
 
+// ScheduledKey names a ZSET: asynq: ids of tasks that its own clients submitted for later, by due time in s.
+type ScheduledKey string
+
+// Scheduled makes the key asynq:{q}:scheduled.
+func (q AsynqQueue) Scheduled() ScheduledKey {
+	return ScheduledKey(q.prefix() + "scheduled")
+}
+
+// RetryKey names a ZSET: asynq: ids of tasks that its own servers try again, by due time in s.
+type RetryKey string
+
+// Retry makes the key asynq:{q}:retry.
+func (q AsynqQueue) Retry() RetryKey {
+	return RetryKey(q.prefix() + "retry")
+}
+
+// ArchivedKey names a ZSET: asynq: ids of dead letters, by the time of their failure in s.
+type ArchivedKey string
+
+// Archived makes the key asynq:{q}:archived.
+func (q AsynqQueue) Archived() ArchivedKey {
+	return ArchivedKey(q.prefix() + "archived")
+}
+
+// CompletedKey names a ZSET: asynq: ids of finished tasks that its own servers keep, by the time of their deletion in s.
+type CompletedKey string
+
+// Completed makes the key asynq:{q}:completed.
+func (q AsynqQueue) Completed() CompletedKey {
+	return CompletedKey(q.prefix() + "completed")
+}
+
+// GroupKey names a ZSET: asynq: ids of tasks that its own servers aggregate, by the time of their arrival in s.
+type GroupKey string
+
+// Group makes the key asynq:{q}:g:<group>.
+func (q AsynqQueue) Group(group string) GroupKey {
+	return GroupKey(q.prefix() + "g:" + group)
+}
+
+// ProcessedKey names a STRING: asynq: how many deliveries were handled, including failed ones.
+type ProcessedKey string
+
+// Processed makes the key asynq:{q}:processed.
+func (q AsynqQueue) Processed() ProcessedKey {
+	return ProcessedKey(q.prefix() + "processed")
+}
+
+// ProcessedTodayKey names a STRING: asynq: the same on one day (UTC), as `2006-01-02`; kept for 90 days.
+type ProcessedTodayKey string
+
+// ProcessedToday makes the key asynq:{q}:processed:<day>.
+func (q AsynqQueue) ProcessedToday(day string) ProcessedTodayKey {
+	return ProcessedTodayKey(q.prefix() + "processed:" + day)
+}
+
+// FailedKey names a STRING: asynq: how many deliveries failed.
+type FailedKey string
+
+// Failed makes the key asynq:{q}:failed.
+func (q AsynqQueue) Failed() FailedKey {
+	return FailedKey(q.prefix() + "failed")
+}
+
+// FailedTodayKey names a STRING: asynq: the same on one day; kept for 90 days.
+type FailedTodayKey string
+
+// FailedToday makes the key asynq:{q}:failed:<day>.
+func (q AsynqQueue) FailedToday(day string) FailedTodayKey {
+	return FailedTodayKey(q.prefix() + "failed:" + day)
+}
+
 // QueuesKey names a SET: asynq: the names of all queues.
 type QueuesKey string
 
 // AsynqQueues is asynq:queues.
 const AsynqQueues QueuesKey = "asynq:queues"
+
+// ServersKey names a ZSET: asynq: the keys of all servers, by the time in s at which they expire.
+type ServersKey string
+
+// AsynqServers is asynq:servers.
+const AsynqServers ServersKey = "asynq:servers"
+
+// WorkersKey names a ZSET: asynq: the keys of what all servers work on, by the time in s at which they expire.
+type WorkersKey string
+
+// AsynqWorkers is asynq:workers.
+const AsynqWorkers WorkersKey = "asynq:workers"
+
+// ServerKey names a STRING: asynq: one server, which is a pool of a node; the server is `<host>:<process>:<id>`.
+type ServerKey string
+
+// AsynqServer makes the key asynq:servers:{<server>}.
+func AsynqServer(server string) ServerKey {
+	return ServerKey("asynq:servers:{" + server + "}")
+}
+
+// ServerWorkersKey names a HASH: asynq: the deliveries that a server works on, by id.
+type ServerWorkersKey string
+
+// AsynqServerWorkers makes the key asynq:workers:{<server>}.
+func AsynqServerWorkers(server string) ServerWorkersKey {
+	return ServerWorkersKey("asynq:workers:{" + server + "}")
+}
 
 // ZSetKey names a ZSET: any sorted set.
 type ZSetKey string

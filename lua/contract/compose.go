@@ -68,11 +68,11 @@ func (l Library) Compose(c Contract) (string, error) {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
 	makers := makersIn(code.String())
-	partition, err := partitionFor(c, makers)
+	beginnings, err := beginningsFor(c, makers)
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
-	return bound + partition + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
+	return bound + beginnings + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
 }
 
 // resolve returns the includes of a script and, in turn, their includes: each once, after those it includes itself.
@@ -209,7 +209,7 @@ func makersIn(code string) []Kind {
 	}
 	var makers []Kind
 	for _, k := range Keys {
-		if called[k.Name] && k.InPartition() {
+		if called[k.Name] && (k.InPartition() || k.InAsynqQueue()) {
 			makers = append(makers, k)
 		}
 	}
@@ -225,20 +225,31 @@ func luaOf(makers []Kind) string {
 	return b.String()
 }
 
-// partitionFor returns the Lua code that binds the prefix of the partition's keys, for the makers. It is that of the first
-// key. It returns an error if the first key is in no partition, or if there is none.
-func partitionFor(c Contract, makers []Kind) (string, error) {
-	if len(makers) == 0 {
-		return "", nil
+// beginningsFor returns the Lua code that binds the beginning of the keys that makers make: the prefix of the first key's
+// partition or queue. It returns an error if the first key belongs to none, or if there is no key.
+func beginningsFor(c Contract, makers []Kind) (string, error) {
+	var b strings.Builder
+	for _, owner := range []struct {
+		word, code string
+		has        func(Kind) bool
+	}{
+		{"partition", "local partition = string.match(KEYS[1], '^[^{]*{%d+}:')\n", Kind.InPartition},
+		{"queue", "local asynq_queue = string.match(KEYS[1], '^[^{]*{[^}]*}:')\n", Kind.InAsynqQueue},
+	} {
+		i := slices.IndexFunc(makers, owner.has)
+		if i < 0 {
+			continue
+		}
+		if len(c.Keys) == 0 {
+			return "", fmt.Errorf("%s_key takes the %s from the first key, but the script has no keys", makers[i].Name, owner.word)
+		}
+		first := c.Keys[0].Name
+		if kind, ok := KindOf(first); !ok || !owner.has(kind) {
+			return "", fmt.Errorf("%s_key takes the %s from the first key, but %q is not a key of a %s", makers[i].Name, owner.word, first, owner.word)
+		}
+		b.WriteString(owner.code)
 	}
-	if len(c.Keys) == 0 {
-		return "", fmt.Errorf("%s_key takes the partition from the first key, but the script has no keys", makers[0].Name)
-	}
-	first := c.Keys[0].Name
-	if kind, ok := KindOf(first); !ok || !kind.InPartition() {
-		return "", fmt.Errorf("%s_key takes the partition from the first key, but %q is not a key of a partition", makers[0].Name, first)
-	}
-	return "local partition = string.match(KEYS[1], '^[^{]*{%d+}:')\n", nil
+	return b.String(), nil
 }
 
 // constantsIn returns the Lua code that binds the constants that code names.

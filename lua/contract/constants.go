@@ -5,7 +5,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Constants are the values that scripts take from Go, by their names in Lua. Numbers are counts or ms.
+// Constants are the values that scripts take from Go, by their names in Lua. Numbers are counts or ms, unless a comment
+// says otherwise.
 var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
 	"LOG_LIMIT":             task.LogLimit,
@@ -19,4 +20,7 @@ var Constants = map[string]any{
 	"REVISIONS_UNDECIDED":   schedule.UndecidedHistoryLimit - 1,
 	"DEFAULT_OVERLAP":       string(schedule.DefaultOverlap),
 	"MANUAL_SUFFIX":         schedule.ManualSuffix,
+	"ARCHIVE_LIMIT":         10_000,            // asynq's: dead letters of a queue
+	"ARCHIVE_KEEP":          90 * 24 * 60 * 60, // asynq's: s
+	"STATISTICS_KEEP":       90 * 24 * 60 * 60, // asynq's: s
 }

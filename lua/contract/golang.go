@@ -259,35 +259,49 @@ func writeKeys(b *strings.Builder) {
 	}
 }
 
-// goMaker returns the Go method that makes keys of the kind; "" for a kind without a pattern.
+// goMaker returns the Go function that makes keys of the kind, a constant for a key of asynq that has no parameters; ""
+// for a kind without a pattern.
 func (k Kind) goMaker() string {
 	method := GoName(k.Name)
 	if k.Pattern == "" {
 		return ""
 	}
-	if k.Type == Channel {
-		name := strings.TrimPrefix(k.Pattern, inInstallation)
-		return fmt.Sprintf("// %s names the channel %s.\nfunc (k Keyspace) %s() %s { return %s(k.channel(%q)) }\n\n", method, k.Pattern, method, k.GoType(), k.GoType(), name)
-	}
 	owner, ok := owners[k.owner()]
-	if !ok {
+	switch {
+	case !ok && len(k.parameters()) == 0:
 		return fmt.Sprintf("// Asynq%s is %s.\nconst Asynq%s %s = %q\n\n", method, k.Pattern, method, k.GoType(), k.Pattern)
+	case !ok:
+		parameters, expression := k.goExpression("")
+		return fmt.Sprintf("// Asynq%s makes the key %s.\nfunc Asynq%s(%s) %s {\n\treturn %s(%s)\n}\n\n",
+			method, k.Pattern, method, parameters, k.GoType(), k.GoType(), expression)
+	case k.Type == Channel:
+		parameters, expression := k.goExpression("")
+		return fmt.Sprintf("// %s names the channel %s.\nfunc (k Keyspace) %s(%s) %s { return %s(k.channel(%s)) }\n\n",
+			method, k.Pattern, method, parameters, k.GoType(), k.GoType(), expression)
 	}
-	var parameters []string
-	rest := strings.TrimPrefix(k.Pattern, k.owner())
-	expression := owner.prefix
-	for i, part := range parameter.Split(rest, -1) {
+	parameters, expression := k.goExpression(owner.prefix)
+	return fmt.Sprintf("// %s makes the key %s.\nfunc (%s) %s(%s) %s {\n\treturn %s(%s)\n}\n\n",
+		method, k.Pattern, owner.receiver, method, parameters, k.GoType(), k.GoType(), expression)
+}
+
+// goExpression returns the Go parameters of a maker, and the Go expression of the key without the beginning of the pattern,
+// behind prefix.
+func (k Kind) goExpression(prefix string) (parameters, expression string) {
+	var names, terms []string
+	if prefix != "" {
+		terms = append(terms, prefix)
+	}
+	for i, part := range parameter.Split(strings.TrimPrefix(k.Pattern, k.owner()), -1) {
 		if part != "" {
-			expression += fmt.Sprintf(" + %q", part)
+			terms = append(terms, fmt.Sprintf("%q", part))
 		}
 		if i < len(k.parameters()) {
 			goType, value := goParameter(k.parameters()[i])
-			parameters = append(parameters, k.parameters()[i]+" "+goType)
-			expression += " + " + value
+			names = append(names, k.parameters()[i]+" "+goType)
+			terms = append(terms, value)
 		}
 	}
-	return fmt.Sprintf("// %s makes the key %s.\nfunc (%s) %s(%s) %s {\n\treturn %s(%s)\n}\n\n",
-		method, k.Pattern, owner.receiver, method, strings.Join(parameters, ", "), k.GoType(), k.GoType(), expression)
+	return strings.Join(names, ", "), strings.Join(terms, " + ")
 }
 
 // goParameter returns the Go type of a pattern's parameter, and the expression for it within a key.

@@ -60,12 +60,26 @@ var Keys = []Kind{
 	{"wake", Channel, "dts:wake", "`<p>`: a task is the first on the wheel; `tick:<p>`: a schedule is the first that is due; `free`: a lease was released"},
 	{"control", Channel, "dts:control", "attempts that their worker must stop: `<namespace>:<id>:<attempt>`"},
 	{"members", Channel, "dts:nodes", "changes of the list of nodes: `join <id>`, `leave <id>`, or another change"},
+	{"arrivals", Channel, "dts:arrivals:<queue>", "empty messages: the queue has deliveries again, got one back, or was resumed"},
 	{"delivery", Hash, "asynq:{q}:t:<id>", "asynq: one delivery: msg, state, pending_since"},
 	{"pending", List, "asynq:{q}:pending", "asynq: ids of deliveries that wait for a worker"},
 	{"active", List, "asynq:{q}:active", "asynq: ids of deliveries that workers took"},
 	{"deadline", ZSet, "asynq:{q}:lease", "asynq: the same ids, by the time in s at which the worker's lease of the delivery ends"},
 	{"paused", String, "asynq:{q}:paused", "asynq: exists while the queue is paused: since when, in s"},
+	{"scheduled", ZSet, "asynq:{q}:scheduled", "asynq: ids of tasks that its own clients submitted for later, by due time in s"},
+	{"retry", ZSet, "asynq:{q}:retry", "asynq: ids of tasks that its own servers try again, by due time in s"},
+	{"archived", ZSet, "asynq:{q}:archived", "asynq: ids of dead letters, by the time of their failure in s"},
+	{"completed", ZSet, "asynq:{q}:completed", "asynq: ids of finished tasks that its own servers keep, by the time of their deletion in s"},
+	{"group", ZSet, "asynq:{q}:g:<group>", "asynq: ids of tasks that its own servers aggregate, by the time of their arrival in s"},
+	{"processed", String, "asynq:{q}:processed", "asynq: how many deliveries were handled, including failed ones"},
+	{"processed_today", String, "asynq:{q}:processed:<day>", "asynq: the same on one day (UTC), as `2006-01-02`; kept for 90 days"},
+	{"failed", String, "asynq:{q}:failed", "asynq: how many deliveries failed"},
+	{"failed_today", String, "asynq:{q}:failed:<day>", "asynq: the same on one day; kept for 90 days"},
 	{"queues", Set, "asynq:queues", "asynq: the names of all queues"},
+	{"servers", ZSet, "asynq:servers", "asynq: the keys of all servers, by the time in s at which they expire"},
+	{"workers", ZSet, "asynq:workers", "asynq: the keys of what all servers work on, by the time in s at which they expire"},
+	{"server", String, "asynq:servers:{<server>}", "asynq: one server, which is a pool of a node; the server is `<host>:<process>:<id>`"},
+	{"server_workers", Hash, "asynq:workers:{<server>}", "asynq: the deliveries that a server works on, by id"},
 	{"zset", ZSet, "", "any sorted set"},
 }
 
@@ -80,6 +94,9 @@ func KindOf(name string) (Kind, bool) {
 
 // InPartition reports whether keys of the kind belong to a partition.
 func (k Kind) InPartition() bool { return strings.HasPrefix(k.Pattern, inPartition) }
+
+// InAsynqQueue reports whether keys of the kind belong to a queue of asynq.
+func (k Kind) InAsynqQueue() bool { return strings.HasPrefix(k.Pattern, inAsynqQueue) }
 
 // GoType returns the name of the kind's type in Go.
 func (k Kind) GoType() string {
@@ -110,10 +127,15 @@ func (k Kind) owner() string {
 	return ""
 }
 
-// luaMaker returns the Lua function that makes keys of the kind. The local variable partition has their beginning.
+// luaMaker returns the Lua function that makes keys of the kind. The local variable partition or asynq_queue has their
+// beginning.
 func (k Kind) luaMaker() string {
-	rest := strings.TrimPrefix(k.Pattern, inPartition)
-	expression := "partition .. '" + parameter.ReplaceAllString(rest, "' .. $1 .. '") + "'"
+	beginning := "partition"
+	if k.InAsynqQueue() {
+		beginning = "asynq_queue"
+	}
+	rest := strings.TrimPrefix(k.Pattern, k.owner())
+	expression := beginning + " .. '" + parameter.ReplaceAllString(rest, "' .. $1 .. '") + "'"
 	expression = strings.TrimSuffix(expression, " .. ''")
 	return "local function " + k.Name + "_key(" + strings.Join(k.parameters(), ", ") + ")\n  return " + expression + "\nend\n"
 }

@@ -12,7 +12,7 @@ var keywords = strings.Fields(`and break do else elseif end false for function i
 
 // taken are the globals that code uses, and the variables that Compose and the include clock bind.
 var taken = strings.Fields(`string table math redis cjson tonumber tostring type next unpack ipairs pairs select error KEYS ARGV
-	now partition`)
+	now partition asynq_queue`)
 
 // checkNames refuses names that make a script fail, or do something else than it says. Keys, arguments and the parts of
 // an argument become local variables. Replies do not, so that they may be named after anything but a keyword.

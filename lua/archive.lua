@@ -1,0 +1,31 @@
+-- archive: keeps deliveries that failed for good as dead letters, and counts them.
+-- includes: clock, number, counts, archive
+-- keys:
+--   active           LIST
+--   deadline         ZSET
+--   archived         ZSET
+--   processed_today  STRING
+--   processed        STRING
+--   failed_today     STRING
+--   failed           STRING
+-- args:
+--   letters  (id text, msg text)*  msg is the delivery in asynq's encoding, with the error
+-- reply:
+--   archived  number  how many were active
+-- refuses: nothing
+-- repeat: harmless: what is not active is not archived or counted again
+local n = 0
+for id, msg in letters() do
+  if redis.call('LREM', active, -1, id) > 0 then
+    redis.call('ZREM', deadline, id)
+    redis.call('ZADD', archived, int(now / 1000), id)
+    redis.call('HSET', delivery_key(id), 'msg', msg, 'state', 'archived')
+    n = n + 1
+  end
+end
+if n > 0 then
+  count(processed_today, processed, n)
+  count(failed_today, failed, n)
+  trim_archive()
+end
+return { n }

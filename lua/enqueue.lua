@@ -1,0 +1,53 @@
+-- enqueue: puts deliveries into a queue of asynq, in the form of asynq's own client.
+-- It repairs deliveries of the same id. One that waits stays as it is. One that a worker took and abandoned is put where
+-- the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
+-- includes: clock, number, arrive
+-- keys:
+--   pending    LIST
+--   active     LIST
+--   deadline   ZSET
+--   archived   ZSET
+--   completed  ZSET
+-- args:
+--   stale       ms  a delivery is abandoned if its worker's lease of it ends within this time
+--   arrivals    channel
+--   deliveries  (id text, msg text)*  at most 100; msg is the delivery in asynq's encoding
+-- reply:
+--   added     number  new deliveries, including replaced ones
+--   returned  number  deliveries that had been abandoned
+--   length    number  deliveries that wait now
+-- refuses: nothing
+-- repeat: harmless: the deliveries wait already
+local before = redis.call('LLEN', pending)
+local added, returned = {}, {}
+for id, msg in deliveries() do
+  local delivery = delivery_key(id)
+  local state = redis.call('HGET', delivery, 'state')
+  if state == 'archived' or state == 'completed' then
+    redis.call('ZREM', archived, id)
+    redis.call('ZREM', completed, id)
+    redis.call('DEL', delivery)
+    state = false
+  end
+  if not state then
+    redis.call('HSET', delivery, 'msg', msg)
+    mark_pending(id)
+    added[#added + 1] = id
+  elseif state == 'active' then
+    local ends = redis.call('ZSCORE', deadline, id)
+    if not ends or tonumber(ends) * 1000 <= now + stale then
+      redis.call('LREM', active, 0, id)
+      redis.call('ZREM', deadline, id)
+      returned[#returned + 1] = id
+    end
+  end
+end
+if #added > 0 then
+  redis.call('LPUSH', pending, unpack(added))
+end
+put_first(returned)
+local came = #added + #returned
+if before == 0 and came > 0 then
+  redis.call('PUBLISH', arrivals, '')
+end
+return { #added, #returned, before + came }

@@ -1,0 +1,15 @@
+-- extend: a worker extends its leases of deliveries.
+-- includes: clock, number
+-- keys:
+--   deadline  ZSET
+-- args:
+--   lease  ms  from now
+--   ids    text*
+-- reply: nothing
+-- refuses: nothing
+-- repeat: harmless: it extends them a little further
+local ends = int((now + lease) / 1000)
+for id in ids() do
+  redis.call('ZADD', deadline, 'XX', ends, id)
+end
+return {}

@@ -1,0 +1,25 @@
+-- give_back: puts deliveries that a worker took and did not handle where the next one is taken.
+-- includes: clock, number, arrive
+-- keys:
+--   pending   LIST
+--   active    LIST
+--   deadline  ZSET
+-- args:
+--   arrivals  channel
+--   ids       text*  in the order in which they were taken
+-- reply:
+--   returned  number  how many were active
+-- refuses: nothing
+-- repeat: harmless: what is not active stays where it is
+local returned = {}
+for id in ids() do
+  if redis.call('LREM', active, -1, id) > 0 then
+    redis.call('ZREM', deadline, id)
+    returned[#returned + 1] = id
+  end
+end
+put_first(returned)
+if #returned > 0 then
+  redis.call('PUBLISH', arrivals, '')
+end
+return { #returned }

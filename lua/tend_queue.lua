@@ -1,0 +1,61 @@
+-- tend_queue: does for a queue what asynq's servers do besides handling tasks: it forwards tasks that are due, puts
+-- deliveries back whose worker died, and deletes what has expired; up to 100 of each.
+-- includes: clock, number, arrive, archive
+-- keys:
+--   pending    LIST
+--   active     LIST
+--   deadline   ZSET
+--   scheduled  ZSET
+--   retry      ZSET
+--   archived   ZSET
+--   completed  ZSET
+-- args:
+--   grace     ms  after the end of the worker's lease before a delivery counts as orphaned
+--   arrivals  channel
+-- reply:
+--   forwarded  number
+--   orphans    number  deliveries put back
+--   deleted    number  dead letters and finished tasks
+-- refuses: nothing
+-- repeat: harmless: it finds less to do
+local seconds = int(now / 1000)
+local function due(set, before)
+  return redis.call('ZRANGE', set, '-inf', before, 'BYSCORE', 'LIMIT', 0, 100)
+end
+
+local forwarded = 0
+for _, set in ipairs({ scheduled, retry }) do
+  for _, id in ipairs(due(set, seconds)) do
+    local delivery = delivery_key(id)
+    local msg, member_of = unpack(redis.call('HMGET', delivery, 'msg', 'group'))
+    redis.call('ZREM', set, id)
+    if msg and member_of and member_of ~= '' then
+      redis.call('ZADD', group_key(member_of), seconds, id)
+      redis.call('HSET', delivery, 'state', 'aggregating')
+    elseif msg then
+      redis.call('LPUSH', pending, id)
+      mark_pending(id)
+      forwarded = forwarded + 1
+    end
+  end
+end
+
+local orphans = {}
+for _, id in ipairs(due(deadline, int((now - grace) / 1000))) do
+  redis.call('ZREM', deadline, id)
+  if redis.call('LREM', active, 0, id) > 0 and redis.call('HEXISTS', delivery_key(id), 'msg') == 1 then
+    orphans[#orphans + 1] = id
+  end
+end
+put_first(orphans)
+
+local deleted = trim_archive()
+for _, id in ipairs(due(completed, seconds)) do
+  redis.call('DEL', delivery_key(id))
+  redis.call('ZREM', completed, id)
+  deleted = deleted + 1
+end
+if forwarded + #orphans > 0 then
+  redis.call('PUBLISH', arrivals, '')
+end
+return { forwarded, #orphans, deleted }
