@@ -1270,43 +1270,6 @@ func (c Reattempt) Args() []any {
 // Decode returns its reply, which is empty.
 func (Reattempt) Decode(*Reply) ReattemptReply { return ReattemptReply{} }
 
-// Redeliver runs redeliver.lua: puts a delivery that a worker took from asynq, and did not begin before it died, back in its queue.
-// asynq does the same after one to two minutes.
-//
-// Repeated: harmless: the delivery is not active any more
-type Redeliver struct {
-	Delivery DeliveryKey // HASH
-	Active   ActiveKey   // LIST
-	Deadline DeadlineKey // ZSET
-	Pending  PendingKey  // LIST
-	ID       string      // of the delivery
-	Stale    int         // s since 1970: skips deliveries whose lease of asynq ends later
-}
-
-// RedeliverReply is the reply to Redeliver.
-type RedeliverReply struct {
-	Redelivered bool // false if the delivery is not active or its lease ends later
-}
-
-// Script is redeliver.lua.
-func (Redeliver) Script() *Script { return scriptOf("redeliver") }
-
-// Keys are its KEYS.
-func (c Redeliver) Keys() []string {
-	return []string{string(c.Delivery), string(c.Active), string(c.Deadline), string(c.Pending)}
-}
-
-// Args are its ARGV.
-func (c Redeliver) Args() []any {
-	return []any{c.ID, c.Stale}
-}
-
-// Decode reads its reply.
-func (Redeliver) Decode(r *Reply) (v RedeliverReply) {
-	v.Redelivered = r.Flag("redelivered")
-	return v
-}
-
 // ReleaseLease runs release_lease.lua: releases a lease before it expires, and publishes that it is free.
 //
 // Repeated: harmless: the caller does not hold the lease any more

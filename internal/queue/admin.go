@@ -47,10 +47,15 @@ func (q *Queues) Pause(ctx context.Context, name string) error {
 	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, q.pausedKey(name), clock.Now().Unix(), 0).Err() })
 }
 
-// Resume lets workers take deliveries from a queue again. Resuming a queue that is not paused is not an error.
+// Resume lets workers take deliveries from a queue again, and wakes them. Resuming a queue that is not paused is not an error.
 // Errors: as for Pause.
 func (q *Queues) Resume(ctx context.Context, name string) error {
-	return q.change(ctx, name, func() error { return q.db.Del(ctx, q.pausedKey(name)).Err() })
+	return q.change(ctx, name, func() error {
+		if err := q.db.Del(ctx, q.pausedKey(name)).Err(); err != nil {
+			return err
+		}
+		return q.db.Publish(ctx, string(q.keys.Arrivals(name)), "").Err()
+	})
 }
 
 // change calls do if the queue exists. It does not use asynq's inspector, which returns an error when a queue is

@@ -1,14 +1,10 @@
 package queue
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// outage is a hook of a pool's Redis client. It logs "Redis unreachable" once when Redis stops answering, and "Redis
-// back" once when it answers again. asynq itself logs every failed command of its loops; asynqLog asks repeats which
-// of these messages add nothing.
+// outage logs "Redis unreachable" once when Redis stops answering a consumer, and "Redis back" once when it answers again.
 type outage struct {
 	log *slog.Logger
 
@@ -29,39 +23,11 @@ type outage struct {
 	back    time.Time // end of the last outage
 }
 
-// unreachable is put before the text of every error of an outage. asynq's messages contain errors as text only.
-const unreachable = "Redis unreachable: "
-
-// loopMessages are the beginnings of the messages that asynq's loops log when a command failed which they repeat.
-// Messages about one delivery begin differently.
-var loopMessages = []string{"Dequeue error: ", "Failed to "}
-
-// DialHook implements redis.Hook.
-func (o *outage) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (o *outage) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// ProcessHook implements redis.Hook. A command whose own context has ended says nothing about Redis.
-func (o *outage) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		start := clock.Now()
-		err := next(ctx, cmd)
-		if ctx.Err() != nil {
-			return err
-		}
-		return o.record(start, err)
-	}
-}
-
-// record evaluates a command that began at start and returned err. If the command failed because Redis is
-// unreachable, record returns err with the prefix unreachable, else err itself.
+// record evaluates a command that began at start and returned err. It reports whether Redis is unreachable.
 //
 // Commands run concurrently. Therefore an answer ends an outage only if its command began after the outage was
 // noticed, and a failure begins an outage only if its command began after the last outage.
-func (o *outage) record(start time.Time, err error) error {
+func (o *outage) record(start time.Time, err error) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
@@ -76,17 +42,8 @@ func (o *outage) record(start time.Time, err error) error {
 			o.log.Error("Redis unreachable", slog.Any("error", err))
 			o.since, o.noticed = start, clock.Now()
 		}
-		return fmt.Errorf("%s%w", unreachable, err)
 	}
-	return err
-}
-
-// repeats reports whether a message of asynq only says again that Redis is unreachable.
-func (o *outage) repeats(message string) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !o.since.IsZero() && strings.Contains(message, unreachable) &&
-		slices.ContainsFunc(loopMessages, func(prefix string) bool { return strings.HasPrefix(message, prefix) })
+	return !o.since.IsZero()
 }
 
 // isAnswer reports whether err shows that Redis answered: no error, or an error reply.

@@ -3,16 +3,13 @@ package queue
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -21,72 +18,36 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// asynqLogTo returns an asynqLog, with its outage, that writes all levels to out, as text without times.
-func asynqLogTo(out io.Writer) asynqLog {
-	log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
-		Level: slog.LevelDebug,
+// outageLoggedTo returns an outage that writes to out, as text without times.
+func outageLoggedTo(out io.Writer) *outage {
+	return &outage{log: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}
 			return a
 		},
-	}))
-	return asynqLog{log, &outage{log: log}}
+	}))}
 }
 
 func TestOutage_IsLoggedOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		l := asynqLogTo(&out)
+		o := outageLoggedTo(&out)
 		for range 4 {
 			start := clock.Now()
 			_ = clock.Sleep(t.Context(), 3*time.Second)
-			err := l.outage.record(start, io.EOF)
-			l.Error("Dequeue error: UNKNOWN: redis eval error: ", err)
-			l.Error("Failed to forward scheduled tasks: INTERNAL_ERROR: INTERNAL_ERROR: redis eval error: ", err)
-		}
-		_ = l.outage.record(clock.Now(), redis.Nil)
-		_ = l.outage.record(clock.Now(), nil)
-
-		var shown []string
-		for line := range strings.Lines(out.String()) {
-			if !strings.HasPrefix(line, "level=DEBUG") {
-				shown = append(shown, strings.TrimSpace(line))
+			if !o.record(start, io.EOF) {
+				t.Error("Redis counts as reachable after a broken connection")
 			}
 		}
-		want := []string{`level=ERROR msg="Redis unreachable" error=EOF`, `level=INFO msg="Redis back" after=12s`}
-		if fmt.Sprint(shown) != fmt.Sprint(want) {
-			t.Errorf("logged %q, want %q", shown, want)
+		if o.record(clock.Now(), redis.Nil) || o.record(clock.Now(), nil) {
+			t.Error("Redis counts as unreachable after an answer")
 		}
-	})
-}
-
-func TestOutage_HidesNoOtherError(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		l := asynqLogTo(&out)
-		start := clock.Now()
-		_ = clock.Sleep(t.Context(), time.Second)
-		lost := l.outage.record(start, io.EOF)
-		for name, message := range map[string]string{
-			"an error reply":         "Dequeue error: UNKNOWN: redis eval error: OOM command not allowed",
-			"about one delivery":     fmt.Sprint("Could not remove task id=a: ", lost),
-			"a panic of the handler": "recovering from panic. See the stack trace below for details:",
-		} {
-			out.Reset()
-			l.Error(message)
-			if !strings.HasPrefix(out.String(), "level=ERROR") {
-				t.Errorf("%s during an outage: logged %q", name, out.String())
-			}
-		}
-		_ = l.outage.record(clock.Now(), nil)
-		out.Reset()
-		l.Error("Dequeue error: ", lost)
-		if !strings.HasPrefix(out.String(), "level=ERROR") {
-			t.Errorf("after an outage: logged %q", out.String())
+		want := "level=ERROR msg=\"Redis unreachable\" error=EOF\nlevel=INFO msg=\"Redis back\" after=12s\n"
+		if out.String() != want {
+			t.Errorf("logged %q, want %q", out.String(), want)
 		}
 	})
 }
@@ -95,20 +56,20 @@ func TestOutage_IgnoresCommandsThatBeganBeforeItOrBeforeItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		o := asynqLogTo(&out).outage
+		o := outageLoggedTo(&out)
 		before := clock.Now()
 		_ = clock.Sleep(t.Context(), time.Second)
-		_ = o.record(before, io.EOF)
+		o.record(before, io.EOF)
 		out.Reset()
-		if _ = o.record(before, nil); out.Len() > 0 {
+		if !o.record(before, nil) || out.Len() > 0 {
 			t.Errorf("an answer to an earlier command: logged %q", out.String())
 		}
 		during := clock.Now()
 		_ = clock.Sleep(t.Context(), time.Second)
-		_ = o.record(during, nil)
+		o.record(during, nil)
 		out.Reset()
-		if err := o.record(during, io.EOF); !errors.Is(err, io.EOF) || strings.Contains(err.Error(), unreachable) || out.Len() > 0 {
-			t.Errorf("a failure of an earlier command: %v, logged %q", err, out.String())
+		if o.record(during, io.EOF) || out.Len() > 0 {
+			t.Errorf("a failure of an earlier command: logged %q", out.String())
 		}
 	})
 }
@@ -116,13 +77,10 @@ func TestOutage_IgnoresCommandsThatBeganBeforeItOrBeforeItsEnd(t *testing.T) {
 func TestOutage_DoesNotBeginForAClosedClientOrAnEndedContext(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	o := asynqLogTo(&out).outage
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for ctx, want := range map[context.Context]error{t.Context(): redis.ErrClosed, ended: context.DeadlineExceeded} {
-		fail := o.ProcessHook(func(context.Context, redis.Cmder) error { return want })
-		if err := fail(ctx, redis.NewStatusCmd(ctx)); !errors.Is(err, want) || strings.Contains(err.Error(), unreachable) || out.Len() > 0 {
-			t.Errorf("%v: returned %v, logged %q", want, err, out.String())
+	o := outageLoggedTo(&out)
+	for _, err := range []error{redis.ErrClosed, context.Canceled, redis.ErrPoolExhausted} {
+		if o.record(clock.Now(), err) || out.Len() > 0 {
+			t.Errorf("%v: logged %q", err, out.String())
 		}
 	}
 }
@@ -138,45 +96,52 @@ func (r recorder) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-func TestPool_LogsAnOutageOfRedisOnce(t *testing.T) {
+func TestConsumer_LogsAnOutageOfRedisOnce(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
 	proxy := redistest.NewProxy(t, x.srv.Addr())
 	records := make(recorder, 1000)
-	p := NewPool(PoolOptions{
-		DB: redistest.Open(t, proxy.URL()), Name: "test", Concurrency: 2, Queues: map[string]int{"default": 1},
-		Handler: func(context.Context, task.Ref, int) error { return nil }, Log: slog.New(records),
-	})
-	testkit.Must(t, p.Start(t.Context()))
-	defer p.Shutdown()
-
-	const starting = "ERROR cannot subscribe to cancelation channel" // if asynq has not done so before the cut
+	handled := make(chan task.Ref, 1)
+	p := x.pool(proxy.URL(), func(ref task.Ref, _ int) error { handled <- ref; return nil },
+		func(o *ConsumerOptions) { o.Log = slog.New(records) })
 	var shown []string
-	until := func(beginning string) {
+	await := func(want string) {
 		t.Helper()
-		for {
-			select {
-			case record := <-records:
-				if !strings.HasPrefix(record, "DEBUG") && !strings.HasPrefix(record, starting) {
-					shown = append(shown, record)
-				}
-				if strings.HasPrefix(record, beginning) {
-					return
-				}
-			case <-time.After(testkit.Limit):
-				t.Fatalf("no record begins with %q; shown: %q", beginning, shown)
-			}
-		}
+		shown = append(shown, testkit.Receive(t, records, want))
 	}
 	proxy.Cut()
-	until("ERROR Redis unreachable")
-	until("DEBUG Dequeue error")
-	until("DEBUG Failed to forward")
+	x.enqueue(aDelivery("a"))
+	await("the beginning of the outage")
+	testkit.Eventually(t, "it tries several times", func() bool { return p.failures.Load() > 2 })
 	proxy.Mend()
-	until("INFO Redis back")
+	await("the end of the outage")
+	testkit.Receive(t, handled, "the delivery")
+	p.shutDown(t)
+	close(records)
+	for record := range records {
+		shown = append(shown, record)
+	}
 	if want := []string{"ERROR Redis unreachable", "INFO Redis back"}; fmt.Sprint(shown) != fmt.Sprint(want) {
 		t.Errorf("shown: %q, want %q", shown, want)
 	}
 }
 
-var _ asynq.Logger = asynqLog{}
+// A Redis that refuses does answer: it is not unreachable, and its refusals are no news after the first.
+func TestConsumer_LogsRefusalsOnce(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	records := make(recorder, 1000)
+	x.breakQueue()
+	c := NewConsumer(ConsumerOptions{DB: x.db, Queues: map[string]int{"default": 1}, Log: slog.New(records)})
+	for range 3 {
+		c.Take(t.Context(), 1)
+	}
+	close(records)
+	var shown []string
+	for record := range records {
+		shown = append(shown, record)
+	}
+	if want := []string{"WARN cannot take deliveries"}; fmt.Sprint(shown) != fmt.Sprint(want) {
+		t.Errorf("shown: %q, want %q", shown, want)
+	}
+}

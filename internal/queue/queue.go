@@ -1,20 +1,23 @@
-// Package queue encapsulates asynq: no other package imports asynq or uses its keys. Their names are in lua/contract.
+// Package queue transports deliveries through asynq's queues: no other package imports asynq or uses its keys, whose names
+// are in lua/contract.
 //
-// asynq only transports deliveries. Attempts, retries, timeouts and recovery are implemented by DTS (packages
-// store, scheduler and worker), because those of asynq count in whole seconds, have no fences, and take one to
-// two minutes to notice a dead worker. The payload of a delivery is a reference to an attempt: the worker reads
-// the task when it begins the attempt.
+// DTS reads and writes asynq's own format, as asynq 0.26 has it, in batches: Queues enqueues deliveries, a Consumer takes
+// and settles them. asynq's tools, clients and servers can be used on the same queues. asynq itself is used for what people
+// look at: Queues.List and Monitor.
+//
+// asynq's queues only transport. Attempts, retries, timeouts and recovery are implemented by DTS (packages store,
+// scheduler and worker). The payload of a delivery is a reference to an attempt: the worker reads the task when it begins
+// the attempt.
 package queue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -23,42 +26,36 @@ import (
 )
 
 const (
-	// deliveryRetries is how often asynq delivers again after the handler returned an error because it could not
-	// reach Redis. It must not be 0: asynq would then archive a delivery if Redis's answer to the worker that took
-	// it was lost.
+	// deliveryRetries is how often a server of asynq, if one serves the queue, delivers again after its handler returned an
+	// error. It must not be 0: such a server would then archive a delivery if the answer to its take was lost.
 	deliveryRetries = 10
 	// deliverySlack is how much longer than the attempt a delivery may take: waiting for a slot, grace period,
 	// reporting.
 	deliverySlack = 10 * time.Minute
-	// asynqLease is the duration to which asynq's workers extend their lease of a delivery; asynqBeat is the time
-	// between two extensions.
+	// asynqLease is the duration to which workers extend their lease of a delivery; asynqBeat is the time between two
+	// extensions. Both are asynq's.
 	asynqLease = 30 * time.Second
 	asynqBeat  = 5 * time.Second
-	// clientLifetime is how long an asynq client is used. A client adds each queue to asynq's list of queues only
-	// once, so with a permanent client a deleted queue would stay invisible.
-	clientLifetime = 10 * time.Second
+	// abandoned is the rest of the lease at which a delivery counts as abandoned: its worker has missed two extensions.
+	abandoned = asynqLease - 2*asynqBeat - 2*time.Second
+	// publishInterval is the time after which a queue is added to asynq's list of queues again. If it were added only
+	// once, a deleted queue would stay invisible.
+	publishInterval = 10 * time.Second
+	// orphanGrace is how long after the end of its lease a taken delivery returns to its queue. asynq's own servers come
+	// first, after 30 to 90 s, because they count the failure.
+	orphanGrace = 2 * time.Minute
 )
 
-// reference is the payload of a delivery.
-type reference struct {
-	Namespace string `json:"namespace"`
-	Task      string `json:"task"`
-	Attempt   int    `json:"attempt"`
-}
-
-// Queues enqueues deliveries in asynq and manages its queues. It is safe for concurrent use.
+// Queues enqueues deliveries in asynq's queues and manages the queues. It is safe for concurrent use.
 type Queues struct {
-	db             *redisx.DB
-	names          names
-	inspector      *asynq.Inspector
-	clients        chan client   // holds the current client; capacity 1
-	clientLifetime time.Duration // how long a client is used
-}
+	db              *redisx.DB
+	names           names
+	keys            lua.Keyspace
+	inspector       *asynq.Inspector
+	publishInterval time.Duration
 
-// client is an asynq client with the time of its creation.
-type client struct {
-	*asynq.Client
-	createdAt time.Time
+	mu        sync.Mutex
+	published map[string]time.Time // when each queue was added to asynq's list of queues
 }
 
 // Options describe where the queues are. DB is required.
@@ -69,90 +66,101 @@ type Options struct {
 
 // New returns the queues of one installation. It sends nothing to Redis.
 func New(o Options) *Queues {
-	q := &Queues{
-		db: o.DB, names: names(o.Prefix), inspector: asynq.NewInspectorFromRedisClient(o.DB.UniversalClient),
-		clients: make(chan client, 1), clientLifetime: clientLifetime,
+	return &Queues{
+		db: o.DB, names: names(o.Prefix), keys: lua.NewKeyspace(o.Prefix, o.DB.Number()),
+		inspector:       asynq.NewInspectorFromRedisClient(o.DB.UniversalClient),
+		publishInterval: publishInterval, published: make(map[string]time.Time),
 	}
-	q.clients <- client{}
-	return q
 }
 
-// client returns the current asynq client, which it replaces after clientLifetime.
-func (q *Queues) client() *asynq.Client {
-	c := <-q.clients
-	if c.Client == nil || clock.Since(c.createdAt) > q.clientLifetime {
-		c = client{Client: asynq.NewClientFromRedisClient(q.db.UniversalClient), createdAt: clock.Now()}
-	}
-	q.clients <- c
-	return c.Client
-}
-
-// Enqueue adds a delivery to its queue. If the delivery exists already, Enqueue calls Restore for it.
+// Enqueue is EnqueueEach for one delivery.
 func (q *Queues) Enqueue(ctx context.Context, d task.Delivery) error {
-	err := q.enqueue(ctx, d)
-	if !errors.Is(err, asynq.ErrTaskIDConflict) {
-		return err
-	}
-	return q.Restore(ctx, d)
+	return q.EnqueueEach(ctx, []task.Delivery{d})[0]
 }
 
-func (q *Queues) enqueue(ctx context.Context, d task.Delivery) error {
-	payload, err := json.Marshal(reference{d.Ref.Namespace, d.Ref.ID, d.Attempt})
-	if err != nil {
-		return fmt.Errorf("encoding delivery %s: %w", d, err)
+// EnqueueEach makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
+// their queues, and wakes the workers of a queue that was empty. It enqueues a delivery again that belongs to an earlier
+// task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a worker or is
+// held by a live one, so a call can be repeated. The errors are in the order of the deliveries; nil means that the delivery
+// is there.
+func (q *Queues) EnqueueEach(ctx context.Context, deliveries []task.Delivery) []error {
+	failures := make([]error, len(deliveries))
+	batches := q.batches(deliveries)
+	calls := make([]lua.Enqueue, len(batches))
+	for i, b := range batches {
+		calls[i] = b.call
 	}
-	_, err = q.client().EnqueueContext(ctx, asynq.NewTask(d.Type, payload),
-		asynq.TaskID(d.String()), asynq.Queue(q.names.asynq(d.Queue)), asynq.MaxRetry(deliveryRetries),
-		asynq.Timeout(d.Timeout+deliverySlack))
-	if err != nil {
-		return fmt.Errorf("enqueueing %s: %w", d, err)
-	}
-	return nil
-}
-
-// Restore makes sure that a delivery whose attempt has not begun reaches a worker. It enqueues the delivery again
-// if it is missing, was taken by a worker that died, or belongs to an earlier task with the same id. It does not
-// change a delivery that waits for a worker or is held by a live one.
-func (q *Queues) Restore(ctx context.Context, d task.Delivery) error {
-	id, keys := d.String(), lua.AsynqQueue(q.names.asynq(d.Queue))
-	state, err := q.db.HGet(ctx, string(keys.Delivery(id)), "state").Result()
-	switch {
-	case errors.Is(err, redis.Nil):
-		if err := q.enqueue(ctx, d); err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
-			return err
+	unlisted := q.publish(ctx, batches)
+	for i, r := range redisx.RunEach[lua.EnqueueReply](ctx, q.db, calls) {
+		err := r.Err
+		if err == nil {
+			err = unlisted
 		}
+		if err == nil {
+			continue
+		}
+		for _, at := range batches[i].places {
+			failures[at] = fmt.Errorf("enqueueing %s: %w", deliveries[at], err)
+		}
+	}
+	return failures
+}
+
+// batch is a call for deliveries of one queue.
+type batch struct {
+	call   lua.Enqueue
+	queue  string // asynq's name
+	places []int  // of the deliveries in the list of all
+}
+
+// batches groups deliveries by queue, in groups that one script can take, in their order.
+func (q *Queues) batches(deliveries []task.Delivery) []*batch {
+	var all []*batch
+	open := map[string]*batch{} // the batch of a queue that is not full
+	for i, d := range deliveries {
+		b := open[d.Queue]
+		if b == nil || len(b.places) == batchLimit {
+			b = q.newBatch(d.Queue)
+			open[d.Queue] = b
+			all = append(all, b)
+		}
+		m := messageOf(d, b.queue)
+		b.call.Deliveries = append(b.call.Deliveries, lua.EnqueueDelivery{ID: m.id, Msg: string(m.encode())})
+		b.places = append(b.places, i)
+	}
+	return all
+}
+
+func (q *Queues) newBatch(queue string) *batch {
+	name := q.names.asynq(queue)
+	k := lua.AsynqQueue(name)
+	return &batch{queue: name, call: lua.Enqueue{
+		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Archived: k.Archived(), Completed: k.Completed(),
+		Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Deliveries: nil,
+	}}
+}
+
+// publish adds the queues of the batches to asynq's list of queues, unless that was done a short time ago.
+func (q *Queues) publish(ctx context.Context, batches []*batch) error {
+	now := clock.Now()
+	var due []string
+	q.mu.Lock()
+	for _, b := range batches {
+		if at, known := q.published[b.queue]; !known || now.Sub(at) >= q.publishInterval {
+			due = append(due, b.queue)
+		}
+	}
+	q.mu.Unlock()
+	if len(due) == 0 {
 		return nil
-	case err != nil:
-		return fmt.Errorf("reading the state of delivery %s: %w", d, err)
-	case state == "active":
-		return q.takeBack(ctx, id, keys)
-	case state == "archived", state == "completed":
-		return q.replace(ctx, d)
 	}
-	return nil
-}
-
-// takeBack returns a delivery to its queue if the worker that took it failed to extend its lease twice.
-func (q *Queues) takeBack(ctx context.Context, id string, keys lua.AsynqQueue) error {
-	now, err := q.db.Time(ctx).Result()
-	if err != nil {
-		return fmt.Errorf("reading the time of Redis: %w", err)
-	}
-	stale := now.Add(asynqLease - 2*asynqBeat - 2*time.Second).Unix()
-	_, err = redisx.Run(ctx, q.db, lua.Redeliver{
-		Delivery: keys.Delivery(id), Active: keys.Active(), Deadline: keys.Deadline(), Pending: keys.Pending(), ID: id, Stale: int(stale),
-	})
-	return err
-}
-
-// replace deletes the archived or completed delivery with the same id and enqueues the new one.
-func (q *Queues) replace(ctx context.Context, d task.Delivery) error {
-	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
-	if err != nil && !errors.Is(err, asynq.ErrTaskNotFound) && !errors.Is(err, asynq.ErrQueueNotFound) {
-		return fmt.Errorf("deleting the old delivery %s: %w", d, err)
-	}
-	if err := q.enqueue(ctx, d); err != nil && !errors.Is(err, asynq.ErrTaskIDConflict) {
+	if err := publish(ctx, q.db, due); err != nil {
 		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, name := range due {
+		q.published[name] = now
 	}
 	return nil
 }

@@ -93,19 +93,19 @@ func leave(x *transport, d task.Delivery, state string) {
 	testkit.Must(x.t, x.db.Do(ctx, "ZADD", "asynq:{default}:"+state, 4e9, d.String()).Err())
 }
 
-func TestRestore_EnqueuesAMissingDelivery(t *testing.T) {
+func TestEnqueue_RestoresAMissingDelivery(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
 	d := aDelivery("a")
 	x.enqueue(d)
 	testkit.Must(t, x.db.FlushAll(t.Context()).Err())
-	testkit.Must(t, x.Restore(t.Context(), d))
+	testkit.Must(t, x.Enqueue(t.Context(), d))
 	if got := x.waiting(); !slices.Equal(got, []string{d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery", got)
 	}
 }
 
-func TestRestore_LeavesADeliveryOnItsWayAlone(t *testing.T) {
+func TestEnqueue_LeavesADeliveryOnItsWayAlone(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(x *transport, d task.Delivery){
 		"waiting":         func(*transport, task.Delivery) {},
@@ -127,7 +127,7 @@ func TestRestore_LeavesADeliveryOnItsWayAlone(t *testing.T) {
 			x.enqueue(d)
 			prepare(x, d)
 			before := dump(t, x.db)
-			testkit.Must(t, x.Restore(t.Context(), d))
+			testkit.Must(t, x.Enqueue(t.Context(), d))
 			if after := dump(t, x.db); after != before {
 				t.Errorf("Redis changed from\n%s\nto\n%s", before, after)
 			}
@@ -135,7 +135,7 @@ func TestRestore_LeavesADeliveryOnItsWayAlone(t *testing.T) {
 	}
 }
 
-func TestRestore_PutsBackOnceWhatItsWorkerAbandoned(t *testing.T) {
+func TestEnqueue_PutsBackOnceWhatItsWorkerAbandoned(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
 	d, next := aDelivery("a"), aDelivery("b")
@@ -143,7 +143,7 @@ func TestRestore_PutsBackOnceWhatItsWorkerAbandoned(t *testing.T) {
 	x.take(d, asynqLease-3*asynqBeat)
 	x.enqueue(next)
 	for range 3 {
-		testkit.Must(t, x.Restore(t.Context(), d))
+		testkit.Must(t, x.Enqueue(t.Context(), d))
 	}
 	if got := x.waiting(); !slices.Equal(got, []string{next.String(), d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery once, and first to be taken", got)
@@ -155,13 +155,13 @@ func TestRestore_PutsBackOnceWhatItsWorkerAbandoned(t *testing.T) {
 	}
 }
 
-func TestRestore_WritesWhatAsynqUnderstands(t *testing.T) {
+func TestEnqueue_WritesWhatAsynqUnderstands(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
 	d := aDelivery("a")
 	x.enqueue(d)
 	x.take(d, 0)
-	testkit.Must(t, x.Restore(t.Context(), d))
+	testkit.Must(t, x.Enqueue(t.Context(), d))
 	info, err := x.inspector.GetTaskInfo("default", d.String())
 	testkit.Must(t, err)
 	if info.State != asynq.TaskStatePending {
@@ -177,7 +177,7 @@ func TestRestore_WritesWhatAsynqUnderstands(t *testing.T) {
 func TestEnqueue_PublishesADeletedQueueAgain(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
-	x.clientLifetime = 0
+	x.publishInterval = 0
 	x.enqueue(aDelivery("a"))
 	testkit.Must(t, x.db.FlushAll(t.Context()).Err())
 	x.enqueue(aDelivery("b"))

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hibiken/asynq"
+
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
@@ -72,16 +74,94 @@ func (x *transport) take(d task.Delivery, left time.Duration) {
 	testkit.Must(x.t, x.db.Do(ctx, "ZADD", string(k.Deadline()), now.Add(left).Unix(), d.String()).Err())
 }
 
-// pool runs a pool until the test ends.
-func (x *transport) pool(url string, handler Handler) *Pool {
+// leaseEnds has the lease of a delivery end in left.
+func (x *transport) leaseEnds(d task.Delivery, left time.Duration) {
 	x.t.Helper()
-	p := NewPool(PoolOptions{
-		DB: redistest.Open(x.t, url), Name: "test", Concurrency: 2, Queues: map[string]int{"default": 1},
-		Handler: handler, Log: slog.New(slog.DiscardHandler),
-	})
-	testkit.Must(x.t, p.Start(x.t.Context()))
-	x.t.Cleanup(p.Shutdown)
+	now, err := x.db.Time(x.t.Context()).Result()
+	testkit.Must(x.t, err)
+	testkit.Must(x.t, x.db.Do(x.t.Context(), "ZADD", string(lua.AsynqQueue(d.Queue).Deadline()), now.Add(left).Unix(), d.String()).Err())
+}
+
+// foreign enqueues a task with asynq's own client.
+func (x *transport) foreign(payload []byte, o ...asynq.Option) *asynq.TaskInfo {
+	x.t.Helper()
+	info, err := asynq.NewClientFromRedisClient(x.db.UniversalClient).EnqueueContext(x.t.Context(), asynq.NewTask("foreign", payload), o...)
+	testkit.Must(x.t, err)
+	return info
+}
+
+// pool is a consumer whose deliveries a handler handles, two at once.
+type pool struct {
+	*Consumer
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// handler handles a delivery; its result is passed to End.
+type handler func(ref task.Ref, attempt int) error
+
+// pool runs a pool on the default queue until the test ends.
+func (x *transport) pool(url string, h handler, change ...func(*ConsumerOptions)) *pool {
+	x.t.Helper()
+	p := x.poolOf(redistest.Open(x.t, url), h, change...)
+	testkit.Receive(x.t, p.Ready(), "the consumer")
 	return p
+}
+
+// poolOf runs a pool on a client of Redis. It may not be ready yet.
+func (x *transport) poolOf(db *redisx.DB, h handler, change ...func(*ConsumerOptions)) *pool {
+	x.t.Helper()
+	o := ConsumerOptions{
+		DB: db, Name: "test", Concurrency: 2, Queues: map[string]int{"default": 1}, Log: slog.New(slog.DiscardHandler),
+	}
+	for _, c := range change {
+		c(&o)
+	}
+	p := &pool{Consumer: NewConsumer(o), ended: make(chan error, 1)}
+	taking, stopTaking := context.WithCancel(x.t.Context())
+	running, stopRunning := context.WithCancel(context.WithoutCancel(x.t.Context()))
+	taken := make(chan struct{})
+	go func() { defer close(taken); p.take(taking, o.Concurrency, h) }()
+	go func() { p.ended <- p.Run(running) }()
+	p.stop = func() { p.Quiesce(); stopTaking(); <-taken; stopRunning() }
+	x.t.Cleanup(func() { p.shutDown(x.t) })
+	return p
+}
+
+// take takes deliveries as a worker does.
+func (p *pool) take(ctx context.Context, concurrency int, h handler) {
+	slots := make(chan struct{}, concurrency)
+	for p.Await(ctx) == nil {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		taken := p.Take(ctx, 1)
+		for _, t := range taken {
+			go func() { defer func() { <-slots }(); p.End(t, h(t.Ref, t.Attempt)) }()
+		}
+		if len(taken) == 0 {
+			<-slots
+		}
+	}
+}
+
+// shutDown stops the pool and waits for its end.
+func (p *pool) shutDown(t *testing.T) {
+	t.Helper()
+	p.stop()
+	if err := testkit.Receive(t, p.ended, "the end of the consumer"); err != nil {
+		t.Errorf("the consumer ended with %v", err)
+	}
+	p.ended <- nil // for whoever asks again
+}
+
+// takeNow takes up to n deliveries with a consumer that nobody runs.
+func (x *transport) takeNow(n int, queues map[string]int) (*Consumer, []*Taken) {
+	x.t.Helper()
+	c := NewConsumer(ConsumerOptions{DB: x.db, Name: "test", Concurrency: n, Queues: queues, Log: slog.New(slog.DiscardHandler)})
+	return c, c.Take(x.t.Context(), n)
 }
 
 func dump(t *testing.T, db *redisx.DB) string {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
@@ -14,7 +12,6 @@ import (
 
 const (
 	claimLimit     = 256 // tasks claimed at once
-	enqueueLimit   = 16  // deliveries enqueued at the same time
 	dispatchBudget = 5 * time.Second
 )
 
@@ -82,30 +79,20 @@ func (t *term) repeatInFlight(ctx context.Context) error {
 	return t.enqueue(ctx, repeat, func(task.Delivery) {})
 }
 
-// enqueue enqueues deliveries in asynq, several at a time, and confirms those that are there. It finishes even if ctx ends
-// meanwhile, within dispatchBudget. done is called for each delivery that was enqueued.
+// enqueue enqueues deliveries in asynq and confirms those that are there. It finishes even if ctx ends meanwhile, within
+// dispatchBudget. done is called for each delivery that was enqueued.
 func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, done func(task.Delivery)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchBudget)
 	defer cancel()
-	var g errgroup.Group
-	g.SetLimit(enqueueLimit)
-	there := make([]bool, len(deliveries))
-	for i, d := range deliveries {
-		g.Go(func() error {
-			if err := t.s.o.Queues.Enqueue(ctx, d); err != nil {
-				return err
-			}
-			there[i] = true
-			done(d)
-			return nil
-		})
-	}
-	failure := g.Wait()
 	var names []string
-	for i, d := range deliveries {
-		if there[i] {
-			names = append(names, d.String())
+	var failure error
+	for i, err := range t.s.o.Queues.EnqueueEach(ctx, deliveries) {
+		if err != nil {
+			failure = err // one of them is enough to log
+			continue
 		}
+		done(deliveries[i])
+		names = append(names, deliveries[i].String())
 	}
 	if err := t.leader.Confirm(ctx, names); err != nil {
 		return err

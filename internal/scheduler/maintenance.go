@@ -130,8 +130,8 @@ func (m *maintainer) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range late {
-		if err := m.s.o.Queues.Restore(ctx, d); err != nil {
+	for _, err := range m.s.o.Queues.EnqueueEach(ctx, late) {
+		if err != nil {
 			return err
 		}
 	}

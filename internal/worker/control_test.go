@@ -207,11 +207,8 @@ func TestWorker_CapacityIsAHardLimit(t *testing.T) {
 	for range 2 {
 		testkit.Receive(t, over, "the timeout")
 	}
-	testkit.Eventually(t, "asynq has handed over all six", func() bool {
-		return w.db.LLen(t.Context(), "asynq:{default}:active").Val() == 6
-	})
-	if len(begun) != 2 || r.Running() != 2 {
-		t.Errorf("%d began and %d run, want 2 of each", len(begun), r.Running())
+	if waiting := w.db.LLen(t.Context(), "asynq:{default}:pending").Val(); waiting != 4 || len(begun) != 2 || r.Running() != 2 {
+		t.Errorf("%d began, %d run and %d wait, want 2, 2 and 4: nothing is taken without a slot", len(begun), r.Running(), waiting)
 	}
 	close(end)
 	for range 4 {

@@ -1,7 +1,10 @@
 package worker
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha1"
+	"encoding/hex"
 	"errors"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
@@ -93,28 +97,48 @@ func TestDrain_LetsWorkFinishAndHandsTheRestBackAtOnce(t *testing.T) {
 	}
 }
 
-// While it drains, others may have room for what waits here.
+// While it drains, others may have a slot for what it took at that moment.
 func TestDrain_ReturnsAtOnceWhatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 5), make(chan struct{})
 	r := w.start(func(context.Context, executor.Attempt) (string, error) { begun <- struct{}{}; <-end; return "", nil },
-		func(o *Options) { o.Capacity, o.DrainTimeout = 1, time.Minute })
+		func(o *Options) { o.DrainTimeout = time.Minute })
 	first := w.submit(task.Definition{})
 	testkit.Receive(t, begun, "the first attempt")
-	second := w.submit(task.Definition{})
-	testkit.Eventually(t, "the second one waits for a place", func() bool { return w.delivery(second, 1) == "active" })
+	second := w.create(task.Definition{})
+	w.asynq.Hold()
+	w.dispatch()
+	since := w.pendingSince(second)
+	hash := sha1.Sum([]byte(lua.ByName("take").Source))
+	testkit.Eventually(t, "the worker takes the second one", func() bool {
+		return bytes.Contains(w.asynq.Held(), []byte(hex.EncodeToString(hash[:])))
+	})
 	r.stop()
-	testkit.Eventually(t, "asynq has the second one back", func() bool { return w.delivery(second, 1) == "retry" })
+	testkit.Eventually(t, "it begins no more", func() bool { r.mu.Lock(); defer r.mu.Unlock(); return r.closed })
+	w.asynq.Release()
+	testkit.Eventually(t, "the second one was taken and given back", func() bool {
+		return w.delivery(second, 1) == "pending" && w.pendingSince(second) != since
+	})
 	if got := w.get(first); got.State != task.Running {
 		t.Errorf("the first one is %s, want running", got.State)
 	}
 	close(end)
 	r.end()
 	w.reaches(first, task.Succeeded)
-	if got := w.get(second); got.State != task.Queued || got.Attempt != 1 {
+	if got := w.get(second); got.State != task.Queued || got.Attempt != 1 || w.delivery(second, 1) != "pending" {
 		t.Errorf("the second one is %+v, want queued for its first attempt", got)
 	}
+}
+
+// pendingSince is since when the first attempt of a task waits in asynq.
+func (w *world) pendingSince(ref task.Ref) string {
+	w.t.Helper()
+	id := task.Delivery{Ref: ref, Attempt: 1}.String()
+	values, err := w.db.HMGet(w.t.Context(), "asynq:{default}:t:"+id, "pending_since").Result()
+	testkit.Must(w.t, err)
+	since, _ := values[0].(string)
+	return since
 }
 
 func TestDrain_LeavesTheRestToTheNextWorker(t *testing.T) {
@@ -126,7 +150,6 @@ func TestDrain_LeavesTheRestToTheNextWorker(t *testing.T) {
 	first := w.submit(task.Definition{})
 	testkit.Receive(t, begun, "the first attempt")
 	second := w.submit(task.Definition{})
-	testkit.Eventually(t, "the second one waits for a place", func() bool { return w.delivery(second, 1) == "active" })
 	r.stop()
 	close(end)
 	r.end()
@@ -135,6 +158,28 @@ func TestDrain_LeavesTheRestToTheNextWorker(t *testing.T) {
 	if got := w.reaches(second, task.Succeeded); got.Node != "node-b" || got.Attempt != 1 {
 		t.Errorf("the second one is %+v, want its first attempt on node-b", got)
 	}
+}
+
+// Begun attempts that the worker leaves behind are for the leaders to find; their deliveries must not stay in asynq.
+func TestDrain_ReturnsDeliveriesOfAttemptsThatDoNotEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begun, end := make(chan struct{}), make(chan struct{})
+	done := make(chan struct{})
+	r := w.start(func(context.Context, executor.Attempt) (string, error) {
+		defer close(done)
+		close(begun)
+		<-end
+		return "", nil
+	}, func(o *Options) { o.Grace = 0 })
+	ref := w.submit(task.Definition{})
+	testkit.Receive(t, begun, "the attempt")
+	r.end()
+	if got := w.delivery(ref, 1); got != "pending" {
+		t.Errorf("the delivery is %q, want pending", got)
+	}
+	close(end)
+	testkit.Receive(t, done, "the executor's end")
 }
 
 func TestWorker_EndsWhileRedisIsUnreachable(t *testing.T) {

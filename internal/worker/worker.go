@@ -1,9 +1,8 @@
 // Package worker runs attempts: it takes deliveries from asynq's queues, begins their attempts, runs their executors,
 // and reports how they ended.
 //
-// The number of attempts that a node runs at once is a hard limit. It is enforced here, because asynq frees its own slot
-// when a delivery times out, whether or not the work has ended. The end of an attempt is reported only after its
-// executor has returned.
+// The number of attempts that a node runs at once is a hard limit: a delivery is taken only when a slot is free for it, and
+// the slot is freed when the executor has returned. Only then the end of the attempt is reported.
 package worker
 
 import (
@@ -28,6 +27,9 @@ import (
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
+
+// takeLimit is the number of deliveries that a pool takes at once. Redis does nothing else while it hands them over.
+const takeLimit = 64
 
 // reportBudget is how long a worker that shuts down tries to report the attempts that it interrupted. Those that it
 // cannot report are recovered once the other nodes notice that this one is gone.
@@ -75,15 +77,15 @@ type Options struct {
 // Worker runs attempts on one node.
 type Worker struct {
 	o       Options
-	slots   chan struct{} // one entry for each attempt that runs
+	slots   chan struct{} // one entry for each attempt that runs, and for each delivery that may be taken now
 	started atomic.Int64  // makes run tokens unique
+	running atomic.Int64  // attempts that run
 	ready   chan struct{}
 
 	mu     sync.Mutex
 	active map[string]*attempt // by delivery
-	idle   sync.WaitGroup      // counts the attempts that run
+	idle   sync.WaitGroup      // counts the deliveries that are handled
 	closed bool                // no delivery may enter any more
-	shut   chan struct{}       // closed together with closed: deliveries that wait for a slot go back
 }
 
 // New prepares a worker.
@@ -91,12 +93,11 @@ func New(o Options) *Worker {
 	o.Metrics.Capacity.Set(float64(o.Capacity))
 	return &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), active: make(map[string]*attempt),
-		shut: make(chan struct{}),
 	}
 }
 
 // Running is the number of attempts that run now.
-func (w *Worker) Running() int { return len(w.slots) }
+func (w *Worker) Running() int { return int(w.running.Load()) }
 
 // Ready is closed when the worker takes deliveries.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
@@ -106,59 +107,120 @@ func (w *Worker) Ready() <-chan struct{} { return w.ready }
 func (w *Worker) Run(ctx context.Context) error {
 	work, stopWork := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopWork(nil)
-	pools := w.pools(work)
+	pools := w.pools()
 	var background errgroup.Group
 	background.Go(func() error { return w.o.Store.Tasks.ListenStops(work, w.checkStops(work), w.stop(work)) })
-	var started []*queue.Pool
-	defer func() { shutDown(started) }()
+	var taking sync.WaitGroup
 	for _, p := range pools {
-		if err := p.Start(ctx); err != nil {
-			stopWork(err)
-			waited := background.Wait()
-			if ctx.Err() != nil { // ctx ended before the worker had started
-				return waited
-			}
-			return errors.Join(fmt.Errorf("worker: %w", err), waited)
-		}
-		started = append(started, p)
+		background.Go(func() error { return p.consumer.Run(work) })
+		taking.Go(func() { w.take(ctx, work, p) })
 	}
-	close(w.ready)
+	w.awaitReady(ctx, pools)
 	<-ctx.Done()
-	w.drain(pools)
+	w.close(pools)
+	taking.Wait()
+	w.drain()
 	stopWork(nil)
 	return background.Wait()
 }
 
-// shutDown ends all pools at the same time: without Redis, each one takes a while.
-func shutDown(pools []*queue.Pool) {
-	var ending sync.WaitGroup
-	for _, p := range pools {
-		ending.Go(p.Shutdown)
-	}
-	ending.Wait()
+// pool takes deliveries from the queues of a Pool.
+type pool struct {
+	consumer *queue.Consumer
+	slots    chan struct{} // as the worker's, for this pool alone
 }
 
-func (w *Worker) pools(work context.Context) []*queue.Pool {
-	pools := make([]*queue.Pool, len(w.o.Pools))
+func (w *Worker) pools() []*pool {
+	pools := make([]*pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
-		pools[i] = queue.NewPool(queue.PoolOptions{
+		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), consumer: queue.NewConsumer(queue.ConsumerOptions{
 			DB: p.DB, Prefix: w.o.Prefix, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Log: w.o.Log,
-			Handler: func(ctx context.Context, ref task.Ref, number int) error { return w.handle(ctx, work, ref, number) },
-		})
+		})}
 	}
 	return pools
 }
 
-// drain waits for running attempts, up to DrainTimeout, and interrupts the rest. Deliveries that wait for a slot go back
-// to their queue at once, since another node may have one.
-func (w *Worker) drain(pools []*queue.Pool) {
+// awaitReady closes ready once arrivals wake all pools, unless ctx ends before.
+func (w *Worker) awaitReady(ctx context.Context, pools []*pool) {
+	for _, p := range pools {
+		select {
+		case <-p.consumer.Ready():
+		case <-ctx.Done():
+			return
+		}
+	}
+	close(w.ready)
+}
+
+// take takes as many deliveries as there are free slots, whenever a queue holds some, until ctx ends.
+func (w *Worker) take(ctx, work context.Context, p *pool) {
+	for p.consumer.Await(ctx) == nil {
+		n := w.reserve(ctx, p)
+		if n == 0 {
+			return
+		}
+		taken := p.consumer.Take(ctx, n)
+		for _, t := range taken {
+			w.idle.Add(1)
+			go w.serve(work, p, t)
+		}
+		for range n - len(taken) {
+			<-w.slots
+			<-p.slots
+		}
+	}
+}
+
+// reserve waits until a slot is free, for the pool and for the worker, and takes all that are, up to takeLimit. It returns 0
+// only if ctx ends.
+func (w *Worker) reserve(ctx context.Context, p *pool) int {
+	for _, slots := range []chan struct{}{p.slots, w.slots} {
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			return 0
+		}
+	}
+	for n := 1; n < takeLimit; n++ {
+		select {
+		case p.slots <- struct{}{}:
+		default:
+			return n
+		}
+		select {
+		case w.slots <- struct{}{}:
+		default:
+			<-p.slots
+			return n
+		}
+	}
+	return takeLimit
+}
+
+// serve handles one delivery and settles it.
+func (w *Worker) serve(work context.Context, p *pool, t *queue.Taken) {
+	defer w.idle.Done()
+	err := w.handle(work, t.Ref, t.Attempt)
+	<-p.slots
+	if errors.Is(err, errShutdown) {
+		err = fmt.Errorf("%w: %w", queue.ErrGiveBack, err)
+	}
+	p.consumer.End(t, err)
+}
+
+// close has the worker begin no more attempts. Deliveries that are taken nevertheless go back to their queues at once, since
+// another node may have a slot for them.
+func (w *Worker) close(pools []*pool) {
 	w.mu.Lock()
 	w.closed = true
-	close(w.shut)
 	w.mu.Unlock()
 	for _, p := range pools {
-		p.Quiesce()
+		p.consumer.Quiesce()
 	}
+}
+
+// drain waits for running attempts, up to DrainTimeout, and interrupts the rest.
+func (w *Worker) drain() {
 	done := make(chan struct{})
 	go func() { w.idle.Wait(); close(done) }()
 	if n := w.Running(); n > 0 {
@@ -214,18 +276,9 @@ func (w *Worker) checkStops(ctx context.Context) func() {
 	}
 }
 
-// enter takes a slot for a delivery and records that it runs. Errors: errShutdown if the worker drains; errTwice if the
-// attempt already runs here; ctx.Err if ctx, which is asynq's context of the delivery, ends first.
-func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error) {
-	select {
-	case w.slots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-w.shut:
-		return nil, errShutdown
-	case <-work.Done():
-		return nil, errShutdown
-	}
+// enter records that a delivery, for which a slot was reserved, is handled. If it returns an error, the slot is free again.
+// Errors: errShutdown if the worker drains; errTwice if the attempt already runs here.
+func (w *Worker) enter(work context.Context, name string) (*attempt, error) {
 	a := w.newAttempt(work, name)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,12 +286,12 @@ func (w *Worker) enter(ctx, work context.Context, name string) (*attempt, error)
 	case w.closed:
 		a.end()
 		return nil, errShutdown
-	case w.active[name] != nil: // asynq delivered it again
+	case w.active[name] != nil: // it was delivered again
 		a.end()
 		return nil, errTwice
 	}
 	w.active[name] = a
-	w.idle.Add(1)
+	w.running.Add(1)
 	w.o.Metrics.Running.Inc()
 	return a, nil
 }
@@ -254,14 +307,15 @@ func (w *Worker) leave(a *attempt) {
 	delete(w.active, a.name)
 	w.mu.Unlock()
 	a.end()
-	w.idle.Done()
+	w.running.Add(-1)
 	w.o.Metrics.Running.Dec()
 }
 
-// handle runs the attempt of one delivery.
-func (w *Worker) handle(ctx, work context.Context, ref task.Ref, number int) error {
+// handle runs the attempt of one delivery. If it returns nil, the delivery has served its purpose. Errors:
+// queue.ErrDeadLetter if the task has failed for good; errShutdown if the attempt did not begin.
+func (w *Worker) handle(work context.Context, ref task.Ref, number int) error {
 	name := task.Delivery{Ref: ref, Attempt: number}.String()
-	a, err := w.enter(ctx, work, name)
+	a, err := w.enter(work, name)
 	if errors.Is(err, errTwice) {
 		w.o.Metrics.Leftovers.Inc()
 		return nil

@@ -1,0 +1,281 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+const (
+	batchLimit = 64 // deliveries in one script: Redis does nothing else meanwhile
+
+	lookInterval  = time.Second            // a look at all queues comes after this time without a wake-up, or up to twice this time
+	retryInterval = time.Second            // wait before a delivery that could not be handled returns to its queue
+	firstPause    = 200 * time.Millisecond // wait after a failed command
+	longestPause  = 2 * time.Second        // wait after several failed commands
+	closeBudget   = 2 * time.Second        // how long Run tries to settle what is left when its context has ended
+)
+
+// ConsumerOptions describe a consumer. DB, Queues and Log are required.
+type ConsumerOptions struct {
+	DB          *redisx.DB     // open until Run has returned
+	Prefix      string         // prefix of the installation; "" means "dts"
+	Name        string         // for logs
+	Concurrency int            // most deliveries handled at once, for asynq's page of servers
+	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
+	Log         *slog.Logger
+}
+
+// Consumer takes deliveries from its queues, holds them while they are handled, and settles them. In asynq's tools it is a
+// server. It is safe for concurrent use; Await and Take are meant for one goroutine.
+type Consumer struct {
+	o       ConsumerOptions
+	log     *slog.Logger
+	sources *sources
+	outage  *outage
+	ends    *endings
+	record  serverRecord
+	ready   chan struct{} // closed when arrivals wake the consumer
+	stopped atomic.Bool   // see Quiesce
+
+	failures atomic.Int64 // takes and looks in a row that failed
+
+	mu   sync.Mutex
+	held map[*Taken]struct{} // taken and not settled
+}
+
+// Taken is a delivery that a consumer has taken.
+type Taken struct {
+	Ref     task.Ref
+	Attempt int
+
+	id      string
+	queue   string // asynq's name
+	message message
+	encoded string    // the message in asynq's encoding
+	at      time.Time // when it was taken
+}
+
+// NewConsumer returns a consumer that takes nothing until Take is called.
+func NewConsumer(o ConsumerOptions) *Consumer {
+	log := o.Log.With("pool", o.Name)
+	weights := make(map[string]int, len(o.Queues))
+	for name, weight := range o.Queues {
+		weights[names(o.Prefix).asynq(name)] = weight
+	}
+	return &Consumer{
+		o: o, log: log, sources: newSources(weights), outage: &outage{log: log}, ends: newEndings(),
+		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), held: make(map[*Taken]struct{}),
+	}
+}
+
+// Ready is closed when the queues are in asynq's list and arrivals wake the consumer.
+func (c *Consumer) Ready() <-chan struct{} { return c.ready }
+
+// Quiesce tells asynq's tools that the consumer takes no more deliveries. The caller stops calling Take.
+func (c *Consumer) Quiesce() { c.stopped.Store(true) }
+
+// Run listens for arrivals, extends the leases of the deliveries that are held, shows them to asynq's tools, and settles
+// those that have ended, until ctx ends. Then it settles what has ended by then, gives back the rest, and returns nil. The
+// caller must have stopped calling Take.
+func (c *Consumer) Run(ctx context.Context) error {
+	var background errgroup.Group
+	background.Go(func() error { c.beats(ctx); return nil })
+	background.Go(func() error { c.settleEnds(ctx); return nil })
+	background.Go(func() error { return c.listen(ctx) })
+	err := background.Wait()
+	c.close(context.WithoutCancel(ctx))
+	return err
+}
+
+// listen marks queues when something arrives in them.
+func (c *Consumer) listen(ctx context.Context) error {
+	keys := lua.NewKeyspace(c.o.Prefix, c.o.DB.Number())
+	var channels []string
+	queues := make(map[string]string, len(c.o.Queues)) // asynq's name by channel
+	for name := range c.o.Queues {
+		channel := string(keys.Arrivals(name))
+		channels = append(channels, channel)
+		queues[channel] = names(c.o.Prefix).asynq(name)
+	}
+	if err := c.publishQueues(ctx); err != nil {
+		return err
+	}
+	confirmed := 0
+	return c.o.DB.Listen(ctx, redisx.Listener{
+		Connected: func() {
+			c.sources.markAll() // messages may have been missed
+			if confirmed++; confirmed == len(channels) {
+				close(c.ready)
+			}
+		},
+		Message: func(channel, _ string) { c.sources.mark(queues[channel]) },
+	}, channels...)
+}
+
+// publishQueues adds the queues to asynq's list of queues. It tries until it succeeds or ctx ends; then it returns nil.
+func (c *Consumer) publishQueues(ctx context.Context) error {
+	for try := 1; ctx.Err() == nil; try++ {
+		start := clock.Now()
+		err := publish(ctx, c.o.DB, c.sources.names())
+		c.note(ctx, start, err, try, "cannot list the queues in asynq; trying again")
+		if err == nil {
+			return nil
+		}
+		_ = clock.Sleep(ctx, pauseAfter(try))
+	}
+	return nil
+}
+
+// publish adds queues to asynq's list of queues.
+func publish(ctx context.Context, db *redisx.DB, asynqNames []string) error {
+	members := make([]any, len(asynqNames))
+	for i, name := range asynqNames {
+		members[i] = name
+	}
+	if err := db.SAdd(ctx, string(lua.AsynqQueues), members...).Err(); err != nil {
+		return fmt.Errorf("listing queues in asynq: %w", err)
+	}
+	return nil
+}
+
+// Await blocks until one of the queues may hold a delivery. It returns an error only if ctx ends. While too many endings
+// wait to be settled, it blocks as well, so that their number is bounded.
+func (c *Consumer) Await(ctx context.Context) error {
+	if failures := int(c.failures.Load()); failures > 0 {
+		if err := clock.Sleep(ctx, pauseAfter(failures)); err != nil {
+			return err
+		}
+	}
+	if err := c.ends.awaitRoom(ctx); err != nil {
+		return err
+	}
+	for ctx.Err() == nil && !c.sources.ready() {
+		timer := time.NewTimer(lookInterval + rand.N(lookInterval))
+		select {
+		case <-ctx.Done():
+		case <-c.sources.arrived:
+		case <-timer.C:
+			c.look(ctx)
+		}
+		timer.Stop()
+	}
+	return ctx.Err()
+}
+
+// look marks the queues that hold deliveries; all of them if Redis does not say. It is the net below missed wake-ups, and finds out that a queue was resumed
+// by another program.
+func (c *Consumer) look(ctx context.Context) {
+	queues := c.sources.names()
+	start := clock.Now()
+	lengths, err := lengthsOf(ctx, c.o.DB, queues)
+	c.counted(ctx, start, err, "cannot look at the queues")
+	if err != nil {
+		c.sources.markAll()
+		return
+	}
+	for i, length := range lengths {
+		if length > 0 {
+			c.sources.mark(queues[i])
+		}
+	}
+}
+
+// Take takes up to n deliveries, but not more than 64, without waiting. It shares n among the queues that hold any, by
+// their weights. Whatever is returned must be passed to End. If Redis fails, Take returns fewer or none, logs it, and the
+// next Await waits.
+func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
+	portions := c.sources.share(min(n, batchLimit))
+	calls := make([]lua.Take, len(portions))
+	for i, p := range portions {
+		k := lua.AsynqQueue(p.queue)
+		calls[i] = lua.Take{
+			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Limit: p.limit, Lease: asynqLease,
+		}
+	}
+	start := clock.Now()
+	// What Redis hands over must not be lost because ctx ends while the reply is on its way.
+	results := redisx.RunEach[lua.TakeReply](context.WithoutCancel(ctx), c.o.DB, calls)
+	var all []*Taken
+	var failure error
+	for i, r := range results {
+		if r.Err != nil {
+			failure = r.Err
+			c.sources.mark(portions[i].queue)
+			continue
+		}
+		if r.Reply.Left > 0 && !r.Reply.Paused {
+			c.sources.mark(portions[i].queue)
+		}
+		for _, d := range r.Reply.Taken {
+			all = append(all, &Taken{id: d.ID, encoded: d.Msg, queue: portions[i].queue, at: start})
+		}
+	}
+	c.counted(ctx, start, failure, "cannot take deliveries")
+	return c.hold(all)
+}
+
+// hold records that the consumer has deliveries, and returns those that are references. The others end as dead letters.
+func (c *Consumer) hold(all []*Taken) []*Taken {
+	c.mu.Lock()
+	for _, t := range all {
+		c.held[t] = struct{}{}
+	}
+	c.mu.Unlock()
+	references := all[:0]
+	for _, t := range all {
+		if err := t.read(); err != nil {
+			c.log.Warn("archiving a task of another asynq client", "queue", t.queue, "id", t.id, "error", err)
+			c.End(t, fmt.Errorf("%w: %w", ErrDeadLetter, err))
+			continue
+		}
+		references = append(references, t)
+	}
+	return references
+}
+
+// read decodes the delivery. Error: it is no reference.
+func (t *Taken) read() (err error) {
+	if t.message, err = decode(t.encoded); err != nil {
+		return err
+	}
+	t.Ref, t.Attempt, err = t.message.reference()
+	return err
+}
+
+// counted evaluates a take or a look and counts the failures in a row.
+func (c *Consumer) counted(ctx context.Context, start time.Time, err error, what string) {
+	if err == nil {
+		c.failures.Store(0)
+	} else {
+		c.failures.Add(1)
+	}
+	c.note(ctx, start, err, int(c.failures.Load()), what)
+}
+
+// note evaluates the end of a call that began at start. It logs the first of several errors in a row; not after the end of
+// ctx, and not in an outage, which is logged once for all calls.
+func (c *Consumer) note(ctx context.Context, start time.Time, err error, failures int, what string) {
+	if err != nil && ctx.Err() != nil {
+		return
+	}
+	if unreachable := c.outage.record(start, err); err != nil && failures == 1 && !unreachable {
+		c.log.Warn(what, "error", err)
+	}
+}
+
+// pauseAfter returns how long to wait after so many failures in a row.
+func pauseAfter(failures int) time.Duration {
+	return min(firstPause<<min(failures-1, 10), longestPause)
+}

@@ -1,0 +1,398 @@
+package queue
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+)
+
+func TestConsumer_RemovesAHandledDelivery(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	handled := make(chan task.Ref, 1)
+	x.pool(x.srv.URL(), func(ref task.Ref, attempt int) error {
+		if attempt != 1 {
+			t.Errorf("the attempt is %d, want 1", attempt)
+		}
+		handled <- ref
+		return nil
+	})
+	d := aDelivery("a")
+	x.enqueue(d)
+	if got := testkit.Receive(t, handled, "the delivery"); got != d.Ref {
+		t.Errorf("the handler got %v, want %v", got, d.Ref)
+	}
+	testkit.Eventually(t, "asynq forgets the delivery", func() bool { return x.state(d) == "" })
+}
+
+func TestConsumer_ArchivesADeadLetter(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.pool(x.srv.URL(), func(task.Ref, int) error { return ErrDeadLetter })
+	d := aDelivery("a")
+	x.enqueue(d)
+	testkit.Eventually(t, "the delivery is archived", func() bool { return x.state(d) == "archived" })
+	info, err := x.inspector.GetTaskInfo("default", d.String())
+	testkit.Must(t, err)
+	if info.Retried != 0 || info.LastErr == "" {
+		t.Errorf("asynq says %d retries and error %q, want none and the reason", info.Retried, info.LastErr)
+	}
+}
+
+func TestConsumer_RepeatsADeliverySoonAfterAFailure(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	tries := make(chan struct{}, 2)
+	x.pool(x.srv.URL(), func(task.Ref, int) error {
+		tries <- struct{}{}
+		if len(tries) == 1 {
+			return errors.New("cannot reach Redis")
+		}
+		return nil
+	})
+	d := aDelivery("a")
+	x.enqueue(d)
+	testkit.Eventually(t, "it came twice", func() bool { return len(tries) == 2 })
+	testkit.Eventually(t, "asynq forgets the delivery", func() bool { return x.state(d) == "" })
+}
+
+func TestConsumer_ArchivesForeignTasksAtOnce(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.pool(x.srv.URL(), func(task.Ref, int) error {
+		t.Error("the handler was called")
+		return nil
+	})
+	x.foreign([]byte("not JSON"), asynq.TaskID("foreign"))
+	k := lua.AsynqQueue("default")
+	testkit.Eventually(t, "it is archived", func() bool {
+		return x.db.HGet(t.Context(), string(k.Delivery("foreign")), "state").Val() == "archived"
+	})
+}
+
+func TestConsumer_ShutdownReturnsUnfinishedDeliveriesToTheQueue(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	begun, end := make(chan struct{}), make(chan struct{})
+	p := x.pool(x.srv.URL(), func(task.Ref, int) error {
+		close(begun)
+		<-end
+		return nil
+	})
+	defer close(end)
+	d := aDelivery("a")
+	x.enqueue(d)
+	testkit.Receive(t, begun, "the delivery")
+	p.shutDown(t)
+	p.shutDown(t) // once more does no harm
+	if got := x.waiting(); len(got) != 1 || x.state(d) != "pending" {
+		t.Errorf("the queue holds %v, in state %q, want the delivery, pending", got, x.state(d))
+	}
+}
+
+func TestConsumer_TakesNothingFromAPausedQueue(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	handled := make(chan struct{}, 1)
+	d := aDelivery("a")
+	x.enqueue(d)
+	testkit.Must(t, x.Pause(t.Context(), "default"))
+	x.pool(x.srv.URL(), func(task.Ref, int) error { handled <- struct{}{}; return nil })
+	before := calls(t, x.db, "calls", "evalsha")
+	testkit.Eventually(t, "the pool looked a few times", func() bool { return calls(t, x.db, "calls", "evalsha") > before+2 })
+	if got := x.state(d); got != "pending" {
+		t.Errorf("the delivery is %q, want pending", got)
+	}
+	testkit.Must(t, x.Resume(t.Context(), "default"))
+	testkit.Receive(t, handled, "the delivery")
+}
+
+// Scripts that remove before they add may run while Redis refuses to grow.
+func TestConsumer_DrainsAFullRedis(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	testkit.Must(t, x.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	c, taken := x.takeNow(1, map[string]int{"default": 1})
+	if len(taken) != 1 {
+		t.Fatalf("%d deliveries were taken, want the one", len(taken))
+	}
+	_, err := c.settle(t.Context(), []ending{{taken[0], nil}})
+	testkit.Must(t, err)
+	if got := x.state(d); got != "" {
+		t.Errorf("the delivery is %q, want gone", got)
+	}
+}
+
+func TestConsumer_DoesNotSpinWhileRedisRefuses(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.breakQueue()
+	x.pool(x.srv.URL(), func(task.Ref, int) error { return nil })
+	testkit.Eventually(t, "Redis refuses", func() bool { return refused(t, x) > 0 })
+	before := refused(t, x)
+	window := time.NewTimer(2 * time.Second)
+	<-window.C
+	if n := refused(t, x) - before; n < 1 || n > 10 {
+		t.Errorf("%d commands were refused in 2 s, want a few: one after %s, and then less often", n, firstPause)
+	}
+}
+
+// breakQueue has Redis refuse to take from the default queue.
+func (x *transport) breakQueue() {
+	x.t.Helper()
+	testkit.Must(x.t, x.db.Set(x.t.Context(), string(lua.AsynqQueue("default").Pending()), "no list", 0).Err())
+}
+
+func refused(t *testing.T, x *transport) int {
+	t.Helper()
+	return calls(t, x.db, "rejected_calls", "evalsha", "eval") + calls(t, x.db, "failed_calls", "evalsha", "eval")
+}
+
+func TestConsumer_GoesOnWhenRedisIsBack(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	proxy := redistest.NewProxy(t, x.srv.Addr())
+	handled := make(chan struct{}, 1)
+	x.pool(proxy.URL(), func(task.Ref, int) error { handled <- struct{}{}; return nil })
+	proxy.Cut()
+	x.enqueue(aDelivery("a"))
+	proxy.Mend()
+	testkit.Receive(t, handled, "the delivery")
+}
+
+func TestConsumer_SettlesWhenRedisIsBack(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	proxy := redistest.NewProxy(t, x.srv.Addr())
+	begun, end := make(chan struct{}), make(chan struct{})
+	x.pool(proxy.URL(), func(task.Ref, int) error { close(begun); <-end; return nil })
+	d := aDelivery("a")
+	x.enqueue(d)
+	testkit.Receive(t, begun, "the delivery")
+	proxy.Cut()
+	close(end)
+	proxy.Mend()
+	testkit.Eventually(t, "asynq forgets the delivery", func() bool { return x.state(d) == "" })
+}
+
+// The client of this test gives up sooner than usual, so that the test does not take long.
+func TestConsumer_EndsWhileRedisIsUnreachable(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(x *transport, proxy *redistest.Proxy) (undo func()){
+		"refusing connections": func(_ *transport, proxy *redistest.Proxy) func() { proxy.Cut(); return func() {} },
+		"silent":               func(x *transport, _ *redistest.Proxy) func() { x.srv.Pause(); return x.srv.Continue },
+	}
+	for name, cut := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newTransport(t)
+			proxy := redistest.NewProxy(t, x.srv.Addr())
+			begun, end := make(chan struct{}), make(chan struct{})
+			p := x.pool(proxy.URL()+"?read_timeout=200ms&max_retries=-1", func(task.Ref, int) error {
+				close(begun)
+				<-end
+				return nil
+			})
+			defer close(end)
+			x.enqueue(aDelivery("a"))
+			testkit.Receive(t, begun, "the delivery")
+			undo := cut(x, proxy)
+			defer undo()
+			p.shutDown(t)
+		})
+	}
+}
+
+func TestConsumer_EndsThoughItHasNeverReachedRedis(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	proxy := redistest.NewProxy(t, x.srv.Addr())
+	db := redistest.Open(t, proxy.URL())
+	proxy.Cut()
+	p := x.poolOf(db, func(task.Ref, int) error { return nil })
+	testkit.Eventually(t, "it has tried", func() bool { return p.failures.Load() > 0 })
+	p.shutDown(t)
+}
+
+// The longest wait of a consumer is lookInterval twice, so a delivery that comes sooner was announced.
+func TestConsumer_IsWokenByADelivery(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	handled := make(chan task.Ref, 1)
+	x.pool(x.srv.URL(), func(ref task.Ref, _ int) error { handled <- ref; return nil })
+	var total time.Duration
+	const rounds = 50
+	for i := range rounds {
+		d := aDelivery(fmt.Sprint(i))
+		start := time.Now()
+		x.enqueue(d)
+		testkit.Receive(t, handled, "the delivery")
+		total += time.Since(start)
+		testkit.Eventually(t, "the queue is empty", func() bool { return x.state(d) == "" })
+	}
+	if mean := total / rounds; mean > lookInterval/4 {
+		t.Errorf("a delivery took %s on average: it was found by looking", mean)
+	}
+}
+
+func TestConsumer_TwoNeverTakeTheSame(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	const n = 500
+	handled := make(chan string, 2*n)
+	for range 2 {
+		x.pool(x.srv.URL(), func(ref task.Ref, _ int) error { handled <- ref.ID; return nil })
+	}
+	var all []task.Delivery
+	for i := range n {
+		all = append(all, aDelivery(fmt.Sprint(i)))
+	}
+	for _, err := range x.EnqueueEach(t.Context(), all) {
+		testkit.Must(t, err)
+	}
+	seen := map[string]bool{}
+	for range n {
+		id := testkit.Receive(t, handled, "a delivery")
+		if seen[id] {
+			t.Errorf("%s was handled twice", id)
+		}
+		seen[id] = true
+	}
+	testkit.Eventually(t, "asynq forgets them all", func() bool {
+		return len(x.waiting()) == 0 && x.db.LLen(t.Context(), string(lua.AsynqQueue("default").Active())).Val() == 0
+	})
+	if len(handled) > 0 {
+		t.Errorf("%d were handled once more", len(handled))
+	}
+	processed, err := x.db.Get(t.Context(), string(lua.AsynqQueue("default").Processed())).Int()
+	testkit.Must(t, err)
+	if processed != n {
+		t.Errorf("asynq counts %d, want %d", processed, n)
+	}
+}
+
+func TestTake_SharesByWeight(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	weights := map[string]int{"critical": 6, "default": 3, "low": 1}
+	for queue := range weights {
+		var all []task.Delivery
+		for i := range 100 {
+			d := aDelivery(fmt.Sprint(queue, i))
+			d.Queue = queue
+			all = append(all, d)
+		}
+		for _, err := range x.EnqueueEach(t.Context(), all) {
+			testkit.Must(t, err)
+		}
+	}
+	for _, size := range []int{1, 20} {
+		got := map[string]int{}
+		c, first := x.takeNow(size, weights)
+		for taken, all := first, 0; all < 100; taken = c.Take(t.Context(), size) {
+			for _, d := range taken {
+				got[d.queue]++
+			}
+			all += len(taken)
+		}
+		if want := map[string]int{"critical": 60, "default": 30, "low": 10}; !maps.Equal(got, want) {
+			t.Errorf("takes of %d: %v, want %v", size, got, want)
+		}
+		for d := range c.held {
+			c.ends.add(ending{d, ErrGiveBack})
+		}
+		if _, err := c.settle(t.Context(), c.ends.take()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTake_KeepsTheOrderOfAQueue(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	var all []task.Delivery
+	var want []string
+	for i := range 150 {
+		all = append(all, aDelivery(fmt.Sprint(i)))
+		want = append(want, fmt.Sprint(i))
+	}
+	for _, err := range x.EnqueueEach(t.Context(), all) {
+		testkit.Must(t, err)
+	}
+	c, first := x.takeNow(64, map[string]int{"default": 1})
+	var back []ending
+	for _, d := range first { // what is given back is the next to be taken, in the same order
+		back = append(back, ending{d, ErrGiveBack})
+	}
+	_, err := c.settle(t.Context(), back)
+	testkit.Must(t, err)
+	var got []string
+	for len(got) < len(want) {
+		for _, d := range c.Take(t.Context(), 64) {
+			got = append(got, d.Ref.ID)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("taken in the order %v", got)
+	}
+}
+
+// What nobody has begun is found by a leader, who enqueues it again.
+func TestTake_WhoseAnswerWasLostIsRepeatedByALeader(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	_, lost := x.takeNow(1, map[string]int{"default": 1})
+	if len(lost) != 1 || x.state(d) != "active" {
+		t.Fatalf("%d were taken, and the delivery is %s", len(lost), x.state(d))
+	}
+	x.leaseEnds(d, abandoned)
+	x.enqueue(d)
+	if _, again := x.takeNow(1, map[string]int{"default": 1}); len(again) != 1 || again[0].Ref != d.Ref {
+		t.Errorf("taken again: %v, want the delivery", again)
+	}
+}
+
+func TestConsumer_HoldsItsDeliveries(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	c, _ := x.takeNow(1, map[string]int{"default": 1})
+	x.leaseEnds(d, time.Second)
+	testkit.Must(t, c.beat(t.Context()))
+	before := dump(t, x.db)
+	x.enqueue(d)
+	if after := dump(t, x.db); after != before {
+		t.Errorf("Redis changed from\n%s\nto\n%s", before, after)
+	}
+}
+
+// Without arrivals, a consumer asks for the lengths of its queues every one to two seconds, and beats.
+func TestConsumer_CostsLittleWhileIdle(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.pool(x.srv.URL(), func(task.Ref, int) error { return nil },
+		func(o *ConsumerOptions) { o.Queues = map[string]int{"critical": 6, "default": 3, "low": 1} })
+	testkit.Eventually(t, "it has looked once", func() bool { return calls(t, x.db, "calls", "llen") > 3 })
+	looks, takes := calls(t, x.db, "calls", "llen"), calls(t, x.db, "calls", "evalsha")
+	window := time.NewTimer(4 * time.Second)
+	<-window.C
+	looks, takes = calls(t, x.db, "calls", "llen")-looks, calls(t, x.db, "calls", "evalsha")-takes
+	if looks < 3 || looks > 4*3 || takes > 0 {
+		t.Errorf("in 4 s, it asked for %d lengths and ran %d scripts, want up to 12 and none", looks, takes)
+	}
+}

@@ -1,0 +1,181 @@
+package queue
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
+)
+
+// serverRecord describes a consumer as asynq describes its servers.
+type serverRecord struct {
+	host        string
+	process     int
+	id          string
+	concurrency int
+	queues      map[string]int // weights by asynq's names
+	started     time.Time
+}
+
+func newServerRecord(concurrency int, queues map[string]int) serverRecord {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown-host" // as asynq has it
+	}
+	return serverRecord{host: host, process: os.Getpid(), id: rand.Text(), concurrency: concurrency, queues: queues, started: clock.Now()}
+}
+
+// keys returns the keys of the server and of the deliveries it works on.
+func (r serverRecord) keys() (lua.ServerKey, lua.ServerWorkersKey) {
+	name := fmt.Sprintf("%s:%d:%s", r.host, r.process, r.id)
+	return lua.AsynqServer(name), lua.AsynqServerWorkers(name)
+}
+
+// encode returns asynq's ServerInfo, as in internal/proto/asynq.proto of asynq 0.26.
+func (r serverRecord) encode(status string, working int) []byte {
+	b := r.appendProcess(nil)
+	b = appendNumber(b, 4, int64(r.concurrency))
+	for _, name := range slices.Sorted(maps.Keys(r.queues)) {
+		entry := appendText(nil, 1, name)
+		entry = protowire.AppendTag(entry, 2, protowire.VarintType)
+		entry = protowire.AppendVarint(entry, uint64(r.queues[name]))
+		b = appendText(b, 5, string(entry))
+	}
+	b = appendText(b, 7, status)
+	b = appendTime(b, 8, r.started)
+	return appendNumber(b, 9, int64(working))
+}
+
+// appendProcess appends the fields that name the server, which ServerInfo and WorkerInfo share.
+func (r serverRecord) appendProcess(b []byte) []byte {
+	b = appendText(b, 1, r.host)
+	b = appendNumber(b, 2, int64(r.process))
+	return appendText(b, 3, r.id)
+}
+
+// encodeWorker returns asynq's WorkerInfo of a delivery that the server works on.
+func (r serverRecord) encodeWorker(t *Taken) []byte {
+	b := r.appendProcess(nil)
+	b = appendText(b, 4, t.id)
+	b = appendText(b, 5, t.message.taskType)
+	b = appendText(b, 6, string(t.message.payload))
+	b = appendText(b, 7, t.queue)
+	b = appendTime(b, 8, t.at)
+	return appendTime(b, 9, t.at.Add(t.message.timeout))
+}
+
+// appendTime appends a google.protobuf.Timestamp.
+func appendTime(b []byte, field protowire.Number, t time.Time) []byte {
+	stamp := appendNumber(nil, 1, t.Unix())
+	stamp = appendNumber(stamp, 2, int64(t.Nanosecond()))
+	b = protowire.AppendTag(b, field, protowire.BytesType)
+	return protowire.AppendBytes(b, stamp)
+}
+
+// beats extends the leases of the deliveries that are held, and shows the consumer to asynq's tools, at intervals until ctx
+// ends.
+func (c *Consumer) beats(ctx context.Context) {
+	ticker := time.NewTicker(asynqBeat)
+	defer ticker.Stop()
+	for failures := 0; ; {
+		start := clock.Now()
+		err := c.beat(ctx)
+		if err == nil {
+			failures = 0
+		} else {
+			failures++
+		}
+		c.note(ctx, start, err, failures, "cannot extend leases of deliveries; trying again")
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (c *Consumer) beat(ctx context.Context) error {
+	c.mu.Lock()
+	held := slices.Collect(maps.Keys(c.held))
+	c.mu.Unlock()
+	if err := c.extend(ctx, held); err != nil {
+		return err
+	}
+	return c.writeRecord(ctx, held)
+}
+
+// extend extends the leases of deliveries.
+func (c *Consumer) extend(ctx context.Context, held []*Taken) error {
+	ids := map[string][]string{}
+	for _, t := range held {
+		ids[t.queue] = append(ids[t.queue], t.id)
+	}
+	var calls []lua.Extend
+	for queue, all := range ids {
+		for some := range slices.Chunk(all, batchLimit) {
+			calls = append(calls, lua.Extend{Deadline: lua.AsynqQueue(queue).Deadline(), Lease: asynqLease, Ids: some})
+		}
+	}
+	for _, r := range redisx.RunEach[lua.ExtendReply](ctx, c.o.DB, calls) {
+		if r.Err != nil {
+			return r.Err
+		}
+	}
+	return nil
+}
+
+// writeRecord writes what asynq's tools show: the server and what it works on. It expires after two beats.
+func (c *Consumer) writeRecord(ctx context.Context, held []*Taken) error {
+	const lifetime = 2 * asynqBeat
+	server, workers := c.record.keys()
+	expires := float64(clock.Now().Add(lifetime).Unix())
+	status := "active"
+	if c.stopped.Load() {
+		status = "stopped"
+	}
+	fields := make([]any, 0, 2*len(held))
+	for _, t := range held {
+		fields = append(fields, t.id, c.record.encodeWorker(t))
+	}
+	lists := c.o.DB.Pipeline()
+	lists.ZAdd(ctx, string(lua.AsynqServers), redis.Z{Score: expires, Member: string(server)})
+	lists.ZAdd(ctx, string(lua.AsynqWorkers), redis.Z{Score: expires, Member: string(workers)})
+	if _, err := lists.Exec(ctx); err != nil {
+		return fmt.Errorf("writing asynq's list of servers: %w", err)
+	}
+	record := c.o.DB.TxPipeline()
+	record.Set(ctx, string(server), c.record.encode(status, len(held)), lifetime)
+	record.Del(ctx, string(workers))
+	if len(fields) > 0 {
+		record.HSet(ctx, string(workers), fields...)
+		record.Expire(ctx, string(workers), lifetime)
+	}
+	if _, err := record.Exec(ctx); err != nil {
+		return fmt.Errorf("writing the record of this server: %w", err)
+	}
+	return nil
+}
+
+// removeRecord removes the consumer from asynq's list of servers.
+func (c *Consumer) removeRecord(ctx context.Context) error {
+	server, workers := c.record.keys()
+	pipe := c.o.DB.Pipeline()
+	pipe.ZRem(ctx, string(lua.AsynqServers), string(server))
+	pipe.ZRem(ctx, string(lua.AsynqWorkers), string(workers))
+	pipe.Del(ctx, string(server))
+	pipe.Del(ctx, string(workers))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("removing the record of this server: %w", err)
+	}
+	return nil
+}
