@@ -46,7 +46,7 @@ func (m message) encode() []byte {
 	b = appendText(b, fieldID, m.id)
 	b = appendText(b, fieldQueue, m.queue)
 	b = appendNumber(b, fieldRetry, int64(m.retry))
-	seconds := (m.timeout + time.Second - 1) / time.Second // asynq rounds up, too
+	seconds := (m.timeout + time.Second - 1) / time.Second // asynq has whole seconds
 	b = appendNumber(b, fieldTimeout, int64(seconds))
 	return appendText(b, fieldUniqueKey, m.uniqueKey)
 }

@@ -82,6 +82,9 @@ func (x *transport) leaseEnds(d task.Delivery, left time.Duration) {
 	testkit.Must(x.t, x.db.Do(x.t.Context(), "ZADD", string(lua.AsynqQueue(d.Queue).Deadline()), now.Add(left).Unix(), d.String()).Err())
 }
 
+// log discards everything.
+func (x *transport) log() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
 // foreign enqueues a task with asynq's own client.
 func (x *transport) foreign(payload []byte, o ...asynq.Option) *asynq.TaskInfo {
 	x.t.Helper()
@@ -112,7 +115,7 @@ func (x *transport) pool(url string, h handler, change ...func(*ConsumerOptions)
 func (x *transport) poolOf(db *redisx.DB, h handler, change ...func(*ConsumerOptions)) *pool {
 	x.t.Helper()
 	o := ConsumerOptions{
-		DB: db, Name: "test", Concurrency: 2, Queues: map[string]int{"default": 1}, Log: slog.New(slog.DiscardHandler),
+		DB: db, Name: "test", Concurrency: 2, Queues: map[string]int{"default": 1}, Log: x.log(),
 	}
 	for _, c := range change {
 		c(&o)
@@ -160,7 +163,7 @@ func (p *pool) shutDown(t *testing.T) {
 // takeNow takes up to n deliveries with a consumer that nobody runs.
 func (x *transport) takeNow(n int, queues map[string]int) (*Consumer, []*Taken) {
 	x.t.Helper()
-	c := NewConsumer(ConsumerOptions{DB: x.db, Name: "test", Concurrency: n, Queues: queues, Log: slog.New(slog.DiscardHandler)})
+	c := NewConsumer(ConsumerOptions{DB: x.db, Name: "test", Concurrency: n, Queues: queues, Log: x.log()})
 	return c, c.Take(x.t.Context(), n)
 }
 

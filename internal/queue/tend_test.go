@@ -1,0 +1,118 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+)
+
+// tendUntil tends the queues until the condition holds, and sums up what was done.
+func (x *transport) tendUntil(condition func() bool) Tended {
+	x.t.Helper()
+	var sum Tended
+	testkit.Eventually(x.t, "the queues are tended", func() bool {
+		tended, err := x.Tend(x.t.Context())
+		testkit.Must(x.t, err)
+		sum.Forwarded += tended.Forwarded
+		sum.Orphans += tended.Orphans
+		sum.Deleted += tended.Deleted
+		return condition()
+	})
+	return sum
+}
+
+func TestTend_ReturnsWhatADeadWorkerHeld(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	dead, lives := aDelivery("dead"), aDelivery("lives")
+	for _, d := range []task.Delivery{dead, lives} {
+		x.enqueue(d)
+	}
+	x.takeNow(2, map[string]int{"default": 1})
+	x.leaseEnds(dead, -orphanGrace-time.Second)
+	x.leaseEnds(lives, -orphanGrace+time.Minute)
+	tended, err := x.Tend(t.Context())
+	testkit.Must(t, err)
+	if got := x.waiting(); tended.Orphans != 1 || !slices.Equal(got, []string{dead.String()}) {
+		t.Errorf("%+v, and the queue holds %v, want only what the dead one held", tended, got)
+	}
+}
+
+func TestTend_DeletesWhatHasExpired(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.asynqServer(func(_ context.Context, t *asynq.Task) error {
+		if string(t.Payload()) == "fail" {
+			return errors.Join(errors.New("boom"), asynq.SkipRetry)
+		}
+		return nil
+	})
+	old, recent := x.foreign([]byte("fail")).ID, x.foreign([]byte("fail"), asynq.TaskID("recent")).ID
+	kept, over := x.foreign(nil, asynq.Retention(time.Hour)).ID, x.foreign(nil, asynq.Retention(time.Hour)).ID
+	k := lua.AsynqQueue("default")
+	testkit.Eventually(t, "all have ended", func() bool {
+		return x.db.ZCard(t.Context(), string(k.Archived())).Val() == 2 && x.db.ZCard(t.Context(), string(k.Completed())).Val() == 2
+	})
+	now := time.Now()
+	testkit.Must(t, x.db.Do(t.Context(), "ZADD", string(k.Archived()), now.AddDate(0, 0, -91).Unix(), old).Err())
+	testkit.Must(t, x.db.Do(t.Context(), "ZADD", string(k.Completed()), now.Add(-time.Second).Unix(), over).Err())
+	tended, err := x.Tend(t.Context())
+	testkit.Must(t, err)
+	if tended.Deleted != 2 {
+		t.Errorf("%d were deleted, want 2", tended.Deleted)
+	}
+	for id, want := range map[string]int64{old: 0, over: 0, recent: 1, kept: 1} {
+		if got := x.db.Exists(t.Context(), string(k.Delivery(id))).Val(); got != want {
+			t.Errorf("%s exists: %d, want %d", id, got, want)
+		}
+	}
+}
+
+func TestTend_LeavesOtherInstallationsAlone(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.foreign(nil, asynq.ProcessIn(time.Second), asynq.TaskID("later"))
+	k := lua.AsynqQueue("default")
+	testkit.Must(t, x.db.Do(t.Context(), "ZADD", string(k.Scheduled()), 1, "later").Err())
+	other := New(Options{DB: x.db, Prefix: "staging"})
+	if tended, err := other.Tend(t.Context()); err != nil || tended != (Tended{}) {
+		t.Errorf("another installation did %+v, %v", tended, err)
+	}
+	if tended, err := x.Tend(t.Context()); err != nil || tended.Forwarded != 1 {
+		t.Errorf("its own did %+v, %v, want one forwarded", tended, err)
+	}
+}
+
+func TestArchive_KeepsAsynqsLimit(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	k := lua.AsynqQueue("default")
+	const limit = 10_000
+	pipe := x.db.Pipeline()
+	now := time.Now().Unix()
+	for i := range limit {
+		pipe.Do(t.Context(), "ZADD", string(k.Archived()), now-limit+int64(i), fmt.Sprint(i))
+		pipe.HSet(t.Context(), string(k.Delivery(fmt.Sprint(i))), "msg", "", "state", "archived")
+	}
+	_, err := pipe.Exec(t.Context())
+	testkit.Must(t, err)
+	x.enqueue(aDelivery("a"))
+	c, taken := x.takeNow(1, map[string]int{"default": 1})
+	_, err = c.settle(t.Context(), []ending{{taken[0], ErrDeadLetter}})
+	testkit.Must(t, err)
+	if n := x.db.ZCard(t.Context(), string(k.Archived())).Val(); n != limit {
+		t.Errorf("%d dead letters are kept, want %d", n, limit)
+	}
+	if x.db.Exists(t.Context(), string(k.Delivery("0"))).Val() != 0 || x.db.Exists(t.Context(), string(k.Delivery("1"))).Val() != 1 {
+		t.Error("the oldest one is not the one that was deleted")
+	}
+}
