@@ -1,0 +1,75 @@
+// Package batch lets many callers share calls: group commit. While nobody else calls, a caller's item is worked on at once,
+// alone. Items that arrive while a call is under way wait for its end and then go together; there is no timer.
+package batch
+
+import "sync"
+
+// Group collects items for Do.
+type Group[T, R any] struct {
+	do    func([]T) []R
+	limit int
+
+	mu      sync.Mutex
+	busy    bool // a call is under way, or a caller has been chosen to make the next one
+	waiting []*entry[T, R]
+}
+
+// entry is an item that waits for its result.
+type entry[T, R any] struct {
+	item   T
+	turn   chan bool // true: the caller makes the next call; false: its result is there
+	result R
+}
+
+// New returns a group. do gets at most limit items, in the order in which they came, and returns a result for each of them,
+// in the same order. Calls of do do not overlap.
+func New[T, R any](limit int, do func([]T) []R) *Group[T, R] {
+	return &Group[T, R]{do: do, limit: limit}
+}
+
+// Do returns the result for an item.
+func (g *Group[T, R]) Do(item T) R {
+	own := &entry[T, R]{item: item, turn: make(chan bool, 1)}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, own)
+	if g.busy {
+		g.mu.Unlock()
+		if leads := <-own.turn; !leads {
+			return own.result
+		}
+		g.mu.Lock()
+	}
+	g.busy = true
+	n := min(len(g.waiting), g.limit)
+	entries := g.waiting[:n:n]
+	g.waiting = g.waiting[n:]
+	g.mu.Unlock()
+	defer g.pass()
+	g.call(entries)
+	return own.result
+}
+
+// call does entries, the first of which is the caller's own.
+func (g *Group[T, R]) call(entries []*entry[T, R]) {
+	items := make([]T, len(entries))
+	for i, e := range entries {
+		items[i] = e.item
+	}
+	results := g.do(items)
+	for i, e := range entries {
+		e.result = results[i]
+		e.turn <- false
+	}
+}
+
+// pass lets the caller that has waited longest make the next call.
+func (g *Group[T, R]) pass() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.waiting) == 0 {
+		g.busy = false
+		g.waiting = nil
+		return
+	}
+	g.waiting[0].turn <- true
+}

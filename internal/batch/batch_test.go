@@ -1,0 +1,85 @@
+package batch_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/dts-sched/dts/internal/batch"
+)
+
+func TestDo_CallsAtOnceForOneCaller(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	g := batch.New(10, func(items []int) []int {
+		calls++
+		if len(items) != 1 {
+			t.Errorf("%d items in one call, want 1", len(items))
+		}
+		return []int{items[0] * 2}
+	})
+	for i := range 5 {
+		if got := g.Do(i); got != 2*i {
+			t.Errorf("Do(%d) = %d, want %d", i, got, 2*i)
+		}
+	}
+	if calls != 5 {
+		t.Errorf("%d calls, want 5", calls)
+	}
+}
+
+func TestDo_CollectsWhatComesWhileACallIsUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sizes []int
+		first := make(chan struct{})
+		g := batch.New(4, func(items []int) []int {
+			if sizes = append(sizes, len(items)); len(sizes) == 1 {
+				<-first
+			}
+			return items
+		})
+		var callers sync.WaitGroup
+		for i := range 10 {
+			callers.Go(func() {
+				if got := g.Do(i); got != i {
+					t.Errorf("Do(%d) = %d", i, got)
+				}
+			})
+			synctest.Wait()
+		}
+		close(first)
+		callers.Wait()
+		if want := []int{1, 4, 4, 1}; len(sizes) != 4 || sizes[0] != want[0] || sizes[1] != want[1] || sizes[2] != want[2] || sizes[3] != want[3] {
+			t.Errorf("the calls had %v items, want %v", sizes, want)
+		}
+	})
+}
+
+func TestDo_GivesEveryCallerItsResultAndNeverOverlaps(t *testing.T) {
+	t.Parallel()
+	var inside atomic.Int32
+	g := batch.New(8, func(items []int) []int {
+		if inside.Add(1) != 1 {
+			t.Error("two calls overlap")
+		}
+		defer inside.Add(-1)
+		results := make([]int, len(items))
+		for i, n := range items {
+			results[i] = -n
+		}
+		return results
+	})
+	var callers sync.WaitGroup
+	for c := range 16 {
+		callers.Go(func() {
+			for i := range 200 {
+				if n := c*1000 + i; g.Do(n) != -n {
+					t.Errorf("Do(%d) has another caller's result", n)
+				}
+			}
+		})
+	}
+	callers.Wait()
+}
