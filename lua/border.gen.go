@@ -12,17 +12,16 @@ import (
 // The codes with which scripts refuse.
 const (
 	CodeBusy      Code = "BUSY"       // trigger_schedule
-	CodeCancelled Code = "CANCELLED"  // finish, reap, reattempt
+	CodeCancelled Code = "CANCELLED"  // finish, reap
 	CodeChanged   Code = "CHANGED"    // change, fire, put_schedule
-	CodeConflict  Code = "CONFLICT"   // create
 	CodeEarly     Code = "EARLY"      // put_schedule
-	CodeFenced    Code = "FENCED"     // claim, confirm, due_schedules, fire, postpone_schedule, reap, sweep
-	CodeHeld      Code = "HELD"       // acquire_lease
+	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, postpone_schedule, reap, sweep
+	CodeHeld      Code = "HELD"       // acquire_lease, reap
 	CodeLost      Code = "LOST"       // renew_lease
-	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, delete_schedule, finish, log, pause_schedule, progress, reap, reattempt, resume_schedule, retry, trigger_schedule
+	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
-	CodeStale     Code = "STALE"      // begin, finish, log, progress, reap, reattempt
-	CodeState     Code = "STATE"      // begin, cancel, change, finish, log, progress, reap, reattempt, retry
+	CodeStale     Code = "STALE"      // begin, extend_runs, finish, log, progress, reap
+	CodeState     Code = "STATE"      // begin, cancel, change, extend_runs, finish, log, progress, reap, retry
 )
 
 // AcquireLease runs acquire_lease.lua: takes a free lease, or extends the lease that the owner holds already.
@@ -201,47 +200,62 @@ func (Beat) Decode(r *Reply) (v BeatReply) {
 	return v
 }
 
-// Begin runs begin.lua: a worker starts a claimed attempt. The script lets at most one run of an attempt through.
+// Begin runs begin.lua: a worker starts claimed attempts. The script lets at most one run of an attempt through.
 //
 // Refusals:
 //   - CodeNotFound: no such task
 //   - CodeState: the task is not queued; the detail is its state
 //   - CodeStale: the task is queued for another attempt; the detail is the number of that attempt
 //
-// Repeated: harmless: the same run token is let through again; another one is refused
+// Repeated: harmless: a run with the same token is let through again; another one is refused
 type Begin struct {
-	Task     TaskKey     // HASH
-	Queued   QueuedKey   // ZSET
-	InFlight InFlightKey // ZSET
-	Running  RunningKey  // ZSET
-	Member   task.Ref
-	Attempt  int
-	Node     NodeID   // of the worker
-	Run      RunToken // token of this run: new for each handling of a delivery, the same when the call is repeated
+	States   StatesKey     // HASH the script makes further keys of the same partition
+	Node     NodeID        // of the worker
+	Lease    time.Duration // how long the runs are leased
 	Events   EventsChannel
+	Attempts []BeginAttempt // run: the token of a run, which is new for each handling of a delivery, and the same when the call is repeated
 }
 
 // BeginReply is the reply to Begin.
 type BeginReply struct {
-	Task map[string]string // the task as it is now
+	Answers []BeginAnswer // for each attempt: the stored definition and the state of its task; payload: "" if the definition has it
+}
+
+// BeginAttempt is an element of attempts of begin.lua.
+type BeginAttempt struct {
+	Member  task.Ref
+	Attempt int
+	Run     RunToken
+}
+
+// BeginAnswer is an element of answers of begin.lua.
+type BeginAnswer struct {
+	Refused Refused
+	Record  string
+	Payload string
+	State   string
 }
 
 // Script is begin.lua.
 func (Begin) Script() *Script { return scriptOf("begin") }
 
 // Keys are its KEYS.
-func (c Begin) Keys() []string {
-	return []string{string(c.Task), string(c.Queued), string(c.InFlight), string(c.Running)}
-}
+func (c Begin) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Begin) Args() []any {
-	return []any{c.Member.String(), c.Attempt, string(c.Node), string(c.Run), string(c.Events)}
+	args := []any{string(c.Node), c.Lease.Milliseconds(), string(c.Events)}
+	for _, e := range c.Attempts {
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run))
+	}
+	return args
 }
 
 // Decode reads its reply.
 func (Begin) Decode(r *Reply) (v BeginReply) {
-	v.Task = r.Hash("task")
+	for e := range r.List("answers", 4) {
+		v.Answers = append(v.Answers, BeginAnswer{Refused: e.Refused("refused"), Record: e.Text("record"), Payload: e.Text("payload"), State: e.Text("state")})
+	}
 	return v
 }
 
@@ -253,7 +267,7 @@ func (Begin) Decode(r *Reply) (v BeginReply) {
 //
 // Repeated: harmless: a cancelled task stays as it is; the worker of a running one is asked again
 type Cancel struct {
-	Task    TaskKey // HASH the script makes further keys of the same partition
+	Defs    DefsKey // HASH the script makes further keys of the same partition
 	Member  task.Ref
 	Events  EventsChannel
 	Control ControlChannel
@@ -262,25 +276,21 @@ type Cancel struct {
 
 // CancelReply is the reply to Cancel.
 type CancelReply struct {
-	Task map[string]string // the task as it is now
 }
 
 // Script is cancel.lua.
 func (Cancel) Script() *Script { return scriptOf("cancel") }
 
 // Keys are its KEYS.
-func (c Cancel) Keys() []string { return []string{string(c.Task)} }
+func (c Cancel) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c Cancel) Args() []any {
 	return []any{c.Member.String(), string(c.Events), string(c.Control), string(c.Wake)}
 }
 
-// Decode reads its reply.
-func (Cancel) Decode(r *Reply) (v CancelReply) {
-	v.Task = r.Hash("task")
-	return v
-}
+// Decode returns its reply, which is empty.
+func (Cancel) Decode(*Reply) CancelReply { return CancelReply{} }
 
 // Change runs change.lua: replaces the definition of a scheduled task, and its due time.
 //
@@ -291,7 +301,7 @@ func (Cancel) Decode(r *Reply) (v CancelReply) {
 //
 // Repeated: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
 type Change struct {
-	Task   TaskKey  // HASH
+	Defs   DefsKey  // HASH the script makes further keys of the same partition
 	Wheel  WheelKey // ZSET
 	Member task.Ref
 	Before string         // the definition that the caller read
@@ -304,25 +314,21 @@ type Change struct {
 
 // ChangeReply is the reply to Change.
 type ChangeReply struct {
-	Task map[string]string // the task as it is now
 }
 
 // Script is change.lua.
 func (Change) Script() *Script { return scriptOf("change") }
 
 // Keys are its KEYS.
-func (c Change) Keys() []string { return []string{string(c.Task), string(c.Wheel)} }
+func (c Change) Keys() []string { return []string{string(c.Defs), string(c.Wheel)} }
 
 // Args are its ARGV.
 func (c Change) Args() []any {
 	return []any{c.Member.String(), c.Before, c.Def, moment(c.RunAt), span(c.Delay), string(c.Events), string(c.Wake)}
 }
 
-// Decode reads its reply.
-func (Change) Decode(r *Reply) (v ChangeReply) {
-	v.Task = r.Hash("task")
-	return v
-}
+// Decode returns its reply, which is empty.
+func (Change) Decode(*Reply) ChangeReply { return ChangeReply{} }
 
 // Claim runs claim.lua: a leader takes due tasks off the wheel and queues each for its next attempt.
 // Tasks are taken in order of their due time. If a full batch is late by more than fresh, a quarter of the batch is kept
@@ -331,24 +337,23 @@ func (Change) Decode(r *Reply) (v ChangeReply) {
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
 //
-// Repeated: claims further tasks. Those of the lost reply stay in flight; the reply's number in flight includes them
+// Repeated: claims further tasks. Those of the lost reply are queued: the leader looks after their deliveries
 type Claim struct {
-	Lease    LeaseKey      // STRING
-	Wheel    WheelKey      // ZSET
-	Queued   QueuedKey     // ZSET
-	InFlight InFlightKey   // ZSET
-	Fence    Fence         // value of the lease while this leader holds it
-	Limit    int           // maximum number of tasks
-	Fresh    time.Duration // how late a task may be without counting as backlog
-	Events   EventsChannel
+	Lease  LeaseKey      // STRING the script makes further keys of the same partition
+	Wheel  WheelKey      // ZSET
+	Fence  Fence         // value of the lease while this leader holds it
+	Limit  int           // maximum number of tasks
+	Fresh  time.Duration // how late a task may be without counting as backlog
+	Look   time.Duration // until the leader looks after their deliveries
+	Events EventsChannel
 }
 
 // ClaimReply is the reply to Claim.
 type ClaimReply struct {
-	Now      time.Time
-	Next     time.Time    // when the next task is due; none if no task is scheduled
-	InFlight int          // deliveries in flight, including these
-	Claims   []ClaimClaim // the claimed tasks; head is the first line of the definition
+	Now    time.Time
+	Next   time.Time    // when the next task is due; none if no task is scheduled
+	Queued int          // queued tasks, without those of this claim
+	Claims []ClaimClaim // the claimed tasks; head is the first line of the definition
 }
 
 // ClaimClaim is an element of claims of claim.lua.
@@ -363,101 +368,69 @@ type ClaimClaim struct {
 func (Claim) Script() *Script { return scriptOf("claim") }
 
 // Keys are its KEYS.
-func (c Claim) Keys() []string {
-	return []string{string(c.Lease), string(c.Wheel), string(c.Queued), string(c.InFlight)}
-}
+func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel)} }
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	return []any{string(c.Fence), c.Limit, c.Fresh.Milliseconds(), string(c.Events)}
+	return []any{string(c.Fence), c.Limit, c.Fresh.Milliseconds(), c.Look.Milliseconds(), string(c.Events)}
 }
 
 // Decode reads its reply.
 func (Claim) Decode(r *Reply) (v ClaimReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
-	v.InFlight = r.Number("inflight")
+	v.Queued = r.Number("queued")
 	for e := range r.List("claims", 4) {
 		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Head: e.Text("head")})
 	}
 	return v
 }
 
-// Confirm runs confirm.lua: removes deliveries that are in asynq from those in flight.
+// Create runs create.lua: creates tasks, which wait on the wheel. Each of them is created, or is not, by itself.
 //
-// Refusals:
-//   - CodeFenced: another leader holds the lease of the partition, or none does
-//
-// Repeated: harmless: the deliveries are not in flight any more
-type Confirm struct {
-	Lease      LeaseKey    // STRING
-	InFlight   InFlightKey // ZSET
-	Fence      Fence       // value of the lease while this leader holds it
-	Deliveries []string    // "namespace:id:attempt"
-}
-
-// ConfirmReply is the reply to Confirm.
-type ConfirmReply struct {
-}
-
-// Script is confirm.lua.
-func (Confirm) Script() *Script { return scriptOf("confirm") }
-
-// Keys are its KEYS.
-func (c Confirm) Keys() []string { return []string{string(c.Lease), string(c.InFlight)} }
-
-// Args are its ARGV.
-func (c Confirm) Args() []any {
-	args := []any{string(c.Fence)}
-	for _, e := range c.Deliveries {
-		args = append(args, e)
-	}
-	return args
-}
-
-// Decode returns its reply, which is empty.
-func (Confirm) Decode(*Reply) ConfirmReply { return ConfirmReply{} }
-
-// Create runs create.lua: creates a task, which waits on the wheel.
-//
-// Refusals:
-//   - CodeConflict: a task with that id and other content exists
-//
-// Repeated: harmless: the second run finds the same content and returns the task
+// Repeated: harmless: the second run finds the same content
 type Create struct {
-	Task   TaskKey  // HASH the new task
-	Wheel  WheelKey // ZSET
-	Member task.Ref
-	Def    string        // the definition: a line of JSON, a line break, the payload
-	RunAt  time.Time     // none to be due after delay
-	Delay  time.Duration // from now, if run_at is none
+	Defs   DefsKey // HASH the script makes further keys of the same partition
 	Events EventsChannel
 	Wake   WakeChannel
+	Tasks  []CreateTask // def: the head, a line break, and the payload; run_at: none to be due after delay, from now
 }
 
 // CreateReply is the reply to Create.
 type CreateReply struct {
-	Existed bool // the task existed before, with the same content
 	Now     time.Time
-	Task    map[string]string // the task as it is now, if it existed; else empty
+	Answers []string // for each task new, existed (with the same content) or conflict (with other content)
+}
+
+// CreateTask is an element of tasks of create.lua.
+type CreateTask struct {
+	Member task.Ref
+	Def    string
+	RunAt  time.Time
+	Delay  time.Duration
 }
 
 // Script is create.lua.
 func (Create) Script() *Script { return scriptOf("create") }
 
 // Keys are its KEYS.
-func (c Create) Keys() []string { return []string{string(c.Task), string(c.Wheel)} }
+func (c Create) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c Create) Args() []any {
-	return []any{c.Member.String(), c.Def, moment(c.RunAt), c.Delay.Milliseconds(), string(c.Events), string(c.Wake)}
+	args := []any{string(c.Events), string(c.Wake)}
+	for _, e := range c.Tasks {
+		args = append(args, e.Member.String(), e.Def, moment(e.RunAt), e.Delay.Milliseconds())
+	}
+	return args
 }
 
 // Decode reads its reply.
 func (Create) Decode(r *Reply) (v CreateReply) {
-	v.Existed = r.Flag("existed")
 	v.Now = r.Time("now")
-	v.Task = r.Hash("task")
+	for e := range r.List("answers", 1) {
+		v.Answers = append(v.Answers, e.Text("answers"))
+	}
 	return v
 }
 
@@ -684,54 +657,121 @@ func (c Extend) Args() []any {
 // Decode returns its reply, which is empty.
 func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 
-// Finish runs finish.lua: ends the running attempt, and the task with it.
+// ExtendRuns runs extend_runs.lua: a worker extends the leases of its runs.
 //
 // Refusals:
 //   - CodeNotFound: no such task
 //   - CodeState: the task is not running; the detail is its state
 //   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
-//   - CodeCancelled: state is failed, but the task was asked to stop: report it as cancelled
+//
+// Repeated: harmless: it extends them once more
+type ExtendRuns struct {
+	States StatesKey     // HASH the script makes further keys of the same partition
+	Lease  time.Duration // how long the runs are leased from now on
+	Runs   []ExtendRunsRun
+}
+
+// ExtendRunsReply is the reply to ExtendRuns.
+type ExtendRunsReply struct {
+	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop
+}
+
+// ExtendRunsRun is an element of runs of extend_runs.lua.
+type ExtendRunsRun struct {
+	Member  task.Ref
+	Attempt int
+	Run     RunToken
+}
+
+// ExtendRunsAnswer is an element of answers of extend_runs.lua.
+type ExtendRunsAnswer struct {
+	Refused   Refused
+	Cancelled bool
+}
+
+// Script is extend_runs.lua.
+func (ExtendRuns) Script() *Script { return scriptOf("extend_runs") }
+
+// Keys are its KEYS.
+func (c ExtendRuns) Keys() []string { return []string{string(c.States)} }
+
+// Args are its ARGV.
+func (c ExtendRuns) Args() []any {
+	args := []any{c.Lease.Milliseconds()}
+	for _, e := range c.Runs {
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
+	for e := range r.List("answers", 2) {
+		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled")})
+	}
+	return v
+}
+
+// Finish runs finish.lua: ends attempts that a worker ran. Their tasks end with them, or wait on the wheel for the next attempt.
+//
+// Refusals:
+//   - CodeNotFound: no such task
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//   - CodeCancelled: the task was asked to stop: report it as cancelled
 //
 // Repeated: harmless: a run that has ended in this way changes nothing
 type Finish struct {
-	Task      TaskKey     // HASH
-	Running   RunningKey  // ZSET
-	Attempts  AttemptsKey // LIST
-	Index     IndexKey    // ZSET of the state in which the task ends
-	Expiry    ExpiryKey   // ZSET
-	Member    task.Ref
-	Attempt   int
-	Run       RunToken      // of the run that ended
-	State     task.State    // succeeded, failed or cancelled
-	Outcome   task.Outcome  // of the attempt
-	Result    string        // "" for none
-	Reason    string        // "" for none
-	Retention time.Duration // how long the task is kept
-	Events    EventsChannel
-	Wake      WakeChannel
+	States StatesKey // HASH the script makes further keys of the same partition
+	Events EventsChannel
+	Wake   WakeChannel
+	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept
 }
 
 // FinishReply is the reply to Finish.
 type FinishReply struct {
-	Paused bool // the script paused the schedule that created the task: too many of its tasks in a row failed
+	Answers []FinishAnswer // for each end; paused: it paused the schedule that created the task, because too many of its tasks in a row failed
+}
+
+// FinishEnd is an element of ends of finish.lua.
+type FinishEnd struct {
+	Member    task.Ref
+	Attempt   int
+	Run       RunToken
+	State     task.State
+	Outcome   task.Outcome
+	Result    string
+	Reason    string
+	Delay     time.Duration
+	Retention time.Duration
+}
+
+// FinishAnswer is an element of answers of finish.lua.
+type FinishAnswer struct {
+	Refused Refused
+	Paused  bool
 }
 
 // Script is finish.lua.
 func (Finish) Script() *Script { return scriptOf("finish") }
 
 // Keys are its KEYS.
-func (c Finish) Keys() []string {
-	return []string{string(c.Task), string(c.Running), string(c.Attempts), string(c.Index), string(c.Expiry)}
-}
+func (c Finish) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Finish) Args() []any {
-	return []any{c.Member.String(), c.Attempt, string(c.Run), string(c.State), string(c.Outcome), c.Result, c.Reason, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
+	args := []any{string(c.Events), string(c.Wake)}
+	for _, e := range c.Ends {
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds())
+	}
+	return args
 }
 
 // Decode reads its reply.
 func (Finish) Decode(r *Reply) (v FinishReply) {
-	v.Paused = r.Flag("paused")
+	for e := range r.List("answers", 2) {
+		v.Answers = append(v.Answers, FinishAnswer{Refused: e.Refused("refused"), Paused: e.Flag("paused")})
+	}
 	return v
 }
 
@@ -884,8 +924,8 @@ func (Leave) Decode(r *Reply) (v LeaveReply) {
 //
 // Repeated: harmless: lines that are in the log already are not appended again
 type Log struct {
-	Task    TaskKey // HASH
-	Log     LogKey  // STREAM
+	States  StatesKey // HASH the script makes further keys of the same partition
+	Log     LogKey    // STREAM
 	Member  task.Ref
 	Attempt int
 	Run     RunToken // of the run that reports
@@ -908,7 +948,7 @@ type LogLine struct {
 func (Log) Script() *Script { return scriptOf("log") }
 
 // Keys are its KEYS.
-func (c Log) Keys() []string { return []string{string(c.Task), string(c.Log)} }
+func (c Log) Keys() []string { return []string{string(c.States), string(c.Log)} }
 
 // Args are its ARGV.
 func (c Log) Args() []any {
@@ -921,6 +961,70 @@ func (c Log) Args() []any {
 
 // Decode returns its reply, which is empty.
 func (Log) Decode(*Reply) LogReply { return LogReply{} }
+
+// LookAfter runs look_after.lua: a leader reads what it must look after now: runs whose lease is over, and queued tasks that have waited long
+// for a worker to begin them.
+//
+// Refusals:
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//
+// Repeated: harmless: it reads the runs again, and further queued tasks
+type LookAfter struct {
+	Lease  LeaseKey      // STRING the script makes further keys of the same partition
+	Queued QueuedKey     // ZSET
+	Held   HeldKey       // ZSET
+	Fence  Fence         // value of the lease while this leader holds it
+	Again  time.Duration // until the leader looks after the same queued tasks again
+	Limit  int           // maximum number of tasks of each kind
+}
+
+// LookAfterReply is the reply to LookAfter.
+type LookAfterReply struct {
+	Now     time.Time
+	Next    time.Time          // when the leader must look again; none if nothing runs or is queued
+	Lapsed  []LookAfterLapsed  // running tasks, whose lease is over
+	Waiting []LookAfterWaiting // queued tasks
+}
+
+// LookAfterLapsed is an element of lapsed of look_after.lua.
+type LookAfterLapsed struct {
+	Member string
+	Record string
+	State  string
+}
+
+// LookAfterWaiting is an element of waiting of look_after.lua.
+type LookAfterWaiting struct {
+	Member string
+	Record string
+	State  string
+}
+
+// Script is look_after.lua.
+func (LookAfter) Script() *Script { return scriptOf("look_after") }
+
+// Keys are its KEYS.
+func (c LookAfter) Keys() []string {
+	return []string{string(c.Lease), string(c.Queued), string(c.Held)}
+}
+
+// Args are its ARGV.
+func (c LookAfter) Args() []any {
+	return []any{string(c.Fence), c.Again.Milliseconds(), c.Limit}
+}
+
+// Decode reads its reply.
+func (LookAfter) Decode(r *Reply) (v LookAfterReply) {
+	v.Now = r.Time("now")
+	v.Next = r.Time("next")
+	for e := range r.List("lapsed", 3) {
+		v.Lapsed = append(v.Lapsed, LookAfterLapsed{Member: e.Text("member"), Record: e.Text("record"), State: e.Text("state")})
+	}
+	for e := range r.List("waiting", 3) {
+		v.Waiting = append(v.Waiting, LookAfterWaiting{Member: e.Text("member"), Record: e.Text("record"), State: e.Text("state")})
+	}
+	return v
+}
 
 // NoteNamespaces runs note_namespaces.lua: records submissions to namespaces, and removes the namespaces with the oldest submissions beyond a limit.
 //
@@ -1028,7 +1132,7 @@ func (PostponeSchedule) Decode(*Reply) PostponeScheduleReply { return PostponeSc
 //
 // Repeated: harmless: it records the same progress again
 type Progress struct {
-	Task     TaskKey // HASH
+	States   StatesKey // HASH the script makes further keys of the same partition
 	Member   task.Ref
 	Attempt  int      // the attempt that reports
 	Run      RunToken // of the run that reports, or "" for a report on its behalf
@@ -1044,7 +1148,7 @@ type ProgressReply struct {
 func (Progress) Script() *Script { return scriptOf("progress") }
 
 // Keys are its KEYS.
-func (c Progress) Keys() []string { return []string{string(c.Task)} }
+func (c Progress) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Progress) Args() []any {
@@ -1173,25 +1277,69 @@ func (ReadPage) Decode(r *Reply) (v ReadPageReply) {
 	return v
 }
 
-// Reap runs reap.lua: a leader ends the running attempt of a worker that died or has lost the attempt. The next attempt is due at once, or the task ends.
+// ReadTasks runs read_tasks.lua: reads tasks.
+//
+// Repeated: harmless: it only reads
+type ReadTasks struct {
+	Defs    DefsKey  // HASH the script makes further keys of the same partition
+	Wheel   WheelKey // ZSET
+	Members []string
+}
+
+// ReadTasksReply is the reply to ReadTasks.
+type ReadTasksReply struct {
+	Tasks []ReadTasksTask // for each of the members: the stored definition, "" if there is no such task; payload: "" if the definition has it; due: of scheduled tasks
+}
+
+// ReadTasksTask is an element of tasks of read_tasks.lua.
+type ReadTasksTask struct {
+	Record  string
+	Payload string
+	State   string
+	Due     time.Time
+	Result  string
+	Reason  string
+}
+
+// Script is read_tasks.lua.
+func (ReadTasks) Script() *Script { return scriptOf("read_tasks") }
+
+// Keys are its KEYS.
+func (c ReadTasks) Keys() []string { return []string{string(c.Defs), string(c.Wheel)} }
+
+// Args are its ARGV.
+func (c ReadTasks) Args() []any {
+	args := []any{}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ReadTasks) Decode(r *Reply) (v ReadTasksReply) {
+	for e := range r.List("tasks", 6) {
+		v.Tasks = append(v.Tasks, ReadTasksTask{Record: e.Text("record"), Payload: e.Text("payload"), State: e.Text("state"), Due: e.Time("due"), Result: e.Text("result"), Reason: e.Text("reason")})
+	}
+	return v
+}
+
+// Reap runs reap.lua: a leader ends the running attempt of a worker that died or has lost it. The next attempt is due at once, or the task
+// ends.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
 //   - CodeNotFound: no such task
 //   - CodeState: the task is not running; the detail is its state
 //   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//   - CodeHeld: the run is leased again
 //   - CodeCancelled: the task was asked to stop: end it as cancelled
 //
 // Repeated: refused with STATE or STALE, because the first run ended the attempt
 type Reap struct {
-	Lease     LeaseKey    // STRING
-	Task      TaskKey     // HASH
-	Running   RunningKey  // ZSET
-	Attempts  AttemptsKey // LIST
-	Wheel     WheelKey    // ZSET
-	Index     IndexKey    // ZSET of the state in which the task ends
-	Expiry    ExpiryKey   // ZSET
-	Fence     Fence       // value of the lease while this leader holds it
+	Lease     LeaseKey  // STRING the script makes further keys of the same partition
+	States    StatesKey // HASH
+	Fence     Fence     // value of the lease while this leader holds it
 	Member    task.Ref
 	Attempt   int
 	Run       RunToken   // of the run that is lost
@@ -1211,9 +1359,7 @@ type ReapReply struct {
 func (Reap) Script() *Script { return scriptOf("reap") }
 
 // Keys are its KEYS.
-func (c Reap) Keys() []string {
-	return []string{string(c.Lease), string(c.Task), string(c.Running), string(c.Attempts), string(c.Wheel), string(c.Index), string(c.Expiry)}
-}
+func (c Reap) Keys() []string { return []string{string(c.Lease), string(c.States)} }
 
 // Args are its ARGV.
 func (c Reap) Args() []any {
@@ -1225,50 +1371,6 @@ func (Reap) Decode(r *Reply) (v ReapReply) {
 	v.Paused = r.Flag("paused")
 	return v
 }
-
-// Reattempt runs reattempt.lua: ends the running attempt without success; the task waits on the wheel for the next one.
-//
-// Refusals:
-//   - CodeNotFound: no such task
-//   - CodeState: the task is not running; the detail is its state
-//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
-//   - CodeCancelled: the task was asked to stop: report it as cancelled
-//
-// Repeated: harmless: a run that has ended in this way changes nothing
-type Reattempt struct {
-	Task     TaskKey     // HASH
-	Running  RunningKey  // ZSET
-	Attempts AttemptsKey // LIST
-	Wheel    WheelKey    // ZSET
-	Member   task.Ref
-	Attempt  int
-	Run      RunToken      // of the run that ended
-	Delay    time.Duration // until the next attempt is due
-	Outcome  task.Outcome  // of the attempt
-	Reason   string
-	Events   EventsChannel
-	Wake     WakeChannel
-}
-
-// ReattemptReply is the reply to Reattempt.
-type ReattemptReply struct {
-}
-
-// Script is reattempt.lua.
-func (Reattempt) Script() *Script { return scriptOf("reattempt") }
-
-// Keys are its KEYS.
-func (c Reattempt) Keys() []string {
-	return []string{string(c.Task), string(c.Running), string(c.Attempts), string(c.Wheel)}
-}
-
-// Args are its ARGV.
-func (c Reattempt) Args() []any {
-	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Delay.Milliseconds(), string(c.Outcome), c.Reason, string(c.Events), string(c.Wake)}
-}
-
-// Decode returns its reply, which is empty.
-func (Reattempt) Decode(*Reply) ReattemptReply { return ReattemptReply{} }
 
 // ReleaseLease runs release_lease.lua: releases a lease before it expires, and publishes that it is free.
 //
@@ -1370,45 +1472,36 @@ func (ResumeSchedule) Decode(r *Reply) (v ResumeScheduleReply) {
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task is in another state; the detail is that state
+//   - CodeState: the task has not ended; the detail is its state
 //
 // Repeated: refused with STATE, because the first run scheduled the task
 type Retry struct {
-	Task     TaskKey   // HASH
-	Index    IndexKey  // ZSET of the state in which the task is
+	States   StatesKey // HASH the script makes further keys of the same partition
 	Expiry   ExpiryKey // ZSET
-	Wheel    WheelKey  // ZSET
 	Member   task.Ref
-	State    task.State // of the task, to which the index belongs
-	Attempts int        // how many further attempts the task may make
-	Tick     time.Time  // of the tick whose task this is, which its schedule then counts as live again; none for other tasks
+	Attempts int       // how many further attempts the task may make
+	Tick     time.Time // of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 	Events   EventsChannel
 	Wake     WakeChannel
 }
 
 // RetryReply is the reply to Retry.
 type RetryReply struct {
-	Task map[string]string // the task as it is now
 }
 
 // Script is retry.lua.
 func (Retry) Script() *Script { return scriptOf("retry") }
 
 // Keys are its KEYS.
-func (c Retry) Keys() []string {
-	return []string{string(c.Task), string(c.Index), string(c.Expiry), string(c.Wheel)}
-}
+func (c Retry) Keys() []string { return []string{string(c.States), string(c.Expiry)} }
 
 // Args are its ARGV.
 func (c Retry) Args() []any {
-	return []any{c.Member.String(), string(c.State), c.Attempts, moment(c.Tick), string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Attempts, moment(c.Tick), string(c.Events), string(c.Wake)}
 }
 
-// Decode reads its reply.
-func (Retry) Decode(r *Reply) (v RetryReply) {
-	v.Task = r.Hash("task")
-	return v
-}
+// Decode returns its reply, which is empty.
+func (Retry) Decode(*Reply) RetryReply { return RetryReply{} }
 
 // Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next.
 //
@@ -1591,6 +1684,54 @@ func (TriggerSchedule) Decode(r *Reply) (v TriggerScheduleReply) {
 	return v
 }
 
+// DefsKey names a HASH: the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1.
+type DefsKey string
+
+// Defs makes the key dts:{p}:defs.
+func (p Partition) Defs() DefsKey {
+	return DefsKey(p.prefix + "defs")
+}
+
+// PayloadsKey names a HASH: the long payloads.
+type PayloadsKey string
+
+// Payloads makes the key dts:{p}:payloads.
+func (p Partition) Payloads() PayloadsKey {
+	return PayloadsKey(p.prefix + "payloads")
+}
+
+// OriginalsKey names a HASH: of changed tasks, the SHA-1 of the definition that was submitted.
+type OriginalsKey string
+
+// Originals makes the key dts:{p}:originals.
+func (p Partition) Originals() OriginalsKey {
+	return OriginalsKey(p.prefix + "originals")
+}
+
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing.
+type StatesKey string
+
+// States makes the key dts:{p}:states.
+func (p Partition) States() StatesKey {
+	return StatesKey(p.prefix + "states")
+}
+
+// ResultsKey names a HASH: the results of tasks that have one.
+type ResultsKey string
+
+// Results makes the key dts:{p}:results.
+func (p Partition) Results() ResultsKey {
+	return ResultsKey(p.prefix + "results")
+}
+
+// ErrorsKey names a HASH: why the newest attempt did not succeed, of tasks for which that is known.
+type ErrorsKey string
+
+// Errors makes the key dts:{p}:errors.
+func (p Partition) Errors() ErrorsKey {
+	return ErrorsKey(p.prefix + "errors")
+}
+
 // WheelKey names a ZSET: scheduled tasks, by due time.
 type WheelKey string
 
@@ -1599,7 +1740,7 @@ func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
 }
 
-// QueuedKey names a ZSET: queued tasks, by the time of the claim.
+// QueuedKey names a ZSET: queued tasks, by the time at which the leader looks after their delivery.
 type QueuedKey string
 
 // Queued makes the key dts:{p}:queued.
@@ -1615,12 +1756,12 @@ func (p Partition) Running() RunningKey {
 	return RunningKey(p.prefix + "running")
 }
 
-// InFlightKey names a ZSET: deliveries claimed and not yet confirmed, by the time of the claim.
-type InFlightKey string
+// HeldKey names a ZSET: running tasks, by the end of their run lease.
+type HeldKey string
 
-// InFlight makes the key dts:{p}:inflight.
-func (p Partition) InFlight() InFlightKey {
-	return InFlightKey(p.prefix + "inflight")
+// Held makes the key dts:{p}:held.
+func (p Partition) Held() HeldKey {
+	return HeldKey(p.prefix + "held")
 }
 
 // ExpiryKey names a ZSET: finished tasks, by the time they are forgotten.
@@ -1631,15 +1772,15 @@ func (p Partition) Expiry() ExpiryKey {
 	return ExpiryKey(p.prefix + "expiry")
 }
 
-// TaskKey names a HASH: one task: def, state, created, and later attempt, max_attempts, due, first_due, queued, started, finished, node, run, cancel, progress, result, error, original.
-type TaskKey string
+// ListenersKey names a STRING: exists while somebody follows events; expires.
+type ListenersKey string
 
-// Task makes the key dts:{p}:task:<ref>.
-func (p Partition) Task(ref task.Ref) TaskKey {
-	return TaskKey(p.prefix + "task:" + ref.String())
+// Listeners makes the key dts:{p}:listeners.
+func (p Partition) Listeners() ListenersKey {
+	return ListenersKey(p.prefix + "listeners")
 }
 
-// AttemptsKey names a LIST: its attempts that ended, as JSON, oldest first.
+// AttemptsKey names a LIST: its earlier attempts that ended, as JSON, oldest first; the newest one is in its state.
 type AttemptsKey string
 
 // Attempts makes the key dts:{p}:attempts:<ref>.

@@ -8,6 +8,12 @@ import (
 // Code is the first word of a script's refusal.
 type Code string
 
+// Refused is the refusal of a part of a call; the zero value says that the part was done.
+type Refused struct {
+	Code   Code
+	Detail string
+}
+
 // Fence is the value of a lease while somebody holds it: "<token>:<owner>".
 type Fence string
 

@@ -1,30 +1,33 @@
 -- change: replaces the definition of a scheduled task, and its due time.
--- includes: clock, number, refuse, events, wheel
+-- includes: clock, number, refuse, state, definition, events, wheel
 -- keys:
---   task   HASH
+--   defs   HASH  the script makes further keys of the same partition
 --   wheel  ZSET
 -- args:
---   member  member
---   before  text     the definition that the caller read
---   def     text     the new definition
---   run_at  time     none to keep the due time, or if delay is given
---   delay   maybe_ms  from now; none to keep the due time, or if run_at is given
---   events  channel
---   wake    channel
--- reply:
---   task  hash  the task as it is now
+--   member   member
+--   before   text      the definition that the caller read
+--   def      text      the new definition
+--   run_at   time      none to keep the due time, or if delay is given
+--   delay    maybe_ms  from now; none to keep the due time, or if run_at is given
+--   events   channel
+--   wake     channel
+-- reply: nothing
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task is not scheduled; the detail is its state
 --   CHANGED    the definition is neither before nor def any more
 -- repeat: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
-local state, known, original, attempt = unpack(redis.call('HMGET', task, 'state', 'def', 'original', 'attempt'))
-if not state then
+local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
+if not record then
   return refuse('NOT_FOUND', member)
 end
-if state ~= 'scheduled' then
-  return refuse('STATE', state)
+local fields = parse_state(text or 'scheduled 0')
+if fields.state ~= 'scheduled' then
+  return refuse('STATE', fields.state)
 end
+local known, payload
+before = split_payload(before)
+known, def, payload = def_of(record), split_payload(def)
 if known ~= before and known ~= def then
   return refuse('CHANGED', member)
 end
@@ -35,10 +38,14 @@ if run_at then
 elseif delay then
   due = now + delay
 end
-if not original then
-  redis.call('HSET', task, 'original', redis.sha1hex(before))
+redis.call('HSETNX', originals_key(), member, redis.sha1hex(before))
+record = string.sub(record, 1, 13) .. def
+redis.call('HSET', defs, member, record)
+if payload then
+  redis.call('HSET', payloads_key(), member, payload)
+else
+  redis.call('HDEL', payloads_key(), member)
 end
-redis.call('HSET', task, 'def', def, 'due', int(due))
-announce('updated', member, 'scheduled', attempt or '0', '', def, ',"due":' .. int(due))
+announce('updated', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
 put_on_wheel(member, due)
-return { redis.call('HGETALL', task) }
+return {}

@@ -1,6 +1,8 @@
 package lua_test
 
 import (
+	"crypto/sha1"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua/contract"
 )
 
@@ -26,8 +29,9 @@ const (
 
 // bench runs pieces of Lua that use includes.
 type bench struct {
-	t  *testing.T
-	db redis.UniversalClient
+	t     *testing.T
+	db    redis.UniversalClient
+	reply []any // of the last run
 }
 
 func newBench(t *testing.T) *bench {
@@ -38,6 +42,16 @@ func newBench(t *testing.T) *bench {
 
 // run runs a body with includes, as a script on the nightly schedule whose arguments are the channels.
 func (b *bench) run(includes, body string) []any {
+	b.t.Helper()
+	b.reply = nil
+	if err := b.try(includes, body); err != nil {
+		b.t.Fatal(err)
+	}
+	return b.reply
+}
+
+// try is run for a body that may refuse; it returns the error.
+func (b *bench) try(includes, body string) error {
 	b.t.Helper()
 	l := library(b.t)
 	c, err := contract.Parse("piece", "-- piece: a test\n-- includes: "+includes+`
@@ -58,10 +72,11 @@ func (b *bench) run(includes, body string) []any {
 		b.t.Fatal(err)
 	}
 	reply, err := b.db.Eval(b.t.Context(), source, []string{inPartition + "schedule:" + nightly}, nightly, "events", "control", "wake").Slice()
+	b.reply = reply
 	if err != nil {
-		b.t.Fatalf("%v\n%s", err, source)
+		return fmt.Errorf("%w\n%s", err, source)
 	}
-	return reply
+	return nil
 }
 
 func (b *bench) do(args ...any) {
@@ -115,7 +130,8 @@ func TestApplyOverlap_DependsOnThePolicyAndOnLiveAndWaitingTicks(t *testing.T) {
 				b.do("ZADD", inPartition+"live:"+nightly, i+1, fmt.Sprintf("live%d", i))
 			}
 			if c.live == 1 {
-				b.do("HSET", inPartition+"task:"+nightly+"@live0", "state", "running", "attempt", "1", "def", def)
+				b.do("HSET", inPartition+"defs", nightly+"@live0", "1795000000000"+def)
+				b.do("HSET", inPartition+"states", nightly+"@live0", "running 1 0 0 0 0 5 node#1")
 			}
 			for i := range c.waiting {
 				b.do("RPUSH", inPartition+"waiting:"+nightly, fmt.Sprintf("%d wait%d", 100+i, i))
@@ -135,10 +151,10 @@ func TestApplyOverlap_DependsOnThePolicyAndOnLiveAndWaitingTicks(t *testing.T) {
 			if n := int(b.db.LLen(t.Context(), inPartition+"waiting:"+nightly).Val()); n != c.waitingAfter {
 				t.Errorf("%d wait, want %d", n, c.waitingAfter)
 			}
-			if cancelled := b.db.HExists(t.Context(), inPartition+"task:"+nightly+"@live0", "cancel").Val(); cancelled != c.liveCancelled {
+			if cancelled := strings.HasPrefix(b.db.HGet(t.Context(), inPartition+"states", nightly+"@live0").Val(), "running 1 0 0 0 0 5 node#1 0 "); cancelled != c.liveCancelled {
 				t.Errorf("the live task was asked to stop: %v, want %v", cancelled, c.liveCancelled)
 			}
-			if created := b.db.HGet(t.Context(), inPartition+"task:"+nightly+"@now", "state").Val() == "scheduled"; created != c.createdTheTask {
+			if created := b.db.HExists(t.Context(), inPartition+"defs", nightly+"@now").Val(); created != c.createdTheTask {
 				t.Errorf("the task was created: %v, want %v", created, c.createdTheTask)
 			}
 		})
@@ -268,6 +284,90 @@ func TestLookAt_WakesTheLeaderOnlyForTheFirstSchedule(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"default:c", "default:a", "default:b"}, b.members("ticks")); diff != "" {
 		t.Errorf("ticks (-want +got):\n%s", diff)
+	}
+}
+
+func TestState_IsReadAsItWasWritten(t *testing.T) {
+	b := newBench(t)
+	for text, want := range map[string]string{
+		"scheduled 0":                               "scheduled 0",
+		"queued 2 0 7 8 9":                          "queued 2 0 7 8 9",
+		"running 1 4 0 8 9 10 node#1 0 0 0":         "running 1 4 0 8 9 10 node#1",
+		"failed 1 0 0 8 9 10 a#b#1 50 0 11 timeout": "failed 1 0 0 8 9 10 a#b#1 50 0 11 timeout",
+	} {
+		got := b.run("state", fmt.Sprintf("local f = parse_state('%s') return { format_state(f), node_of(f.run), f.cancel or 'none' }", text))
+		node := map[bool]string{true: "node", false: ""}[strings.HasPrefix(text, "running")]
+		if strings.HasPrefix(text, "failed") {
+			node = "a#b"
+		}
+		if diff := cmp.Diff([]any{want, node, "none"}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+func TestSplitPayload_StoresLongPayloadsApart(t *testing.T) {
+	b := newBench(t)
+	got := b.run("definition", `
+local long = string.rep('x', INLINE_PAYLOAD_LIMIT)
+local def, payload = split_payload('{}\n' .. long)
+local def_of_longer, longer = split_payload('{}\n' .. long .. 'y')
+redis.call('HSET', payloads_key(), 'default:a', longer)
+local record = '1795000000000' .. def_of_longer
+return { def == '{}\n' .. long, payload == nil, def_of_longer, #longer, #stored_payload('default:a', record),
+  stored_payload('default:a', '1795000000000{}\n5'), head_of(record), def_of(record) == def_of_longer }`)
+	sum := sha1.Sum([]byte(strings.Repeat("x", task.InlinePayloadLimit) + "y"))
+	longer := int64(task.InlinePayloadLimit + 1)
+	want := []any{int64(1), int64(1), "{}\n@" + hex.EncodeToString(sum[:]), longer, longer, "", "{}", int64(1)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestChanges_AreWrittenAfterTheBodyUnlessItRefuses(t *testing.T) {
+	b := newBench(t)
+	body := `
+put_later(queued_key(), 1, 'a') put_later(queued_key(), 2, 'b') remove_later(running_key(), 'old')
+set_later(results_key(), 'a', 'x') delete_later(errors_key(), 'a')
+local before = redis.call('EXISTS', queued_key(), results_key()) + redis.call('ZCARD', running_key()) * 10
+`
+	b.do("ZADD", inPartition+"running", 1, "old")
+	b.do("HSET", inPartition+"errors", "a", "boom")
+	if got := b.run("changes", body+"return { before }"); got[0] != int64(10) {
+		t.Errorf("before the end: %v, want nothing written", got)
+	}
+	if got := b.members("queued"); !slices.Equal(got, []string{"a", "b"}) || len(b.members("running")) != 0 {
+		t.Errorf("queued are %v, running %v", got, b.members("running"))
+	}
+	if n := b.db.Exists(t.Context(), inPartition+"results", inPartition+"errors").Val(); n != 1 {
+		t.Errorf("%d of results and errors exist, want results alone", n)
+	}
+	b.do("DEL", inPartition+"queued")
+	if err := b.try("refuse, changes", body+"return refuse('NO', before)"); err == nil || len(b.members("queued")) != 0 {
+		t.Errorf("refused: %v, queued are %v", err, b.members("queued"))
+	}
+}
+
+func TestAnnounce_PublishesOneMessageIfSomebodyFollows(t *testing.T) {
+	b := newBench(t)
+	sub := b.db.Subscribe(t.Context(), "events")
+	defer func() { _ = sub.Close() }()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	body := "for _, id in ipairs({ 'a', 'b' }) do announce('queued', 'default:' .. id, 'queued', '1', '', '1795000000000" +
+		`{"type":"http"}\n{}', '') end return {}`
+	b.run("events", body) // nobody follows
+	b.do("SET", inPartition+"listeners", "")
+	b.run("events", body)
+	m, err := sub.ReceiveMessage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(m.Payload, "\n")
+	if len(lines) != 2 || !strings.Contains(lines[0], `"ref":"default:a"`) || !strings.Contains(lines[1], `"ref":"default:b"`) ||
+		!strings.Contains(lines[1], `"head":{"type":"http"}`) {
+		t.Errorf("published %q, want both events in one message", m.Payload)
 	}
 }
 

@@ -1,8 +1,8 @@
 -- log: appends lines of the running attempt to the task's log.
--- includes: clock, number, refuse, events
+-- includes: clock, number, refuse, state, events
 -- keys:
---   task  HASH
---   log   STREAM
+--   states  HASH    the script makes further keys of the same partition
+--   log     STREAM
 -- args:
 --   member   member
 --   attempt  attempt
@@ -16,24 +16,25 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: lines that are in the log already are not appended again
-local state, current, current_run, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'def'))
-if not state then
+local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+if not record then
   return refuse('NOT_FOUND', member)
 end
-if state ~= 'running' then
-  return refuse('STATE', state)
+local fields = parse_state(text or 'scheduled 0')
+if fields.state ~= 'running' then
+  return refuse('STATE', fields.state)
 end
-if current ~= attempt or current_run ~= run then
-  return refuse('STALE', current)
+if fields.attempt ~= attempt or fields.run ~= run then
+  return refuse('STALE', fields.attempt)
 end
 
 local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
 local known = last and tonumber(string.match(last[1], '^' .. attempt .. '%-(%d+)$')) or 0
 local number = first
-for stream, text in lines() do
+for stream, line in lines() do
   if number > known then
-    redis.call('XADD', log, 'MAXLEN', LOG_LIMIT, attempt .. '-' .. int(number), 'stream', stream, 'at', int(now), 'text', text)
-    announce('log', member, state, attempt, node, def, ',"line":' .. cjson.encode({ stream = stream, text = text }))
+    redis.call('XADD', log, 'MAXLEN', LOG_LIMIT, attempt .. '-' .. int(number), 'stream', stream, 'at', int(now), 'text', line)
+    announce('log', member, fields.state, attempt, node_of(fields.run), record, ',"line":' .. cjson.encode({ stream = stream, text = line }))
   end
   number = number + 1
 end

@@ -1,7 +1,7 @@
 -- progress: records the progress of the running attempt.
--- includes: refuse, events
+-- includes: number, refuse, state, events
 -- keys:
---   task  HASH
+--   states  HASH  the script makes further keys of the same partition
 -- args:
 --   member    member
 --   attempt   attempt  the attempt that reports
@@ -14,17 +14,19 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it records the same progress again
-local state, current, current_run, node, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'def'))
-if not state then
+local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+if not record then
   return refuse('NOT_FOUND', member)
 end
-if state ~= 'running' then
-  return refuse('STATE', state)
+local fields = parse_state(text or 'scheduled 0')
+if fields.state ~= 'running' then
+  return refuse('STATE', fields.state)
 end
-if current ~= attempt or (run ~= '' and current_run ~= run) then
-  return refuse('STALE', current)
+if fields.attempt ~= attempt or (run ~= '' and fields.run ~= run) then
+  return refuse('STALE', fields.attempt)
 end
 
-redis.call('HSET', task, 'progress', progress)
-announce('progress', member, state, attempt, node, def, ',"progress":' .. progress)
+fields.progress = int(progress)
+redis.call('HSET', states, member, format_state(fields))
+announce('progress', member, fields.state, attempt, node_of(fields.run), record, ',"progress":' .. int(progress))
 return {}

@@ -1,13 +1,9 @@
--- reap: a leader ends the running attempt of a worker that died or has lost the attempt. The next attempt is due at once, or the task ends.
--- includes: clock, number, refuse, fence, events, attempts, ended
+-- reap: a leader ends the running attempt of a worker that died or has lost it. The next attempt is due at once, or the task
+-- ends.
+-- includes: clock, number, refuse, fence, state, changes, ending
 -- keys:
---   lease     STRING
---   task      HASH
---   running   ZSET
---   attempts  LIST
---   wheel     ZSET
---   index     ZSET    of the state in which the task ends
---   expiry    ZSET
+--   lease   STRING  the script makes further keys of the same partition
+--   states  HASH
 -- args:
 --   fence      fence    value of the lease while this leader holds it
 --   member     member
@@ -25,41 +21,30 @@
 --   NOT_FOUND  no such task
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
+--   HELD       the run is leased again
 --   CANCELLED  the task was asked to stop: end it as cancelled
 -- repeat: refused with STATE or STALE, because the first run ended the attempt
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
 end
-local current_state, current, owner, node, started, cancel, def =
-  unpack(redis.call('HMGET', task, 'state', 'attempt', 'run', 'node', 'started', 'cancel', 'def'))
-if not current_state then
+local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+if not record then
   return refuse('NOT_FOUND', member)
 end
-if current_state ~= 'running' then
-  return refuse('STATE', current_state)
+local fields = parse_state(text or 'scheduled 0')
+if fields.state ~= 'running' then
+  return refuse('STATE', fields.state)
 end
-if current ~= attempt or owner ~= run then
-  return refuse('STALE', current)
+if fields.attempt ~= attempt or fields.run ~= run then
+  return refuse('STALE', fields.attempt)
 end
-if cancel and state ~= 'cancelled' then
+if tonumber(redis.call('ZSCORE', held_key(), member) or 0) > now then
+  return refuse('HELD', member)
+end
+if fields.cancel and state ~= 'cancelled' then
   return refuse('CANCELLED', member)
 end
 
-redis.call('HSET', task, 'state', state, 'error', reason)
-redis.call('HDEL', task, 'run') -- a late report of the lost run must not pass for a repetition of this end
-redis.call('ZREM', running, member)
-record_attempt(attempt, node, started, 'lost', reason)
-if state == 'scheduled' then
-  redis.call('HSET', task, 'due', int(now))
-  redis.call('ZADD', wheel, int(now), member)
-else
-  redis.call('HSET', task, 'finished', int(now))
-  redis.call('ZADD', index, int(now), member)
-  redis.call('ZADD', expiry, int(now + retention), member)
-end
-announce(state, member, state, attempt, node, def, ',"error":' .. cjson.encode(reason))
-if state == 'scheduled' then
-  return { 0 }
-end
-return { task_ended(member, state) and 1 or 0 }
+fields.run = node_of(run) .. '#' -- a late report of the lost run must not pass for a repetition of this end
+return { end_attempt(member, record, fields, state, 'lost', reason, 0, retention) and 1 or 0 }

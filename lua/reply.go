@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
@@ -123,6 +124,12 @@ func (r *Reply) Ref(field string) task.Ref {
 		r.wrong(field, text, "a name")
 	}
 	return ref
+}
+
+// Refused reads a refusal, or "".
+func (r *Reply) Refused(field string) Refused {
+	code, detail, _ := strings.Cut(r.Text(field), " ")
+	return Refused{Code: Code(code), Detail: detail}
 }
 
 // State reads a task's state.

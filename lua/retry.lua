@@ -1,39 +1,41 @@
 -- retry: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
--- includes: clock, number, refuse, events, wheel, scheduled_tick
+-- includes: clock, number, refuse, state, attempts, events, wheel, scheduled_tick
 -- keys:
---   task    HASH
---   index   ZSET  of the state in which the task is
+--   states  HASH  the script makes further keys of the same partition
 --   expiry  ZSET
---   wheel   ZSET
 -- args:
 --   member    member
---   state     state    of the task, to which the index belongs
 --   attempts  number   how many further attempts the task may make
 --   tick      time     of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 --   events    channel
 --   wake      channel
--- reply:
---   task  hash  the task as it is now
+-- reply: nothing
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task is in another state; the detail is that state
+--   STATE      the task has not ended; the detail is its state
 -- repeat: refused with STATE, because the first run scheduled the task
-local current, attempt, def = unpack(redis.call('HMGET', task, 'state', 'attempt', 'def'))
-if not current then
+local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+if not record then
   return refuse('NOT_FOUND', member)
 end
-if current ~= state then
-  return refuse('STATE', current)
+local fields = parse_state(text or 'scheduled 0')
+if not fields.finished then
+  return refuse('STATE', fields.state)
 end
 
-attempt = attempt or '0'
-redis.call('HSET', task, 'state', 'scheduled', 'due', int(now), 'max_attempts', int(attempt + attempts))
-redis.call('HDEL', task, 'finished', 'cancel', 'result', 'error', 'progress', 'first_due')
-redis.call('ZREM', index, member)
+if fields.outcome then -- a task can end without an attempt
+  record_attempt(member, fields, redis.call('HGET', errors_key(), member) or '')
+end
+redis.call('HSET', states, member, format_state({
+  state = 'scheduled', attempt = fields.attempt, max_attempts = int(fields.attempt + attempts), due = int(now),
+}))
+redis.call('HDEL', results_key(), member)
+redis.call('HDEL', errors_key(), member)
+redis.call('ZREM', index_key(string.match(member, '^[^:]+'), fields.state), member)
 redis.call('ZREM', expiry, member)
 if tick then
   live_again(member, tick)
 end
-announce('scheduled', member, 'scheduled', attempt, '', def, ',"due":' .. int(now))
+announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(now))
 put_on_wheel(member, now)
-return { redis.call('HGETALL', task) }
+return {}

@@ -1,5 +1,5 @@
 -- sweep: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next.
--- includes: clock, number, refuse, fence
+-- includes: clock, number, refuse, fence, changes
 -- keys:
 --   lease   STRING
 --   expiry  ZSET
@@ -29,12 +29,16 @@ if count <= 0 then
   return { 0, due_tasks, due_schedules }
 end
 local members = redis.call('ZRANGE', expiry, 0, count - 1)
-for _, member in ipairs(members) do
-  local state = redis.call('HGET', task_key(member), 'state')
+local states = redis.call('HMGET', states_key(), unpack(members))
+for i, member in ipairs(members) do
+  local state = string.match(states[i] or '', '^%a+')
   if state then
-    redis.call('ZREM', index_key(string.match(member, '^[^:]+'), state), member)
+    remove_later(index_key(string.match(member, '^[^:]+'), state), member)
   end
-  redis.call('DEL', task_key(member), attempts_key(member), log_key(member))
-  redis.call('ZREM', expiry, member)
+  for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key() }) do
+    delete_later(hash, member)
+  end
+  redis.call('DEL', attempts_key(member), log_key(member))
+  remove_later(expiry, member)
 end
 return { #members, due_tasks, due_schedules }

@@ -25,7 +25,7 @@ const module = "github.com/dts-sched/dts"
 // Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
 // border uses both. In layer 5, the commands of dtsctl use what they share, and do not import each other.
 var floors = []floor{
-	{0, []string{"internal/clock", "internal/config", "internal/task"}},
+	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/schedule"}},
 	{0, []string{"lua"}},
 	{1, []string{"internal/redisx", "internal/telemetry"}},

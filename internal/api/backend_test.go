@@ -131,7 +131,7 @@ func (b *backend) get(ref task.Ref) task.Task {
 func (b *backend) claim(id string) {
 	b.t.Helper()
 	testkit.Must(b.t, b.db.ZAddXX(b.ctx, "dts:{0}:wheel", redis.Z{Member: ref(id).String()}).Err())
-	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1)
+	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1, time.Second)
 	testkit.Must(b.t, err)
 	if got := b.get(ref(id)); got.State != task.Queued {
 		b.t.Fatalf("%s is %s", id, got.State)
@@ -142,7 +142,7 @@ func (b *backend) claim(id string) {
 func (b *backend) begin(id string) *running {
 	b.t.Helper()
 	b.claim(id)
-	run, err := b.store.Tasks.Begin(b.ctx, ref(id), b.get(ref(id)).Attempt, "n1", "run of "+id)
+	run, err := b.store.Tasks.Begin(b.ctx, ref(id), b.get(ref(id)).Attempt, "n1#"+id)
 	testkit.Must(b.t, err)
 	b.runs[id] = &running{Run: run}
 	return b.runs[id]

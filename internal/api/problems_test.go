@@ -218,7 +218,7 @@ func TestProblem_LogsAFaultAndDoesNotTellIt(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")
-	testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:task:default:a", "def", "no JSON").Err())
+	testkit.Must(t, r.db.HSet(t.Context(), "dts:{0}:defs", "default:a", "1795000000000no JSON\n").Err())
 	for i, c := range []struct {
 		fault        error
 		code, secret string

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -162,7 +163,8 @@ func TestRun_LetsRequestsInProgressFinish(t *testing.T) {
 	r := startRig(t)
 	r.submit("a")
 	begun, goOn := make(chan struct{}), make(chan struct{})
-	r.faults.set(func(context.Context) { close(begun); <-goOn }, nil)
+	var once sync.Once
+	r.faults.set(func(context.Context) { once.Do(func() { close(begun) }); <-goOn }, nil)
 	got := make(chan answer, 1)
 	go func() { got <- r.call("GET", "/v1/tasks/a", "") }()
 	<-begun

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/task"
@@ -127,6 +128,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 		t.Errorf("changed: %s", changed.Body)
 	}
 	r.begin("a")
+	testkit.Must(t, r.db.ZAdd(ctx, string(r.store.KeysOf(ref("a")).Held()), redis.Z{Score: 1, Member: "default:a"}).Err())
 	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), "node died"))
 	r.begin("a")
 	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40})

@@ -214,7 +214,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 	}
 	a.cleanup(executors.Close)
 	a.worker = worker.New(worker.Options{
-		Store: a.store, Prefix: a.o.Config.Prefix, Members: a.registry, Node: a.node,
+		Store: a.store, Prefix: a.o.Config.Prefix, Node: a.node,
 		Capacity: a.o.Config.Concurrency, Pools: pools, Executors: executors, Types: a.types,
 		DrainTimeout: a.o.Config.DrainTimeout, Grace: executors.Grace(), Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
 	})

@@ -24,7 +24,6 @@ var (
 	overdueDesc          = depthDesc("dts_overdue", "Scheduled tasks that are due.")
 	schedulesDesc        = depthDesc("dts_schedules", "Schedules in the partition: active, or resting (paused or ended).", "state")
 	overdueSchedulesDesc = depthDesc("dts_overdue_schedules", "Schedules whose next tick is due and not decided yet.")
-	inFlightDesc         = depthDesc("dts_inflight", "Deliveries that are claimed and not yet confirmed to be in asynq.")
 )
 
 // depthDesc describes a metric of a partition with further labels.
@@ -35,7 +34,6 @@ func depthDesc(name, help string, labels ...string) *prometheus.Desc {
 func (c depthCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- tasksDesc
 	ch <- overdueDesc
-	ch <- inFlightDesc
 	ch <- schedulesDesc
 	ch <- overdueSchedulesDesc
 }
@@ -57,7 +55,6 @@ func (c depthCollector) Collect(ch chan<- prometheus.Metric) {
 		send(tasksDesc, d.Running, "running")
 		send(tasksDesc, d.Finished, "finished")
 		send(overdueDesc, d.Overdue)
-		send(inFlightDesc, d.InFlight)
 		send(schedulesDesc, d.ActiveSchedules, "active")
 		send(schedulesDesc, d.Schedules-d.ActiveSchedules, "resting")
 		send(overdueSchedulesDesc, d.OverdueSchedules)

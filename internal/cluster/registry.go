@@ -44,7 +44,6 @@ type Options struct {
 type Registry struct {
 	o       Options
 	started time.Time
-	guard   *guard
 
 	draining atomic.Bool
 	wake     chan struct{} // requests a heartbeat at once; its buffer of one merges several requests
@@ -80,7 +79,6 @@ func New(o Options) *Registry {
 	return &Registry{
 		o:        o,
 		started:  clock.Now(),
-		guard:    newGuard(missedLimit*o.Beat - o.Beat/2),
 		wake:     make(chan struct{}, 1),
 		ready:    make(chan struct{}),
 		view:     View{self: Node{ID: o.ID}},
@@ -106,15 +104,6 @@ func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
 		return nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot read the list of nodes", Err: err}
 	}
 	return nodesOf(r.members(reply.Now, reply.Nodes)), nil
-}
-
-// Guard derives a context from ctx that ends, with the cause ErrCutOff, when this node could not send heartbeats
-// for so long that other nodes may soon count it as dead, or when it leaves the list. The time counts from the
-// start of the last successful heartbeat, so the context ends before other nodes may take over. If this node is
-// cut off already, the context has ended when Guard returns. The returned function ends the context and releases
-// its resources.
-func (r *Registry) Guard(ctx context.Context) (context.Context, func()) {
-	return r.guard.watch(ctx)
 }
 
 // SetDraining sets whether this node finishes its work and accepts no new work. A heartbeat tells the other nodes

@@ -19,7 +19,7 @@ const (
 	deathMargin  = 20 * time.Millisecond // added to the time when a node counts as dead, so that it is certainly over
 )
 
-// Run sends heartbeats until ctx ends. Then it ends the contexts of Guard, removes this node from the list, and
+// Run sends heartbeats until ctx ends. Then it removes this node from the list, and
 // returns nil. Run may be called once.
 func (r *Registry) Run(ctx context.Context) error {
 	var listening sync.WaitGroup
@@ -27,7 +27,6 @@ func (r *Registry) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		r.wait(ctx, r.beat(ctx))
 	}
-	r.guard.cut()
 	r.leave(ctx)
 	listening.Wait()
 	return nil
@@ -67,10 +66,6 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 		r.reportFailure(ctx, err)
 		return r.o.Beat / 4
 	}
-	if reply.Joined { // this node was absent or dead: other nodes may have taken over its guarded work
-		r.guard.cut()
-	}
-	r.guard.extend(start)
 	r.reportRecovery()
 	r.announced = self.State
 	members := r.members(reply.Now, reply.Nodes)

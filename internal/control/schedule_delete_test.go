@@ -36,7 +36,9 @@ func TestDeleteSchedule_EndsTheTasksItIsToldTo(t *testing.T) {
 			if state := w.tasksOf(nightly)["nightly@"+ticks[1]]; state != want.waiting {
 				t.Errorf("the waiting one is %s, want %s", state, want.waiting)
 			}
-			if stop, _ := run.CancelRequested(w.ctx); stop != want.running {
+			running, err := w.store.Tasks.Get(w.ctx, run.Task.Ref)
+			testkit.Must(t, err)
+			if stop := !running.CancelRequested.IsZero(); stop != want.running {
 				t.Errorf("the running one was asked to stop: %v", stop)
 			}
 			for key := range redistest.Dump(t, w.db) {

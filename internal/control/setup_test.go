@@ -170,7 +170,7 @@ func (w *world) fire(ref task.Ref) []partition.Ticked {
 func (w *world) claim(ref task.Ref) {
 	w.t.Helper()
 	testkit.Must(w.t, w.db.ZAddXX(w.ctx, w.partitionKey(ref, "wheel"), z(0, ref.String())).Err())
-	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100)
+	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100, time.Second)
 	testkit.Must(w.t, err)
 	for _, d := range claimed.Deliveries {
 		testkit.Must(w.t, w.queues.Enqueue(w.ctx, d))
@@ -194,7 +194,7 @@ func (w *world) pending() int {
 func (w *world) begun(ref task.Ref) *tasks.Run {
 	w.t.Helper()
 	w.claim(ref)
-	run, err := w.store.Tasks.Begin(w.ctx, ref, 1, "node", "run-"+ref.ID)
+	run, err := w.store.Tasks.Begin(w.ctx, ref, 1, "node#"+ref.ID)
 	testkit.Must(w.t, err)
 	return run
 }

@@ -69,19 +69,19 @@ func TestRun_RefusalIsTypedAndObserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	confirm := lua.Confirm{Lease: "{x}lease", InFlight: "{x}inflight", Fence: "1:me"}
-	_, err = redisx.Run(t.Context(), db, confirm)
+	postpone := lua.PostponeSchedule{Lease: "{x}lease", Ticks: "{x}ticks", Fence: "1:me", Member: "default:a", Delay: 0}
+	_, err = redisx.Run(t.Context(), db, postpone)
 	var refusal *redisx.Refusal
-	if !errors.As(err, &refusal) || refusal.Code != lua.CodeFenced || refusal.Script != "confirm" || !redisx.RefusedWith(err, lua.CodeFenced) {
+	if !errors.As(err, &refusal) || refusal.Code != lua.CodeFenced || refusal.Script != "postpone_schedule" || !redisx.RefusedWith(err, lua.CodeFenced) {
 		t.Errorf("got %v", err)
 	}
-	if err := db.Set(t.Context(), string(confirm.Lease), "1:me", 0).Err(); err != nil {
+	if err := db.Set(t.Context(), string(postpone.Lease), "1:me", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := redisx.Run(t.Context(), db, confirm); err != nil {
+	if _, err := redisx.Run(t.Context(), db, postpone); err != nil {
 		t.Error(err)
 	}
-	if want := []seen{{"confirm", "FENCED"}, {"confirm", ""}}; len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+	if want := []seen{{"postpone_schedule", "FENCED"}, {"postpone_schedule", ""}}; len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
 		t.Errorf("observed %v", got)
 	}
 }
@@ -89,13 +89,13 @@ func TestRun_RefusalIsTypedAndObserved(t *testing.T) {
 func TestRun_PassesOnOtherErrors(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	if err := db.Set(t.Context(), "{x}inflight", "no sorted set", 0).Err(); err != nil {
+	if err := db.Set(t.Context(), "{x}ticks", "no sorted set", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Set(t.Context(), "{x}lease", "1:me", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	_, err := redisx.Run(t.Context(), db, lua.Confirm{Lease: "{x}lease", InFlight: "{x}inflight", Fence: "1:me", Deliveries: []string{"a"}})
+	_, err := redisx.Run(t.Context(), db, lua.PostponeSchedule{Lease: "{x}lease", Ticks: "{x}ticks", Fence: "1:me", Member: "default:a", Delay: 0})
 	var refusal *redisx.Refusal
 	if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("got %v", err)

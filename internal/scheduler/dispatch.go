@@ -15,48 +15,31 @@ const (
 	dispatchBudget = 5 * time.Second
 )
 
-// dispatch claims due tasks and enqueues their deliveries in asynq, until ctx ends or the lease is over.
-//
-// A claimed delivery is in flight until it is confirmed. If a leader dies in between, its successor first repeats
-// everything in flight: the delivery's id makes that harmless.
+// dispatch claims due tasks and enqueues their deliveries in asynq, until ctx ends or the lease is over. If a leader dies in
+// between, or cannot enqueue, watch enqueues them later: the delivery's id makes that harmless.
 func (t *term) dispatch(ctx context.Context) error {
-	repair := true // repeat what is in flight before the next claim
 	for ctx.Err() == nil {
-		if repair {
-			if err := t.repeatInFlight(ctx); errors.Is(err, partition.ErrFenced) {
-				return err
-			} else if err != nil {
-				t.failed(ctx, "cannot repeat deliveries in flight", err)
-				continue
-			}
+		claimed, err := t.leader.Claim(ctx, claimLimit, t.s.pace.lookFirst)
+		got := clock.Now()
+		if err != nil || len(claimed.Deliveries) > 0 || claimed.Queued > 0 { // a lost reply may have claimed some
+			signal(t.claimed)
 		}
-		claimed, err := t.leader.Claim(ctx, claimLimit)
+		if err == nil {
+			err = t.deliver(ctx, claimed, got)
+		}
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
-			repair = true // the claim may have succeeded and only its reply been lost
-			t.failed(ctx, "cannot claim due tasks", err)
-			continue
-		}
-		got := clock.Now()
-		if err := t.deliver(ctx, claimed, got); errors.Is(err, partition.ErrFenced) {
-			return err
-		} else if err != nil {
-			repair = true
-			t.failed(ctx, "cannot enqueue deliveries in asynq", err)
-			continue
-		}
-		// The client repeats a claim by itself if its reply was lost; then more is in flight than this reply says.
-		repair = claimed.InFlight > len(claimed.Deliveries)
-		if len(claimed.Deliveries) < claimLimit && !repair {
+			t.failed(ctx, "cannot dispatch due tasks", err)
+		case len(claimed.Deliveries) < claimLimit:
 			t.sleep(ctx, claimed.Next, claimed.Now, got, t.s.wakes)
 		}
 	}
 	return nil
 }
 
-// deliver enqueues and confirms what was claimed. Deliveries that cannot be enqueued stay in flight.
+// deliver enqueues what was claimed, at the time got.
 func (t *term) deliver(ctx context.Context, c partition.Claimed, got time.Time) error {
 	if len(c.Deliveries) == 0 {
 		return nil
@@ -67,24 +50,11 @@ func (t *term) deliver(ctx context.Context, c partition.Claimed, got time.Time) 
 	})
 }
 
-// repeatInFlight enqueues what an earlier leader claimed, or a claim whose reply was lost.
-func (t *term) repeatInFlight(ctx context.Context) error {
-	repeat, settled, err := t.leader.InFlight(ctx)
-	if err != nil {
-		return err
-	}
-	if err := t.leader.Confirm(ctx, settled); err != nil {
-		return err
-	}
-	return t.enqueue(ctx, repeat, func(task.Delivery) {})
-}
-
-// enqueue enqueues deliveries in asynq and confirms those that are there. It finishes even if ctx ends meanwhile, within
-// dispatchBudget. done is called for each delivery that was enqueued.
+// enqueue enqueues deliveries in asynq. It finishes even if ctx ends meanwhile, within dispatchBudget. done is called for
+// each delivery that was enqueued.
 func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, done func(task.Delivery)) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchBudget)
 	defer cancel()
-	var names []string
 	var failure error
 	for i, err := range t.s.o.Queues.EnqueueEach(ctx, deliveries) {
 		if err != nil {
@@ -92,10 +62,6 @@ func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, done fun
 			continue
 		}
 		done(deliveries[i])
-		names = append(names, deliveries[i].String())
-	}
-	if err := t.leader.Confirm(ctx, names); err != nil {
-		return err
 	}
 	return failure
 }

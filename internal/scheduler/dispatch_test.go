@@ -91,12 +91,12 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	p := w.store.PartitionOf(ref)
 	key, _ := w.store.Partitions.LeaseKeys(p)
 	testkit.Must(w.t, w.db.Set(w.t.Context(), string(key), "1:dead", 0).Err())
-	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10)
+	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10, time.Second)
 	testkit.Must(w.t, err)
 	testkit.Must(w.t, w.db.Del(w.t.Context(), string(key)).Err())
 }
 
-func TestDispatch_RepeatsWhatADeadLeaderLeftInFlight(t *testing.T) {
+func TestWatch_EnqueuesWhatADeadLeaderClaimed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ref := w.create(task.Definition{})
@@ -108,21 +108,6 @@ func TestDispatch_RepeatsWhatADeadLeaderLeftInFlight(t *testing.T) {
 	w.dispatched(ref, 1)
 	if got := w.get(ref); got.Attempt != 1 {
 		t.Errorf("the attempt is %d, want still the first", got.Attempt)
-	}
-}
-
-func TestDispatch_ForgetsWhatIsInFlightForAPastAttempt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ref := w.create(task.Definition{Delay: time.Hour})
-	p := w.store.PartitionOf(ref)
-	inflight := fmt.Sprintf("dts:{%d}:inflight", p)
-	testkit.Must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.String()+":7").Err())
-	testkit.Must(t, w.db.Do(t.Context(), "ZADD", inflight, 1, ref.Namespace+":nobody:1").Err())
-	w.start("a", never)
-	testkit.Eventually(t, "nothing is in flight", func() bool { return w.db.ZCard(t.Context(), inflight).Val() == 0 })
-	if w.waits(ref, 7) {
-		t.Error("an attempt was delivered that is not due")
 	}
 }
 

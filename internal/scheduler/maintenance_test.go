@@ -1,16 +1,13 @@
 package scheduler
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
-	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -18,40 +15,20 @@ import (
 
 func storeNow() control.TaskChange { return control.TaskChange{Delay: new(time.Duration)} }
 
-// eager makes maintenance look often.
+// eager makes maintenance and watch look often.
 func eager(n *node) {
-	n.pace = pace{maintenance: 50 * time.Millisecond, restore: 100 * time.Millisecond}
+	n.pace = pace{maintenance: 50 * time.Millisecond, lookFirst: 100 * time.Millisecond, lookAgain: 100 * time.Millisecond}
 }
 
 // begin has a node run the task's attempt.
 func (w *world) begin(ref task.Ref, node string) *tasks.Run {
 	w.t.Helper()
-	run, err := w.store.Tasks.Begin(w.t.Context(), ref, w.get(ref).Attempt, node, node+"#1")
+	run, err := w.store.Tasks.Begin(w.t.Context(), ref, w.get(ref).Attempt, node+"#1")
 	testkit.Must(w.t, err)
 	return run
 }
 
-// worker is a node that only beats, until the test ends or cut is called.
-func (w *world) worker(id string) (cut func()) {
-	w.t.Helper()
-	proxy := redistest.NewProxy(w.t, w.srv.Addr())
-	r := w.member(id, config.RoleWorker, redistest.Open(w.t, proxy.URL()))
-	ctx, stop := context.WithCancel(w.t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	w.t.Cleanup(func() { stop(); testkit.Must(w.t, testkit.Receive(w.t, ended, "the worker's end")) })
-	testkit.Receive(w.t, r.Ready(), "the worker's first beat")
-	return proxy.Cut
-}
-
-// looked waits until maintenance has read the nodes some times more.
-func (n *node) looked(times uint64) {
-	n.t.Helper()
-	before := n.runs("read_nodes")
-	testkit.Eventually(n.t, "maintenance looked", func() bool { return n.runs("read_nodes") >= before+times })
-}
-
-func TestMaintenance_EndsAttemptsOfUnknownNodes(t *testing.T) {
+func TestWatch_EndsRunsThatNobodyHolds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ref := w.create(task.Definition{})
@@ -66,47 +43,33 @@ func TestMaintenance_EndsAttemptsOfUnknownNodes(t *testing.T) {
 	}
 }
 
-func TestMaintenance_EndsAttemptsOfANodeWhenItDies(t *testing.T) {
+func TestWatch_EndsRunsThatTheirWorkerDoesNotExtend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	cut := w.worker("frail")
-	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
+	again := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
 	once := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
-	w.dispatched(ref, 1)
-	w.dispatched(once, 1)
-	w.begin(ref, "frail")
-	w.begin(once, "frail")
-	cut()
-	w.dispatched(ref, 2)
-	w.reaches(once, task.Failed)
-}
-
-func TestMaintenance_LeavesAttemptsOfLivingNodesAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a", never, eager)
-	w.leads(map[*node]int{a: 16})
-	ref := w.create(task.Definition{})
-	w.dispatched(ref, 1)
-	w.worker("new") // a moment ago
-	w.begin(ref, "new")
-	a.looked(5)
-	if got := w.get(ref); got.State != task.Running || got.Attempt != 1 {
-		t.Errorf("the task is %s, attempt %d, want running its first", got.State, got.Attempt)
+	held := w.create(task.Definition{})
+	for _, ref := range []task.Ref{again, once, held} {
+		w.dispatched(ref, 1)
 	}
-}
-
-// Else a Redis that hiccups just when a node dies would cost half a minute.
-func TestMaintenance_IsRepeatedSoonAfterAFailure(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	ref := w.create(task.Definition{})
-	w.claimAsDeadLeader(ref)
-	w.begin(ref, "ghost")
-	w.start("a", never, func(n *node) { n.members.failures.Store(2) })
-	w.dispatched(ref, 2)
+	w.begin(again, "frail")
+	w.begin(once, "frail")
+	run := w.begin(held, "healthy")
+	extend := time.NewTicker(runLease / 6)
+	defer extend.Stop()
+	testkit.Eventually(t, "the runs of the frail worker are over", func() bool {
+		select {
+		case <-extend.C:
+			testkit.Must(t, w.store.Tasks.ExtendEach(t.Context(), []*tasks.Run{run})[0].Err)
+		default:
+		}
+		return w.get(once).State == task.Failed && w.get(again).Attempt == 2
+	})
+	if got := w.get(held); got.State != task.Running || got.Attempt != 1 {
+		t.Errorf("the task of the healthy worker is %s, attempt %d, want running its first", got.State, got.Attempt)
+	}
 }
 
 func TestMaintenance_DeletesExcessTasksTheFirstToExpireFirst(t *testing.T) {
@@ -155,7 +118,7 @@ func (w *world) there(refs []task.Ref) int {
 	return n
 }
 
-func TestMaintenance_RestoresADeliveryThatVanishedFromAsynq(t *testing.T) {
+func TestWatch_RestoresADeliveryThatVanishedFromAsynq(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager)
@@ -169,7 +132,7 @@ func TestMaintenance_RestoresADeliveryThatVanishedFromAsynq(t *testing.T) {
 	}
 }
 
-func TestMaintenance_RestoresADeliveryWhoseWorkerDiedBeforeItBegan(t *testing.T) {
+func TestWatch_RestoresADeliveryWhoseWorkerDiedBeforeItBegan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager)
@@ -181,25 +144,6 @@ func TestMaintenance_RestoresADeliveryWhoseWorkerDiedBeforeItBegan(t *testing.T)
 	testkit.Must(t, w.db.HSet(ctx, "asynq:{default}:t:"+id, "state", "active").Err())
 	testkit.Must(t, w.db.Do(ctx, "ZADD", "asynq:{default}:lease", 1, id).Err())
 	testkit.Eventually(t, "it waits again", func() bool { return w.db.LLen(ctx, "asynq:{default}:pending").Val() == 1 })
-}
-
-func TestMaintenance_EndsAttemptsThatTheirNodeForgot(t *testing.T) {
-	t.Parallel()
-	started := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	ran := task.Task{Node: "a", StartedAt: started}
-	for _, c := range []struct {
-		alive bool
-		after time.Duration
-		want  string
-	}{
-		{true, time.Minute + attemptSlack, ""},
-		{true, time.Minute + attemptSlack + time.Millisecond, "node a did not end it in time"},
-		{false, time.Second, "node a died"},
-	} {
-		if got := lossOf(ran, time.Minute, c.alive, started.Add(c.after)); got != c.want {
-			t.Errorf("alive %v, after %s: %q, want %q", c.alive, c.after, got, c.want)
-		}
-	}
 }
 
 // A wake-up that nobody sent, as after a step of Redis's clock, is made up for by maintenance.

@@ -40,8 +40,6 @@ type Members interface {
 	View() cluster.View
 	// Watch returns a channel that is signalled when nodes come, go or begin to drain, and a function that stops it.
 	Watch() (<-chan struct{}, func())
-	// Nodes reads all nodes from Redis now.
-	Nodes(ctx context.Context) ([]cluster.Node, error)
 }
 
 // Options says what to schedule with. All but Types are needed.

@@ -17,6 +17,7 @@ type term struct {
 	held      *lease.Held
 	leader    *partition.Leader
 	stop      context.CancelFunc
+	claimed   chan struct{} // signalled when tasks were claimed
 	done      chan struct{}
 }
 
@@ -24,7 +25,8 @@ type term struct {
 func (s *Scheduler) begin(p int, held *lease.Held, ended chan struct{}) *term {
 	ctx, stop := context.WithCancel(held.Context())
 	t := &term{
-		s: s, partition: p, held: held, leader: s.o.Store.Partitions.At(p).Lead(held.Fence()), stop: stop, done: make(chan struct{}),
+		s: s, partition: p, held: held, leader: s.o.Store.Partitions.At(p).Lead(held.Fence()), stop: stop,
+		claimed: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.mu.Lock()
 	s.led[p] = t.leader
@@ -45,7 +47,7 @@ func (t *term) lead(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var loops sync.WaitGroup
-	for _, loop := range []func(context.Context) error{t.tick, t.dispatch, t.maintain} {
+	for _, loop := range []func(context.Context) error{t.tick, t.dispatch, t.watch, t.maintain} {
 		loops.Go(func() {
 			defer cancel()
 			if err := loop(ctx); err != nil && ctx.Err() == nil {

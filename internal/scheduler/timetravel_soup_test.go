@@ -121,7 +121,7 @@ func (s *soup) disturb() {
 		leader.way.release()
 		return
 	default:
-		s.v.trapped(leader, []string{"fire", "claim", "due_schedules", "confirm"}[s.random.IntN(4)], fate(s.random.IntN(2)))
+		s.v.trapped(leader, []string{"fire", "claim", "due_schedules", "enqueue"}[s.random.IntN(4)], fate(s.random.IntN(2)))
 	}
 	s.v.start()
 }

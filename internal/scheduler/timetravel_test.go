@@ -75,8 +75,8 @@ func TestTravel_DelayedTasksEachRunOnceForDays(t *testing.T) {
 				v.killed(leader)
 			case 2: // what it claimed is in flight, and it does not learn of it
 				v.trapped(leader, "claim", answerLost)
-			case 3: // what it claimed is in asynq, and Redis does not learn of it
-				v.trapped(leader, "confirm", sendLost)
+			case 3: // what it claimed is in asynq, and it does not learn of it
+				v.trapped(leader, "enqueue", answerLost)
 			case 4:
 				v.outage(time.Hour)
 				continue

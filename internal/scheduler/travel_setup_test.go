@@ -62,7 +62,7 @@ func travel(t *testing.T, from time.Time, r rhythm, test func(v *voyage)) {
 		testkit.Must(t, err)
 		v := &voyage{t: t, rhythm: r, redis: redis}
 		v.db = v.open(redis.Dial)
-		v.store, err = store.Open(t.Context(), store.Options{DB: v.db, Partitions: 1})
+		v.store, err = store.Open(t.Context(), store.Options{DB: v.db, Partitions: 1, RunLease: 365 * day})
 		testkit.Must(t, err)
 		v.worker = v.employ()
 		defer v.end()
@@ -140,7 +140,7 @@ func (v *voyage) start() *traveller {
 		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: 1000,
 		Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
 	})
-	n.pace = pace{maintenance: time.Hour, restore: 10 * time.Minute}
+	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute}
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())
 	ctx, n.cancel = context.WithCancel(context.Background())

@@ -116,7 +116,7 @@ func (w *standIn) work(name string) error {
 	if err != nil {
 		return err
 	}
-	run, err := w.store.Tasks.Begin(ctx, ref, attempt, "worker", name)
+	run, err := w.store.Tasks.Begin(ctx, ref, attempt, "worker#"+name)
 	if errors.Is(err, tasks.ErrLeftover) {
 		return w.done(name)
 	} else if err != nil {

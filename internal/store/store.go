@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -26,10 +27,11 @@ type Store struct {
 // Options says where the data is. DB is required.
 type Options struct {
 	DB         *redisx.DB
-	Prefix     string       // begins every key and channel; "" means "dts"
-	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates 16
-	Types      task.Types   // knows the timeouts of attempts; nil knows no type
-	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
+	Prefix     string        // begins every key and channel; "" means "dts"
+	Partitions int           // expected number, fixed at the first start; 0 accepts any and creates 16
+	RunLease   time.Duration // how long a worker's word holds that it runs an attempt; 0 means tasks.DefaultRunLease
+	Types      task.Types    // knows the timeouts of attempts; nil knows no type
+	Log        *slog.Logger  // gets an error for each stored entry that is unreadable and skipped; nil discards them
 }
 
 // Open opens the installation, and creates it at the first start. Errors: Redis does not answer, or holds another layout
@@ -39,7 +41,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Layout: l, Tasks: tasks.New(l), Schedules: schedules.New(l)}
+	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease), Schedules: schedules.New(l)}
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -41,15 +42,18 @@ func TestStore_SkipsUnreadableTasks(t *testing.T) {
 	w.Create(task.Definition{Ref: bad})
 	w.Create(task.Definition{Ref: good})
 	k := w.KeysOf(bad)
-	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Task(bad)), "def", "not JSON\n{}").Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Defs()), bad.String(), "1795000000000not JSON\n{}").Err())
 	if got := w.Claim(good); len(got) != 1 || got[0].Ref != good {
 		t.Errorf("claimed %v", got)
 	}
-	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.InFlight()), redis.Z{Member: "nonsense"}).Err())
-	repeat, settled, err := w.Leader(good).InFlight(w.Ctx)
-	if err != nil || len(repeat) != 1 || repeat[0].Ref != good || len(settled) != 2 {
-		t.Errorf("in flight: repeat %v, settled %v, %v", repeat, settled, err)
+	for _, set := range []string{string(k.Queued()), string(k.Held())} { // both are due to be looked after
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, set, redis.Z{Member: "nonsense"}, redis.Z{Member: bad.String()}, redis.Z{Member: good.String()}).Err())
 	}
+	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10)
+	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good || len(watched.Lapsed) != 0 {
+		t.Errorf("to look after: %+v, %v", watched, err)
+	}
+	testkit.Must(t, w.DB.ZRem(w.Ctx, string(k.Queued()), "nonsense").Err())
 	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default"}, 10, "")
 	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].ID != good.ID {
 		t.Errorf("listed %v, %v", page.Tasks, err)

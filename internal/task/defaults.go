@@ -41,6 +41,9 @@ const (
 	NamespacesLimit = 10_000                    // namespaces remembered, those with the newest submissions
 )
 
+// InlinePayloadLimit is the size, in bytes, of the longest payload that is stored together with the rest of a definition.
+const InlinePayloadLimit = 1 << 10
+
 // Limits on what a task leaves behind. Longer texts are cut and end with CutMark; of longer lists, the oldest entries go.
 const (
 	ResultLimit  = 16 << 10 // bytes

@@ -60,6 +60,8 @@ var Actions = []Action{
 	ActCreate, ActChange, ActClaim, ActBegin, ActReport, ActSucceed, ActReattempt, ActFail, ActCancel, ActStop, ActRetry, ActExpire,
 }
 
+// The ends of an attempt are accepted for a queued task, too: it may be that Redis has lost the begin of the attempt.
+//
 // transitions maps an action and the state before it to the state after it. An action that has no entry for a state is
 // refused or changes nothing. docs/state-machine.md is generated from this table.
 var transitions = map[Action]map[State]State{
@@ -68,11 +70,11 @@ var transitions = map[Action]map[State]State{
 	ActClaim:     {Scheduled: Queued},
 	ActBegin:     {Queued: Running},
 	ActReport:    {Running: Running},
-	ActSucceed:   {Running: Succeeded},
-	ActReattempt: {Running: Scheduled},
-	ActFail:      {Running: Failed},
+	ActSucceed:   {Queued: Succeeded, Running: Succeeded},
+	ActReattempt: {Queued: Scheduled, Running: Scheduled},
+	ActFail:      {Queued: Failed, Running: Failed},
 	ActCancel:    {Scheduled: Cancelled, Queued: Cancelled, Running: Running},
-	ActStop:      {Running: Cancelled},
+	ActStop:      {Queued: Cancelled, Running: Cancelled},
 	ActRetry:     {Succeeded: Scheduled, Failed: Scheduled, Cancelled: Scheduled},
 	ActExpire:    {Succeeded: None, Failed: None, Cancelled: None},
 }

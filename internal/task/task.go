@@ -39,7 +39,7 @@ type Task struct {
 	Attempt         int       // the number of the newest attempt; 0 before the first is claimed
 	MaxAttempts     int       // the number of the last attempt that may be made; a retry by a client raises it
 	DueAt           time.Time // when the first or the next attempt is due, or was due
-	FirstDueAt      time.Time // when the first attempt since the submission or the last retry was due; only if Retry.MaxElapsed is set
+	FirstDueAt      time.Time // when the first attempt since the submission or the last retry was due; zero before it is claimed
 	CreatedAt       time.Time
 	QueuedAt        time.Time // when the newest attempt was claimed
 	StartedAt       time.Time // when a worker began the newest attempt
@@ -49,6 +49,7 @@ type Task struct {
 	Run             string    // the run token of the newest attempt; a report must carry it
 	Progress        int       // 0 to 100 percent
 	Result          string    // the result from the executor, at most ResultLimit bytes
+	Outcome         Outcome   // of the newest attempt, if the task ended with it
 	Error           string    // why the newest attempt did not succeed, at most ErrorLimit bytes
 }
 

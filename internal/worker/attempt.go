@@ -20,28 +20,30 @@ var errTwice = errors.New("the attempt already runs on this node")
 
 // attempt is one attempt on this node, from the arrival of its delivery to the report of its end.
 type attempt struct {
-	w       *Worker
-	name    string          // of the delivery
-	ctx     context.Context // of the executor's work
-	cancel  context.CancelCauseFunc
-	release func()          // releases the context of Members.Guard
-	work    context.Context // of reports: it outlives ctx
-	run     atomic.Pointer[tasks.Run]
+	w      *Worker
+	name   string          // of the delivery
+	ctx    context.Context // of the executor's work
+	cancel context.CancelCauseFunc
+	work   context.Context // of reports: it outlives ctx
+	run    atomic.Pointer[tasks.Run]
+	lease  *time.Timer // stops the work if the lease of the run is not extended; set before run
 	// redisNow is the time of Redis: the start of the attempt, which Redis recorded, and what this node measured since.
 	redisNow func() time.Time // nil until Redis has answered begin
 }
 
-// end releases the contexts and the slot.
+// end releases the context, the lease and the slot.
 func (a *attempt) end() {
 	a.cancel(nil)
-	a.release()
+	if a.lease != nil {
+		a.lease.Stop()
+	}
 	<-a.w.slots
 }
 
 // begin asks Redis for the attempt until there is an answer. When the connection breaks, the worker does not know
 // whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
-// counts as running and that nobody runs. Errors: tasks.ErrLeftover; errShutdown or the end of a.work if the worker
-// stops first. An attempt that may have begun then is recovered once the node has left.
+// counts as running and that nobody runs. Errors: tasks.ErrLeftover; or the worker ends first. An attempt that may have
+// begun then is recovered once the node has left.
 func (a *attempt) begin(ref task.Ref, number int) error {
 	token := a.w.token()
 	for try := 0; ; try++ {
@@ -59,46 +61,22 @@ func (a *attempt) begin(ref task.Ref, number int) error {
 	}
 }
 
-// tryBegin calls begin once, under the guard. A node that is cut off begins nothing, since its attempts would end as
-// lost before they have done anything. If the guard's context ends while the call is under way, the work ends too, even
-// if the node has a new guard by then.
+// tryBegin calls begin once, together with others. The run is leased from the start of the call on, by the clock of this
+// node. If the answer comes when the lease is over, the work does not start.
 func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
-	guard, release := a.w.o.Members.Guard(a.work)
-	if guard.Err() != nil {
-		release()
-		return context.Cause(guard)
+	start := clock.Now()
+	begun := a.w.begins.Do(tasks.Start{Ref: ref, Attempt: number, Run: token})
+	if begun.Err != nil {
+		return begun.Err
 	}
-	run, err := a.w.o.Store.Tasks.Begin(a.work, ref, number, a.w.o.Node, token)
-	if err != nil {
-		release()
-		return err
-	}
-	// Without grace, as another node is about to do the work.
-	detach := context.AfterFunc(guard, func() { a.cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, context.Cause(guard))) })
-	a.release = func() { detach(); release() }
+	run := begun.Run
+	a.lease = time.AfterFunc(a.w.untilStop(start), func() { a.lose(errUnleased) })
 	a.run.Store(run)
 	if !run.Task.CancelRequested.IsZero() { // somebody cancelled the task before the answer came
 		a.cancel(errStopped)
 	}
 	a.w.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
 	return nil
-}
-
-// stopIfCancelled ends the work if Redis says that somebody cancelled the task. Until begin is answered it does nothing,
-// because begin's reply contains the request. If Redis does not answer here, it refuses the final report with CANCELLED,
-// unless that reports a success.
-func (a *attempt) stopIfCancelled(ctx context.Context) {
-	run := a.run.Load()
-	if run == nil {
-		return
-	}
-	cancelled, err := run.CancelRequested(ctx)
-	if err != nil {
-		a.w.o.Log.Warn("cannot read whether a task was cancelled", "delivery", a.name, "error", err)
-	}
-	if cancelled {
-		a.cancel(errStopped)
-	}
 }
 
 // warn logs the first of several failures.
@@ -138,6 +116,9 @@ func (a *attempt) execute(run *tasks.Run) ending {
 			a.w.o.Node, t.Type, strings.Join(a.w.o.Executors.Types(), ", "))}
 	}
 	timeout := a.w.o.Types.Timeout(t.Definition)
+	if cause := context.Cause(a.ctx); cause != nil { // cancelled or without a lease before it has done anything
+		return judge(a.ctx, timeout, "", cause)
+	}
 	ctx, cancel := context.WithTimeoutCause(a.ctx, timeout, errTimeout)
 	defer cancel()
 	lines := newLines(a.work, run, a.w.o.Log)
@@ -213,14 +194,14 @@ func (a *attempt) reportOnce(run *tasks.Run, e ending) (dead bool, _ error) {
 	t := run.Task
 	switch {
 	case e.outcome == task.OutcomeSucceeded:
-		return false, run.Finish(a.work, task.Succeeded, e.outcome, e.result, "")
+		return false, a.w.ends.Do(tasks.End{Run: run, State: task.Succeeded, Outcome: e.outcome, Result: e.result})
 	case e.outcome == task.OutcomeCancelled:
-		return false, run.Finish(a.work, task.Cancelled, e.outcome, "", e.reason)
+		return false, a.w.ends.Do(tasks.End{Run: run, State: task.Cancelled, Outcome: e.outcome, Reason: e.reason})
 	}
 	now := a.redisNow()
 	due, again := t.NextAttempt(e.outcome, now, a.w.o.Random())
 	if e.final || !again {
-		return true, run.Finish(a.work, task.Failed, e.outcome, "", e.reason)
+		return true, a.w.ends.Do(tasks.End{Run: run, State: task.Failed, Outcome: e.outcome, Reason: e.reason})
 	}
-	return false, run.Reattempt(a.work, due.Sub(now), e.outcome, e.reason)
+	return false, a.w.ends.Do(tasks.End{Run: run, State: task.Scheduled, Outcome: e.outcome, Reason: e.reason, Delay: due.Sub(now)})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -22,36 +23,36 @@ func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
 	w.start(do)
 	ref := w.submit(task.Definition{})
 	testkit.Receive(t, begun, "the attempt")
-	w.members.cut()
-	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, executor.ErrNoGrace) || !errors.Is(cause, errCut) {
+	w.reports.Cut()
+	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, executor.ErrNoGrace) || !errors.Is(cause, errUnleased) {
 		t.Errorf("the executor was stopped because of %v, want no grace and the reason", cause)
 	}
+	w.reports.Mend()
 	got := w.reaches(ref, task.Scheduled)
 	if a := w.last(ref, task.OutcomeLost); !got.DueAt.Equal(a.FinishedAt) {
 		t.Errorf("it is due at %s, want at once: %s", got.DueAt, a.FinishedAt)
 	}
 }
 
-// Otherwise a task with one attempt would fail without ever having run.
-func TestWorker_BeginsNothingWhileCutOff(t *testing.T) {
+func TestWorker_KeepsTheLeasesOfItsRunsAndStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	runs := make(chan struct{}, 5)
-	r := w.start(func(ctx context.Context, _ executor.Attempt) (string, error) {
-		runs <- struct{}{}
-		return "", context.Cause(ctx)
-	})
-	w.members.cut()
-	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
-	testkit.Eventually(t, "the node has the delivery", func() bool { return r.Running() == 1 })
-	testkit.Eventually(t, "it waits", func() bool { return w.said.contain("cannot begin") })
-	if got := w.get(ref); got.State != task.Queued {
-		t.Errorf("the task is %s (%s), want queued", got.State, got.Error)
+	do, begun, ended := untilStopped()
+	w.start(do)
+	kept, lost := w.submit(task.Definition{}), w.submit(task.Definition{})
+	testkit.Receive(t, begun, "an attempt")
+	testkit.Receive(t, begun, "the other attempt")
+	lease := func() float64 {
+		return w.db.ZScore(t.Context(), string(w.store.KeysOf(kept).Held()), kept.String()).Val()
 	}
-	w.members.join()
-	w.reaches(ref, task.Succeeded)
-	if len(runs) != 1 {
-		t.Errorf("it ran %d times, want once", len(runs))
+	first := lease()
+	testkit.Eventually(t, "the lease is extended", func() bool { return lease() > first })
+	w.reap(lost)
+	if cause := testkit.Receive(t, ended, "the end of the reaped run"); !errors.Is(cause, executor.ErrNoGrace) || !errors.Is(cause, tasks.ErrStale) {
+		t.Errorf("it was stopped because of %v, want no grace and that it is stale", cause)
+	}
+	if got := w.get(kept).State; got != task.Running {
+		t.Errorf("the other task is %s, want running", got)
 	}
 }
 

@@ -20,6 +20,7 @@ const (
 // It never delays the executor. Between two flushes it keeps the newest task.LogLimit lines, as the log holds no more.
 // Dropped lines leave a gap in the numbers.
 type lines struct {
+	ctx  context.Context
 	run  *tasks.Run
 	log  *slog.Logger
 	kick chan struct{}
@@ -27,6 +28,8 @@ type lines struct {
 	done chan struct{}
 
 	mu      sync.Mutex
+	pumping bool // pump has been started, at the first line or progress
+	closed  bool
 	kept    []tasks.Line
 	number  int // of the first line kept, from 1
 	percent int // the newest progress
@@ -34,12 +37,10 @@ type lines struct {
 }
 
 func newLines(ctx context.Context, run *tasks.Run, log *slog.Logger) *lines {
-	l := &lines{
-		run: run, log: log, number: 1,
+	return &lines{
+		ctx: ctx, run: run, log: log, number: 1,
 		kick: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
-	go l.pump(ctx)
-	return l
 }
 
 // add takes a line.
@@ -65,6 +66,12 @@ func (l *lines) progress(percent int) {
 }
 
 func (l *lines) wake() {
+	l.mu.Lock()
+	if !l.pumping && !l.closed {
+		l.pumping = true
+		go l.pump(l.ctx)
+	}
+	l.mu.Unlock()
 	select {
 	case l.kick <- struct{}{}:
 	default:
@@ -79,6 +86,13 @@ func (l *lines) drop(n int) {
 
 // close sends the remaining lines and waits until that is done.
 func (l *lines) close() {
+	l.mu.Lock()
+	l.closed = true
+	pumping := l.pumping
+	l.mu.Unlock()
+	if !pumping {
+		return
+	}
 	close(l.quit)
 	<-l.done
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -44,45 +46,6 @@ func untilStopped() (_ work, begun chan executor.Attempt, ended chan error) {
 	}, begun, ended
 }
 
-// members is a registry of nodes under the test's control.
-type members struct {
-	mu  sync.Mutex
-	ctx context.Context
-	end context.CancelCauseFunc
-}
-
-var errCut = &task.Error{Code: task.CodeUnavailable, Message: "cut off"}
-
-func newMembers() *members {
-	m := &members{}
-	m.join()
-	return m
-}
-
-func (m *members) join() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.ctx, m.end = context.WithCancelCause(context.Background())
-}
-
-func (m *members) cut() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.end(errCut)
-}
-
-func (m *members) Guard(ctx context.Context) (context.Context, func()) {
-	m.mu.Lock()
-	trust := m.ctx
-	m.mu.Unlock()
-	guarded, end := context.WithCancelCause(ctx)
-	if trust.Err() != nil {
-		end(errCut)
-	}
-	detach := context.AfterFunc(trust, func() { end(errCut) })
-	return guarded, func() { detach(); end(context.Canceled) }
-}
-
 // world is a Redis with tasks, and a worker that reaches it through proxies of its own.
 type world struct {
 	t       *testing.T
@@ -90,7 +53,6 @@ type world struct {
 	db      *redisx.DB
 	store   *store.Store
 	queues  *queue.Queues
-	members *members
 	metrics *telemetry.Metrics
 	said    *records
 	reports *redistest.Proxy // between the worker and the tasks
@@ -102,7 +64,7 @@ func newWorld(t *testing.T) *world {
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	w := &world{
-		t: t, srv: srv, db: db, queues: queue.New(queue.Options{DB: db}), members: newMembers(), metrics: telemetry.New(), said: &records{},
+		t: t, srv: srv, db: db, queues: queue.New(queue.Options{DB: db}), metrics: telemetry.New(), said: &records{},
 		reports: redistest.NewProxy(t, srv.Addr()), asynq: redistest.NewProxy(t, srv.Addr()),
 	}
 	w.store = w.open(db)
@@ -120,6 +82,19 @@ func (w *world) open(db *redisx.DB) *store.Store {
 	return s
 }
 
+// reap ends the run of a task as a leader does whose lease is over. A worker that extends the lease in between makes it
+// try again.
+func (w *world) reap(ref task.Ref) {
+	w.t.Helper()
+	leader := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence)
+	lapsed := redis.Z{Score: 1, Member: ref.String()}
+	testkit.Eventually(w.t, "the run is reaped", func() bool {
+		testkit.Must(w.t, w.db.ZAdd(w.t.Context(), string(w.store.KeysOf(ref).Held()), lapsed).Err())
+		testkit.Must(w.t, leader.Reap(w.t.Context(), w.get(ref), time.Now(), "the lease is over"))
+		return w.get(ref).State != task.Running
+	})
+}
+
 // running is a worker that runs.
 type running struct {
 	*Worker
@@ -132,7 +107,7 @@ type running struct {
 func (w *world) start(do work, change ...func(*Options)) *running {
 	w.t.Helper()
 	o := Options{
-		Store: w.open(redistest.Open(w.t, w.reports.URL())), Members: w.members, Node: node, Capacity: 4,
+		Store: w.open(redistest.Open(w.t, w.reports.URL())), Node: node, Capacity: 4,
 		Pools: []Pool{{
 			Name: "test", Concurrency: 8, Queues: map[string]int{"default": 1}, DB: redistest.Open(w.t, w.asynq.URL()),
 		}},
@@ -190,7 +165,7 @@ func (w *world) claim() []task.Delivery {
 	w.t.Helper()
 	var all []task.Delivery
 	for p := range w.store.Partitions.Count() {
-		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100)
+		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100, time.Second)
 		testkit.Must(w.t, err)
 		all = append(all, c.Deliveries...)
 	}

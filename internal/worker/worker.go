@@ -10,14 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dts-sched/dts/internal/batch"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -35,19 +34,15 @@ const takeLimit = 64
 // cannot report are recovered once the other nodes notice that this one is gone.
 const reportBudget = 5 * time.Second
 
+// callLimit is the most attempts in one call to Redis.
+const callLimit = 256
+
 // Why an attempt's context ended.
 var (
 	errTimeout  = errors.New("timeout")
 	errStopped  = errors.New("cancelled")
 	errShutdown = errors.New("the node shut down")
 )
-
-// Members tells whether the other nodes still count this one as alive. It is package cluster's Registry.
-type Members interface {
-	// Guard derives a context that ends, with a cause, before others may take over this node's work because its
-	// heartbeats do not arrive.
-	Guard(ctx context.Context) (context.Context, func())
-}
 
 // Pool is a share of the node's capacity with queues of its own.
 type Pool struct {
@@ -61,7 +56,6 @@ type Pool struct {
 type Options struct {
 	Store        *store.Store
 	Prefix       string // of the keys of this installation
-	Members      Members
 	Node         string // this node's id
 	Capacity     int    // attempts at once, over all pools
 	Pools        []Pool
@@ -81,6 +75,8 @@ type Worker struct {
 	started atomic.Int64  // makes run tokens unique
 	running atomic.Int64  // attempts that run
 	ready   chan struct{}
+	begins  *batch.Group[tasks.Start, tasks.Begun]
+	ends    *batch.Group[tasks.End, error]
 
 	mu     sync.Mutex
 	active map[string]*attempt // by delivery
@@ -91,9 +87,15 @@ type Worker struct {
 // New prepares a worker.
 func New(o Options) *Worker {
 	o.Metrics.Capacity.Set(float64(o.Capacity))
-	return &Worker{
+	w := &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), active: make(map[string]*attempt),
 	}
+	// Calls to Redis do not end with the context of one attempt: the client has a limit of its own.
+	w.begins = batch.New(callLimit, func(starts []tasks.Start) []tasks.Begun {
+		return o.Store.Tasks.BeginEach(context.Background(), o.Node, starts)
+	})
+	w.ends = batch.New(callLimit, func(ends []tasks.End) []error { return o.Store.Tasks.FinishEach(context.Background(), ends) })
+	return w
 }
 
 // Running is the number of attempts that run now.
@@ -109,7 +111,10 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer stopWork(nil)
 	pools := w.pools()
 	var background errgroup.Group
-	background.Go(func() error { return w.o.Store.Tasks.ListenStops(work, w.checkStops(work), w.stop(work)) })
+	background.Go(func() error {
+		return w.o.Store.Tasks.ListenStops(work, func() { w.extend(work, w.begun()) }, w.stop(work))
+	})
+	background.Go(func() error { w.keepLeases(work); return nil })
 	var taking sync.WaitGroup
 	for _, p := range pools {
 		background.Go(func() error { return p.consumer.Run(work) })
@@ -252,26 +257,15 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 }
 
 // stop handles the message that an attempt was cancelled. It asks Redis before it acts: a channel is shared by all
-// databases of a Redis, so the message may mean a task of the same name in another one.
+// databases of a Redis, so the message may mean a task of the same name in another one. Until begin is answered it does
+// nothing, as begin's reply contains the request.
 func (w *Worker) stop(ctx context.Context) func(ref task.Ref, number int) {
 	return func(ref task.Ref, number int) {
 		w.mu.Lock()
 		a := w.active[task.Delivery{Ref: ref, Attempt: number}.String()]
 		w.mu.Unlock()
-		if a != nil {
-			a.stopIfCancelled(ctx)
-		}
-	}
-}
-
-// checkStops asks Redis for every running attempt whether it was cancelled while nobody listened.
-func (w *Worker) checkStops(ctx context.Context) func() {
-	return func() {
-		w.mu.Lock()
-		running := slices.Collect(maps.Values(w.active))
-		w.mu.Unlock()
-		for _, a := range running {
-			a.stopIfCancelled(ctx)
+		if a != nil && a.run.Load() != nil {
+			w.extend(ctx, []*attempt{a})
 		}
 	}
 }
@@ -298,7 +292,7 @@ func (w *Worker) enter(work context.Context, name string) (*attempt, error) {
 
 func (w *Worker) newAttempt(work context.Context, name string) *attempt {
 	ctx, cancel := context.WithCancelCause(work)
-	return &attempt{w: w, name: name, ctx: ctx, cancel: cancel, work: work, release: func() {}}
+	return &attempt{w: w, name: name, ctx: ctx, cancel: cancel, work: work}
 }
 
 // leave removes an attempt that has ended and frees its slot.

@@ -62,7 +62,7 @@ func (l Library) Compose(c Contract) (string, error) {
 	for _, include := range includes {
 		code.WriteString(strings.TrimLeft(include.Body, "\n"))
 	}
-	code.WriteString(strings.TrimLeft(c.Body, "\n"))
+	code.WriteString(withFinally(strings.TrimLeft(c.Body, "\n"), includes))
 	bound, err := bindings(c)
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
@@ -73,6 +73,22 @@ func (l Library) Compose(c Contract) (string, error) {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
 	return bound + beginnings + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
+}
+
+// withFinally returns the body of a script, followed by what its includes do after it. A refusal is a table with the field
+// err.
+func withFinally(body string, includes []Contract) string {
+	var calls strings.Builder
+	for _, include := range includes {
+		if include.Finally != "" {
+			calls.WriteString("  " + include.Finally + "\n")
+		}
+	}
+	if calls.Len() == 0 {
+		return body
+	}
+	return "local function body()\n" + strings.TrimRight(body, "\n") + "\nend\nlocal reply = body()\nif not reply.err then\n" +
+		calls.String() + "end\nreturn reply\n"
 }
 
 // resolve returns the includes of a script and, in turn, their includes: each once, after those it includes itself.

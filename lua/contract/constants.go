@@ -9,6 +9,7 @@ import (
 // says otherwise.
 var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
+	"INLINE_PAYLOAD_LIMIT":  task.InlinePayloadLimit,
 	"LOG_LIMIT":             task.LogLimit,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,

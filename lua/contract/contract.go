@@ -21,9 +21,11 @@
 // body returns one table with the fields of the reply in order, an empty one for "reply: nothing". No name may be a
 // keyword of Lua, and no key or argument may hide what code uses, such as string or now.
 //
-// The header of an include has a title, its own includes and, if it uses keys or arguments of the script:
+// The header of an include has a title, its own includes and, if it uses keys or arguments of the script, and if something
+// must be done after the body:
 //
 //	-- needs: key wheel, arg wake
+//	-- finally: a call of one of its functions, which is run after the body, unless the body refused
 package contract
 
 import (
@@ -39,6 +41,7 @@ type Contract struct {
 	Summary  string   // the title, without the name
 	Includes []string // includes that the body uses, in the order of the header
 	Needs    []Need   // of an include: keys and arguments that a script with it must declare
+	Finally  string   // of an include: a call that runs after the body
 	Keys     []Field
 	Args     []Field
 	Reply    []Field
@@ -77,7 +80,7 @@ var Sections = []string{"includes", "keys", "args", "reply", "refuses", "repeat"
 
 var (
 	titleLine   = regexp.MustCompile(`^-- (\w+): (.*)$`)
-	sectionLine = regexp.MustCompile(`^-- (includes|needs|keys|args|reply|refuses|repeat):(?: (.*))?$`)
+	sectionLine = regexp.MustCompile(`^-- (includes|needs|finally|keys|args|reply|refuses|repeat):(?: (.*))?$`)
 	fieldLine   = regexp.MustCompile(`^(\w+)\s+(\w+\*?|\([^)]*\)\*)(?:\s+(\S.*))?$`)
 	refusalLine = regexp.MustCompile(`^([A-Z_]+)\s+(\S.*)$`)
 	name        = regexp.MustCompile(`^[a-z]\w*$`)
@@ -116,6 +119,7 @@ type parser struct {
 	contract Contract
 	section  string
 	seen     []string
+	open     string // the beginning of an entry whose bracket is not closed yet
 }
 
 func (p *parser) line(line string) error {
@@ -129,8 +133,18 @@ func (p *parser) line(line string) error {
 	if !ok {
 		return fmt.Errorf("%q: lines of a section begin with three spaces", line)
 	}
+	if p.open != "" {
+		entry = p.open + " " + strings.TrimSpace(entry)
+	}
+	if p.open = ""; strings.Count(entry, "(") > strings.Count(entry, ")") && p.inFields() {
+		p.open = entry
+		return nil
+	}
 	return p.entry(entry)
 }
+
+// inFields reports whether the present section lists fields, whose groups may go over several lines.
+func (p *parser) inFields() bool { return p.section == "args" || p.section == "reply" }
 
 func (p *parser) title(line string) error {
 	m := titleLine.FindStringSubmatch(line)
@@ -156,6 +170,8 @@ func (p *parser) begin(section, rest string) error {
 		p.contract.Includes = words(rest)
 	case section == "needs":
 		return addNeeds(&p.contract.Needs, rest)
+	case section == "finally":
+		p.contract.Finally = rest
 	case section == "repeat":
 		p.contract.Repeat = rest
 	case rest != "" && rest != "nothing":

@@ -86,7 +86,7 @@ func script(includes, args, body string) string {
 
 func TestCompose_BindsNamesInOrder(t *testing.T) {
 	l := libraryOf(t, map[string]string{
-		"greet.lua":         script("b", "--   count  number\n--   now_at  time\n--   calm  flag\n--   entries  (k text, n number)*\n", "for k, n in entries() do redis.call('SET', task_key(k), LOG_LIMIT) end\n"),
+		"greet.lua":         script("b", "--   count  number\n--   now_at  time\n--   calm  flag\n--   entries  (k text, n number)*\n", "for k, n in entries() do redis.call('SET', log_key(k), LOG_LIMIT) end\n"),
 		"include/a.lua":     "-- a: x\n-- includes: nothing\nlocal function one() return 1 end\n",
 		"include/b.lua":     "-- b: x\n-- includes: a\nlocal function two() return one() + 1 end\n",
 		"include/other.lua": "-- other: x\n-- includes: nothing\nlocal function other() end\n",
@@ -108,12 +108,12 @@ local function entries()
 end
 local partition = string.match(KEYS[1], '^[^{]*{%d+}:')
 local LOG_LIMIT = 1000
-local function task_key(ref)
-  return partition .. 'task:' .. ref
+local function log_key(ref)
+  return partition .. 'log:' .. ref
 end
 local function one() return 1 end
 local function two() return one() + 1 end
-for k, n in entries() do redis.call('SET', task_key(k), LOG_LIMIT) end
+for k, n in entries() do redis.call('SET', log_key(k), LOG_LIMIT) end
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -139,17 +139,17 @@ func TestCompose_RefusesInvalidHeaders(t *testing.T) {
 			"greet.lua": script("a", "", ""), "include/a.lua": "-- a: x\n-- needs: arg wheel\n",
 		}, `greet.lua: include "a" needs arg wheel`},
 		"a first key outside a partition": {map[string]string{
-			"greet.lua": "-- greet: x\n-- keys:\n--   nodes  HASH\n--   wheel  ZSET\nreturn { task_key('a') }\n",
-		}, `greet.lua: task_key takes the partition from the first key, but "nodes" is not a key of a partition`},
+			"greet.lua": "-- greet: x\n-- keys:\n--   nodes  HASH\n--   wheel  ZSET\nreturn { log_key('a') }\n",
+		}, `greet.lua: log_key takes the partition from the first key, but "nodes" is not a key of a partition`},
 		"a first key of any kind": {map[string]string{
-			"greet.lua": "-- greet: x\n-- keys:\n--   zset  ZSET\nreturn { task_key('a') }\n",
-		}, `greet.lua: task_key takes the partition from the first key, but "zset" is not a key of a partition`},
+			"greet.lua": "-- greet: x\n-- keys:\n--   zset  ZSET\nreturn { log_key('a') }\n",
+		}, `greet.lua: log_key takes the partition from the first key, but "zset" is not a key of a partition`},
 		"a key made by an include": {map[string]string{
 			"greet.lua": "-- greet: x\n-- includes: a\n-- keys:\n--   nodes  HASH\n", "include/a.lua": "-- a: x\nlocal function all() return live_key('a') end\n",
 		}, `greet.lua: live_key takes the partition from the first key, but "nodes" is not a key of a partition`},
 		"a key made without any key": {map[string]string{
-			"greet.lua": "-- greet: x\n-- keys:\nreturn { task_key('a') }\n",
-		}, `greet.lua: task_key takes the partition from the first key, but the script has no keys`},
+			"greet.lua": "-- greet: x\n-- keys:\nreturn { log_key('a') }\n",
+		}, `greet.lua: log_key takes the partition from the first key, but the script has no keys`},
 		"a list that is not last":     {map[string]string{"greet.lua": script("nothing", "--   a  text*\n--   b  text\n", "")}, "greet.lua: a: only the last argument can be a list"},
 		"a type that is not there":    {map[string]string{"greet.lua": script("nothing", "--   a  colour\n", "")}, `greet.lua: a: there is no type "colour"`},
 		"a channel that is not there": {map[string]string{"greet.lua": script("nothing", "--   news  channel\n", "")}, "greet.lua: news: there is no channel of that name in the table of keys"},

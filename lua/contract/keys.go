@@ -35,13 +35,19 @@ const (
 
 // Keys is every kind of key and channel of DTS, and of asynq as far as DTS uses them directly.
 var Keys = []Kind{
+	{"defs", Hash, "dts:{p}:defs", "the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1"},
+	{"payloads", Hash, "dts:{p}:payloads", "the long payloads"},
+	{"originals", Hash, "dts:{p}:originals", "of changed tasks, the SHA-1 of the definition that was submitted"},
+	{"states", Hash, "dts:{p}:states", "the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing"},
+	{"results", Hash, "dts:{p}:results", "the results of tasks that have one"},
+	{"errors", Hash, "dts:{p}:errors", "why the newest attempt did not succeed, of tasks for which that is known"},
 	{"wheel", ZSet, "dts:{p}:wheel", "scheduled tasks, by due time"},
-	{"queued", ZSet, "dts:{p}:queued", "queued tasks, by the time of the claim"},
+	{"queued", ZSet, "dts:{p}:queued", "queued tasks, by the time at which the leader looks after their delivery"},
 	{"running", ZSet, "dts:{p}:running", "running tasks, by the time of the start"},
-	{"inflight", ZSet, "dts:{p}:inflight", "deliveries claimed and not yet confirmed, by the time of the claim"},
+	{"held", ZSet, "dts:{p}:held", "running tasks, by the end of their run lease"},
 	{"expiry", ZSet, "dts:{p}:expiry", "finished tasks, by the time they are forgotten"},
-	{"task", Hash, "dts:{p}:task:<ref>", "one task: def, state, created, and later attempt, max_attempts, due, first_due, queued, started, finished, node, run, cancel, progress, result, error, original"},
-	{"attempts", List, "dts:{p}:attempts:<ref>", "its attempts that ended, as JSON, oldest first"},
+	{"listeners", String, "dts:{p}:listeners", "exists while somebody follows events; expires"},
+	{"attempts", List, "dts:{p}:attempts:<ref>", "its earlier attempts that ended, as JSON, oldest first; the newest one is in its state"},
 	{"log", Stream, "dts:{p}:log:<ref>", "its log; ids are `<attempt>-<line>`, fields stream, at, text"},
 	{"index", ZSet, "dts:{p}:state:<namespace>:<state>", "finished tasks of a namespace in a state, by the time of their end"},
 	{"schedules", ZSet, "dts:{p}:schedules", "the names of all schedules, all with score 0"},

@@ -29,6 +29,7 @@ var Types = map[string]Type{
 	"node":     {Go: "NodeID", Encode: "string(%s)", Lua: "%s"},                                             // id of a node
 	"hash":     {Go: "map[string]string", Decode: "Hash"},                                                   // as HGETALL replies
 	"revision": {Go: "int", Encode: "%s", Decode: "Number", Lua: "%s"},                                      // decimal text, as in a hash
+	"refusal":  {Go: "Refused", Decode: "Refused"},                                                          // of a part of a call: "<code> <detail>", "" for none
 	"channel":  {Go: "", Encode: "string(%s)", Lua: "%s"},                                                   // the Go type is that of its kind in Keys
 }
 

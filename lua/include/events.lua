@@ -1,17 +1,23 @@
--- events: publishes what happens to tasks.
+-- events: publishes what happens to tasks, in one message, if somebody follows events.
 -- needs: arg events
--- includes: clock, number
+-- includes: clock, number, definition
+-- finally: publish_events()
 
--- head returns the first line of a definition, which has everything but the payload.
-local function head(def)
-  return string.sub(def, 1, string.find(def, '\n', 1, true) - 1)
+local followed = redis.call('EXISTS', listeners_key()) == 1
+local announced = {}
+
+-- announce adds an event of a task ("namespace:id") with that stored definition. more is "", or further JSON members that
+-- begin with a comma. Ids, states and nodes contain no characters that JSON must escape.
+local function announce(kind, member, state, attempt, node, record, more)
+  if followed then
+    announced[#announced + 1] = '{"type":"task.' .. kind .. '","ref":"' .. member .. '","state":"' .. state ..
+      '","attempt":' .. attempt .. ',"node":"' .. node .. '","at":' .. int(now) .. ',"head":' .. head_of(record) .. more .. '}'
+  end
 end
 
--- announce publishes an event of a task ("namespace:id"). more is "", or further JSON members that begin with a comma.
--- Ids, states and nodes contain no characters that JSON must escape.
-local function announce(kind, member, state, attempt, node, def, more)
-  redis.call('PUBLISH', events, '{"type":"task.' .. kind .. '","ref":"' .. member .. '","state":"' .. state ..
-    '","attempt":' .. attempt .. ',"node":"' .. (node or '') .. '","at":' .. int(now) .. ',"head":' .. head(def) ..
-    more .. '}')
+local function publish_events()
+  if #announced > 0 then
+    redis.call('PUBLISH', events, table.concat(announced, '\n'))
+  end
 end
 

@@ -1,10 +1,16 @@
 -- overlap: applies the overlap policy to a tick.
 -- needs: arg member, arg events, arg control, arg wake
--- includes: clock, number, stop, ledger, ticks
+-- includes: clock, number, state, stop, ledger, ticks
 
 -- is_manual returns whether a name is that of a run by hand.
 local function is_manual(name)
   return string.sub(name, -#MANUAL_SUFFIX) == MANUAL_SUFFIX
+end
+
+-- is_cancelled returns whether a task was asked to stop.
+local function is_cancelled(tick_member)
+  local text = redis.call('HGET', states_key(), tick_member)
+  return text and parse_state(text).cancel
 end
 
 -- replace_live replaces everything before the tick of that name: it drops ticks that wait and cancels live tasks. Returns
@@ -20,7 +26,7 @@ local function replace_live(revision, name)
   local live = redis.call('ZRANGE', live_key(member), 0, -1, 'WITHSCORES')
   for i = 1, #live, 2 do
     local tick_member = member .. '@' .. live[i]
-    if not redis.call('HGET', task_key(tick_member), 'cancel') then
+    if not is_cancelled(tick_member) then
       record_tick(revision, live[i + 1], live[i], 'replaced', 1, nil, 'cancelled for ' .. name)
     end
     stop_task(tick_member)

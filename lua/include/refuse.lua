@@ -1,4 +1,4 @@
--- refuse: refuses a call.
+-- refuse: refuses a call, or a part of it.
 -- includes: nothing
 
 -- refuse makes the error reply whose first word is a code that the header of the script lists.

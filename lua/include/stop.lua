@@ -1,43 +1,53 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, fields, events, ended
+-- includes: clock, number, state, events, ended
 
 -- retention_of returns how long a cancelled task is kept, in ms.
-local function retention_of(def)
-  return cjson.decode(head(def)).retention or DEFAULT_RETENTION
+local function retention_of(record)
+  return cjson.decode(head_of(record)).retention or DEFAULT_RETENTION
 end
 
 -- tell_to_stop asks the worker of a running task to stop it.
-local function tell_to_stop(member, task)
-  if not task.cancel then
-    redis.call('HSET', task_key(member), 'cancel', int(now))
-    announce('cancelling', member, task.state, task.attempt, task.node, task.def, '')
+local function tell_to_stop(member, record, fields)
+  if not fields.cancel then
+    fields.cancel = int(now)
+    redis.call('HSET', states_key(), member, format_state(fields))
+    announce('cancelling', member, fields.state, fields.attempt, node_of(fields.run), record, '')
   end
-  redis.call('PUBLISH', control, member .. ':' .. task.attempt)
+  redis.call('PUBLISH', control, member .. ':' .. fields.attempt)
 end
 
 -- end_waiting cancels a scheduled or queued task.
-local function end_waiting(member, task)
-  redis.call('HSET', task_key(member), 'state', 'cancelled', 'finished', int(now))
+local function end_waiting(member, record, fields)
+  fields.due = redis.call('ZSCORE', wheel_key(), member) or fields.due
+  fields.state, fields.finished = 'cancelled', int(now)
+  redis.call('HSET', states_key(), member, format_state(fields))
   redis.call('ZREM', wheel_key(), member)
   redis.call('ZREM', queued_key(), member)
-  if task.attempt then
-    redis.call('ZREM', inflight_key(), member .. ':' .. task.attempt)
-  end
   redis.call('ZADD', index_key(string.match(member, '^[^:]+'), 'cancelled'), int(now), member)
-  redis.call('ZADD', expiry_key(), int(now + retention_of(task.def)), member)
-  announce('cancelled', member, 'cancelled', task.attempt or '0', task.node, task.def, '')
+  redis.call('ZADD', expiry_key(), int(now + retention_of(record)), member)
+  announce('cancelled', member, 'cancelled', fields.attempt, node_of(fields.run), record, '')
   task_ended(member, 'cancelled')
+end
+
+-- state_of returns the fields of a task's state; nil if there is no such task.
+local function state_of(member, record)
+  local text = redis.call('HGET', states_key(), member)
+  return record and parse_state(text or 'scheduled 0')
 end
 
 -- stop_task cancels a scheduled or queued task, and asks the worker of a running one to stop it. Other tasks stay as they
 -- are.
 local function stop_task(member)
-  local task = read_fields(task_key(member), { 'state', 'attempt', 'cancel', 'node', 'def' })
-  if task.state == 'running' then
-    tell_to_stop(member, task)
-  elseif task.state == 'scheduled' or task.state == 'queued' then
-    end_waiting(member, task)
+  local record = redis.call('HGET', defs_key(), member)
+  local fields = state_of(member, record)
+  if not fields then
+    return
+  end
+  if fields.state == 'running' then
+    tell_to_stop(member, record, fields)
+  elseif fields.state == 'scheduled' or fields.state == 'queued' then
+    end_waiting(member, record, fields)
   end
 end
 

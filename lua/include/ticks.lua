@@ -1,16 +1,20 @@
 -- ticks: creates the tasks of ticks. member is the schedule's "namespace:id".
 -- needs: arg member, arg events
--- includes: clock, number, events
+-- includes: clock, number, definition, events
 
 -- create_task creates the task of the tick of that name, due at that time (ms). Returns false if the task exists already.
 local function create_task(name, def, due)
   local tick_member = member .. '@' .. name
-  if redis.call('EXISTS', task_key(tick_member)) == 1 then
+  if redis.call('HEXISTS', defs_key(), tick_member) == 1 then
     return false
   end
-  redis.call('HSET', task_key(tick_member), 'state', 'scheduled', 'created', int(now), 'due', int(due), 'def', def)
+  local stored, payload = split_payload(def)
+  redis.call('HSET', defs_key(), tick_member, int(now) .. stored)
+  if payload then
+    redis.call('HSET', payloads_key(), tick_member, payload)
+  end
   redis.call('ZADD', wheel_key(), int(due), tick_member)
-  announce('scheduled', tick_member, 'scheduled', '0', '', def, ',"due":' .. int(due))
+  announce('scheduled', tick_member, 'scheduled', '0', '', int(now) .. def, ',"due":' .. int(due))
   return true
 end
 

@@ -1,12 +1,25 @@
 -- wheel: schedules tasks.
--- needs: key wheel, arg wake
+-- needs: arg wake
 -- includes: number
+-- finally: turn_wheel()
 
--- put_on_wheel schedules a task for due (ms), and wakes the leader if no other task is due before it.
+local scheduled, is_scheduled = {}, {}
+
+-- put_on_wheel schedules a task for due (ms).
 local function put_on_wheel(member, due)
-  redis.call('ZADD', wheel, int(due), member)
-  if redis.call('ZRANGE', wheel, 0, 0)[1] == member then
-    redis.call('PUBLISH', wake, string.match(wheel, '{(%d+)}'))
+  scheduled[#scheduled + 1] = int(due)
+  scheduled[#scheduled + 1] = member
+  is_scheduled[member] = true
+end
+
+-- turn_wheel writes the entries, and wakes the leader if one of them is the first.
+local function turn_wheel()
+  if #scheduled == 0 then
+    return
+  end
+  redis.call('ZADD', wheel_key(), unpack(scheduled))
+  if is_scheduled[redis.call('ZRANGE', wheel_key(), 0, 0)[1]] then
+    redis.call('PUBLISH', wake, string.match(partition, '{(%d+)}'))
   end
 end
 

@@ -97,27 +97,85 @@ func DecodeDefinition(ref task.Ref, def string) (task.Definition, error) {
 	return d, err
 }
 
-// DecodeTask reads a task from its hash. A hash without max_attempts (all but retried tasks) or without due (a task that
-// was created and not touched since) gets them from its definition. Error: the definition cannot be read.
-func DecodeTask(ref task.Ref, h map[string]string) (task.Task, error) {
-	d, err := DecodeDefinition(ref, h["def"])
+// Record is a task as Redis holds it.
+type Record struct {
+	Definition string    // the time of its creation (13 digits), the head, a line break, and the payload or a note that it is long
+	Payload    string    // if it is long, else ""
+	State      string    // see parseState; "" if the task was never claimed
+	Due        time.Time // when a scheduled task is due
+	Result     string
+	Error      string
+}
+
+// createdDigits is the number of digits at the beginning of a stored definition: the time of the creation in ms.
+const createdDigits = 13
+
+// Split separates a stored definition into the time of its creation and the definition. ok is false if it is neither.
+func Split(record string) (created time.Time, def string, ok bool) {
+	if len(record) < createdDigits {
+		return time.Time{}, "", false
+	}
+	return FromMS(Number(record[:createdDigits])), record[createdDigits:], true
+}
+
+// DecodeTask reads a task. Error: the definition or the state cannot be read.
+func DecodeTask(ref task.Ref, r Record) (task.Task, error) {
+	created, def, ok := Split(r.Definition)
+	if !ok {
+		return task.Task{}, fmt.Errorf("task %s: its definition %q cannot be read", ref, r.Definition)
+	}
+	d, err := DecodeDefinition(ref, def)
 	if err != nil {
 		return task.Task{}, err
 	}
+	if r.Payload != "" {
+		d.Payload = json.RawMessage(r.Payload)
+	}
 	t := task.Task{
-		Definition: d, State: task.State(h["state"]), Node: h["node"], Run: h["run"], Result: h["result"], Error: h["error"],
-		Attempt: int(Number(h["attempt"])), MaxAttempts: int(Number(h["max_attempts"])), Progress: int(Number(h["progress"])),
-		CreatedAt: FromMS(Number(h["created"])), DueAt: FromMS(Number(h["due"])), QueuedAt: FromMS(Number(h["queued"])),
-		StartedAt: FromMS(Number(h["started"])), FinishedAt: FromMS(Number(h["finished"])),
-		CancelRequested: FromMS(Number(h["cancel"])), FirstDueAt: FromMS(Number(h["first_due"])),
+		Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: created, DueAt: d.FirstDue(created),
+		Result: r.Result, Error: r.Error,
 	}
-	if t.MaxAttempts == 0 {
-		t.MaxAttempts = d.Retry.Attempts()
+	if r.State != "" {
+		if err := parseState(&t, r.State); err != nil {
+			return task.Task{}, err
+		}
 	}
-	if t.DueAt.IsZero() {
-		t.DueAt = d.FirstDue(t.CreatedAt)
+	if t.State == task.Scheduled && !r.Due.IsZero() {
+		t.DueAt = r.Due
 	}
 	return t, nil
+}
+
+// parseState reads a state as lua/include/state.lua writes it. Error: it does not begin with a state and an attempt.
+func parseState(t *task.Task, text string) error {
+	f := strings.Fields(text)
+	if len(f) < 2 || !task.State(f[0]).Valid() {
+		return fmt.Errorf("task %s: its state %q cannot be read", t.Ref, text)
+	}
+	field := func(i int) string {
+		if i < len(f) && f[i] != "0" {
+			return f[i]
+		}
+		return ""
+	}
+	at := func(i int) time.Time { return FromMS(Number(field(i))) }
+	t.State, t.Attempt = task.State(f[0]), int(Number(f[1]))
+	if n := int(Number(field(2))); n > 0 {
+		t.MaxAttempts = n
+	}
+	t.FirstDueAt, t.QueuedAt, t.StartedAt = at(3), at(5), at(6)
+	if due := at(4); !due.IsZero() {
+		t.DueAt = due
+	}
+	if t.FirstDueAt.IsZero() && t.State != task.Scheduled { // the newest attempt is the first one
+		t.FirstDueAt = t.DueAt
+	}
+	t.Run, t.Progress, t.CancelRequested = field(7), int(Number(field(8))), at(9)
+	t.FinishedAt, t.Outcome = at(10), task.Outcome(field(11))
+	if i := strings.LastIndexByte(t.Run, '#'); i >= 0 {
+		t.Node = t.Run[:i]
+	}
+	return nil
 }
 
 // attemptRecord is an entry of the list of attempts, as lua/include/attempts.lua writes it. Started and Finished are ms

@@ -23,7 +23,7 @@ import (
 const DefaultPartitions = 16
 
 // version is the version of the keys and their content. Open refuses a Redis with another one.
-const version = "2"
+const version = "3"
 
 // Layout is the layout of one installation in one Redis.
 type Layout struct {

@@ -31,27 +31,26 @@ type Claimed struct {
 	Deliveries []task.Delivery
 	Now        time.Time // Redis's time of the claim
 	Next       time.Time // when the next task is due; zero if no task is scheduled
-	InFlight   int       // number of unconfirmed deliveries, including these; greater if the reply to an earlier claim was lost
+	Queued     int       // number of queued tasks, without these
 }
 
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
 func (p *Partition) Lead(fence lua.Fence) *Leader { return &Leader{Partition: p, fence: fence} }
 
-// Claim takes up to limit due tasks off the wheel and queues them. Their deliveries are in flight until Confirm.
-// Errors: ErrFenced, or an error of Redis, after which tasks may have been claimed.
-func (l *Leader) Claim(ctx context.Context, limit int) (Claimed, error) {
+// Claim takes up to limit due tasks off the wheel and queues them. LookAfter returns those that no worker has begun within
+// look. Errors: ErrFenced, or an error of Redis, after which tasks may have been claimed.
+func (l *Leader) Claim(ctx context.Context, limit int, look time.Duration) (Claimed, error) {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Claim{
-		Lease: k.Lease(), Wheel: k.Wheel(), Queued: k.Queued(), InFlight: k.InFlight(),
-		Fence: l.fence, Limit: limit, Fresh: freshness, Events: l.o.Layout.Keys.Events(),
+		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Fresh: freshness, Look: look, Events: l.o.Layout.Keys.Events(),
 	})
 	if err != nil {
 		return Claimed{}, fenced(err)
 	}
-	return Claimed{Now: reply.Now, Next: reply.Next, InFlight: reply.InFlight, Deliveries: l.deliveries(ctx, reply.Claims)}, nil
+	return Claimed{Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Deliveries: l.deliveries(ctx, reply.Claims)}, nil
 }
 
-// deliveries decodes claims. An unreadable claim is skipped; it stays in flight until InFlight reports it as settled.
+// deliveries decodes claims. An unreadable claim is skipped.
 func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task.Delivery {
 	deliveries := make([]task.Delivery, 0, len(claims))
 	for _, c := range claims {
@@ -66,15 +65,47 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task
 	return deliveries
 }
 
-// Confirm records that deliveries, given by name, are in asynq. Errors: ErrFenced, or an error of Redis.
-func (l *Leader) Confirm(ctx context.Context, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	_, err := redisx.Run(ctx, l.o.Layout.DB, lua.Confirm{
-		Lease: l.keys.Lease(), InFlight: l.keys.InFlight(), Fence: l.fence, Deliveries: names,
+// Watched is what a leader must look after.
+type Watched struct {
+	Lapsed  []task.Task     // running, and the lease of the run is over; without payload
+	Waiting []task.Delivery // of tasks that no worker has begun for a while
+	Now     time.Time       // Redis's time
+	Next    time.Time       // when to look again; zero if nothing is queued and nothing runs
+}
+
+// LookAfter reads up to limit runs whose lease is over, and up to limit queued tasks whose delivery may be lost; it returns
+// the same queued task not again before that time. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int) (Watched, error) {
+	k := l.keys
+	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.LookAfter{
+		Lease: k.Lease(), Queued: k.Queued(), Held: k.Held(), Fence: l.fence, Again: again, Limit: limit,
 	})
-	return fenced(err)
+	if err != nil {
+		return Watched{}, fenced(err)
+	}
+	w := Watched{Now: reply.Now, Next: reply.Next}
+	for _, found := range reply.Lapsed {
+		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Running {
+			w.Lapsed = append(w.Lapsed, t)
+		}
+	}
+	for _, found := range reply.Waiting {
+		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Queued {
+			w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt))
+		}
+	}
+	return w, nil
+}
+
+// watched decodes a task without payload. ok is false if it cannot be read.
+func (l *Leader) watched(ctx context.Context, member, record, state string) (task.Task, bool) {
+	ref, err := task.ParseRef(member)
+	t, errTask := codec.DecodeTask(ref, codec.Record{Definition: record, State: state})
+	if err := errors.Join(err, errTask); err != nil {
+		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable task", "task", member, "error", err)
+		return task.Task{}, false
+	}
+	return t, true
 }
 
 // Reap ends the running attempt of a worker that died or has lost the attempt, with the outcome lost and reason as the
@@ -90,7 +121,7 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason st
 	if redisx.RefusedWith(err, lua.CodeCancelled) {
 		err = l.reap(ctx, t, task.Cancelled, reason)
 	}
-	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound) {
+	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound, lua.CodeHeld) {
 		return nil
 	}
 	return fenced(err)
@@ -100,9 +131,7 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason st
 func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason string) error {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Reap{
-		Lease: k.Lease(), Task: k.Task(t.Ref), Running: k.Running(), Attempts: k.Attempts(t.Ref), Wheel: k.Wheel(),
-		Index: k.Index(t.Namespace, to), Expiry: k.Expiry(),
-		Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
+		Lease: k.Lease(), States: k.States(), Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
 		Reason: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(),
 	})

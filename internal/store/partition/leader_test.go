@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	ref := w.Bring("waits", task.Scheduled)
+	w.Bring("waits", task.Scheduled)
 	running := w.Bring("runs", task.Running)
 	w.Bring("done", task.Succeeded)
 	w.Bring("late", task.Scheduled)
@@ -34,8 +34,8 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 	for p := range w.Partitions.Count() {
 		stale := w.Partitions.At(p).Lead("0:old")
 		calls := map[string]error{}
-		_, calls["claim"] = stale.Claim(w.Ctx, 10)
-		calls["confirm"] = stale.Confirm(w.Ctx, []string{ref.String() + ":1"})
+		_, calls["claim"] = stale.Claim(w.Ctx, 10, time.Second)
+		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10)
 		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), "dead")
 		_, calls["sweep"] = stale.Sweep(w.Ctx, 0, 10)
 		for name, err := range calls {
@@ -54,6 +54,7 @@ func TestReap_RecordsALostAttemptAndTheNextOneIsDueAtOnce(t *testing.T) {
 	w := storetest.New(t)
 	ref := w.Bring("a", task.Running)
 	old := w.Tasks.RunOf(w.Get(ref))
+	w.Lapse(ref)
 	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
 	w.CheckSets()
 	if got := w.Get(ref); got.State != task.Scheduled || got.Error != "node died" {
@@ -63,6 +64,7 @@ func TestReap_RecordsALostAttemptAndTheNextOneIsDueAtOnce(t *testing.T) {
 		t.Errorf("a late report of the lost run: %v, want ErrStale", err)
 	}
 	w.Begin(ref)
+	w.Lapse(ref)
 	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
 	w.CheckSets()
 	if got := w.Get(ref); got.State != task.Failed {
@@ -85,6 +87,7 @@ func TestReap_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 	ref := w.Bring("reaped", task.Running)
 	_, err := w.Tasks.Cancel(w.Ctx, ref)
 	testkit.Must(t, err)
+	w.Lapse(ref)
 	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
 	if got := w.Get(ref).State; got != task.Cancelled {
 		t.Errorf("state is %s, want cancelled", got)
@@ -101,7 +104,7 @@ func createDue(t *testing.T, w *storetest.World, id string, due time.Time) task.
 	testkit.Must(t, err)
 	k := w.KeysOf(ref)
 	_, err = redisx.Run(w.Ctx, w.DB, lua.Create{
-		Task: k.Task(ref), Wheel: k.Wheel(), Member: ref, Def: def, RunAt: due, Events: w.Keys.Events(), Wake: w.Keys.Wake(),
+		Defs: k.Defs(), Events: w.Keys.Events(), Wake: w.Keys.Wake(), Tasks: []lua.CreateTask{{Member: ref, Def: def, RunAt: due, Delay: 0}},
 	})
 	testkit.Must(t, err)
 	late := redis.Z{Score: float64(due.UnixMilli()), Member: ref.String()}
@@ -121,7 +124,7 @@ func TestClaim_DrainsABacklogInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
 	for i := range 5 {
 		createDue(t, w, fmt.Sprintf("s@now%d", i), now)
 	}
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 20)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 20, time.Second)
 	testkit.Must(t, err)
 	var got, want []string
 	for _, d := range claimed.Deliveries {
@@ -141,7 +144,7 @@ func TestClaim_TakesNothingEarly(t *testing.T) {
 	w := storetest.New(t)
 	ref := task.Ref{Namespace: "default", ID: "later"}
 	w.Create(task.Definition{Ref: ref, Delay: time.Hour})
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 10)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, time.Second)
 	if err != nil || len(claimed.Deliveries) != 0 {
 		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
 	}
@@ -150,17 +153,33 @@ func TestClaim_TakesNothingEarly(t *testing.T) {
 	}
 }
 
-func TestInFlight_RepeatsADeliveryUntilItIsConfirmed(t *testing.T) {
+func TestLookAfter_FindsWhatNoWorkerBeganAndWhatNoWorkerHolds(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	ref := w.Bring("a", task.Queued)
-	repeat, settled, err := w.Leader(ref).InFlight(w.Ctx)
-	if err != nil || len(repeat) != 1 || len(settled) != 0 || repeat[0].String() != "default:a:1" || repeat[0].Type != "http" {
-		t.Fatalf("repeat %v, settled %v, %v", repeat, settled, err)
+	queued, running := w.Bring("s@queued", task.Queued), w.Bring("s@running", task.Running)
+	look := func() partition.Watched {
+		watched, err := w.Leader(queued).LookAfter(w.Ctx, time.Minute, 10)
+		testkit.Must(t, err)
+		return watched
 	}
-	testkit.Must(t, w.Leader(ref).Confirm(w.Ctx, []string{"default:a:1"}))
-	if repeat, _, err = w.Leader(ref).InFlight(w.Ctx); err != nil || len(repeat) != 0 {
-		t.Errorf("still in flight: %v, %v", repeat, err)
+	if got := look(); len(got.Waiting) != 0 || len(got.Lapsed) != 0 || got.Next.IsZero() || got.Next.Sub(got.Now) > tasks.DefaultRunLease {
+		t.Errorf("at first: %+v", got)
+	}
+	w.Lapse(running)
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(queued).Queued()), redis.Z{Score: 1, Member: queued.String()}).Err())
+	got := look()
+	if len(got.Waiting) != 1 || got.Waiting[0].String() != "default:s@queued:1" || got.Waiting[0].Type != "http" {
+		t.Errorf("waiting: %v", got.Waiting)
+	}
+	if len(got.Lapsed) != 1 || got.Lapsed[0].Ref != running || got.Lapsed[0].Run != "node-a#1" {
+		t.Errorf("lapsed: %v", got.Lapsed)
+	}
+	if got := look(); len(got.Waiting) != 0 || len(got.Lapsed) != 1 {
+		t.Errorf("at once again: waiting %v, lapsed %v", got.Waiting, got.Lapsed)
+	}
+	w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{w.Tasks.RunOf(w.Get(running))})
+	if got := look(); len(got.Lapsed) != 0 {
+		t.Errorf("extended, and lapsed: %v", got.Lapsed)
 	}
 }
 

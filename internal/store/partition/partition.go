@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -58,8 +57,8 @@ func (p *Partition) Now(ctx context.Context) (time.Time, error) {
 
 // Depth counts the tasks and schedules of a partition.
 type Depth struct {
-	Scheduled, Overdue, Queued, InFlight, Running, Finished int64 // Overdue tasks are also Scheduled, InFlight ones also Queued
-	Schedules, ActiveSchedules, OverdueSchedules            int64 // active: neither paused nor ended
+	Scheduled, Overdue, Queued, Running, Finished int64 // Overdue tasks are also Scheduled
+	Schedules, ActiveSchedules, OverdueSchedules  int64 // active: neither paused nor ended
 }
 
 // Depth counts the tasks and schedules of the partition. Error: one of Redis.
@@ -73,119 +72,16 @@ func (p *Partition) Depth(ctx context.Context) (Depth, error) {
 	scheduled, overdue := pipe.ZCard(ctx, string(k.Wheel())), pipe.ZCount(ctx, string(k.Wheel()), "-inf", by)
 	all, active := pipe.ZCard(ctx, string(k.Schedules())), pipe.ZCard(ctx, string(k.Ticks()))
 	overdueSchedules := pipe.ZCount(ctx, string(k.Ticks()), "-inf", by)
-	queued, inflight := pipe.ZCard(ctx, string(k.Queued())), pipe.ZCard(ctx, string(k.InFlight()))
+	queued := pipe.ZCard(ctx, string(k.Queued()))
 	running, finished := pipe.ZCard(ctx, string(k.Running())), pipe.ZCard(ctx, string(k.Expiry()))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
 	}
 	return Depth{
-		Scheduled: scheduled.Val(), Overdue: overdue.Val(), Queued: queued.Val(), InFlight: inflight.Val(),
+		Scheduled: scheduled.Val(), Overdue: overdue.Val(), Queued: queued.Val(),
 		Running: running.Val(), Finished: finished.Val(),
 		Schedules: all.Val(), ActiveSchedules: active.Val(), OverdueSchedules: overdueSchedules.Val(),
 	}, nil
-}
-
-// InFlight reads the deliveries that were claimed and not confirmed: those to repeat, and the names of the settled ones,
-// whose attempt is not queued any more. Error: one of Redis.
-func (p *Partition) InFlight(ctx context.Context) (repeat []task.Delivery, settled []string, _ error) {
-	names, err := p.o.Layout.DB.ZRange(ctx, string(p.keys.InFlight()), 0, -1).Result()
-	if err != nil || len(names) == 0 {
-		return nil, nil, err
-	}
-	queued, err := p.queuedDeliveries(ctx, names)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i, name := range names {
-		if queued[i] == nil {
-			settled = append(settled, name)
-		} else {
-			repeat = append(repeat, *queued[i])
-		}
-	}
-	return repeat, settled, nil
-}
-
-// queuedDeliveries returns, for each name of a delivery, the delivery, or nil if its attempt is not queued.
-func (p *Partition) queuedDeliveries(ctx context.Context, names []string) ([]*task.Delivery, error) {
-	var members []string
-	for _, name := range names {
-		if ref, _, err := task.ParseDelivery(name); err == nil {
-			members = append(members, ref.String())
-		}
-	}
-	read, err := p.tasks(ctx, members)
-	if err != nil {
-		return nil, err
-	}
-	queued := make(map[string]*task.Delivery, len(read))
-	for _, t := range read {
-		if d := p.delivery(t.Definition, t.Attempt, t.DueAt); t.State == task.Queued {
-			queued[d.String()] = &d
-		}
-	}
-	found := make([]*task.Delivery, len(names))
-	for i, name := range names {
-		found[i] = queued[name]
-	}
-	return found, nil
-}
-
-// Queued reads a page of up to limit queued tasks, oldest claim first, from the position after (0 is the first). It
-// returns the deliveries of those that were claimed longer than age ago, and the position of the next page: 0 if no task
-// on it can be that old. Error: one of Redis.
-func (p *Partition) Queued(ctx context.Context, age time.Duration, after, limit int64) ([]task.Delivery, int64, error) {
-	entries, err := p.o.Layout.DB.ZRangeWithScores(ctx, string(p.keys.Queued()), after, after+limit-1).Result()
-	if err != nil || len(entries) == 0 {
-		return nil, 0, err
-	}
-	now, err := p.Now(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	var old []string
-	for _, e := range entries {
-		if int64(e.Score) <= now.Add(-age).UnixMilli() {
-			old = append(old, codec.Text(e.Member))
-		}
-	}
-	read, err := p.tasks(ctx, old)
-	if err != nil {
-		return nil, 0, err
-	}
-	var found []task.Delivery
-	for _, t := range read {
-		if t.State == task.Queued {
-			found = append(found, p.delivery(t.Definition, t.Attempt, t.DueAt))
-		}
-	}
-	if int64(len(old)) < limit {
-		return found, 0, nil
-	}
-	return found, after + limit, nil
-}
-
-// Running reads the running tasks of the partition, oldest start first. Error: one of Redis.
-func (p *Partition) Running(ctx context.Context) ([]task.Task, error) {
-	members, err := p.o.Layout.DB.ZRange(ctx, string(p.keys.Running()), 0, -1).Result()
-	if err != nil {
-		return nil, err
-	}
-	return p.tasks(ctx, members)
-}
-
-// tasks reads the tasks that members name. Tasks that do not exist any more or cannot be read are left out.
-func (p *Partition) tasks(ctx context.Context, members []string) ([]task.Task, error) {
-	refs := make([]task.Ref, 0, len(members))
-	for _, m := range members {
-		ref, err := task.ParseRef(m)
-		if err != nil {
-			p.o.Layout.Log.ErrorContext(ctx, "skipping unreadable entry", "partition", p.number, "error", err)
-			continue
-		}
-		refs = append(refs, ref)
-	}
-	return p.o.Tasks.GetEach(ctx, refs)
 }
 
 func (p *Partition) delivery(d task.Definition, attempt int, due time.Time) task.Delivery {

@@ -1,24 +1,27 @@
 package storetest
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
-// CheckSets compares the sorted sets of all partitions with the tasks' hashes: every task of the namespace default is in
-// the set of its state and in no other, and every finished one waits to be forgotten.
+// CheckSets compares the sorted sets of all partitions with the tasks' states: every task of the namespace default is in
+// the set of its state and in no other, every running one is leased, and every finished one waits to be forgotten.
 func (w *World) CheckSets() {
 	w.t.Helper()
 	for p := range w.Partitions.Count() {
 		k := w.Keys.Partition(p)
 		listed := w.listedStates(k)
 		finished := 0
-		prefix := strings.TrimSuffix(string(k.Task(task.Ref{})), ":")
-		for _, key := range w.DB.Keys(w.Ctx, prefix+"*").Val() {
-			member := strings.TrimPrefix(key, prefix)
-			state := task.State(w.DB.HGet(w.Ctx, key, "state").Val())
+		states := w.DB.HGetAll(w.Ctx, string(k.States())).Val()
+		for member := range w.DB.HGetAll(w.Ctx, string(k.Defs())).Val() {
+			first, _, _ := strings.Cut(states[member], " ")
+			state := cmp.Or(task.State(first), task.Scheduled)
+			delete(states, member)
 			if listed[member] != state {
 				w.t.Errorf("%s is %s, but listed as %q", member, state, listed[member])
 			}
@@ -26,6 +29,14 @@ func (w *World) CheckSets() {
 				finished++
 			}
 			delete(listed, member)
+		}
+		running := w.DB.ZRange(w.Ctx, string(k.Running()), 0, -1).Val()
+		held := w.DB.ZRange(w.Ctx, string(k.Held()), 0, -1).Val()
+		if slices.Sort(running); !slices.Equal(running, slices.Sorted(slices.Values(held))) {
+			w.t.Errorf("running are %v, leased are %v", running, held)
+		}
+		if len(states) > 0 {
+			w.t.Errorf("states without a task: %v", states)
 		}
 		if len(listed) > 0 {
 			w.t.Errorf("listed, but without a task: %v", listed)

@@ -175,7 +175,7 @@ func (w *World) BeginTick(ref task.Ref, tick string) *tasks.Run {
 	member := task.Ref{Namespace: ref.Namespace, ID: ref.ID + "@" + tick}
 	testkit.Must(w.t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(member).Wheel()), redis.Z{Member: member.String()}).Err())
 	w.Claim(member)
-	run, err := w.Tasks.Begin(w.Ctx, member, 1, "node", "run-"+member.ID)
+	run, err := w.Tasks.Begin(w.Ctx, member, 1, "node#"+member.ID)
 	testkit.Must(w.t, err)
 	return run
 }

@@ -5,6 +5,9 @@ package storetest
 import (
 	"context"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -76,7 +79,7 @@ func (w *World) Leader(ref task.Ref) *partition.Leader {
 // Claim claims the due tasks of a task's partition, up to 100.
 func (w *World) Claim(ref task.Ref) []task.Delivery {
 	w.t.Helper()
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 100)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 100, time.Second)
 	testkit.Must(w.t, err)
 	return claimed.Deliveries
 }
@@ -85,9 +88,15 @@ func (w *World) Claim(ref task.Ref) []task.Delivery {
 func (w *World) Begin(ref task.Ref) *tasks.Run {
 	w.t.Helper()
 	w.Claim(ref)
-	run, err := w.Tasks.Begin(w.Ctx, ref, w.Get(ref).Attempt, "node-a", "node-a#1")
+	run, err := w.Tasks.Begin(w.Ctx, ref, w.Get(ref).Attempt, "node-a#1")
 	testkit.Must(w.t, err)
 	return run
+}
+
+// Lapse ends the lease of a task's run, as if its worker had died long ago.
+func (w *World) Lapse(ref task.Ref) {
+	w.t.Helper()
+	testkit.Must(w.t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(ref).Held()), redis.Z{Score: 1, Member: ref.String()}).Err())
 }
 
 // Bring creates a task of that id in the namespace default, with two attempts, and brings it into a state. For task.None

@@ -6,7 +6,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
-	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -19,13 +18,13 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	reply, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
-		Task: s.l.KeysOf(ref).Task(ref), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
+	_, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
+		Defs: s.l.KeysOf(ref).Defs(), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)
 	}
-	return codec.DecodeTask(ref, reply.Task)
+	return s.Get(ctx, ref)
 }
 
 var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
@@ -38,20 +37,15 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err != nil {
 		return task.Task{}, err
 	}
-	if !t.State.Final() {
-		return task.Task{}, &task.Error{
-			Code: task.CodeNotFinished, Message: sentence(task.CodeNotFinished, ref, string(t.State)),
-		}
-	}
 	k := s.l.KeysOf(ref)
-	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
-		Task: k.Task(ref), Index: k.Index(ref.Namespace, t.State), Expiry: k.Expiry(), Wheel: k.Wheel(),
-		Member: ref, State: t.State, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
+	_, err = redisx.Run(ctx, s.l.DB, lua.Retry{
+		States: k.States(), Expiry: k.Expiry(),
+		Member: ref, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
 	}
-	return codec.DecodeTask(ref, reply.Task)
+	return s.Get(ctx, ref)
 }
 
 // tickOf is the time of the tick whose task has that name; the zero time for any other task.

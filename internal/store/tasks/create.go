@@ -5,56 +5,91 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
+// Limits of one run of create: a script holds up all others.
+const (
+	createLimit = 64        // tasks
+	createBytes = 512 << 10 // of definitions, after which no further task is added
+)
+
 // Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id. If a
-// task with the same content exists, the result is that task as it is now. Every task is created by its own run of a
-// script: a refused one does not affect the others. Errors of a result: CodeTaskConflict, CodeUnavailable.
+// task with the same content exists, the result is that task as it is now. A refused task does not affect the others.
+// Errors of a result: CodeTaskConflict, CodeUnavailable.
 func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 	results := make([]Created, len(defs))
-	calls := make([]lua.Create, 0, len(defs))
-	place := make([]int, 0, len(defs)) // calls[i] is for defs[place[i]]
+	b := batches{l: s.l}
 	for i := range defs {
 		d := defs[i].Normalize()
 		results[i].Task.Definition = d
-		call, err := s.createCall(d)
+		def, err := codec.EncodeDefinition(d)
 		if err != nil {
 			results[i].Err = err
 			continue
 		}
-		calls, place = append(calls, call), append(place, i)
+		b.add(i, d, def)
 	}
-	for i, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, calls) {
-		r := &results[place[i]]
-		*r = created(r.Task.Definition, reply)
+	existed := make([]int, 0)
+	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, b.calls) {
+		for k, i := range b.places[n] {
+			results[i] = created(results[i].Task.Definition, reply, k)
+			if results[i].Existed {
+				existed = append(existed, i)
+			}
+		}
 	}
+	s.readExisting(ctx, results, existed)
 	return results
 }
 
-func (s *Tasks) createCall(d task.Definition) (lua.Create, error) {
-	def, err := codec.EncodeDefinition(d)
-	if err != nil {
-		return lua.Create{}, err
+// readExisting replaces the results at those places by the tasks as they are now.
+func (s *Tasks) readExisting(ctx context.Context, results []Created, places []int) {
+	for _, i := range places {
+		t, err := s.Get(ctx, results[i].Task.Ref)
+		results[i] = Created{Task: t, Existed: true, Err: err}
 	}
-	k := s.l.KeysOf(d.Ref)
-	return lua.Create{
-		Task: k.Task(d.Ref), Wheel: k.Wheel(), Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay,
-		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
-	}, nil
 }
 
-var createCodes = map[lua.Code]task.Code{lua.CodeConflict: task.CodeTaskConflict}
+// batches groups tasks by partition into calls of create.
+type batches struct {
+	l      *layout.Layout
+	calls  []lua.Create
+	places [][]int     // places[n][k] is the place of the kth task of calls[n] in the submission
+	bytes  []int       // of the definitions of each call
+	open   map[int]int // the call to which a partition's next task is added
+}
 
-// created is the result of a call that was to create a task with that definition.
-func created(d task.Definition, result redisx.Result[lua.CreateReply]) Created {
-	if result.Err != nil {
-		return Created{Err: publicError(result.Err, createCodes, d.Ref)}
+func (b *batches) add(place int, d task.Definition, def string) {
+	if b.open == nil {
+		b.open = make(map[int]int)
 	}
-	if result.Reply.Existed {
-		t, err := codec.DecodeTask(d.Ref, result.Reply.Task)
-		return Created{Task: t, Existed: true, Err: err}
+	p := b.l.PartitionOf(d.Ref)
+	n, ok := b.open[p]
+	if !ok || len(b.calls[n].Tasks) >= createLimit || b.bytes[n] >= createBytes {
+		n = len(b.calls)
+		b.open[p] = n
+		b.calls = append(b.calls, lua.Create{
+			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(), Tasks: nil,
+		})
+		b.places, b.bytes = append(b.places, nil), append(b.bytes, 0)
+	}
+	b.calls[n].Tasks = append(b.calls[n].Tasks, lua.CreateTask{Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay})
+	b.places[n] = append(b.places[n], place)
+	b.bytes[n] += len(def)
+}
+
+// created is the result for the kth task of a call, which has that definition.
+func created(d task.Definition, result redisx.Result[lua.CreateReply], k int) Created {
+	switch {
+	case result.Err != nil:
+		return Created{Err: layout.Unavailable(result.Err)}
+	case result.Reply.Answers[k] == "conflict":
+		return Created{Err: &task.Error{Code: task.CodeTaskConflict, Message: sentence(task.CodeTaskConflict, d.Ref, "")}}
+	case result.Reply.Answers[k] == "existed":
+		return Created{Task: task.Task{Definition: d}, Existed: true}
 	}
 	t := task.Task{Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
 	t.DueAt = d.FirstDue(t.CreatedAt)

@@ -29,7 +29,7 @@ func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua
 		return task.Invalid("progress", "%d must be 0 to 100", percent)
 	}
 	_, err := redisx.Run(ctx, s.l.DB, lua.Progress{
-		Task: s.l.KeysOf(ref).Task(ref), Member: ref, Attempt: attempt, Run: run, Progress: percent, Events: s.l.Keys.Events(),
+		States: s.l.KeysOf(ref).States(), Member: ref, Attempt: attempt, Run: run, Progress: percent, Events: s.l.Keys.Events(),
 	})
 	return publicError(err, progressCodes, ref)
 }

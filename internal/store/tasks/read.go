@@ -6,9 +6,11 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // Get reads one task. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
@@ -16,36 +18,29 @@ func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	h, err := s.l.DB.HGetAll(ctx, string(s.l.KeysOf(ref).Task(ref))).Result()
+	records, err := s.read(ctx, []task.Ref{ref})
 	if err != nil {
-		return task.Task{}, layout.Unavailable(err)
+		return task.Task{}, err
 	}
-	if len(h) == 0 {
+	if records[0].Definition == "" {
 		return task.Task{}, &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 	}
-	return codec.DecodeTask(ref, h)
+	return codec.DecodeTask(ref, records[0])
 }
 
 // GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
-// one unreadable task must not keep the others from being listed, dispatched or reaped. Error: CodeUnavailable.
+// one unreadable task must not keep the others from being listed. Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	pipe := s.l.DB.Pipeline()
-	found := make([]interface{ Val() map[string]string }, len(refs))
-	for i, ref := range refs {
-		found[i] = pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Task(ref)))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, layout.Unavailable(err)
+	records, err := s.read(ctx, refs)
+	if err != nil {
+		return nil, err
 	}
 	tasks := make([]task.Task, 0, len(refs))
-	for i, h := range found {
-		if len(h.Val()) == 0 {
+	for i, r := range records {
+		if r.Definition == "" {
 			continue
 		}
-		t, err := codec.DecodeTask(refs[i], h.Val())
+		t, err := codec.DecodeTask(refs[i], r)
 		if err != nil {
 			s.l.Log.ErrorContext(ctx, "skipping unreadable task", "task", refs[i].String(), "error", err)
 			continue
@@ -53,6 +48,42 @@ func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 		tasks = append(tasks, t)
 	}
 	return tasks, nil
+}
+
+// read reads the records of tasks; that of a task that does not exist is empty. Error: CodeUnavailable.
+func (s *Tasks) read(ctx context.Context, refs []task.Ref) ([]codec.Record, error) {
+	var calls []lua.ReadTasks
+	var places [][]int
+	for p, members := range s.byPartition(refs) {
+		k := s.l.Keys.Partition(p)
+		call := lua.ReadTasks{Defs: k.Defs(), Wheel: k.Wheel(), Members: make([]string, len(members))}
+		for n, i := range members {
+			call.Members[n] = refs[i].String()
+		}
+		calls, places = append(calls, call), append(places, members)
+	}
+	records := make([]codec.Record, len(refs))
+	for n, result := range redisx.RunEach[lua.ReadTasksReply](ctx, s.l.DB, calls) {
+		if result.Err != nil {
+			return nil, layout.Unavailable(result.Err)
+		}
+		for k, t := range result.Reply.Tasks {
+			records[places[n][k]] = codec.Record{
+				Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason,
+			}
+		}
+	}
+	return records, nil
+}
+
+// byPartition groups the places of refs by the partition of their tasks.
+func (s *Tasks) byPartition(refs []task.Ref) map[int][]int {
+	groups := make(map[int][]int)
+	for i, ref := range refs {
+		p := s.l.PartitionOf(ref)
+		groups[p] = append(groups[p], i)
+	}
+	return groups
 }
 
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
@@ -74,10 +105,12 @@ func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, err
 		}
 		attempts = append(attempts, a)
 	}
-	if t.State == task.Running && (len(attempts) == 0 || attempts[len(attempts)-1].Number < t.Attempt) {
-		attempts = append(attempts, task.Attempt{Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt})
+	if t.State == task.Running || t.Outcome != "" { // the newest attempt is in the state of the task
+		attempts = append(attempts, task.Attempt{
+			Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Outcome: t.Outcome, Error: t.Error,
+		})
 	}
-	return attempts, nil
+	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
 // Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or from

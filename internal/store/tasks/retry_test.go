@@ -1,6 +1,8 @@
 package tasks_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,7 +55,10 @@ func TestClaim_RemembersWhenTheFirstAttemptWasDue(t *testing.T) {
 	}
 	testkit.Must(t, run.Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
 	earlier := moved.Add(-time.Hour) // so that it cannot be the due time of attempt 2
-	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(ref).Task(ref)), "first_due", earlier.UnixMilli()).Err())
+	states := string(w.KeysOf(ref).States())
+	state := strings.Fields(w.DB.HGet(w.Ctx, states, ref.String()).Val())
+	state[3] = strconv.FormatInt(earlier.UnixMilli(), 10)
+	testkit.Must(t, w.DB.HSet(w.Ctx, states, ref.String(), strings.Join(state, " ")).Err())
 	run = w.Begin(ref)
 	if first := run.Task.FirstDueAt; !first.Equal(earlier) {
 		t.Errorf("at attempt 2 the first one was due at %s, want %s", first, earlier)
@@ -63,14 +68,5 @@ func TestClaim_RemembersWhenTheFirstAttemptWasDue(t *testing.T) {
 	testkit.Must(t, err)
 	if run = w.Begin(ref); !run.Task.FirstDueAt.Equal(retried.DueAt) {
 		t.Errorf("after a retry the first attempt was due at %s, want %s", run.Task.FirstDueAt, retried.DueAt)
-	}
-}
-
-func TestClaim_RemembersNothingWithoutMaxElapsed(t *testing.T) {
-	t.Parallel()
-	w := storetest.New(t)
-	ref := w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http"}).Ref
-	if first := w.Begin(ref).Task.FirstDueAt; !first.IsZero() {
-		t.Errorf("it remembers %s", first)
 	}
 }

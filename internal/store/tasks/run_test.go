@@ -16,19 +16,19 @@ func TestBegin_LetsOneRunOfAnAttemptThrough(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	ref := w.Bring("a", task.Queued)
-	if _, err := w.Tasks.Begin(w.Ctx, ref, 2, "node-a", "x"); !errors.Is(err, tasks.ErrLeftover) {
+	if _, err := w.Tasks.Begin(w.Ctx, ref, 2, "node-a#x"); !errors.Is(err, tasks.ErrLeftover) {
 		t.Errorf("another attempt's number: %v", err)
 	}
-	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a", "node-a#1"); err != nil {
+	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a#1"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a", "node-a#1"); err != nil {
+	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a#1"); err != nil {
 		t.Errorf("the same run again: %v", err)
 	}
-	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a", "node-a#2"); !errors.Is(err, tasks.ErrLeftover) {
+	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a#2"); !errors.Is(err, tasks.ErrLeftover) {
 		t.Errorf("another run on the same node: %v", err)
 	}
-	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-b", "node-b#1"); !errors.Is(err, tasks.ErrLeftover) {
+	if _, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-b#1"); !errors.Is(err, tasks.ErrLeftover) {
 		t.Errorf("another node: %v", err)
 	}
 }
@@ -44,8 +44,8 @@ func TestFinish_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 		_, err := w.Tasks.Cancel(w.Ctx, ref)
 		testkit.Must(t, err)
 		run := w.Tasks.RunOf(w.Get(ref))
-		if asked, err := run.CancelRequested(w.Ctx); !asked || err != nil {
-			t.Errorf("asked to stop: %v, %v", asked, err)
+		if got := w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0]; !got.Cancelled || got.Err != nil {
+			t.Errorf("asked to stop: %+v", got)
 		}
 		if err := end(run); !errors.Is(err, tasks.ErrCancelled) {
 			t.Errorf("%s after a cancel: %v", name, err)

@@ -7,8 +7,10 @@
 package tasks
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -18,11 +20,14 @@ import (
 
 // Tasks reads and changes the tasks of one installation.
 type Tasks struct {
-	l *layout.Layout
+	l        *layout.Layout
+	runLease time.Duration
 }
 
-// New returns the tasks of an installation.
-func New(l *layout.Layout) *Tasks { return &Tasks{l: l} }
+// New returns the tasks of an installation. runLease is how long the lease of a run lasts; 0 means DefaultRunLease.
+func New(l *layout.Layout, runLease time.Duration) *Tasks {
+	return &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease)}
+}
 
 // publicError translates a script's refusal to a *task.Error by the table codes, and any other failure of Redis to
 // CodeUnavailable. nil stays nil.

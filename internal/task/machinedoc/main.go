@@ -47,7 +47,7 @@ var scripts = map[task.Action][]string{
 	task.ActBegin:     {"begin"},
 	task.ActReport:    {"log", "progress"},
 	task.ActSucceed:   {"finish"},
-	task.ActReattempt: {"reattempt", "reap"},
+	task.ActReattempt: {"finish", "reap"},
 	task.ActFail:      {"finish", "reap"},
 	task.ActCancel:    {"cancel", "fire", "trigger_schedule"},
 	task.ActStop:      {"finish", "reap"},

@@ -1,0 +1,77 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// extendInterval is the time between two extensions of the leases.
+func (w *Worker) extendInterval() time.Duration { return w.o.Store.Tasks.RunLease() / 3 }
+
+// untilStop returns how long a run that was leased at start may go on without another lease. It stops a while before the
+// lease is over, because its task begins again elsewhere then.
+func (w *Worker) untilStop(start time.Time) time.Duration {
+	return clock.Until(start.Add(w.o.Store.Tasks.RunLease() * 5 / 6))
+}
+
+// errUnleased is the cause of the end of a run whose lease could not be extended, or which Redis does not know any more.
+var errUnleased = errors.New("the lease of the run is over: another node may run the task")
+
+// keepLeases extends the leases of all runs until ctx ends.
+func (w *Worker) keepLeases(ctx context.Context) {
+	for clock.Sleep(ctx, w.extendInterval()) == nil {
+		w.extend(ctx, w.begun())
+	}
+}
+
+// begun returns the attempts that have begun.
+func (w *Worker) begun() []*attempt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Collect(maps.Values(w.active)), func(a *attempt) bool { return a.run.Load() == nil })
+}
+
+// extend extends the leases of attempts. It stops those that Redis does not know as running any more, without grace, and
+// those whose task was asked to stop.
+func (w *Worker) extend(ctx context.Context, attempts []*attempt) {
+	if len(attempts) == 0 {
+		return
+	}
+	runs := make([]*tasks.Run, len(attempts))
+	for i, a := range attempts {
+		runs[i] = a.run.Load()
+	}
+	ctx, cancel := context.WithTimeout(ctx, w.extendInterval())
+	defer cancel()
+	start := clock.Now()
+	var failed error
+	for i, e := range w.o.Store.Tasks.ExtendEach(ctx, runs) {
+		switch a := attempts[i]; {
+		case errors.Is(e.Err, tasks.ErrStale):
+			a.lose(e.Err)
+		case e.Err != nil:
+			failed = e.Err
+		default:
+			a.lease.Reset(w.untilStop(start))
+			if e.Cancelled {
+				a.cancel(errStopped)
+			}
+		}
+	}
+	if failed != nil && ctx.Err() == nil {
+		w.o.Log.Warn("cannot extend the leases of attempts", "count", len(attempts), "error", failed)
+	}
+}
+
+// lose stops the work without grace, as another node may be about to do it.
+func (a *attempt) lose(reason error) {
+	a.cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, reason))
+}

@@ -1,0 +1,45 @@
+-- extend_runs: a worker extends the leases of its runs.
+-- includes: clock, number, refuse, state, changes
+-- keys:
+--   states  HASH  the script makes further keys of the same partition
+-- args:
+--   lease  ms  how long the runs are leased from now on
+--   runs   (member member, attempt attempt, run run)*
+-- reply:
+--   answers  (refused refusal, cancelled flag)*  for each run; cancelled: its task was asked to stop
+-- refuses:
+--   NOT_FOUND  no such task
+--   STATE      the task is not running; the detail is its state
+--   STALE      another attempt or run is current; the detail is the number of the current attempt
+-- repeat: harmless: it extends them once more
+local members, known = {}, {}
+for member, attempt, run in runs() do
+  members[#members + 1] = member
+  known[#known + 1] = { attempt = attempt, run = run }
+end
+local texts = redis.call('HMGET', states, unpack(members))
+
+-- refusal returns why a run does not go on; nil if it does.
+local function refusal(member, fields, run)
+  if not fields then
+    return refuse('NOT_FOUND', member)
+  end
+  if fields.state ~= 'running' then
+    return refuse('STATE', fields.state)
+  end
+  if fields.attempt ~= run.attempt or fields.run ~= run.run then
+    return refuse('STALE', fields.attempt)
+  end
+end
+
+local answers = {}
+for i, member in ipairs(members) do
+  local fields = texts[i] and parse_state(texts[i])
+  local refused = refusal(member, fields, known[i])
+  if not refused then
+    put_later(held_key(), int(now + lease), member)
+  end
+  answers[#answers + 1] = refused and refused.err or ''
+  answers[#answers + 1] = not refused and fields.cancel and 1 or 0
+end
+return { answers }

@@ -1,0 +1,57 @@
+-- changes: collects writes of many tasks and makes all of one kind with one command, after the body.
+-- includes: nothing
+-- finally: write_changes()
+
+local removals, entries, deletions, values = {}, {}, {}, {}
+
+-- list_of returns the list of arguments for a key.
+local function list_of(lists, key)
+  local list = lists[key]
+  if not list then
+    list = {}
+    lists[key] = list
+  end
+  return list
+end
+
+-- remove_later removes a member from a sorted set.
+local function remove_later(set, member)
+  local list = list_of(removals, set)
+  list[#list + 1] = member
+end
+
+-- put_later puts a member into a sorted set.
+local function put_later(set, score, member)
+  local list = list_of(entries, set)
+  list[#list + 1] = score
+  list[#list + 1] = member
+end
+
+-- delete_later deletes a field of a hash.
+local function delete_later(hash, field)
+  local list = list_of(deletions, hash)
+  list[#list + 1] = field
+end
+
+-- set_later sets a field of a hash.
+local function set_later(hash, field, value)
+  local list = list_of(values, hash)
+  list[#list + 1] = field
+  list[#list + 1] = value
+end
+
+local function write_changes()
+  for set, list in pairs(removals) do
+    redis.call('ZREM', set, unpack(list))
+  end
+  for set, list in pairs(entries) do
+    redis.call('ZADD', set, unpack(list))
+  end
+  for hash, list in pairs(deletions) do
+    redis.call('HDEL', hash, unpack(list))
+  end
+  for hash, list in pairs(values) do
+    redis.call('HSET', hash, unpack(list))
+  end
+end
+

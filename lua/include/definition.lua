@@ -1,0 +1,29 @@
+-- definition: the stored form of the definitions of tasks: the time of the creation (13 digits), the head, a line break, and
+-- the payload or, if it is long, "@" and its SHA-1.
+-- includes: nothing
+
+-- split_payload returns a definition as it is stored, without the time, and its payload if that is stored apart, else nil.
+local function split_payload(def)
+  local line = string.find(def, '\n', 1, true)
+  if #def - line <= INLINE_PAYLOAD_LIMIT then
+    return def
+  end
+  local payload = string.sub(def, line + 1)
+  return string.sub(def, 1, line) .. '@' .. redis.sha1hex(payload), payload
+end
+
+-- stored_payload returns the payload of a task with that record if it is stored apart, else ''.
+local function stored_payload(member, record)
+  return string.find(record, '\n@', 14, true) and redis.call('HGET', payloads_key(), member) or ''
+end
+
+-- def_of returns a definition without the time of its creation.
+local function def_of(record)
+  return string.sub(record, 14)
+end
+
+-- head_of returns the first line of a definition, which has everything but the payload.
+local function head_of(record)
+  return string.sub(record, 14, string.find(record, '\n', 14, true) - 1)
+end
+

@@ -1,0 +1,52 @@
+-- look_after: a leader reads what it must look after now: runs whose lease is over, and queued tasks that have waited long
+-- for a worker to begin them.
+-- includes: clock, number, refuse, fence, changes, definition
+-- keys:
+--   lease   STRING  the script makes further keys of the same partition
+--   queued  ZSET
+--   held    ZSET
+-- args:
+--   fence  fence   value of the lease while this leader holds it
+--   again  ms      until the leader looks after the same queued tasks again
+--   limit  number  maximum number of tasks of each kind
+-- reply:
+--   now      time
+--   next     time  when the leader must look again; none if nothing runs or is queued
+--   lapsed   (member text, record text, state text)*  running tasks, whose lease is over
+--   waiting  (member text, record text, state text)*  queued tasks
+-- refuses:
+--   FENCED  another leader holds the lease of the partition, or none does
+-- repeat: harmless: it reads the runs again, and further queued tasks
+local leader = other_leader()
+if leader then
+  return refuse('FENCED', leader)
+end
+
+-- read returns the tasks of a set that are due to be looked after: names, definitions without payload, and states.
+local function read(set)
+  local members = redis.call('ZRANGE', set, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, limit)
+  if #members == 0 then
+    return {}, {}
+  end
+  local records, states = redis.call('HMGET', defs_key(), unpack(members)), redis.call('HMGET', states_key(), unpack(members))
+  local found = {}
+  for i, member in ipairs(members) do
+    found[#found + 1] = member
+    found[#found + 1] = records[i] and string.sub(records[i], 1, 13) .. head_of(records[i]) .. '\n' or ''
+    found[#found + 1] = states[i] or ''
+  end
+  return found, members
+end
+
+local lapsed = read(held)
+local waiting, members = read(queued)
+for _, member in ipairs(members) do
+  put_later(queued, int(now + again), member)
+end
+
+-- first returns the lowest score of a set that is greater than now.
+local function first(set)
+  return tonumber(redis.call('ZRANGE', set, '(' .. int(now), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
+end
+local upcoming = math.min(first(held) or math.huge, first(queued) or math.huge, #members > 0 and now + again or math.huge)
+return { now, upcoming < math.huge and upcoming or false, lapsed, waiting }

@@ -1,0 +1,29 @@
+-- read_tasks: reads tasks.
+-- includes: definition
+-- keys:
+--   defs   HASH  the script makes further keys of the same partition
+--   wheel  ZSET
+-- args:
+--   members  text*
+-- reply:
+--   tasks  (record text, payload text, state text, due time, result text, reason text)*  for each of the members: the stored
+--     definition, "" if there is no such task; payload: "" if the definition has it; due: of scheduled tasks
+-- refuses: nothing
+-- repeat: harmless: it only reads
+local names = {}
+for member in members() do
+  names[#names + 1] = member
+end
+local records, states = redis.call('HMGET', defs, unpack(names)), redis.call('HMGET', states_key(), unpack(names))
+local results, errors = redis.call('HMGET', results_key(), unpack(names)), redis.call('HMGET', errors_key(), unpack(names))
+local dues = redis.call('ZMSCORE', wheel, unpack(names))
+local tasks = {}
+for i, member in ipairs(names) do
+  tasks[#tasks + 1] = records[i] or ''
+  tasks[#tasks + 1] = records[i] and stored_payload(member, records[i]) or ''
+  tasks[#tasks + 1] = states[i] or ''
+  tasks[#tasks + 1] = tonumber(dues[i]) or false
+  tasks[#tasks + 1] = results[i] or ''
+  tasks[#tasks + 1] = errors[i] or ''
+end
+return { tasks }
