@@ -2,35 +2,61 @@
 -- needs: arg events, arg wake
 -- includes: clock, number, state, changes, wheel, events, attempts, ended
 
--- end_attempt ends the newest attempt of a task whose state has those fields. to is the task's state from now on: scheduled
--- for delay ms later, or a final one, in which the task is kept for retention ms. Returns true if it paused the schedule
--- that created the task, because too many of its tasks in a row failed.
+local ended_at = int(now)
+
+-- error_of returns the JSON member of an event for an error; '' for none.
+local function error_of(reason)
+  return reason ~= '' and ',"error":' .. cjson.encode(reason) or ''
+end
+
+-- keep_ended records that a task has ended in that state: where it is listed, and until when. Returns true if it paused the
+-- schedule that created the task, because too many of its tasks in a row failed.
+local function keep_ended(member, record, state, attempt, run, reason, retention)
+  if reason ~= '' then
+    set_later(errors_key(), member, reason)
+  end
+  put_later(index_key(string.match(member, '^[^:]+'), state), ended_at, member)
+  put_later(expiry_key(), int(now + retention), member)
+  if followed then
+    announce(state, member, state, attempt, node_of(run), record, error_of(reason))
+  end
+  return task_ended(member, state)
+end
+
+-- end_task ends a running task, whose state is that text, together with its attempt. Returns what keep_ended returns.
+local function end_task(member, record, text, state, attempt, run, outcome, reason, retention)
+  remove_later(running_key(), member)
+  remove_later(held_key(), member)
+  set_later(states_key(), member, ended_state(text, state, ended_at, outcome))
+  return keep_ended(member, record, state, attempt, run, reason, retention)
+end
+
+-- end_attempt ends the newest attempt of a queued or running task whose state has those fields. to is the task's state from
+-- now on: scheduled for delay ms later, or a final one, in which the task is kept for retention ms. Returns what keep_ended
+-- returns.
 local function end_attempt(member, record, fields, to, outcome, reason, delay, retention)
-  local announced_as = ',"error":' .. cjson.encode(reason)
   if fields.state == 'queued' then
     remove_later(queued_key(), member)
   else
     remove_later(running_key(), member)
     remove_later(held_key(), member)
   end
-  fields.started, fields.finished, fields.outcome = fields.started or int(now), int(now), outcome
+  fields.state, fields.started, fields.finished, fields.outcome = to, fields.started or ended_at, ended_at, outcome
+  if to ~= 'scheduled' then
+    set_later(states_key(), member, format_state(fields))
+    return keep_ended(member, record, to, fields.attempt, fields.run, reason, retention)
+  end
   if reason ~= '' then
     set_later(errors_key(), member, reason)
   end
-  fields.state = to
-  if to == 'scheduled' then
-    record_attempt(member, fields, reason)
-    fields.first_due, fields.due = fields.first_due or fields.due, int(now + delay)
-    fields.finished, fields.outcome = nil, nil
-    set_later(states_key(), member, format_state(fields))
-    announce(to, member, to, fields.attempt, node_of(fields.run), record, ',"due":' .. fields.due .. announced_as)
-    put_on_wheel(member, fields.due)
-    return false
-  end
+  record_attempt(member, fields, reason)
+  fields.first_due, fields.due = fields.first_due or fields.due, int(now + delay)
+  fields.finished, fields.outcome = nil, nil
   set_later(states_key(), member, format_state(fields))
-  put_later(index_key(string.match(member, '^[^:]+'), to), int(now), member)
-  put_later(expiry_key(), int(now + retention), member)
-  announce(to, member, to, fields.attempt, node_of(fields.run), record, reason ~= '' and announced_as or '')
-  return task_ended(member, to)
+  if followed then
+    announce(to, member, to, fields.attempt, node_of(fields.run), record, ',"due":' .. fields.due .. error_of(reason))
+  end
+  put_on_wheel(member, fields.due)
+  return false
 end
 

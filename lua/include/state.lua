@@ -1,4 +1,6 @@
--- state: reads and writes the states of tasks.
+-- state: reads and writes the states of tasks: lines of the fields state, attempt, max_attempts, first_due, due, queued,
+-- started, run, progress, cancel, finished and outcome. What many tasks need at once works on the text; parse_state and
+-- format_state are for the rest.
 -- includes: nothing
 
 local state_fields = {
@@ -27,6 +29,41 @@ local function format_state(fields)
     end
   end
   return table.concat(values, ' ', 1, math.max(last, 2))
+end
+
+-- claimed_state returns the state of a scheduled task, nil if it was never claimed, as it is when it is queued, and the
+-- number of the attempt. Times are text.
+local function claimed_state(text, due, at)
+  if not text then
+    return 'queued 1 0 0 ' .. due .. ' ' .. at, 1
+  end
+  local attempt, kept = string.match(text, '^scheduled (%d+) (%d+ %d+)')
+  attempt = string.format('%.0f', (attempt or 0) + 1)
+  return 'queued ' .. attempt .. ' ' .. (kept or '0 0') .. ' ' .. due .. ' ' .. at, tonumber(attempt)
+end
+
+-- queued_attempt returns the number of the attempt for which a state is queued, as text; nil if it is not queued.
+local function queued_attempt(text)
+  return string.match(text, '^queued (%d+) ')
+end
+
+-- begun_state returns a queued state as it is when a run begins at that time (text).
+local function begun_state(text, at, run)
+  return 'running' .. string.sub(text, 7) .. ' ' .. at .. ' ' .. run
+end
+
+-- running_attempt returns attempt, run and time of the request to stop ('0' for none) of a running state; nil if it does not
+-- run.
+local function running_attempt(text)
+  local attempt, run, cancel = string.match(text, '^running (%d+) %d+ %d+ %d+ %d+ %d+ (%S+) ?%d* ?(%d*)$')
+  return attempt, run, cancel ~= '' and cancel or '0'
+end
+
+-- ended_state returns a running state as it is when the task ends in that state at that time (text).
+local function ended_state(text, state, at, outcome)
+  local before, progress, cancel = string.match(text, '^running( %d+ %d+ %d+ %d+ %d+ %d+ %S+) ?(%d*) ?(%d*)$')
+  return state .. before .. ' ' .. (progress ~= '' and progress or '0') .. ' ' .. (cancel ~= '' and cancel or '0') .. ' ' .. at ..
+    ' ' .. outcome
 end
 
 -- node_of returns the node that made a run token; '' for nil.
