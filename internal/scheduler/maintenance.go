@@ -16,10 +16,11 @@ const (
 )
 
 // pace is the time between two rounds of maintenance, how long a delivery may wait after its claim before the leader looks
-// after it, and the time until it looks after the same delivery again.
-type pace struct{ maintenance, lookFirst, lookAgain time.Duration }
+// after it, the time until it looks after the same delivery again, and the time between two rounds in which asynq's queues are
+// tended.
+type pace struct{ maintenance, lookFirst, lookAgain, tend time.Duration }
 
-var defaultPace = pace{maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 5 * time.Second}
+var defaultPace = pace{maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 5 * time.Second, tend: 3 * time.Second}
 
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.
 // After a failure it tries again soon: deleting finished tasks is what frees memory in a Redis that is full.
