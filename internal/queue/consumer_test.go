@@ -3,8 +3,6 @@ package queue
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -280,89 +278,6 @@ func TestConsumer_TwoNeverTakeTheSame(t *testing.T) {
 	testkit.Must(t, err)
 	if processed != n {
 		t.Errorf("asynq counts %d, want %d", processed, n)
-	}
-}
-
-func TestTake_SharesByWeight(t *testing.T) {
-	t.Parallel()
-	x := newTransport(t)
-	weights := map[string]int{"critical": 6, "default": 3, "low": 1}
-	for queue := range weights {
-		var all []task.Delivery
-		for i := range 100 {
-			d := aDelivery(fmt.Sprint(queue, i))
-			d.Queue = queue
-			all = append(all, d)
-		}
-		for _, err := range x.EnqueueEach(t.Context(), all) {
-			testkit.Must(t, err)
-		}
-	}
-	for _, size := range []int{1, 20} {
-		got := map[string]int{}
-		c, first := x.takeNow(size, weights)
-		for taken, all := first, 0; all < 100; taken = c.Take(t.Context(), size) {
-			for _, d := range taken {
-				got[d.queue]++
-			}
-			all += len(taken)
-		}
-		if want := map[string]int{"critical": 60, "default": 30, "low": 10}; !maps.Equal(got, want) {
-			t.Errorf("takes of %d: %v, want %v", size, got, want)
-		}
-		for d := range c.held {
-			c.ends.add(ending{d, ErrGiveBack})
-		}
-		if _, err := c.settle(t.Context(), c.ends.take()); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-func TestTake_KeepsTheOrderOfAQueue(t *testing.T) {
-	t.Parallel()
-	x := newTransport(t)
-	var all []task.Delivery
-	var want []string
-	for i := range 150 {
-		all = append(all, aDelivery(fmt.Sprint(i)))
-		want = append(want, fmt.Sprint(i))
-	}
-	for _, err := range x.EnqueueEach(t.Context(), all) {
-		testkit.Must(t, err)
-	}
-	c, first := x.takeNow(64, map[string]int{"default": 1})
-	var back []ending
-	for _, d := range first { // what is given back is the next to be taken, in the same order
-		back = append(back, ending{d, ErrGiveBack})
-	}
-	_, err := c.settle(t.Context(), back)
-	testkit.Must(t, err)
-	var got []string
-	for len(got) < len(want) {
-		for _, d := range c.Take(t.Context(), 64) {
-			got = append(got, d.Ref.ID)
-		}
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("taken in the order %v", got)
-	}
-}
-
-// What nobody has begun is found by a leader, who enqueues it again.
-func TestTake_WhoseAnswerWasLostIsRepeatedByALeader(t *testing.T) {
-	t.Parallel()
-	x := newTransport(t)
-	d := aDelivery("a")
-	x.enqueue(d)
-	_, lost := x.takeNow(1, map[string]int{"default": 1})
-	if len(lost) != 1 || x.state(d) != "active" {
-		t.Fatalf("%d were taken, and the delivery is %s", len(lost), x.state(d))
-	}
-	x.leaseEnds(d, abandoned)
-	x.enqueue(d)
-	if _, again := x.takeNow(1, map[string]int{"default": 1}); len(again) != 1 || again[0].Ref != d.Ref {
-		t.Errorf("taken again: %v, want the delivery", again)
 	}
 }
 
