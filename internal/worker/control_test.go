@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -184,6 +185,32 @@ func TestReport_OfAStaleWorkerIsRefused(t *testing.T) {
 			}
 			w.last(ref, task.OutcomeLost)
 		})
+	}
+}
+
+// A pool without work takes no slots from the others.
+func TestWorker_PoolsShareItsCapacity(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	do, begun, _ := untilStopped()
+	r := w.start(do, func(o *Options) {
+		o.Capacity = 3
+		idle, busy := o.Pools[0], o.Pools[0]
+		idle.Queues, idle.DB = map[string]int{"idle": 1}, redistest.Open(w.t, w.asynq.URL())
+		busy.Concurrency = 2
+		o.Pools = []Pool{idle, busy}
+	})
+	for range 3 {
+		w.create(task.Definition{})
+	}
+	w.create(task.Definition{Queue: "idle"})
+	w.dispatch()
+	queues := map[string]int{}
+	for range 3 {
+		queues[w.get(testkit.Receive(t, begun, "an attempt").Ref).Queue]++
+	}
+	if queues["default"] != 2 || queues["idle"] != 1 || r.Running() != 3 {
+		t.Errorf("%v run, %d in all, want two of the pool for two, and one of the other", queues, r.Running())
 	}
 }
 

@@ -120,6 +120,24 @@ for k, n in entries() do redis.call('SET', log_key(k), LOG_LIMIT) end
 	}
 }
 
+func TestCompose_MakesKeysOfAQueue(t *testing.T) {
+	l := libraryOf(t, map[string]string{"greet.lua": "-- greet: x\n-- keys:\n--   pending  LIST\nreturn { delivery_key(pending) }\n"})
+	got, err := l.Compose(l.Scripts["greet"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `local pending = KEYS[1]
+local asynq_queue = string.match(KEYS[1], '^[^{]*{[^}]*}:')
+local function delivery_key(id)
+  return asynq_queue .. 't:' .. id
+end
+return { delivery_key(pending) }
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestCompose_RefusesInvalidHeaders(t *testing.T) {
 	for name, c := range map[string]struct {
 		files map[string]string
@@ -150,6 +168,12 @@ func TestCompose_RefusesInvalidHeaders(t *testing.T) {
 		"a key made without any key": {map[string]string{
 			"greet.lua": "-- greet: x\n-- keys:\nreturn { log_key('a') }\n",
 		}, `greet.lua: log_key takes the partition from the first key, but the script has no keys`},
+		"a key of a queue in a script of a partition": {map[string]string{
+			"greet.lua": "-- greet: x\n-- keys:\n--   wheel  ZSET\nreturn { delivery_key('a') }\n",
+		}, `greet.lua: delivery_key takes the queue from the first key, but "wheel" is not a key of a queue`},
+		"a key of a partition in a script of a queue": {map[string]string{
+			"greet.lua": "-- greet: x\n-- keys:\n--   pending  LIST\nreturn { delivery_key('a'), log_key('a') }\n",
+		}, `greet.lua: log_key takes the partition from the first key, but "pending" is not a key of a partition`},
 		"a list that is not last":     {map[string]string{"greet.lua": script("nothing", "--   a  text*\n--   b  text\n", "")}, "greet.lua: a: only the last argument can be a list"},
 		"a type that is not there":    {map[string]string{"greet.lua": script("nothing", "--   a  colour\n", "")}, `greet.lua: a: there is no type "colour"`},
 		"a channel that is not there": {map[string]string{"greet.lua": script("nothing", "--   news  channel\n", "")}, "greet.lua: news: there is no channel of that name in the table of keys"},
@@ -178,6 +202,7 @@ func TestCompose_RefusesNamesThatLuaUses(t *testing.T) {
 		{"error", "-- args:\n--   error  text\n", global},
 		{"now", "-- args:\n--   now  time\n", global},
 		{"partition", "-- args:\n--   partition  number\n", global},
+		{"asynq_queue", "-- args:\n--   asynq_queue  text\n", global},
 		{"pairs", "-- args:\n--   pairs  (k text, n number)*\n", global},
 		{"type", "-- args:\n--   claims  (member member, type text)*\n", global},
 	} {
