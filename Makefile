@@ -14,7 +14,7 @@ OUT := .
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Try DTS: everything in one process on an embedded Redis, with a demo
@@ -29,6 +29,7 @@ TEST := go test -race -vet=off -parallel 8 -timeout 10m
 test: ## Run all tests with the race detector, the longest of them in a short form
 	scripts/ensure-test-tools
 	$(TEST) ./...
+	cd bench && $(TEST) ./...
 
 .PHONY: test-long
 test-long: ## Run all tests in full: every zone, weeks of time travel, 10,000 tasks and 1,200 schedules over crashes
@@ -38,8 +39,9 @@ test-long: ## Run all tests in full: every zone, weeks of time travel, 10,000 ta
 .PHONY: lint
 lint: ## Run go vet and golangci-lint (built into .bin at the first time)
 	scripts/ensure-tool $(GOLANGCI_LINT) $(GOLANGCI_LINT_VERSION)
-	go vet ./...
-	.bin/golangci-lint run ./...
+	for module in . bench; do \
+		(cd $$module && go vet ./... && $(CURDIR)/.bin/golangci-lint run ./...); \
+	done
 
 .PHONY: generate
 generate: ## Write the generated files: API types, server and client, the Go side of the Lua scripts, docs/keys.md and docs/state-machine.md
@@ -60,9 +62,19 @@ verify: ## Check that generated files, go.mod and formatting are as they should 
 	for file in $(GENERATED); do \
 		diff -u "$$file" "$$fresh/$$file" || { echo "$$file is not up to date: run 'make generate' and commit it"; exit 1; }; \
 	done
-	go mod tidy -diff
-	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./... | sort -u)); \
+	for module in . bench; do (cd $$module && go mod tidy -diff); done
+	@unformatted=$$(gofmt -l $$(go list -f '{{.Dir}}' ./... | sort -u) bench); \
 	if [ -n "$$unformatted" ]; then echo "Not formatted, run gofmt -w:"; echo "$$unformatted"; exit 1; fi
+
+.PHONY: bench
+bench: ## Measure DTS beside bare asynq (15 minutes, nothing else should run) and write bench/RESULTS.md
+	scripts/ensure-test-tools
+	cd bench && go run . -results RESULTS.md
+
+.PHONY: bench-smoke
+bench-smoke: ## Measure the rows with ratios, in a short form, and fail if one is far below what it was
+	scripts/ensure-test-tools
+	cd bench && go run . -smoke -rounds 2
 
 .PHONY: build
 build: ## Build dtsd and dtsctl into bin/

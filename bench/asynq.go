@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hibiken/asynq"
+)
+
+const (
+	asynqCheck   = 20 * time.Millisecond // how often an idle asynq server looks; its default is 1 s
+	asynqForward = time.Second           // how often asynq looks for tasks that have come due; its default is 5 s
+	asynqCallers = 16                    // goroutines that enqueue
+)
+
+// startAsynq runs a bare asynq server until the end of the round.
+func (b *bench) startAsynq(queues map[string]int, handle asynq.HandlerFunc) error {
+	s := asynq.NewServer(asynq.RedisClientOpt{Addr: b.redis.addr}, asynq.Config{
+		Concurrency: concurrency, Queues: queues, TaskCheckInterval: asynqCheck, DelayedTaskCheckInterval: asynqForward,
+		LogLevel: asynq.ErrorLevel,
+	})
+	if err := s.Start(handle); err != nil {
+		return err
+	}
+	b.cleanup(func() error { s.Shutdown(); return nil })
+	return nil
+}
+
+// fillAsynq enqueues n tasks in asynq, with the payload of each.
+func (b *bench) fillAsynq(ctx context.Context, n int, payload func() string, o ...asynq.Option) error {
+	c := asynq.NewClient(asynq.RedisClientOpt{Addr: b.redis.addr})
+	err := share(ctx, n, asynqCallers, func(ctx context.Context, _ int) error {
+		_, err := c.EnqueueContext(ctx, asynq.NewTask(benchType, []byte(payload())), o...)
+		return err
+	})
+	return errors.Join(err, c.Close())
+}
+
+// processed is the number of deliveries that workers have finished with in drainQueue, of DTS and of asynq, and of
+// those that wait there.
+func (b *bench) processed() (done, pending int, err error) {
+	info, err := b.inspector.GetQueueInfo(drainQueue)
+	if errors.Is(err, asynq.ErrQueueNotFound) {
+		return 0, 0, nil
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return info.ProcessedTotal, info.Pending, nil
+}
+
+// awaitProcessed waits until n deliveries are finished with: the last write of a worker about a task.
+func (b *bench) awaitProcessed(ctx context.Context, n int) error {
+	return poll(ctx, time.Millisecond, time.Minute, fmt.Sprintf("%d processed deliveries", n), func(context.Context) (bool, error) {
+		done, _, err := b.processed()
+		return done >= n, err
+	})
+}
+
+// settle waits until the number of pending deliveries does not change any more: leaders have handed over what
+// they want to while no worker lives.
+func (b *bench) settle(ctx context.Context) error {
+	const interval, looks = 100 * time.Millisecond, 4
+	last, same := -1, 0
+	return poll(ctx, interval, time.Minute, "deliveries to settle", func(context.Context) (bool, error) {
+		_, pending, err := b.processed()
+		if pending != last {
+			last, same = pending, 0
+		}
+		same++
+		return same >= looks, err
+	})
+}

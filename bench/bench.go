@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// bench is what rows measure with.
+type bench struct {
+	redis     *redisServer
+	inspector *asynq.Inspector
+	size      sizes
+	root      string    // of the repository
+	progress  io.Writer // for whoever waits
+	log       *slog.Logger
+
+	round    int // from 0
+	dtsd     string
+	cleanups []func() error // last in, first out
+}
+
+// sizes says how much the rows measure.
+type sizes struct {
+	tasks       int           // drained
+	waiting     int           // stored while lateness is measured
+	stored      int           // stored for the memory of one task
+	single      int           // submitted one by one
+	batched     int           // submitted in batches
+	pings       int           // single tasks on an idle fleet
+	window      time.Duration // of idle nodes
+	punctual    time.Duration // of lateness
+	fleet       int           // simulated nodes
+	schedules   int
+	ledgerTicks time.Duration // how long the schedules of the ledger tick
+}
+
+func fullSizes() sizes {
+	return sizes{
+		tasks: 20_000, waiting: 1_000_000, stored: 100_000, single: 20_000, batched: 50_000, pings: 300, window: 10 * time.Second,
+		punctual: 10 * time.Second, fleet: 100, schedules: 10_000, ledgerTicks: 20 * time.Second,
+	}
+}
+
+func shortSizes() sizes {
+	return sizes{
+		tasks: 4_000, waiting: 200_000, stored: 20_000, single: 4_000, batched: 10_000, pings: 100, window: 3 * time.Second,
+		punctual: 3 * time.Second, fleet: 20, schedules: 1_000, ledgerTicks: 15 * time.Second,
+	}
+}
+
+// cleanup has the end of the round, or of the row if prepare calls it, call f.
+func (b *bench) cleanup(f func() error) { b.cleanups = append(b.cleanups, f) }
+
+// unwind calls the cleanups down to the first keep ones.
+func (b *bench) unwind(keep int) error {
+	var failures []error
+	for _, f := range slices.Backward(b.cleanups[keep:]) {
+		failures = append(failures, f())
+	}
+	b.cleanups = b.cleanups[:keep]
+	return errors.Join(failures...)
+}
+
+// measure runs all rounds of a row.
+func (b *bench) measure(ctx context.Context, r row, rounds int, goals []goal) result {
+	start := clock.Now()
+	all, err := b.rounds(ctx, r, rounds)
+	out := result{row: r, rounds: len(all), took: clock.Since(start), err: err}
+	var failed error
+	out.summaries, failed = summarize(all, goals)
+	out.err = errors.Join(out.err, failed)
+	return out
+}
+
+func (b *bench) rounds(ctx context.Context, r row, rounds int) (all []figures, err error) {
+	defer func() { err = errors.Join(err, b.unwind(0)) }()
+	if r.prepare != nil {
+		if err := b.redis.flush(ctx); err != nil {
+			return nil, err
+		}
+		if err := r.prepare(ctx, b); err != nil {
+			return nil, fmt.Errorf("preparing: %w", err)
+		}
+	}
+	for b.round = range rounds {
+		f, err := b.oneRound(ctx, r)
+		if err != nil {
+			return all, fmt.Errorf("round %d: %w", b.round+1, err)
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+func (b *bench) oneRound(ctx context.Context, r row) (f figures, err error) {
+	ctx, cancel := context.WithTimeout(ctx, roundLimit)
+	defer cancel()
+	keep := len(b.cleanups)
+	defer func() { err = errors.Join(err, b.unwind(keep)) }()
+	if r.prepare == nil {
+		if err := b.redis.flush(ctx); err != nil {
+			return nil, err
+		}
+	}
+	start := clock.Now()
+	if f, err = r.run(ctx, b); err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(b.progress, "  round %d (%s):", b.round+1, clock.Since(start).Round(time.Second))
+	for _, one := range f {
+		fmt.Fprintf(b.progress, " %s %s %s;", one.name, format(one.value), one.unit)
+	}
+	fmt.Fprintln(b.progress)
+	return f, nil
+}
+
+// alternate calls both, in the other order in every other round.
+func (b *bench) alternate(one, other func() error) error {
+	if b.round%2 == 1 {
+		one, other = other, one
+	}
+	if err := one(); err != nil {
+		return err
+	}
+	return other()
+}
+
+// poll asks done every interval until it says true. It fails after limit, naming what it waited for.
+func poll(ctx context.Context, interval, limit time.Duration, what string, done func(context.Context) (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("waited %s for %s", limit, what))
+	defer cancel()
+	for {
+		ok, err := done(ctx)
+		if ok {
+			return nil
+		}
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("waiting for %s: %w", what, err)
+		}
+		if clock.Sleep(ctx, interval) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// selfCPU is the CPU time that this process has used, in seconds.
+func selfCPU() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// costs measures the CPU time of Redis and of this process over a stretch of work.
+type costs struct {
+	b           *bench
+	redis, self float64
+}
+
+func (b *bench) startCosts(ctx context.Context) (*costs, error) {
+	redis, err := b.redis.cpu(ctx)
+	return &costs{b: b, redis: redis, self: selfCPU()}, err
+}
+
+// perTask returns the microseconds of Redis and of this process since startCosts, divided by n.
+func (c *costs) perTask(ctx context.Context, n int) (redis, self float64, err error) {
+	used, err := c.b.redis.cpu(ctx)
+	return (used - c.redis) / float64(n) * 1e6, (selfCPU() - c.self) / float64(n) * 1e6, err
+}
+
+// apart calls f on an empty Redis, and ends what f starts.
+func (b *bench) apart(ctx context.Context, f func() error) (err error) {
+	keep := len(b.cleanups)
+	defer func() { err = errors.Join(err, b.unwind(keep)) }()
+	if err := b.redis.flush(ctx); err != nil {
+		return err
+	}
+	return f()
+}

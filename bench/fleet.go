@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// fleetPings is how many single tasks a fleet gets.
+const fleetPings = 100
+
+// fleetPatience is how long these may take together: a fleet that needs longer is measured by those that started.
+const fleetPatience = 30 * time.Second
+
+// measureFleet runs nodes of which one has all roles, and measures what they cost when idle and how soon they start tasks.
+func (b *bench) measureFleet(ctx context.Context, nodes int, queues map[string]int, queue func() string) (figures, error) {
+	begun := make(chan time.Time, fleetPings)
+	handle := func(executor.Attempt) { begun <- clock.Now() }
+	full, err := b.startNode(ctx, nodeOptions{roles: fullNode, queues: queues, handle: handle})
+	if err != nil {
+		return nil, err
+	}
+	for i := 1; i < nodes; i++ {
+		if _, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleWorker}, queues: queues, handle: handle}); err != nil {
+			return nil, fmt.Errorf("node %d: %w", i+1, err)
+		}
+	}
+	if err := clock.Sleep(ctx, calm); err != nil {
+		return nil, err
+	}
+	self, start := selfCPU(), clock.Now()
+	idle, err := b.redis.window(ctx, b.size.window)
+	if err != nil {
+		return nil, err
+	}
+	self = (selfCPU() - self) / clock.Since(start).Seconds()
+	short, cancel := context.WithTimeout(ctx, fleetPatience)
+	defer cancel()
+	took, err := pings(short, fleetPings, full.url(), begun, queue)
+	if err != nil && short.Err() == nil {
+		return nil, err
+	}
+	var f figures
+	f.add("nodes", float64(nodes), "")
+	f.add("idle", idle.commands, "commands/s")
+	f.add("idle, a node", idle.commands/float64(nodes), "commands/s")
+	f.add("CPU of Redis, idle", idle.cpu*100, "%")
+	f.add("CPU of this process, idle", self*100, "%")
+	f.add("tasks that started within 30 s", float64(len(took)), fmt.Sprintf("of %d", fleetPings))
+	f.add("submission to start p50", percentile(took, 50), "ms")
+	f.add("submission to start p99", percentile(took, 99), "ms")
+	return f, nil
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// punctualLead is the time for storing tasks before the first of them is due.
+const punctualLead = 2 * time.Second
+
+const latenessMethod = "Tasks are stored before they are due, one every 1/rate s, on one full node. `started_at - run_at` as the API " +
+	"answers them: Redis's clock stamps the start, in ms, and decides what is due; negative means early. Handler start: the " +
+	"same with this machine's clock, read by the handler."
+
+func latenessRow() row {
+	return row{
+		name: "lateness", title: "Lateness, due to started",
+		method: latenessMethod,
+		goals: []goal{
+			atMost("p50 at 200/s", 3), atMost("p99 at 200/s", 10), atMost("p99 at 1,000/s", 25), atLeast("earliest at 200/s", 0), atLeast("earliest at 1,000/s", 0),
+		},
+		run: func(ctx context.Context, b *bench) (figures, error) {
+			m := &punctuality{}
+			if err := m.start(ctx, b); err != nil {
+				return nil, err
+			}
+			return m.measure(ctx, b)
+		},
+	}
+}
+
+// waitingRow is latenessRow beside many tasks that wait for another day.
+func waitingRow() row {
+	m := &punctuality{}
+	var growth float64
+	return row{
+		name: "waiting", title: "The same beside many waiting tasks (1,000,000; in the short form fewer)",
+		method: "As above, after tasks with a payload of 200 B, due in a day, were stored over HTTP in batches. " +
+			"Bytes a waiting task: growth of used_memory while they were stored. 10 M are extrapolated linearly from that.",
+		goals: []goal{
+			atMost("p50 at 200/s", 3), atMost("p99 at 200/s", 10), atMost("p99 at 1,000/s", 25), atLeast("earliest at 200/s", 0), atLeast("earliest at 1,000/s", 0),
+		},
+		prepare: func(ctx context.Context, b *bench) error {
+			if err := m.start(ctx, b); err != nil {
+				return err
+			}
+			before, err := b.redis.memory(ctx)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(b.progress, "  storing %s tasks\n", thousands(int64(b.size.waiting)))
+			err = stow(ctx, m.node.url(), b.size.waiting, func(int) submission {
+				s := plain()
+				s.Namespace, s.Delay = "waiting", "24h"
+				return s
+			})
+			if err != nil {
+				return err
+			}
+			after, err := b.redis.memory(ctx)
+			growth = (after - before) / float64(b.size.waiting)
+			return err
+		},
+		run: func(ctx context.Context, b *bench) (figures, error) {
+			f, err := m.measure(ctx, b)
+			f.add("waiting", float64(b.size.waiting), "tasks")
+			f.add("bytes a waiting task", growth, "B")
+			f.add("memory of 10 M waiting, extrapolated", growth*10e6/(1<<30), "GiB")
+			return f, err
+		},
+	}
+}
+
+// punctuality measures the lateness of one node.
+type punctuality struct {
+	node  *node
+	begun chan begun
+}
+
+// begun is the start of a handler.
+type begun struct {
+	id string
+	at time.Time
+}
+
+// begunBuffer holds the starts of all tasks of a measurement: the handler must not wait.
+const begunBuffer = 100_000
+
+func (m *punctuality) start(ctx context.Context, b *bench) (err error) {
+	m.begun = make(chan begun, begunBuffer)
+	m.node, err = b.startNode(ctx, nodeOptions{roles: fullNode, handle: func(a executor.Attempt) { m.begun <- begun{a.Ref.ID, clock.Now()} }})
+	return err
+}
+
+func (m *punctuality) measure(ctx context.Context, b *bench) (figures, error) {
+	var f figures
+	for _, rate := range []int{200, 1000} {
+		if err := m.at(ctx, b, rate, &f); err != nil {
+			return nil, fmt.Errorf("at %d/s: %w", rate, err)
+		}
+	}
+	return f, nil
+}
+
+// at measures at a rate of tasks a second.
+func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) error {
+	n := rate * int(b.size.punctual/time.Second)
+	owner := fmt.Sprintf("%d-%d-%d", b.round, rate, rand.Int64())
+	start := clock.Now().Add(punctualLead)
+	due := make(map[string]time.Time, n)
+	tasks := make([]submission, n)
+	for i := range tasks {
+		at := start.Add(time.Duration(i) * time.Second / time.Duration(rate)).Truncate(time.Millisecond)
+		s := plain()
+		s.ID, s.Owner, s.RunAt = fmt.Sprintf("late-%s-%d", owner, i), owner, &at
+		tasks[i], due[s.ID] = s, at
+	}
+	if err := stow(ctx, m.node.url(), n, func(i int) submission { return tasks[i] }); err != nil {
+		return err
+	}
+	if !clock.Now().Before(start) {
+		return fmt.Errorf("storing %d tasks took longer than %s", n, punctualLead)
+	}
+	handled := make([]float64, 0, n)
+	for range n {
+		select {
+		case s := <-m.begun:
+			handled = append(handled, milliseconds(s.at.Sub(due[s.id])))
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d tasks started: %w", len(handled), n, context.Cause(ctx))
+		}
+	}
+	started, err := m.started(ctx, owner, n)
+	if err != nil {
+		return err
+	}
+	label := fmt.Sprintf("at %s/s", thousands(int64(rate)))
+	f.add("p50 "+label, percentile(started, 50), "ms")
+	f.add("p99 "+label, percentile(started, 99), "ms")
+	f.add("most "+label, percentile(started, 100), "ms")
+	f.add("earliest "+label, percentile(started, 0), "ms")
+	f.add("handler start p50 "+label, percentile(handled, 50), "ms")
+	f.add("handler start p99 "+label, percentile(handled, 99), "ms")
+	return nil
+}
+
+// started returns started_at - run_at, in ms, of the n tasks of an owner, once all have ended.
+func (m *punctuality) started(ctx context.Context, owner string, n int) (late []float64, err error) {
+	err = poll(ctx, 200*time.Millisecond, time.Minute, "the ends of all tasks", func(ctx context.Context) (bool, error) {
+		late = late[:0]
+		err := eachTask(ctx, m.node.client, client.ListTasksParams{Owner: &owner, State: client.States{client.StateSucceeded}}, func(t client.Task) {
+			if t.StartedAt != nil {
+				late = append(late, milliseconds(t.StartedAt.Sub(t.RunAt)))
+			}
+		})
+		return len(late) == n, err
+	})
+	return late, err
+}
+
+// eachTask calls f for every task that a list has.
+func eachTask(ctx context.Context, c *client.ClientWithResponses, params client.ListTasksParams, f func(client.Task)) error {
+	limit := 500
+	params.Limit = &limit
+	for {
+		answer, err := c.ListTasksWithResponse(ctx, &params)
+		if err != nil {
+			return err
+		}
+		if answer.StatusCode() != http.StatusOK {
+			return fmt.Errorf("listing tasks: %s: %.300s", answer.Status(), answer.Body)
+		}
+		for _, t := range answer.JSON200.Tasks {
+			f(t)
+		}
+		if answer.JSON200.NextCursor == nil {
+			return nil
+		}
+		params.Cursor = answer.JSON200.NextCursor
+	}
+}
+
+func pingRow() row {
+	return row{
+		name: "ping", title: "Submission to start of an immediate task, idle fleet",
+		method: "One full node with nothing else to do. From before `POST /v1/tasks` to the start of the handler, both on this " +
+			"machine's clock, so the time of the HTTP call is in it. One task at a time, 5 to 25 ms apart.",
+		goals: []goal{atMost("p50", 2), atMost("p99", 6)},
+		run: func(ctx context.Context, b *bench) (figures, error) {
+			begun := make(chan time.Time, 1)
+			full, err := b.startNode(ctx, nodeOptions{roles: fullNode, handle: func(executor.Attempt) { begun <- clock.Now() }})
+			if err != nil {
+				return nil, err
+			}
+			took, err := pings(ctx, b.size.pings, full.url(), begun, func() string { return drainQueue })
+			var f figures
+			f.add("p50", percentile(took, 50), "ms")
+			f.add("p99", percentile(took, 99), "ms")
+			f.add("most", percentile(took, 100), "ms")
+			return f, err
+		},
+	}
+}
+
+// pings submits n tasks, one after the other, and returns how many ms each took to start. The handler of the tasks sends
+// the time of its start.
+func pings(ctx context.Context, n int, url string, begun <-chan time.Time, queue func() string) ([]float64, error) {
+	took := make([]float64, 0, n)
+	for range n {
+		if err := clock.Sleep(ctx, time.Duration(5+rand.IntN(20))*time.Millisecond); err != nil {
+			return took, err
+		}
+		s := plain()
+		s.Queue = queue()
+		start := clock.Now()
+		if err := submit(ctx, url, s); err != nil {
+			return took, err
+		}
+		select {
+		case at := <-begun:
+			took = append(took, milliseconds(at.Sub(start)))
+		case <-ctx.Done():
+			return took, fmt.Errorf("%d of %d tasks started: %w", len(took), n, context.Cause(ctx))
+		}
+	}
+	return took, nil
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// conditions are what the figures depend on.
+type conditions struct {
+	cpu     string
+	cores   int
+	memory  string
+	kernel  string
+	golang  string
+	redis   string
+	asynq   string
+	commit  string
+	date    string
+	scripts bool // total_commands_processed counts commands inside scripts
+}
+
+func (b *bench) conditions(ctx context.Context) (conditions, error) {
+	server, err := b.redis.info(ctx, "server")
+	if err != nil {
+		return conditions{}, err
+	}
+	c := conditions{
+		cpu: field("/proc/cpuinfo", "model name"), cores: runtime.NumCPU(), memory: field("/proc/meminfo", "MemTotal"),
+		kernel: runtime.GOOS, golang: runtime.Version(), redis: server["redis_version"], asynq: moduleVersion("github.com/hibiken/asynq"),
+		commit: b.commit(ctx), date: clock.Now().UTC().Format(time.DateTime) + " UTC",
+	}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		c.kernel += " " + strings.TrimSpace(string(release))
+	}
+	var kib int64
+	if _, err := fmt.Sscanf(c.memory, "%d kB", &kib); err == nil {
+		c.memory = fmt.Sprintf("%.1f GiB", float64(kib)/(1<<20))
+	}
+	c.scripts, err = b.redis.countsScripts(ctx)
+	return c, err
+}
+
+// field returns the first value of a field in a file of lines "name : value"; "unknown" if there is none.
+func field(file, name string) string {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "unknown"
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+// moduleVersion is the version of a module in this program.
+func moduleVersion(path string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == path {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
+}
+
+// commit names the commit of the repository, with "+" if files outside bench/RESULTS.md differ from it.
+func (b *bench) commit(ctx context.Context) string {
+	git := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir = b.root
+		out, err := cmd.Output()
+		return strings.TrimSpace(string(out)), err
+	}
+	id, err := git("rev-parse", "--short", "HEAD")
+	if err != nil {
+		return "unknown"
+	}
+	if changes, err := git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/RESULTS.md"); err == nil && changes != "" {
+		id += "+"
+	}
+	return id
+}

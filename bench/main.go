@@ -1,0 +1,179 @@
+// Command bench measures DTS beside bare asynq on a redis-server that it starts, and writes RESULTS.md.
+//
+// It is a module of its own, so that what it needs stays out of the go.mod of DTS. It works on DTS from outside: through
+// nodes in this process (package app), dtsd in child processes, the HTTP API and INFO of Redis.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// options is the command line.
+type options struct {
+	rows    string
+	rounds  int
+	short   bool
+	smoke   bool
+	list    bool
+	results string
+	root    string
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.rows, "rows", "", "`NAMES` of the rows to measure, separated by commas (default: all)")
+	flags.IntVar(&o.rounds, "rounds", 3, "rounds of each row")
+	flags.BoolVar(&o.short, "short", false, "measure less: for trying, not for the record")
+	flags.BoolVar(&o.smoke, "smoke", false, "measure the rows with ratios, in the short form, and fail if one is far below what it was")
+	flags.BoolVar(&o.list, "list", false, "list the rows and exit")
+	flags.StringVar(&o.results, "results", "", "`FILE` to write the results to, as Markdown")
+	flags.StringVar(&o.root, "root", "..", "`DIR` of the repository, for building dtsd")
+	return o, flags.Parse(args)
+}
+
+// chosen are the rows that the options ask for, with the goals that count.
+func (o options) chosen() ([]row, error) {
+	all := rows()
+	if o.smoke {
+		all = slices.DeleteFunc(all, func(r row) bool { return len(r.smoke) == 0 })
+	}
+	if o.rows == "" {
+		return all, nil
+	}
+	var some []row
+	for name := range strings.SplitSeq(o.rows, ",") {
+		at := slices.IndexFunc(all, func(r row) bool { return r.name == name })
+		if at < 0 {
+			return nil, fmt.Errorf("-rows: there is no row %q; -list shows all", name)
+		}
+		some = append(some, all[at])
+	}
+	return some, nil
+}
+
+func run(args []string, stdout, stderr io.Writer) error {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	chosen, err := o.chosen()
+	if err != nil {
+		return err
+	}
+	if o.list {
+		for _, r := range chosen {
+			fmt.Fprintf(stdout, "%-16s %s\n", r.name, r.title)
+		}
+		return nil
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return o.measure(ctx, chosen, stdout, stderr)
+}
+
+// measure starts Redis, measures the rows, and prints and records the results.
+func (o options) measure(ctx context.Context, chosen []row, stdout, stderr io.Writer) (err error) {
+	server, err := startRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	b := newBench(server, o, stderr)
+	c, err := b.conditions(ctx)
+	if err != nil {
+		return err
+	}
+	results := b.measureAll(ctx, chosen, o)
+	if err := printTable(stdout, results); err != nil {
+		return err
+	}
+	if o.results != "" {
+		if err := record(o.results, c, results); err != nil {
+			return err
+		}
+	}
+	return failures(results, o.smoke)
+}
+
+func newBench(server *redisServer, o options, stderr io.Writer) *bench {
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	redisx.LogTo(log)
+	size := fullSizes()
+	if o.short || o.smoke {
+		size = shortSizes()
+	}
+	return &bench{
+		redis: server, inspector: asynq.NewInspectorFromRedisClient(server.db), size: size, root: o.root, progress: stderr, log: log,
+	}
+}
+
+func (b *bench) measureAll(ctx context.Context, chosen []row, o options) []result {
+	var results []result
+	for i, r := range chosen {
+		if ctx.Err() != nil {
+			break
+		}
+		fmt.Fprintf(b.progress, "%d/%d %s\n", i+1, len(chosen), r.title)
+		goals := r.goals
+		if o.smoke {
+			goals = r.smoke
+		}
+		one := b.measure(ctx, r, o.rounds, goals)
+		if one.err != nil {
+			fmt.Fprintf(b.progress, "  failed: %v\n", one.err)
+		}
+		results = append(results, one)
+	}
+	return results
+}
+
+// record writes the results to a file.
+func record(path string, c conditions, results []result) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(writeResults(file, c, results), file.Close())
+}
+
+// failures is the error of all rows that could not be measured and, if goals must hold, of each missed one.
+func failures(results []result, goalsHold bool) error {
+	var all []error
+	for _, r := range results {
+		if r.err != nil {
+			all = append(all, fmt.Errorf("%s: %w", r.row.name, r.err))
+		}
+		for _, s := range r.summaries {
+			if goalsHold && !s.met() {
+				all = append(all, fmt.Errorf("%s: %s is %s, must be %s", r.row.name, s.name, format(s.median), s.goal))
+			}
+		}
+	}
+	return errors.Join(all...)
+}

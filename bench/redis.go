@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// redisServer is the redis-server that all rows share, reached by the bench's own client.
+type redisServer struct {
+	cmd  *exec.Cmd
+	dir  string
+	addr string
+	db   *redis.Client
+}
+
+// redisStartTries is how many ports are tried: another process may take one between the look and the start.
+const redisStartTries = 10
+
+// startRedis starts a redis-server on a free port with a data directory of its own. Nothing is written to disk.
+func startRedis(ctx context.Context) (*redisServer, error) {
+	dir, err := os.MkdirTemp("", "dts-bench-")
+	if err != nil {
+		return nil, err
+	}
+	for range redisStartTries {
+		var s *redisServer
+		if s, err = launchRedis(ctx, dir); err == nil {
+			return s, nil
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("starting redis-server: %w", err), os.RemoveAll(dir))
+}
+
+func launchRedis(ctx context.Context, dir string) (*redisServer, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &redisServer{dir: dir, addr: fmt.Sprintf("127.0.0.1:%d", port)}
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
+		"--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning")
+	s.cmd.SysProcAttr = dieWithParent()
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	s.db = redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
+	if err := s.await(ctx); err != nil {
+		s.kill()
+		return nil, err
+	}
+	return s, nil
+}
+
+// freePort finds a port that nobody listens on at the moment.
+func freePort(ctx context.Context) (int, error) {
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}
+
+// await waits until this very process answers: somebody else's server may listen there.
+func (s *redisServer) await(ctx context.Context) error {
+	return poll(ctx, 5*time.Millisecond, 10*time.Second, "redis-server to answer", func(ctx context.Context) (bool, error) {
+		info, err := s.info(ctx, "server")
+		return err == nil && info["process_id"] == strconv.Itoa(s.cmd.Process.Pid), nil
+	})
+}
+
+// kill ends the server by its own handle.
+func (s *redisServer) kill() {
+	_ = s.db.Close()
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+}
+
+// stop ends the server and removes its directory.
+func (s *redisServer) stop() error {
+	s.kill()
+	return os.RemoveAll(s.dir)
+}
+
+// url is the address as DTS takes it.
+func (s *redisServer) url() string { return "redis://" + s.addr + "/0" }
+
+// flush empties the server and sets what rows may have changed back to Redis's defaults.
+func (s *redisServer) flush(ctx context.Context) error {
+	pipe := s.db.Pipeline()
+	pipe.FlushAll(ctx)
+	pipe.ConfigSet(ctx, "hash-max-listpack-value", "64")
+	_, err := pipe.Exec(ctx)
+	return err
+}
+
+// info reads a section of INFO.
+func (s *redisServer) info(ctx context.Context, section string) (map[string]string, error) {
+	text, err := s.db.Info(ctx, section).Result()
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for line := range strings.SplitSeq(text, "\r\n") {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields, nil
+}
+
+// number reads one numeric field of INFO.
+func (s *redisServer) number(ctx context.Context, section, field string) (float64, error) {
+	info, err := s.info(ctx, section)
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseFloat(info[field], 64)
+}
+
+// cpu is the CPU time that the server has used, in seconds.
+func (s *redisServer) cpu(ctx context.Context) (float64, error) {
+	user, err := s.number(ctx, "cpu", "used_cpu_user")
+	if err != nil {
+		return 0, err
+	}
+	sys, err := s.number(ctx, "cpu", "used_cpu_sys")
+	return user + sys, err
+}
+
+// memory is the memory that the server uses, in bytes.
+func (s *redisServer) memory(ctx context.Context) (float64, error) {
+	return s.number(ctx, "memory", "used_memory")
+}
+
+// load is what a window costs Redis: commands and CPU time a second.
+type load struct{ commands, cpu float64 }
+
+// window measures the load of Redis over d.
+func (s *redisServer) window(ctx context.Context, d time.Duration) (load, error) {
+	commands, err := s.number(ctx, "stats", "total_commands_processed")
+	if err != nil {
+		return load{}, err
+	}
+	cpu, err := s.cpu(ctx)
+	if err != nil {
+		return load{}, err
+	}
+	start := clock.Now()
+	if err := clock.Sleep(ctx, d); err != nil {
+		return load{}, err
+	}
+	took := clock.Since(start).Seconds()
+	cpuAfter, err := s.cpu(ctx)
+	if err != nil {
+		return load{}, err
+	}
+	after, err := s.number(ctx, "stats", "total_commands_processed")
+	if err != nil {
+		return load{}, err
+	}
+	const own = 5 // the INFO calls of this function that lie between the two readings
+	return load{commands: max(0, after-commands-own) / took, cpu: (cpuAfter - cpu) / took}, nil
+}
+
+// countsScripts finds out whether total_commands_processed counts the commands that scripts run.
+func (s *redisServer) countsScripts(ctx context.Context) (bool, error) {
+	const inside = 100
+	before, err := s.number(ctx, "stats", "total_commands_processed")
+	if err != nil {
+		return false, err
+	}
+	if err := s.db.Eval(ctx, "for i = 1, ARGV[1] do redis.call('PING') end", nil, inside).Err(); err != nil {
+		return false, err
+	}
+	after, err := s.number(ctx, "stats", "total_commands_processed")
+	return after-before >= inside, err
+}

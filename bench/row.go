@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// row is one measurement of the table.
+type row struct {
+	name   string // as -rows names it
+	title  string
+	method string // how it is measured, for RESULTS.md
+	goals  []goal
+
+	smoke []goal // if set, the row is part of the smoke run, with these bounds
+
+	// prepare, if set, is called once before the rounds. What it starts ends after the last round.
+	prepare func(ctx context.Context, b *bench) error
+	// run is one round. Redis is empty at its start, unless the row has prepare.
+	run func(ctx context.Context, b *bench) (figures, error)
+}
+
+// roundLimit is how long a round may take.
+const roundLimit = 3 * time.Minute
+
+// figure is one number of one round.
+type figure struct {
+	name  string
+	value float64
+	unit  string
+}
+
+// figures are the numbers of a round. Every round of a row has the same ones in the same order.
+type figures []figure
+
+func (f *figures) add(name string, value float64, unit string) {
+	*f = append(*f, figure{name, value, unit})
+}
+
+// goal is a bound of a figure.
+type goal struct {
+	figure string
+	atMost bool // else at least
+	bound  float64
+}
+
+func atLeast(figure string, bound float64) goal { return goal{figure: figure, bound: bound} }
+func atMost(figure string, bound float64) goal {
+	return goal{figure: figure, atMost: true, bound: bound}
+}
+
+// met says whether a value is within the bound.
+func (g goal) met(value float64) bool {
+	if g.atMost {
+		return value <= g.bound
+	}
+	return value >= g.bound
+}
+
+func (g goal) String() string {
+	if g.atMost {
+		return "≤ " + format(g.bound)
+	}
+	return "≥ " + format(g.bound)
+}
+
+// summary is a figure over all rounds.
+type summary struct {
+	name, unit       string
+	median, min, max float64
+	goal             *goal
+}
+
+// met says whether the goal holds; true without one.
+func (s summary) met() bool { return s.goal == nil || s.goal.met(s.median) }
+
+// result is what came of a row.
+type result struct {
+	row       row
+	rounds    int
+	took      time.Duration
+	summaries []summary
+	err       error // why the row has fewer rounds than it should have
+}
+
+// summarize condenses the rounds of a row; goals says which figures have bounds.
+func summarize(rounds []figures, goals []goal) ([]summary, error) {
+	if len(rounds) == 0 {
+		return nil, nil
+	}
+	var all []summary
+	for i, f := range rounds[0] {
+		values := make([]float64, len(rounds))
+		for n, round := range rounds {
+			if len(round) <= i || round[i].name != f.name {
+				return nil, fmt.Errorf("round %d has no figure %q in its place", n+1, f.name)
+			}
+			values[n] = round[i].value
+		}
+		s := summary{name: f.name, unit: f.unit, median: median(values), min: slices.Min(values), max: slices.Max(values)}
+		if at := slices.IndexFunc(goals, func(g goal) bool { return g.figure == f.name }); at >= 0 {
+			s.goal = &goals[at]
+		}
+		all = append(all, s)
+	}
+	for _, g := range goals {
+		if !slices.ContainsFunc(all, func(s summary) bool { return s.name == g.figure }) {
+			return nil, fmt.Errorf("no figure %q, which has a goal", g.figure)
+		}
+	}
+	return all, nil
+}
