@@ -182,7 +182,7 @@ func (s *redisServer) countsScripts(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := s.db.Eval(ctx, "for i = 1, ARGV[1] do redis.call('PING') end", nil, inside).Err(); err != nil {
+	if err := s.db.Eval(ctx, "for i = 1, ARGV[1] do redis.call('PING') end return 1", nil, inside).Err(); err != nil {
 		return false, err
 	}
 	after, err := s.number(ctx, "stats", "total_commands_processed")
