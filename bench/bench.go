@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -24,7 +23,8 @@ type bench struct {
 	progress  io.Writer // for whoever waits
 	log       *slog.Logger
 
-	round    int // from 0
+	round    int     // from 0
+	others   float64 // the largest share of the machine that other processes used in a round of the row
 	dtsd     string
 	cleanups []func() error // last in, first out
 }
@@ -74,8 +74,9 @@ func (b *bench) unwind(keep int) error {
 // measure runs all rounds of a row.
 func (b *bench) measure(ctx context.Context, r row, rounds int, goals []goal) result {
 	start := clock.Now()
+	b.others = 0
 	all, err := b.rounds(ctx, r, rounds)
-	out := result{row: r, rounds: len(all), took: clock.Since(start), err: err}
+	out := result{row: r, rounds: len(all), took: clock.Since(start), others: b.others, err: err}
 	var failed error
 	out.summaries, failed = summarize(all, goals)
 	out.err = errors.Join(out.err, failed)
@@ -112,10 +113,11 @@ func (b *bench) oneRound(ctx context.Context, r row) (f figures, err error) {
 			return nil, err
 		}
 	}
-	start := clock.Now()
+	start, before := clock.Now(), b.usage(ctx)
 	if f, err = r.run(ctx, b); err != nil {
 		return nil, err
 	}
+	b.others = max(b.others, before.others(b.usage(ctx)))
 	fmt.Fprintf(b.progress, "  round %d (%s):", b.round+1, clock.Since(start).Round(time.Second))
 	for _, one := range f {
 		fmt.Fprintf(b.progress, " %s %s %s;", one.name, format(one.value), one.unit)
@@ -151,15 +153,6 @@ func poll(ctx context.Context, interval, limit time.Duration, what string, done 
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// selfCPU is the CPU time that this process has used, in seconds.
-func selfCPU() float64 {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
 // costs measures the CPU time of Redis and of this process over a stretch of work.

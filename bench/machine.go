@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -90,4 +92,51 @@ func (b *bench) commit(ctx context.Context) string {
 		id += "+"
 	}
 	return id
+}
+
+// selfCPU is the CPU time that this process has used, in seconds.
+func selfCPU() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// usage is the CPU time of the machine's processors up to a moment, in seconds.
+type usage struct {
+	total, busy float64 // 0 where the machine does not tell
+	ours        float64 // of this process and Redis
+}
+
+func (b *bench) usage(ctx context.Context) usage {
+	u := usage{ours: selfCPU()}
+	if redis, err := b.redis.cpu(ctx); err == nil {
+		u.ours += redis
+	}
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return u
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	const ticks, idle, wait = 100, 3, 4 // a second; the places of idle time and of waiting for disks
+	for i, word := range strings.Fields(strings.TrimPrefix(line, "cpu")) {
+		v, err := strconv.ParseFloat(word, 64)
+		if err != nil || i >= 8 { // what follows is counted in the first ones
+			break
+		}
+		u.total += v / ticks
+		if i != idle && i != wait {
+			u.busy += v / ticks
+		}
+	}
+	return u
+}
+
+// others is the share of the machine that other processes used between two moments.
+func (u usage) others(later usage) float64 {
+	if later.total <= u.total {
+		return 0
+	}
+	return max(0, (later.busy-u.busy)-(later.ours-u.ours)) / (later.total - u.total)
 }

@@ -34,7 +34,7 @@ func quantity(s summary) string { return strings.TrimSpace(format(s.median) + " 
 func printTable(w io.Writer, results []result) error {
 	table := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	for _, r := range results {
-		fmt.Fprintf(table, "%s (%s; %d rounds, %s)\n", r.row.title, r.row.name, r.rounds, r.took.Round(time.Second))
+		fmt.Fprintf(table, "%s (%s; %d rounds, %s; others up to %.0f %%)\n", r.row.title, r.row.name, r.rounds, r.took.Round(time.Second), r.others*100)
 		for _, s := range r.summaries {
 			fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", s.name, quantity(s), spread(s), bound(s), verdict(s))
 		}
@@ -78,7 +78,8 @@ func writeResults(w io.Writer, c conditions, results []result) error {
 }
 
 func section(page *strings.Builder, r result) {
-	fmt.Fprintf(page, "\n## %s\n\n%s Row `%s`, %d rounds.\n\n", r.row.title, r.row.method, r.row.name, r.rounds)
+	fmt.Fprintf(page, "\n## %s\n\n%s\n\nRow `%s`, %d rounds; processes other than the bench and Redis used up to %.0f %% of the machine.\n\n",
+		r.row.title, r.row.method, r.row.name, r.rounds, r.others*100)
 	if r.err != nil {
 		fmt.Fprintf(page, "Failed: %s\n\n", strings.ReplaceAll(r.err.Error(), "\n", "; "))
 	}

@@ -81,6 +81,7 @@ type result struct {
 	row       row
 	rounds    int
 	took      time.Duration
+	others    float64 // share of the machine that other processes used, in the round in which it was largest
 	summaries []summary
 	err       error // why the row has fewer rounds than it should have
 }
