@@ -76,7 +76,7 @@ func moduleVersion(path string) string {
 	return "unknown"
 }
 
-// commit names the commit of the repository, with "+" if files outside bench/RESULTS.md differ from it.
+// commit names the commit of the repository, with "+" if the code differs from it.
 func (b *bench) commit(ctx context.Context) string {
 	git := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "git", args...)
@@ -88,7 +88,7 @@ func (b *bench) commit(ctx context.Context) string {
 	if err != nil {
 		return "unknown"
 	}
-	if changes, err := git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/RESULTS.md"); err == nil && changes != "" {
+	if changes, err := git("status", "--porcelain", "--", "*.go", "*.lua", "*go.mod"); err == nil && changes != "" {
 		id += "+"
 	}
 	return id
