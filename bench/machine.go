@@ -119,14 +119,17 @@ func (b *bench) usage(ctx context.Context) usage {
 		return u
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
-	const ticks, idle, wait = 100, 3, 4 // a second; the places of idle time and of waiting for disks
+	const ticks = 100 // a second
+	// user, nice, system, idle, waiting for disks, interrupts (two kinds: of the connections of the bench, too), stolen by the
+	// host; what follows is counted in the first two.
+	busy := [8]bool{true, true, true, false, false, false, false, true}
 	for i, word := range strings.Fields(strings.TrimPrefix(line, "cpu")) {
 		v, err := strconv.ParseFloat(word, 64)
-		if err != nil || i >= 8 { // what follows is counted in the first ones
+		if err != nil || i >= len(busy) {
 			break
 		}
 		u.total += v / ticks
-		if i != idle && i != wait {
+		if busy[i] {
 			u.busy += v / ticks
 		}
 	}
