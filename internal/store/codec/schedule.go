@@ -135,20 +135,6 @@ func DecodeRevision(ref task.Ref, entry string) (schedule.Revision, error) {
 	}, err
 }
 
-// DecodeEntry reads a record of a ledger, as lua/include/ledger.lua writes it:
-// "<name> <outcome> <1 if it has a task, else 0> <late ms> <decided ms> <revision> <reason>". tick is the member's score,
-// the tick's time in ms since 1970. Error: the record has fewer than seven fields.
-func DecodeEntry(member string, tick int64) (schedule.Entry, error) {
-	f := strings.SplitN(member, " ", 7)
-	if len(f) != 7 {
-		return schedule.Entry{}, fmt.Errorf("the ledger's record %q has %d fields, want 7", member, len(f))
-	}
-	return schedule.Entry{
-		Name: f[0], Outcome: schedule.Outcome(f[1]), HasTask: f[2] == "1", Late: ms(Number(f[3])), DecidedAt: FromMS(Number(f[4])),
-		Revision: int(Number(f[5])), Reason: f[6], Tick: FromMS(tick),
-	}, nil
-}
-
 // toMS is the time in ms since 1970; the zero time is 0.
 func toMS(t time.Time) int64 {
 	if t.IsZero() {

@@ -3,6 +3,8 @@ package schedules
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -33,35 +35,76 @@ func (s *Schedules) Ledger(ctx context.Context, ref task.Ref, f LedgerFilter, li
 	if from == nil && !f.Until.IsZero() {
 		from = &layout.Entry{Score: f.Until.UnixMilli() + 1}
 	}
-	sets := []lua.ZSetKey{lua.ZSetKey(s.l.KeysOf(ref).Ledger(ref))}
 	page := LedgerPage{ForgottenUntil: sched.ForgottenUntil}
 	for {
-		found, more, err := s.l.ReadEntries(ctx, sets, from, layout.ScanChunk)
+		found, last, err := s.entriesAfter(ctx, ref, from, f.membersFor(limit))
 		if err != nil {
 			return LedgerPage{}, err
 		}
 		for _, e := range found {
-			if !f.Since.IsZero() && e.Score < f.Since.UnixMilli() {
+			if !f.Since.IsZero() && e.Tick.UnixMilli() < f.Since.UnixMilli() {
 				return page, nil
 			}
-			record, err := codec.DecodeEntry(e.Member, e.Score)
-			if err != nil {
-				return LedgerPage{}, err
-			}
-			if f.Gaps && !slices.Contains(gaps, record.Outcome) {
+			if f.Gaps && !slices.Contains(gaps, e.Outcome) {
 				continue
 			}
 			if len(page.Entries) == limit {
 				page.NextCursor = from.Cursor()
 				return page, nil
 			}
-			page.Entries, from = append(page.Entries, record), &e
+			page.Entries, from = append(page.Entries, e), positionOf(e)
 		}
-		if !more {
+		if last == nil {
 			return page, nil
 		}
-		from = &found[len(found)-1]
+		from = last
 	}
+}
+
+// membersFor is how many members of a ledger are read at once for a page with limit entries, and one that says that more
+// follow.
+func (f LedgerFilter) membersFor(limit int) int {
+	if f.Gaps {
+		return layout.ScanChunk
+	}
+	return min(limit+1, layout.ScanChunk)
+}
+
+// entriesAfter reads the entries of up to n members of a ledger that come after from, newest first; from nil is the start.
+// last is the position of the last one, or nil if no entries follow. Error: CodeUnavailable.
+func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout.Entry, n int) (entries []schedule.Entry, last *layout.Entry, _ error) {
+	sets := []lua.ZSetKey{lua.ZSetKey(s.l.KeysOf(ref).Ledger(ref))}
+	members, more, err := s.l.ReadEntries(ctx, sets, from, n)
+	if err != nil {
+		return nil, nil, err
+	}
+	var packed []schedule.Entry
+	for _, m := range members {
+		if packed, err = codec.DecodeLedger(m.Member, m.Score); err != nil {
+			return nil, nil, err
+		}
+		for _, e := range slices.Backward(packed) {
+			if from == nil || comesAfter(e, *from) { // from may be in the middle of a chunk
+				entries = append(entries, e)
+			}
+		}
+	}
+	if more {
+		last = positionOf(packed[0])
+	}
+	return entries, last, nil
+}
+
+// comesAfter reports whether an entry comes after a position in the order of pages.
+func comesAfter(e schedule.Entry, from layout.Entry) bool {
+	tick := e.Tick.UnixMilli()
+	return tick < from.Score || tick == from.Score && codec.EncodeEntry(e) < from.Member
+}
+
+// positionOf is the position of an entry in the order of pages: that of the record of one tick, even if it is in a chunk. A
+// chunk that begins at this tick is not after it, since its text is greater than the name of a tick.
+func positionOf(e schedule.Entry) *layout.Entry {
+	return &layout.Entry{Score: e.Tick.UnixMilli(), Member: codec.EncodeEntry(e)}
 }
 
 // History reads the revisions of a schedule before the present one that are kept, newest first. A schedule that does not
@@ -93,20 +136,27 @@ func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time
 // LedgerEntries reads all records of a schedule whose ticks lie between from and until, both included, oldest first. The
 // zero from is the oldest record. Error: CodeUnavailable.
 func (s *Schedules) LedgerEntries(ctx context.Context, ref task.Ref, from, until time.Time) ([]schedule.Entry, error) {
-	low := "-inf"
+	key := string(s.l.KeysOf(ref).Ledger(ref))
+	low, high := int64(math.MinInt64), until.UnixMilli()
 	if !from.IsZero() {
-		low = strconv.FormatInt(from.UnixMilli(), 10)
+		low = from.UnixMilli()
 	}
-	found, err := s.l.DB.ZRangeByScoreWithScores(ctx, string(s.l.KeysOf(ref).Ledger(ref)), &redis.ZRangeBy{
-		Min: low, Max: strconv.FormatInt(until.UnixMilli(), 10),
-	}).Result()
-	if err != nil {
+	pipe := s.l.DB.TxPipeline() // one moment: a chunk may be split at any time
+	before := pipe.ZRevRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: "-inf", Max: fmt.Sprintf("(%d", low), Count: 1})
+	within := pipe.ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{Min: strconv.FormatInt(low, 10), Max: strconv.FormatInt(high, 10)})
+	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	entries := make([]schedule.Entry, len(found))
-	for i, z := range found {
-		if entries[i], err = codec.DecodeEntry(codec.Text(z.Member), int64(z.Score)); err != nil {
+	entries := make([]schedule.Entry, 0, len(within.Val()))
+	for _, z := range slices.Concat(before.Val(), within.Val()) { // the member before may be a chunk that reaches into the range
+		packed, err := codec.DecodeLedger(codec.Text(z.Member), int64(z.Score))
+		if err != nil {
 			return nil, err
+		}
+		for _, e := range packed {
+			if tick := e.Tick.UnixMilli(); low <= tick && tick <= high {
+				entries = append(entries, e)
+			}
 		}
 	}
 	return entries, nil
