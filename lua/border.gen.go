@@ -1820,7 +1820,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known. `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger.
+// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest. `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.
@@ -1836,7 +1836,7 @@ func (p Partition) History(ref task.Ref) HistoryKey {
 	return HistoryKey(p.prefix + "history:" + ref.String())
 }
 
-// LedgerKey names a ZSET: its records, by tick: `<name> <outcome> <1 if it has a task, else 0> <late ms> <decided ms> <revision> <reason>`.
+// LedgerKey names a ZSET: its records, by tick: `<name> <outcome> <1 if it has a task, else 0> <late ms> <decided ms> <revision> <reason>`; or, by the first tick, up to 32 that fired on time: `fired <revision> <count> <last tick ms> <last interval ms> <late ms>,<interval ms>:<late ms>,<late ms>...`.
 type LedgerKey string
 
 // Ledger makes the key dts:{p}:ledger:<ref>.

@@ -1,0 +1,64 @@
+-- packed: the chunks in the ledger of a schedule. member is the schedule's "namespace:id".
+-- A member of the ledger is either a chunk, by its first tick, or the record of one tick. No record lies between the ticks of
+-- a chunk; only that of a run by hand may have the time of its first tick.
+-- needs: arg member
+-- includes: number, chunk
+
+-- append_on_time appends a tick that fired on time to the newest chunk, or begins a chunk. Returns false, without a
+-- change, if the ledger has a record of that time or a later one.
+local function append_on_time(revision, tick, late)
+  local ledger = ledger_key(member)
+  local newest, first = unpack(redis.call('ZPOPMAX', ledger))
+  if not newest then
+    redis.call('ZADD', ledger, int(tick), new_chunk(revision, tick, late))
+    return true
+  end
+  local of, count, last, step, ticks = string.match(newest, CHUNK)
+  if tick <= tonumber(last or first) then
+    redis.call('ZADD', ledger, first, newest)
+    return false
+  end
+  if of == revision and tonumber(count) < CHUNK_LIMIT then
+    redis.call('ZADD', ledger, first, extend_chunk(of, count, last, step, ticks, tick, late))
+  else
+    redis.call('ZADD', ledger, first, newest, int(tick), new_chunk(revision, tick, late))
+  end
+  return true
+end
+
+-- nearest_member returns the newest member that begins at a tick (ms) or before it, when that is, and whether it is a chunk
+-- that does not end before it. All of them are nil if there is no such member.
+local function nearest_member(tick)
+  local nearest, first = unpack(redis.call('ZRANGE', ledger_key(member), int(tick), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES'))
+  if nearest then
+    local _, _, last = string.match(nearest, CHUNK)
+    return nearest, tonumber(first), last and tick <= tonumber(last)
+  end
+end
+
+-- in_chunk returns whether the record of that name may be in a chunk: that of a tick may, that of a run by hand may not.
+local function in_chunk(name)
+  return string.sub(name, -1) == 'Z'
+end
+
+-- make_room splits a chunk, whose first tick is first, around a tick (ms), so that a record of that name can stand beside
+-- it. Returns the lateness that the chunk has for the name, which it leaves out; nil if it has none.
+local function make_room(chunk, first, tick, name)
+  local before, after, late = {}, {}, nil
+  for _, record in ipairs(unpack_ticks(chunk, first)) do
+    if record.tick == tick and in_chunk(name) then
+      late = record.late
+    else
+      local side = record.tick < tick and before or after
+      side[#side + 1] = record
+    end
+  end
+  local ledger, revision = ledger_key(member), string.match(chunk, CHUNK)
+  redis.call('ZREM', ledger, chunk)
+  for _, side in ipairs({ before, after }) do
+    if side[1] then
+      redis.call('ZADD', ledger, int(side[1].tick), pack_ticks(revision, side))
+    end
+  end
+  return late
+end
