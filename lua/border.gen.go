@@ -276,6 +276,12 @@ type Cancel struct {
 
 // CancelReply is the reply to Cancel.
 type CancelReply struct {
+	Record  string
+	Payload string
+	State   string
+	Due     time.Time
+	Result  string
+	Reason  string // the task as it is now, as read_tasks replies it
 }
 
 // Script is cancel.lua.
@@ -289,8 +295,16 @@ func (c Cancel) Args() []any {
 	return []any{c.Member.String(), string(c.Events), string(c.Control), string(c.Wake)}
 }
 
-// Decode returns its reply, which is empty.
-func (Cancel) Decode(*Reply) CancelReply { return CancelReply{} }
+// Decode reads its reply.
+func (Cancel) Decode(r *Reply) (v CancelReply) {
+	v.Record = r.Text("record")
+	v.Payload = r.Text("payload")
+	v.State = r.Text("state")
+	v.Due = r.Time("due")
+	v.Result = r.Text("result")
+	v.Reason = r.Text("reason")
+	return v
+}
 
 // Change runs change.lua: replaces the definition of a scheduled task, and its due time.
 //
@@ -314,6 +328,12 @@ type Change struct {
 
 // ChangeReply is the reply to Change.
 type ChangeReply struct {
+	Record  string
+	Payload string
+	State   string
+	Due     time.Time
+	Result  string
+	Reason  string // the task as it is now, as read_tasks replies it
 }
 
 // Script is change.lua.
@@ -327,8 +347,16 @@ func (c Change) Args() []any {
 	return []any{c.Member.String(), c.Before, c.Def, moment(c.RunAt), span(c.Delay), string(c.Events), string(c.Wake)}
 }
 
-// Decode returns its reply, which is empty.
-func (Change) Decode(*Reply) ChangeReply { return ChangeReply{} }
+// Decode reads its reply.
+func (Change) Decode(r *Reply) (v ChangeReply) {
+	v.Record = r.Text("record")
+	v.Payload = r.Text("payload")
+	v.State = r.Text("state")
+	v.Due = r.Time("due")
+	v.Result = r.Text("result")
+	v.Reason = r.Text("reason")
+	return v
+}
 
 // Claim runs claim.lua: a leader takes due tasks off the wheel and queues each for its next attempt.
 // Tasks are taken in order of their due time. If a full batch is late by more than fresh, a quarter of the batch is kept
@@ -1487,6 +1515,12 @@ type Retry struct {
 
 // RetryReply is the reply to Retry.
 type RetryReply struct {
+	Record  string
+	Payload string
+	State   string
+	Due     time.Time
+	Result  string
+	Reason  string // the task as it is now, as read_tasks replies it
 }
 
 // Script is retry.lua.
@@ -1500,8 +1534,16 @@ func (c Retry) Args() []any {
 	return []any{c.Member.String(), c.Attempts, moment(c.Tick), string(c.Events), string(c.Wake)}
 }
 
-// Decode returns its reply, which is empty.
-func (Retry) Decode(*Reply) RetryReply { return RetryReply{} }
+// Decode reads its reply.
+func (Retry) Decode(r *Reply) (v RetryReply) {
+	v.Record = r.Text("record")
+	v.Payload = r.Text("payload")
+	v.State = r.Text("state")
+	v.Due = r.Time("due")
+	v.Result = r.Text("result")
+	v.Reason = r.Text("reason")
+	return v
+}
 
 // Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next.
 //

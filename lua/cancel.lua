@@ -1,5 +1,5 @@
 -- cancel: cancels a task. A waiting task ends at once; the worker of a running one is asked to stop it.
--- includes: refuse, stop
+-- includes: refuse, stop, task
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -7,7 +7,13 @@
 --   events   channel
 --   control  channel
 --   wake     channel
--- reply: nothing
+-- reply:
+--   record   text
+--   payload  text
+--   state    text
+--   due      time
+--   result   text
+--   reason   text  the task as it is now, as read_tasks replies it
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task has succeeded or failed; the detail is its state
@@ -21,4 +27,4 @@ if fields.state == 'succeeded' or fields.state == 'failed' then
 end
 
 stop_task(member)
-return {}
+return read_task(member, nil)

@@ -1,5 +1,5 @@
 -- change: replaces the definition of a scheduled task, and its due time.
--- includes: clock, number, refuse, state, definition, events, wheel
+-- includes: clock, number, refuse, state, definition, events, wheel, task
 -- keys:
 --   defs   HASH  the script makes further keys of the same partition
 --   wheel  ZSET
@@ -11,7 +11,13 @@
 --   delay    maybe_ms  from now; none to keep the due time, or if run_at is given
 --   events   channel
 --   wake     channel
--- reply: nothing
+-- reply:
+--   record   text
+--   payload  text
+--   state    text
+--   due      time
+--   result   text
+--   reason   text  the task as it is now, as read_tasks replies it
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task is not scheduled; the detail is its state
@@ -48,4 +54,4 @@ else
 end
 announce('updated', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
 put_on_wheel(member, due)
-return {}
+return read_task(member, due)

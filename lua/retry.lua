@@ -1,5 +1,5 @@
 -- retry: puts a task that has ended back on the wheel, due now, with its full number of attempts again.
--- includes: clock, number, refuse, state, attempts, events, wheel, scheduled_tick
+-- includes: clock, number, refuse, state, attempts, events, wheel, task, scheduled_tick
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 --   expiry  ZSET
@@ -9,7 +9,13 @@
 --   tick      time     of the tick whose task this is, which its schedule then counts as live again; none for other tasks
 --   events    channel
 --   wake      channel
--- reply: nothing
+-- reply:
+--   record   text
+--   payload  text
+--   state    text
+--   due      time
+--   result   text
+--   reason   text  the task as it is now, as read_tasks replies it
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task has not ended; the detail is its state
@@ -38,4 +44,4 @@ if tick then
 end
 announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(now))
 put_on_wheel(member, now)
-return {}
+return read_task(member, now)

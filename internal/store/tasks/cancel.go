@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -18,13 +19,13 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	_, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
 		Defs: s.l.KeysOf(ref).Defs(), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)
 	}
-	return s.Get(ctx, ref)
+	return codec.DecodeTask(ref, recordOf(lua.ReadTasksTask(reply)))
 }
 
 var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotFinished}
@@ -38,14 +39,14 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 		return task.Task{}, err
 	}
 	k := s.l.KeysOf(ref)
-	_, err = redisx.Run(ctx, s.l.DB, lua.Retry{
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
 		States: k.States(), Expiry: k.Expiry(),
 		Member: ref, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)
 	}
-	return s.Get(ctx, ref)
+	return codec.DecodeTask(ref, recordOf(lua.ReadTasksTask(reply)))
 }
 
 // tickOf is the time of the tick whose task has that name; the zero time for any other task.

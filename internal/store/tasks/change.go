@@ -32,12 +32,12 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 		runAt = *due.RunAt
 	}
 	k := s.l.KeysOf(ref)
-	_, err = redisx.Run(ctx, s.l.DB, lua.Change{
+	reply, err := redisx.Run(ctx, s.l.DB, lua.Change{
 		Defs: k.Defs(), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, RunAt: runAt, Delay: due.Delay,
 		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, changeCodes, ref)
 	}
-	return s.Get(ctx, ref)
+	return codec.DecodeTask(ref, recordOf(lua.ReadTasksTask(reply)))
 }

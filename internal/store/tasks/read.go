@@ -68,12 +68,14 @@ func (s *Tasks) read(ctx context.Context, refs []task.Ref) ([]codec.Record, erro
 			return nil, layout.Unavailable(result.Err)
 		}
 		for k, t := range result.Reply.Tasks {
-			records[places[n][k]] = codec.Record{
-				Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason,
-			}
+			records[places[n][k]] = recordOf(t)
 		}
 	}
 	return records, nil
+}
+
+func recordOf(t lua.ReadTasksTask) codec.Record {
+	return codec.Record{Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason}
 }
 
 // byPartition groups the places of refs by the partition of their tasks.
