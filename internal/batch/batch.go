@@ -19,6 +19,7 @@ type entry[T, R any] struct {
 	item   T
 	turn   chan bool // true: the caller makes the next call; false: its result is there
 	result R
+	panic  any // of the call that the item was part of
 }
 
 // New returns a group. do gets at most limit items, in the order in which they came, and returns a result for each of them,
@@ -27,7 +28,7 @@ func New[T, R any](limit int, do func([]T) []R) *Group[T, R] {
 	return &Group[T, R]{do: do, limit: limit}
 }
 
-// Do returns the result for an item.
+// Do returns the result for an item. If the call panics, so does Do, for every item of the call.
 func (g *Group[T, R]) Do(item T) R {
 	own := &entry[T, R]{item: item, turn: make(chan bool, 1)}
 	g.mu.Lock()
@@ -35,7 +36,7 @@ func (g *Group[T, R]) Do(item T) R {
 	if g.busy {
 		g.mu.Unlock()
 		if leads := <-own.turn; !leads {
-			return own.result
+			return own.get()
 		}
 		g.mu.Lock()
 	}
@@ -46,7 +47,7 @@ func (g *Group[T, R]) Do(item T) R {
 	g.mu.Unlock()
 	defer g.pass()
 	g.call(entries)
-	return own.result
+	return own.get()
 }
 
 // call does entries, the first of which is the caller's own.
@@ -55,11 +56,24 @@ func (g *Group[T, R]) call(entries []*entry[T, R]) {
 	for i, e := range entries {
 		items[i] = e.item
 	}
+	defer func() {
+		p := recover()
+		for _, e := range entries {
+			e.panic = p
+			e.turn <- false
+		}
+	}()
 	results := g.do(items)
 	for i, e := range entries {
 		e.result = results[i]
-		e.turn <- false
 	}
+}
+
+func (e *entry[T, R]) get() R {
+	if e.panic != nil {
+		panic(e.panic)
+	}
+	return e.result
 }
 
 // pass lets the caller that has waited longest make the next call.

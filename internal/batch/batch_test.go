@@ -83,3 +83,42 @@ func TestDo_GivesEveryCallerItsResultAndNeverOverlaps(t *testing.T) {
 	}
 	callers.Wait()
 }
+
+func TestDo_PanicsForAllItemsOfACallThatPanics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first := make(chan struct{})
+		calls := 0
+		g := batch.New(4, func(items []int) []int {
+			if calls++; calls == 1 {
+				<-first
+				return items
+			}
+			if calls == 2 {
+				panic("broken")
+			}
+			return items
+		})
+		var callers sync.WaitGroup
+		var panics atomic.Int32
+		for i := range 4 { // the first is alone, the others go together
+			callers.Go(func() {
+				defer func() {
+					if p := recover(); p == "broken" {
+						panics.Add(1)
+					}
+				}()
+				g.Do(i)
+			})
+			synctest.Wait()
+		}
+		close(first)
+		callers.Wait()
+		if panics.Load() != 3 {
+			t.Errorf("%d callers saw the panic, want 3", panics.Load())
+		}
+		if got := g.Do(7); got != 7 {
+			t.Errorf("afterwards Do(7) = %d", got)
+		}
+	})
+}

@@ -16,10 +16,21 @@ const (
 	createBytes = 512 << 10 // of definitions, after which no further task is added
 )
 
+// createShared is the most tasks of single submissions that share a round trip.
+const createShared = 256
+
 // Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id. If a
 // task with the same content exists, the result is that task as it is now. A refused task does not affect the others.
 // Errors of a result: CodeTaskConflict, CodeUnavailable.
+// A single task shares its round trip with others that are submitted at the same time.
 func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
+	if len(defs) == 1 {
+		return []Created{s.creates.Do(defs[0])}
+	}
+	return s.createEach(ctx, defs)
+}
+
+func (s *Tasks) createEach(ctx context.Context, defs []task.Definition) []Created {
 	results := make([]Created, len(defs))
 	b := batches{l: s.l}
 	for i := range defs {

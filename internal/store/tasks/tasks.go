@@ -8,10 +8,12 @@ package tasks
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/dts-sched/dts/internal/batch"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
@@ -22,11 +24,15 @@ import (
 type Tasks struct {
 	l        *layout.Layout
 	runLease time.Duration
+	creates  *batch.Group[task.Definition, Created] // of single tasks
 }
 
 // New returns the tasks of an installation. runLease is how long the lease of a run lasts; 0 means DefaultRunLease.
 func New(l *layout.Layout, runLease time.Duration) *Tasks {
-	return &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease)}
+	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease)}
+	// Callers share the call, so it does not end with the context of one of them: the client has a limit of its own.
+	s.creates = batch.New(createShared, func(defs []task.Definition) []Created { return s.createEach(context.Background(), defs) })
+	return s
 }
 
 // publicError translates a script's refusal to a *task.Error by the table codes, and any other failure of Redis to
