@@ -147,11 +147,11 @@ func TestArrivals_AreAnnouncedOnce(t *testing.T) {
 		{"a delivery given back", func() { _, err := c.settle(t.Context(), []ending{{taken[1], ErrGiveBack}}); testkit.Must(t, err) }, 1},
 		{"the same once more", func() { _, err := c.settle(t.Context(), []ending{{taken[1], ErrGiveBack}}); testkit.Must(t, err) }, 0},
 		{"a resumed queue", func() { testkit.Must(t, x.Resume(t.Context(), "default")) }, 1},
-		{"a queue that has nothing to forward", func() { _, err := x.Tend(t.Context()); testkit.Must(t, err) }, 0},
+		{"a queue that has nothing to forward", func() { _, err := x.Tend(t.Context(), 0); testkit.Must(t, err) }, 0},
 		{"a delayed task", func() {
 			x.foreign(nil, asynq.TaskID("later"), asynq.ProcessIn(time.Second))
 			testkit.Must(t, x.db.Do(t.Context(), "ZADD", string(lua.AsynqQueue("default").Scheduled()), 1, "later").Err())
-			_, err := x.Tend(t.Context())
+			_, err := x.Tend(t.Context(), 0)
 			testkit.Must(t, err)
 		}, 1},
 	} {
@@ -190,6 +190,6 @@ func TestTransport_WorksOnACluster(t *testing.T) {
 	}
 	testkit.Eventually(t, "both are settled", func() bool { return x.state(alive) == "" && x.state(dead) == "archived" })
 	testkit.Must(t, p.beat(t.Context()))
-	_, err = x.Tend(t.Context())
+	_, err = x.Tend(t.Context(), 0)
 	testkit.Must(t, err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -20,7 +21,7 @@ func (x *transport) tendUntil(condition func() bool) Tended {
 	x.t.Helper()
 	var sum Tended
 	testkit.Eventually(x.t, "the queues are tended", func() bool {
-		tended, err := x.Tend(x.t.Context())
+		tended, err := x.Tend(x.t.Context(), 0)
 		testkit.Must(x.t, err)
 		sum.Forwarded += tended.Forwarded
 		sum.Orphans += tended.Orphans
@@ -40,7 +41,7 @@ func TestTend_ReturnsWhatADeadWorkerHeld(t *testing.T) {
 	x.takeNow(2, map[string]int{"default": 1})
 	x.leaseEnds(dead, -orphanGrace-time.Second)
 	x.leaseEnds(lives, -orphanGrace+time.Minute)
-	tended, err := x.Tend(t.Context())
+	tended, err := x.Tend(t.Context(), 0)
 	testkit.Must(t, err)
 	if got := x.waiting(); tended.Orphans != 1 || !slices.Equal(got, []string{dead.String()}) {
 		t.Errorf("%+v, and the queue holds %v, want only what the dead one held", tended, got)
@@ -65,7 +66,7 @@ func TestTend_DeletesWhatHasExpired(t *testing.T) {
 	now := time.Now()
 	testkit.Must(t, x.db.Do(t.Context(), "ZADD", string(k.Archived()), now.AddDate(0, 0, -91).Unix(), old).Err())
 	testkit.Must(t, x.db.Do(t.Context(), "ZADD", string(k.Completed()), now.Add(-time.Second).Unix(), over).Err())
-	tended, err := x.Tend(t.Context())
+	tended, err := x.Tend(t.Context(), 0)
 	testkit.Must(t, err)
 	if tended.Deleted != 2 {
 		t.Errorf("%d were deleted, want 2", tended.Deleted)
@@ -84,10 +85,10 @@ func TestTend_LeavesOtherInstallationsAlone(t *testing.T) {
 	k := lua.AsynqQueue("default")
 	testkit.Must(t, x.db.Do(t.Context(), "ZADD", string(k.Scheduled()), 1, "later").Err())
 	other := New(Options{DB: x.db, Prefix: "staging"})
-	if tended, err := other.Tend(t.Context()); err != nil || tended != (Tended{}) {
+	if tended, err := other.Tend(t.Context(), 0); err != nil || tended != (Tended{}) {
 		t.Errorf("another installation did %+v, %v", tended, err)
 	}
-	if tended, err := x.Tend(t.Context()); err != nil || tended.Forwarded != 1 {
+	if tended, err := x.Tend(t.Context(), 0); err != nil || tended.Forwarded != 1 {
 		t.Errorf("its own did %+v, %v, want one forwarded", tended, err)
 	}
 }
@@ -114,5 +115,28 @@ func TestArchive_KeepsAsynqsLimit(t *testing.T) {
 	}
 	if x.db.Exists(t.Context(), string(k.Delivery("0"))).Val() != 0 || x.db.Exists(t.Context(), string(k.Delivery("1"))).Val() != 1 {
 		t.Error("the oldest one is not the one that was deleted")
+	}
+}
+
+func TestTend_LooksAtSomeQueuesInEachCall(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	const queues = tendLimit + 3
+	for i := range queues {
+		k := lua.AsynqQueue(fmt.Sprintf("q%02d", i))
+		testkit.Must(t, x.db.SAdd(t.Context(), string(lua.AsynqQueues), fmt.Sprintf("q%02d", i)).Err())
+		testkit.Must(t, x.db.HSet(t.Context(), string(k.Delivery("a")), "msg", "m", "state", "scheduled").Err())
+		testkit.Must(t, x.db.ZAdd(t.Context(), string(k.Scheduled()), redis.Z{Score: 1, Member: "a"}).Err())
+	}
+	first, err := x.Tend(t.Context(), 0)
+	if err != nil || first.Forwarded != tendLimit || first.Next == 0 {
+		t.Fatalf("the first call: %+v, %v", first, err)
+	}
+	second, err := x.Tend(t.Context(), first.Next)
+	if err != nil || second.Forwarded != queues-tendLimit || second.Next != 0 {
+		t.Errorf("the second call: %+v, %v", second, err)
+	}
+	if again, err := x.Tend(t.Context(), queues+100); err != nil || again != (Tended{}) {
+		t.Errorf("from behind the last queue, which has gone: %+v, %v", again, err)
 	}
 }

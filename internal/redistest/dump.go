@@ -2,11 +2,13 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/redis/go-redis/v9"
 )
 
 // Entry is one key's content in a Dump.
@@ -25,7 +27,8 @@ type StreamEntry struct {
 }
 
 // Dump is everything in the client's database, an Entry for each key, to be compared before and after with
-// go-cmp. It is not atomic: nobody may write meanwhile. In a cluster it sees one node only.
+// go-cmp. It is not atomic: nobody may write meanwhile, but keys may expire or be deleted, which are left out
+// then. In a cluster it sees one node only.
 func Dump(t testing.TB, db *redisx.DB) map[string]any {
 	t.Helper()
 	ctx := t.Context()
@@ -33,6 +36,9 @@ func Dump(t testing.TB, db *redisx.DB) map[string]any {
 	keys := db.Scan(ctx, 0, "*", 1000).Iterator()
 	for keys.Next(ctx) {
 		entry, err := dumpKey(ctx, db, keys.Val())
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
 		if err != nil {
 			t.Fatalf("dumping %s: %v", keys.Val(), err)
 		}
@@ -44,6 +50,7 @@ func Dump(t testing.TB, db *redisx.DB) map[string]any {
 	return all
 }
 
+// dumpKey reads a key. Error: redis.Nil if it does not exist any more.
 func dumpKey(ctx context.Context, db *redisx.DB, key string) (Entry, error) {
 	kind, err := db.Type(ctx, key).Result()
 	if err != nil {
@@ -59,6 +66,8 @@ func dumpKey(ctx context.Context, db *redisx.DB, key string) (Entry, error) {
 
 func dumpValue(ctx context.Context, db *redisx.DB, key, kind string) (any, error) {
 	switch kind {
+	case "none":
+		return nil, redis.Nil
 	case "string":
 		return db.Get(ctx, key).Result()
 	case "hash":

@@ -20,7 +20,7 @@ const (
 // tended.
 type pace struct{ maintenance, lookFirst, lookAgain, tend time.Duration }
 
-var defaultPace = pace{maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 5 * time.Second, tend: 3 * time.Second}
+var defaultPace = pace{maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 5 * time.Second, tend: 5 * time.Second}
 
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.
 // After a failure it tries again soon: deleting finished tasks is what frees memory in a Redis that is full.
