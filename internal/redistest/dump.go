@@ -7,8 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
 )
 
 // Entry is one key's content in a Dump.
