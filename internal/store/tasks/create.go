@@ -10,19 +10,15 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Limits of one run of create: a script holds up all others.
 const (
-	createLimit = 64        // tasks
-	createBytes = 512 << 10 // of definitions, after which no further task is added
+	createBytes  = 512 << 10 // of definitions, after which no further task is added to a run of create
+	createShared = 256       // single submissions that share a round trip
 )
-
-// createShared is the most tasks of single submissions that share a round trip.
-const createShared = 256
 
 // Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id. If a
 // task with the same content exists, the result is that task as it is now. A refused task does not affect the others.
-// Errors of a result: CodeTaskConflict, CodeUnavailable.
-// A single task shares its round trip with others that are submitted at the same time.
+// A single task shares its round trip with others that are submitted at the same time. Errors of a result: CodeTaskConflict,
+// CodeUnavailable.
 func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 	if len(defs) == 1 {
 		return []Created{s.creates.Do(defs[0])}
@@ -32,7 +28,7 @@ func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 
 func (s *Tasks) createEach(ctx context.Context, defs []task.Definition) []Created {
 	results := make([]Created, len(defs))
-	b := batches{l: s.l}
+	b := createCalls{l: s.l}
 	for i := range defs {
 		d := defs[i].Normalize()
 		results[i].Task.Definition = d
@@ -64,8 +60,8 @@ func (s *Tasks) readExisting(ctx context.Context, results []Created, places []in
 	}
 }
 
-// batches groups tasks by partition into calls of create.
-type batches struct {
+// createCalls groups tasks by partition into calls of create.
+type createCalls struct {
 	l      *layout.Layout
 	calls  []lua.Create
 	places [][]int     // places[n][k] is the place of the kth task of calls[n] in the submission
@@ -73,13 +69,13 @@ type batches struct {
 	open   map[int]int // the call to which a partition's next task is added
 }
 
-func (b *batches) add(place int, d task.Definition, def string) {
+func (b *createCalls) add(place int, d task.Definition, def string) {
 	if b.open == nil {
 		b.open = make(map[int]int)
 	}
 	p := b.l.PartitionOf(d.Ref)
 	n, ok := b.open[p]
-	if !ok || len(b.calls[n].Tasks) >= createLimit || b.bytes[n] >= createBytes {
+	if !ok || len(b.calls[n].Tasks) >= batchLimit || b.bytes[n] >= createBytes {
 		n = len(b.calls)
 		b.open[p] = n
 		b.calls = append(b.calls, lua.Create{

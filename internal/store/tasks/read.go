@@ -52,40 +52,26 @@ func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 
 // read reads the records of tasks; that of a task that does not exist is empty. Error: CodeUnavailable.
 func (s *Tasks) read(ctx context.Context, refs []task.Ref) ([]codec.Record, error) {
-	var calls []lua.ReadTasks
-	var places [][]int
-	for p, members := range s.byPartition(refs) {
-		k := s.l.Keys.Partition(p)
-		call := lua.ReadTasks{Defs: k.Defs(), Wheel: k.Wheel(), Members: make([]string, len(members))}
-		for n, i := range members {
+	records := make([]codec.Record, len(refs))
+	var failure error
+	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.ReadTasks {
+		call := lua.ReadTasks{Defs: p.keys.Defs(), Wheel: p.keys.Wheel(), Members: make([]string, len(p.places))}
+		for n, i := range p.places {
 			call.Members[n] = refs[i].String()
 		}
-		calls, places = append(calls, call), append(places, members)
-	}
-	records := make([]codec.Record, len(refs))
-	for n, result := range redisx.RunEach[lua.ReadTasksReply](ctx, s.l.DB, calls) {
-		if result.Err != nil {
-			return nil, layout.Unavailable(result.Err)
+		return call
+	}, func(i, k int, r redisx.Result[lua.ReadTasksReply]) {
+		if r.Err != nil {
+			failure = layout.Unavailable(r.Err)
+			return
 		}
-		for k, t := range result.Reply.Tasks {
-			records[places[n][k]] = recordOf(t)
-		}
-	}
-	return records, nil
+		records[i] = recordOf(r.Reply.Tasks[k])
+	})
+	return records, failure
 }
 
 func recordOf(t lua.ReadTasksTask) codec.Record {
 	return codec.Record{Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason}
-}
-
-// byPartition groups the places of refs by the partition of their tasks.
-func (s *Tasks) byPartition(refs []task.Ref) map[int][]int {
-	groups := make(map[int][]int)
-	for i, ref := range refs {
-		p := s.l.PartitionOf(ref)
-		groups[p] = append(groups[p], i)
-	}
-	return groups
 }
 
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest

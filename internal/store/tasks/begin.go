@@ -1,0 +1,70 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Start is an attempt to begin. Run is a token that the caller makes for this run: "<node>#" and something that is unique on
+// the node.
+type Start struct {
+	Ref     task.Ref
+	Attempt int
+	Run     string
+}
+
+// Begun is the result of a Start. Err is ErrLeftover if the task is not queued for that attempt, or an error of Redis, after
+// which the attempt may have begun.
+type Begun struct {
+	Run *Run
+	Err error
+}
+
+// BeginEach starts attempts on a node, in one round trip, and returns a result for each, in order. The same Start sent again
+// succeeds again; one with another token does not.
+func (s *Tasks) BeginEach(ctx context.Context, node string, starts []Start) []Begun {
+	refs := make([]task.Ref, len(starts))
+	for i, start := range starts {
+		refs[i] = start.Ref
+	}
+	begun := make([]Begun, len(starts))
+	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.Begin {
+		call := lua.Begin{States: p.keys.States(), Node: lua.NodeID(node), Lease: s.runLease, Events: s.l.Keys.Events(), Attempts: nil}
+		for _, i := range p.places {
+			call.Attempts = append(call.Attempts, lua.BeginAttempt{
+				Member: starts[i].Ref, Attempt: starts[i].Attempt, Run: lua.RunToken(starts[i].Run),
+			})
+		}
+		return call
+	}, func(i, k int, r redisx.Result[lua.BeginReply]) {
+		if begun[i].Err = r.Err; r.Err == nil {
+			begun[i] = s.begun(starts[i], r.Reply.Answers[k])
+		}
+	})
+	return begun
+}
+
+// begun decodes one answer of begin.
+func (s *Tasks) begun(start Start, answer lua.BeginAnswer) Begun {
+	if code := answer.Refused.Code; code != "" {
+		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrLeftover, code)}
+	}
+	t, err := codec.DecodeTask(start.Ref, codec.Record{Definition: answer.Record, Payload: answer.Payload, State: answer.State})
+	if err != nil {
+		return Begun{Err: err}
+	}
+	return Begun{Run: s.RunOf(t)}
+}
+
+// Begin starts one attempt, as BeginEach does. The node is the part of the run token before "#".
+func (s *Tasks) Begin(ctx context.Context, ref task.Ref, attempt int, run string) (*Run, error) {
+	node, _, _ := strings.Cut(run, "#")
+	begun := s.BeginEach(ctx, node, []Start{{Ref: ref, Attempt: attempt, Run: run}})[0]
+	return begun.Run, begun.Err
+}

@@ -1,0 +1,63 @@
+package tasks
+
+import (
+	"context"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// End is the end of an attempt, and what becomes of its task.
+type End struct {
+	Run     *Run
+	State   task.State // of the task from now on: a final one, or Scheduled for a further attempt
+	Outcome task.Outcome
+	Result  string        // cut to its limit; "" for none
+	Reason  string        // the error, cut to its limit; "" for none
+	Delay   time.Duration // until the further attempt is due
+}
+
+// FinishEach reports the ends of attempts in one round trip, and returns an error for each, in order: ErrStale; ErrCancelled,
+// if the task was asked to stop and State is neither Succeeded nor Cancelled; or an error of Redis.
+func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
+	refs := make([]task.Ref, len(ends))
+	for i, e := range ends {
+		refs[i] = e.Run.Task.Ref
+	}
+	errs := make([]error, len(ends))
+	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.Finish {
+		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(), Ends: nil}
+		for _, i := range p.places {
+			call.Ends = append(call.Ends, finishEnd(ends[i]))
+		}
+		return call
+	}, func(i, k int, r redisx.Result[lua.FinishReply]) {
+		if errs[i] = r.Err; r.Err == nil {
+			answer := r.Reply.Answers[k]
+			s.WarnIfPaused(ctx, refs[i], answer.Paused)
+			errs[i] = refusedReport(ends[i].Run.Task, answer.Refused.Code)
+		}
+	})
+	return errs
+}
+
+func finishEnd(e End) lua.FinishEnd {
+	t := e.Run.Task
+	return lua.FinishEnd{
+		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: e.State, Outcome: e.Outcome,
+		Result: task.Cut(e.Result, task.ResultLimit), Reason: task.Cut(e.Reason, task.ErrorLimit), Delay: e.Delay,
+		Retention: t.EffectiveRetention(e.State),
+	}
+}
+
+// Finish reports that the attempt ended with outcome o and that the task ends in the state end, as FinishEach does.
+func (r *Run) Finish(ctx context.Context, end task.State, o task.Outcome, result, reason string) error {
+	return r.s.FinishEach(ctx, []End{{Run: r, State: end, Outcome: o, Result: result, Reason: reason}})[0]
+}
+
+// Reattempt reports that the attempt ended with outcome o and that the next one is due after delay, as FinishEach does.
+func (r *Run) Reattempt(ctx context.Context, delay time.Duration, o task.Outcome, reason string) error {
+	return r.s.FinishEach(ctx, []End{{Run: r, State: task.Scheduled, Outcome: o, Reason: reason, Delay: delay}})[0]
+}
