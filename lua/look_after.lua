@@ -22,24 +22,30 @@ if leader then
   return refuse('FENCED', leader)
 end
 
--- read returns the tasks of a set that are due to be looked after: names, definitions without payload, and states.
-local function read(set)
+-- read returns the tasks of a set that are due to be looked after: names, definitions without payload, and states. It removes
+-- those that are not in the state of the set, as after somebody has written to Redis by hand.
+local function read(set, state)
   local members = redis.call('ZRANGE', set, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, limit)
   if #members == 0 then
     return {}, {}
   end
   local records, states = redis.call('HMGET', defs_key(), unpack(members)), redis.call('HMGET', states_key(), unpack(members))
-  local found = {}
+  local found, kept = {}, {}
   for i, member in ipairs(members) do
-    found[#found + 1] = member
-    found[#found + 1] = records[i] and string.sub(records[i], 1, 13) .. head_of(records[i]) .. '\n' or ''
-    found[#found + 1] = states[i] or ''
+    if records[i] and string.match(states[i] or '', '^%a+') == state then
+      kept[#kept + 1] = member
+      found[#found + 1] = member
+      found[#found + 1] = string.sub(records[i], 1, 13) .. head_of(records[i]) .. '\n'
+      found[#found + 1] = states[i]
+    else
+      remove_later(set, member)
+    end
   end
-  return found, members
+  return found, kept
 end
 
-local lapsed = read(held)
-local waiting, members = read(queued)
+local lapsed = read(held, 'running')
+local waiting, members = read(queued, 'queued')
 for _, member in ipairs(members) do
   put_later(queued, int(now + again), member)
 end
