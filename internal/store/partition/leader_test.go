@@ -124,11 +124,14 @@ func TestClaim_DrainsABacklogInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
 	for i := range 5 {
 		createDue(t, w, fmt.Sprintf("s@now%d", i), now)
 	}
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 20, time.Second)
+	k := w.KeysOf(ref)
+	claimed, err := redisx.Run(w.Ctx, w.DB, lua.Claim{
+		Lease: k.Lease(), Wheel: k.Wheel(), Fence: storetest.Fence, Limit: 20, Fresh: 10 * time.Minute, Look: time.Second, Events: w.Keys.Events(),
+	})
 	testkit.Must(t, err)
 	var got, want []string
-	for _, d := range claimed.Deliveries {
-		got = append(got, strings.TrimPrefix(d.Ref.ID, "s@"))
+	for _, c := range claimed.Claims {
+		got = append(got, strings.TrimPrefix(c.Member, "default:s@"))
 	}
 	for i := range 15 {
 		want = append(want, fmt.Sprintf("old%02d", i))
