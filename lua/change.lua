@@ -31,10 +31,9 @@ local fields = parse_state(text or 'scheduled 0')
 if fields.state ~= 'scheduled' then
   return refuse('STATE', fields.state)
 end
-local known, payload
-before = split_payload(before)
-known, def, payload = def_of(record), split_payload(def)
-if known ~= before and known ~= def then
+local known, payload = def_of(record), nil
+def, payload = split_payload(def)
+if known ~= split_payload(before) and known ~= def then
   return refuse('CHANGED', member)
 end
 

@@ -2,12 +2,14 @@ package tasks_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -70,5 +72,28 @@ func TestCreate_ATimeInThePastMeansNow(t *testing.T) {
 	}
 	if got := w.Get(ref); !got.DueAt.Equal(created.CreatedAt) {
 		t.Errorf("it was due %s, want %s", got.DueAt, created.CreatedAt)
+	}
+}
+
+// The payload of the first definition is long and gone: what is kept of that definition is its SHA-1.
+func TestCreate_AChangedTaskWithALongPayloadIsStillTheSameTask(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	def := task.Definition{
+		Ref: task.Ref{Namespace: "shop", ID: "long"}, Type: "http", Delay: time.Hour,
+		Payload: json.RawMessage(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`),
+	}
+	before := w.Create(def).Definition
+	after := before
+	after.Payload = json.RawMessage(`"short"`)
+	_, err := w.Tasks.Change(w.Ctx, before, after, tasks.NewDue{})
+	testkit.Must(t, err)
+	testkit.Must(t, w.Requeue(after, "other"))
+	if again := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; again.Err != nil || !again.Existed {
+		t.Errorf("submitted again: existed is %v, %v", again.Existed, again.Err)
+	}
+	def.Payload = json.RawMessage(`"` + strings.Repeat("y", 2*task.InlinePayloadLimit) + `"`)
+	if other := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; task.CodeOf(other.Err) != task.CodeTaskConflict {
+		t.Errorf("submitted with another payload: %v", other.Err)
 	}
 }
