@@ -414,6 +414,53 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	return v
 }
 
+// Convert runs convert.lua: writes tasks of an older layout in the form of this one. Each of them is converted, or is not, by itself.
+//
+// Repeated: harmless: a converted task has no hash of the older layout any more
+type Convert struct {
+	Defs  DefsKey       // HASH the script makes further keys of the same partition
+	Tasks []ConvertTask // created: ms since 1970; def: the head, a line break, and the payload; state: "" if the task was never claimed; original, result and reason: "" for none; held: end of the run lease, none if the task does not run; ended: the newest entry of the list of attempts is in the state now
+}
+
+// ConvertReply is the reply to Convert.
+type ConvertReply struct {
+	Converted int // tasks that were in the older form until now
+}
+
+// ConvertTask is an element of tasks of convert.lua.
+type ConvertTask struct {
+	Member   task.Ref
+	Created  int
+	Def      string
+	State    string
+	Original string
+	Result   string
+	Reason   string
+	Held     time.Time
+	Ended    bool
+}
+
+// Script is convert.lua.
+func (Convert) Script() *Script { return scriptOf("convert") }
+
+// Keys are its KEYS.
+func (c Convert) Keys() []string { return []string{string(c.Defs)} }
+
+// Args are its ARGV.
+func (c Convert) Args() []any {
+	args := []any{}
+	for _, e := range c.Tasks {
+		args = append(args, e.Member.String(), e.Created, e.Def, e.State, e.Original, e.Result, e.Reason, moment(e.Held), flag(e.Ended))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Convert) Decode(r *Reply) (v ConvertReply) {
+	v.Converted = r.Number("converted")
+	return v
+}
+
 // Create runs create.lua: creates tasks, which wait on the wheel. Each of them is created, or is not, by itself.
 //
 // Repeated: harmless: the second run finds the same content
@@ -1186,6 +1233,37 @@ func (c Progress) Args() []any {
 // Decode returns its reply, which is empty.
 func (Progress) Decode(*Reply) ProgressReply { return ProgressReply{} }
 
+// PutAside runs put_aside.lua: moves tasks of an older layout that cannot be read from the sorted sets of their partition to one of their own,
+// because what works on those sets does not find the tasks. Everything else that belongs to them stays.
+//
+// Repeated: harmless: the tasks are in no other set any more
+type PutAside struct {
+	Unconverted UnconvertedKey // ZSET the script makes further keys of the same partition
+	Members     []string
+}
+
+// PutAsideReply is the reply to PutAside.
+type PutAsideReply struct {
+}
+
+// Script is put_aside.lua.
+func (PutAside) Script() *Script { return scriptOf("put_aside") }
+
+// Keys are its KEYS.
+func (c PutAside) Keys() []string { return []string{string(c.Unconverted)} }
+
+// Args are its ARGV.
+func (c PutAside) Args() []any {
+	args := []any{}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode returns its reply, which is empty.
+func (PutAside) Decode(*Reply) PutAsideReply { return PutAsideReply{} }
+
 // PutSchedule runs put_schedule.lua: creates a schedule, or replaces its definition.
 // The leader plans its ticks at once: ticks up to asked are decided by the old definition, later ticks by the new one.
 //
@@ -1934,12 +2012,44 @@ func (k Keyspace) Namespaces() NamespacesKey {
 	return NamespacesKey(k.prefix + "namespaces")
 }
 
-// MetaKey names a HASH: the number of partitions, the version of the layout.
+// MetaKey names a HASH: the number of partitions, the version of the layout; `3-unfinished` while data of an older layout is converted.
 type MetaKey string
 
 // Meta makes the key dts:meta.
 func (k Keyspace) Meta() MetaKey {
 	return MetaKey(k.prefix + "meta")
+}
+
+// ConversionKey names a STRING: the node that converts data of an older layout; expires.
+type ConversionKey string
+
+// Conversion makes the key dts:conversion.
+func (k Keyspace) Conversion() ConversionKey {
+	return ConversionKey(k.prefix + "conversion")
+}
+
+// OldTaskKey names a HASH: layouts 1 and 2 only: one task. The conversion leaves those that it cannot read.
+type OldTaskKey string
+
+// OldTask makes the key dts:{p}:task:<ref>.
+func (p Partition) OldTask(ref task.Ref) OldTaskKey {
+	return OldTaskKey(p.prefix + "task:" + ref.String())
+}
+
+// OldInFlightKey names a ZSET: layouts 1 and 2 only: deliveries claimed and not yet confirmed, as `<ref>:<attempt>`, by the time of the claim.
+type OldInFlightKey string
+
+// OldInFlight makes the key dts:{p}:inflight.
+func (p Partition) OldInFlight() OldInFlightKey {
+	return OldInFlightKey(p.prefix + "inflight")
+}
+
+// UnconvertedKey names a ZSET: tasks of an older layout that the conversion could not read, by their score in the sorted set that it took them from.
+type UnconvertedKey string
+
+// Unconverted makes the key dts:{p}:unconverted.
+func (p Partition) Unconverted() UnconvertedKey {
+	return UnconvertedKey(p.prefix + "unconverted")
 }
 
 // EventsChannel names a CHANNEL: what happens to tasks: states, changes, progress, log lines.

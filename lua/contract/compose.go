@@ -212,7 +212,7 @@ func (f Field) Elements() []Field {
 }
 
 var (
-	makerCall = regexp.MustCompile(`\b([a-z]+)_key\(`)
+	makerCall = regexp.MustCompile(`\b([a-z_]+)_key\(`)
 	upperWord = regexp.MustCompile(`\b[A-Z][A-Z_]*[A-Z]\b`)
 	quoted    = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
 )

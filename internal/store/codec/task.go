@@ -3,6 +3,7 @@
 package codec
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -177,6 +178,22 @@ func parseState(t *task.Task, text string) error {
 	}
 	return nil
 }
+
+// FormatState writes a state as lua/include/state.lua does. The number of attempts and the time of the first one are 0 if
+// the definition, or the due time, says them.
+func FormatState(t task.Task) string {
+	fields := []string{
+		string(t.State), strconv.Itoa(t.Attempt), strconv.Itoa(t.MaxAttempts), msText(t.FirstDueAt), msText(t.DueAt), msText(t.QueuedAt),
+		msText(t.StartedAt), cmp.Or(t.Run, "0"), strconv.Itoa(t.Progress), msText(t.CancelRequested), msText(t.FinishedAt),
+		cmp.Or(string(t.Outcome), "0"),
+	}
+	for len(fields) > 2 && fields[len(fields)-1] == "0" {
+		fields = fields[:len(fields)-1]
+	}
+	return strings.Join(fields, " ")
+}
+
+func msText(t time.Time) string { return strconv.FormatInt(toMS(t), 10) }
 
 // attemptRecord is an entry of the list of attempts, as lua/include/attempts.lua writes it. Started and Finished are ms
 // since 1970.
