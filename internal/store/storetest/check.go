@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,16 +10,17 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// CheckSets compares the sorted sets of all partitions with the tasks' states: every task of the namespace default is in
-// the set of its state and in no other, every running one is leased, and every finished one waits to be forgotten.
+// CheckSets compares the sorted sets of all partitions with the tasks' states: every task is in the set
+// of its state and in no other, every running one is leased, and every finished one waits to be forgotten.
 func (w *World) CheckSets() {
 	w.t.Helper()
 	for p := range w.Partitions.Count() {
 		k := w.Keys.Partition(p)
-		listed := w.listedStates(k)
+		defs := w.DB.HGetAll(w.Ctx, string(k.Defs())).Val()
+		listed := w.listedStates(k, namespacesOf(defs))
 		finished := 0
 		states := w.DB.HGetAll(w.Ctx, string(k.States())).Val()
-		for member := range w.DB.HGetAll(w.Ctx, string(k.Defs())).Val() {
+		for member := range defs {
 			first, _, _ := strings.Cut(states[member], " ")
 			state := cmp.Or(task.State(first), task.Scheduled)
 			delete(states, member)
@@ -47,14 +49,26 @@ func (w *World) CheckSets() {
 	}
 }
 
+// namespacesOf are the namespaces of tasks, and default.
+func namespacesOf(tasks map[string]string) []string {
+	namespaces := map[string]bool{"default": true}
+	for member := range tasks {
+		namespace, _, _ := strings.Cut(member, ":")
+		namespaces[namespace] = true
+	}
+	return slices.Collect(maps.Keys(namespaces))
+}
+
 // listedStates are the tasks in the sorted sets of a partition, with the state that their set stands for.
-func (w *World) listedStates(k lua.Partition) map[string]task.State {
+func (w *World) listedStates(k lua.Partition, namespaces []string) map[string]task.State {
 	w.t.Helper()
 	sets := map[string]task.State{
 		string(k.Wheel()): task.Scheduled, string(k.Queued()): task.Queued, string(k.Running()): task.Running,
 	}
-	for _, state := range []task.State{task.Succeeded, task.Failed, task.Cancelled} {
-		sets[string(k.Index("default", state))] = state
+	for _, namespace := range namespaces {
+		for _, state := range []task.State{task.Succeeded, task.Failed, task.Cancelled} {
+			sets[string(k.Index(namespace, state))] = state
+		}
 	}
 	listed := map[string]task.State{}
 	for set, state := range sets {
