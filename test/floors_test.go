@@ -23,13 +23,15 @@ const module = "github.com/dts-sched/dts"
 // internal/worker), and packages that belong to the same one may import each other.
 //
 // Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
-// border uses both. In layer 5, the commands of dtsctl use what they share, and do not import each other.
+// border uses both. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 5, the commands
+// of dtsctl use what they share, and do not import each other.
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
 	{0, []string{"internal/schedule"}},
 	{0, []string{"lua"}},
 	{1, []string{"internal/redisx", "internal/telemetry"}},
-	{2, []string{"internal/cluster", "internal/lease", "internal/queue", "internal/store"}},
+	{2, []string{"internal/cluster", "internal/lease", "internal/queue"}},
+	{2, []string{"internal/store"}},
 	{3, []string{"internal/control", "internal/events", "internal/scheduler", "internal/worker"}},
 	{4, []string{"internal/api", "internal/api/client"}},
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},

@@ -34,8 +34,8 @@ type Options struct {
 	Log        *slog.Logger  // gets an error for each stored entry that is unreadable and skipped; nil discards them
 }
 
-// Open opens the installation, and creates it at the first start. Errors: Redis does not answer, or holds another layout
-// or another number of partitions than Options expects.
+// Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
+// answer, holds another layout or another number of partitions than Options expects, or cannot be converted now.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/migration"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -22,8 +23,8 @@ import (
 // DefaultPartitions is the number of partitions of a new installation.
 const DefaultPartitions = 16
 
-// version is the version of the keys and their content. Open refuses a Redis with another one.
-const version = "3"
+// version is the version of the keys and their content. Open converts older ones, and refuses all others.
+const version = migration.Present
 
 // Layout is the layout of one installation in one Redis.
 type Layout struct {
@@ -41,8 +42,9 @@ type Options struct {
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
 }
 
-// Open reads the number of partitions, and fixes it at the first start. Errors: Redis does not answer, or holds another
-// layout or another number of partitions than Options expects.
+// Open reads the number of partitions, and fixes it at the first start. It converts data of an older layout first, or waits
+// while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
+// partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
 	l := &Layout{DB: o.DB, Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log}
 	if l.Log == nil {
@@ -56,26 +58,34 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", meta, err)
 	}
-	return l, l.adopt(found.Val(), o.Partitions)
+	layout, err := l.adopt(found.Val(), o.Partitions)
+	if err != nil {
+		return nil, err
+	}
+	if layout != version {
+		err = migration.Run(ctx, migration.Options{DB: l.DB, Keys: l.Keys, Partitions: l.partitions, Log: l.Log})
+	}
+	return l, err
 }
 
 // adopt checks the two fields of dts:meta, partitions and layout, and takes over the number of partitions. expected is 0
-// if any number will do.
-func (l *Layout) adopt(meta []any, expected int) error {
+// if any number will do. It returns the version of the layout, which is the present one or can be converted.
+func (l *Layout) adopt(meta []any, expected int) (string, error) {
 	count, _ := meta[0].(string)
 	n, err := strconv.Atoi(count)
 	if err != nil || n < 1 {
-		return fmt.Errorf("%s: partitions is %q, must be an integer of at least 1", l.Keys.Meta(), count)
+		return "", fmt.Errorf("%s: partitions is %q, must be an integer of at least 1", l.Keys.Meta(), count)
 	}
-	if found, _ := meta[1].(string); found != version {
-		return fmt.Errorf("%s: the data has layout %q, this dtsd only layout %s: run the dtsd that wrote it, or give this one an empty Redis or another --prefix",
+	found, _ := meta[1].(string)
+	if found != version && !migration.Needed(found) {
+		return "", fmt.Errorf("%s: the data has layout %q, this dtsd only layout %s: run the dtsd that wrote it, or give this one an empty Redis or another --prefix",
 			l.Keys.Meta(), found, version)
 	}
 	if expected != 0 && expected != n {
-		return fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
+		return "", fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
 	}
 	l.partitions = n
-	return nil
+	return found, nil
 }
 
 // Partitions is the number of partitions.
