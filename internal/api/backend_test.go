@@ -43,7 +43,12 @@ type running struct {
 
 func startBackend(t *testing.T) (*backend, *control.Control) {
 	t.Helper()
-	server := redistest.Start(t)
+	return startBackendOn(t, redistest.Start(t))
+}
+
+// startBackendOn is a backend on a Redis, which may have data.
+func startBackendOn(t *testing.T, server *redistest.Server) (*backend, *control.Control) {
+	t.Helper()
 	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), redis: server, db: server.DB(t), runs: map[string]*running{}, faults: &faults{}}
 	b.queues = queue.New(queue.Options{DB: b.db})
 	b.store = openStore(t, b.db)
@@ -61,7 +66,11 @@ func startBackend(t *testing.T) (*backend, *control.Control) {
 
 func openStore(t testing.TB, db *redisx.DB) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), store.Options{DB: db, Partitions: 1})
+	partitions := 1
+	if db.Exists(t.Context(), "dts:meta").Val() == 1 {
+		partitions = 0 // as many as there are
+	}
+	s, err := store.Open(t.Context(), store.Options{DB: db, Partitions: partitions})
 	testkit.Must(t, err)
 	return s
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -44,6 +45,12 @@ type rig struct {
 func startRig(t *testing.T, change ...func(*Options)) *rig {
 	t.Helper()
 	backend, useCases := startBackend(t)
+	return startRigOn(t, backend, useCases, change...)
+}
+
+// startRigOn is a rig on a backend.
+func startRigOn(t *testing.T, backend *backend, useCases *control.Control, change ...func(*Options)) *rig {
+	t.Helper()
 	r := &rig{backend: backend, t: t, source: &stubSource{}, logged: &logBuffer{}}
 	o := Options{
 		Control: useCases, Events: r.source.startHub(t), Version: "test", Types: task.Types{"http": {Timeout: 30 * time.Second}},
