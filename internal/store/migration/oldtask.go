@@ -102,11 +102,18 @@ func (o oldTask) decode() (task.Task, error) {
 	if node := nodeOf(t.Run); node != t.Node { // a leader ended the attempt, and deleted the token
 		t.Run = t.Node + "#"
 	}
-	if t.State == task.Running && t.StartedAt.IsZero() || t.State.Final() && t.FinishedAt.IsZero() {
-		f.err = errors.Join(f.err, fmt.Errorf("it is %s, but when that began is missing", t.State))
-	}
 	t.Outcome = o.endedWith(t)
-	return t, f.err
+	return t, errors.Join(f.err, complete(t))
+}
+
+// complete returns an error if a task lacks something that the scripts rely on in its state.
+func complete(t task.Task) error {
+	queued := t.State == task.Queued && !t.QueuedAt.IsZero() && t.StartedAt.IsZero() && t.Run == "" && t.Progress == 0 && t.CancelRequested.IsZero()
+	running := t.State == task.Running && !t.StartedAt.IsZero() && t.Run != ""
+	if queued || running || t.State == task.Scheduled || t.State.Final() && !t.FinishedAt.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("its state is %q, and something that belongs to it is missing, or something else is there", t.State)
 }
 
 // nodeOf is the node that made a run token.
@@ -140,9 +147,6 @@ func (o oldTask) check(t task.Task, c lua.ConvertTask) error {
 	created := strconv.Itoa(c.Created)
 	if len(created) != 13 {
 		return fmt.Errorf("the time of its creation, %s, is not one", created)
-	}
-	if !t.State.Valid() {
-		return fmt.Errorf("its state is %q", t.State)
 	}
 	got, err := codec.DecodeTask(t.Ref, codec.Record{Definition: created + c.Def, State: c.State})
 	if err == nil && (got.Run != t.Run || got.State != t.State || !got.FinishedAt.Equal(t.FinishedAt)) {
