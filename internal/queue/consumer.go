@@ -20,11 +20,11 @@ import (
 const (
 	batchLimit = 64 // deliveries in one script: Redis does nothing else meanwhile
 
-	lookInterval  = time.Second            // a look at all queues comes after this time without a wake-up, or up to twice this time
-	retryInterval = time.Second            // wait before a delivery that could not be handled returns to its queue
-	firstPause    = 200 * time.Millisecond // wait after a failed command
-	longestPause  = 2 * time.Second        // wait after several failed commands
-	closeBudget   = 2 * time.Second        // how long Run tries to settle what is left when its context has ended
+	lookInterval  = 1500 * time.Millisecond // a look at all queues comes after this time without a wake-up, or up to twice this time
+	retryInterval = time.Second             // wait before a delivery that could not be handled returns to its queue
+	firstPause    = 200 * time.Millisecond  // wait after a failed command
+	longestPause  = 2 * time.Second         // wait after several failed commands
+	closeBudget   = 2 * time.Second         // how long Run tries to settle what is left when its context has ended
 )
 
 // ConsumerOptions describe a consumer. DB, Queues and Log are required.
