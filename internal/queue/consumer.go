@@ -201,7 +201,7 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 	for i, p := range portions {
 		k := lua.AsynqQueue(p.queue)
 		calls[i] = lua.Take{
-			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Limit: p.limit, Lease: asynqLease,
+			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Limit: p.limit, Lease: takeLease,
 		}
 	}
 	start := clock.Now()
