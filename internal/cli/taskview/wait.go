@@ -42,9 +42,9 @@ func Wait(ctx context.Context, opts WaitOptions) error {
 		ctx, cancel = context.WithTimeoutCause(ctx, opts.Timeout, errTimeout)
 		defer cancel()
 	}
-	w := waiter{WaitOptions: opts, messages: make(chan client.Message)}
+	w := waiter{WaitOptions: opts, messages: make(chan client.Message), line: printer.StatusLine{Printer: opts.Printer}}
 	end, err := w.run(ctx)
-	w.clear()
+	w.line.Clear()
 	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
 		opts.Printer.Errorf("%s has not ended within %s", opts.ID, opts.Timeout)
 		return command.ErrReported
@@ -76,9 +76,9 @@ func showResult(p *printer.Printer, t client.Task) error {
 type waiter struct {
 	WaitOptions
 	messages  chan client.Message
-	connected atomic.Bool // the stream of events is there
-	reached   bool        // the server has answered before
-	shown     string      // the line about the task that a terminal shows
+	connected atomic.Bool        // the stream of events is there
+	reached   bool               // the server has answered before
+	line      printer.StatusLine // about the task, until it has ended
 }
 
 func (w *waiter) run(ctx context.Context) (server.Answer[client.Task], error) {
@@ -134,7 +134,7 @@ func (w *waiter) read(ctx context.Context) (server.Answer[client.Task], error) {
 	case ctx.Err() != nil || !w.reached || server.IsFinal(err):
 		return answer, err
 	}
-	w.draw(fmt.Sprintf("%s: the server does not answer, trying again", w.ID))
+	w.line.Draw(fmt.Sprintf("%s: the server does not answer, trying again", w.ID))
 	return server.Answer[client.Task]{}, nil
 }
 
@@ -186,22 +186,5 @@ func (w *waiter) show(state client.State, attempt, progress int) {
 	if state == client.StateRunning && progress > 0 {
 		line += fmt.Sprintf(", %d %%", progress)
 	}
-	w.draw(line)
-}
-
-// draw replaces the line that a terminal shows.
-func (w *waiter) draw(line string) {
-	if !w.Printer.ErrIsTerminal || line == w.shown {
-		return
-	}
-	w.clear()
-	w.shown = line
-	_, _ = fmt.Fprint(w.Printer.Err, line)
-}
-
-func (w *waiter) clear() {
-	if w.shown != "" {
-		_, _ = fmt.Fprint(w.Printer.Err, "\r\x1b[K")
-		w.shown = ""
-	}
+	w.line.Draw(line)
 }
