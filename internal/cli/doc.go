@@ -1,7 +1,7 @@
 // Package cli is dtsctl: the commands with which people and scripts use DTS over its API.
 //
-// Each group of commands has a package of its own: task, schedule, apply, queue, node, namespace, events. They
-// do not import each other. They share these packages:
+// Each group of commands has a package of its own: task, schedule, apply, queue, node, namespace, events, bench.
+// They do not import each other. They share these packages:
 //
 //	command   the factory they get, their errors and arguments
 //	flags     groups of flags that several commands have

@@ -56,6 +56,12 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"task logs a --tail -2":                     "--tail: -2 is negative",
 		"task wait a --timeout -1s":                 "--timeout: -1s is negative",
 		"events x":                                  `"x" is one argument too many`,
+		"bench x":                                   `"x" is one argument too many`,
+		"bench --tasks 100001":                      "--tasks: 100001 must be 1 to 100000",
+		"bench --rate -1":                           "--rate: -1 is negative",
+		"bench --delay -1s":                         "--delay: -1s is negative",
+		"bench --delay 1us":                         "--delay: 1µs is not a whole number of milliseconds",
+		"bench --tasks 601 --rate 2":                "--timeout: 5m0s is too short: the last task is due after 5m1s",
 		"completion nonsense":                       `dtsctl completion has no command "nonsense"`,
 	} {
 		got := clitest.Shell{Server: "http://127.0.0.1:1"}.Run(t, strings.Fields(line)...)
@@ -73,7 +79,7 @@ func TestRun_EndsWithThreeIfTheServerIsUnreachable(t *testing.T) {
 	testkit.Must(t, l.Close())
 	for _, line := range []string{
 		"task get a", "task list", "task wait a", "task shell true", "task cancel a b", "task retry a", "task change a --delay 1s", "task attempts a",
-		"task logs a", "task logs a -f", "node list", "queue list", "queue pause q", "queue resume q", "events",
+		"task logs a", "task logs a -f", "node list", "queue list", "queue pause q", "queue resume q", "events", "bench",
 	} {
 		got := clitest.Shell{Server: address}.Run(t, strings.Fields(line)...)
 		want := "dtsctl: cannot reach " + address + ": dial tcp " + address + ": connect: connection refused\n" +

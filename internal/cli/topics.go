@@ -14,7 +14,8 @@ func newTopics() []*cobra.Command {
 			Short: "What dtsctl's exit code means",
 			Long: `dtsctl ends with one of these codes:
 
-  0    done. For "task wait" and --wait: the task succeeded; for "schedule audit": every tick is accounted for
+  0    done. For "task wait" and --wait: the task succeeded; for "schedule audit": every tick is accounted for;
+       for "bench": every task succeeded, and none started early
   1    the server said no, the task did not succeed, or the audit found something; the reason is on stderr, with
        the code that the API gives it in brackets:
          dtsctl: payload: is not valid JSON (invalid)
