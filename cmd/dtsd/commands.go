@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"strings"
 
@@ -117,6 +118,9 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 	}
 	if n.embedded && !cfg.Loopback() {
 		n.executors.DisableUnless(cmd.Flags().Changed) // dev enables them only for users of this machine
+	}
+	if cfg.DebugListen == "" {
+		runtime.MemProfileRate = 0 // nobody can read the samples of memory that Go takes of a program with profiles
 	}
 	level := cfg.LogLevel
 	if n.quiet {

@@ -38,7 +38,7 @@ type Options struct {
 
 // App is one node.
 //
-// Its parts start in the order registry, event hub, API, worker, scheduler, and stop in the opposite order:
+// Its parts start in the order profiles, registry, event hub, API, worker, scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
@@ -46,8 +46,9 @@ type Options struct {
 //  3. The API stops and ends its streams of events.
 //  4. The event hub stops. It has no readers left.
 //  5. The registry takes the node off the list.
+//  6. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
 //
-// Last, the executors, the listener and the connections to Redis are closed.
+// Last, the executors, the listeners and the connections to Redis are closed.
 type App struct {
 	o        Options
 	types    task.Types
@@ -62,6 +63,7 @@ type App struct {
 	worker    *worker.Worker       // nil without the role
 	api       *api.Server
 	listener  net.Listener
+	debug     net.Listener  // of the profiles; nil without them
 	ready     chan struct{} // closed once every role runs
 	draining  chan struct{} // closed when the node begins to stop
 }
@@ -104,6 +106,9 @@ func (a *App) build(ctx context.Context) error {
 	}
 	db, err := a.open(ctx, url)
 	if err != nil {
+		return err
+	}
+	if err := a.buildDebug(ctx); err != nil {
 		return err
 	}
 	a.store, err = store.Open(ctx, store.Options{

@@ -41,11 +41,15 @@ func (a *App) Run(ctx context.Context) error {
 
 // parts returns the parts of the node in the order of their start. They stop in the opposite order.
 func (a *App) parts() []part {
-	parts := []part{
+	var parts []part
+	if a.debug != nil {
+		parts = append(parts, part{name: "debug", run: a.serveDebug})
+	}
+	parts = append(parts, []part{
 		{name: "registry", run: a.registry.Run, ready: a.registry.Ready()},
 		{name: "events", run: a.events.Run},
 		{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }},
-	}
+	}...)
 	if a.worker != nil {
 		parts = append(parts, part{name: "worker", run: a.worker.Run, ready: a.worker.Ready()})
 	}

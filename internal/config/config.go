@@ -55,6 +55,8 @@ type Config struct {
 	Monitor         bool // serve asynqmon at /monitor
 	MonitorWritable bool // let asynqmon pause queues and delete deliveries
 
+	DebugListen string // host:port of the profiles, which only this machine can reach; "" means none
+
 	LogLevel  slog.Level
 	LogFormat string
 }
@@ -79,8 +81,11 @@ func Default() Config {
 }
 
 // Loopback says whether only this machine can reach Listen.
-func (c Config) Loopback() bool {
-	host, _, err := net.SplitHostPort(c.Listen)
+func (c Config) Loopback() bool { return isLoopback(c.Listen) }
+
+// isLoopback says whether only this machine can reach an address host:port.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return false
 	}

@@ -73,6 +73,7 @@ func (s *Settings) declareWatching() {
 	f, c := s.flags, &s.config
 	f.BoolVar(&c.Monitor, "monitor", c.Monitor, "serve asynqmon at /monitor")
 	f.BoolVar(&c.MonitorWritable, "monitor-writable", c.MonitorWritable, "let asynqmon pause queues and delete deliveries")
+	f.StringVar(&c.DebugListen, "debug-listen", c.DebugListen, "loopback `HOST:PORT` at which to serve the profiles of this process (pprof)")
 	f.TextVar(&c.LogLevel, "log-level", c.LogLevel, "lowest level to log: debug, info, warn or error")
 	f.StringVar(&c.LogFormat, "log-format", c.LogFormat, "format of the log: text or json")
 }

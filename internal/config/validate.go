@@ -31,7 +31,7 @@ func (c Config) Validate() error {
 		c.Redis.validate(),
 		checkPrefix(c.Prefix),
 		c.Roles.validate(),
-		checkListen(c.Listen),
+		checkListen("listen", c.Listen),
 		c.checkNode(),
 		checkRange("concurrency", c.Concurrency, 1, concurrencyLimit),
 		c.Queues.validate("queues"),
@@ -42,6 +42,7 @@ func (c Config) Validate() error {
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),
 		c.checkMonitor(),
+		c.checkDebug(),
 		checkChoice("log-format", c.LogFormat, LogText, LogJSON),
 	)
 }
@@ -73,13 +74,13 @@ func (r Roles) validate() error {
 	return nil
 }
 
-func checkListen(address string) error {
+func checkListen(setting, address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("listen: %q must be HOST:PORT, as in 127.0.0.1:8080, or :8080 for all addresses", address)
+		return fmt.Errorf("%s: %q must be HOST:PORT, as in 127.0.0.1:8080, or :8080 for all addresses", setting, address)
 	}
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return fmt.Errorf("listen: the port of %q must be a number from 0 to 65535", address)
+		return fmt.Errorf("%s: the port of %q must be a number from 0 to 65535", setting, address)
 	}
 	return nil
 }
@@ -140,6 +141,17 @@ func (c Config) checkMonitor() error {
 		return errors.New("monitor-writable: needs monitor, which is off")
 	}
 	return nil
+}
+
+// checkDebug refuses addresses that other machines can reach: a profile tells much, and taking one costs CPU.
+func (c Config) checkDebug() error {
+	if c.DebugListen == "" {
+		return nil
+	}
+	if !isLoopback(c.DebugListen) {
+		return fmt.Errorf("debug-listen: %q must be HOST:PORT with a loopback address, as in 127.0.0.1:6060: other machines must not reach it", c.DebugListen)
+	}
+	return checkListen("debug-listen", c.DebugListen)
 }
 
 func checkName(setting, name string, limit int) error {

@@ -43,6 +43,10 @@ func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 		{"too many partitions", func(c *config.Config) { c.Partitions = 2000 }, "partitions: 2000 must be 0 to 1024"},
 		{"nothing kept", func(c *config.Config) { c.RetentionMaxTasks = 0 }, "retention-max-tasks: 0 must be 1 to"},
 		{"writable without monitor", func(c *config.Config) { c.Monitor, c.MonitorWritable = false, true }, "monitor-writable:"},
+		{"profiles for everybody", func(c *config.Config) { c.DebugListen = ":6060" }, "debug-listen: \":6060\" must be HOST:PORT with a loopback address"},
+		{"profiles for others", func(c *config.Config) { c.DebugListen = "10.0.0.7:6060" }, "debug-listen: \"10.0.0.7:6060\" must be HOST:PORT with a loopback address"},
+		{"profiles without a port", func(c *config.Config) { c.DebugListen = "127.0.0.1" }, "debug-listen: \"127.0.0.1\" must be HOST:PORT"},
+		{"profiles on an impossible port", func(c *config.Config) { c.DebugListen = "[::1]:x" }, "debug-listen: the port of \"[::1]:x\""},
 		{"unknown format", func(c *config.Config) { c.LogFormat = "xml" }, "log-format: \"xml\" must be one of text, json"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,6 +79,16 @@ func TestValidate_AcceptsEveryKindOfRedisURL(t *testing.T) {
 	} {
 		c := config.Default()
 		c.Redis = url
+		if err := c.Validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestValidate_AcceptsLoopbackAddressesOfProfiles(t *testing.T) {
+	for _, address := range []string{"", "127.0.0.1:6060", "127.0.0.2:0", "[::1]:6060", "localhost:6060"} {
+		c := config.Default()
+		c.DebugListen = address
 		if err := c.Validate(); err != nil {
 			t.Error(err)
 		}
