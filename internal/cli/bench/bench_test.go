@@ -141,6 +141,7 @@ func lateInTurn(late ...time.Duration) func(int, *client.Task) {
 }
 
 func TestBench_PrintsALineForEachFigureInAPipe(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, lateInTurn(time.Millisecond, 2*time.Millisecond, 2*time.Millisecond, 3*time.Millisecond, 1500*time.Millisecond))
 	got := d.Pipe().Run(t, "bench", "--tasks", "10", "--delay", "0")
 	want := "name\tNAME\nqueue\tbench\ndelay\t0s\nrate\t0\ntasks\t10\nsubmitted\t10\nsubmitted_per_second\tRATE\nsucceeded\t10\nfailed\t0\n" +
@@ -151,6 +152,7 @@ func TestBench_PrintsALineForEachFigureInAPipe(t *testing.T) {
 }
 
 func TestBench_ShowsAHistogramAndItsProgressOnATerminal(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, lateInTurn(time.Millisecond, 2*time.Millisecond, 2*time.Millisecond, 7*time.Millisecond))
 	got := d.Terminal().Run(t, "bench", "--tasks", "4", "--delay", "0")
 	bar := func(n int) string { return strings.Repeat("█", n) }
@@ -166,6 +168,7 @@ func TestBench_ShowsAHistogramAndItsProgressOnATerminal(t *testing.T) {
 }
 
 func TestBench_GivesTheFiguresAsData(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, lateInTurn(0, time.Millisecond))
 	got := d.Pipe().Run(t, "bench", "--tasks", "2", "--delay", "0", "--rate", "1000", "-o", "json")
 	want := `{"name":"NAME","queue":"bench","delay":"0s","rate":1000,"tasks":2,"submitted":2,"submitted_per_second":RATE,"succeeded":2,"failed":0,` +
@@ -180,6 +183,7 @@ func TestBench_GivesTheFiguresAsData(t *testing.T) {
 }
 
 func TestBench_SubmitsTasksThatLeaveNoTrace(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, lateInTurn(0))
 	d.page = 500
 	if got := d.Pipe().Run(t, "bench", "-n", "space", "--tasks", "2500", "--delay", "1ms", "--queue", "default"); got.Code != 0 {
@@ -200,6 +204,7 @@ func TestBench_SubmitsTasksThatLeaveNoTrace(t *testing.T) {
 }
 
 func TestBench_RefusesAQueueThatNoWorkerServes(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		nodes []client.Node
 		want  string
@@ -217,6 +222,7 @@ func TestBench_RefusesAQueueThatNoWorkerServes(t *testing.T) {
 		"no worker": {[]client.Node{node(client.Alive)}, "There is no worker at all. Start one: dtsd serve --queues default,bench=1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := clitest.Start(t)
 			s.On("GET /v1/nodes", 200, client.NodeList{Nodes: c.nodes})
 			s.Pipe().Run(t, "bench").Expect(t, 1, "", "dtsctl: no worker serves the queue bench, so nothing was submitted\n"+c.want)
@@ -225,6 +231,7 @@ func TestBench_RefusesAQueueThatNoWorkerServes(t *testing.T) {
 }
 
 func TestBench_EndsWithOneIfATaskDidNotRunAsItShould(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		run  func(*client.Task)
 		want string
@@ -237,6 +244,7 @@ func TestBench_EndsWithOneIfATaskDidNotRunAsItShould(t *testing.T) {
 		"cancelled": {func(t *client.Task) { t.State, t.FinishedAt = client.StateCancelled, new(t.RunAt) }, "dtsctl: somebody cancelled 1 task\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := deploy(t, func(n int, t *client.Task) {
 				startedAfter(time.Millisecond)(t)
 				if n == 1 {
@@ -252,6 +260,7 @@ func TestBench_EndsWithOneIfATaskDidNotRunAsItShould(t *testing.T) {
 }
 
 func TestBench_AsksForTasksThatAreNotOnTheList(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, lateInTurn(5*time.Millisecond))
 	d.unlisted = true
 	got := d.Pipe().Run(t, "bench", "--tasks", "3", "--delay", "0")
@@ -261,6 +270,7 @@ func TestBench_AsksForTasksThatAreNotOnTheList(t *testing.T) {
 }
 
 func TestBench_TellsOfTasksThatTheServerForgot(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, func(n int, t *client.Task) {
 		startedAfter(time.Millisecond)(t)
 		if n > 0 {
@@ -282,6 +292,7 @@ func oneOfThree(n int, t *client.Task) {
 }
 
 func TestBench_CancelsWhatHasNotBegunWhenInterrupted(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, oneOfThree)
 	j := d.Pipe().Start(t, "bench", "--tasks", "3", "--delay", "0")
 	testkit.Receive(t, d.looked, "a look at the list")
@@ -296,16 +307,18 @@ func TestBench_CancelsWhatHasNotBegunWhenInterrupted(t *testing.T) {
 }
 
 func TestBench_CancelsWhatHasNotBegunAtTheTimeout(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, oneOfThree)
-	got := d.Pipe().Run(t, "bench", "--tasks", "3", "--delay", "0", "--timeout", "600ms")
+	got := d.Pipe().Run(t, "bench", "--tasks", "3", "--delay", "0", "--timeout", "1.5s")
 	want := "Cancelled 2 tasks that had not begun. Those that have ended expire after a minute.\n" +
-		"dtsctl: only 1 of 3 tasks have ended within 600ms: are the workers busy, or is the queue bench paused?\n"
+		"dtsctl: only 1 of 3 tasks have ended within 1.5s: are the workers busy, or is the queue bench paused?\n"
 	if got.Code != 1 || got.Err != want || !strings.Contains(got.Out, "\ncancelled\t2\n") || len(d.cancelled) != 2 {
 		t.Errorf("%+v\nwant %s", got, want)
 	}
 }
 
 func TestBench_StopsAtTheFirstRefusal(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, oneOfThree)
 	full := clitest.Problem(503, client.Unavailable, "", "Redis is nearly full")
 	sh := d.Pipe()
@@ -327,6 +340,7 @@ func TestBench_StopsAtTheFirstRefusal(t *testing.T) {
 }
 
 func TestBench_TellsWhatIsLeftIfTheServerGoesAway(t *testing.T) {
+	t.Parallel()
 	d := deploy(t, oneOfThree)
 	sh := d.Pipe()
 	sh.Transport = clitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
