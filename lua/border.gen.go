@@ -800,7 +800,7 @@ type Finish struct {
 	States StatesKey // HASH the script makes further keys of the same partition
 	Events EventsChannel
 	Wake   WakeChannel
-	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept
+	Ends   []FinishEnd // queued: when the attempt was claimed; state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept
 }
 
 // FinishReply is the reply to Finish.
@@ -819,6 +819,7 @@ type FinishEnd struct {
 	Reason    string
 	Delay     time.Duration
 	Retention time.Duration
+	Queued    time.Time
 }
 
 // FinishAnswer is an element of answers of finish.lua.
@@ -837,7 +838,7 @@ func (c Finish) Keys() []string { return []string{string(c.States)} }
 func (c Finish) Args() []any {
 	args := []any{string(c.Events), string(c.Wake)}
 	for _, e := range c.Ends {
-		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds())
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds(), moment(e.Queued))
 	}
 	return args
 }
@@ -1043,13 +1044,13 @@ func (Log) Decode(*Reply) LogReply { return LogReply{} }
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
 //
-// Repeated: harmless: it reads the runs again, and further queued tasks
+// Repeated: harmless: it reads further tasks; the others come again after a while
 type LookAfter struct {
 	Lease  LeaseKey      // STRING the script makes further keys of the same partition
 	Queued QueuedKey     // ZSET
 	Held   HeldKey       // ZSET
 	Fence  Fence         // value of the lease while this leader holds it
-	Again  time.Duration // until the leader looks after the same queued tasks again
+	Again  time.Duration // until the leader looks after the same tasks again; after queued ones that have waited long already, later
 	Limit  int           // maximum number of tasks of each kind
 }
 
@@ -1057,7 +1058,8 @@ type LookAfter struct {
 type LookAfterReply struct {
 	Now     time.Time
 	Next    time.Time          // when the leader must look again; none if nothing runs or is queued
-	Lapsed  []LookAfterLapsed  // running tasks, whose lease is over
+	More    bool               // there may be more to look after at once
+	Lapsed  []LookAfterLapsed  // running tasks, whose lease was over; it ends with again now
 	Waiting []LookAfterWaiting // queued tasks
 }
 
@@ -1092,6 +1094,7 @@ func (c LookAfter) Args() []any {
 func (LookAfter) Decode(r *Reply) (v LookAfterReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
+	v.More = r.Flag("more")
 	for e := range r.List("lapsed", 3) {
 		v.Lapsed = append(v.Lapsed, LookAfterLapsed{Member: e.Text("member"), Record: e.Text("record"), State: e.Text("state")})
 	}
@@ -1450,6 +1453,7 @@ type Reap struct {
 	Attempt   int
 	Run       RunToken   // of the run that is lost
 	State     task.State // of the task from now on: scheduled, failed or cancelled
+	LeaseEnd  time.Time  // of the run, as look_after has left it
 	Reason    string
 	Retention time.Duration // how long the task is kept if it ends
 	Events    EventsChannel
@@ -1469,7 +1473,7 @@ func (c Reap) Keys() []string { return []string{string(c.Lease), string(c.States
 
 // Args are its ARGV.
 func (c Reap) Args() []any {
-	return []any{string(c.Fence), c.Member.String(), c.Attempt, string(c.Run), string(c.State), c.Reason, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
+	return []any{string(c.Fence), c.Member.String(), c.Attempt, string(c.Run), string(c.State), moment(c.LeaseEnd), c.Reason, c.Retention.Milliseconds(), string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.

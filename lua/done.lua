@@ -16,7 +16,7 @@ for id, lock in ends() do
   if redis.call('LREM', active, -1, id) > 0 then
     gone[#gone + 1] = id
     keys[#keys + 1] = delivery_key(id)
-    if lock ~= '' and redis.call('GET', lock) == id then
+    if lock ~= '' and redis.call('TYPE', lock).ok == 'string' and redis.call('GET', lock) == id then
       keys[#keys + 1] = lock
     end
   end

@@ -10,6 +10,8 @@
 -- repeat: harmless: it extends them a little further
 local ends = int((now + lease) / 1000)
 for id in ids() do
-  redis.call('ZADD', deadline, 'XX', ends, id)
+  if redis.call('ZREM', deadline, id) == 1 then -- a Redis that is full refuses a script that begins with an addition
+    redis.call('ZADD', deadline, ends, id)
+  end
 end
 return {}

@@ -37,6 +37,7 @@ for i, member in ipairs(members) do
   local fields = texts[i] and parse_state(texts[i])
   local refused = refusal(member, fields, known[i])
   if not refused then
+    remove_later(held_key(), member) -- a Redis that is full refuses a script that begins with an addition
     put_later(held_key(), int(now + lease), member)
   end
   answers[#answers + 1] = refused and refused.err or ''

@@ -7,27 +7,28 @@
 --   held    ZSET
 -- args:
 --   fence  fence   value of the lease while this leader holds it
---   again  ms      until the leader looks after the same queued tasks again
+--   again  ms      until the leader looks after the same tasks again; after queued ones that have waited long already, later
 --   limit  number  maximum number of tasks of each kind
 -- reply:
 --   now      time
 --   next     time  when the leader must look again; none if nothing runs or is queued
---   lapsed   (member text, record text, state text)*  running tasks, whose lease is over
+--   more     flag  there may be more to look after at once
+--   lapsed   (member text, record text, state text)*  running tasks, whose lease was over; it ends with again now
 --   waiting  (member text, record text, state text)*  queued tasks
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
--- repeat: harmless: it reads the runs again, and further queued tasks
+-- repeat: harmless: it reads further tasks; the others come again after a while
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
 end
 
--- read returns the tasks of a set that are due to be looked after: names, definitions without payload, and states. It removes
--- those that are not in the state of the set, as after somebody has written to Redis by hand.
+-- read returns the tasks of a set that are due to be looked after: names, definitions without payload, and states; then their
+-- names alone, and how many were due. It removes those that are not in the state of the set, as after somebody has written to Redis by hand.
 local function read(set, state)
   local members = redis.call('ZRANGE', set, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, limit)
   if #members == 0 then
-    return {}, {}
+    return {}, {}, 0
   end
   local records, states = redis.call('HMGET', defs_key(), unpack(members)), redis.call('HMGET', states_key(), unpack(members))
   local found, kept = {}, {}
@@ -41,18 +42,25 @@ local function read(set, state)
       remove_later(set, member)
     end
   end
-  return found, kept
+  return found, kept, #members
 end
 
-local lapsed = read(held, 'running')
-local waiting, members = read(queued, 'queued')
-for _, member in ipairs(members) do
-  put_later(queued, int(now + again), member)
+local lapsed, lapsed_members, all_lapsed = read(held, 'running')
+for _, member in ipairs(lapsed_members) do
+  put_later(held, int(now + again), member)
+end
+local waiting, waiting_members, all_waiting = read(queued, 'queued')
+for i, member in ipairs(waiting_members) do
+  local since = tonumber(string.match(waiting[3 * i], '^queued %d+ %d+ %d+ %d+ (%d+)')) or now
+  put_later(queued, int(now + math.max(again, math.min((now - since) / 2, LOOK_LIMIT))), member)
 end
 
 -- first returns the lowest score of a set that is greater than now.
 local function first(set)
   return tonumber(redis.call('ZRANGE', set, '(' .. int(now), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
 end
-local upcoming = math.min(first(held) or math.huge, first(queued) or math.huge, #members > 0 and now + again or math.huge)
-return { now, upcoming < math.huge and upcoming or false, lapsed, waiting }
+local upcoming = math.min(first(held) or math.huge, first(queued) or math.huge)
+if #lapsed_members + #waiting_members > 0 then
+  upcoming = math.min(upcoming, now + again)
+end
+return { now, upcoming < math.huge and upcoming or false, (all_lapsed == limit or all_waiting == limit) and 1 or 0, lapsed, waiting }

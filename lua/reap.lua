@@ -10,6 +10,7 @@
 --   attempt    attempt
 --   run        run      of the run that is lost
 --   state      state    of the task from now on: scheduled, failed or cancelled
+--   lease_end  time     of the run, as look_after has left it
 --   reason     text
 --   retention  ms       how long the task is kept if it ends
 --   events     channel
@@ -39,7 +40,8 @@ end
 if fields.attempt ~= attempt or fields.run ~= run then
   return refuse('STALE', fields.attempt)
 end
-if tonumber(redis.call('ZSCORE', held_key(), member) or 0) > now then
+local held_until = tonumber(redis.call('ZSCORE', held_key(), member) or 0)
+if held_until > now and held_until ~= lease_end then
   return refuse('HELD', member)
 end
 if fields.cancel and state ~= 'cancelled' then

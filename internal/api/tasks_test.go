@@ -129,7 +129,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	}
 	r.begin("a")
 	testkit.Must(t, r.db.ZAdd(ctx, string(r.store.KeysOf(ref("a")).Held()), redis.Z{Score: 1, Member: "default:a"}).Err())
-	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), "node died"))
+	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), time.Time{}, "node died"))
 	r.begin("a")
 	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40})
 	testkit.Must(t, err)

@@ -2,7 +2,11 @@
 // alone. Items that arrive while a call is under way wait for its end and then go together; there is no timer.
 package batch
 
-import "sync"
+import (
+	"context"
+	"slices"
+	"sync"
+)
 
 // Group collects items for Do.
 type Group[T, R any] struct {
@@ -28,15 +32,16 @@ func New[T, R any](limit int, do func([]T) []R) *Group[T, R] {
 	return &Group[T, R]{do: do, limit: limit}
 }
 
-// Do returns the result for an item. If the call panics, so does Do, for every item of the call.
-func (g *Group[T, R]) Do(item T) R {
+// Do returns the result for an item. If the call panics, so does Do, for every item of the call. Error: that of ctx, if it ends
+// before a call with the item begins; do never sees the item then.
+func (g *Group[T, R]) Do(ctx context.Context, item T) (R, error) {
 	own := &entry[T, R]{item: item, turn: make(chan bool, 1)}
 	g.mu.Lock()
 	g.waiting = append(g.waiting, own)
 	if g.busy {
 		g.mu.Unlock()
-		if leads := <-own.turn; !leads {
-			return own.get()
+		if leads, err := g.await(ctx, own); err != nil || !leads {
+			return own.get(), err
 		}
 		g.mu.Lock()
 	}
@@ -47,7 +52,32 @@ func (g *Group[T, R]) Do(item T) R {
 	g.mu.Unlock()
 	defer g.pass()
 	g.call(entries)
-	return own.get()
+	return own.get(), nil
+}
+
+// await waits until another call has done an item, or until it is the caller's turn to make the next one: leads is true then,
+// and the item is the first that waits. Error: that of ctx.
+func (g *Group[T, R]) await(ctx context.Context, own *entry[T, R]) (leads bool, _ error) {
+	select {
+	case leads := <-own.turn:
+		return leads, nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	at := slices.Index(g.waiting, own)
+	if at >= 0 {
+		g.waiting = slices.Delete(g.waiting, at, at+1)
+	}
+	g.mu.Unlock()
+	if at < 0 { // a call has it
+		return <-own.turn, nil
+	}
+	select {
+	case <-own.turn: // it was to lead, in the meantime
+		g.pass()
+	default:
+	}
+	return false, ctx.Err()
 }
 
 // call does entries, the first of which is the caller's own.

@@ -1,6 +1,8 @@
 package batch_test
 
 import (
+	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -20,7 +22,7 @@ func TestDo_CallsAtOnceForOneCaller(t *testing.T) {
 		return []int{items[0] * 2}
 	})
 	for i := range 5 {
-		if got := g.Do(i); got != 2*i {
+		if got, err := g.Do(t.Context(), i); err != nil || got != 2*i {
 			t.Errorf("Do(%d) = %d, want %d", i, got, 2*i)
 		}
 	}
@@ -43,7 +45,7 @@ func TestDo_CollectsWhatComesWhileACallIsUnderWay(t *testing.T) {
 		var callers sync.WaitGroup
 		for i := range 10 {
 			callers.Go(func() {
-				if got := g.Do(i); got != i {
+				if got, err := g.Do(t.Context(), i); err != nil || got != i {
 					t.Errorf("Do(%d) = %d", i, got)
 				}
 			})
@@ -75,7 +77,7 @@ func TestDo_GivesEveryCallerItsResultAndNeverOverlaps(t *testing.T) {
 	for c := range 16 {
 		callers.Go(func() {
 			for i := range 200 {
-				if n := c*1000 + i; g.Do(n) != -n {
+				if n := c*1000 + i; must(g.Do(t.Context(), n)) != -n {
 					t.Errorf("Do(%d) has another caller's result", n)
 				}
 			}
@@ -108,7 +110,7 @@ func TestDo_PanicsForAllItemsOfACallThatPanics(t *testing.T) {
 						panics.Add(1)
 					}
 				}()
-				g.Do(i)
+				_, _ = g.Do(t.Context(), i)
 			})
 			synctest.Wait()
 		}
@@ -117,8 +119,51 @@ func TestDo_PanicsForAllItemsOfACallThatPanics(t *testing.T) {
 		if panics.Load() != 3 {
 			t.Errorf("%d callers saw the panic, want 3", panics.Load())
 		}
-		if got := g.Do(7); got != 7 {
+		if got, err := g.Do(t.Context(), 7); err != nil || got != 7 {
 			t.Errorf("afterwards Do(7) = %d", got)
+		}
+	})
+}
+
+func must(n int, err error) int {
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func TestDo_ReturnsWhenItsContextEndsWhileItWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var seen []int
+		first := make(chan struct{})
+		g := batch.New(1, func(items []int) []int {
+			if seen = append(seen, items...); len(seen) == 1 {
+				<-first
+			}
+			return items
+		})
+		var callers sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range 5 {
+			callers.Go(func() {
+				own := t.Context()
+				if i == 1 || i == 3 {
+					own = ctx
+				}
+				got, err := g.Do(own, i)
+				if gone := i == 1 || i == 3; gone != (err != nil) || !gone && got != i {
+					t.Errorf("Do(%d) = %d, %v", i, got, err)
+				}
+			})
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		close(first)
+		callers.Wait()
+		if want := []int{0, 2, 4}; !slices.Equal(seen, want) {
+			t.Errorf("the calls saw %v, want %v", seen, want)
 		}
 	})
 }

@@ -33,6 +33,7 @@ func (t *term) maintain(ctx context.Context) error {
 			t.failed(ctx, "maintenance failed", err)
 			continue
 		}
+		signal(t.claimed) // in case there is something to look after that dispatch does not know of
 		interval := t.s.pace.maintenance
 		if busy {
 			interval /= busyRounds

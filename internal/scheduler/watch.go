@@ -29,7 +29,7 @@ func (t *term) watch(ctx context.Context) error {
 			return err
 		case err != nil:
 			t.failed(ctx, "cannot look after queued and running tasks", err)
-		case len(w.Lapsed) < watchLimit && len(w.Waiting) < watchLimit:
+		case !w.More:
 			t.sleepUntilLook(ctx, w, got)
 		}
 	}
@@ -64,13 +64,12 @@ func (t *term) sleepUntilLook(ctx context.Context, w partition.Watched, got time
 	}
 }
 
-// recoverLost ends lapsed runs and enqueues deliveries that wait.
+// recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others.
 func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
+	var failures []error
 	for _, lapsed := range w.Lapsed {
 		reason := fmt.Sprintf("node %s died or lost the attempt: the lease of its run is over", lapsed.Node)
-		if err := t.leader.Reap(ctx, lapsed, w.Now, reason); err != nil {
-			return err
-		}
+		failures = append(failures, t.leader.Reap(ctx, lapsed, w.Now, w.Until, reason))
 	}
 	if n := len(w.Lapsed); n > 0 {
 		t.s.o.Metrics.Reaped.Add(float64(n))
@@ -78,5 +77,5 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 		t.s.wake(t.partition)
 	}
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
-	return t.enqueue(ctx, w.Waiting, func(task.Delivery) {})
+	return errors.Join(append(failures, t.enqueue(ctx, w.Waiting, func(task.Delivery) {}))...)
 }

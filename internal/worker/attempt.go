@@ -43,7 +43,7 @@ func (a *attempt) end() {
 // begin asks Redis for the attempt until there is an answer. When the connection breaks, the worker does not know
 // whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
 // counts as running and that nobody runs. Errors: tasks.ErrLeftover; or the worker ends first. An attempt that may have
-// begun then is recovered once the node has left.
+// begun then is recovered when the lease of its run is over.
 func (a *attempt) begin(ref task.Ref, number int) error {
 	token := a.w.token()
 	for try := 0; ; try++ {
@@ -65,11 +65,17 @@ func (a *attempt) begin(ref task.Ref, number int) error {
 // node. If the answer comes when the lease is over, the work does not start.
 func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
 	start := clock.Now()
-	begun := a.w.begins.Do(tasks.Start{Ref: ref, Attempt: number, Run: token})
+	begun, err := a.w.begins.Do(a.work, tasks.Start{Ref: ref, Attempt: number, Run: token})
+	if err != nil {
+		return err
+	}
 	if begun.Err != nil {
 		return begun.Err
 	}
 	run := begun.Run
+	if a.w.untilStop(start) <= 0 {
+		a.lose(errUnleased)
+	}
 	a.lease = time.AfterFunc(a.w.untilStop(start), func() { a.lose(errUnleased) })
 	a.run.Store(run)
 	if !run.Task.CancelRequested.IsZero() { // somebody cancelled the task before the answer came
@@ -189,19 +195,28 @@ func (a *attempt) report(run *tasks.Run, e ending) error {
 	}
 }
 
+// finish reports an end together with others.
+func (a *attempt) finish(e tasks.End) error {
+	failure, err := a.w.ends.Do(a.work, e)
+	if err != nil {
+		return err
+	}
+	return failure
+}
+
 // reportOnce reports the ending. It returns true if the task has failed for good: it is a dead letter.
 func (a *attempt) reportOnce(run *tasks.Run, e ending) (dead bool, _ error) {
 	t := run.Task
 	switch {
 	case e.outcome == task.OutcomeSucceeded:
-		return false, a.w.ends.Do(tasks.End{Run: run, State: task.Succeeded, Outcome: e.outcome, Result: e.result})
+		return false, a.finish(tasks.End{Run: run, State: task.Succeeded, Outcome: e.outcome, Result: e.result})
 	case e.outcome == task.OutcomeCancelled:
-		return false, a.w.ends.Do(tasks.End{Run: run, State: task.Cancelled, Outcome: e.outcome, Reason: e.reason})
+		return false, a.finish(tasks.End{Run: run, State: task.Cancelled, Outcome: e.outcome, Reason: e.reason})
 	}
 	now := a.redisNow()
 	due, again := t.NextAttempt(e.outcome, now, a.w.o.Random())
 	if e.final || !again {
-		return true, a.w.ends.Do(tasks.End{Run: run, State: task.Failed, Outcome: e.outcome, Reason: e.reason})
+		return true, a.finish(tasks.End{Run: run, State: task.Failed, Outcome: e.outcome, Reason: e.reason})
 	}
-	return false, a.w.ends.Do(tasks.End{Run: run, State: task.Scheduled, Outcome: e.outcome, Reason: e.reason, Delay: due.Sub(now)})
+	return false, a.finish(tasks.End{Run: run, State: task.Scheduled, Outcome: e.outcome, Reason: e.reason, Delay: due.Sub(now)})
 }

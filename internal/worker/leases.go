@@ -25,10 +25,15 @@ func (w *Worker) untilStop(start time.Time) time.Duration {
 // errUnleased is the cause of the end of a run whose lease could not be extended, or which Redis does not know any more.
 var errUnleased = errors.New("the lease of the run is over: another node may run the task")
 
-// keepLeases extends the leases of all runs until ctx ends.
+// keepLeases extends the leases of all runs until ctx ends: every extendInterval, and again soon if that failed.
 func (w *Worker) keepLeases(ctx context.Context) {
-	for clock.Sleep(ctx, w.extendInterval()) == nil {
-		w.extend(ctx, w.begun())
+	wait := w.extendInterval()
+	for clock.Sleep(ctx, wait) == nil {
+		start := clock.Now()
+		wait = w.extendInterval() / 10
+		if w.extend(ctx, w.begun()) == nil {
+			wait = max(w.extendInterval()-clock.Since(start), 0)
+		}
 	}
 }
 
@@ -40,20 +45,20 @@ func (w *Worker) begun() []*attempt {
 }
 
 // extend extends the leases of attempts. It stops those that Redis does not know as running any more, without grace, and
-// those whose task was asked to stop.
-func (w *Worker) extend(ctx context.Context, attempts []*attempt) {
+// those whose task was asked to stop. Error: one of Redis, which is logged; leases may not have been extended.
+func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 	if len(attempts) == 0 {
-		return
+		return nil
 	}
 	runs := make([]*tasks.Run, len(attempts))
 	for i, a := range attempts {
 		runs[i] = a.run.Load()
 	}
-	ctx, cancel := context.WithTimeout(ctx, w.extendInterval())
+	call, cancel := context.WithTimeout(ctx, w.extendInterval())
 	defer cancel()
 	start := clock.Now()
 	var failed error
-	for i, e := range w.o.Store.Tasks.ExtendEach(ctx, runs) {
+	for i, e := range w.o.Store.Tasks.ExtendEach(call, runs) {
 		switch a := attempts[i]; {
 		case errors.Is(e.Err, tasks.ErrStale):
 			a.lose(e.Err)
@@ -69,6 +74,7 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) {
 	if failed != nil && ctx.Err() == nil {
 		w.o.Log.Warn("cannot extend the leases of attempts", "count", len(attempts), "error", failed)
 	}
+	return failed
 }
 
 // lose stops the work without grace, as another node may be about to do it.

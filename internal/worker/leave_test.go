@@ -34,6 +34,26 @@ func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
 	}
 }
 
+// The run goes on for two and a half seconds without an extension, wherever in its rhythm the worker is.
+func TestWorker_GoesOnThroughAShortOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	do, begun, ended := untilStopped()
+	w.start(do)
+	ref := w.submit(task.Definition{})
+	testkit.Receive(t, begun, "the attempt")
+	w.reports.Cut()
+	outage := time.NewTimer(w.store.Tasks.RunLease() / 2)
+	<-outage.C
+	w.reports.Mend()
+	held := func() float64 { return w.db.ZScore(t.Context(), string(w.store.KeysOf(ref).Held()), ref.String()).Val() }
+	before := held()
+	testkit.Eventually(t, "the lease is extended again", func() bool { return held() > before })
+	if len(ended) != 0 {
+		t.Errorf("the run was stopped: %v", <-ended)
+	}
+}
+
 func TestWorker_KeepsTheLeasesOfItsRunsAndStopsTheOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -90,7 +90,7 @@ func (w *world) reap(ref task.Ref) {
 	lapsed := redis.Z{Score: 1, Member: ref.String()}
 	testkit.Eventually(w.t, "the run is reaped", func() bool {
 		testkit.Must(w.t, w.db.ZAdd(w.t.Context(), string(w.store.KeysOf(ref).Held()), lapsed).Err())
-		testkit.Must(w.t, leader.Reap(w.t.Context(), w.get(ref), time.Now(), "the lease is over"))
+		testkit.Must(w.t, leader.Reap(w.t.Context(), w.get(ref), time.Now(), time.Time{}, "the lease is over"))
 		return w.get(ref).State != task.Running
 	})
 }

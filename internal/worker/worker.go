@@ -2,7 +2,7 @@
 // and reports how they ended.
 //
 // The number of attempts that a node runs at once is a hard limit: a delivery is taken only when a slot is free for it, and
-// the slot is freed when the executor has returned. Only then the end of the attempt is reported.
+// the slot is freed when the executor has returned and the end of the attempt is reported.
 package worker
 
 import (
@@ -31,7 +31,7 @@ import (
 const takeLimit = 64
 
 // reportBudget is how long a worker that shuts down tries to report the attempts that it interrupted. Those that it
-// cannot report are recovered once the other nodes notice that this one is gone.
+// cannot report are recovered when the leases of their runs are over.
 const reportBudget = 5 * time.Second
 
 // callLimit is the most attempts in one call to Redis.
@@ -90,11 +90,17 @@ func New(o Options) *Worker {
 	w := &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), active: make(map[string]*attempt),
 	}
-	// Calls to Redis do not end with the context of one attempt: the client has a limit of its own.
+	// Attempts share the calls, so a call has a limit of its own: an attempt tries again.
 	w.begins = batch.New(callLimit, func(starts []tasks.Start) []tasks.Begun {
-		return o.Store.Tasks.BeginEach(context.Background(), o.Node, starts)
+		ctx, cancel := context.WithTimeout(context.Background(), o.Store.Tasks.RunLease())
+		defer cancel()
+		return o.Store.Tasks.BeginEach(ctx, o.Node, starts)
 	})
-	w.ends = batch.New(callLimit, func(ends []tasks.End) []error { return o.Store.Tasks.FinishEach(context.Background(), ends) })
+	w.ends = batch.New(callLimit, func(ends []tasks.End) []error {
+		ctx, cancel := context.WithTimeout(context.Background(), reportBudget)
+		defer cancel()
+		return o.Store.Tasks.FinishEach(ctx, ends)
+	})
 	return w
 }
 
@@ -112,7 +118,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	pools := w.pools()
 	var background errgroup.Group
 	background.Go(func() error {
-		return w.o.Store.Tasks.ListenStops(work, func() { w.extend(work, w.begun()) }, w.stop(work))
+		return w.o.Store.Tasks.ListenStops(work, func() { _ = w.extend(work, w.begun()) }, w.stop(work))
 	})
 	background.Go(func() error { w.keepLeases(work); return nil })
 	var taking sync.WaitGroup
@@ -258,14 +264,14 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 
 // stop handles the message that an attempt was cancelled. It asks Redis before it acts: a channel is shared by all
 // databases of a Redis, so the message may mean a task of the same name in another one. Until begin is answered it does
-// nothing, as begin's reply contains the request.
+// nothing: either its reply contains the request, or the next extension of the lease finds it.
 func (w *Worker) stop(ctx context.Context) func(ref task.Ref, number int) {
 	return func(ref task.Ref, number int) {
 		w.mu.Lock()
 		a := w.active[task.Delivery{Ref: ref, Attempt: number}.String()]
 		w.mu.Unlock()
 		if a != nil && a.run.Load() != nil {
-			w.extend(ctx, []*attempt{a})
+			_ = w.extend(ctx, []*attempt{a}) // if it fails, keepLeases asks again
 		}
 	}
 }

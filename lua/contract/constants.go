@@ -1,6 +1,8 @@
 package contract
 
 import (
+	"time"
+
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -10,6 +12,7 @@ import (
 var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
 	"INLINE_PAYLOAD_LIMIT":  task.InlinePayloadLimit,
+	"LOOK_LIMIT":            time.Minute.Milliseconds(), // how long a leader leaves a queued task alone at most
 	"LOG_LIMIT":             task.LogLimit,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,

@@ -1,12 +1,22 @@
 -- attempts: the history of a task's attempts.
--- includes: state
+-- includes: state, changes
+-- finally: write_attempts()
+
+local ended_attempts = {}
 
 -- record_attempt appends the newest attempt of a task, which has ended, to its history, which keeps the newest ones. fields
 -- is the task's state at the end, reason the error.
 local function record_attempt(member, fields, reason)
-  redis.call('RPUSH', attempts_key(member), cjson.encode({
+  ended_attempts[#ended_attempts + 1] = { key = attempts_key(member), record = cjson.encode({
     number = tonumber(fields.attempt), node = node_of(fields.run), started = tonumber(fields.started),
-    finished = tonumber(fields.finished), outcome = fields.outcome, error = reason }))
-  redis.call('LTRIM', attempts_key(member), -ATTEMPT_HISTORY_LIMIT, -1)
+    finished = tonumber(fields.finished), outcome = fields.outcome, error = reason }) }
+end
+
+-- write_attempts comes after the removals of changes: a Redis that is full lets a script go on that has removed something.
+local function write_attempts()
+  for _, attempt in ipairs(ended_attempts) do
+    redis.call('RPUSH', attempt.key, attempt.record)
+    redis.call('LTRIM', attempt.key, -ATTEMPT_HISTORY_LIMIT, -1)
+  end
 end
 

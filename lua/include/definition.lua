@@ -22,8 +22,10 @@ local function def_of(record)
   return string.sub(record, 14)
 end
 
--- head_of returns the first line of a definition, which has everything but the payload.
+-- head_of returns the first line of a definition, which has everything but the payload; '' if there is none, as somebody has
+-- written to Redis by hand.
 local function head_of(record)
-  return string.sub(record, 14, string.find(record, '\n', 14, true) - 1)
+  local line = record and string.find(record, '\n', 14, true)
+  return line and string.sub(record, 14, line - 1) or ''
 end
 

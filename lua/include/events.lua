@@ -9,9 +9,10 @@ local announced = {}
 -- announce adds an event of a task ("namespace:id") with that stored definition. more is "", or further JSON members that
 -- begin with a comma. Ids, states and nodes contain no characters that JSON must escape.
 local function announce(kind, member, state, attempt, node, record, more)
-  if followed then
+  local head = head_of(record)
+  if followed and head ~= '' then
     announced[#announced + 1] = '{"type":"task.' .. kind .. '","ref":"' .. member .. '","state":"' .. state ..
-      '","attempt":' .. attempt .. ',"node":"' .. node .. '","at":' .. int(now) .. ',"head":' .. head_of(record) .. more .. '}'
+      '","attempt":' .. attempt .. ',"node":"' .. node .. '","at":' .. int(now) .. ',"head":' .. head .. more .. '}'
   end
 end
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -51,7 +52,7 @@ func TestOpen_MakesTasksWithWhichEverythingCanBeDone(t *testing.T) {
 func reap(t *testing.T, w *storetest.World, ref task.Ref) {
 	t.Helper()
 	if got := w.Get(ref); got.State == task.Running {
-		testkit.Must(t, w.Leader(ref).Reap(w.Ctx, got, w.DB.Time(w.Ctx).Val(), "lost"))
+		testkit.Must(t, w.Leader(ref).Reap(w.Ctx, got, w.DB.Time(w.Ctx).Val(), time.Time{}, "lost"))
 		if w.Get(ref).State == task.Running {
 			t.Fatalf("%s runs still", ref)
 		}

@@ -71,6 +71,8 @@ type Watched struct {
 	Waiting []task.Delivery // of tasks that no worker has begun for a while
 	Now     time.Time       // Redis's time
 	Next    time.Time       // when to look again; zero if nothing is queued and nothing runs
+	More    bool            // there may be more to look after at once
+	Until   time.Time       // when the leases of the lapsed runs end now; Reap needs it
 }
 
 // LookAfter reads up to limit runs whose lease is over, and up to limit queued tasks whose delivery may be lost; it returns
@@ -83,7 +85,7 @@ func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int) 
 	if err != nil {
 		return Watched{}, fenced(err)
 	}
-	w := Watched{Now: reply.Now, Next: reply.Next}
+	w := Watched{Now: reply.Now, Next: reply.Next, More: reply.More, Until: reply.Now.Add(again)}
 	for _, found := range reply.Lapsed {
 		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Running {
 			w.Lapsed = append(w.Lapsed, t)
@@ -110,16 +112,16 @@ func (l *Leader) watched(ctx context.Context, member, record, state string) (tas
 
 // Reap ends the running attempt of a worker that died or has lost the attempt, with the outcome lost and reason as the
 // error. The task is then scheduled, due at once; failed, if it may make no further attempt; or cancelled, if it was asked
-// to stop. If the attempt has ended in the meantime, Reap changes nothing and returns nil. t is the task as it was read; now is the time of Redis.
-// Errors: ErrFenced, or an error of Redis.
-func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason string) error {
+// to stop. If the attempt has ended in the meantime, or its lease does not end at until any more, Reap changes nothing and
+// returns nil. t is the task as it was read; now is the time of Redis. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, reason string) error {
 	to := task.Scheduled
 	if _, again := t.NextAttempt(task.OutcomeLost, now, 0); !again {
 		to = task.Failed
 	}
-	err := l.reap(ctx, t, to, reason)
+	err := l.reap(ctx, t, to, until, reason)
 	if redisx.RefusedWith(err, lua.CodeCancelled) {
-		err = l.reap(ctx, t, task.Cancelled, reason)
+		err = l.reap(ctx, t, task.Cancelled, until, reason)
 	}
 	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound, lua.CodeHeld) {
 		return nil
@@ -128,11 +130,11 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now time.Time, reason st
 }
 
 // reap ends the attempt and brings the task into the state to. Its error may be a refusal.
-func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, reason string) error {
+func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until time.Time, reason string) error {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Reap{
 		Lease: k.Lease(), States: k.States(), Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
-		Reason: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
+		LeaseEnd: until, Reason: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
 		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(),
 	})
 	l.o.Tasks.WarnIfPaused(ctx, t.Ref, reply.Paused)

@@ -36,7 +36,7 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 		calls := map[string]error{}
 		_, calls["claim"] = stale.Claim(w.Ctx, 10, time.Second)
 		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10)
-		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), "dead")
+		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
 		_, calls["sweep"] = stale.Sweep(w.Ctx, 0, 10)
 		for name, err := range calls {
 			if !errors.Is(err, partition.ErrFenced) {
@@ -55,7 +55,7 @@ func TestReap_RecordsALostAttemptAndTheNextOneIsDueAtOnce(t *testing.T) {
 	ref := w.Bring("a", task.Running)
 	old := w.Tasks.RunOf(w.Get(ref))
 	w.Lapse(ref)
-	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "node died"))
 	w.CheckSets()
 	if got := w.Get(ref); got.State != task.Scheduled || got.Error != "node died" {
 		t.Errorf("after the first attempt: %s %q", got.State, got.Error)
@@ -65,7 +65,7 @@ func TestReap_RecordsALostAttemptAndTheNextOneIsDueAtOnce(t *testing.T) {
 	}
 	w.Begin(ref)
 	w.Lapse(ref)
-	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "node died"))
 	w.CheckSets()
 	if got := w.Get(ref); got.State != task.Failed {
 		t.Errorf("after the last attempt: %s", got.State)
@@ -88,7 +88,7 @@ func TestReap_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 	_, err := w.Tasks.Cancel(w.Ctx, ref)
 	testkit.Must(t, err)
 	w.Lapse(ref)
-	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), "node died"))
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "node died"))
 	if got := w.Get(ref).State; got != task.Cancelled {
 		t.Errorf("state is %s, want cancelled", got)
 	}
@@ -177,12 +177,19 @@ func TestLookAfter_FindsWhatNoWorkerBeganAndWhatNoWorkerHolds(t *testing.T) {
 	if len(got.Lapsed) != 1 || got.Lapsed[0].Ref != running || got.Lapsed[0].Run != "node-a#1" {
 		t.Errorf("lapsed: %v", got.Lapsed)
 	}
-	if got := look(); len(got.Waiting) != 0 || len(got.Lapsed) != 1 {
-		t.Errorf("at once again: waiting %v, lapsed %v", got.Waiting, got.Lapsed)
+	if got := look(); len(got.Waiting) != 0 || len(got.Lapsed) != 0 || got.More {
+		t.Errorf("at once again: waiting %v, lapsed %v, more %v", got.Waiting, got.Lapsed, got.More)
 	}
 	w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{w.Tasks.RunOf(w.Get(running))})
-	if got := look(); len(got.Lapsed) != 0 {
-		t.Errorf("extended, and lapsed: %v", got.Lapsed)
+	testkit.Must(t, w.Leader(running).Reap(w.Ctx, got.Lapsed[0], got.Now, got.Until, "lost"))
+	if state := w.Get(running).State; state != task.Running {
+		t.Errorf("extended after the look, and then reaped, it is %s", state)
+	}
+	w.Lapse(running)
+	got = look()
+	testkit.Must(t, w.Leader(running).Reap(w.Ctx, got.Lapsed[0], got.Now, got.Until, "lost"))
+	if state := w.Get(running).State; state != task.Scheduled {
+		t.Errorf("reaped, it is %s", state)
 	}
 }
 
@@ -218,4 +225,62 @@ func TestSweep_ForgetsFinishedTasksByAgeAndByNumber(t *testing.T) {
 		t.Errorf("%d keys are left, %d were there at first", got, empty)
 	}
 	w.CheckSets()
+}
+
+// Else nothing would end while Redis is full, and so nothing could be deleted.
+func TestScripts_ThatEndAttemptsWorkOnAFullRedis(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	queued := w.Bring("queued", task.Queued)
+	runs := make(map[string]*tasks.Run)
+	for _, id := range []string{"succeeds", "fails", "again", "lost", "goes-on"} {
+		runs[id] = w.Tasks.RunOf(w.Get(w.Bring(id, task.Running)))
+	}
+	lost := runs["lost"].Task
+	w.Lapse(lost.Ref)
+	testkit.Must(t, w.DB.ConfigSet(w.Ctx, "maxmemory", "1").Err())
+	if created := w.Tasks.Create(w.Ctx, []task.Definition{{Ref: task.Ref{Namespace: "default", ID: "new"}, Type: "http"}})[0]; created.Err == nil {
+		t.Fatal("Redis is not full")
+	}
+	for _, e := range w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{runs["goes-on"]}) {
+		testkit.Must(t, e.Err)
+	}
+	if _, err := w.Tasks.Begin(w.Ctx, queued, 1, "node-a#9"); err != nil {
+		t.Errorf("begin: %v", err)
+	}
+	for i, err := range w.Tasks.FinishEach(w.Ctx, []tasks.End{
+		{Run: runs["again"], State: task.Scheduled, Outcome: task.OutcomeFailed, Reason: "boom", Delay: time.Hour},
+		{Run: runs["succeeds"], State: task.Succeeded, Outcome: task.OutcomeSucceeded, Result: "done"},
+		{Run: runs["fails"], State: task.Failed, Outcome: task.OutcomeFailed, Reason: "boom"},
+	}) {
+		if err != nil {
+			t.Errorf("end %d: %v", i, err)
+		}
+	}
+	testkit.Must(t, w.Leader(lost.Ref).Reap(w.Ctx, lost, time.Now(), time.Time{}, "lost"))
+	for id, want := range map[string]task.State{
+		"queued": task.Running, "again": task.Scheduled, "succeeds": task.Succeeded, "fails": task.Failed, "lost": task.Scheduled, "goes-on": task.Running,
+	} {
+		if got := w.Get(task.Ref{Namespace: "default", ID: id}).State; got != want {
+			t.Errorf("%s is %s, want %s", id, got, want)
+		}
+	}
+	w.CheckSets()
+}
+
+func TestClaim_AnUnreadableTaskHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	good, bad := task.Ref{Namespace: "default", ID: "s@good"}, task.Ref{Namespace: "default", ID: "s@bad"}
+	w.Create(task.Definition{Ref: bad})
+	w.Create(task.Definition{Ref: good})
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(w.KeysOf(bad).Defs()), bad.String(), "no line break").Err())
+	if got := w.Claim(good); len(got) != 1 || got[0].Ref != good {
+		t.Errorf("claimed %v", got)
+	}
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(bad).Queued()), redis.Z{Member: bad.String()}, redis.Z{Member: good.String()}).Err())
+	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10)
+	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good {
+		t.Errorf("to look after: %+v, %v", watched, err)
+	}
 }

@@ -57,7 +57,7 @@ func (s *Tasks) begun(start Start, answer lua.BeginAnswer) Begun {
 	}
 	t, err := codec.DecodeTask(start.Ref, codec.Record{Definition: answer.Record, Payload: answer.Payload, State: answer.State})
 	if err != nil {
-		return Begun{Err: err}
+		return Begun{Err: fmt.Errorf("%w: %w", ErrLeftover, err)} // trying again would not help
 	}
 	return Begun{Run: s.RunOf(t)}
 }

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -11,8 +12,9 @@ import (
 )
 
 const (
-	createBytes  = 512 << 10 // of definitions, after which no further task is added to a run of create
-	createShared = 256       // single submissions that share a round trip
+	createBytes  = 512 << 10       // of definitions, after which no further task is added to a run of create
+	createShared = 256             // single submissions that share a round trip
+	createTime   = 5 * time.Second // for such a round trip
 )
 
 // Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id. If a
@@ -21,7 +23,11 @@ const (
 // CodeUnavailable.
 func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 	if len(defs) == 1 {
-		return []Created{s.creates.Do(defs[0])}
+		created, err := s.creates.Do(ctx, defs[0])
+		if err != nil {
+			created.Err = layout.Unavailable(err)
+		}
+		return []Created{created}
 	}
 	return s.createEach(ctx, defs)
 }
@@ -54,9 +60,16 @@ func (s *Tasks) createEach(ctx context.Context, defs []task.Definition) []Create
 
 // readExisting replaces the results at those places by the tasks as they are now.
 func (s *Tasks) readExisting(ctx context.Context, results []Created, places []int) {
-	for _, i := range places {
-		t, err := s.Get(ctx, results[i].Task.Ref)
-		results[i] = Created{Task: t, Existed: true, Err: err}
+	refs := make([]task.Ref, len(places))
+	for k, i := range places {
+		refs[k] = results[i].Task.Ref
+	}
+	records, err := s.read(ctx, refs)
+	for k, i := range places {
+		results[i] = Created{Existed: true, Err: err}
+		if err == nil {
+			results[i].Task, results[i].Err = decodeFound(refs[k], records[k])
+		}
 	}
 }
 

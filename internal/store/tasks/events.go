@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -20,7 +21,7 @@ type EventListener struct {
 }
 
 // Scripts publish events only while the key listeners of their partition exists. A listener sets it for followTime, and
-// again after a third of that time.
+// renews it after a third of that time.
 const followTime = 15 * time.Second
 
 // ListenEvents calls l for the events of all tasks until ctx ends; then it returns nil. Each call makes its own
@@ -28,30 +29,71 @@ const followTime = 15 * time.Second
 func (s *Tasks) ListenEvents(ctx context.Context, l EventListener) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	go s.keepFollowing(ctx)
-	onMessage := func(_, payload string) {
-		for line := range strings.SplitSeq(payload, "\n") {
-			event, err := codec.DecodeEvent(line)
-			if err != nil {
-				l.Unreadable(err)
-				continue
-			}
-			l.Event(&event)
-		}
+	f := &follower{s: s, l: l}
+	go f.keepFollowing(ctx)
+	listener := redisx.Listener{
+		Connected: func() { f.connected(ctx) }, Disconnected: f.disconnected, Message: func(_, payload string) { f.message(payload) },
 	}
-	onConnected := func() {
-		for s.follow(ctx) != nil && clock.Sleep(ctx, 200*time.Millisecond) == nil { // Redis answers in time or the connection is lost again
-		}
-		l.Connected()
-	}
-	listener := redisx.Listener{Connected: onConnected, Disconnected: l.Disconnected, Message: onMessage}
 	return s.l.DB.Listen(ctx, listener, string(s.l.Keys.Events()))
 }
 
-// keepFollowing makes scripts publish events until ctx ends.
-func (s *Tasks) keepFollowing(ctx context.Context) {
+// follower calls a listener, one call at a time.
+type follower struct {
+	s *Tasks
+	l EventListener
+
+	mu        sync.Mutex
+	following bool // Connected was called since the connection was established
+}
+
+func (f *follower) message(payload string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for line := range strings.SplitSeq(payload, "\n") {
+		event, err := codec.DecodeEvent(line)
+		if err != nil {
+			f.l.Unreadable(err)
+			continue
+		}
+		f.l.Event(&event)
+	}
+}
+
+// connected makes scripts publish events, and then tells the listener. While Redis refuses that, as when it is full, the
+// listener hears only the events that others have asked for.
+func (f *follower) connected(ctx context.Context) {
+	if err := f.s.follow(ctx); err != nil {
+		f.s.l.Log.WarnContext(ctx, "events may be missing: cannot ask for them; trying again", "error", err)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.following = true
+	f.l.Connected()
+}
+
+func (f *follower) disconnected() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.following = false
+	if f.l.Disconnected != nil {
+		f.l.Disconnected()
+	}
+}
+
+// keepFollowing makes scripts publish events until ctx ends. If they have not done so for a while, because this process was
+// stopped or Redis has lost a key, it tells the listener that events may have been lost.
+func (f *follower) keepFollowing(ctx context.Context) {
 	for clock.Sleep(ctx, followTime/3) == nil {
-		_ = s.follow(ctx) // if Redis does not answer, the next try comes before the keys expire, or the connection is lost
+		if kept, err := f.s.renewFollow(ctx); err != nil || kept {
+			continue // if Redis does not answer, the next try comes before the keys expire, or the connection is lost
+		}
+		f.mu.Lock()
+		missed := f.following
+		f.mu.Unlock()
+		if missed {
+			f.disconnected()
+			f.connected(ctx)
+		}
 	}
 }
 
@@ -63,4 +105,22 @@ func (s *Tasks) follow(ctx context.Context) error {
 	}
 	_, err := pipe.Exec(ctx)
 	return err
+}
+
+// renewFollow prolongs what follow does. It returns false if scripts of a partition had stopped. Error: one of Redis.
+func (s *Tasks) renewFollow(ctx context.Context) (kept bool, _ error) {
+	pipe := s.l.DB.Pipeline()
+	renewed := make([]interface{ Val() bool }, s.l.Partitions())
+	for p := range renewed {
+		renewed[p] = pipe.PExpire(ctx, string(s.l.Keys.Partition(p).Listeners()), followTime)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return false, err
+	}
+	for _, r := range renewed {
+		if !r.Val() {
+			return false, nil
+		}
+	}
+	return true, nil
 }

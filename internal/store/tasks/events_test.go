@@ -81,3 +81,27 @@ func TestListenEvents_DoesNotHearOtherDatabases(t *testing.T) {
 		t.Errorf("heard of %s", e.Ref)
 	}
 }
+
+// As after a process that was stopped for a while, or a failover of Redis to a replica without the key.
+func TestListenEvents_TellsThatScriptsHadStoppedPublishing(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	connected, disconnected := make(chan struct{}, 10), make(chan struct{}, 10)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- w.Tasks.ListenEvents(ctx, tasks.EventListener{
+			Connected: func() { connected <- struct{}{} }, Disconnected: func() { disconnected <- struct{}{} },
+			Event: func(*task.Event) {}, Unreadable: func(error) {},
+		})
+	}()
+	testkit.Receive(t, connected, "the connection")
+	testkit.Must(t, w.DB.Del(t.Context(), string(w.Keys.Partition(1).Listeners())).Err())
+	testkit.Receive(t, disconnected, "word of the gap")
+	testkit.Receive(t, connected, "word that events come again")
+	if n := w.DB.Exists(t.Context(), string(w.Keys.Partition(1).Listeners())).Val(); n != 1 {
+		t.Error("scripts of the partition still publish nothing")
+	}
+	stop()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}

@@ -48,7 +48,7 @@ func finishEnd(e End) lua.FinishEnd {
 	return lua.FinishEnd{
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: e.State, Outcome: e.Outcome,
 		Result: task.Cut(e.Result, task.ResultLimit), Reason: task.Cut(e.Reason, task.ErrorLimit), Delay: e.Delay,
-		Retention: t.EffectiveRetention(e.State),
+		Retention: t.EffectiveRetention(e.State), Queued: t.QueuedAt,
 	}
 }
 

@@ -22,10 +22,15 @@ func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err != nil {
 		return task.Task{}, err
 	}
-	if records[0].Definition == "" {
+	return decodeFound(ref, records[0])
+}
+
+// decodeFound decodes a record that was read. Error: CodeTaskNotFound if it is empty.
+func decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
+	if r.Definition == "" {
 		return task.Task{}, &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 	}
-	return codec.DecodeTask(ref, records[0])
+	return codec.DecodeTask(ref, r)
 }
 
 // GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:

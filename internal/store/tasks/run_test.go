@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/storetest"
@@ -91,4 +94,47 @@ func TestLog_KeepsTheNewestLinesAndTheirNumbers(t *testing.T) {
 	if err != nil || len(got) != task.LogLimit-3 || got[0].Text != "14" {
 		t.Errorf("%d lines, %v", len(got), err)
 	}
+}
+
+func TestBegin_RepeatedStartsTheLeaseAnew(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("a", task.Running)
+	w.Lapse(ref) // as if the reply to the first call had been lost, and Redis had been away
+	_, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a#1")
+	testkit.Must(t, err)
+	testkit.Must(t, w.Leader(ref).Reap(w.Ctx, w.Get(ref), time.Now(), time.Time{}, "lost"))
+	if got := w.Get(ref).State; got != task.Running {
+		t.Errorf("it is %s, want running: its lease began anew", got)
+	}
+}
+
+func TestFinish_OfAnAttemptWhoseBeginRedisHasLostIsAccepted(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("a", task.Queued)
+	states := string(w.KeysOf(ref).States())
+	queued := w.DB.HGet(w.Ctx, states, ref.String()).Val()
+	run, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a#1")
+	testkit.Must(t, err)
+	lose := func(state string) {
+		testkit.Must(t, w.DB.HSet(w.Ctx, states, ref.String(), state).Err())
+		k := w.KeysOf(ref)
+		w.DB.ZRem(w.Ctx, string(k.Running()), ref.String())
+		w.DB.ZRem(w.Ctx, string(k.Held()), ref.String())
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Queued()), redis.Z{Score: 1, Member: ref.String()}).Err())
+	}
+	// Another task of the same name, which was claimed at another time, is none of the worker's business.
+	lose(queued[:len(queued)-1] + map[bool]string{true: "1", false: "2"}[queued[len(queued)-1] != '1'])
+	if err := run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "stale", ""); !errors.Is(err, tasks.ErrStale) {
+		t.Errorf("another task of that name: %v, want ErrStale", err)
+	}
+	lose(queued)
+	if err := run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""); err != nil {
+		t.Errorf("the same attempt: %v", err)
+	}
+	if got := w.Get(ref); got.State != task.Succeeded || got.Result != "done" || got.Node != "node-a" {
+		t.Errorf("it is %s with result %q, by %s", got.State, got.Result, got.Node)
+	}
+	w.CheckSets()
 }

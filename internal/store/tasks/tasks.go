@@ -30,8 +30,12 @@ type Tasks struct {
 // New returns the tasks of an installation. runLease is how long the lease of a run lasts; 0 means DefaultRunLease.
 func New(l *layout.Layout, runLease time.Duration) *Tasks {
 	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease)}
-	// Callers share the call, so it does not end with the context of one of them: the client has a limit of its own.
-	s.creates = batch.New(createShared, func(defs []task.Definition) []Created { return s.createEach(context.Background(), defs) })
+	// Callers share the call, so it does not end with the context of one of them.
+	s.creates = batch.New(createShared, func(defs []task.Definition) []Created {
+		ctx, cancel := context.WithTimeout(context.Background(), createTime)
+		defer cancel()
+		return s.createEach(ctx, defs)
+	})
 	return s
 }
 
