@@ -46,7 +46,9 @@ func TestWorker_GoesOnThroughAShortOutage(t *testing.T) {
 	outage := time.NewTimer(w.store.Tasks.RunLease() / 2)
 	<-outage.C
 	w.reports.Mend()
-	held := func() float64 { return w.db.ZScore(t.Context(), string(w.store.KeysOf(ref).Held()), ref.String()).Val() }
+	held := func() float64 {
+		return w.db.ZScore(t.Context(), string(w.store.KeysOf(ref).Held()), ref.String()).Val()
+	}
 	before := held()
 	testkit.Eventually(t, "the lease is extended again", func() bool { return held() > before })
 	if len(ended) != 0 {
