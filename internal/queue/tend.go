@@ -37,7 +37,7 @@ func (q *Queues) Tend(ctx context.Context, position int) (Tended, error) {
 	for i, c := range queues {
 		holds[i] = pipe.Exists(ctx, string(c.Active), string(c.Scheduled), string(c.Retry), string(c.Archived), string(c.Completed))
 	}
-	if _, err := pipe.Exec(ctx); err != nil && len(queues) > 0 {
+	if _, err := pipe.Exec(ctx); err != nil {
 		return Tended{}, fmt.Errorf("looking at asynq's queues: %w", err)
 	}
 	var calls []lua.TendQueue

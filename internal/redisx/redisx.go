@@ -62,11 +62,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return &DB{UniversalClient: client, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}, nil
 }
 
-// Wrap returns a DB that uses an existing client. It is meant for tests.
-func Wrap(client redis.UniversalClient) *DB {
-	return &DB{UniversalClient: client, pingAfter: defaultPingAfter}
-}
-
 // Number returns the number of the database in use. A cluster has only database 0.
 func (db *DB) Number() int {
 	if c, ok := db.UniversalClient.(*redis.Client); ok {

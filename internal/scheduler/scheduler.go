@@ -30,7 +30,6 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 )
 
@@ -42,14 +41,13 @@ type Members interface {
 	Watch() (<-chan struct{}, func())
 }
 
-// Options says what to schedule with. All but Types are needed.
+// Options says what to schedule with. All of it is needed.
 type Options struct {
 	DB       *redisx.DB
 	Store    *store.Store
 	Queues   *queue.Queues
 	Members  Members
 	Node     string        // this node's id
-	Types    task.Types    // tells the timeouts of attempts; nil knows no type
 	LeaseTTL time.Duration // upper bound of the time without a leader after a crash
 	Keep     int           // finished tasks kept at most, over all partitions
 	Metrics  *telemetry.Metrics
