@@ -174,8 +174,8 @@ func (c *Consumer) Await(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look marks the queues that hold deliveries; all of them if Redis does not say. It is the net below missed wake-ups, and finds out that a queue was resumed
-// by another program.
+// look marks the queues that hold deliveries; all of them if Redis does not say. It is the net below missed wake-ups, and
+// finds out that a queue was resumed by another program.
 func (c *Consumer) look(ctx context.Context) {
 	queues := c.sources.names()
 	start := clock.Now()
@@ -228,19 +228,23 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 
 // hold records that the consumer has deliveries, and returns those that are references. The others end as dead letters.
 func (c *Consumer) hold(all []*Taken) []*Taken {
+	var references, others []*Taken
+	var reasons []error
+	for _, t := range all { // before the beat, in another goroutine, can see them
+		if err := t.read(); err != nil {
+			others, reasons = append(others, t), append(reasons, err)
+			continue
+		}
+		references = append(references, t)
+	}
 	c.mu.Lock()
 	for _, t := range all {
 		c.held[t] = struct{}{}
 	}
 	c.mu.Unlock()
-	references := all[:0]
-	for _, t := range all {
-		if err := t.read(); err != nil {
-			c.log.Warn("archiving a task of another asynq client", "queue", t.queue, "id", t.id, "error", err)
-			c.End(t, fmt.Errorf("%w: %w", ErrDeadLetter, err))
-			continue
-		}
-		references = append(references, t)
+	for i, t := range others {
+		c.log.Warn("archiving a task of another asynq client", "queue", t.queue, "id", t.id, "error", reasons[i])
+		c.End(t, fmt.Errorf("%w: %w", ErrDeadLetter, reasons[i]))
 	}
 	return references
 }

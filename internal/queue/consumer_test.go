@@ -296,6 +296,29 @@ func TestConsumer_HoldsItsDeliveries(t *testing.T) {
 	}
 }
 
+// The beat is in a goroutine of its own, and sees a delivery as soon as it is held. The race detector watches.
+func TestConsumer_HoldsDeliveriesThatTheBeatCanShow(t *testing.T) {
+	t.Parallel()
+	c, _ := newTransport(t).takeNow(1, map[string]int{"default": 1})
+	const n = 1000
+	shown := make(chan struct{})
+	go func() {
+		defer close(shown)
+		for held := 0; held < n; {
+			all := c.holding()
+			for _, taken := range all {
+				c.record.encodeWorker(taken)
+			}
+			held = len(all)
+		}
+	}()
+	for i := range n {
+		d := aDelivery(fmt.Sprint(i))
+		c.hold([]*Taken{{id: d.String(), encoded: string(messageOf(d, "default").encode()), queue: "default"}})
+	}
+	testkit.Receive(t, shown, "the last delivery to be shown")
+}
+
 // Without arrivals, a consumer asks for the lengths of its queues every one and a half to three seconds, and beats.
 func TestConsumer_CostsLittleWhileIdle(t *testing.T) {
 	t.Parallel()

@@ -234,12 +234,10 @@ func (c *Consumer) close(ctx context.Context) {
 	defer cancel()
 	_, err := c.settle(ctx, c.ends.take())
 	if err == nil {
-		c.mu.Lock()
 		var rest []ending
-		for t := range c.held {
+		for _, t := range c.holding() {
 			rest = append(rest, ending{t, ErrGiveBack})
 		}
-		c.mu.Unlock()
 		_, err = c.settle(ctx, rest)
 	}
 	if err == nil {

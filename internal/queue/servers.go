@@ -105,13 +105,18 @@ func (c *Consumer) beats(ctx context.Context) {
 }
 
 func (c *Consumer) beat(ctx context.Context) error {
-	c.mu.Lock()
-	held := slices.Collect(maps.Keys(c.held))
-	c.mu.Unlock()
+	held := c.holding()
 	if err := c.extend(ctx, held); err != nil {
 		return err
 	}
 	return c.writeRecord(ctx, held)
+}
+
+// holding returns the deliveries that the consumer has.
+func (c *Consumer) holding() []*Taken {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.held))
 }
 
 // extend extends the leases of deliveries.
