@@ -58,18 +58,3 @@ func (b *bench) awaitProcessed(ctx context.Context, n int) error {
 		return done >= n, err
 	})
 }
-
-// settle waits until the number of pending deliveries does not change any more: leaders have handed over what
-// they want to while no worker lives.
-func (b *bench) settle(ctx context.Context) error {
-	const interval, looks = 100 * time.Millisecond, 4
-	last, same := -1, 0
-	return poll(ctx, interval, time.Minute, "deliveries to settle", func(context.Context) (bool, error) {
-		_, pending, err := b.processed()
-		if pending != last {
-			last, same = pending, 0
-		}
-		same++
-		return same >= looks, err
-	})
-}

@@ -124,7 +124,7 @@ func (b *bench) drainDTS(ctx context.Context, w work, queues map[string]int) (dr
 	if err != nil {
 		return drained{}, err
 	}
-	if err := b.settle(ctx); err != nil {
+	if err := leader.awaitWaiting(ctx, drainQueue, n); err != nil {
 		return drained{}, err
 	}
 	d, err := b.timeDrain(ctx, w, n, func() error {

@@ -139,6 +139,25 @@ func (n *node) awaitFinished(ctx context.Context, count int) error {
 	})
 }
 
+// awaitWaiting waits until exactly count due tasks of a queue wait in DTS, as nobody serves it.
+func (n *node) awaitWaiting(ctx context.Context, queue string, count int) error {
+	return poll(ctx, 100*time.Millisecond, time.Minute, fmt.Sprintf("%d waiting tasks", count), func(ctx context.Context) (bool, error) {
+		list, err := n.client.ListQueuesWithResponse(ctx)
+		if err != nil {
+			return false, err
+		}
+		if list.JSON200 == nil {
+			return false, fmt.Errorf("listing queues: %s", list.Status())
+		}
+		for _, q := range list.JSON200.Queues {
+			if q.Name == queue {
+				return int(q.Waiting) == count, nil
+			}
+		}
+		return false, nil
+	})
+}
+
 // counter counts the starts of handlers.
 type counter struct {
 	want  int64

@@ -15,7 +15,7 @@ const (
 	CodeCancelled Code = "CANCELLED"  // finish, reap
 	CodeChanged   Code = "CHANGED"    // change, fire, put_schedule
 	CodeEarly     Code = "EARLY"      // put_schedule
-	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, postpone_schedule, reap, sweep
+	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, postpone_schedule, reap, sweep, take_back
 	CodeHeld      Code = "HELD"       // acquire_lease, reap
 	CodeLost      Code = "LOST"       // renew_lease
 	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
@@ -306,24 +306,25 @@ func (Cancel) Decode(r *Reply) (v CancelReply) {
 	return v
 }
 
-// Change runs change.lua: replaces the definition of a scheduled task, and its due time.
+// Change runs change.lua: replaces the definition of a scheduled task, and its due time. A queued task whose delivery the caller has deleted
+// becomes scheduled again, for the same attempt.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task is not scheduled; the detail is its state
+//   - CodeState: the task is neither scheduled nor queued for the recalled attempt; the detail is its state
 //   - CodeChanged: the definition is neither before nor def any more
 //
 // Repeated: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
 type Change struct {
-	Defs   DefsKey  // HASH the script makes further keys of the same partition
-	Wheel  WheelKey // ZSET
-	Member task.Ref
-	Before string         // the definition that the caller read
-	Def    string         // the new definition
-	RunAt  time.Time      // none to keep the due time, or if delay is given
-	Delay  *time.Duration // from now; none to keep the due time, or if run_at is given
-	Events EventsChannel
-	Wake   WakeChannel
+	Defs     DefsKey // HASH the script makes further keys of the same partition
+	Member   task.Ref
+	Before   string         // the definition that the caller read
+	Def      string         // the new definition
+	RunAt    time.Time      // none to keep the due time, or if delay is given
+	Delay    *time.Duration // from now; none to keep the due time, or if run_at is given
+	Recalled int            // of which the caller has deleted the delivery; 0 if it has deleted none
+	Events   EventsChannel
+	Wake     WakeChannel
 }
 
 // ChangeReply is the reply to Change.
@@ -340,11 +341,11 @@ type ChangeReply struct {
 func (Change) Script() *Script { return scriptOf("change") }
 
 // Keys are its KEYS.
-func (c Change) Keys() []string { return []string{string(c.Defs), string(c.Wheel)} }
+func (c Change) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c Change) Args() []any {
-	return []any{c.Member.String(), c.Before, c.Def, moment(c.RunAt), span(c.Delay), string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Before, c.Def, moment(c.RunAt), span(c.Delay), c.Recalled, string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -358,9 +359,9 @@ func (Change) Decode(r *Reply) (v ChangeReply) {
 	return v
 }
 
-// Claim runs claim.lua: a leader takes due tasks off the wheel and queues each for its next attempt.
-// Tasks are taken in order of their due time. If a full batch is late by more than fresh, a quarter of the batch is kept
-// for tasks that are less late, so that a backlog does not starve them.
+// Claim runs claim.lua: a leader takes due tasks, as many of each queue as it has room for, and queues each for its next attempt. Due tasks
+// of a queue without room wait in the queue's set of ready tasks, so that they do not hold up those of other queues. Within
+// a queue, tasks are taken in order of their due time.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -370,18 +371,26 @@ type Claim struct {
 	Lease  LeaseKey      // STRING the script makes further keys of the same partition
 	Wheel  WheelKey      // ZSET
 	Fence  Fence         // value of the lease while this leader holds it
-	Limit  int           // maximum number of tasks
-	Fresh  time.Duration // how late a task may be without counting as backlog
+	Limit  int           // maximum number of tasks to take, and to take off the wheel
+	Room   int           // how many tasks of each queue may be taken that is not in rooms
 	Look   time.Duration // until the leader looks after their deliveries
 	Events EventsChannel
+	Rooms  []ClaimRoom // how many tasks of these queues may be taken: of those that have a backlog, and of those that are full
 }
 
 // ClaimReply is the reply to Claim.
 type ClaimReply struct {
-	Now    time.Time
-	Next   time.Time    // when the next task is due; none if no task is scheduled
-	Queued int          // queued tasks, without those of this claim
-	Claims []ClaimClaim // the claimed tasks; head is the first line of the definition
+	Now     time.Time
+	Next    time.Time    // when the next task is due; none if none is on the wheel
+	Queued  int          // queued tasks, without those of this claim
+	Claims  []ClaimClaim // the claimed tasks; head is the first line of the definition
+	Backlog []string     // queues of which tasks wait for room
+}
+
+// ClaimRoom is an element of rooms of claim.lua.
+type ClaimRoom struct {
+	Queue string
+	Room  int
 }
 
 // ClaimClaim is an element of claims of claim.lua.
@@ -400,7 +409,11 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	return []any{string(c.Fence), c.Limit, c.Fresh.Milliseconds(), c.Look.Milliseconds(), string(c.Events)}
+	args := []any{string(c.Fence), c.Limit, c.Room, c.Look.Milliseconds(), string(c.Events)}
+	for _, e := range c.Rooms {
+		args = append(args, e.Queue, e.Room)
+	}
+	return args
 }
 
 // Decode reads its reply.
@@ -410,6 +423,9 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	v.Queued = r.Number("queued")
 	for e := range r.List("claims", 4) {
 		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Head: e.Text("head")})
+	}
+	for e := range r.List("backlog", 1) {
+		v.Backlog = append(v.Backlog, e.Text("backlog"))
 	}
 	return v
 }
@@ -1390,8 +1406,7 @@ func (ReadPage) Decode(r *Reply) (v ReadPageReply) {
 //
 // Repeated: harmless: it only reads
 type ReadTasks struct {
-	Defs    DefsKey  // HASH the script makes further keys of the same partition
-	Wheel   WheelKey // ZSET
+	Defs    DefsKey // HASH the script makes further keys of the same partition
 	Members []string
 }
 
@@ -1414,7 +1429,7 @@ type ReadTasksTask struct {
 func (ReadTasks) Script() *Script { return scriptOf("read_tasks") }
 
 // Keys are its KEYS.
-func (c ReadTasks) Keys() []string { return []string{string(c.Defs), string(c.Wheel)} }
+func (c ReadTasks) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c ReadTasks) Args() []any {
@@ -1679,8 +1694,11 @@ type Take struct {
 	Paused   PausedKey     // STRING
 	Active   ActiveKey     // LIST
 	Deadline DeadlineKey   // ZSET
+	Awaited  AwaitedKey    // STRING
 	Limit    int           // maximum number of deliveries, 1 to 100
 	Lease    time.Duration // for which the worker holds them
+	Queue    string        // its name in DTS
+	Wake     WakeChannel
 }
 
 // TakeReply is the reply to Take.
@@ -1701,12 +1719,12 @@ func (Take) Script() *Script { return scriptOf("take") }
 
 // Keys are its KEYS.
 func (c Take) Keys() []string {
-	return []string{string(c.Pending), string(c.Paused), string(c.Active), string(c.Deadline)}
+	return []string{string(c.Pending), string(c.Paused), string(c.Active), string(c.Deadline), string(c.Awaited)}
 }
 
 // Args are its ARGV.
 func (c Take) Args() []any {
-	return []any{c.Limit, c.Lease.Milliseconds()}
+	return []any{c.Limit, c.Lease.Milliseconds(), c.Queue, string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -1716,6 +1734,53 @@ func (Take) Decode(r *Reply) (v TakeReply) {
 	for e := range r.List("taken", 2) {
 		v.Taken = append(v.Taken, TakeTaken{ID: e.Text("id"), Msg: e.Text("msg")})
 	}
+	return v
+}
+
+// TakeBack runs take_back.lua: a leader takes queued tasks back whose deliveries it has not enqueued, as nobody serves their queue. They wait
+// in the queue's set of ready tasks for the same attempt.
+//
+// Refusals:
+//   - CodeFenced: another leader holds the lease of the partition, or none does
+//
+// Repeated: harmless: the tasks are not queued any more
+type TakeBack struct {
+	Lease      LeaseKey  // STRING the script makes further keys of the same partition
+	States     StatesKey // HASH
+	Fence      Fence     // value of the lease while this leader holds it
+	Events     EventsChannel
+	Deliveries []TakeBackDelivery
+}
+
+// TakeBackReply is the reply to TakeBack.
+type TakeBackReply struct {
+	Taken int // tasks that were taken back
+}
+
+// TakeBackDelivery is an element of deliveries of take_back.lua.
+type TakeBackDelivery struct {
+	Member  task.Ref
+	Attempt int
+}
+
+// Script is take_back.lua.
+func (TakeBack) Script() *Script { return scriptOf("take_back") }
+
+// Keys are its KEYS.
+func (c TakeBack) Keys() []string { return []string{string(c.Lease), string(c.States)} }
+
+// Args are its ARGV.
+func (c TakeBack) Args() []any {
+	args := []any{string(c.Fence), string(c.Events)}
+	for _, e := range c.Deliveries {
+		args = append(args, e.Member.String(), e.Attempt)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (TakeBack) Decode(r *Reply) (v TakeBackReply) {
+	v.Taken = r.Number("taken")
 	return v
 }
 
@@ -1856,12 +1921,28 @@ func (p Partition) Errors() ErrorsKey {
 	return ErrorsKey(p.prefix + "errors")
 }
 
-// WheelKey names a ZSET: scheduled tasks, by due time.
+// WheelKey names a ZSET: scheduled tasks that are not known to be due, by due time.
 type WheelKey string
 
 // Wheel makes the key dts:{p}:wheel.
 func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
+}
+
+// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel.
+type ReadyKey string
+
+// Ready makes the key dts:{p}:ready:<queue>.
+func (p Partition) Ready(queue string) ReadyKey {
+	return ReadyKey(p.prefix + "ready:" + queue)
+}
+
+// BacklogKey names a SET: the queues of which tasks wait for room.
+type BacklogKey string
+
+// Backlog makes the key dts:{p}:backlog.
+func (p Partition) Backlog() BacklogKey {
+	return BacklogKey(p.prefix + "backlog")
 }
 
 // QueuedKey names a ZSET: queued tasks, by the time at which the leader looks after their delivery.
@@ -2198,6 +2279,14 @@ type FailedTodayKey string
 // FailedToday makes the key asynq:{q}:failed:<day>.
 func (q AsynqQueue) FailedToday(day string) FailedTodayKey {
 	return FailedTodayKey(q.prefix() + "failed:" + day)
+}
+
+// AwaitedKey names a STRING: DTS, not asynq: exists while leaders wait for room in the queue; the number of waiting deliveries at which a worker tells them.
+type AwaitedKey string
+
+// Awaited makes the key asynq:{q}:awaited.
+func (q AsynqQueue) Awaited() AwaitedKey {
+	return AwaitedKey(q.prefix() + "awaited")
 }
 
 // QueuesKey names a SET: asynq: the names of all queues.

@@ -1,16 +1,17 @@
--- change: replaces the definition of a scheduled task, and its due time.
--- includes: clock, number, refuse, state, definition, events, wheel, task
+-- change: replaces the definition of a scheduled task, and its due time. A queued task whose delivery the caller has deleted
+-- becomes scheduled again, for the same attempt.
+-- includes: clock, number, refuse, state, definition, place, events, wheel, task
 -- keys:
 --   defs   HASH  the script makes further keys of the same partition
---   wheel  ZSET
 -- args:
---   member   member
---   before   text      the definition that the caller read
---   def      text      the new definition
---   run_at   time      none to keep the due time, or if delay is given
---   delay    maybe_ms  from now; none to keep the due time, or if run_at is given
---   events   channel
---   wake     channel
+--   member    member
+--   before    text      the definition that the caller read
+--   def       text      the new definition
+--   run_at    time      none to keep the due time, or if delay is given
+--   delay     maybe_ms  from now; none to keep the due time, or if run_at is given
+--   recalled  attempt   of which the caller has deleted the delivery; 0 if it has deleted none
+--   events    channel
+--   wake      channel
 -- reply:
 --   record   text
 --   payload  text
@@ -20,7 +21,7 @@
 --   reason   text  the task as it is now, as read_tasks replies it
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task is not scheduled; the detail is its state
+--   STATE      the task is neither scheduled nor queued for the recalled attempt; the detail is its state
 --   CHANGED    the definition is neither before nor def any more
 -- repeat: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
 local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
@@ -28,7 +29,8 @@ if not record then
   return refuse('NOT_FOUND', member)
 end
 local fields = parse_state(text or 'scheduled 0')
-if fields.state ~= 'scheduled' then
+local queued = fields.state == 'queued' and fields.attempt == recalled
+if fields.state ~= 'scheduled' and not queued then
   return refuse('STATE', fields.state)
 end
 local known, payload = def_of(record), nil
@@ -37,7 +39,15 @@ if known ~= split_payload(before) and known ~= def then
   return refuse('CHANGED', member)
 end
 
-local due = redis.call('ZSCORE', wheel, member)
+local due = fields.due
+if queued then
+  fields.state, fields.attempt, fields.queued = 'scheduled', int(recalled - 1), nil
+  redis.call('ZREM', queued_key(), member)
+  redis.call('HSET', states_key(), member, format_state(fields))
+else
+  due = due_of(member, record)
+  unschedule(member, record)
+end
 if run_at then
   due = math.max(run_at, now)
 elseif delay then

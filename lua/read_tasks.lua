@@ -1,8 +1,7 @@
 -- read_tasks: reads tasks.
--- includes: definition
+-- includes: definition, place
 -- keys:
---   defs   HASH  the script makes further keys of the same partition
---   wheel  ZSET
+--   defs  HASH  the script makes further keys of the same partition
 -- args:
 --   members  text*
 -- reply:
@@ -16,13 +15,19 @@ for member in members() do
 end
 local records, states = redis.call('HMGET', defs, unpack(names)), redis.call('HMGET', states_key(), unpack(names))
 local results, errors = redis.call('HMGET', results_key(), unpack(names)), redis.call('HMGET', errors_key(), unpack(names))
-local dues = redis.call('ZMSCORE', wheel, unpack(names))
+local dues = redis.call('ZMSCORE', wheel_key(), unpack(names))
 local tasks = {}
+
+-- is_ready returns whether a task is scheduled and not on the wheel.
+local function is_ready(i)
+  return records[i] and not dues[i] and string.sub(states[i] or 'scheduled', 1, 9) == 'scheduled'
+end
+
 for i, member in ipairs(names) do
   tasks[#tasks + 1] = records[i] or ''
   tasks[#tasks + 1] = records[i] and stored_payload(member, records[i]) or ''
   tasks[#tasks + 1] = states[i] or ''
-  tasks[#tasks + 1] = tonumber(dues[i]) or false
+  tasks[#tasks + 1] = tonumber(dues[i] or is_ready(i) and due_of(member, records[i])) or false
   tasks[#tasks + 1] = results[i] or ''
   tasks[#tasks + 1] = errors[i] or ''
 end

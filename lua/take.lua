@@ -5,9 +5,12 @@
 --   paused    STRING
 --   active    LIST
 --   deadline  ZSET
+--   awaited   STRING
 -- args:
 --   limit  number  maximum number of deliveries, 1 to 100
 --   lease  ms      for which the worker holds them
+--   queue  text    its name in DTS
+--   wake   channel
 -- reply:
 --   paused  flag    the queue is paused; nothing was taken
 --   left    number  deliveries that still wait
@@ -36,4 +39,9 @@ if #live > 0 then
   redis.call('LPUSH', active, unpack(live))
   redis.call('ZADD', deadline, unpack(leases))
 end
-return { 0, redis.call('LLEN', pending), taken }
+local waiting, low = redis.call('LLEN', pending), redis.call('GET', awaited)
+if low and waiting <= tonumber(low) then
+  redis.call('DEL', awaited)
+  redis.call('PUBLISH', wake, 'room:' .. queue)
+end
+return { 0, waiting, taken }

@@ -848,6 +848,9 @@ type Queue struct {
 
 	// Size Deliveries in it, waiting, taken or dead.
 	Size int `json:"size"`
+
+	// Waiting Tasks of all namespaces that are due and wait until the queue has room. They are scheduled, so they can still be changed.
+	Waiting int `json:"waiting"`
 }
 
 // QueueList defines model for QueueList.

@@ -52,8 +52,8 @@ func TestNodeOf_HasNoNullLists(t *testing.T) {
 }
 
 func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
-	got := queueOf(queue.Info{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: 1500*time.Millisecond + 300*time.Microsecond})
-	if diff := cmp.Diff(Queue{Name: "default", Size: 3, Pending: 2, Active: 1, Latency: "1.5s"}, got); diff != "" {
+	got := queueOf(queue.Info{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: 1500*time.Millisecond + 300*time.Microsecond})
+	if diff := cmp.Diff(Queue{Name: "default", Waiting: 9, Size: 3, Pending: 2, Active: 1, Latency: "1.5s"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -196,7 +196,7 @@ func (a *App) buildScheduler(db *redisx.DB, queues *queue.Queues) {
 	}
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: queues, Members: a.registry, Node: a.node,
-		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, Metrics: a.metrics, Log: a.o.Log,
+		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, HandOver: a.o.Config.HandOver, Metrics: a.metrics, Log: a.o.Log,
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
 }

@@ -50,6 +50,7 @@ type Config struct {
 	Heartbeat time.Duration // time between two heartbeats; a node counts as dead after three missed ones
 
 	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start
+	HandOver          int // most deliveries that wait in a queue for each slot of its living workers
 	RetentionMaxTasks int // most finished tasks to keep
 
 	Monitor         bool // serve asynqmon at /monitor
@@ -73,6 +74,7 @@ func Default() Config {
 		DrainTimeout:      30 * time.Second,
 		LeaseTTL:          7 * time.Second,
 		Heartbeat:         2 * time.Second,
+		HandOver:          4,
 		RetentionMaxTasks: 100_000,
 		Monitor:           true,
 		LogLevel:          slog.LevelInfo,

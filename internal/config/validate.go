@@ -40,6 +40,7 @@ func (c Config) Validate() error {
 		CheckSpan("lease-ttl", c.LeaseTTL, time.Second, time.Minute),
 		CheckSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
+		checkRange("hand-over", c.HandOver, 1, 1000),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),
 		c.checkMonitor(),
 		c.checkDebug(),

@@ -41,6 +41,7 @@ func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 		{"short lease", func(c *config.Config) { c.LeaseTTL = time.Millisecond }, "lease-ttl: 1ms must be 1s to 1m0s"},
 		{"fraction of a ms", func(c *config.Config) { c.Heartbeat = time.Second + time.Microsecond }, "heartbeat: 1.000001s is not a whole number"},
 		{"too many partitions", func(c *config.Config) { c.Partitions = 2000 }, "partitions: 2000 must be 0 to 1024"},
+		{"nothing handed over", func(c *config.Config) { c.HandOver = 0 }, "hand-over: 0 must be 1 to"},
 		{"nothing kept", func(c *config.Config) { c.RetentionMaxTasks = 0 }, "retention-max-tasks: 0 must be 1 to"},
 		{"writable without monitor", func(c *config.Config) { c.Monitor, c.MonitorWritable = false, true }, "monitor-writable:"},
 		{"profiles for everybody", func(c *config.Config) { c.DebugListen = ":6060" }, "debug-listen: \":6060\" must be HOST:PORT with a loopback address"},

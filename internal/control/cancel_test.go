@@ -12,7 +12,7 @@ func TestCancelTask_RemovesTheDeliveryOfAQueuedTask(t *testing.T) {
 	w := newWorld(t)
 	w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})
 	w.claim(me.Ref("a"))
-	if got := w.pending(); got != 1 {
+	if got := w.pending(task.DefaultQueue); got != 1 {
 		t.Fatalf("%d deliveries are in asynq", got)
 	}
 	for range 2 { // a cancelled task may be cancelled again
@@ -20,7 +20,7 @@ func TestCancelTask_RemovesTheDeliveryOfAQueuedTask(t *testing.T) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 	}
-	if got := w.pending(); got != 0 {
+	if got := w.pending(task.DefaultQueue); got != 0 {
 		t.Errorf("%d deliveries are left in asynq", got)
 	}
 }
@@ -33,7 +33,7 @@ func TestCancelTask_LeavesARunningTaskItsDelivery(t *testing.T) {
 	if got, err := w.CancelTask(w.ctx, me, "a"); err != nil || got.State != task.Running || got.CancelRequested.IsZero() {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got := w.pending(); got != 1 {
+	if got := w.pending(task.DefaultQueue); got != 1 {
 		t.Errorf("%d deliveries are in asynq, want the one that its worker has", got)
 	}
 }
@@ -46,7 +46,7 @@ func TestRetryTask_RemovesTheDeliveryOfTheLastAttempt(t *testing.T) {
 	if got, err := w.RetryTask(w.ctx, me, "a"); err != nil || got.State != task.Scheduled || got.Attempt != 1 {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	if got := w.pending(); got != 0 {
+	if got := w.pending(task.DefaultQueue); got != 0 {
 		t.Errorf("%d deliveries are left in asynq", got)
 	}
 	if _, err := w.RetryTask(w.ctx, me, "a"); task.CodeOf(err) != task.CodeNotFinished {

@@ -2,10 +2,13 @@ package control
 
 import (
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestChangeTask_ChangesWhatIsGiven(t *testing.T) {
@@ -20,6 +23,48 @@ func TestChangeTask_ChangesWhatIsGiven(t *testing.T) {
 	got, err = w.ChangeTask(w.ctx, me, "a", TaskChange{Queue: new("high")})
 	if err != nil || !got.DueAt.Equal(due) || got.Queue != "high" {
 		t.Errorf("only the queue: %+v, %v", got, err)
+	}
+}
+
+func TestChangeTask_TakesAQueuedTaskBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "low"}})[0].Task
+	w.claim(made.Ref)
+	got, err := w.ChangeTask(w.ctx, me, "a", TaskChange{Queue: new("high"), Delay: new(time.Hour)})
+	if err != nil || got.State != task.Scheduled || got.Attempt != 0 || got.Queue != "high" || time.Until(got.DueAt) < time.Minute {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	if n := w.pending("low"); n != 0 {
+		t.Errorf("%d deliveries are left in the old queue", n)
+	}
+	w.claim(made.Ref)
+	now, err := w.GetTask(w.ctx, me, "a")
+	testkit.Must(t, err)
+	if n := w.pending("high"); n != 1 || now.State != task.Queued || now.Attempt != 1 {
+		t.Errorf("afterwards there are %d deliveries, and it is %s for attempt %d", n, now.State, now.Attempt)
+	}
+}
+
+// The worker has the delivery and is about to begin the attempt: nothing may change under its hands.
+func TestChangeTask_RefusesATaskWhoseDeliveryIsTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http"}})[0].Task
+	w.claim(made.Ref)
+	worker := queue.NewConsumer(queue.ConsumerOptions{
+		DB: w.db, Name: "test", Concurrency: 1, Queues: map[string]int{task.DefaultQueue: 1}, Log: slog.New(slog.DiscardHandler),
+	})
+	if taken := worker.Take(w.ctx, 1); len(taken) != 1 {
+		t.Fatalf("the worker took %d deliveries, want 1", len(taken))
+	}
+	if _, err := w.ChangeTask(w.ctx, me, "a", TaskChange{Queue: new("high")}); task.CodeOf(err) != task.CodeNotWaiting {
+		t.Errorf("%v, want %s", err, task.CodeNotWaiting)
+	}
+	now, err := w.GetTask(w.ctx, me, "a")
+	testkit.Must(t, err)
+	if now.State != task.Queued || now.Queue != "default" {
+		t.Errorf("it is %s in %s", now.State, now.Queue)
 	}
 }
 

@@ -68,14 +68,14 @@ func TestDeleteSchedule_RemovesTheDeliveriesOfCancelledTasks(t *testing.T) {
 		ids = append(ids, e.TaskID(nightly.ID))
 	}
 	w.claim(me.Ref(ids[0]))
-	if got := w.pending(); got != 2 { // claim takes whatever is due
+	if got := w.pending(task.DefaultQueue); got != 2 { // claim takes whatever is due
 		t.Fatalf("%d deliveries are in asynq", got)
 	}
 	deleted, err := w.DeleteSchedule(w.ctx, me, nightly.ID, DeleteWaiting)
 	if err != nil || deleted.Cancelled != 2 {
 		t.Fatalf("%+v, %v", deleted, err)
 	}
-	if got := w.pending(); got != 0 {
+	if got := w.pending(task.DefaultQueue); got != 0 {
 		t.Errorf("%d deliveries are left in asynq", got)
 	}
 }

@@ -170,20 +170,20 @@ func (w *world) fire(ref task.Ref) []partition.Ticked {
 func (w *world) claim(ref task.Ref) {
 	w.t.Helper()
 	testkit.Must(w.t, w.db.ZAddXX(w.ctx, w.partitionKey(ref, "wheel"), z(0, ref.String())).Err())
-	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100, time.Second)
+	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100, partition.Room{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	for _, d := range claimed.Deliveries {
 		testkit.Must(w.t, w.queues.Enqueue(w.ctx, d))
 	}
 }
 
-// pending returns how many deliveries wait in asynq's queue default.
-func (w *world) pending() int {
+// pending returns how many deliveries wait in a queue of asynq.
+func (w *world) pending(queue string) int {
 	w.t.Helper()
 	queues, err := w.ListQueues(w.ctx, me)
 	testkit.Must(w.t, err)
 	for _, q := range queues {
-		if q.Name == task.DefaultQueue {
+		if q.Name == queue {
 			return q.Pending
 		}
 	}

@@ -20,11 +20,12 @@ import (
 const (
 	batchLimit = 64 // deliveries in one script: Redis does nothing else meanwhile
 
-	lookInterval  = 1500 * time.Millisecond // a look at all queues comes after this time without a wake-up, or up to twice this time
-	retryInterval = time.Second             // wait before a delivery that could not be handled returns to its queue
-	firstPause    = 200 * time.Millisecond  // wait after a failed command
-	longestPause  = 2 * time.Second         // wait after several failed commands
-	closeBudget   = 2 * time.Second         // how long Run tries to settle what is left when its context has ended
+	lookInterval  = 2 * time.Second        // a look at the queues comes after this time without a wake-up, or up to twice this time
+	lookLimit     = 64                     // queues at which a look looks, so that its cost does not grow with their number
+	retryInterval = time.Second            // wait before a delivery that could not be handled returns to its queue
+	firstPause    = 200 * time.Millisecond // wait after a failed command
+	longestPause  = 2 * time.Second        // wait after several failed commands
+	closeBudget   = 2 * time.Second        // how long Run tries to settle what is left when its context has ended
 )
 
 // ConsumerOptions describe a consumer. DB, Queues and Log are required.
@@ -174,8 +175,9 @@ func (c *Consumer) Await(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// look marks the queues that hold deliveries; all of them if Redis does not say. It is the net below missed wake-ups, and
-// finds out that a queue was resumed by another program.
+// look marks those of the next lookLimit queues that hold deliveries; all queues if Redis does not say. It finds what other
+// programs did: an asynq client that enqueued, or one that resumed a queue. A leader announces a delivery of DTS again that
+// nobody takes.
 func (c *Consumer) look(ctx context.Context) {
 	queues := c.sources.names()
 	start := clock.Now()
@@ -201,7 +203,8 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 	for i, p := range portions {
 		k := lua.AsynqQueue(p.queue)
 		calls[i] = lua.Take{
-			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Limit: p.limit, Lease: takeLease,
+			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Limit: p.limit, Lease: takeLease,
+			Queue: c.queueOf(p.queue), Wake: lua.NewKeyspace(c.o.Prefix, c.o.DB.Number()).Wake(),
 		}
 	}
 	start := clock.Now()
@@ -224,6 +227,12 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 	}
 	c.counted(ctx, start, failure, "cannot take deliveries")
 	return c.hold(all)
+}
+
+// queueOf returns DTS's name of a queue.
+func (c *Consumer) queueOf(asynqName string) string {
+	name, _ := names(c.o.Prefix).queue(asynqName)
+	return name
 }
 
 // hold records that the consumer has deliveries, and returns those that are references. The others end as dead letters.

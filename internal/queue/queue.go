@@ -81,13 +81,19 @@ func (q *Queues) Enqueue(ctx context.Context, d task.Delivery) error {
 	return q.EnqueueEach(ctx, []task.Delivery{d})[0]
 }
 
-// EnqueueEach makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
+// EnqueueEach is HandOver for those who need not know how long the queues are.
+func (q *Queues) EnqueueEach(ctx context.Context, deliveries []task.Delivery) []error {
+	failures, _ := q.HandOver(ctx, deliveries)
+	return failures
+}
+
+// HandOver makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
 // their queues, and wakes the workers of a queue that was empty. It enqueues a delivery again that belongs to an earlier
 // task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a worker or is
 // held by a live one, so a call can be repeated. The errors are in the order of the deliveries; nil means that the delivery
-// is there.
-func (q *Queues) EnqueueEach(ctx context.Context, deliveries []task.Delivery) []error {
-	failures := make([]error, len(deliveries))
+// is there. lengths is how many deliveries wait in each queue now.
+func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery) (failures []error, lengths map[string]int) {
+	failures, lengths = make([]error, len(deliveries)), make(map[string]int)
 	batches := q.batches(deliveries)
 	calls := make([]lua.Enqueue, len(batches))
 	for i, b := range batches {
@@ -100,13 +106,14 @@ func (q *Queues) EnqueueEach(ctx context.Context, deliveries []task.Delivery) []
 			err = unlisted
 		}
 		if err == nil {
+			lengths[deliveries[batches[i].places[0]].Queue] = r.Reply.Length
 			continue
 		}
 		for _, at := range batches[i].places {
 			failures[at] = fmt.Errorf("enqueueing %s: %w", deliveries[at], err)
 		}
 	}
-	return failures
+	return failures, lengths
 }
 
 // batch is a call for deliveries of one queue.
@@ -173,8 +180,26 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 // error.
 func (q *Queues) Forget(d task.Delivery) error {
 	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
-	if err == nil || errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
+	if err == nil || isMissing(err) {
 		return nil
 	}
 	return fmt.Errorf("deleting delivery %s: %w", d, err)
+}
+
+func isMissing(err error) bool {
+	return errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound)
+}
+
+// Recall deletes a delivery that waits for a worker. It returns false if there is none, or a worker has it. Error: one of
+// Redis.
+func (q *Queues) Recall(d task.Delivery) (bool, error) {
+	name := q.names.asynq(d.Queue)
+	if q.inspector.DeleteTask(name, d.String()) == nil {
+		return true, nil
+	}
+	// asynq has no error value for a delivery that a worker has; if there is one now, Redis can be reached.
+	if _, err := q.inspector.GetTaskInfo(name, d.String()); err != nil && !isMissing(err) {
+		return false, fmt.Errorf("recalling delivery %s: %w", d, err)
+	}
+	return false, nil
 }

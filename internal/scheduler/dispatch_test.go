@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -91,7 +92,7 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	p := w.store.PartitionOf(ref)
 	key, _ := w.store.Partitions.LeaseKeys(p)
 	testkit.Must(w.t, w.db.Set(w.t.Context(), string(key), "1:dead", 0).Err())
-	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10, time.Second)
+	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10, partition.Room{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	testkit.Must(w.t, w.db.Del(w.t.Context(), string(key)).Err())
 }

@@ -19,6 +19,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,7 @@ type Options struct {
 	Node     string        // this node's id
 	LeaseTTL time.Duration // upper bound of the time without a leader after a crash
 	Keep     int           // finished tasks kept at most, over all partitions
+	HandOver int           // deliveries that may wait in a queue for each slot of its living workers
 	Metrics  *telemetry.Metrics
 	Log      *slog.Logger
 }
@@ -60,20 +62,26 @@ type Scheduler struct {
 	pace      pace
 	locks     []*lease.Lock   // by partition
 	wakes     []chan struct{} // by partition: claim again
+	roomWakes []chan struct{} // by partition: there may be room for the backlog
 	tickWakes []chan struct{} // by partition: read due schedules again
 	freed     chan struct{}   // some node released a lease
 	ready     chan struct{}
 	listen    sync.Once
 
-	mu  sync.Mutex
-	led map[int]*partition.Leader
+	rooms *rooms
+
+	mu       sync.Mutex
+	led      map[int]*partition.Leader
+	backlogs map[int][]string // by partition led: queues of which tasks wait for room
 }
 
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
 		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
+		backlogs: make(map[int][]string),
 	}
+	s.rooms = newRooms(s)
 	for p := range o.Store.Partitions.Count() {
 		key, epoch := o.Store.Partitions.LeaseKeys(p)
 		s.locks = append(s.locks, lease.New(lease.Options{
@@ -81,6 +89,7 @@ func New(o Options) *Scheduler {
 			Channel: string(o.Store.Keys.Wake()), Message: partition.LeaseFreed,
 		}))
 		s.wakes = append(s.wakes, make(chan struct{}, 1))
+		s.roomWakes = append(s.roomWakes, make(chan struct{}, 1))
 		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
 	}
 	return s
@@ -90,6 +99,7 @@ func New(o Options) *Scheduler {
 func (s *Scheduler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.listenForWakes(ctx) })
+	g.Go(func() error { return s.watchMembers(ctx) })
 	g.Go(func() error { return s.balance(ctx) })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("scheduler: %w", err)
@@ -137,7 +147,37 @@ func (s *Scheduler) listenForWakes(ctx context.Context) error {
 	}
 	return s.o.Store.Partitions.Listen(ctx, partition.Wakes{
 		Connected: connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick,
+		Room: func(queue string) { s.rooms.told(queue); s.wakeBacklog(queue) },
 	})
+}
+
+// watchMembers has backlogs looked at again when workers come or go, until ctx ends.
+func (s *Scheduler) watchMembers(ctx context.Context) error {
+	changed, stop := s.o.Members.Watch()
+	defer stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			s.wakeBacklogs(func(string) bool { return true })
+		}
+	}
+}
+
+// wakeBacklog has the partitions claim again in which tasks of a queue wait for room.
+func (s *Scheduler) wakeBacklog(queue string) {
+	s.wakeBacklogs(func(name string) bool { return name == queue })
+}
+
+func (s *Scheduler) wakeBacklogs(of func(queue string) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, queues := range s.backlogs {
+		if slices.ContainsFunc(queues, of) {
+			signal(s.roomWakes[p])
+		}
+	}
 }
 
 func (s *Scheduler) wakeTick(partition int) { signal(s.tickWakes[partition]) }

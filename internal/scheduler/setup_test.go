@@ -36,12 +36,13 @@ type world struct {
 	srv   *redistest.Server
 	db    *redisx.DB
 	store *store.Store
+	slots int // of each node as a worker of the queue default
 }
 
 func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
 	srv := redistest.Start(t, opts...)
-	w := &world{t: t, srv: srv, db: srv.DB(t)}
+	w := &world{t: t, srv: srv, db: srv.DB(t), slots: 1000}
 	w.store = w.open(w.db)
 	return w
 }
@@ -94,10 +95,10 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 	n.members = &registry{Registry: w.member(id, config.RoleScheduler, db)}
 	s := w.open(db)
 	n.Scheduler = New(Options{
-		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: 10_000,
+		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: 10_000, HandOver: 4,
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
-	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never}
+	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, askRoom: never}
 	for _, c := range change {
 		c(n)
 	}
@@ -108,8 +109,13 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 func (w *world) member(id, role string, db *redisx.DB) *cluster.Registry {
 	return cluster.New(cluster.Options{
 		DB: db, Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: id, Beat: beat,
-		Self: func() cluster.Node { return cluster.Node{Roles: []string{role}} },
+		Self: func() cluster.Node { return serving(role, w.slots) },
 	})
+}
+
+// serving is a node of that role that also serves the queue default, as a worker with so many slots.
+func serving(role string, slots int) cluster.Node {
+	return cluster.Node{Roles: []string{role, config.RoleWorker}, Queues: map[string]int{"default": 1}, Capacity: slots}
 }
 
 func (n *node) run() {

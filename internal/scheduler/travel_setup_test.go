@@ -110,7 +110,7 @@ func (v *voyage) until(at time.Time) {
 func (v *voyage) member(id, role string, beat time.Duration, db *redisx.DB) *cluster.Registry {
 	return cluster.New(cluster.Options{
 		DB: db, Key: v.store.Keys.Nodes(), Channel: v.store.Keys.Members(), ID: id, Beat: beat, Keep: 2 * day,
-		Self: func() cluster.Node { return cluster.Node{Roles: []string{role}} },
+		Self: func() cluster.Node { return serving(role, 1000) },
 	})
 }
 
@@ -137,10 +137,10 @@ func (v *voyage) start() *traveller {
 	testkit.Must(v.t, err)
 	n.members = v.member(id, config.RoleScheduler, v.rhythm.beat, db)
 	n.Scheduler = New(Options{
-		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: 1000,
+		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: 1000, HandOver: 4,
 		Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
 	})
-	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour}
+	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, askRoom: time.Minute}
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())
 	ctx, n.cancel = context.WithCancel(context.Background())

@@ -33,7 +33,7 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 		return w.Tasks.Create(w.Ctx, []task.Definition{{Ref: ref, Type: "shell"}})[0].Err
 	case task.ActChange:
 		current.Ref = ref
-		return w.Requeue(current.Definition, "other")
+		return w.Requeue(current.Definition, "other", current.Attempt)
 	case task.ActClaim:
 		for _, d := range w.Claim(ref) {
 			if d.Ref == ref {
@@ -41,6 +41,12 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 			}
 		}
 		return errors.New("not claimed")
+	case task.ActTakeBack:
+		err := w.Leader(ref).TakeBack(w.Ctx, []task.Delivery{{Ref: ref, Attempt: max(current.Attempt, 1)}})
+		if err == nil && w.Get(ref).State == current.State {
+			return errors.New("not taken back")
+		}
+		return err
 	case task.ActBegin:
 		_, err := w.Tasks.Begin(w.Ctx, ref, max(current.Attempt, 1), "node-a#2")
 		return err

@@ -14,7 +14,7 @@ const (
 	CodeInvalid          Code = "invalid"            // a field of the request is invalid; Field names it
 	CodeTaskNotFound     Code = "task_not_found"     // the namespace has no task with this id
 	CodeTaskConflict     Code = "task_conflict"      // a task with this id, and other content, exists
-	CodeNotWaiting       Code = "task_not_waiting"   // the task does not wait on the wheel, so that it cannot be changed
+	CodeNotWaiting       Code = "task_not_waiting"   // a worker has the task, or it has ended: it cannot be changed
 	CodeFinished         Code = "task_finished"      // the task has ended
 	CodeNotFinished      Code = "task_not_finished"  // the task has not ended
 	CodeNotRunning       Code = "task_not_running"   // the task is not running, so that no report on it is accepted

@@ -44,6 +44,7 @@ const (
 	ActCreate    Action = "create"    // a client submits the task, or a schedule creates it
 	ActChange    Action = "change"    // a client changes the due time, the queue or the payload
 	ActClaim     Action = "claim"     // the leader takes the due task off the wheel
+	ActTakeBack  Action = "take_back" // the leader takes a claimed task back that it has not handed over
 	ActBegin     Action = "begin"     // a worker begins the claimed attempt
 	ActReport    Action = "report"    // progress or a log line of the running attempt is recorded
 	ActSucceed   Action = "succeed"   // the attempt succeeded
@@ -57,7 +58,7 @@ const (
 
 // Actions lists every action, in the order in which docs/state-machine.md shows them.
 var Actions = []Action{
-	ActCreate, ActChange, ActClaim, ActBegin, ActReport, ActSucceed, ActReattempt, ActFail, ActCancel, ActStop, ActRetry, ActExpire,
+	ActCreate, ActChange, ActClaim, ActTakeBack, ActBegin, ActReport, ActSucceed, ActReattempt, ActFail, ActCancel, ActStop, ActRetry, ActExpire,
 }
 
 // The ends of an attempt are accepted for a queued task, too: it may be that Redis has lost the begin of the attempt.
@@ -66,8 +67,9 @@ var Actions = []Action{
 // refused or changes nothing. docs/state-machine.md is generated from this table.
 var transitions = map[Action]map[State]State{
 	ActCreate:    {None: Scheduled},
-	ActChange:    {Scheduled: Scheduled},
+	ActChange:    {Scheduled: Scheduled, Queued: Scheduled},
 	ActClaim:     {Scheduled: Queued},
+	ActTakeBack:  {Queued: Scheduled},
 	ActBegin:     {Queued: Running},
 	ActReport:    {Running: Running},
 	ActSucceed:   {Queued: Succeeded, Running: Succeeded},

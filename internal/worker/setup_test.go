@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -165,7 +166,7 @@ func (w *world) claim() []task.Delivery {
 	w.t.Helper()
 	var all []task.Delivery
 	for p := range w.store.Partitions.Count() {
-		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100, time.Second)
+		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100, partition.Room{Default: 1000}, time.Second)
 		testkit.Must(w.t, err)
 		all = append(all, c.Deliveries...)
 	}

@@ -14,6 +14,7 @@ var Constants = map[string]any{
 	"INLINE_PAYLOAD_LIMIT":  task.InlinePayloadLimit,
 	"LOOK_LIMIT":            time.Minute.Milliseconds(), // how long a leader leaves a queued task alone at most
 	"LOG_LIMIT":             task.LogLimit,
+	"DEFAULT_QUEUE":         task.DefaultQueue,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"LIVE_LIMIT":            schedule.LiveLimit,

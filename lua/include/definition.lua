@@ -22,6 +22,11 @@ local function def_of(record)
   return string.sub(record, 14)
 end
 
+-- queue_of returns the name of a task's queue. The head begins with the type, and then the queue if it is not the default.
+local function queue_of(record)
+  return string.match(record, '^%d+{"type":"[^"]*","queue":"([^"]*)"') or DEFAULT_QUEUE
+end
+
 -- head_of returns the first line of a definition, which has everything but the payload; '' if there is none, as somebody has
 -- written to Redis by hand.
 local function head_of(record)

@@ -1,6 +1,6 @@
 -- stop: cancels tasks.
 -- needs: arg events, arg control, arg wake
--- includes: clock, number, state, events, ended
+-- includes: clock, number, state, place, events, ended
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)
@@ -19,10 +19,10 @@ end
 
 -- end_waiting cancels a scheduled or queued task.
 local function end_waiting(member, record, fields)
-  fields.due = redis.call('ZSCORE', wheel_key(), member) or fields.due
+  fields.due = due_of(member, record) or fields.due
   fields.state, fields.finished = 'cancelled', int(now)
   redis.call('HSET', states_key(), member, format_state(fields))
-  redis.call('ZREM', wheel_key(), member)
+  unschedule(member, record)
   redis.call('ZREM', queued_key(), member)
   redis.call('ZADD', index_key(string.match(member, '^[^:]+'), 'cancelled'), int(now), member)
   redis.call('ZADD', expiry_key(), int(now + retention_of(record)), member)

@@ -853,6 +853,9 @@ type Queue struct {
 
 	// Size Deliveries in it, waiting, taken or dead.
 	Size int `json:"size"`
+
+	// Waiting Tasks of all namespaces that are due and wait until the queue has room. They are scheduled, so they can still be changed.
+	Waiting int `json:"waiting"`
 }
 
 // QueueList defines model for QueueList.
@@ -2151,8 +2154,9 @@ type ClientInterface interface {
 
 	// ChangeTaskWithBody Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-	// other state it is `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2161,8 +2165,9 @@ type ClientInterface interface {
 
 	// ChangeTask Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-	// other state it is `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2887,8 +2892,9 @@ func (c *Client) GetTask(ctx context.Context, id TaskID, params *GetTaskParams, 
 
 // ChangeTaskWithBody Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-// other state it is `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2907,8 +2913,9 @@ func (c *Client) ChangeTaskWithBody(ctx context.Context, id TaskID, params *Chan
 
 // ChangeTask Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-// other state it is `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5733,8 +5740,9 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTaskWithBodyWithResponse Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-	// other state it is `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5743,8 +5751,9 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTaskWithResponse Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-	// other state it is `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+	// `task_not_waiting`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8236,8 +8245,9 @@ func (c *ClientWithResponses) GetTaskWithResponse(ctx context.Context, id TaskID
 
 // ChangeTaskWithBodyWithResponse Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-// other state it is `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8252,8 +8262,9 @@ func (c *ClientWithResponses) ChangeTaskWithBodyWithResponse(ctx context.Context
 
 // ChangeTaskWithResponse Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`; what is not named stays as it is. In any
-// other state it is `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
+// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
+// `task_not_waiting`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

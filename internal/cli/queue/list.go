@@ -22,9 +22,10 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Use: "list", Short: "List the queues", Args: command.ExactArgs(),
 		Long: `list lists all queues that ever held a task.
 
-The columns are: name, state, size, pending, active, archived, processed, failed, latency. Size is how many tasks are in
-it: pending ones wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed
-count since midnight (UTC). Latency is how long the oldest pending one has waited.`,
+The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency. Waiting is how many
+tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in it: pending ones
+wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed count since
+midnight (UTC). Latency is how long the oldest pending one has waited.`,
 		Example: `  dtsctl queue list`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
@@ -52,6 +53,7 @@ var listColumns = []printer.Column[client.Queue]{
 		}
 		return printer.Status("open")
 	}},
+	{Name: "waiting", Value: func(q client.Queue) any { return q.Waiting }},
 	{Name: "size", Value: func(q client.Queue) any { return q.Size }},
 	{Name: "pending", Value: func(q client.Queue) any { return q.Pending }},
 	{Name: "active", Value: func(q client.Queue) any { return q.Active }},

@@ -30,7 +30,8 @@ func newChangeCommand(f *command.Factory) *cobra.Command {
 	opts := &changeOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
 		Use: "change ID", Aliases: []string{"update"}, Short: "Change a task that waits", Args: command.ExactArgs("ID"),
-		Long: `change changes the time, queue or payload of a task that is "scheduled". Everything else stays as it is.`,
+		Long: `change changes the time, queue or payload of a task that waits: for its time, for room in its queue,
+or for a worker to take it. Everything else stays as it is.`,
 		Example: `  dtsctl task change nightly --delay 1h
   dtsctl task change nightly --at 2026-01-02T03:00:00Z --queue critical
   dtsctl task change nightly --payload @job.json`,

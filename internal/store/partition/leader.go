@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -14,10 +15,6 @@ import (
 
 // ErrFenced is returned if the leader does not hold the partition's lease any more. Nothing was written.
 var ErrFenced = errors.New("the lease of the partition is not held any more")
-
-// freshness is the lateness beyond which a task counts as backlog. A part of each claim is kept for tasks that are less
-// late, so that a backlog does not starve them.
-const freshness = time.Second
 
 // Leader changes one partition while its lease has the leader's fence. Afterwards, every method that runs a script returns
 // ErrFenced.
@@ -32,22 +29,55 @@ type Claimed struct {
 	Now        time.Time // Redis's time of the claim
 	Next       time.Time // when the next task is due; zero if no task is scheduled
 	Queued     int       // number of queued tasks, without these
+	Backlog    []string  // queues of which tasks wait for room
+}
+
+// Room is how many tasks of each queue a claim may take: those of Queues as it says there, of any other queue Default.
+type Room struct {
+	Queues  map[string]int
+	Default int
+}
+
+// Any reports whether there is room in one of these queues.
+func (r Room) Any(queues []string) bool {
+	return slices.ContainsFunc(queues, func(name string) bool { return r.Queues[name] > 0 })
 }
 
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
 func (p *Partition) Lead(fence lua.Fence) *Leader { return &Leader{Partition: p, fence: fence} }
 
-// Claim takes up to limit due tasks off the wheel and queues them. LookAfter returns those that no worker has begun within
-// look. Errors: ErrFenced, or an error of Redis, after which tasks may have been claimed.
-func (l *Leader) Claim(ctx context.Context, limit int, look time.Duration) (Claimed, error) {
+// Claim takes up to limit due tasks, as many of each queue as it has room for, and queues them; other due tasks wait until
+// their queue has room. LookAfter returns those that no worker has begun within look. Errors: ErrFenced, or an error of
+// Redis, after which tasks may have been claimed.
+func (l *Leader) Claim(ctx context.Context, limit int, room Room, look time.Duration) (Claimed, error) {
 	k := l.keys
-	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Claim{
-		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Fresh: freshness, Look: look, Events: l.o.Layout.Keys.Events(),
-	})
+	call := lua.Claim{
+		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Room: room.Default, Look: look,
+		Events: l.o.Layout.Keys.Events(), Rooms: nil,
+	}
+	for queue, n := range room.Queues {
+		call.Rooms = append(call.Rooms, lua.ClaimRoom{Queue: queue, Room: n})
+	}
+	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	if err != nil {
 		return Claimed{}, fenced(err)
 	}
-	return Claimed{Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Deliveries: l.deliveries(ctx, reply.Claims)}, nil
+	return Claimed{
+		Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Backlog: reply.Backlog, Deliveries: l.deliveries(ctx, reply.Claims),
+	}, nil
+}
+
+// TakeBack takes tasks back that Claim has queued and whose deliveries were not enqueued: they wait until their queue has
+// room. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery) error {
+	call := lua.TakeBack{
+		Lease: l.keys.Lease(), States: l.keys.States(), Fence: l.fence, Events: l.o.Layout.Keys.Events(), Deliveries: nil,
+	}
+	for _, d := range deliveries {
+		call.Deliveries = append(call.Deliveries, lua.TakeBackDelivery{Member: d.Ref, Attempt: d.Attempt})
+	}
+	_, err := redisx.Run(ctx, l.o.Layout.DB, call)
+	return fenced(err)
 }
 
 // deliveries decodes claims. An unreadable claim is skipped.

@@ -3,6 +3,8 @@ package partition_test
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +36,9 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 	for p := range w.Partitions.Count() {
 		stale := w.Partitions.At(p).Lead("0:old")
 		calls := map[string]error{}
-		_, calls["claim"] = stale.Claim(w.Ctx, 10, time.Second)
+		_, calls["claim"] = stale.Claim(w.Ctx, 10, storetest.Room, time.Second)
 		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10)
+		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}})
 		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
 		_, calls["sweep"] = stale.Sweep(w.Ctx, 0, 10)
 		for name, err := range calls {
@@ -96,10 +99,10 @@ func TestReap_ATaskThatWasAskedToStopEndsCancelled(t *testing.T) {
 }
 
 // createDue creates a task that was due at a time in the past, as after an outage.
-func createDue(t *testing.T, w *storetest.World, id string, due time.Time) task.Ref {
+func createDue(t *testing.T, w *storetest.World, id, queue string, due time.Time) task.Ref {
 	t.Helper()
 	ref := task.Ref{Namespace: "default", ID: id}
-	d := task.Definition{Ref: ref, Type: "http", RunAt: due}
+	d := task.Definition{Ref: ref, Type: "http", Queue: queue, RunAt: due}
 	def, err := codec.EncodeDefinition(d.Normalize())
 	testkit.Must(t, err)
 	k := w.KeysOf(ref)
@@ -113,32 +116,111 @@ func createDue(t *testing.T, w *storetest.World, id string, due time.Time) task.
 }
 
 // The ids share a root, as those of ticks do, so that all tasks are in one partition.
-func TestClaim_DrainsABacklogInOrderWithoutStarvingWhatIsDueNow(t *testing.T) {
+func TestClaim_TakesOfEachQueueWhatItHasRoomForInOrder(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	now := w.DB.Time(w.Ctx).Val()
 	var ref task.Ref
-	for i := range 100 {
-		ref = createDue(t, w, fmt.Sprintf("s@old%02d", i), now.Add(-time.Hour+time.Duration(i)*time.Second))
+	for i := range 30 {
+		for _, queue := range []string{"default", "full", "low"} {
+			ref = createDue(t, w, fmt.Sprintf("s@%s%02d", queue, i), queue, now.Add(-time.Hour+time.Duration(i)*time.Second))
+		}
 	}
-	for i := range 5 {
-		createDue(t, w, fmt.Sprintf("s@now%d", i), now)
+	claim := func(limit int, room partition.Room) ([]string, []string) {
+		claimed, err := w.Leader(ref).Claim(w.Ctx, limit, room, time.Second)
+		testkit.Must(t, err)
+		var got []string
+		for _, d := range claimed.Deliveries {
+			got = append(got, strings.TrimPrefix(d.Ref.ID, "s@"))
+		}
+		slices.Sort(claimed.Backlog)
+		w.CheckSets()
+		return got, claimed.Backlog
 	}
-	k := w.KeysOf(ref)
-	claimed, err := redisx.Run(w.Ctx, w.DB, lua.Claim{
-		Lease: k.Lease(), Wheel: k.Wheel(), Fence: storetest.Fence, Limit: 20, Fresh: 10 * time.Minute, Look: time.Second, Events: w.Keys.Events(),
-	})
-	testkit.Must(t, err)
-	var got, want []string
-	for _, c := range claimed.Claims {
-		got = append(got, strings.TrimPrefix(c.Member, "default:s@"))
+	got, backlog := claim(100, partition.Room{Default: 2, Queues: map[string]int{"full": 0}})
+	if diff := cmp.Diff([]string{"default00", "low00", "default01", "low01"}, got); diff != "" {
+		t.Errorf("first claim (-want +got):\n%s", diff)
 	}
-	for i := range 15 {
-		want = append(want, fmt.Sprintf("old%02d", i))
+	if diff := cmp.Diff([]string{"default", "full", "low"}, backlog); diff != "" {
+		t.Errorf("backlog (-want +got):\n%s", diff)
 	}
-	want = append(want, "now0", "now1", "now2", "now3", "now4")
+	createDue(t, w, "s@low-late", "low", now) // waits behind the others
+	createDue(t, w, "s@other", "other", now)  // has room
+	got, _ = claim(100, partition.Room{Default: 2, Queues: map[string]int{"low": 28, "full": 1, "default": 0}})
+	want := []string{"full00", "other"}
+	for i := range 28 {
+		want = append(want, fmt.Sprintf("low%02d", i+2))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("first batch (-want +got):\n%s", diff)
+		t.Errorf("second claim (-want +got):\n%s", diff)
+	}
+	got, backlog = claim(100, partition.Room{Default: 0, Queues: map[string]int{"low": 5}})
+	if diff := cmp.Diff([]string{"low-late"}, got); diff != "" {
+		t.Errorf("third claim (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"default", "full"}, backlog); diff != "" {
+		t.Errorf("backlog at the end (-want +got):\n%s", diff)
+	}
+}
+
+func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	for i := range 4 {
+		w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: fmt.Sprintf("s@%d", i)}, Queue: "full"})
+	}
+	ref := task.Ref{Namespace: "default", ID: "s@0"}
+	none := partition.Room{Queues: map[string]int{"full": 0}}
+	if claimed, err := w.Leader(ref).Claim(w.Ctx, 10, none, time.Second); err != nil || len(claimed.Deliveries) != 0 {
+		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
+	}
+	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", States: []task.State{task.Scheduled}}, 10, "")
+	if err != nil || len(page.Tasks) != 4 {
+		t.Errorf("listed %d, %v", len(page.Tasks), err)
+	}
+	before := w.Get(ref)
+	if before.State != task.Scheduled || !before.DueAt.Equal(before.CreatedAt) {
+		t.Errorf("it is %s, due at %s, want at %s", before.State, before.DueAt, before.CreatedAt)
+	}
+	testkit.Must(t, w.Requeue(before.Definition, "other", 0))
+	_, err = w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: "s@1"})
+	testkit.Must(t, err)
+	w.CheckSets()
+	if counts, err := w.Backlog(w.Ctx); err != nil || !maps.Equal(counts, map[string]int{"full": 2}) {
+		t.Errorf("backlog %v, %v", counts, err)
+	}
+	depth, err := w.Partitions.At(w.PartitionOf(ref)).Depth(w.Ctx)
+	if err != nil || depth.Scheduled != 3 || depth.Overdue != 3 {
+		t.Errorf("depth %+v, %v", depth, err)
+	}
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, none, time.Second)
+	if err != nil || len(claimed.Deliveries) != 0 { // room 0 is the default too
+		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
+	}
+	claimed, err = w.Leader(ref).Claim(w.Ctx, 10, partition.Room{Queues: map[string]int{"other": 5}}, time.Second)
+	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Ref != ref || claimed.Deliveries[0].Queue != "other" {
+		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
+	}
+}
+
+func TestTakeBack_LetsATaskWaitForTheSameAttempt(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("a", task.Queued)
+	due := w.Get(ref).DueAt
+	d := task.Delivery{Ref: ref, Attempt: 1}
+	for range 2 {
+		testkit.Must(t, w.Leader(ref).TakeBack(w.Ctx, []task.Delivery{d, {Ref: ref, Attempt: 7}}))
+		w.CheckSets()
+		if got := w.Get(ref); got.State != task.Scheduled || got.Attempt != 0 || !got.DueAt.Equal(due) {
+			t.Fatalf("it is %s, attempt %d, due at %s", got.State, got.Attempt, got.DueAt)
+		}
+	}
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Room{Queues: map[string]int{"default": 1}}, time.Second)
+	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Attempt != 1 {
+		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
 }
 
@@ -147,7 +229,7 @@ func TestClaim_TakesNothingEarly(t *testing.T) {
 	w := storetest.New(t)
 	ref := task.Ref{Namespace: "default", ID: "later"}
 	w.Create(task.Definition{Ref: ref, Delay: time.Hour})
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, time.Second)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, storetest.Room, time.Second)
 	if err != nil || len(claimed.Deliveries) != 0 {
 		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
 	}

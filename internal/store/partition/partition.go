@@ -77,8 +77,16 @@ func (p *Partition) Depth(ctx context.Context) (Depth, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
 	}
+	backlog, err := p.o.Layout.BacklogOf(ctx, p.number)
+	if err != nil {
+		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
+	}
+	ready := int64(0)
+	for _, n := range backlog {
+		ready += int64(n)
+	}
 	return Depth{
-		Scheduled: scheduled.Val(), Overdue: overdue.Val(), Queued: queued.Val(),
+		Scheduled: scheduled.Val() + ready, Overdue: overdue.Val() + ready, Queued: queued.Val(),
 		Running: running.Val(), Finished: finished.Val(),
 		Schedules: all.Val(), ActiveSchedules: active.Val(), OverdueSchedules: overdueSchedules.Val(),
 	}, nil

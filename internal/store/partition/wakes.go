@@ -12,6 +12,7 @@ import (
 const (
 	LeaseFreed = "free"  // a lease was released
 	tickWake   = "tick:" // with a partition's number behind it: a schedule became the first that is due
+	roomWake   = "room:" // with the name of a queue behind it: it has room for more deliveries
 )
 
 // Wakes has the functions that Listen calls, one at a time. All of them are required.
@@ -20,6 +21,7 @@ type Wakes struct {
 	Freed     func()              // a lease was released
 	Wheel     func(partition int) // a task became the first on the wheel
 	Schedules func(partition int) // a schedule became the first that is due
+	Room      func(queue string)  // a queue of which leaders have a backlog has room again
 }
 
 // Listen calls w for the messages on the wake channel until ctx ends; then it returns nil. It ignores messages that are
@@ -28,6 +30,10 @@ func (p *Partitions) Listen(ctx context.Context, w Wakes) error {
 	onMessage := func(_, payload string) {
 		if payload == LeaseFreed {
 			w.Freed()
+			return
+		}
+		if queue, ofRoom := strings.CutPrefix(payload, roomWake); ofRoom {
+			w.Room(queue)
 			return
 		}
 		number, ofSchedules := strings.CutPrefix(payload, tickWake)

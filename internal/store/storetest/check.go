@@ -70,6 +70,9 @@ func (w *World) listedStates(k lua.Partition, namespaces []string) map[string]ta
 			sets[string(k.Index(namespace, state))] = state
 		}
 	}
+	for _, queue := range w.DB.SMembers(w.Ctx, string(k.Backlog())).Val() {
+		sets[string(k.Ready(queue))] = task.Scheduled
+	}
 	listed := map[string]task.State{}
 	for set, state := range sets {
 		for _, member := range w.DB.ZRange(w.Ctx, set, 0, -1).Val() {

@@ -21,6 +21,9 @@ import (
 // Fence is the fence of the leases that a World has on all partitions.
 const Fence = "1:tester"
 
+// Room has room for many tasks of every queue.
+var Room = partition.Room{Default: 1000}
+
 // partitions is the number of partitions of a World.
 const partitions = 2
 
@@ -79,7 +82,7 @@ func (w *World) Leader(ref task.Ref) *partition.Leader {
 // Claim claims the due tasks of a task's partition, up to 100.
 func (w *World) Claim(ref task.Ref) []task.Delivery {
 	w.t.Helper()
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 100, time.Second)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 100, Room, time.Second)
 	testkit.Must(w.t, err)
 	return claimed.Deliveries
 }
@@ -125,9 +128,9 @@ func (w *World) Bring(id string, state task.State) task.Ref {
 }
 
 // Requeue moves a task with that definition to another queue, and returns the error of the change.
-func (w *World) Requeue(before task.Definition, queue string) error {
+func (w *World) Requeue(before task.Definition, queue string, recalled int) error {
 	after := before
 	after.Queue = queue
-	_, err := w.Tasks.Change(w.Ctx, before, after, tasks.NewDue{})
+	_, err := w.Tasks.Change(w.Ctx, before, after, tasks.NewDue{}, recalled)
 	return err
 }

@@ -14,10 +14,11 @@ var changeCodes = map[lua.Code]task.Code{
 	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotWaiting, lua.CodeChanged: task.CodeChanged,
 }
 
-// Change replaces the definition of a scheduled task, and its due time as due says. before is the definition that the
-// caller read; after must be valid. Errors: CodeTaskNotFound, CodeNotWaiting, CodeUnavailable; CodeChanged if the task's
-// definition is neither before nor after.
-func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due NewDue) (task.Task, error) {
+// Change replaces the definition of a task, and its due time as due says. The task must be scheduled, or queued for the
+// attempt recalled, whose delivery the caller has deleted (0 for none): that attempt is then scheduled again. before is the
+// definition that the caller read; after must be valid. Errors: CodeTaskNotFound, CodeNotWaiting, CodeUnavailable;
+// CodeChanged if the task's definition is neither before nor after.
+func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due NewDue, recalled int) (task.Task, error) {
 	ref := before.Ref
 	old, err := codec.EncodeDefinition(before)
 	if err != nil {
@@ -33,7 +34,7 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	}
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Change{
-		Defs: k.Defs(), Wheel: k.Wheel(), Member: ref, Before: old, Def: def, RunAt: runAt, Delay: due.Delay,
+		Defs: k.Defs(), Member: ref, Before: old, Def: def, RunAt: runAt, Delay: due.Delay, Recalled: recalled,
 		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
 	})
 	if err != nil {

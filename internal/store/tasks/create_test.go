@@ -53,7 +53,7 @@ func TestCreate_TheSameIDWithTheSameContentIsTheSameTask(t *testing.T) {
 	if c := w.Tasks.Create(w.Ctx, []task.Definition{other})[0]; task.CodeOf(c.Err) != task.CodeTaskConflict {
 		t.Errorf("other content: %v, want a conflict", c.Err)
 	}
-	testkit.Must(t, w.Requeue(w.Get(def.Ref).Definition, "slow"))
+	testkit.Must(t, w.Requeue(w.Get(def.Ref).Definition, "slow", 0))
 	if c := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; c.Err != nil || c.Task.Queue != "slow" {
 		t.Errorf("after a change, the first submission repeated: queue %q, error %v", c.Task.Queue, c.Err)
 	}
@@ -86,9 +86,9 @@ func TestCreate_AChangedTaskWithALongPayloadIsStillTheSameTask(t *testing.T) {
 	before := w.Create(def).Definition
 	after := before
 	after.Payload = json.RawMessage(`"short"`)
-	_, err := w.Tasks.Change(w.Ctx, before, after, tasks.NewDue{})
+	_, err := w.Tasks.Change(w.Ctx, before, after, tasks.NewDue{}, 0)
 	testkit.Must(t, err)
-	testkit.Must(t, w.Requeue(after, "other"))
+	testkit.Must(t, w.Requeue(after, "other", 0))
 	if again := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; again.Err != nil || !again.Existed {
 		t.Errorf("submitted again: existed is %v, %v", again.Existed, again.Err)
 	}

@@ -24,7 +24,10 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 	if err != nil {
 		return Page{}, err
 	}
-	sets := s.listSets(f)
+	sets, err := s.listSets(ctx, f)
+	if err != nil {
+		return Page{}, err
+	}
 	var page Page
 	for seen, chunk := 0, limit; ; chunk = max(limit, layout.ScanChunk) {
 		entries, more, err := s.l.ReadEntries(ctx, sets, from, chunk)
@@ -51,17 +54,24 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 	}
 }
 
-// listSets are the sorted sets that hold the tasks of the filter's states.
-func (s *Tasks) listSets(f Filter) []lua.ZSetKey {
+// listSets are the sorted sets that hold the tasks of the filter's states. Error: CodeUnavailable.
+func (s *Tasks) listSets(ctx context.Context, f Filter) ([]lua.ZSetKey, error) {
 	states := f.States
 	if len(states) == 0 {
 		states = task.States
 	}
+	partitions := s.listPartitions(f)
 	var sets []lua.ZSetKey
-	for p := range s.l.Partitions() {
-		if f.Schedule != "" && p != s.l.PartitionOf(task.Ref{Namespace: f.Namespace, ID: f.Schedule}) {
-			continue
+	if slices.Contains(states, task.Scheduled) {
+		ready, err := s.l.ReadySets(ctx, partitions, f.Queue)
+		if err != nil {
+			return nil, err
 		}
+		for _, set := range ready {
+			sets = append(sets, lua.ZSetKey(set))
+		}
+	}
+	for _, p := range partitions {
 		k := s.l.Keys.Partition(p)
 		for _, state := range states {
 			switch state {
@@ -76,7 +86,19 @@ func (s *Tasks) listSets(f Filter) []lua.ZSetKey {
 			}
 		}
 	}
-	return sets
+	return sets, nil
+}
+
+// listPartitions are the partitions that can have tasks of the filter.
+func (s *Tasks) listPartitions(f Filter) []int {
+	if f.Schedule != "" {
+		return []int{s.l.PartitionOf(task.Ref{Namespace: f.Namespace, ID: f.Schedule})}
+	}
+	all := make([]int, s.l.Partitions())
+	for p := range all {
+		all[p] = p
+	}
+	return all
 }
 
 // match reads the tasks of entries and returns those that match the filter, up to limit of them and up to PageBytes. last

@@ -60,7 +60,7 @@ func (s *Tasks) read(ctx context.Context, refs []task.Ref) ([]codec.Record, erro
 	records := make([]codec.Record, len(refs))
 	var failure error
 	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.ReadTasks {
-		call := lua.ReadTasks{Defs: p.keys.Defs(), Wheel: p.keys.Wheel(), Members: make([]string, len(p.places))}
+		call := lua.ReadTasks{Defs: p.keys.Defs(), Members: make([]string, len(p.places))}
 		for n, i := range p.places {
 			call.Members[n] = refs[i].String()
 		}

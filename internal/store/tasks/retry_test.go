@@ -46,7 +46,7 @@ func TestClaim_RemembersWhenTheFirstAttemptWasDue(t *testing.T) {
 	w := storetest.New(t)
 	ref := w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http", Delay: time.Hour, Retry: task.Retry{MaxAttempts: 2, MaxElapsed: time.Minute}}).Ref
 	before := w.Get(ref).Definition
-	_, err := w.Tasks.Change(w.Ctx, before, before, tasks.NewDue{Delay: new(time.Duration(0))})
+	_, err := w.Tasks.Change(w.Ctx, before, before, tasks.NewDue{Delay: new(time.Duration(0))}, 0)
 	testkit.Must(t, err)
 	moved := w.Get(ref).DueAt
 	run := w.Begin(ref)

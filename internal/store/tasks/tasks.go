@@ -64,7 +64,7 @@ func sentence(code task.Code, ref task.Ref, detail string) string {
 	case task.CodeTaskConflict:
 		return fmt.Sprintf("the id %q is taken by a task with other content", ref.ID)
 	case task.CodeNotWaiting:
-		return fmt.Sprintf("task %q is %s: only a scheduled one can be changed", ref.ID, detail)
+		return fmt.Sprintf("task %q is %s: only one that waits can be changed", ref.ID, detail)
 	case task.CodeFinished:
 		return fmt.Sprintf("task %q has already ended: it is %s", ref.ID, detail)
 	case task.CodeNotFinished:

@@ -26,8 +26,9 @@ var states = map[task.State]string{
 // actions describes each action in one or two sentences.
 var actions = map[task.Action]string{
 	task.ActCreate:    "A client submits the task, or a schedule creates it.",
-	task.ActChange:    "A client changes the due time, the queue or the payload. This is possible only while the task waits on the wheel.",
+	task.ActChange:    "A client changes the due time, the queue or the payload. A queued task goes back to the wheel for the same attempt; this is possible until a worker takes its delivery.",
 	task.ActClaim:     "The task is due, and the leader of its partition takes it off the wheel. The attempt number grows by one.",
+	task.ActTakeBack:  "The leader takes a claimed task back, because no living worker serves its queue. The attempt number goes back by one.",
 	task.ActBegin:     "A worker begins the claimed attempt. A leftover delivery of any other attempt is refused.",
 	task.ActReport:    "The worker that began the attempt records its progress or a log line, or somebody reports its progress over the API, by attempt number.",
 	task.ActSucceed:   "The attempt succeeded.",
@@ -44,6 +45,7 @@ var scripts = map[task.Action][]string{
 	task.ActCreate:    {"create", "fire", "trigger_schedule", "backfill_schedule"},
 	task.ActChange:    {"change"},
 	task.ActClaim:     {"claim"},
+	task.ActTakeBack:  {"take_back"},
 	task.ActBegin:     {"begin"},
 	task.ActReport:    {"log", "progress"},
 	task.ActSucceed:   {"finish"},

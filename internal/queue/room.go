@@ -1,0 +1,67 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/lua"
+)
+
+// awaitedFor is how long workers tell leaders that a queue has room, after one has asked for it.
+const awaitedFor = 5 * time.Second
+
+// Look is what a leader sees of a queue for which it has more deliveries.
+type Look struct {
+	Waiting int   // deliveries that wait for a worker
+	Ended   int64 // deliveries that have ended so far
+}
+
+// AwaitRoom looks at queues, and has their workers tell all leaders when that many deliveries are left of those that wait,
+// or fewer: on the wake channel, once, within the next 5 s. Error: one of Redis.
+func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[string]Look, error) {
+	type reply struct {
+		waiting *redis.IntCmd
+		ended   *redis.StringCmd
+	}
+	replies := make(map[string]reply, len(levels))
+	pipe := q.db.Pipeline()
+	for name, level := range levels {
+		k := lua.AsynqQueue(q.names.asynq(name))
+		pipe.Set(ctx, string(k.Awaited()), level, awaitedFor) // before the look, so that nothing is missed between the two
+		replies[name] = reply{pipe.LLen(ctx, string(k.Pending())), pipe.Get(ctx, string(k.Processed()))}
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, fmt.Errorf("looking for room in the queues: %w", err)
+	}
+	looks := make(map[string]Look, len(levels))
+	for name, r := range replies {
+		ended, err := r.ended.Int64()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return nil, fmt.Errorf("reading how many deliveries of queue %s have ended: %w", name, err)
+		}
+		looks[name] = Look{Waiting: int(r.waiting.Val()), Ended: ended}
+	}
+	return looks, nil
+}
+
+// Slots reads how many deliveries the servers that asynq lists, its own and those of DTS, work on at once, by queue. A server
+// of several queues counts for each. Error: one of Redis.
+func (q *Queues) Slots(ctx context.Context) (map[string]int, error) {
+	servers, err := q.inspector.Servers()
+	if err != nil {
+		return nil, fmt.Errorf("reading asynq's servers: %w", err)
+	}
+	slots := make(map[string]int)
+	for _, s := range servers {
+		for asynqName := range s.Queues {
+			if name, ours := q.names.queue(asynqName); ours && s.Status == "active" {
+				slots[name] += s.Concurrency
+			}
+		}
+	}
+	return slots, nil
+}

@@ -1,0 +1,15 @@
+-- place: where scheduled tasks wait: on the wheel or, if they are due and their queue has no room, in its set of ready tasks.
+-- includes: definition
+
+-- due_of returns when a scheduled task is due, as text; nil if it is not scheduled.
+local function due_of(member, record)
+  return redis.call('ZSCORE', wheel_key(), member) or redis.call('ZSCORE', ready_key(queue_of(record)), member) or nil
+end
+
+-- unschedule removes a task from where it waits.
+local function unschedule(member, record)
+  if redis.call('ZREM', wheel_key(), member) == 0 then
+    redis.call('ZREM', ready_key(queue_of(record)), member)
+  end
+end
+

@@ -1,0 +1,35 @@
+-- take_back: a leader takes queued tasks back whose deliveries it has not enqueued, as nobody serves their queue. They wait
+-- in the queue's set of ready tasks for the same attempt.
+-- includes: clock, number, refuse, fence, state, changes, definition, events
+-- keys:
+--   lease   STRING  the script makes further keys of the same partition
+--   states  HASH
+-- args:
+--   fence       fence  value of the lease while this leader holds it
+--   events      channel
+--   deliveries  (member member, attempt attempt)*
+-- reply:
+--   taken  number  tasks that were taken back
+-- refuses:
+--   FENCED  another leader holds the lease of the partition, or none does
+-- repeat: harmless: the tasks are not queued any more
+local leader = other_leader()
+if leader then
+  return refuse('FENCED', leader)
+end
+
+local taken = 0
+for member, attempt in deliveries() do
+  local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
+  if record and text and queued_attempt(text) == attempt then
+    local fields = parse_state(text)
+    fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
+    set_later(states, member, format_state(fields))
+    remove_later(queued_key(), member)
+    put_later(ready_key(queue_of(record)), fields.due, member)
+    redis.call('SADD', backlog_key(), queue_of(record))
+    announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
+    taken = taken + 1
+  end
+end
+return { taken }
