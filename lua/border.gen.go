@@ -664,7 +664,7 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 }
 
 // Enqueue runs enqueue.lua: puts deliveries into a queue of asynq, in the form of asynq's own client.
-// It repairs deliveries of the same id. One that waits stays as it is. One that a worker took and abandoned is put where
+// It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and abandoned is put where
 // the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
 //
 // Repeated: harmless: the deliveries wait already

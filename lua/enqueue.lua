@@ -1,5 +1,5 @@
 -- enqueue: puts deliveries into a queue of asynq, in the form of asynq's own client.
--- It repairs deliveries of the same id. One that waits stays as it is. One that a worker took and abandoned is put where
+-- It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and abandoned is put where
 -- the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
 -- includes: clock, number, arrive
 -- keys:
@@ -19,7 +19,7 @@
 -- refuses: nothing
 -- repeat: harmless: the deliveries wait already
 local before = redis.call('LLEN', pending)
-local added, returned = {}, {}
+local added, returned, waits = {}, {}, false
 for id, msg in deliveries() do
   local delivery = delivery_key(id)
   local state = redis.call('HGET', delivery, 'state')
@@ -40,6 +40,8 @@ for id, msg in deliveries() do
       redis.call('ZREM', deadline, id)
       returned[#returned + 1] = id
     end
+  elseif state == 'pending' then
+    waits = true
   end
 end
 if #added > 0 then
@@ -47,7 +49,7 @@ if #added > 0 then
 end
 put_first(returned)
 local came = #added + #returned
-if before == 0 and came > 0 then
+if waits or before == 0 and came > 0 then
   redis.call('PUBLISH', arrivals, '')
 end
 return { #added, #returned, before + came }

@@ -48,6 +48,7 @@ type Consumer struct {
 	ends    *endings
 	record  serverRecord
 	ready   chan struct{} // closed when arrivals wake the consumer
+	showed  bool          // deliveries may be in the list of what this server works on; the beat alone uses it
 	stopped atomic.Bool   // see Quiesce
 
 	failures atomic.Int64 // takes and looks in a row that failed
@@ -179,7 +180,7 @@ func (c *Consumer) Await(ctx context.Context) error {
 // programs did: an asynq client that enqueued, or one that resumed a queue. A leader announces a delivery of DTS again that
 // nobody takes.
 func (c *Consumer) look(ctx context.Context) {
-	queues := c.sources.names()
+	queues := c.sources.next(lookLimit)
 	start := clock.Now()
 	lengths, err := lengthsOf(ctx, c.o.DB, queues)
 	c.counted(ctx, start, err, "cannot look at the queues")

@@ -319,7 +319,7 @@ func TestConsumer_HoldsDeliveriesThatTheBeatCanShow(t *testing.T) {
 	testkit.Receive(t, shown, "the last delivery to be shown")
 }
 
-// Without arrivals, a consumer asks for the lengths of its queues every one and a half to three seconds, and beats.
+// Without arrivals, a consumer asks for the lengths of its queues every two to four seconds, and beats.
 func TestConsumer_CostsLittleWhileIdle(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
@@ -338,7 +338,7 @@ func TestConsumer_CostsLittleWhileIdle(t *testing.T) {
 	window := time.NewTimer(6 * time.Second)
 	<-window.C
 	looks, takes = calls(t, x.db, "calls", "llen")-looks, calls(t, x.db, "calls", "evalsha")-takes
-	if looks < 3 || looks > 5*3 || takes > 0 {
-		t.Errorf("in 6 s, it asked for %d lengths and ran %d scripts, want 3 to 15 and none", looks, takes)
+	if looks < 3 || looks > 4*3 || takes > 0 {
+		t.Errorf("in 6 s, it asked for %d lengths and ran %d scripts, want 3 to 12 and none", looks, takes)
 	}
 }

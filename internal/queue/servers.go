@@ -152,22 +152,27 @@ func (c *Consumer) writeRecord(ctx context.Context, held []*Taken) error {
 	for _, t := range held {
 		fields = append(fields, t.id, c.record.encodeWorker(t))
 	}
-	lists := c.o.DB.Pipeline()
-	lists.ZAdd(ctx, string(lua.AsynqServers), redis.Z{Score: expires, Member: string(server)})
-	lists.ZAdd(ctx, string(lua.AsynqWorkers), redis.Z{Score: expires, Member: string(workers)})
-	if _, err := lists.Exec(ctx); err != nil {
-		return fmt.Errorf("writing asynq's list of servers: %w", err)
-	}
-	record := c.o.DB.TxPipeline()
+	record := c.o.DB.Pipeline()
+	record.ZAdd(ctx, string(lua.AsynqServers), redis.Z{Score: expires, Member: string(server)})
+	record.ZAdd(ctx, string(lua.AsynqWorkers), redis.Z{Score: expires, Member: string(workers)})
 	record.Set(ctx, string(server), c.record.encode(status, len(held)), lifetime)
-	record.Del(ctx, string(workers))
-	if len(fields) > 0 {
-		record.HSet(ctx, string(workers), fields...)
-		record.Expire(ctx, string(workers), lifetime)
-	}
 	if _, err := record.Exec(ctx); err != nil {
 		return fmt.Errorf("writing the record of this server: %w", err)
 	}
+	if len(fields) == 0 && !c.showed {
+		return nil
+	}
+	c.showed = true
+	list := c.o.DB.TxPipeline()
+	list.Del(ctx, string(workers))
+	if len(fields) > 0 {
+		list.HSet(ctx, string(workers), fields...)
+		list.Expire(ctx, string(workers), lifetime)
+	}
+	if _, err := list.Exec(ctx); err != nil {
+		return fmt.Errorf("writing what this server works on: %w", err)
+	}
+	c.showed = len(fields) > 0
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 type sources struct {
 	mu      sync.Mutex
 	queues  []*source
+	looked  int           // index of the queue that next returns first
 	arrived chan struct{} // signalled when a queue becomes ready; capacity 1
 }
 
@@ -40,6 +41,18 @@ func (s *sources) names() []string {
 		all[i] = q.name
 	}
 	return all
+}
+
+// next returns the names of up to n queues: those after the ones that the call before returned, in a circle.
+func (s *sources) next(n int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var some []string
+	for range min(n, len(s.queues)) {
+		some = append(some, s.queues[s.looked].name)
+		s.looked = (s.looked + 1) % len(s.queues)
+	}
+	return some
 }
 
 // mark records that a queue may hold deliveries.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"maps"
+	"slices"
 	"testing"
 )
 
@@ -63,4 +64,17 @@ func TestSources_NoQueueStarves(t *testing.T) {
 		s.markAll()
 	}
 	t.Error("1001 turns, and none was for b")
+}
+
+func TestSources_NextGoesRound(t *testing.T) {
+	t.Parallel()
+	s := newSources(map[string]int{"a": 1, "b": 1, "c": 1})
+	for _, want := range [][]string{{"a", "b"}, {"c", "a"}, {"b", "c"}} {
+		if got := s.next(2); !slices.Equal(got, want) {
+			t.Errorf("next are %v, want %v", got, want)
+		}
+	}
+	if got := s.next(64); len(got) != 3 {
+		t.Errorf("next are %v, want each queue once", got)
+	}
 }
