@@ -30,8 +30,7 @@ for id, msg in deliveries() do
     state = false
   end
   if not state then
-    redis.call('HSET', delivery, 'msg', msg)
-    mark_pending(id)
+    mark_pending(id, 'msg', msg)
     added[#added + 1] = id
   elseif state == 'active' then
     local ends = redis.call('ZSCORE', deadline, id)

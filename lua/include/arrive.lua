@@ -2,9 +2,11 @@
 -- needs: key pending
 -- includes: clock, number
 
--- mark_pending records that a delivery waits from now on. The caller puts it into the list.
-local function mark_pending(id)
-  redis.call('HSET', delivery_key(id), 'state', 'pending', 'pending_since', int(now * 1000000))
+local since = int(now * 1000000)
+
+-- mark_pending records that a delivery waits from now on, and further fields of it. The caller puts it into the list.
+local function mark_pending(id, ...)
+  redis.call('HSET', delivery_key(id), 'state', 'pending', 'pending_since', since, ...)
 end
 
 -- put_first puts deliveries where the next one is taken. The first of them is taken first.

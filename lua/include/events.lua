@@ -9,8 +9,8 @@ local announced = {}
 -- announce adds an event of a task ("namespace:id") with that stored definition. more is "", or further JSON members that
 -- begin with a comma. Ids, states and nodes contain no characters that JSON must escape.
 local function announce(kind, member, state, attempt, node, record, more)
-  local head = head_of(record)
-  if followed and head ~= '' then
+  local head = followed and head_of(record) or ''
+  if head ~= '' then
     announced[#announced + 1] = '{"type":"task.' .. kind .. '","ref":"' .. member .. '","state":"' .. state ..
       '","attempt":' .. attempt .. ',"node":"' .. node .. '","at":' .. int(now) .. ',"head":' .. head .. more .. '}'
   end
