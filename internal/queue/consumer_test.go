@@ -185,6 +185,37 @@ func TestConsumer_SettlesWhenRedisIsBack(t *testing.T) {
 	testkit.Eventually(t, "asynq forgets the delivery", func() bool { return x.state(d) == "" })
 }
 
+func TestConsumer_AQueueThatCannotBeSettledHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	active, aside := string(lua.AsynqQueue("low").Active()), "aside"
+	broken := make(chan error, 1)
+	x.pool(x.srv.URL(), func(ref task.Ref, _ int) error {
+		if ref.ID == "stuck" { // it has been taken, and cannot be settled
+			broken <- errors.Join(x.db.Rename(t.Context(), active, aside).Err(), x.db.Set(t.Context(), active, "no list", 0).Err())
+		}
+		return nil
+	}, func(o *ConsumerOptions) { o.Queues = map[string]int{"default": 1, "low": 1} })
+	stuck := aDelivery("stuck")
+	stuck.Queue = "low"
+	x.enqueue(stuck)
+	testkit.Must(t, testkit.Receive(t, broken, "the delivery"))
+	testkit.Eventually(t, "settling fails", func() bool { return refused(t, x) > 0 })
+	for i := range 20 {
+		d := aDelivery(fmt.Sprint(i))
+		x.enqueue(d)
+		testkit.Eventually(t, "asynq forgets a delivery of the other queue", func() bool { return x.state(d) == "" })
+	}
+	if n := refused(t, x); n > 10 {
+		t.Errorf("20 deliveries were settled, and the other queue was tried %d times, want a few", n)
+	}
+	if got := x.state(stuck); got != "active" {
+		t.Fatalf("the delivery of the broken queue is %q, want active", got)
+	}
+	testkit.Must(t, x.db.Rename(t.Context(), aside, active).Err())
+	testkit.Eventually(t, "the queue is settled as well", func() bool { return x.state(stuck) == "" })
+}
+
 // The client of this test gives up sooner than usual, so that the test does not take long.
 func TestConsumer_EndsWhileRedisIsUnreachable(t *testing.T) {
 	t.Parallel()

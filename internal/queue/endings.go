@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type ending struct {
 type endings struct {
 	mu      sync.Mutex
 	waiting []ending
+	parked  []ending      // could not be settled and wait for another try
 	added   chan struct{} // signalled when there are any; capacity 1
 	room    chan struct{} // signalled when some were settled; capacity 1
 }
@@ -58,7 +60,7 @@ func (e *endings) add(ended ...ending) {
 	notify(e.added)
 }
 
-// take removes and returns all.
+// take removes and returns all that are not parked.
 func (e *endings) take() []ending {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,11 +69,27 @@ func (e *endings) take() []ending {
 	return all
 }
 
+// park keeps endings until unpark is called, so that they do not hold up others.
+func (e *endings) park(ended []ending) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.parked = append(e.parked, ended...)
+}
+
+// unpark has all that are parked settled now.
+func (e *endings) unpark() {
+	e.mu.Lock()
+	parked := e.parked
+	e.parked = nil
+	e.mu.Unlock()
+	e.add(parked...)
+}
+
 // awaitRoom blocks until fewer than endingsLimit endings wait. It returns an error only if ctx ends.
 func (e *endings) awaitRoom(ctx context.Context) error {
 	for {
 		e.mu.Lock()
-		n := len(e.waiting)
+		n := len(e.waiting) + len(e.parked)
 		e.mu.Unlock()
 		if n < endingsLimit {
 			return nil
@@ -91,29 +109,63 @@ func notify(c chan struct{}) {
 	}
 }
 
-// settleEnds settles deliveries until ctx ends: in each turn all that have ended during the turn before.
+// trouble is what settleEnds knows of a queue in which it could not settle deliveries.
+type trouble struct {
+	failures int // in a row
+	until    time.Time
+}
+
+// settleEnds settles deliveries until ctx ends: in each turn all that have ended during the turn before, but for those of
+// queues in which that has just failed. These have a pause, which grows with each failure.
 func (c *Consumer) settleEnds(ctx context.Context) {
-	for failures := 0; ; {
+	troubles := make(map[string]trouble) // by queue
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.ends.added:
 		}
-		ended := c.ends.take()
 		start := clock.Now()
-		left, err := c.settle(ctx, ended)
-		if err == nil {
-			failures = 0
-		} else {
-			failures++
+		var ended, early []ending
+		for _, e := range c.ends.take() {
+			if start.Before(troubles[e.queue].until) {
+				early = append(early, e)
+			} else {
+				ended = append(ended, e)
+			}
 		}
-		c.note(ctx, start, err, failures, "cannot settle deliveries; trying again")
+		c.ends.park(early)
+		left, err := c.settle(ctx, ended)
+		for _, e := range ended {
+			if !slices.ContainsFunc(left, func(l ending) bool { return l.queue == e.queue }) {
+				delete(troubles, e.queue)
+			}
+		}
+		c.note(ctx, start, err, c.postpone(troubles, left), "cannot settle deliveries; trying again")
 		notify(c.ends.room)
-		if len(left) > 0 {
-			c.ends.add(left...)
-			_ = clock.Sleep(ctx, pauseAfter(failures))
+	}
+}
+
+// postpone parks what could not be settled, and has it tried again after a pause for each queue. It returns the least number
+// of failures in a row of these queues; 0 for none.
+func (c *Consumer) postpone(troubles map[string]trouble, left []ending) (failures int) {
+	c.ends.park(left)
+	queues := make(map[string]bool)
+	for _, e := range left {
+		if queues[e.queue] {
+			continue
+		}
+		queues[e.queue] = true
+		t := trouble{failures: troubles[e.queue].failures + 1}
+		pause := pauseAfter(t.failures)
+		t.until = clock.Now().Add(pause)
+		troubles[e.queue] = t
+		time.AfterFunc(pause, c.ends.unpark)
+		if failures == 0 || t.failures < failures {
+			failures = t.failures
 		}
 	}
+	return failures
 }
 
 // settle settles deliveries, each queue by itself. It returns those that Redis may not have settled, and an error if there
@@ -232,6 +284,7 @@ func today() string { return clock.Now().UTC().Format(time.DateOnly) }
 func (c *Consumer) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, closeBudget)
 	defer cancel()
+	c.ends.unpark()
 	_, err := c.settle(ctx, c.ends.take())
 	if err == nil {
 		var rest []ending
