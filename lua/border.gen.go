@@ -32,7 +32,6 @@ const (
 // Repeated: harmless: the owner gets the same token again, and the ttl starts again
 type AcquireLease struct {
 	Lease LeaseKey      // STRING
-	Epoch EpochKey      // STRING
 	Owner NodeID        // the node that asks
 	TTL   time.Duration // after which the lease expires
 }
@@ -46,7 +45,7 @@ type AcquireLeaseReply struct {
 func (AcquireLease) Script() *Script { return scriptOf("acquire_lease") }
 
 // Keys are its KEYS.
-func (c AcquireLease) Keys() []string { return []string{string(c.Lease), string(c.Epoch)} }
+func (c AcquireLease) Keys() []string { return []string{string(c.Lease)} }
 
 // Args are its ARGV.
 func (c AcquireLease) Args() []any {
@@ -370,7 +369,7 @@ func (Change) Decode(r *Reply) (v ChangeReply) {
 type Claim struct {
 	Lease  LeaseKey      // STRING the script makes further keys of the same partition
 	Wheel  WheelKey      // ZSET
-	Fence  Fence         // value of the lease while this leader holds it
+	Fence  Fence         // that this leader got with the lease
 	Limit  int           // maximum number of tasks to take, and to take off the wheel
 	Room   int           // how many tasks of each queue may be taken that is not in rooms
 	Look   time.Duration // until the leader looks after their deliveries
@@ -617,7 +616,7 @@ func (Done) Decode(r *Reply) (v DoneReply) {
 type DueSchedules struct {
 	Lease LeaseKey // STRING
 	Ticks TicksKey // ZSET
-	Fence Fence    // value of the lease while this leader holds it
+	Fence Fence    // that this leader got with the lease
 	Limit int      // maximum number of schedules
 }
 
@@ -878,7 +877,7 @@ func (Finish) Decode(r *Reply) (v FinishReply) {
 type Fire struct {
 	Lease     LeaseKey    // STRING
 	Schedule  ScheduleKey // HASH the script makes further keys of the same partition
-	Fence     Fence       // value of the lease while this leader holds it
+	Fence     Fence       // that this leader got with the lease
 	Member    task.Ref
 	Revision  int       // of the schedule for which the plan was made
 	Cursor    time.Time // of the schedule for which the plan was made: ticks up to it are decided
@@ -1065,7 +1064,7 @@ type LookAfter struct {
 	Lease  LeaseKey      // STRING the script makes further keys of the same partition
 	Queued QueuedKey     // ZSET
 	Held   HeldKey       // ZSET
-	Fence  Fence         // value of the lease while this leader holds it
+	Fence  Fence         // that this leader got with the lease
 	Again  time.Duration // until the leader looks after the same tasks again; after queued ones that have waited long already, later
 	Limit  int           // maximum number of tasks of each kind
 }
@@ -1194,7 +1193,7 @@ func (PauseSchedule) Decode(r *Reply) (v PauseScheduleReply) {
 type PostponeSchedule struct {
 	Lease  LeaseKey      // STRING
 	Ticks  TicksKey      // ZSET
-	Fence  Fence         // value of the lease while this leader holds it
+	Fence  Fence         // that this leader got with the lease
 	Member string        // of the schedule; it may not be a valid name
 	Delay  time.Duration // from now
 }
@@ -1463,7 +1462,7 @@ func (ReadTasks) Decode(r *Reply) (v ReadTasksReply) {
 type Reap struct {
 	Lease     LeaseKey  // STRING the script makes further keys of the same partition
 	States    StatesKey // HASH
-	Fence     Fence     // value of the lease while this leader holds it
+	Fence     Fence     // that this leader got with the lease
 	Member    task.Ref
 	Attempt   int
 	Run       RunToken   // of the run that is lost
@@ -1502,7 +1501,7 @@ func (Reap) Decode(r *Reply) (v ReapReply) {
 // Repeated: harmless: the caller does not hold the lease any more
 type ReleaseLease struct {
 	Lease   LeaseKey // STRING
-	Fence   Fence    // value of the lease while the caller holds it
+	Fence   Fence    // that the caller got with the lease
 	Channel string   // to publish on, "" for none
 	Message string   // to publish
 }
@@ -1532,12 +1531,12 @@ func (ReleaseLease) Decode(r *Reply) (v ReleaseLeaseReply) {
 // RenewLease runs renew_lease.lua: extends a lease.
 //
 // Refusals:
-//   - CodeLost: the lease has expired or has another holder; the detail is its value, "" if it is free
+//   - CodeLost: the lease has expired; the detail is the newest fence, "" if there is none
 //
 // Repeated: harmless: the ttl starts again
 type RenewLease struct {
 	Lease LeaseKey      // STRING
-	Fence Fence         // value of the lease while the caller holds it
+	Fence Fence         // that the caller got with the lease
 	TTL   time.Duration // from now after which the lease expires
 }
 
@@ -1653,7 +1652,7 @@ type Sweep struct {
 	Expiry ExpiryKey // ZSET
 	Wheel  WheelKey  // ZSET
 	Ticks  TicksKey  // ZSET
-	Fence  Fence     // value of the lease while this leader holds it
+	Fence  Fence     // that this leader got with the lease
 	Keep   int       // maximum number of finished tasks in the partition
 	Limit  int       // maximum number of tasks to delete
 }
@@ -1747,7 +1746,7 @@ func (Take) Decode(r *Reply) (v TakeReply) {
 type TakeBack struct {
 	Lease      LeaseKey  // STRING the script makes further keys of the same partition
 	States     StatesKey // HASH
-	Fence      Fence     // value of the lease while this leader holds it
+	Fence      Fence     // that this leader got with the lease
 	Events     EventsChannel
 	Deliveries []TakeBackDelivery
 }
@@ -2065,7 +2064,7 @@ func (p Partition) Waiting(ref task.Ref) WaitingKey {
 	return WaitingKey(p.prefix + "waiting:" + ref.String())
 }
 
-// LeaseKey names a STRING: the leader: `<token>:<node>`; expires with the lease.
+// LeaseKey names a STRING: the newest fence: `<token>:<node>`, that of the leader if there is one.
 type LeaseKey string
 
 // Lease makes the key dts:{p}:lease.
@@ -2073,12 +2072,12 @@ func (p Partition) Lease() LeaseKey {
 	return LeaseKey(p.prefix + "lease")
 }
 
-// EpochKey names a STRING: the newest fencing token.
-type EpochKey string
+// TermKey names a STRING: exists while the node with that fence leads; expires with the lease.
+type TermKey string
 
-// Epoch makes the key dts:{p}:epoch.
-func (p Partition) Epoch() EpochKey {
-	return EpochKey(p.prefix + "epoch")
+// Term makes the key dts:{p}:lease:<fence>.
+func (p Partition) Term(fence string) TermKey {
+	return TermKey(p.prefix + "lease:" + fence)
 }
 
 // NodesKey names a HASH: the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`.
@@ -2119,6 +2118,14 @@ type OldTaskKey string
 // OldTask makes the key dts:{p}:task:<ref>.
 func (p Partition) OldTask(ref task.Ref) OldTaskKey {
 	return OldTaskKey(p.prefix + "task:" + ref.String())
+}
+
+// OldEpochKey names a STRING: layouts 1 and 2 only: the newest fencing token.
+type OldEpochKey string
+
+// OldEpoch makes the key dts:{p}:epoch.
+func (p Partition) OldEpoch() OldEpochKey {
+	return OldEpochKey(p.prefix + "epoch")
 }
 
 // OldInFlightKey names a ZSET: layouts 1 and 2 only: deliveries claimed and not yet confirmed, as `<ref>:<attempt>`, by the time of the claim.

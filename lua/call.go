@@ -14,7 +14,7 @@ type Refused struct {
 	Detail string
 }
 
-// Fence is the value of a lease while somebody holds it: "<token>:<owner>".
+// Fence names one holding of a lease: "<token>:<owner>".
 type Fence string
 
 // RunToken names one run of an attempt. It is new for each handling of a delivery, and the same when a call of begin is

@@ -4,7 +4,7 @@
 --   lease  STRING
 --   ticks  ZSET
 -- args:
---   fence  fence   value of the lease while this leader holds it
+--   fence  fence   that this leader got with the lease
 --   limit  number  maximum number of schedules
 -- reply:
 --   now   time

@@ -5,7 +5,7 @@
 --   lease     STRING
 --   schedule  HASH    the script makes further keys of the same partition
 -- args:
---   fence      fence     value of the lease while this leader holds it
+--   fence      fence     that this leader got with the lease
 --   member     member
 --   revision   revision  of the schedule for which the plan was made
 --   cursor     time      of the schedule for which the plan was made: ticks up to it are decided

@@ -6,7 +6,7 @@
 --   queued  ZSET
 --   held    ZSET
 -- args:
---   fence  fence   value of the lease while this leader holds it
+--   fence  fence   that this leader got with the lease
 --   again  ms      until the leader looks after the same tasks again; after queued ones that have waited long already, later
 --   limit  number  maximum number of tasks of each kind
 -- reply:

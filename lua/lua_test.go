@@ -131,12 +131,15 @@ var reading = []string{
 
 var command = regexp.MustCompile(`redis\.call\('(\w+)'`)
 
+// nothingDone matches a refusal because a command that writes has changed nothing.
+var nothingDone = regexp.MustCompile(`if redis\.call\('\w+', [^\n]*\) == 0 then\n\s*return refuse\(`)
+
 // A refusal does not undo what was written before it. The check is by place in the text: no refusal below the first
 // write, whether the body writes or a function of an include.
 func TestBody_WritesNothingBeforeTheLastRefusal(t *testing.T) {
 	writers := regexp.MustCompile(`\b(` + strings.Join(writingFunctions(t), "|") + `)\(`)
 	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
-		code := contract.WithoutComments(c.Body)
+		code := nothingDone.ReplaceAllString(contract.WithoutComments(c.Body), "")
 		if i := writesAt(code, writers); i >= 0 && strings.Contains(code[i:], "refuse(") {
 			line, _, _ := strings.Cut(code[i:], "\n")
 			t.Errorf("there is a refusal below the first write:\n%s", line)
@@ -251,7 +254,7 @@ func TestConstants_AreAllUsed(t *testing.T) {
 
 func TestCompose_AddsOnlyWhatTheScriptUses(t *testing.T) {
 	source := lua.ByName("release_lease").Source
-	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\nif redis.call('GET', lease)"
+	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\n-- term_of returns the key for a fence.\nlocal function term_of"
 	if !strings.HasPrefix(source, want) {
 		t.Errorf("it begins with\n%s\nwant\n%s", source[:min(len(source), 200)], want)
 	}

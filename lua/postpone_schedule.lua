@@ -4,7 +4,7 @@
 --   lease  STRING
 --   ticks  ZSET
 -- args:
---   fence   fence  value of the lease while this leader holds it
+--   fence   fence  that this leader got with the lease
 --   member  text   of the schedule; it may not be a valid name
 --   delay   ms     from now
 -- reply: nothing

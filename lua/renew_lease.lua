@@ -1,18 +1,15 @@
 -- renew_lease: extends a lease.
--- includes: number, refuse
+-- includes: number, refuse, term
 -- keys:
 --   lease  STRING
 -- args:
---   fence  fence  value of the lease while the caller holds it
+--   fence  fence  that the caller got with the lease
 --   ttl    ms     from now after which the lease expires
 -- reply: nothing
 -- refuses:
---   LOST  the lease has expired or has another holder; the detail is its value, "" if it is free
+--   LOST  the lease has expired; the detail is the newest fence, "" if there is none
 -- repeat: harmless: the ttl starts again
-local held = redis.call('GET', lease)
-if held ~= fence then
-  return refuse('LOST', held or '')
+if redis.call('PEXPIRE', term_of(fence), int(ttl)) == 0 then
+  return refuse('LOST', redis.call('GET', lease) or '')
 end
-
-redis.call('PEXPIRE', lease, int(ttl))
 return {}

@@ -6,7 +6,7 @@
 --   wheel   ZSET
 --   ticks   ZSET
 -- args:
---   fence  fence   value of the lease while this leader holds it
+--   fence  fence   that this leader got with the lease
 --   keep   number  maximum number of finished tasks in the partition
 --   limit  number  maximum number of tasks to delete
 -- reply:

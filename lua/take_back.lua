@@ -5,7 +5,7 @@
 --   lease   STRING  the script makes further keys of the same partition
 --   states  HASH
 -- args:
---   fence       fence  value of the lease while this leader holds it
+--   fence       fence  that this leader got with the lease
 --   events      channel
 --   deliveries  (member member, attempt attempt)*
 -- reply:

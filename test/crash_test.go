@@ -148,7 +148,7 @@ func TestLeader_StoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
 	db := redis.DB(t)
 	way := redistest.NewProxy(t, redis.Addr())
 	a := startNode(t, way.URL(), "--roles", "scheduler")
-	await(t, 30*time.Second, "the first node leads", func() bool { return len(db.Keys(t.Context(), "dts:{*}:lease").Val()) == 16 })
+	await(t, 30*time.Second, "the first node leads", func() bool { return len(db.Keys(t.Context(), "dts:{*}:lease:*").Val()) == 16 })
 
 	b := startNode(t, redis.URL(), "--roles", "api,worker")
 	// Work for all partitions at one instant opens enough connections for the claim to find one that stands: on a

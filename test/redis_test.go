@@ -27,7 +27,7 @@ func equal(a, b any) bool { return reflect.DeepEqual(a, b) }
 
 // isTaskData says whether a key holds what leaders write, rather than leases and nodes.
 func isTaskData(key string) bool {
-	return strings.Contains(key, "}:") && !strings.HasSuffix(key, ":lease") && !strings.HasSuffix(key, ":epoch") &&
+	return strings.Contains(key, "}:") && !strings.Contains(key, "}:lease") &&
 		strings.HasPrefix(key, "dts:")
 }
 

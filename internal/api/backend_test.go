@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -53,8 +54,7 @@ func startBackendOn(t *testing.T, server *redistest.Server) (*backend, *control.
 	b := &backend{t: t, ctx: context.WithoutCancel(t.Context()), redis: server, db: server.DB(t), runs: map[string]*running{}, faults: &faults{}}
 	b.queues = queue.New(queue.Options{DB: b.db})
 	b.store = openStore(t, b.db)
-	lease, _ := b.store.Partitions.LeaseKeys(0)
-	testkit.Must(t, b.db.Set(t.Context(), string(lease), fence, 0).Err())
+	leasetest.Grant(t, b.db, b.store.Partitions.LeaseKey(0), fence, 0)
 
 	db := server.DB(t)
 	db.AddHook(b.faults)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -43,8 +44,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, ctx: t.Context(), server: server, db: server.DB(t)}
 	w.Control = w.open(w.db)
 	for p := range w.store.Partitions.Count() {
-		lease, _ := w.store.Partitions.LeaseKeys(p)
-		testkit.Must(t, w.db.Set(w.ctx, string(lease), fence, 0).Err())
+		leasetest.Grant(t, w.db, w.store.Partitions.LeaseKey(p), fence, 0)
 	}
 	return w
 }

@@ -3,7 +3,7 @@
 //
 // A lease has an owner and a time to live. While it is held, a goroutine renews it. If the holder dies, the
 // lease expires and another owner can acquire it. Each acquisition gets a higher token than all earlier ones,
-// even after the lease expired, because the key of the token counter has no expiry.
+// even after the lease expired, because the key with the newest token has no expiry.
 //
 // # Guarantees
 //
@@ -11,7 +11,7 @@
 //   - The context of a Held ends before another owner can acquire the lease. The holder trusts its lease from
 //     the moment it *began* to ask Redis for it, never from the moment of the answer, and for a little less
 //     than the lease's time to live.
-//   - Release removes the caller's own lease only.
+//   - Renewal and release concern the caller's own lease only.
 //
 // # Not guaranteed
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -45,7 +46,7 @@ func TestHeld_ContextEndsBeforeTheLeaseWhenRedisIsUnreachable(t *testing.T) {
 				t.Fatal(err)
 			}
 			breakIt(proxy)
-			testkit.Eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
+			testkit.Eventually(t, "the lease expired", func() bool { return holder(t, direct) == "" })
 			if held.Context().Err() == nil {
 				t.Error("the lease ran out before the context")
 			}
@@ -67,7 +68,7 @@ func TestHeld_LateRenewalDoesNotReviveALease(t *testing.T) {
 	held := acquire(t, lockFor(redistest.Open(t, proxy.URL()), "a", short))
 	proxy.Hold()
 	testkit.Eventually(t, "a renewal is on its way", func() bool { return len(proxy.Held()) > 0 })
-	testkit.Eventually(t, "the key expired", func() bool { return value(t, direct) == "" })
+	testkit.Eventually(t, "the lease expired", func() bool { return holder(t, direct) == "" })
 	before := redistest.Dump(t, direct)
 	proxy.Release()
 	_ = testkit.Cause(t, held.Context(), "the end of the lease")
@@ -79,9 +80,7 @@ func TestHeld_RefusedRenewalEndsTheContextAtOnce(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "a", short))
-	if err := db.Set(t.Context(), key, "2:b", time.Hour).Err(); err != nil {
-		t.Fatal(err)
-	}
+	leasetest.Grant(t, db, key, "2:b", time.Hour)
 	cause := testkit.Cause(t, held.Context(), "the end of the lease")
 	var refusal *redisx.Refusal
 	if !errors.Is(cause, lease.ErrLost) || !errors.As(cause, &refusal) || refusal.Detail != "2:b" {
@@ -102,7 +101,7 @@ func TestHeld_ContextEndsWithItsParent(t *testing.T) {
 	if cause := testkit.Cause(t, held.Context(), "the end of the lease"); !errors.Is(cause, enough) {
 		t.Errorf("the context ended with %v", cause)
 	}
-	testkit.Eventually(t, "the key expired by itself", func() bool { return value(t, db) == "" })
+	testkit.Eventually(t, "the lease expired by itself", func() bool { return holder(t, db) == "" })
 }
 
 func TestHeld_ContextCarriesTheValuesOfItsParent(t *testing.T) {
@@ -127,8 +126,8 @@ func TestHeld_ReleaseEndsTheContext(t *testing.T) {
 	if cause := testkit.Cause(t, held.Context(), "the end of the lease"); !errors.Is(cause, lease.ErrReleased) {
 		t.Errorf("the context ended with %v", cause)
 	}
-	if got := value(t, db); got != "" {
-		t.Errorf("the key is still %q", got)
+	if got := holder(t, db); got != "" {
+		t.Errorf("%q still holds it", got)
 	}
 }
 
@@ -139,10 +138,10 @@ func TestHeld_SurvivesAShortOutage(t *testing.T) {
 	srv.Kill()
 	srv.Restart()
 	direct := srv.DB(t)
-	left := direct.PTTL(t.Context(), key).Val()
+	left := leasetest.Left(t, direct, key, held.Fence())
 	testkit.Eventually(t, "it was renewed after the outage", func() bool {
 		before := left
-		left = direct.PTTL(t.Context(), key).Val()
+		left = leasetest.Left(t, direct, key, held.Fence())
 		return left > before
 	})
 	if held.Context().Err() != nil {

@@ -17,11 +17,10 @@ const DefaultTTL = 10 * time.Second
 // Options describe a lease and its owner. DB and Key are required.
 type Options struct {
 	DB *redisx.DB
-	// Key is the key of the lease. Its value is "<token>:<owner>".
+	// Key is the key of the lease. Its value is the newest fence, "<token>:<owner>"; it stays after the lease, so that tokens
+	// grow. While that owner holds the lease, the key Key + ":" + fence exists. In a Redis Cluster both must be in the same
+	// slot, so Key then needs a hash tag.
 	Key lua.LeaseKey
-	// EpochKey is the key of the token counter. "" means Key + ":epoch". In a Redis Cluster both keys must be
-	// in the same slot, so Key then needs a hash tag.
-	EpochKey lua.EpochKey
 	// Owner names the holder. It must be unique for each process and each start. "" means a random name for
 	// this Lock, which makes it a plain lock.
 	Owner string
@@ -43,9 +42,6 @@ type Lock struct{ o Options }
 
 // New returns a Lock. It sends nothing to Redis.
 func New(o Options) *Lock {
-	if o.EpochKey == "" {
-		o.EpochKey = lua.EpochKey(o.Key) + ":epoch"
-	}
 	if o.Owner == "" {
 		o.Owner = rand.Text()
 	}
@@ -60,7 +56,7 @@ func New(o Options) *Lock {
 }
 
 // Acquire tries once to acquire the lease. The Held renews it until Release, until ctx ends, or until it is
-// lost. If ctx ends first, the key stays until it expires or Release is called.
+// lost. If ctx ends first, the lease stays until it expires or Release is called.
 //
 // Acquire is re-entrant: the same owner gets the same token again, and the time to live starts anew. Releasing
 // one of these Helds ends the lease for all of them.
@@ -71,7 +67,7 @@ func New(o Options) *Lock {
 func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
 	start := clock.Now()
 	reply, err := redisx.Run(ctx, l.o.DB, lua.AcquireLease{
-		Lease: l.o.Key, Epoch: l.o.EpochKey, Owner: lua.NodeID(l.o.Owner), TTL: l.o.TTL,
+		Lease: l.o.Key, Owner: lua.NodeID(l.o.Owner), TTL: l.o.TTL,
 	})
 	if err != nil {
 		return nil, heldError(l.o.Key, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -24,7 +25,7 @@ func TestLock_HasOneOwnerAtATime(t *testing.T) {
 	var last atomic.Int64
 	var all sync.WaitGroup
 	for range owners {
-		lock := lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, Channel: "dts:wake", Message: "7"})
+		lock := lease.New(lease.Options{DB: db, Key: key, Channel: "dts:wake", Message: "7"})
 		all.Go(func() {
 			for range rounds {
 				held, err := lock.Wait(t.Context())
@@ -56,7 +57,7 @@ func TestLock_IsGivenToOneOfManyWhoAskAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for range 50 {
 		all.Go(func() {
-			held, err := lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, TTL: long}).Acquire(t.Context())
+			held, err := lease.New(lease.Options{DB: db, Key: key, TTL: long}).Acquire(t.Context())
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -112,7 +113,7 @@ func TestLock_TokenGrowsAfterExpiry(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel() // nobody renews it, nobody releases it
-	testkit.Eventually(t, "the key expired", func() bool { return value(t, db) == "" })
+	testkit.Eventually(t, "the lease expired", func() bool { return holder(t, db) == "" })
 
 	if again := acquire(t, lockFor(db, "a", long)); again.Token() <= first.Token() {
 		t.Errorf("token %d after %d", again.Token(), first.Token())
@@ -127,17 +128,17 @@ func TestLock_GivesItsOwnerTheSameTokenAndMoreTime(t *testing.T) {
 	if first.Token() != again.Token() || first.Fence() != again.Fence() {
 		t.Errorf("%s, then %s", first.Fence(), again.Fence())
 	}
-	if left := db.PTTL(t.Context(), key).Val(); left <= time.Minute {
+	if left := leasetest.Left(t, db, key, again.Fence()); left <= time.Minute {
 		t.Errorf("the lease has %s left", left)
 	}
 }
 
-func TestHeld_FenceIsTheValueOfTheKey(t *testing.T) {
+func TestHeld_FenceNamesTheHolder(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "host-1:x", long)) // an owner may have a colon
-	if got := value(t, db); got != string(held.Fence()) || got != "1:host-1:x" {
-		t.Errorf("the key is %q, the fence %q", got, held.Fence())
+	if got := holder(t, db); got != string(held.Fence()) || got != "1:host-1:x" {
+		t.Errorf("%q holds it, the fence is %q", got, held.Fence())
 	}
 	if again := acquire(t, lockFor(db, "host-1:x", long)); again.Token() != held.Token() {
 		t.Errorf("token %d, then %d for the same owner", held.Token(), again.Token())
@@ -148,16 +149,14 @@ func TestHeld_ReleaseLeavesTheLeaseOfAnotherAlone(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	stale := acquire(t, lockFor(db, "a", long))
-	if err := db.Del(t.Context(), key).Err(); err != nil { // as if it had expired
-		t.Fatal(err)
-	}
+	leasetest.End(t, db, key)
 	current := acquire(t, lockFor(db, "b", long))
 	news := subscribe(t, db, "dts:wake")
 
 	release(t, stale)
 
-	if got := value(t, db); got != string(current.Fence()) {
-		t.Errorf("the key is %q, not %q", got, current.Fence())
+	if got := holder(t, db); got != string(current.Fence()) {
+		t.Errorf("%q holds it, not %q", got, current.Fence())
 	}
 	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {
 		t.Fatal(err)
@@ -171,14 +170,14 @@ func TestHeld_ReleaseIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	news := subscribe(t, db, "dts:wake")
-	lock := lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, Owner: "a", Channel: "dts:wake", Message: "7"})
+	lock := lease.New(lease.Options{DB: db, Key: key, Owner: "a", Channel: "dts:wake", Message: "7"})
 	held := acquire(t, lock)
 
 	release(t, held)
 	again := acquire(t, lock)
 	release(t, held) // has been released: it must not take away what was acquired since
-	if got := value(t, db); got != string(again.Fence()) {
-		t.Errorf("the key is %q, not %q", got, again.Fence())
+	if got := holder(t, db); got != string(again.Fence()) {
+		t.Errorf("%q holds it, not %q", got, again.Fence())
 	}
 	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {
 		t.Fatal(err)
@@ -202,8 +201,8 @@ func TestHeld_ReleaseCanBeRepeatedAfterAnError(t *testing.T) {
 	}
 	proxy.Mend()
 	release(t, held)
-	if got := value(t, srv.DB(t)); got != "" {
-		t.Errorf("the key is still %q", got)
+	if got := holder(t, srv.DB(t)); got != "" {
+		t.Errorf("%q still holds it", got)
 	}
 }
 
@@ -215,12 +214,9 @@ func TestLock_NeedsNoMoreThanAKey(t *testing.T) {
 	if _, err := other.Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
 		t.Errorf("two locks without an owner are one: %v", err)
 	}
-	left := db.PTTL(t.Context(), "lock").Val()
+	left := leasetest.Left(t, db, "lock", leasetest.Holder(t, db, "lock"))
 	if left <= 0 || left > lease.DefaultTTL {
 		t.Errorf("the lease has %s left", left)
-	}
-	if got := db.Get(t.Context(), "lock:epoch").Val(); got != "1" {
-		t.Errorf("the epoch is %q", got)
 	}
 }
 

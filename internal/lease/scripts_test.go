@@ -22,8 +22,8 @@ func callOf[R any](c lua.Call[R]) call {
 }
 
 var (
-	acquireByA = callOf(lua.AcquireLease{Lease: key, Epoch: epoch, Owner: "a", TTL: time.Minute})
-	acquireByB = callOf(lua.AcquireLease{Lease: key, Epoch: epoch, Owner: "b", TTL: time.Minute})
+	acquireByA = callOf(lua.AcquireLease{Lease: key, Owner: "a", TTL: time.Minute})
+	acquireByB = callOf(lua.AcquireLease{Lease: key, Owner: "b", TTL: time.Minute})
 	renewByA   = callOf(lua.RenewLease{Lease: key, Fence: "1:a", TTL: time.Minute})
 	releaseByA = callOf(lua.ReleaseLease{Lease: key, Fence: "1:a"})
 )

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 const (
-	key   = "dts:{7}:lease"
-	epoch = "dts:{7}:epoch"
+	key = "dts:{7}:lease"
 
 	short = time.Second // a TTL that a test can outlive
 	long  = time.Hour   // one that it cannot
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func lockFor(db *redisx.DB, owner string, ttl time.Duration) *lease.Lock {
-	return lease.New(lease.Options{DB: db, Key: key, EpochKey: epoch, Owner: owner, TTL: ttl})
+	return lease.New(lease.Options{DB: db, Key: key, Owner: owner, TTL: ttl})
 }
 
 // acquire must succeed; what it acquired is released when the test ends.
@@ -51,12 +51,8 @@ func release(t *testing.T, held *lease.Held) {
 	}
 }
 
-func value(t *testing.T, db *redisx.DB) string {
+// holder is the fence of whoever holds the lease; "" for nobody.
+func holder(t *testing.T, db *redisx.DB) string {
 	t.Helper()
-	values, err := db.MGet(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, _ := values[0].(string)
-	return text
+	return string(leasetest.Holder(t, db, key))
 }

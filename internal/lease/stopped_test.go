@@ -24,16 +24,16 @@ func TestHeld_OfAProcessStoppedForTooLongIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
-	holder, said := startHolder(t, srv.URL())
+	process, said := startHolder(t, srv.URL())
 	if line := <-said; line != "held 1:holder" {
 		t.Fatalf("the holder said %q", line)
 	}
-	signal(t, holder, syscall.SIGSTOP)
-	testkit.Eventually(t, "its lease expired", func() bool { return value(t, db) == "" })
+	signal(t, process, syscall.SIGSTOP)
+	testkit.Eventually(t, "its lease expired", func() bool { return holder(t, db) == "" })
 	next := acquire(t, lockFor(db, "next", long))
 	before := redistest.Dump(t, db)
 
-	signal(t, holder, syscall.SIGCONT)
+	signal(t, process, syscall.SIGCONT)
 
 	var last []string
 	for line := range said {
@@ -87,7 +87,7 @@ func holdUntilLost() {
 		panic(err)
 	}
 	held, err := lease.New(lease.Options{
-		DB: db, Key: key, EpochKey: epoch, Owner: "holder", TTL: 2 * short,
+		DB: db, Key: key, Owner: "holder", TTL: 2 * short,
 		Log: slog.New(slog.NewTextHandler(os.Stdout, nil)),
 	}).Acquire(ctx)
 	if err != nil {

@@ -29,7 +29,7 @@ type outcome struct {
 func TestWait_HearsOfARelease(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	o := lease.Options{DB: db, Key: key, EpochKey: epoch, TTL: long, Channel: "dts:wake", Message: "7"}
+	o := lease.Options{DB: db, Key: key, TTL: long, Channel: "dts:wake", Message: "7"}
 	held := acquire(t, lease.New(o))
 	got := waiting(t.Context(), o)
 	testkit.Eventually(t, "it listens", func() bool { return db.PubSubNumSub(t.Context(), "dts:wake").Val()["dts:wake"] == 1 })
@@ -51,7 +51,7 @@ func TestWait_TriesWhenWoken(t *testing.T) {
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, lockFor(db, "a", long))
 	wake := make(chan struct{}, 1)
-	got := waiting(t.Context(), lease.Options{DB: db, Key: key, EpochKey: epoch, TTL: long, Wake: wake})
+	got := waiting(t.Context(), lease.Options{DB: db, Key: key, TTL: long, Wake: wake})
 	wake <- struct{}{}
 	testkit.Eventually(t, "it heard, too early to get anything", func() bool { return len(wake) == 0 })
 	release(t, held)
@@ -84,7 +84,7 @@ func TestWait_EndsWithItsContext(t *testing.T) {
 	acquire(t, lockFor(db, "a", long))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	wake := make(chan struct{})
-	got := waiting(ctx, lease.Options{DB: db, Key: key, EpochKey: epoch, Wake: wake})
+	got := waiting(ctx, lease.Options{DB: db, Key: key, Wake: wake})
 	wake <- struct{}{} // it waits now
 	enough := errors.New("enough")
 	cancel(enough)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -93,8 +94,7 @@ func TestScheduler_StopsLeadingWhenAnotherTakesTheLease(t *testing.T) {
 	a := w.start("a", time.Second)
 	w.leads(map[*node]int{a: 16})
 	ref := task.Ref{Namespace: task.DefaultNamespace, ID: "x"}
-	key, _ := w.store.Partitions.LeaseKeys(w.store.PartitionOf(ref))
-	testkit.Must(t, w.db.Set(t.Context(), string(key), "999:somebody", 2*time.Second).Err())
+	leasetest.Grant(t, w.db, w.store.Partitions.LeaseKey(w.store.PartitionOf(ref)), "999:somebody", 2*time.Second)
 	testkit.Eventually(t, "a leads one less", func() bool { return len(a.Led()) == 15 })
 	w.create(task.Definition{Ref: ref})
 	w.leads(map[*node]int{a: 16})

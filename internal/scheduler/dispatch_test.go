@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
@@ -90,11 +91,11 @@ func TestDispatch_TakesAWholeBacklog(t *testing.T) {
 func (w *world) claimAsDeadLeader(ref task.Ref) {
 	w.t.Helper()
 	p := w.store.PartitionOf(ref)
-	key, _ := w.store.Partitions.LeaseKeys(p)
-	testkit.Must(w.t, w.db.Set(w.t.Context(), string(key), "1:dead", 0).Err())
+	key := w.store.Partitions.LeaseKey(p)
+	leasetest.Grant(w.t, w.db, key, "1:dead", 0)
 	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10, partition.Room{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
-	testkit.Must(w.t, w.db.Del(w.t.Context(), string(key)).Err())
+	leasetest.End(w.t, w.db, key)
 }
 
 func TestWatch_EnqueuesWhatADeadLeaderClaimed(t *testing.T) {

@@ -83,9 +83,8 @@ func New(o Options) *Scheduler {
 	}
 	s.rooms = newRooms(s)
 	for p := range o.Store.Partitions.Count() {
-		key, epoch := o.Store.Partitions.LeaseKeys(p)
 		s.locks = append(s.locks, lease.New(lease.Options{
-			DB: o.DB, Key: key, EpochKey: epoch, Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
+			DB: o.DB, Key: o.Store.Partitions.LeaseKey(p), Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
 			Channel: string(o.Store.Keys.Wake()), Message: partition.LeaseFreed,
 		}))
 		s.wakes = append(s.wakes, make(chan struct{}, 1))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -169,10 +170,7 @@ func (w *world) fences() []string {
 	w.t.Helper()
 	all := make([]string, w.store.Partitions.Count())
 	for p := range all {
-		key, _ := w.store.Partitions.LeaseKeys(p)
-		values, err := w.db.MGet(w.t.Context(), string(key)).Result()
-		testkit.Must(w.t, err)
-		all[p], _ = values[0].(string)
+		all[p] = string(leasetest.Holder(w.t, w.db, w.store.Partitions.LeaseKey(p)))
 	}
 	return all
 }

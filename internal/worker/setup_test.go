@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -70,8 +71,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.store = w.open(db)
 	for p := range w.store.Partitions.Count() {
-		key, _ := w.store.Partitions.LeaseKeys(p)
-		testkit.Must(t, db.Set(t.Context(), string(key), fence, 0).Err())
+		leasetest.Grant(t, db, w.store.Partitions.LeaseKey(p), fence, 0)
 	}
 	return w
 }

@@ -1,12 +1,14 @@
 -- fence: whether the caller leads the partition.
 -- needs: key lease, arg fence
--- includes: nothing
+-- includes: term
 
--- other_leader returns nil if the lease has the caller's fence; else the value of the lease, or 'no leader'.
+-- other_leader returns nil if the caller's fence is the newest and its lease lasts; else the newest fence, or 'no leader'.
 local function other_leader()
-  local held = redis.call('GET', lease)
-  if held ~= fence then
-    return held or 'no leader'
+  local newest = redis.call('GET', lease)
+  if newest ~= fence then
+    return newest or 'no leader'
+  end
+  if redis.call('EXISTS', term_of(fence)) == 0 then
+    return 'no leader'
   end
 end
-

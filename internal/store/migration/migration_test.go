@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
@@ -53,12 +54,12 @@ func TestOpen_PutsEveryTaskIntoTheSetOfItsState(t *testing.T) {
 	w.CheckSets()
 	after := redistest.Dump(t, db)
 	for key := range after {
-		if strings.Contains(key, ":task:") || strings.HasSuffix(key, ":inflight") || strings.HasSuffix(key, ":unconverted") {
+		if strings.Contains(key, ":task:") || strings.HasSuffix(key, ":inflight") || strings.HasSuffix(key, ":epoch") || strings.HasSuffix(key, ":unconverted") {
 			t.Errorf("%s exists", key)
 		}
 	}
 	for key, entry := range before { // what the layouts have in common
-		for _, same := range []string{"wheel", "queued", "running", "expiry", "schedules", "ticks", "history:", "ledger:", "live:", "waiting:", "log:", "state:", "epoch"} {
+		for _, same := range []string{"wheel", "queued", "running", "expiry", "schedules", "ticks", "history:", "ledger:", "live:", "waiting:", "log:", "state:"} {
 			_, rest, _ := strings.Cut(key, "}:")
 			if strings.HasPrefix(rest, same) {
 				if diff := cmp.Diff(entry, after[key]); diff != "" {
@@ -70,6 +71,22 @@ func TestOpen_PutsEveryTaskIntoTheSetOfItsState(t *testing.T) {
 			t.Errorf("%s has changed", key)
 		}
 	}
+}
+
+// A token that was given out before must not come again.
+func TestOpen_LetsTheTokensOfLeasesGrow(t *testing.T) {
+	t.Parallel()
+	db := older(t)
+	before, err := db.Get(t.Context(), "dts:{0}:epoch").Int64()
+	testkit.Must(t, err)
+	s, err := store.Open(t.Context(), store.Options{DB: db})
+	testkit.Must(t, err)
+	held, err := lease.New(lease.Options{DB: db, Key: s.Partitions.LeaseKey(0), Owner: "n"}).Acquire(t.Context())
+	testkit.Must(t, err)
+	if held.Token() != before+1 {
+		t.Errorf("token %d follows %d", held.Token(), before)
+	}
+	testkit.Must(t, held.Release(t.Context()))
 }
 
 func TestOpen_GivesTasksTheFormThatTheScriptsWrite(t *testing.T) {

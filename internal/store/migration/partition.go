@@ -2,6 +2,7 @@ package migration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -53,6 +54,9 @@ func (p *partition) convert(ctx context.Context) error {
 	if err := p.DB.Del(ctx, string(p.keys.OldInFlight())).Err(); err != nil {
 		return err
 	}
+	if err := p.convertEpoch(ctx); err != nil {
+		return fmt.Errorf("fencing token: %w", err)
+	}
 	p.Log.InfoContext(ctx, "converted a partition", "partition", p.number, "of", p.Partitions, "tasks", p.tasks,
 		"unreadable", p.unreadable, "schedules", p.schedules, "took", clock.Since(began).Round(time.Millisecond))
 	return nil
@@ -76,6 +80,22 @@ func (p *partition) convertTasks(ctx context.Context) error {
 		_, err := p.convertPage(ctx, members)
 		return 0, err
 	})
+}
+
+// convertEpoch has the tokens of leases go on from where they are.
+func (p *partition) convertEpoch(ctx context.Context) error {
+	epoch, err := p.DB.Get(ctx, string(p.keys.OldEpoch())).Int64()
+	if errors.Is(err, redis.Nil) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	nobody := lua.Fence(strconv.FormatInt(epoch, 10) + ":")
+	if err := p.DB.Set(ctx, string(p.keys.Lease()), string(nobody), 0).Err(); err != nil {
+		return err
+	}
+	return p.DB.Del(ctx, string(p.keys.OldEpoch())).Err()
 }
 
 // eachPage calls do for the members of a sorted set, a page at a time. do returns how many of them it has removed.

@@ -32,10 +32,9 @@ func New(o Options) *Partitions { return &Partitions{o: o} }
 // Count is the number of partitions.
 func (p *Partitions) Count() int { return p.o.Layout.Partitions() }
 
-// LeaseKeys are the keys of a partition's lease and of the counter that its fencing tokens come from.
-func (p *Partitions) LeaseKeys(number int) (lua.LeaseKey, lua.EpochKey) {
-	k := p.o.Layout.Keys.Partition(number)
-	return k.Lease(), k.Epoch()
+// LeaseKey is the key of a partition's lease.
+func (p *Partitions) LeaseKey(number int) lua.LeaseKey {
+	return p.o.Layout.Keys.Partition(number).Lease()
 }
 
 // At returns the partition of that number, from 0 to Count()-1.

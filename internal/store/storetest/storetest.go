@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
@@ -46,8 +47,7 @@ func On(t testing.TB, db *redisx.DB) *World {
 	s, err := store.Open(t.Context(), store.Options{DB: db, Partitions: partitions})
 	testkit.Must(t, err)
 	for p := range s.Partitions.Count() {
-		lease, _ := s.Partitions.LeaseKeys(p)
-		testkit.Must(t, db.Set(t.Context(), string(lease), Fence, 0).Err())
+		leasetest.Grant(t, db, s.Partitions.LeaseKey(p), Fence, 0)
 	}
 	return &World{Store: s, Ctx: t.Context(), t: t}
 }
