@@ -35,27 +35,35 @@ type Script struct {
 func Names() []string { return slices.Sorted(maps.Keys(scripts())) }
 
 // ByName returns the script of that name, nil if there is none.
-func ByName(name string) *Script { return scripts()[name] }
+func ByName(name string) *Script {
+	if compose := scripts()[name]; compose != nil {
+		return compose()
+	}
+	return nil
+}
 
-// scripts composes all scripts. It panics on an invalid header, which the tests of this package exclude.
-var scripts = sync.OnceValue(func() map[string]*Script {
+// scripts has a function for each script that composes it at its first call: all of them together would take long. It and
+// these functions panic on an invalid header, which the tests of this package exclude.
+var scripts = sync.OnceValue(func() map[string]func() *Script {
 	library, err := contract.Load(files)
 	if err != nil {
 		panic(fmt.Sprintf("lua: %v", err))
 	}
-	all := make(map[string]*Script, len(library.Scripts))
+	all := make(map[string]func() *Script, len(library.Scripts))
 	for name, c := range library.Scripts {
-		source, err := library.Compose(c)
-		if err != nil {
-			panic(fmt.Sprintf("lua: %v", err))
-		}
-		s := &Script{Name: name, Source: source}
-		for _, r := range c.Refusals {
-			s.Refusals = append(s.Refusals, Code(r.Code))
-		}
-		all[name] = s
+		all[name] = sync.OnceValue(func() *Script {
+			source, err := library.Compose(c)
+			if err != nil {
+				panic(fmt.Sprintf("lua: %v", err))
+			}
+			s := &Script{Name: name, Source: source}
+			for _, r := range c.Refusals {
+				s.Refusals = append(s.Refusals, Code(r.Code))
+			}
+			return s
+		})
 	}
 	return all
 })
 
-func scriptOf(name string) *Script { return scripts()[name] }
+func scriptOf(name string) *Script { return scripts()[name]() }

@@ -36,15 +36,15 @@ func hold(ctx context.Context, o Options, token int64, start time.Time) *Held {
 	h.lifeCtx, h.endLife = context.WithCancelCause(ctx)
 	h.trustedCtx, h.endTrust = context.WithCancelCause(h.lifeCtx)
 	h.deadline = time.AfterFunc(o.trust()-clock.Since(start), func() { h.endTrust(ErrLost) })
-	go h.keep()
+	go h.keep(start)
 	return h
 }
 
 // Token is the fencing token. It is higher than the token of every earlier owner of this key.
 func (h *Held) Token() int64 { return h.token }
 
-// Fence is the exact value of the lease's key while the lease is held: "<token>:<owner>". Scripts that write
-// under the lease compare it with the key's value before they write.
+// Fence names this holding of the lease: "<token>:<owner>". Scripts that write under the lease check before they write that
+// it is the value of the lease's key, and that the key which is named after it exists.
 func (h *Held) Fence() lua.Fence { return h.fence }
 
 // Context is derived from the context passed to Acquire and ends no later than the lease. Its cause
@@ -52,7 +52,7 @@ func (h *Held) Fence() lua.Fence { return h.fence }
 // context may already have ended when Acquire returns.
 func (h *Held) Context() context.Context { return h.trustedCtx }
 
-// Release ends the context, waits until the renewing goroutine has returned, and deletes the lease if this
+// Release ends the context, waits until the renewing goroutine has returned, and ends the lease if this
 // Held still owns it. After a loss it waits for the last renewal, so that the outcome of that renewal is known.
 // Releasing a lost or released lease is not an error.
 //

@@ -12,25 +12,25 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// keep renews the lease until it is released or lost: every half of its time to live, and after a tenth of it
-// if the last renewal failed.
+// keep renews the lease until it is released or lost: half of its time to live after the start of the last success, which is
+// when Redis may have counted from, and a tenth of it after a renewal that failed. acquired is the start of the acquisition.
 //
 // A renewal that is due is made even if the trust ended in the meantime, which happens while the whole process
 // is stopped. If no other owner acquired the lease, the holder keeps it long enough to end its work and
 // release it. The ended context stays ended.
-func (h *Held) keep() {
+func (h *Held) keep(acquired time.Time) {
 	defer close(h.ended)
 	defer h.endLife(ErrLost) // trustedCtx has ended when keep returns; this only frees the resources of lifeCtx
 	defer h.deadline.Stop()
 
-	wait := h.o.TTL / 2
+	wait := h.o.TTL/2 - clock.Since(acquired)
 	for clock.Sleep(h.lifeCtx, wait) == nil {
 		start := clock.Now()
 		err := h.renew()
 		if h.handleRenewal(start, err) {
 			return
 		}
-		wait = h.o.TTL / 2
+		wait = h.o.TTL/2 - clock.Since(start)
 		if err != nil {
 			wait = h.o.TTL / 10
 		}
