@@ -305,8 +305,8 @@ func (Cancel) Decode(r *Reply) (v CancelReply) {
 	return v
 }
 
-// Change runs change.lua: replaces the definition of a scheduled task, and its due time. A queued task whose delivery the caller has deleted
-// becomes scheduled again, for the same attempt.
+// Change runs change.lua: replaces the definition of a scheduled task, and its due time. A queued task becomes scheduled again, to make the same
+// attempt later: its delivery means nothing then, and the caller deletes it.
 //
 // Refusals:
 //   - CodeNotFound: no such task
@@ -321,7 +321,7 @@ type Change struct {
 	Def      string         // the new definition
 	RunAt    time.Time      // none to keep the due time, or if delay is given
 	Delay    *time.Duration // from now; none to keep the due time, or if run_at is given
-	Recalled int            // of which the caller has deleted the delivery; 0 if it has deleted none
+	Recalled int            // for which the caller saw that the task is queued; 0 if it is not
 	Events   EventsChannel
 	Wake     WakeChannel
 }
@@ -358,9 +358,9 @@ func (Change) Decode(r *Reply) (v ChangeReply) {
 	return v
 }
 
-// Claim runs claim.lua: a leader takes due tasks, as many of each queue as it has room for, and queues each for its next attempt. Due tasks
-// of a queue without room wait in the queue's set of ready tasks, so that they do not hold up those of other queues. Within
-// a queue, tasks are taken in order of their due time.
+// Claim runs claim.lua: a leader takes due tasks, as many of each queue as its quota says, and queues each for its next attempt. Due tasks
+// beyond a quota wait in the queue's set of ready tasks, so that they do not hold up those of other queues. Within a queue,
+// tasks are taken in order of their due time.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -371,25 +371,25 @@ type Claim struct {
 	Wheel  WheelKey      // ZSET
 	Fence  Fence         // that this leader got with the lease
 	Limit  int           // maximum number of tasks to take, and to take off the wheel
-	Room   int           // how many tasks of each queue may be taken that is not in rooms
+	Quota  int           // for each queue that is not in quotas and has no backlog
 	Look   time.Duration // until the leader looks after their deliveries
 	Events EventsChannel
-	Rooms  []ClaimRoom // how many tasks of these queues may be taken: of those that have a backlog, and of those that are full
+	Quotas []ClaimQuota // of other queues; 0 for a queue with a backlog that is not in the list
 }
 
 // ClaimReply is the reply to Claim.
 type ClaimReply struct {
 	Now     time.Time
-	Next    time.Time    // when the next task is due; none if none is on the wheel
-	Queued  int          // queued tasks, without those of this claim
-	Claims  []ClaimClaim // the claimed tasks; head is the first line of the definition
-	Backlog []string     // queues of which tasks wait for room
+	Next    time.Time      // when the next task on the wheel is due; none if there is none
+	Queued  int            // queued tasks, without those of this claim
+	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
+	Backlog []ClaimBacklog // queues of which tasks wait, and when the first of them was due; none if the quota is 0
 }
 
-// ClaimRoom is an element of rooms of claim.lua.
-type ClaimRoom struct {
-	Queue string
-	Room  int
+// ClaimQuota is an element of quotas of claim.lua.
+type ClaimQuota struct {
+	Queue  string
+	Number int
 }
 
 // ClaimClaim is an element of claims of claim.lua.
@@ -400,6 +400,12 @@ type ClaimClaim struct {
 	Head    string
 }
 
+// ClaimBacklog is an element of backlog of claim.lua.
+type ClaimBacklog struct {
+	Queue  string
+	Oldest time.Time
+}
+
 // Script is claim.lua.
 func (Claim) Script() *Script { return scriptOf("claim") }
 
@@ -408,9 +414,9 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	args := []any{string(c.Fence), c.Limit, c.Room, c.Look.Milliseconds(), string(c.Events)}
-	for _, e := range c.Rooms {
-		args = append(args, e.Queue, e.Room)
+	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), string(c.Events)}
+	for _, e := range c.Quotas {
+		args = append(args, e.Queue, e.Number)
 	}
 	return args
 }
@@ -423,8 +429,8 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	for e := range r.List("claims", 4) {
 		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Head: e.Text("head")})
 	}
-	for e := range r.List("backlog", 1) {
-		v.Backlog = append(v.Backlog, e.Text("backlog"))
+	for e := range r.List("backlog", 2) {
+		v.Backlog = append(v.Backlog, ClaimBacklog{Queue: e.Text("queue"), Oldest: e.Time("oldest")})
 	}
 	return v
 }
@@ -663,8 +669,8 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 }
 
 // Enqueue runs enqueue.lua: puts deliveries into a queue of asynq, in the form of asynq's own client.
-// It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and abandoned is put where
-// the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
+// It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
+// abandoned is put where the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
 //
 // Repeated: harmless: the deliveries wait already
 type Enqueue struct {
@@ -2150,7 +2156,7 @@ type EventsChannel string
 // Events names the channel dts:events.
 func (k Keyspace) Events() EventsChannel { return EventsChannel(k.channel("events")) }
 
-// WakeChannel names a CHANNEL: `<p>`: a task is the first on the wheel; `tick:<p>`: a schedule is the first that is due; `free`: a lease was released.
+// WakeChannel names a CHANNEL: `<p>`: a task is the first on the wheel; `tick:<p>`: a schedule is the first that is due; `room:<queue>`: a queue of which tasks wait has room; `free`: a lease was released.
 type WakeChannel string
 
 // Wake names the channel dts:wake.

@@ -1,5 +1,5 @@
--- change: replaces the definition of a scheduled task, and its due time. A queued task whose delivery the caller has deleted
--- becomes scheduled again, for the same attempt.
+-- change: replaces the definition of a scheduled task, and its due time. A queued task becomes scheduled again, to make the same
+-- attempt later: its delivery means nothing then, and the caller deletes it.
 -- includes: clock, number, refuse, state, definition, place, events, wheel, task
 -- keys:
 --   defs   HASH  the script makes further keys of the same partition
@@ -9,7 +9,7 @@
 --   def       text      the new definition
 --   run_at    time      none to keep the due time, or if delay is given
 --   delay     maybe_ms  from now; none to keep the due time, or if run_at is given
---   recalled  attempt   of which the caller has deleted the delivery; 0 if it has deleted none
+--   recalled  attempt   for which the caller saw that the task is queued; 0 if it is not
 --   events    channel
 --   wake      channel
 -- reply:
@@ -39,7 +39,7 @@ if known ~= split_payload(before) and known ~= def then
   return refuse('CHANGED', member)
 end
 
-local due = fields.due
+local due = fields.due or int(now)
 if queued then
   fields.state, fields.attempt, fields.queued = 'scheduled', int(recalled - 1), nil
   redis.call('ZREM', queued_key(), member)

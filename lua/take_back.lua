@@ -27,7 +27,7 @@ for member, attempt in deliveries() do
     set_later(states, member, format_state(fields))
     remove_later(queued_key(), member)
     put_later(ready_key(queue_of(record)), fields.due, member)
-    redis.call('SADD', backlog_key(), queue_of(record))
+    add_later(backlog_key(), queue_of(record))
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
     taken = taken + 1
   end

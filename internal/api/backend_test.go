@@ -141,7 +141,7 @@ func (b *backend) get(ref task.Ref) task.Task {
 func (b *backend) claim(id string) {
 	b.t.Helper()
 	testkit.Must(b.t, b.db.ZAddXX(b.ctx, "dts:{0}:wheel", redis.Z{Member: ref(id).String()}).Err())
-	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1, partition.Room{Default: 1000}, time.Second)
+	_, err := b.store.Partitions.At(0).Lead(fence).Claim(b.ctx, 1, partition.Quotas{Default: 1000}, time.Second)
 	testkit.Must(b.t, err)
 	if got := b.get(ref(id)); got.State != task.Queued {
 		b.t.Fatalf("%s is %s", id, got.State)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -18,8 +17,7 @@ type TaskChange struct {
 	Payload json.RawMessage
 }
 
-// ChangeTask changes a task that waits for its time or, if no worker has taken its delivery, for a worker. Errors:
-// CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and CodeChanged if somebody else changed it at the same moment.
+// ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and CodeChanged if somebody else changed it at the same moment.
 func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
 	t, err := c.store.Tasks.Get(ctx, who.Ref(id))
 	if err != nil {
@@ -31,24 +29,13 @@ func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change 
 	}
 	recalled := 0
 	if t.State == task.Queued {
-		if recalled, err = c.recall(t); err != nil {
-			return task.Task{}, err
-		}
+		recalled = t.Attempt
 	}
-	return c.store.Tasks.Change(ctx, t.Definition, changed, tasks.NewDue{RunAt: change.RunAt, Delay: change.Delay}, recalled)
-}
-
-// recall deletes the delivery of a queued task from asynq and returns its attempt. If nothing more comes of it, the leader
-// enqueues the delivery again. Error: CodeNotWaiting if a worker has the delivery, or it is not there yet.
-func (c *Control) recall(t task.Task) (attempt int, _ error) {
-	recalled, err := c.queues.Recall(task.Delivery{Ref: t.Ref, Attempt: t.Attempt, Queue: t.Queue})
-	switch {
-	case err != nil:
-		return 0, layout.Unavailable(err)
-	case !recalled:
-		return 0, task.Errorf(task.CodeNotWaiting, "task %s is about to be started, so it cannot be changed", t.Ref.ID)
+	got, err := c.store.Tasks.Change(ctx, t.Definition, changed, tasks.NewDue{RunAt: change.RunAt, Delay: change.Delay}, recalled)
+	if err == nil && recalled > 0 {
+		c.forgetDelivery(ctx, t) // in the queue in which it was until now
 	}
-	return t.Attempt, nil
+	return got, err
 }
 
 // apply returns the definition with the change in it.

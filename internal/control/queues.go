@@ -3,9 +3,11 @@ package control
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // ListQueues returns every queue, by name: those of asynq, and those for which tasks wait that asynq has not seen yet.
@@ -30,12 +32,28 @@ func (c *Control) ListQueues(ctx context.Context, _ Caller) ([]queue.Info, error
 }
 
 // PauseQueue keeps workers from taking deliveries from a queue. A paused one may be paused again.
-// Errors: CodeInvalid for the name, CodeQueueNotFound.
+// Errors: CodeInvalid, CodeQueueNotFound.
 func (c *Control) PauseQueue(ctx context.Context, _ Caller, name string) error {
-	return c.queues.Pause(ctx, name)
+	return c.onQueue(ctx, name, c.queues.Pause)
 }
 
-// ResumeQueue lets workers take deliveries from a queue again. Errors: CodeInvalid for the name, CodeQueueNotFound.
+// ResumeQueue lets workers take deliveries from a queue again. Errors: as for PauseQueue.
 func (c *Control) ResumeQueue(ctx context.Context, _ Caller, name string) error {
-	return c.queues.Resume(ctx, name)
+	return c.onQueue(ctx, name, c.queues.Resume)
+}
+
+// onQueue does something to a queue. If asynq has not seen the queue, but tasks wait for it, it is listed in asynq first.
+func (c *Control) onQueue(ctx context.Context, name string, do func(context.Context, string) error) error {
+	err := do(ctx, name)
+	if task.CodeOf(err) != task.CodeQueueNotFound {
+		return err
+	}
+	waiting, failed := c.store.Backlog(ctx)
+	if failed != nil || waiting[name] == 0 {
+		return errors.Join(failed, err)
+	}
+	if err := c.queues.Add(ctx, name); err != nil {
+		return err
+	}
+	return do(ctx, name)
 }

@@ -58,6 +58,14 @@ func (q *Queues) Resume(ctx context.Context, name string) error {
 	})
 }
 
+// Add puts a queue on asynq's list of queues, on which those are that got a delivery or have a worker. Error: CodeUnavailable.
+func (q *Queues) Add(ctx context.Context, name string) error {
+	if err := publish(ctx, q.db, []string{q.names.asynq(name)}); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
 // change calls do if the queue exists. It does not use asynq's inspector, which returns an error when a queue is
 // already in the requested state: of two equal requests at once, one would fail.
 func (q *Queues) change(ctx context.Context, name string, do func() error) error {

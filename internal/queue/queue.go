@@ -180,26 +180,8 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 // error.
 func (q *Queues) Forget(d task.Delivery) error {
 	err := q.inspector.DeleteTask(q.names.asynq(d.Queue), d.String())
-	if err == nil || isMissing(err) {
+	if err == nil || errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound) {
 		return nil
 	}
 	return fmt.Errorf("deleting delivery %s: %w", d, err)
-}
-
-func isMissing(err error) bool {
-	return errors.Is(err, asynq.ErrTaskNotFound) || errors.Is(err, asynq.ErrQueueNotFound)
-}
-
-// Recall deletes a delivery that waits for a worker. It returns false if there is none, or a worker has it. Error: one of
-// Redis.
-func (q *Queues) Recall(d task.Delivery) (bool, error) {
-	name := q.names.asynq(d.Queue)
-	if q.inspector.DeleteTask(name, d.String()) == nil {
-		return true, nil
-	}
-	// asynq has no error value for a delivery that a worker has; if there is one now, Redis can be reached.
-	if _, err := q.inspector.GetTaskInfo(name, d.String()); err != nil && !isMissing(err) {
-		return false, fmt.Errorf("recalling delivery %s: %w", d, err)
-	}
-	return false, nil
 }

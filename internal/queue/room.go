@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,8 @@ type Look struct {
 }
 
 // AwaitRoom looks at queues, and has their workers tell all leaders when that many deliveries are left of those that wait,
-// or fewer: on the wake channel, once, within the next 5 s. Error: one of Redis.
+// or fewer: on the wake channel, once, within the next 5 s. It leaves out queues that cannot be read; if the workers cannot be
+// asked, as Redis is full, the look counts nevertheless. Error: those of Redis, joined.
 func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[string]Look, error) {
 	type reply struct {
 		waiting *redis.IntCmd
@@ -34,31 +36,37 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 		pipe.Set(ctx, string(k.Awaited()), level, awaitedFor) // before the look, so that nothing is missed between the two
 		replies[name] = reply{pipe.LLen(ctx, string(k.Pending())), pipe.Get(ctx, string(k.Processed()))}
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, fmt.Errorf("looking for room in the queues: %w", err)
-	}
+	_, _ = pipe.Exec(ctx) // each reply has its error
 	looks := make(map[string]Look, len(levels))
+	var failures []error
 	for name, r := range replies {
 		ended, err := r.ended.Int64()
-		if err != nil && !errors.Is(err, redis.Nil) {
-			return nil, fmt.Errorf("reading how many deliveries of queue %s have ended: %w", name, err)
+		if errors.Is(err, redis.Nil) { // nothing has ended yet
+			err = nil
+		}
+		if err := errors.Join(r.waiting.Err(), err); err != nil {
+			failures = append(failures, fmt.Errorf("looking at queue %s: %w", name, err))
+			continue
 		}
 		looks[name] = Look{Waiting: int(r.waiting.Val()), Ended: ended}
 	}
-	return looks, nil
+	return looks, errors.Join(failures...)
 }
 
-// Slots reads how many deliveries the servers that asynq lists, its own and those of DTS, work on at once, by queue. A server
-// of several queues counts for each. Error: one of Redis.
-func (q *Queues) Slots(ctx context.Context) (map[string]int, error) {
+// ForeignSlots reads how many deliveries asynq's own servers work on at once, by queue. A server of several queues counts for
+// each. Error: one of Redis.
+func (q *Queues) ForeignSlots(context.Context) (map[string]int, error) {
 	servers, err := q.inspector.Servers()
 	if err != nil {
 		return nil, fmt.Errorf("reading asynq's servers: %w", err)
 	}
 	slots := make(map[string]int)
 	for _, s := range servers {
+		if s.Status != "active" || strings.HasPrefix(s.ID, serverPrefix) {
+			continue
+		}
 		for asynqName := range s.Queues {
-			if name, ours := q.names.queue(asynqName); ours && s.Status == "active" {
+			if name, ours := q.names.queue(asynqName); ours {
 				slots[name] += s.Concurrency
 			}
 		}

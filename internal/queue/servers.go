@@ -17,6 +17,9 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
+// serverPrefix begins the ids of DTS's consumers, which tells them from asynq's own servers.
+const serverPrefix = "dts-"
+
 // serverRecord describes a consumer as asynq describes its servers.
 type serverRecord struct {
 	host        string
@@ -32,7 +35,7 @@ func newServerRecord(concurrency int, queues map[string]int) serverRecord {
 	if err != nil {
 		host = "unknown-host" // as asynq has it
 	}
-	return serverRecord{host: host, process: os.Getpid(), id: rand.Text(), concurrency: concurrency, queues: queues, started: clock.Now()}
+	return serverRecord{host: host, process: os.Getpid(), id: serverPrefix + rand.Text(), concurrency: concurrency, queues: queues, started: clock.Now()}
 }
 
 // keys returns the keys of the server and of the deliveries it works on.

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -19,33 +18,33 @@ const (
 // dispatch claims due tasks and enqueues their deliveries in asynq, until ctx ends or the lease is over. If a leader dies in
 // between, or cannot enqueue, watch enqueues them later: the delivery's id makes that harmless.
 func (t *term) dispatch(ctx context.Context) error {
+	defer t.s.quotas.leave(t.partition)
 	var last partition.Claimed
 	var got time.Time // when Redis answered the last claim
 	due := true       // whether there may be due tasks on the wheel
 	for ctx.Err() == nil {
-		room, err := t.s.rooms.reserve(ctx, t.backlog, claimLimit)
-		if err == nil && !due && !room.Any(t.backlog) {
-			t.s.rooms.release(room, nil)
+		reserved, ok := t.s.quotas.reserve(ctx, t.partition, due)
+		if !ok {
 			due = t.sleepUntilDue(ctx, last, got)
 			continue
 		}
-		if err == nil {
-			last, got, err = t.claimAndDeliver(ctx, room)
-			due = !last.Next.IsZero() && !last.Next.After(last.Now)
-		}
+		claimed, at, err := t.claimAndDeliver(ctx, reserved)
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
 			due = true
 			t.failed(ctx, "cannot dispatch due tasks", err)
+		default:
+			last, got = claimed, at
+			due = !claimed.Next.IsZero() && !claimed.Next.After(claimed.Now)
 		}
 	}
 	return nil
 }
 
-// sleepUntilDue waits until the next task on the wheel is due or an earlier one comes, and returns true; or until there may
-// be room for the backlog, and returns false.
+// sleepUntilDue waits until the next task on the wheel is due or an earlier one comes, and returns true; or until there may be
+// room for tasks that wait, and returns false.
 func (t *term) sleepUntilDue(ctx context.Context, last partition.Claimed, got time.Time) bool {
 	var due, look <-chan time.Time
 	if !last.Next.IsZero() {
@@ -53,8 +52,8 @@ func (t *term) sleepUntilDue(ctx context.Context, last partition.Claimed, got ti
 		defer timer.Stop()
 		due = timer.C
 	}
-	if len(t.backlog) > 0 {
-		timer := time.NewTimer(t.s.pace.askRoom) // usually a worker tells it sooner
+	if pause, waits := t.s.quotas.pause(t.partition); waits {
+		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		look = timer.C
 	}
@@ -70,11 +69,11 @@ func (t *term) sleepUntilDue(ctx context.Context, last partition.Claimed, got ti
 	return true
 }
 
-// claimAndDeliver claims what there is room for, and enqueues it. got is when Redis answered the claim.
-func (t *term) claimAndDeliver(ctx context.Context, room partition.Room) (claimed partition.Claimed, got time.Time, _ error) {
-	counts := make(map[string]int)
-	defer func() { t.s.rooms.release(room, counts) }()
-	claimed, err := t.leader.Claim(ctx, claimLimit, room, t.s.pace.lookFirst)
+// claimAndDeliver claims what was reserved, and enqueues it. got is when Redis answered the claim.
+func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (claimed partition.Claimed, got time.Time, _ error) {
+	o := outcome{claimed: make(map[string]int)}
+	defer func() { t.s.quotas.release(t.partition, reserved, o) }()
+	claimed, err := t.leader.Claim(ctx, claimLimit, reserved, t.s.pace.lookFirst)
 	got = clock.Now()
 	if err != nil || len(claimed.Deliveries) > 0 || claimed.Queued > 0 { // a lost reply may have claimed some
 		signal(t.claimed)
@@ -83,44 +82,34 @@ func (t *term) claimAndDeliver(ctx context.Context, room partition.Room) (claime
 		return claimed, got, err
 	}
 	for _, d := range claimed.Deliveries {
-		counts[d.Queue]++
+		o.claimed[d.Queue]++
 	}
-	t.setBacklog(claimed.Backlog)
-	return claimed, got, t.deliver(ctx, claimed, counts, got)
-}
-
-// deliver enqueues what was claimed at the time got, that many of each queue, and takes back what nobody serves.
-func (t *term) deliver(ctx context.Context, c partition.Claimed, counts map[string]int, got time.Time) error {
-	if len(c.Deliveries) == 0 {
-		return nil
+	o.backlog = claimed.Backlog
+	served, unserved := t.s.quotas.splitServed(claimed.Deliveries)
+	var failures []error
+	if len(served) > 0 {
+		t.s.o.Metrics.Claimed.Add(float64(len(served)))
+		o.lengths, err = t.enqueue(ctx, served, func(d task.Delivery) {
+			t.s.o.Metrics.DispatchLateness.Observe((claimed.Now.Sub(d.DueAt) + clock.Since(got)).Seconds())
+		})
+		failures = append(failures, err)
 	}
-	served, unserved := t.s.rooms.unserved(c.Deliveries)
 	if len(unserved) > 0 {
-		if err := t.leader.TakeBack(ctx, unserved); err != nil {
-			return err
-		}
-		backlog := slices.Clone(t.backlog)
+		failures = append(failures, t.leader.TakeBack(ctx, unserved))
 		for _, d := range unserved {
-			if !slices.Contains(backlog, d.Queue) {
-				backlog = append(backlog, d.Queue)
-			}
+			o.backlog[d.Queue] = time.Time{}
 		}
-		t.setBacklog(backlog)
 	}
-	t.s.o.Metrics.Claimed.Add(float64(len(served)))
-	return t.enqueue(ctx, served, counts, func(d task.Delivery) {
-		t.s.o.Metrics.DispatchLateness.Observe((c.Now.Sub(d.DueAt) + clock.Since(got)).Seconds())
-	})
+	return claimed, got, errors.Join(failures...)
 }
 
-// enqueue enqueues deliveries in asynq, that many in each queue. It finishes even if ctx ends meanwhile, within
-// dispatchBudget. done is called for each delivery that was enqueued.
-func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, counts map[string]int, done func(task.Delivery)) error {
+// enqueue enqueues deliveries in asynq, and returns how many wait in their queues then. It finishes even if ctx ends meanwhile,
+// within dispatchBudget. done is called for each delivery that was enqueued.
+func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, done func(task.Delivery)) (lengths map[string]int, _ error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchBudget)
 	defer cancel()
 	var failure error
 	failures, lengths := t.s.o.Queues.HandOver(ctx, deliveries)
-	t.s.rooms.note(counts, lengths)
 	for i, err := range failures {
 		if err != nil {
 			failure = err // one of them is enough to log
@@ -128,5 +117,5 @@ func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, counts m
 		}
 		done(deliveries[i])
 	}
-	return failure
+	return lengths, failure
 }

@@ -93,7 +93,7 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	p := w.store.PartitionOf(ref)
 	key := w.store.Partitions.LeaseKey(p)
 	leasetest.Grant(w.t, w.db, key, "1:dead", 0)
-	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10, partition.Room{Default: 1000}, time.Second)
+	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10, partition.Quotas{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	leasetest.End(w.t, w.db, key)
 }

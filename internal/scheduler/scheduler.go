@@ -2,13 +2,15 @@
 // what was lost.
 //
 // A node leads the partitions whose leases it holds; balance.go decides which. A term (term.go) is the time from acquiring
-// a lease until it is released or lost. During a term, three loops run:
+// a lease until it is released or lost. During a term, these loops run:
 //
 //   - tick (ticks.go) creates the tasks of schedules that are due.
-//   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries. Neither of the two polls: they sleep until
-//     the first task or schedule is due, and are woken when something earlier arrives.
-//   - maintain (maintenance.go) ends lost attempts, delivers lost deliveries again, and deletes finished tasks
-//     whose retention is over.
+//   - dispatch (dispatch.go) claims due tasks and enqueues their deliveries, as many as the quotas of their queues (quotas.go)
+//     say. Neither of the two polls: they sleep until the first task or schedule is due, and are woken when something earlier
+//     arrives.
+//   - watch (watch.go) ends lost attempts, and delivers lost deliveries again.
+//   - maintain (maintenance.go) deletes finished tasks whose retention is over.
+//   - tend, in the term of partition 0 alone, does what asynq's servers would do for their queues.
 //
 // Every write of a leader to DTS's own keys carries the lease's fence, so a leader that has lost its lease without knowing
 // it changes none of them. Its writes to asynq carry none. They are harmless when repeated, because a delivery is named
@@ -19,7 +21,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -62,26 +63,24 @@ type Scheduler struct {
 	pace      pace
 	locks     []*lease.Lock   // by partition
 	wakes     []chan struct{} // by partition: claim again
-	roomWakes []chan struct{} // by partition: there may be room for the backlog
+	roomWakes []chan struct{} // by partition: waiting tasks may be claimed
 	tickWakes []chan struct{} // by partition: read due schedules again
 	freed     chan struct{}   // some node released a lease
 	ready     chan struct{}
 	listen    sync.Once
 
-	rooms *rooms
+	quotas *quotas
 
-	mu       sync.Mutex
-	led      map[int]*partition.Leader
-	backlogs map[int][]string // by partition led: queues of which tasks wait for room
+	mu  sync.Mutex
+	led map[int]*partition.Leader
 }
 
 // New prepares a scheduler.
 func New(o Options) *Scheduler {
 	s := &Scheduler{
 		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
-		backlogs: make(map[int][]string),
 	}
-	s.rooms = newRooms(s)
+	s.quotas = newQuotas(s)
 	for p := range o.Store.Partitions.Count() {
 		s.locks = append(s.locks, lease.New(lease.Options{
 			DB: o.DB, Key: o.Store.Partitions.LeaseKey(p), Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
@@ -146,7 +145,7 @@ func (s *Scheduler) listenForWakes(ctx context.Context) error {
 	}
 	return s.o.Store.Partitions.Listen(ctx, partition.Wakes{
 		Connected: connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick,
-		Room: func(queue string) { s.rooms.told(queue); s.wakeBacklog(queue) },
+		Room: s.quotas.told,
 	})
 }
 
@@ -159,22 +158,7 @@ func (s *Scheduler) watchMembers(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-changed:
-			s.wakeBacklogs(func(string) bool { return true })
-		}
-	}
-}
-
-// wakeBacklog has the partitions claim again in which tasks of a queue wait for room.
-func (s *Scheduler) wakeBacklog(queue string) {
-	s.wakeBacklogs(func(name string) bool { return name == queue })
-}
-
-func (s *Scheduler) wakeBacklogs(of func(queue string) bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for p, queues := range s.backlogs {
-		if slices.ContainsFunc(queues, of) {
-			signal(s.roomWakes[p])
+			s.quotas.toldAll()
 		}
 	}
 }

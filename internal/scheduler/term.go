@@ -18,7 +18,6 @@ type term struct {
 	leader    *partition.Leader
 	stop      context.CancelFunc
 	claimed   chan struct{} // signalled when tasks were claimed
-	backlog   []string      // queues of which tasks wait for room; dispatch alone uses it
 	done      chan struct{}
 }
 
@@ -38,7 +37,6 @@ func (s *Scheduler) begin(p int, held *lease.Held, ended chan struct{}) *term {
 		t.lead(ctx)
 		s.mu.Lock()
 		delete(s.led, p)
-		delete(s.backlogs, p)
 		s.mu.Unlock()
 	}()
 	return t
@@ -58,18 +56,6 @@ func (t *term) lead(ctx context.Context) {
 		})
 	}
 	loops.Wait()
-}
-
-// setBacklog records for which queues tasks wait.
-func (t *term) setBacklog(queues []string) {
-	t.backlog = queues
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	if len(queues) > 0 {
-		t.s.backlogs[t.partition] = queues
-	} else {
-		delete(t.s.backlogs, t.partition)
-	}
 }
 
 // ended reports whether the term is over.

@@ -77,5 +77,6 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 		t.s.wake(t.partition)
 	}
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
-	return errors.Join(append(failures, t.enqueue(ctx, w.Waiting, nil, func(task.Delivery) {}))...)
+	_, err := t.enqueue(ctx, w.Waiting, func(task.Delivery) {})
+	return errors.Join(append(failures, err)...)
 }

@@ -6,7 +6,7 @@ type State string
 // The states of a task. None stands for a task that does not exist: it is not created yet, or it has expired.
 const (
 	None      State = ""
-	Scheduled State = "scheduled" // waits on the wheel for its first run or its next attempt; the attempt number says which
+	Scheduled State = "scheduled" // waits for its first run or its next attempt, until it is due and its queue has room; the attempt number says which
 	Queued    State = "queued"    // claimed by a leader and handed to asynq
 	Running   State = "running"   // begun by a worker
 	Succeeded State = "succeeded"
@@ -43,7 +43,7 @@ type Action string
 const (
 	ActCreate    Action = "create"    // a client submits the task, or a schedule creates it
 	ActChange    Action = "change"    // a client changes the due time, the queue or the payload
-	ActClaim     Action = "claim"     // the leader takes the due task off the wheel
+	ActClaim     Action = "claim"     // the leader takes the due task for its queue
 	ActTakeBack  Action = "take_back" // the leader takes a claimed task back that it has not handed over
 	ActBegin     Action = "begin"     // a worker begins the claimed attempt
 	ActReport    Action = "report"    // progress or a log line of the running attempt is recorded

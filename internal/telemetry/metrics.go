@@ -43,7 +43,7 @@ func New() *Metrics {
 		Registry:         r,
 		DispatchLateness: histogram("dispatch_lateness_seconds", "Time from the due time of an attempt until it was enqueued in asynq.", lateness),
 		BeginLateness:    histogram("begin_lateness_seconds", "Time from the due time of an attempt until a worker began it.", lateness),
-		Claimed:          counter("claimed_total", "Attempts taken off the wheel."),
+		Claimed:          counter("claimed_total", "Due tasks that leaders have taken for their queues."),
 		Ticks:            counters("ticks_total", "Decisions of leaders about ticks of schedules. A tick that waits for an earlier task counts again when it is fired or replaced.", "outcome"),
 		TickLateness:     histogram("tick_lateness_seconds", "Time from the nominal time of a tick until its task was created. Misfires and ticks that waited are excluded.", lateness),
 		Attempts:         counters("attempts_total", "Attempts that ended on this node.", "type", "outcome"),

@@ -166,7 +166,7 @@ func (w *world) claim() []task.Delivery {
 	w.t.Helper()
 	var all []task.Delivery
 	for p := range w.store.Partitions.Count() {
-		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100, partition.Room{Default: 1000}, time.Second)
+		c, err := w.store.Partitions.At(p).Lead(fence).Claim(w.t.Context(), 100, partition.Quotas{Default: 1000}, time.Second)
 		testkit.Must(w.t, err)
 		all = append(all, c.Deliveries...)
 	}

@@ -70,7 +70,7 @@ var Keys = []Kind{
 	{"old_inflight", ZSet, "dts:{p}:inflight", "layouts 1 and 2 only: deliveries claimed and not yet confirmed, as `<ref>:<attempt>`, by the time of the claim"},
 	{"unconverted", ZSet, "dts:{p}:unconverted", "tasks of an older layout that the conversion could not read, by their score in the sorted set that it took them from"},
 	{"events", Channel, "dts:events", "what happens to tasks: states, changes, progress, log lines"},
-	{"wake", Channel, "dts:wake", "`<p>`: a task is the first on the wheel; `tick:<p>`: a schedule is the first that is due; `free`: a lease was released"},
+	{"wake", Channel, "dts:wake", "`<p>`: a task is the first on the wheel; `tick:<p>`: a schedule is the first that is due; `room:<queue>`: a queue of which tasks wait has room; `free`: a lease was released"},
 	{"control", Channel, "dts:control", "attempts that their worker must stop: `<namespace>:<id>:<attempt>`"},
 	{"members", Channel, "dts:nodes", "changes of the list of nodes: `join <id>`, `leave <id>`, or another change"},
 	{"arrivals", Channel, "dts:arrivals:<queue>", "empty messages: the queue has deliveries again, got one back, or was resumed"},

@@ -2,7 +2,7 @@
 -- includes: nothing
 -- finally: write_changes()
 
-local removals, entries, deletions, values = {}, {}, {}, {}
+local removals, entries, deletions, values, additions = {}, {}, {}, {}, {}
 
 -- list_of returns the list of arguments for a key.
 local function list_of(lists, key)
@@ -40,6 +40,12 @@ local function set_later(hash, field, value)
   list[#list + 1] = value
 end
 
+-- add_later adds a member to a set.
+local function add_later(set, member)
+  local list = list_of(additions, set)
+  list[#list + 1] = member
+end
+
 local function write_changes()
   for set, list in pairs(removals) do
     redis.call('ZREM', set, unpack(list))
@@ -52,6 +58,9 @@ local function write_changes()
   end
   for hash, list in pairs(values) do
     redis.call('HSET', hash, unpack(list))
+  end
+  for set, list in pairs(additions) do
+    redis.call('SADD', set, unpack(list))
   end
 end
 

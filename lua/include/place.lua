@@ -8,8 +8,12 @@ end
 
 -- unschedule removes a task from where it waits.
 local function unschedule(member, record)
-  if redis.call('ZREM', wheel_key(), member) == 0 then
-    redis.call('ZREM', ready_key(queue_of(record)), member)
+  if redis.call('ZREM', wheel_key(), member) == 1 then
+    return
+  end
+  local queue = queue_of(record)
+  if redis.call('ZREM', ready_key(queue), member) == 1 and redis.call('EXISTS', ready_key(queue)) == 0 then
+    redis.call('SREM', backlog_key(), queue)
   end
 end
 

@@ -2154,9 +2154,8 @@ type ClientInterface interface {
 
 	// ChangeTaskWithBody Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-	// `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2165,9 +2164,8 @@ type ClientInterface interface {
 
 	// ChangeTask Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-	// `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2892,9 +2890,8 @@ func (c *Client) GetTask(ctx context.Context, id TaskID, params *GetTaskParams, 
 
 // ChangeTaskWithBody Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-// `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2913,9 +2910,8 @@ func (c *Client) ChangeTaskWithBody(ctx context.Context, id TaskID, params *Chan
 
 // ChangeTask Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-// `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5740,9 +5736,8 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTaskWithBodyWithResponse Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-	// `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5751,9 +5746,8 @@ type ClientWithResponsesInterface interface {
 
 	// ChangeTaskWithResponse Change a task that waits
 	//
-	// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-	// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-	// `task_not_waiting`.
+	// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+	// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8245,9 +8239,8 @@ func (c *ClientWithResponses) GetTaskWithResponse(ctx context.Context, id TaskID
 
 // ChangeTaskWithBodyWithResponse Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-// `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8262,9 +8255,8 @@ func (c *ClientWithResponses) ChangeTaskWithBodyWithResponse(ctx context.Context
 
 // ChangeTaskWithResponse Change a task that waits
 //
-// Changes time, queue or payload of a task that is `scheduled`, or `queued` and not taken by a worker yet: then
-// it becomes `scheduled` again, for the same attempt. What is not named stays as it is. Any other task is
-// `task_not_waiting`.
+// Changes time, queue or payload of a task that is `scheduled`, or `queued`: then it becomes `scheduled` again,
+// for the same attempt. What is not named stays as it is. Any other task is `task_not_waiting`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

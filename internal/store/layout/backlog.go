@@ -8,9 +8,14 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// ReadySets returns the sets of tasks that are due and wait for room in their queue, in those partitions: of one queue, or
-// of all if queue is "". Error: CodeUnavailable.
-func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) ([]lua.ReadyKey, error) {
+// ready is the set of tasks of a queue that are due and wait in a partition.
+type ready struct {
+	queue string
+	key   lua.ReadyKey
+}
+
+// readySets returns the sets of those partitions. Error: CodeUnavailable.
+func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, error) {
 	pipe := l.DB.Pipeline()
 	backlogs := make([]*redis.StringSliceCmd, len(partitions))
 	for i, p := range partitions {
@@ -19,53 +24,53 @@ func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) 
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, Unavailable(err)
 	}
-	var sets []lua.ReadyKey
+	var sets []ready
 	for i, p := range partitions {
 		for _, name := range backlogs[i].Val() {
-			if queue == "" || queue == name {
-				sets = append(sets, l.Keys.Partition(p).Ready(name))
-			}
+			sets = append(sets, ready{name, l.Keys.Partition(p).Ready(name)})
 		}
 	}
 	return sets, nil
 }
 
-// Backlog counts the tasks that are due and wait for room in their queue, by queue. Error: CodeUnavailable.
-func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
-	counts := make(map[string]int)
-	for p := range l.Partitions() {
-		sizes, err := l.BacklogOf(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		for queue, n := range sizes {
-			counts[queue] += n
+// ReadySets returns the sets of tasks that are due and wait in those partitions: of one queue, or of all if queue is "". Error:
+// CodeUnavailable.
+func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) ([]lua.ReadyKey, error) {
+	all, err := l.readySets(ctx, partitions)
+	var keys []lua.ReadyKey
+	for _, set := range all {
+		if queue == "" || queue == set.queue {
+			keys = append(keys, set.key)
 		}
 	}
-	return counts, nil
+	return keys, err
 }
 
-// BacklogOf counts those of one partition. Error: CodeUnavailable.
-func (l *Layout) BacklogOf(ctx context.Context, partition int) (map[string]int, error) {
-	k := l.Keys.Partition(partition)
-	queues, err := l.DB.SMembers(ctx, string(k.Backlog())).Result()
-	if err != nil {
-		return nil, Unavailable(err)
+// Backlog counts the tasks that are due and wait, by queue: in those partitions, or in all if there are none of them. Error:
+// CodeUnavailable.
+func (l *Layout) Backlog(ctx context.Context, partitions ...int) (map[string]int, error) {
+	if len(partitions) == 0 {
+		for p := range l.Partitions() {
+			partitions = append(partitions, p)
+		}
 	}
-	if len(queues) == 0 {
-		return nil, nil //nolint:nilnil // there is none
+	sets, err := l.readySets(ctx, partitions)
+	if err != nil || len(sets) == 0 {
+		return map[string]int{}, err
 	}
 	pipe := l.DB.Pipeline()
-	sizes := make([]*redis.IntCmd, len(queues))
-	for i, queue := range queues {
-		sizes[i] = pipe.ZCard(ctx, string(k.Ready(queue)))
+	sizes := make([]*redis.IntCmd, len(sets))
+	for i, set := range sets {
+		sizes[i] = pipe.ZCard(ctx, string(set.key))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, Unavailable(err)
 	}
-	counts := make(map[string]int, len(queues))
-	for i, queue := range queues {
-		counts[queue] = int(sizes[i].Val())
+	counts := make(map[string]int)
+	for i, set := range sets {
+		if n := int(sizes[i].Val()); n > 0 {
+			counts[set.queue] += n
+		}
 	}
 	return counts, nil
 }

@@ -65,7 +65,7 @@ func begin(t *testing.T, w *storetest.World, ref task.Ref) {
 	wheel := string(w.KeysOf(ref).Wheel())
 	if w.Get(ref).State == task.Scheduled {
 		testkit.Must(t, w.DB.ZAddXX(w.Ctx, wheel, redis.Z{Member: ref.String(), Score: 1}).Err())
-		claimed, err := w.Leader(ref).Claim(w.Ctx, 1, storetest.Room, 0)
+		claimed, err := w.Leader(ref).Claim(w.Ctx, 1, storetest.Quotas, 0)
 		testkit.Must(t, err)
 		if len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Ref != ref {
 			t.Fatalf("claimed %+v, want %s", claimed.Deliveries, ref)

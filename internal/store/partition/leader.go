@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -27,48 +26,51 @@ type Leader struct {
 type Claimed struct {
 	Deliveries []task.Delivery
 	Now        time.Time // Redis's time of the claim
-	Next       time.Time // when the next task is due; zero if no task is scheduled
+	Next       time.Time // when the next task on the wheel is due; zero if there is none
 	Queued     int       // number of queued tasks, without these
-	Backlog    []string  // queues of which tasks wait for room
+	Backlog    Backlog
 }
 
-// Room is how many tasks of each queue a claim may take: those of Queues as it says there, of any other queue Default.
-type Room struct {
+// Backlog has the queues of which due tasks wait, and when the first of them was due: the zero time if that was not looked up, as
+// the quota of the queue was 0.
+type Backlog map[string]time.Time
+
+// Quotas is how many tasks of each queue a claim may take: of Queues as it says there, of any other queue with a backlog none, of
+// the rest Default.
+type Quotas struct {
 	Queues  map[string]int
 	Default int
-}
-
-// Any reports whether there is room in one of these queues.
-func (r Room) Any(queues []string) bool {
-	return slices.ContainsFunc(queues, func(name string) bool { return r.Queues[name] > 0 })
 }
 
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
 func (p *Partition) Lead(fence lua.Fence) *Leader { return &Leader{Partition: p, fence: fence} }
 
-// Claim takes up to limit due tasks, as many of each queue as it has room for, and queues them; other due tasks wait until
-// their queue has room. LookAfter returns those that no worker has begun within look. Errors: ErrFenced, or an error of
+// Claim takes up to limit due tasks, as many of each queue as its quota says, and queues them; other due tasks wait. LookAfter returns those that no worker has begun within look. Errors: ErrFenced, or an error of
 // Redis, after which tasks may have been claimed.
-func (l *Leader) Claim(ctx context.Context, limit int, room Room, look time.Duration) (Claimed, error) {
+func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.Duration) (Claimed, error) {
 	k := l.keys
 	call := lua.Claim{
-		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Room: room.Default, Look: look,
-		Events: l.o.Layout.Keys.Events(), Rooms: nil,
+		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: quotas.Default, Look: look,
+		Events: l.o.Layout.Keys.Events(), Quotas: nil,
 	}
-	for queue, n := range room.Queues {
-		call.Rooms = append(call.Rooms, lua.ClaimRoom{Queue: queue, Room: n})
+	for queue, n := range quotas.Queues {
+		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: queue, Number: n})
 	}
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	if err != nil {
 		return Claimed{}, fenced(err)
 	}
+	backlog := make(Backlog, len(reply.Backlog))
+	for _, b := range reply.Backlog {
+		backlog[b.Queue] = b.Oldest
+	}
 	return Claimed{
-		Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Backlog: reply.Backlog, Deliveries: l.deliveries(ctx, reply.Claims),
+		Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Backlog: backlog, Deliveries: l.deliveries(ctx, reply.Claims),
 	}, nil
 }
 
-// TakeBack takes tasks back that Claim has queued and whose deliveries were not enqueued: they wait until their queue has
-// room. Errors: ErrFenced, or an error of Redis.
+// TakeBack takes tasks back that Claim has queued and whose deliveries were not enqueued: they wait as if they had not been
+// claimed. Errors: ErrFenced, or an error of Redis.
 func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery) error {
 	call := lua.TakeBack{
 		Lease: l.keys.Lease(), States: l.keys.States(), Fence: l.fence, Events: l.o.Layout.Keys.Events(), Deliveries: nil,

@@ -36,7 +36,7 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 	for p := range w.Partitions.Count() {
 		stale := w.Partitions.At(p).Lead("0:old")
 		calls := map[string]error{}
-		_, calls["claim"] = stale.Claim(w.Ctx, 10, storetest.Room, time.Second)
+		_, calls["claim"] = stale.Claim(w.Ctx, 10, storetest.Quotas, time.Second)
 		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10)
 		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}})
 		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
@@ -116,7 +116,7 @@ func createDue(t *testing.T, w *storetest.World, id, queue string, due time.Time
 }
 
 // The ids share a root, as those of ticks do, so that all tasks are in one partition.
-func TestClaim_TakesOfEachQueueWhatItHasRoomForInOrder(t *testing.T) {
+func TestClaim_TakesOfEachQueueItsQuotaInOrder(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	now := w.DB.Time(w.Ctx).Val()
@@ -126,27 +126,29 @@ func TestClaim_TakesOfEachQueueWhatItHasRoomForInOrder(t *testing.T) {
 			ref = createDue(t, w, fmt.Sprintf("s@%s%02d", queue, i), queue, now.Add(-time.Hour+time.Duration(i)*time.Second))
 		}
 	}
-	claim := func(limit int, room partition.Room) ([]string, []string) {
-		claimed, err := w.Leader(ref).Claim(w.Ctx, limit, room, time.Second)
+	hour := now.Add(-time.Hour)
+	claim := func(limit int, quotas partition.Quotas) ([]string, partition.Backlog) {
+		claimed, err := w.Leader(ref).Claim(w.Ctx, limit, quotas, time.Second)
 		testkit.Must(t, err)
 		var got []string
 		for _, d := range claimed.Deliveries {
 			got = append(got, strings.TrimPrefix(d.Ref.ID, "s@"))
 		}
-		slices.Sort(claimed.Backlog)
 		w.CheckSets()
 		return got, claimed.Backlog
 	}
-	got, backlog := claim(100, partition.Room{Default: 2, Queues: map[string]int{"full": 0}})
+	got, backlog := claim(100, partition.Quotas{Default: 2, Queues: map[string]int{"full": 0}})
 	if diff := cmp.Diff([]string{"default00", "low00", "default01", "low01"}, got); diff != "" {
 		t.Errorf("first claim (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"default", "full", "low"}, backlog); diff != "" {
+	second := hour.Add(2 * time.Second).UTC().Truncate(time.Millisecond)
+	first := partition.Backlog{"default": second, "full": hour.UTC().Truncate(time.Millisecond), "low": second}
+	if diff := cmp.Diff(first, backlog); diff != "" {
 		t.Errorf("backlog (-want +got):\n%s", diff)
 	}
 	createDue(t, w, "s@low-late", "low", now) // waits behind the others
 	createDue(t, w, "s@other", "other", now)  // has room
-	got, _ = claim(100, partition.Room{Default: 2, Queues: map[string]int{"low": 28, "full": 1, "default": 0}})
+	got, _ = claim(100, partition.Quotas{Default: 2, Queues: map[string]int{"low": 28, "full": 1, "default": 0}})
 	want := []string{"full00", "other"}
 	for i := range 28 {
 		want = append(want, fmt.Sprintf("low%02d", i+2))
@@ -156,11 +158,11 @@ func TestClaim_TakesOfEachQueueWhatItHasRoomForInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("second claim (-want +got):\n%s", diff)
 	}
-	got, backlog = claim(100, partition.Room{Default: 0, Queues: map[string]int{"low": 5}})
+	got, backlog = claim(100, partition.Quotas{Default: 0, Queues: map[string]int{"low": 5}})
 	if diff := cmp.Diff([]string{"low-late"}, got); diff != "" {
 		t.Errorf("third claim (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"default", "full"}, backlog); diff != "" {
+	if diff := cmp.Diff(partition.Backlog{"default": time.Time{}, "full": time.Time{}}, backlog); diff != "" {
 		t.Errorf("backlog at the end (-want +got):\n%s", diff)
 	}
 }
@@ -172,7 +174,7 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 		w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: fmt.Sprintf("s@%d", i)}, Queue: "full"})
 	}
 	ref := task.Ref{Namespace: "default", ID: "s@0"}
-	none := partition.Room{Queues: map[string]int{"full": 0}}
+	none := partition.Quotas{Queues: map[string]int{"full": 0}}
 	if claimed, err := w.Leader(ref).Claim(w.Ctx, 10, none, time.Second); err != nil || len(claimed.Deliveries) != 0 {
 		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
 	}
@@ -196,13 +198,36 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 		t.Errorf("depth %+v, %v", depth, err)
 	}
 	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, none, time.Second)
-	if err != nil || len(claimed.Deliveries) != 0 { // room 0 is the default too
+	if err != nil || len(claimed.Deliveries) != 0 { // the default is 0 too
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
-	claimed, err = w.Leader(ref).Claim(w.Ctx, 10, partition.Room{Queues: map[string]int{"other": 5}}, time.Second)
+	claimed, err = w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]int{"other": 5}}, time.Second)
 	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Ref != ref || claimed.Deliveries[0].Queue != "other" {
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
+}
+
+// Whatever takes the last waiting task of a queue takes the queue off the list.
+func TestBacklog_ForgetsAQueueThatHasNone(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var refs []task.Ref
+	for i := range 2 {
+		refs = append(refs, task.Ref{Namespace: "default", ID: fmt.Sprintf("s@%d", i)})
+		w.Create(task.Definition{Ref: refs[i], Queue: fmt.Sprintf("typo%d", i)})
+	}
+	_, err := w.Leader(refs[0]).Claim(w.Ctx, 10, partition.Quotas{}, time.Second)
+	testkit.Must(t, err)
+	if counts, err := w.Backlog(w.Ctx); err != nil || !maps.Equal(counts, map[string]int{"typo0": 1, "typo1": 1}) {
+		t.Errorf("backlog %v, %v", counts, err)
+	}
+	_, err = w.Tasks.Cancel(w.Ctx, refs[0])
+	testkit.Must(t, err)
+	testkit.Must(t, w.Requeue(w.Get(refs[1]).Definition, "right", 0))
+	if n := w.DB.SCard(w.Ctx, string(w.KeysOf(refs[0]).Backlog())).Val(); n != 0 {
+		t.Errorf("%d queues are listed", n)
+	}
+	w.CheckSets()
 }
 
 func TestTakeBack_LetsATaskWaitForTheSameAttempt(t *testing.T) {
@@ -218,7 +243,7 @@ func TestTakeBack_LetsATaskWaitForTheSameAttempt(t *testing.T) {
 			t.Fatalf("it is %s, attempt %d, due at %s", got.State, got.Attempt, got.DueAt)
 		}
 	}
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Room{Queues: map[string]int{"default": 1}}, time.Second)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]int{"default": 1}}, time.Second)
 	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Attempt != 1 {
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
@@ -229,7 +254,7 @@ func TestClaim_TakesNothingEarly(t *testing.T) {
 	w := storetest.New(t)
 	ref := task.Ref{Namespace: "default", ID: "later"}
 	w.Create(task.Definition{Ref: ref, Delay: time.Hour})
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, storetest.Room, time.Second)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, storetest.Quotas, time.Second)
 	if err != nil || len(claimed.Deliveries) != 0 {
 		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
 	}

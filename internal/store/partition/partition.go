@@ -76,7 +76,7 @@ func (p *Partition) Depth(ctx context.Context) (Depth, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
 	}
-	backlog, err := p.o.Layout.BacklogOf(ctx, p.number)
+	backlog, err := p.o.Layout.Backlog(ctx, p.number)
 	if err != nil {
 		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
 	}

@@ -22,8 +22,8 @@ import (
 // Fence is the fence of the leases that a World has on all partitions.
 const Fence = "1:tester"
 
-// Room has room for many tasks of every queue.
-var Room = partition.Room{Default: 1000}
+// Quotas allow many tasks of every queue.
+var Quotas = partition.Quotas{Default: 1000}
 
 // partitions is the number of partitions of a World.
 const partitions = 2
@@ -82,7 +82,7 @@ func (w *World) Leader(ref task.Ref) *partition.Leader {
 // Claim claims the due tasks of a task's partition, up to 100.
 func (w *World) Claim(ref task.Ref) []task.Delivery {
 	w.t.Helper()
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 100, Room, time.Second)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 100, Quotas, time.Second)
 	testkit.Must(w.t, err)
 	return claimed.Deliveries
 }

@@ -15,7 +15,7 @@ var changeCodes = map[lua.Code]task.Code{
 }
 
 // Change replaces the definition of a task, and its due time as due says. The task must be scheduled, or queued for the
-// attempt recalled, whose delivery the caller has deleted (0 for none): that attempt is then scheduled again. before is the
+// attempt recalled (0 for none): that attempt is then scheduled again, and the caller deletes its delivery. before is the
 // definition that the caller read; after must be valid. Errors: CodeTaskNotFound, CodeNotWaiting, CodeUnavailable;
 // CodeChanged if the task's definition is neither before nor after.
 func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due NewDue, recalled int) (task.Task, error) {

@@ -15,7 +15,7 @@ import (
 // states describes each state in one sentence.
 var states = map[task.State]string{
 	task.None:      "The task does not exist: it is not created yet, or its retention is over.",
-	task.Scheduled: "The task waits on the wheel of its partition for its first run or its next attempt; the attempt number says which.",
+	task.Scheduled: "The task waits for its first run or its next attempt; the attempt number says which. It is on the wheel of its partition or, if it is due and its queue has no room, in the set of ready tasks of the queue.",
 	task.Queued:    "The task is due. The leader of its partition has claimed it and hands the delivery to asynq, where it waits for a worker.",
 	task.Running:   "A worker has begun the attempt. Only that worker can report its end or log lines; progress may also be reported over the API, by attempt number. A leader ends an attempt that is lost.",
 	task.Succeeded: "The attempt succeeded.",
@@ -26,8 +26,8 @@ var states = map[task.State]string{
 // actions describes each action in one or two sentences.
 var actions = map[task.Action]string{
 	task.ActCreate:    "A client submits the task, or a schedule creates it.",
-	task.ActChange:    "A client changes the due time, the queue or the payload. A queued task goes back to the wheel for the same attempt; this is possible until a worker takes its delivery.",
-	task.ActClaim:     "The task is due, and the leader of its partition takes it off the wheel. The attempt number grows by one.",
+	task.ActChange:    "A client changes the due time, the queue or the payload. A queued task goes back to the wheel for the same attempt, and its delivery is deleted.",
+	task.ActClaim:     "The task is due, its queue has room, and the leader of its partition takes it. The attempt number grows by one.",
 	task.ActTakeBack:  "The leader takes a claimed task back, because no living worker serves its queue. The attempt number goes back by one.",
 	task.ActBegin:     "A worker begins the claimed attempt. A leftover delivery of any other attempt is refused.",
 	task.ActReport:    "The worker that began the attempt records its progress or a log line, or somebody reports its progress over the API, by attempt number.",

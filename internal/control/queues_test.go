@@ -1,0 +1,28 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// No worker has ever served the queue, so asynq does not know it; but tasks wait for it.
+func TestPauseQueue_BeforeItsFirstWorkerComes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.PauseQueue(w.ctx, me, "new"); task.CodeOf(err) != task.CodeQueueNotFound {
+		t.Errorf("pausing a queue without tasks: %v, want %s", err, task.CodeQueueNotFound)
+	}
+	made := w.submit([]task.Definition{{Ref: task.Ref{ID: "a"}, Type: "http", Queue: "new"}})[0].Task
+	_, err := w.store.Partitions.At(w.store.PartitionOf(made.Ref)).Lead(fence).Claim(w.ctx, 10, partition.Quotas{}, time.Second)
+	testkit.Must(t, err)
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "new"))
+	queues, err := w.ListQueues(w.ctx, me)
+	if err != nil || len(queues) != 1 || queues[0].Name != "new" || !queues[0].Paused || queues[0].Waiting != 1 {
+		t.Errorf("%+v, %v", queues, err)
+	}
+	testkit.Must(t, w.ResumeQueue(w.ctx, me, "new"))
+}

@@ -1,0 +1,455 @@
+package scheduler
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	// leastAhead is how many deliveries may wait in a queue that is served, however few slots its workers have, and how many
+	// tasks of a queue without a backlog a claim may take.
+	leastAhead = 16
+	// aheadTime is how much of the work of fast workers may wait as well.
+	aheadTime = 250 * time.Millisecond
+	// rateWindow is the least time over which the rate of a queue is measured.
+	rateWindow = 100 * time.Millisecond
+	// orderSlack is by how much tasks of a queue in several partitions may start out of the order of their due times.
+	orderSlack = 100 * time.Millisecond
+	// foreignPause is the time between two looks at a queue with a backlog that only asynq's own servers serve: they tell no
+	// leader what they take.
+	foreignPause = 50 * time.Millisecond
+)
+
+// quotas decides how many deliveries this node hands over to each of asynq's queues: enough to keep the living workers busy, and
+// no more. What is beyond waits in its partition, where it can be counted, changed, cancelled and moved.
+//
+// Most queues have no backlog, and nothing is known of them here: a claim takes up to leastAhead of their tasks. Of a queue with
+// a backlog, quotas knows how many more deliveries it may get, and which partitions have tasks for it. The partitions whose tasks
+// have waited longest get what is free.
+type quotas struct {
+	s *Scheduler
+
+	mu    sync.Mutex
+	flows map[string]*flow // by queue
+	slots slots
+
+	asking sync.Mutex // is held while Redis is asked, so that one term asks for all
+}
+
+// flow is what this node knows of a queue that has a backlog, or was more than half full a moment ago.
+type flow struct {
+	oldest   map[int]time.Time // by partition in which tasks wait: when the first of them was due; zero if that is not known
+	free     int               // tasks that may be claimed, beyond those that are reserved
+	reserved int               // tasks that terms may be claiming at the moment
+	asked    time.Time         // when Redis was asked for free, and the workers for word; zero: ask again
+	used     time.Time         // when deliveries were handed over last
+	ended    int64             // deliveries that had ended in the queue at the time measured
+	measured time.Time
+	rate     float64 // deliveries that end in a second
+}
+
+func newQuotas(s *Scheduler) *quotas {
+	return &quotas{s: s, flows: make(map[string]*flow), slots: slots{s: s}}
+}
+
+// flow returns what is known of a queue. The caller holds the mutex.
+func (q *quotas) flow(name string) *flow {
+	f := q.flows[name]
+	if f == nil {
+		f = &flow{oldest: make(map[int]time.Time)}
+		q.flows[name] = f
+	}
+	return f
+}
+
+// bound is how many deliveries may wait in a queue: 0 if nobody serves it. f may be nil. The caller holds the mutex.
+func (q *quotas) bound(name string, f *flow) int {
+	n := q.slots.of(name)
+	if n == 0 {
+		return 0
+	}
+	bound := max(n*q.s.o.HandOver, leastAhead)
+	if f != nil && clock.Since(f.measured) <= q.s.pace.ask {
+		bound = max(bound, int(f.rate*aheadTime.Seconds()))
+	}
+	return bound
+}
+
+// share is the part of what a queue may get that this node may hand over, as other nodes hand over too.
+func (q *quotas) share(free int) int {
+	nodes := min(len(q.s.o.Members.View().Alive(config.RoleScheduler)), len(q.s.locks))
+	nodes = max(nodes, 1)
+	return (max(free, 0) + nodes - 1) / nodes
+}
+
+// reserve returns what the term of a partition may claim at once. If no task on its wheel is due, ok is false unless some of its
+// waiting tasks may be claimed. If ok, the caller calls release afterwards.
+func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partition.Quotas, ok bool) {
+	q.ask(ctx, p)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	reserved = partition.Quotas{Queues: make(map[string]int), Default: leastAhead}
+	ok = due
+	for name, f := range q.flows {
+		n := f.portion(p)
+		reserved.Queues[name] = n
+		ok = ok || n > 0 && f.waits(p)
+	}
+	if !ok {
+		return reserved, false
+	}
+	for name, n := range reserved.Queues {
+		f := q.flows[name]
+		f.free, f.reserved = f.free-n, f.reserved+n
+	}
+	return reserved, true
+}
+
+func (f *flow) waits(p int) bool {
+	_, waits := f.oldest[p]
+	return waits
+}
+
+// portion is how many tasks of a partition may be claimed at once. If tasks of it wait, that is an equal share with the other
+// partitions whose tasks have waited as long, and none while others have waited longer.
+func (f *flow) portion(p int) int {
+	if len(f.oldest) == 0 {
+		return min(f.free, leastAhead)
+	}
+	first := f.first()
+	if !slices.Contains(first, p) {
+		return 0
+	}
+	equal := (f.free + f.reserved + len(first) - 1) / len(first)
+	return min(f.free, equal, claimLimit)
+}
+
+// first returns the partitions whose tasks have waited longest, within orderSlack. Those of which that is not known count as
+// the first.
+func (f *flow) first() []int {
+	var least time.Time
+	for _, at := range f.oldest {
+		if at.IsZero() {
+			least = at
+			break
+		}
+		if least.IsZero() || at.Before(least) {
+			least = at
+		}
+	}
+	var first []int
+	for p, at := range f.oldest {
+		if !at.After(least.Add(orderSlack)) {
+			first = append(first, p)
+		}
+	}
+	return first
+}
+
+// outcome is what came of a reservation.
+type outcome struct {
+	claimed map[string]int    // tasks by queue
+	lengths map[string]int    // deliveries that wait now, by queue to which some were handed over
+	backlog partition.Backlog // what waits in the partition now; nil if that is not known
+}
+
+// release ends a reservation of the term of a partition.
+func (q *quotas) release(p int, reserved partition.Quotas, o outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name, n := range reserved.Queues {
+		f := q.flow(name)
+		f.reserved -= n
+		f.free += max(n-o.claimed[name], 0)
+	}
+	q.setBacklog(p, o.backlog)
+	q.note(o.lengths)
+	for name, n := range reserved.Queues {
+		f := q.flows[name]
+		if n > 0 && (f.free > 0 || f.asked.IsZero()) { // it may be the turn of others now
+			q.wake(f)
+		}
+		if len(f.oldest) == 0 && f.reserved == 0 && clock.Since(f.used) > q.s.pace.ask {
+			delete(q.flows, name)
+		}
+	}
+}
+
+// leave forgets the backlog of a partition that this node does not lead any more.
+func (q *quotas) leave(p int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.setBacklog(p, nil)
+	for _, f := range q.flows {
+		q.wake(f) // the partition may have come before others
+	}
+}
+
+// setBacklog records what waits in a partition. The caller holds the mutex.
+func (q *quotas) setBacklog(p int, backlog partition.Backlog) {
+	for name, f := range q.flows {
+		if _, waits := backlog[name]; !waits {
+			delete(f.oldest, p)
+		}
+	}
+	for name, at := range backlog {
+		f := q.flow(name)
+		if !at.IsZero() || !f.waits(p) {
+			f.oldest[p] = at
+		}
+	}
+}
+
+// wake has the terms try again that may claim waiting tasks next. The caller holds the mutex.
+func (q *quotas) wake(f *flow) {
+	for _, p := range f.first() {
+		signal(q.s.roomWakes[p])
+	}
+}
+
+// told is called when the workers of a queue say that it has room again.
+func (q *quotas) told(name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if f := q.flows[name]; f != nil {
+		f.asked = time.Time{}
+		q.wake(f)
+	}
+}
+
+// toldAll is called when workers have come or gone.
+func (q *quotas) toldAll() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, f := range q.flows {
+		f.asked = time.Time{}
+		q.wake(f)
+	}
+}
+
+// note records how many deliveries wait in queues after some were handed over to them. The caller holds the mutex.
+func (q *quotas) note(lengths map[string]int) {
+	for name, length := range lengths {
+		f := q.flows[name]
+		free := q.share(q.bound(name, f) - length)
+		if f == nil {
+			if 2*length <= q.bound(name, nil) {
+				continue
+			}
+			f = q.flow(name)
+			f.free = free
+		}
+		f.used = clock.Now()
+		f.free = min(f.free, max(free-f.reserved, 0))
+	}
+}
+
+// pause returns how long the term of a partition may sleep until it calls reserve again; false if nothing waits in the partition.
+func (q *quotas) pause(p int) (time.Duration, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	pause, waits := q.s.pace.ask, false
+	for name, f := range q.flows {
+		if f.waits(p) {
+			pause, waits = min(pause, q.askPause(name)), true
+		}
+	}
+	return pause, waits
+}
+
+// askPause is the time between two looks at a queue with a backlog.
+func (q *quotas) askPause(name string) time.Duration {
+	if q.slots.onlyForeign(name) {
+		return min(foreignPause, q.s.pace.ask)
+	}
+	return q.s.pace.ask
+}
+
+// ask reads from Redis what the queues may get of which tasks wait in a partition, unless that was done a moment ago. After an
+// error, they get nothing until the next time.
+func (q *quotas) ask(ctx context.Context, p int) {
+	q.asking.Lock()
+	defer q.asking.Unlock()
+	names := q.backlogOf(p)
+	if len(names) == 0 {
+		return
+	}
+	if err := q.readForeign(ctx, names); err != nil {
+		q.failed(ctx, p, err)
+	}
+	levels := q.levels(p, names)
+	if len(levels) == 0 {
+		return
+	}
+	looks, err := q.s.o.Queues.AwaitRoom(ctx, levels)
+	if err != nil {
+		q.failed(ctx, p, err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for name := range levels {
+		f := q.flow(name)
+		look, ok := looks[name]
+		if !ok {
+			f.free = 0
+			continue
+		}
+		f.measure(look)
+		f.free = max(q.share(q.bound(name, f)-look.Waiting)-f.reserved, 0)
+	}
+}
+
+func (q *quotas) failed(ctx context.Context, p int, err error) {
+	if ctx.Err() == nil {
+		q.s.o.Log.Warn("cannot look for room in queues; their backlog waits", "partition", p, "error", err)
+	}
+}
+
+// backlogOf returns the queues for which tasks of a partition wait.
+func (q *quotas) backlogOf(p int) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var names []string
+	for name, f := range q.flows {
+		if f.waits(p) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// levels returns the queues to ask for, of those that have tasks in a partition, and for each the number of waiting deliveries at
+// which its workers are to tell.
+func (q *quotas) levels(p int, names []string) map[string]int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	levels := make(map[string]int)
+	for _, name := range names {
+		f := q.flow(name)
+		bound := q.bound(name, f)
+		switch {
+		case bound == 0:
+			f.free = 0
+		case clock.Since(f.asked) >= q.askPause(name) && slices.Contains(f.first(), p):
+			f.asked = clock.Now() // before Redis is asked: word that comes meanwhile makes it zero again
+			levels[name] = bound / 2
+		}
+	}
+	return levels
+}
+
+// measure updates the rate of a queue.
+func (f *flow) measure(look queue.Look) {
+	now := clock.Now()
+	passed := now.Sub(f.measured)
+	if passed < rateWindow {
+		return
+	}
+	if !f.measured.IsZero() {
+		f.rate = float64(max(look.Ended-f.ended, 0)) / passed.Seconds()
+	}
+	f.ended, f.measured = look.Ended, now
+}
+
+// readForeign reads the slots of asynq's own servers if no node serves some of the queues.
+func (q *quotas) readForeign(ctx context.Context, names []string) error {
+	q.mu.Lock()
+	read := q.slots.readAgain(names)
+	q.mu.Unlock()
+	if !read {
+		return nil
+	}
+	foreign, err := q.s.o.Queues.ForeignSlots(ctx)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.slots.setForeign(names, foreign)
+	return err
+}
+
+// splitServed separates deliveries of queues that are served from those of queues that nobody serves.
+func (q *quotas) splitServed(deliveries []task.Delivery) (served, unserved []task.Delivery) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, d := range deliveries {
+		if q.slots.of(d.Queue) > 0 {
+			served = append(served, d)
+		} else {
+			unserved = append(unserved, d)
+		}
+	}
+	return served, unserved
+}
+
+const (
+	foreignTime  = 5 * time.Second        // after which the list of asynq's own servers is read again
+	foreignFirst = 500 * time.Millisecond // the same if there is a queue that had a server the last time, or was not asked for
+)
+
+// slots knows how many attempts the living workers of each queue can run at once.
+type slots struct {
+	s       *Scheduler
+	at      time.Time      // of the view that own comes from
+	own     map[string]int // of nodes, by queue
+	foreign map[string]int // of asynq's own servers, by queue
+	asked   map[string]bool
+	read    time.Time // when foreign was read
+}
+
+// of returns the slots of a queue. Those of asynq's own servers count if no node serves it.
+func (s *slots) of(name string) int {
+	s.refresh()
+	if n := s.own[name]; n > 0 {
+		return n
+	}
+	return s.foreign[name]
+}
+
+func (s *slots) onlyForeign(name string) bool {
+	s.refresh()
+	return s.own[name] == 0 && s.foreign[name] > 0
+}
+
+// refresh counts the slots of nodes again after a heartbeat.
+func (s *slots) refresh() {
+	view := s.s.o.Members.View()
+	if s.own != nil && view.At.Equal(s.at) {
+		return
+	}
+	s.at, s.own = view.At, make(map[string]int)
+	for _, n := range view.Nodes {
+		if n.State == cluster.StateAlive && n.Has(config.RoleWorker) {
+			for name := range n.Queues {
+				s.own[name] += n.Capacity
+			}
+		}
+	}
+}
+
+// readAgain reports whether asynq's list of servers is to be read, as no node serves some of the queues.
+func (s *slots) readAgain(names []string) bool {
+	s.refresh()
+	passed := clock.Since(s.read)
+	for _, name := range names {
+		unknown := !s.asked[name] || s.foreign[name] > 0
+		if s.own[name] == 0 && (passed >= foreignTime || unknown && passed >= foreignFirst) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *slots) setForeign(names []string, foreign map[string]int) {
+	s.foreign, s.read, s.asked = foreign, clock.Now(), make(map[string]bool)
+	for _, name := range names {
+		s.asked[name] = true
+	}
+}

@@ -1,0 +1,403 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+)
+
+// pending counts the deliveries that wait in a queue.
+func (w *world) pending(queue string) int {
+	return int(w.db.LLen(w.t.Context(), string(lua.AsynqQueue(queue).Pending())).Val())
+}
+
+func (w *world) backlog() map[string]int {
+	w.t.Helper()
+	counts, err := w.store.Backlog(w.t.Context())
+	testkit.Must(w.t, err)
+	return counts
+}
+
+// take takes deliveries from a queue as a worker does.
+func (w *world) take(queue string, n int) []string {
+	w.t.Helper()
+	k := lua.AsynqQueue(queue)
+	reply, err := redisx.Run(w.t.Context(), w.db, lua.Take{
+		Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(),
+		Limit: n, Lease: time.Minute, Queue: queue, Wake: w.store.Keys.Wake(),
+	})
+	testkit.Must(w.t, err)
+	var ids []string
+	for _, d := range reply.Taken {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
+
+func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.slots = 1 // so that leastAhead deliveries may wait
+	refs := w.siblings(300)
+	soon := w.db.Time(t.Context()).Val().Add(time.Second)
+	for i, ref := range refs {
+		w.create(task.Definition{Ref: ref, RunAt: soon.Add(time.Duration(i) * time.Millisecond)})
+	}
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	atMost := leastAhead + leastAhead // as all tasks are in one partition
+	testkit.Eventually(t, "the queue is full", func() bool { return w.pending("default") >= leastAhead })
+	testkit.Eventually(t, "the rest waits", func() bool { return w.backlog()["default"]+w.pending("default") == 300 })
+	if n := w.pending("default"); n > atMost {
+		t.Errorf("%d deliveries wait, want %d at most", n, atMost)
+	}
+	var order []string
+	for len(order) < 300 {
+		took := w.take("default", 100)
+		order = append(order, took...)
+		if len(took) == 0 {
+			testkit.Eventually(t, "more is handed over", func() bool { return w.pending("default") > 0 })
+		}
+		if n := w.pending("default"); n > atMost {
+			t.Fatalf("%d deliveries wait, want %d at most", n, atMost)
+		}
+	}
+	for i, ref := range refs {
+		if want := (task.Delivery{Ref: ref, Attempt: 1}).String(); order[i] != want {
+			t.Fatalf("number %d was %s, want %s: they were due in this order", i, order[i], want)
+		}
+	}
+	if n := w.backlog()["default"]; n != 0 {
+		t.Errorf("%d tasks wait still", n)
+	}
+}
+
+func TestDispatch_AQueueThatNobodyServesHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refs := w.siblings(201)
+	for _, ref := range refs[:200] {
+		w.create(task.Definition{Ref: ref, Queue: "nobody"})
+	}
+	last := w.create(task.Definition{Ref: refs[200]})
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	w.dispatched(last, 1)
+	testkit.Eventually(t, "the others wait in DTS", func() bool { return w.backlog()["nobody"] == 200 && w.pending("nobody") == 0 })
+	if got := w.get(refs[0]); got.State != task.Scheduled || got.Attempt != 0 {
+		t.Errorf("one of them is %s, attempt %d", got.State, got.Attempt)
+	}
+	r := cluster.New(cluster.Options{
+		DB: redistest.Open(t, w.srv.URL()), Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: "late", Beat: beat,
+		Self: func() cluster.Node {
+			return cluster.Node{Roles: []string{config.RoleWorker}, Queues: map[string]int{"nobody": 1}, Capacity: 1000}
+		},
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(t.Context()) }()
+	t.Cleanup(func() { testkit.Must(t, testkit.Receive(t, ended, "the end of the registry")) })
+	testkit.Eventually(t, "a worker comes and gets them", func() bool { return w.pending("nobody") == 200 })
+	if n := w.backlog()["nobody"]; n != 0 {
+		t.Errorf("%d tasks wait still", n)
+	}
+}
+
+func TestDispatch_HearsThatAQueueHasRoom(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.slots = 1
+	for _, ref := range w.siblings(300) {
+		w.create(task.Definition{Ref: ref})
+	}
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	testkit.Eventually(t, "the queue is full", func() bool { return w.pending("default") >= leastAhead && w.backlog()["default"] > 0 })
+	testkit.Eventually(t, "the leader awaits room", func() bool {
+		return w.db.Exists(t.Context(), string(lua.AsynqQueue("default").Awaited())).Val() == 1
+	})
+	before := w.backlog()["default"]
+	w.take("default", 100)
+	testkit.Eventually(t, "more is handed over", func() bool { return w.backlog()["default"] < before })
+}
+
+// asynq's own server knows nothing of DTS, and is no member of it.
+func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	handled := make(chan string, 1000)
+	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
+		Concurrency: 4, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
+	})
+	testkit.Must(t, server.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+		id, _ := asynq.GetTaskID(ctx)
+		handled <- id
+		return nil
+	})))
+	t.Cleanup(server.Shutdown)
+	const n = 200
+	for i := range n {
+		w.create(task.Definition{Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}, Queue: "foreign"})
+	}
+	a := w.start("a", never, func(n *node) { n.pace.lookFirst = never })
+	w.leads(map[*node]int{a: 16})
+	seen := make(map[string]bool)
+	for range n {
+		id := testkit.Receive(t, handled, "a delivery")
+		if seen[id] {
+			t.Errorf("asynq's server handled %s twice", id)
+		}
+		seen[id] = true
+	}
+}
+
+// flowOf returns a flow of which tasks wait since the given number of ms in partitions 0, 1, ...; -1 stands for none, 0 for an
+// unknown time.
+func flowOf(free int, since ...int) *flow {
+	f := &flow{oldest: make(map[int]time.Time), free: free}
+	for p, ms := range since {
+		switch {
+		case ms > 0:
+			f.oldest[p] = time.UnixMilli(int64(ms))
+		case ms == 0:
+			f.oldest[p] = time.Time{}
+		}
+	}
+	return f
+}
+
+func TestFlow_PortionsGoToThoseThatHaveWaitedLongest(t *testing.T) {
+	t.Parallel()
+	const slack = int(orderSlack / time.Millisecond)
+	for name, c := range map[string]struct {
+		flow *flow
+		want []int // of partitions 0, 1, 2
+	}{
+		"no backlog":               {flowOf(100, -1), []int{leastAhead, leastAhead, leastAhead}},
+		"no backlog, nothing free": {flowOf(0, -1), []int{0, 0, 0}},
+		"the only one":             {flowOf(100, 5000), []int{100, 0, 0}},
+		"more than a claim takes":  {flowOf(1000, 5000), []int{claimLimit, 0, 0}},
+		"all alike":                {flowOf(100, 5000, 5000+slack, 5001), []int{34, 34, 34}},
+		"one later":                {flowOf(100, 5000, 5000+slack+1, 5000), []int{50, 0, 50}},
+		"one unknown":              {flowOf(100, 5000, 0), []int{0, 100, 0}},
+		"nothing free":             {flowOf(0, 5000, 5000), []int{0, 0, 0}},
+	} {
+		for p, want := range c.want {
+			if got := c.flow.portion(p); got != want {
+				t.Errorf("%s: partition %d gets %d, want %d", name, p, got, want)
+			}
+		}
+	}
+}
+
+// still is a list of nodes that does not change.
+type still struct{ view cluster.View }
+
+func (s still) View() cluster.View { return s.view }
+
+func (still) Watch() (<-chan struct{}, func()) { return nil, func() {} }
+
+// stillScheduler is one that does not run, and knows of one worker of the queue default.
+func (w *world) stillScheduler() *Scheduler {
+	s := New(Options{
+		Store: w.store, Node: "a", HandOver: 4, LeaseTTL: never, Log: slog.New(slog.DiscardHandler),
+		Members: still{cluster.View{At: time.Now(), Nodes: []cluster.Node{{ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Queues: map[string]int{"default": 1}, Capacity: w.slots}}}},
+	})
+	s.pace.ask = never
+	return s
+}
+
+func TestQuotas_ReleaseGivesBackWhatWasNotClaimed(t *testing.T) {
+	t.Parallel()
+	a := newWorld(t).stillScheduler()
+	q := a.quotas
+	old, young := time.UnixMilli(1000), time.UnixMilli(9000)
+	q.mu.Lock()
+	q.setBacklog(1, partition.Backlog{"default": old})
+	q.setBacklog(2, partition.Backlog{"default": young})
+	q.flows["default"].free, q.flows["default"].asked = 50, time.Now()
+	q.mu.Unlock()
+	if _, ok := q.reserve(t.Context(), 2, false); ok {
+		t.Error("partition 2 may claim, although tasks of partition 1 have waited longer")
+	}
+	reserved, ok := q.reserve(t.Context(), 1, false)
+	if !ok || reserved.Queues["default"] != 50 {
+		t.Fatalf("partition 1 may claim %v, %v", reserved, ok)
+	}
+	if other, _ := q.reserve(t.Context(), 3, true); other.Queues["default"] != 0 {
+		t.Errorf("partition 3 may claim %v of what is reserved", other)
+	}
+	drain(a.roomWakes[2])
+	q.release(1, reserved, outcome{claimed: map[string]int{"default": 20}, backlog: partition.Backlog{}})
+	testkit.Receive(t, a.roomWakes[2], "the wake-up of partition 2, whose turn it is")
+	if reserved, ok = q.reserve(t.Context(), 2, false); !ok || reserved.Queues["default"] != 30 {
+		t.Errorf("then partition 2 may claim %v, %v, want 30", reserved, ok)
+	}
+	q.release(2, reserved, outcome{claimed: map[string]int{"default": 30}, backlog: partition.Backlog{}, lengths: map[string]int{"default": 1}})
+	q.mu.Lock()
+	q.flow("default").used = time.Now().Add(-2 * never)
+	q.mu.Unlock()
+	reserved, _ = q.reserve(t.Context(), 5, true)
+	q.release(5, reserved, outcome{})
+	if n := len(q.flows); n != 0 {
+		t.Errorf("%d queues are remembered", n)
+	}
+}
+
+// Word of room comes while the partition whose turn it is claims. Afterwards it is the turn of another one, which must ask.
+func TestQuotas_WordOfRoomIsPassedOn(t *testing.T) {
+	t.Parallel()
+	a := newWorld(t).stillScheduler()
+	q := a.quotas
+	q.mu.Lock()
+	q.setBacklog(1, partition.Backlog{"default": time.UnixMilli(1000)})
+	q.setBacklog(2, partition.Backlog{"default": time.UnixMilli(9000)})
+	q.flows["default"].free, q.flows["default"].asked = 5, time.Now()
+	q.mu.Unlock()
+	reserved, _ := q.reserve(t.Context(), 1, false)
+	q.told("default")
+	drain(a.roomWakes[2])
+	q.release(1, reserved, outcome{claimed: map[string]int{"default": 5}, backlog: partition.Backlog{"default": time.UnixMilli(20_000)}})
+	testkit.Receive(t, a.roomWakes[2], "the wake-up of partition 2")
+}
+
+// A partition that cannot be claimed from must not hold up those that can.
+func TestQuotas_APartitionThatFailsLosesItsTurn(t *testing.T) {
+	t.Parallel()
+	a := newWorld(t).stillScheduler()
+	q := a.quotas
+	q.mu.Lock()
+	q.setBacklog(1, partition.Backlog{"default": time.UnixMilli(1000)})
+	q.setBacklog(2, partition.Backlog{"default": time.UnixMilli(9000)})
+	q.flows["default"].free, q.flows["default"].asked = 50, time.Now()
+	q.mu.Unlock()
+	reserved, _ := q.reserve(t.Context(), 1, false)
+	drain(a.roomWakes[2])
+	q.release(1, reserved, outcome{})
+	testkit.Receive(t, a.roomWakes[2], "the wake-up of partition 2")
+}
+
+func drain(c <-chan struct{}) {
+	select {
+	case <-c:
+	default:
+	}
+}
+
+// The workers of a queue end more in a moment than may wait for their slots: the bound follows them, and they end less.
+func TestQuotas_TheBoundFollowsTheWorkers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.slots = 10
+	a := w.stillScheduler()
+	a.pace.ask = time.Second
+	q := a.quotas
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	f := q.flow("default")
+	f.measure(queue.Look{Ended: 1000})
+	f.measured = f.measured.Add(-time.Second / 2)
+	f.measure(queue.Look{Ended: 6000})
+	if f.rate < 9000 || f.rate > 10_000 {
+		t.Errorf("the rate is %.0f a second, want about 10,000", f.rate)
+	}
+	if idle, busy := q.bound("default", nil), q.bound("default", f); idle != 40 || busy < 2250 || busy > 2500 {
+		t.Errorf("%d and %d deliveries may wait, want 40 and about 2,500", idle, busy)
+	}
+	f.free = 2400
+	q.note(map[string]int{"default": 30})
+	if f.free < 2200 {
+		t.Errorf("%d are free while the workers are fast", f.free)
+	}
+	f.measured = f.measured.Add(-time.Minute)
+	q.note(map[string]int{"default": 30})
+	if f.free != 10 {
+		t.Errorf("%d are free when they are not any more, want 10", f.free)
+	}
+	if n := q.bound("other", f); n != 0 {
+		t.Errorf("%d deliveries may wait in a queue that nobody serves", n)
+	}
+}
+
+func TestQuotas_NodesShareWhatIsFree(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never)
+	b := w.start("b", never)
+	w.leads(map[*node]int{a: 8, b: 8})
+	for _, n := range []*node{a, b} {
+		if got := n.quotas.share(41); got != 21 {
+			t.Errorf("a share of 41 is %d, want 21", got)
+		}
+	}
+}
+
+// Tasks that were due over two seconds wait in all partitions. They start in about that order.
+func TestDispatch_StartsABacklogOfAllPartitionsInOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.slots = 4 // so that 16 deliveries may wait
+	const n = 600
+	due := make(map[string]time.Time, n)
+	base := w.db.Time(t.Context()).Val().Add(-2 * time.Second)
+	for i := range n {
+		ref := w.create(task.Definition{Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}})
+		at := base.Add(time.Duration(i) * 2 * time.Second / n)
+		due[task.Delivery{Ref: ref, Attempt: 1}.String()] = at
+		wheel := string(w.store.KeysOf(ref).Wheel())
+		testkit.Must(t, w.db.ZAddXX(t.Context(), wheel, redis.Z{Score: float64(at.UnixMilli()), Member: ref.String()}).Err())
+	}
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	testkit.Eventually(t, "all have left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == n })
+	for w.pending("default") > 0 { // the first claims of all partitions come as they come
+		w.take("default", 100)
+	}
+	var newest time.Time
+	var worst time.Duration
+	testkit.Eventually(t, "all have been taken", func() bool {
+		for _, id := range w.take("default", 4) {
+			worst = max(worst, newest.Sub(due[id]))
+			if due[id].After(newest) {
+				newest = due[id]
+			}
+		}
+		return w.backlog()["default"]+w.pending("default") == 0
+	})
+	t.Logf("a task was overtaken by one that was due %s later", worst)
+	if worst > 4*orderSlack {
+		t.Errorf("a task was overtaken by one that was due %s later", worst)
+	}
+}
+
+// What waits starts when the workers take what they have got, although Redis cannot grow.
+func TestDispatch_ABacklogDrainsWhileRedisIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.slots = 1
+	for _, ref := range w.siblings(100) {
+		w.create(task.Definition{Ref: ref})
+	}
+	a := w.start("a", never, func(n *node) { n.pace.ask = 50 * time.Millisecond })
+	w.leads(map[*node]int{a: 16})
+	testkit.Eventually(t, "some wait", func() bool { return w.backlog()["default"] > 50 && w.pending("default") > 0 })
+	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	testkit.Eventually(t, "all were handed over", func() bool {
+		w.take("default", 100)
+		return w.backlog()["default"] == 0 && w.pending("default") == 0
+	})
+}
