@@ -1412,12 +1412,13 @@ func (ReadPage) Decode(r *Reply) (v ReadPageReply) {
 // Repeated: harmless: it only reads
 type ReadTasks struct {
 	Defs    DefsKey // HASH the script makes further keys of the same partition
+	Brief   bool    // leave out payloads, results and errors
 	Members []string
 }
 
 // ReadTasksReply is the reply to ReadTasks.
 type ReadTasksReply struct {
-	Tasks []ReadTasksTask // for each of the members: the stored definition, "" if there is no such task; payload: "" if the definition has it; due: of scheduled tasks
+	Tasks []ReadTasksTask // for each of the members: the stored definition, "" if there is no such task; payload: "" if the definition has it, or the reply is brief; due: of scheduled tasks
 }
 
 // ReadTasksTask is an element of tasks of read_tasks.lua.
@@ -1438,7 +1439,7 @@ func (c ReadTasks) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c ReadTasks) Args() []any {
-	args := []any{}
+	args := []any{flag(c.Brief)}
 	for _, e := range c.Members {
 		args = append(args, e)
 	}

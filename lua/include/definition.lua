@@ -17,6 +17,11 @@ local function stored_payload(member, record)
   return string.find(record, '\n@', 14, true) and redis.call('HGET', payloads_key(), member) or ''
 end
 
+-- without_payload returns a stored definition without its payload.
+local function without_payload(record)
+  return string.sub(record, 1, string.find(record, '\n', 14, true))
+end
+
 -- def_of returns a definition without the time of its creation.
 local function def_of(record)
   return string.sub(record, 14)

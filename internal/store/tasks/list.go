@@ -106,7 +106,11 @@ func (s *Tasks) listPartitions(f Filter) []int {
 func (s *Tasks) match(ctx context.Context, f Filter, entries []layout.Entry, limit int) (matched []task.Task, last int, _ error) {
 	bytes := 0
 	for chunk := range slices.Chunk(entries, ReadChunk) {
-		tasks, err := s.GetEach(ctx, f.refs(chunk))
+		refs, err := s.selectRefs(ctx, f, f.refs(chunk))
+		if err != nil {
+			return nil, 0, err
+		}
+		tasks, err := s.GetEach(ctx, refs)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -131,6 +135,25 @@ func (s *Tasks) match(ctx context.Context, f Filter, entries []layout.Entry, lim
 		}
 	}
 	return matched, last, nil
+}
+
+// selectRefs returns those of the refs whose tasks match the filter. It reads no payloads; and nothing at all, if the filter asks
+// for nothing that a task's name or the set that lists it does not tell.
+func (s *Tasks) selectRefs(ctx context.Context, f Filter, refs []task.Ref) ([]task.Ref, error) {
+	if f.Queue == "" && f.Type == "" && f.Owner == "" && f.Node == "" {
+		return refs, nil
+	}
+	tasks, err := s.getEach(ctx, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	selected := refs[:0]
+	for _, t := range tasks {
+		if f.matches(t) {
+			selected = append(selected, t.Ref)
+		}
+	}
+	return selected, nil
 }
 
 // refs are the names among entries that match the filter; the tasks may still not match.

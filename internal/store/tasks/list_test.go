@@ -3,6 +3,7 @@ package tasks_test
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,5 +107,36 @@ func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
 	}
 	if len(seen) != count || len(pages) < 2 {
 		t.Errorf("%d of %d tasks in %d pages", len(seen), count, len(pages))
+	}
+}
+
+// What a filter leaves out is not sent: payloads are long.
+func TestList_MovesNoPayloadsToFilter(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	payload := json.RawMessage(`"` + strings.Repeat("x", task.PayloadLimit-2) + `"`)
+	short := json.RawMessage(`"` + strings.Repeat("x", task.InlinePayloadLimit-2) + `"`)
+	var defs []task.Definition
+	for i := range 20 {
+		defs = append(defs,
+			task.Definition{Ref: task.Ref{ID: fmt.Sprint("long", i)}, Type: "http", Payload: payload, Delay: time.Hour},
+			task.Definition{Ref: task.Ref{ID: fmt.Sprint("short", i)}, Type: "http", Payload: short, Delay: time.Hour})
+	}
+	defs = append(defs, task.Definition{Ref: task.Ref{ID: "mine"}, Type: "http", Payload: short, Owner: "me", Delay: time.Hour})
+	createAll(t, w, defs)
+	sent := func() int {
+		info, err := w.DB.InfoMap(w.Ctx, "stats").Result()
+		testkit.Must(t, err)
+		n, err := strconv.Atoi(info["Stats"]["total_net_output_bytes"])
+		testkit.Must(t, err)
+		return n
+	}
+	before := sent()
+	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", Owner: "me"}, 10, "")
+	if err != nil || len(page.Tasks) != 1 || string(page.Tasks[0].Payload) != string(short) {
+		t.Fatalf("%d tasks, %v", len(page.Tasks), err)
+	}
+	if n := sent() - before; n > 15*task.InlinePayloadLimit {
+		t.Errorf("Redis sent %d bytes for one task with a payload of %d", n, len(short))
 	}
 }

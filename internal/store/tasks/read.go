@@ -18,7 +18,7 @@ func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	records, err := s.read(ctx, []task.Ref{ref})
+	records, err := s.read(ctx, []task.Ref{ref}, false)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -36,7 +36,12 @@ func decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
 // GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
 // one unreadable task must not keep the others from being listed. Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
-	records, err := s.read(ctx, refs)
+	return s.getEach(ctx, refs, false)
+}
+
+// getEach is GetEach; brief tasks have no payload, result and error.
+func (s *Tasks) getEach(ctx context.Context, refs []task.Ref, brief bool) ([]task.Task, error) {
+	records, err := s.read(ctx, refs, brief)
 	if err != nil {
 		return nil, err
 	}
@@ -56,11 +61,11 @@ func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, erro
 }
 
 // read reads the records of tasks; that of a task that does not exist is empty. Error: CodeUnavailable.
-func (s *Tasks) read(ctx context.Context, refs []task.Ref) ([]codec.Record, error) {
+func (s *Tasks) read(ctx context.Context, refs []task.Ref, brief bool) ([]codec.Record, error) {
 	records := make([]codec.Record, len(refs))
 	var failure error
 	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.ReadTasks {
-		call := lua.ReadTasks{Defs: p.keys.Defs(), Members: make([]string, len(p.places))}
+		call := lua.ReadTasks{Defs: p.keys.Defs(), Brief: brief, Members: make([]string, len(p.places))}
 		for n, i := range p.places {
 			call.Members[n] = refs[i].String()
 		}
