@@ -75,7 +75,7 @@ func TestRun_RefusalIsTypedAndObserved(t *testing.T) {
 	if !errors.As(err, &refusal) || refusal.Code != lua.CodeFenced || refusal.Script != "postpone_schedule" || !redisx.RefusedWith(err, lua.CodeFenced) {
 		t.Errorf("got %v", err)
 	}
-	if err := db.Set(t.Context(), string(postpone.Lease), "1:me", 0).Err(); err != nil {
+	if err := db.MSet(t.Context(), "{x}lease", "1:me", "{x}lease:1:me", "").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := redisx.Run(t.Context(), db, postpone); err != nil {
@@ -92,7 +92,7 @@ func TestRun_PassesOnOtherErrors(t *testing.T) {
 	if err := db.Set(t.Context(), "{x}ticks", "no sorted set", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Set(t.Context(), "{x}lease", "1:me", 0).Err(); err != nil {
+	if err := db.MSet(t.Context(), "{x}lease", "1:me", "{x}lease:1:me", "").Err(); err != nil {
 		t.Fatal(err)
 	}
 	_, err := redisx.Run(t.Context(), db, lua.PostponeSchedule{Lease: "{x}lease", Ticks: "{x}ticks", Fence: "1:me", Member: "default:a", Delay: 0})
