@@ -670,7 +670,8 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 
 // Enqueue runs enqueue.lua: puts deliveries into a queue of asynq, in the form of asynq's own client.
 // It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
-// abandoned is put where the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
+// abandoned is put where the next one is taken. One that ended before its attempt was claimed belongs to an earlier task with the
+// same id and is replaced; one that ended since was handled by a server of asynq, and stays.
 //
 // Repeated: harmless: the deliveries wait already
 type Enqueue struct {
@@ -680,21 +681,32 @@ type Enqueue struct {
 	Archived   ArchivedKey   // ZSET
 	Completed  CompletedKey  // ZSET
 	Stale      time.Duration // a delivery is abandoned if its worker's lease of it ends within this time
+	Retention  time.Duration // for which asynq keeps deliveries that its servers have handled
 	Arrivals   ArrivalsChannel
-	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding
+	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding; claimed: when its attempt was claimed, if that was not just now
 }
 
 // EnqueueReply is the reply to Enqueue.
 type EnqueueReply struct {
-	Added    int // new deliveries, including replaced ones
-	Returned int // deliveries that had been abandoned
-	Length   int // deliveries that wait now
+	Added    int            // new deliveries, including replaced ones
+	Returned int            // deliveries that had been abandoned
+	Length   int            // deliveries that wait now
+	Ended    []EnqueueEnded // deliveries that a server of asynq has handled; state is completed or archived
 }
 
 // EnqueueDelivery is an element of deliveries of enqueue.lua.
 type EnqueueDelivery struct {
-	ID  string
-	Msg string
+	ID      string
+	Msg     string
+	Claimed time.Time
+}
+
+// EnqueueEnded is an element of ended of enqueue.lua.
+type EnqueueEnded struct {
+	ID     string
+	State  string
+	Msg    string
+	Result string
 }
 
 // Script is enqueue.lua.
@@ -707,9 +719,9 @@ func (c Enqueue) Keys() []string {
 
 // Args are its ARGV.
 func (c Enqueue) Args() []any {
-	args := []any{c.Stale.Milliseconds(), string(c.Arrivals)}
+	args := []any{c.Stale.Milliseconds(), c.Retention.Milliseconds(), string(c.Arrivals)}
 	for _, e := range c.Deliveries {
-		args = append(args, e.ID, e.Msg)
+		args = append(args, e.ID, e.Msg, moment(e.Claimed))
 	}
 	return args
 }
@@ -719,6 +731,9 @@ func (Enqueue) Decode(r *Reply) (v EnqueueReply) {
 	v.Added = r.Number("added")
 	v.Returned = r.Number("returned")
 	v.Length = r.Number("length")
+	for e := range r.List("ended", 4) {
+		v.Ended = append(v.Ended, EnqueueEnded{ID: e.Text("id"), State: e.Text("state"), Msg: e.Text("msg"), Result: e.Text("result")})
+	}
 	return v
 }
 

@@ -1,6 +1,7 @@
 -- enqueue: puts deliveries into a queue of asynq, in the form of asynq's own client.
 -- It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
--- abandoned is put where the next one is taken. One that ended belongs to an earlier task with the same id and is replaced.
+-- abandoned is put where the next one is taken. One that ended before its attempt was claimed belongs to an earlier task with the
+-- same id and is replaced; one that ended since was handled by a server of asynq, and stays.
 -- includes: clock, number, arrive
 -- keys:
 --   pending    LIST
@@ -10,21 +11,40 @@
 --   completed  ZSET
 -- args:
 --   stale       ms  a delivery is abandoned if its worker's lease of it ends within this time
+--   retention   ms  for which asynq keeps deliveries that its servers have handled
 --   arrivals    channel
---   deliveries  (id text, msg text)*  at most 100; msg is the delivery in asynq's encoding
+--   deliveries  (id text, msg text, claimed time)*  at most 100; msg is the delivery in asynq's encoding; claimed: when its
+--     attempt was claimed, if that was not just now
 -- reply:
 --   added     number  new deliveries, including replaced ones
 --   returned  number  deliveries that had been abandoned
 --   length    number  deliveries that wait now
+--   ended     (id text, state text, msg text, result text)*  deliveries that a server of asynq has handled; state is completed or
+--     archived
 -- refuses: nothing
 -- repeat: harmless: the deliveries wait already
 redis.call('ZREM', archived, '') -- removes nothing; but a full Redis lets a script go on whose first write it allows
 local before = redis.call('LLEN', pending)
-local added, returned, waits = {}, {}, false
-for id, msg in deliveries() do
+local added, returned, ended, waits = {}, {}, {}, false
+
+-- ended_at returns when a delivery ended, in s; nil if that is not known.
+local function ended_at(id, state)
+  if state == 'archived' then
+    return tonumber(redis.call('ZSCORE', archived, id) or nil)
+  end
+  local deletion = redis.call('ZSCORE', completed, id)
+  return deletion and tonumber(deletion) - retention / 1000
+end
+
+for id, msg, claimed in deliveries() do
   local delivery = delivery_key(id)
   local state = redis.call('HGET', delivery, 'state')
-  if state == 'archived' or state == 'completed' then
+  if (state == 'archived' or state == 'completed') and claimed and (ended_at(id, state) or 0) >= math.floor(claimed / 1000) then
+    local fields = redis.call('HMGET', delivery, 'msg', 'result')
+    for _, value in ipairs({ id, state, fields[1] or '', fields[2] or '' }) do
+      ended[#ended + 1] = value
+    end
+  elseif state == 'archived' or state == 'completed' then
     redis.call('ZREM', archived, id)
     redis.call('ZREM', completed, id)
     redis.call('DEL', delivery)
@@ -52,4 +72,4 @@ local came = #added + #returned
 if waits or before == 0 and came > 0 then
   redis.call('PUBLISH', arrivals, '')
 end
-return { #added, #returned, before + came }
+return { #added, #returned, before + came, ended }

@@ -25,6 +25,7 @@ const (
 	fieldTimeout      protowire.Number = 8
 	fieldUniqueKey    protowire.Number = 10
 	fieldLastFailedAt protowire.Number = 11
+	fieldRetention    protowire.Number = 12
 )
 
 // message is a delivery as asynq stores it, as far as DTS uses it.
@@ -36,6 +37,7 @@ type message struct {
 	retry     int    // how often asynq's servers deliver it again
 	timeout   time.Duration
 	uniqueKey string // key that asynq's client locked; "" for none
+	failure   string // why it failed the last time; encode leaves it out
 }
 
 // encode returns the message in asynq's encoding, which is protobuf.
@@ -48,7 +50,8 @@ func (m message) encode() []byte {
 	b = appendNumber(b, fieldRetry, int64(m.retry))
 	seconds := (m.timeout + time.Second - 1) / time.Second // asynq has whole seconds
 	b = appendNumber(b, fieldTimeout, int64(seconds))
-	return appendText(b, fieldUniqueKey, m.uniqueKey)
+	b = appendText(b, fieldUniqueKey, m.uniqueKey)
+	return appendNumber(b, fieldRetention, int64(handledRetention/time.Second))
 }
 
 // appendText appends a string or bytes. Protobuf leaves out empty ones.
@@ -88,6 +91,8 @@ func decode(encoded string) (message, error) {
 			m.timeout = time.Duration(number) * time.Second
 		case fieldUniqueKey:
 			m.uniqueKey = string(value)
+		case fieldError:
+			m.failure = string(value)
 		}
 	})
 	return m, err

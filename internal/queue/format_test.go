@@ -31,7 +31,8 @@ func TestEnqueue_WritesWhatAsynqsClientWrites(t *testing.T) {
 			payload, err := json.Marshal(reference{d.Ref.Namespace, d.Ref.ID, d.Attempt})
 			testkit.Must(t, err)
 			_, err = asynq.NewClientFromRedisClient(asynqs.db.UniversalClient).EnqueueContext(t.Context(), asynq.NewTask(d.Type, payload),
-				asynq.TaskID(d.String()), asynq.Queue(d.Queue), asynq.MaxRetry(deliveryRetries), asynq.Timeout(c.rounded+deliverySlack))
+				asynq.TaskID(d.String()), asynq.Queue(d.Queue), asynq.MaxRetry(deliveryRetries), asynq.Timeout(c.rounded+deliverySlack),
+				asynq.Retention(handledRetention))
 			testkit.Must(t, err)
 			if diff := cmp.Diff(withoutSince(t, asynqs), withoutSince(t, ours)); diff != "" {
 				t.Errorf("Redis (-asynq's client +ours):\n%s", diff)
@@ -139,6 +140,7 @@ func TestWithError_ChangesNothingElse(t *testing.T) {
 	}
 	got, err := decode(string(second))
 	testkit.Must(t, err)
+	m.failure = "\uFFFD again"
 	if diff := cmp.Diff(m, got, cmp.AllowUnexported(message{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,9 @@ const (
 	// publishInterval is the time after which a queue is added to asynq's list of queues again. If it were added only
 	// once, a deleted queue would stay invisible.
 	publishInterval = 10 * time.Second
+	// handledRetention is how long asynq keeps a delivery that one of its own servers has handled, so that a leader sees it and
+	// ends the attempt. Consumers delete what they have handled.
+	handledRetention = 24 * time.Hour
 	// orphanGrace is how long after the end of its lease a taken delivery returns to its queue. asynq's own servers come
 	// first, after 30 to 90 s, because they count the failure.
 	orphanGrace = 2 * time.Minute
@@ -83,17 +87,38 @@ func (q *Queues) Enqueue(ctx context.Context, d task.Delivery) error {
 
 // EnqueueEach is HandOver for those who need not know how long the queues are.
 func (q *Queues) EnqueueEach(ctx context.Context, deliveries []task.Delivery) []error {
-	failures, _ := q.HandOver(ctx, deliveries)
-	return failures
+	return q.HandOver(ctx, deliveries).Failures
+}
+
+// Handed is what came of HandOver.
+type Handed struct {
+	Failures []error        // in the order of the deliveries; nil means that the delivery is there, or has ended
+	Lengths  map[string]int // deliveries that wait now, by queue
+	Ended    map[int]Ended  // by place in the order of the deliveries
+}
+
+// Failure returns one of the failures, which is enough to log; nil if there are none.
+func (h Handed) Failure() error {
+	for _, err := range h.Failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ended is the end of a delivery that one of asynq's own servers has handled. Error is why it failed for good; "" if it did not.
+type Ended struct {
+	Succeeded     bool
+	Result, Error string
 }
 
 // HandOver makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
 // their queues, and wakes the workers of a queue that was empty. It enqueues a delivery again that belongs to an earlier
 // task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a worker or is
-// held by a live one, so a call can be repeated. The errors are in the order of the deliveries; nil means that the delivery
-// is there. lengths is how many deliveries wait in each queue now.
-func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery) (failures []error, lengths map[string]int) {
-	failures, lengths = make([]error, len(deliveries)), make(map[string]int)
+// held by a live one, so a call can be repeated; nor one that has ended since its attempt was claimed.
+func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery) Handed {
+	h := Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]Ended)}
 	batches := q.batches(deliveries)
 	calls := make([]lua.Enqueue, len(batches))
 	for i, b := range batches {
@@ -106,14 +131,28 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery) (fail
 			err = unlisted
 		}
 		if err == nil {
-			lengths[deliveries[batches[i].places[0]].Queue] = r.Reply.Length
+			h.Lengths[deliveries[batches[i].places[0]].Queue] = r.Reply.Length
+			for _, e := range r.Reply.Ended {
+				h.Ended[batches[i].placeOf(e.ID)] = endedOf(e)
+			}
 			continue
 		}
 		for _, at := range batches[i].places {
-			failures[at] = fmt.Errorf("enqueueing %s: %w", deliveries[at], err)
+			h.Failures[at] = fmt.Errorf("enqueueing %s: %w", deliveries[at], err)
 		}
 	}
-	return failures, lengths
+	return h
+}
+
+func endedOf(e lua.EnqueueEnded) Ended {
+	if e.State == asynq.TaskStateCompleted.String() {
+		return Ended{Succeeded: true, Result: e.Result}
+	}
+	m, err := decode(e.Msg)
+	if err != nil || m.failure == "" {
+		return Ended{Error: "a server of asynq archived the delivery"}
+	}
+	return Ended{Error: m.failure}
 }
 
 // batch is a call for deliveries of one queue.
@@ -121,6 +160,11 @@ type batch struct {
 	call   lua.Enqueue
 	queue  string // asynq's name
 	places []int  // of the deliveries in the list of all
+}
+
+// placeOf returns the place of the delivery with an id that the call has.
+func (b *batch) placeOf(id string) int {
+	return b.places[slices.IndexFunc(b.call.Deliveries, func(d lua.EnqueueDelivery) bool { return d.ID == id })]
 }
 
 // batches groups deliveries by queue, in groups that one script can take, in their order.
@@ -135,7 +179,7 @@ func (q *Queues) batches(deliveries []task.Delivery) []*batch {
 			all = append(all, b)
 		}
 		m := messageOf(d, b.queue)
-		b.call.Deliveries = append(b.call.Deliveries, lua.EnqueueDelivery{ID: m.id, Msg: string(m.encode())})
+		b.call.Deliveries = append(b.call.Deliveries, lua.EnqueueDelivery{ID: m.id, Msg: string(m.encode()), Claimed: d.ClaimedAt})
 		b.places = append(b.places, i)
 	}
 	return all
@@ -146,7 +190,7 @@ func (q *Queues) newBatch(queue string) *batch {
 	k := lua.AsynqQueue(name)
 	return &batch{queue: name, call: lua.Enqueue{
 		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Archived: k.Archived(), Completed: k.Completed(),
-		Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Deliveries: nil,
+		Stale: abandoned, Retention: handledRetention, Arrivals: q.keys.Arrivals(queue), Deliveries: nil,
 	}}
 }
 

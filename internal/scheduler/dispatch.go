@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -89,10 +90,15 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	var failures []error
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
-		o.lengths, err = t.enqueue(ctx, served, func(d task.Delivery) {
-			t.s.o.Metrics.DispatchLateness.Observe((claimed.Now.Sub(d.DueAt) + clock.Since(got)).Seconds())
-		})
-		failures = append(failures, err)
+		handed := t.handOver(ctx, served)
+		o.lengths = handed.Lengths
+		failures = append(failures, handed.Failure())
+		for i, err := range handed.Failures {
+			if err != nil {
+				continue
+			}
+			t.s.o.Metrics.DispatchLateness.Observe((claimed.Now.Sub(served[i].DueAt) + clock.Since(got)).Seconds())
+		}
 	}
 	if len(unserved) > 0 {
 		failures = append(failures, t.leader.TakeBack(ctx, unserved))
@@ -103,19 +109,9 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	return claimed, got, errors.Join(failures...)
 }
 
-// enqueue enqueues deliveries in asynq, and returns how many wait in their queues then. It finishes even if ctx ends meanwhile,
-// within dispatchBudget. done is called for each delivery that was enqueued.
-func (t *term) enqueue(ctx context.Context, deliveries []task.Delivery, done func(task.Delivery)) (lengths map[string]int, _ error) {
+// handOver enqueues deliveries in asynq. It finishes even if ctx ends meanwhile, within dispatchBudget.
+func (t *term) handOver(ctx context.Context, deliveries []task.Delivery) queue.Handed {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchBudget)
 	defer cancel()
-	var failure error
-	failures, lengths := t.s.o.Queues.HandOver(ctx, deliveries)
-	for i, err := range failures {
-		if err != nil {
-			failure = err // one of them is enough to log
-			continue
-		}
-		done(deliveries[i])
-	}
-	return lengths, failure
+	return t.s.o.Queues.HandOver(ctx, deliveries)
 }

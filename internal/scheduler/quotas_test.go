@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/hibiken/asynq"
 	"github.com/redis/go-redis/v9"
 
@@ -135,7 +138,7 @@ func TestDispatch_HearsThatAQueueHasRoom(t *testing.T) {
 	testkit.Eventually(t, "more is handed over", func() bool { return w.backlog()["default"] < before })
 }
 
-// asynq's own server knows nothing of DTS, and is no member of it.
+// asynq's own server knows nothing of DTS, and is no member of it. What it does with a delivery ends the attempt.
 func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -143,25 +146,55 @@ func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
 	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
 		Concurrency: 4, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
 	})
-	testkit.Must(t, server.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
+	testkit.Must(t, server.Start(asynq.HandlerFunc(func(ctx context.Context, received *asynq.Task) error {
 		id, _ := asynq.GetTaskID(ctx)
 		handled <- id
-		return nil
+		if strings.Contains(id, ":bad") {
+			return fmt.Errorf("no such thing: %w", asynq.SkipRetry)
+		}
+		_, err := received.ResultWriter().Write([]byte("done"))
+		return err
 	})))
 	t.Cleanup(server.Shutdown)
-	const n = 200
+	const n = 100
+	var want []string
 	for i := range n {
-		w.create(task.Definition{Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}, Queue: "foreign"})
+		ref := w.create(task.Definition{Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}, Queue: "foreign"})
+		want = append(want, ref.String()+":1")
 	}
-	a := w.start("a", never, func(n *node) { n.pace.lookFirst = never })
+	bad := w.create(task.Definition{
+		Ref: task.Ref{Namespace: task.DefaultNamespace, ID: "bad"}, Queue: "foreign",
+		Retry: task.Retry{MaxAttempts: 2, Delays: []time.Duration{time.Millisecond}},
+	})
+	want = append(want, bad.String()+":1", bad.String()+":2")
+	a := w.start("a", never, func(n *node) { n.pace.lookFirst, n.pace.lookAgain = 50*time.Millisecond, 50*time.Millisecond })
 	w.leads(map[*node]int{a: 16})
-	seen := make(map[string]bool)
-	for range n {
-		id := testkit.Receive(t, handled, "a delivery")
-		if seen[id] {
-			t.Errorf("asynq's server handled %s twice", id)
+	for i := range n {
+		ref := task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}
+		testkit.Eventually(t, "a task has succeeded", func() bool { return w.get(ref).State == task.Succeeded })
+		if got := w.get(ref); got.Result != "done" || got.Node != "asynq" {
+			t.Errorf("%s has the result %q of node %s", ref, got.Result, got.Node)
 		}
-		seen[id] = true
+	}
+	testkit.Eventually(t, "the bad one has failed", func() bool { return w.get(bad).State == task.Failed })
+	if got := w.get(bad); got.Attempt != 2 || !strings.Contains(got.Error, "no such thing") {
+		t.Errorf("the bad one failed in attempt %d with %q", got.Attempt, got.Error)
+	}
+	var got []string
+	for len(handled) > 0 {
+		got = append(got, <-handled)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("asynq's server handled (-want +got):\n%s", diff)
+	}
+	dead, err := w.db.ZRange(t.Context(), string(lua.AsynqQueue("foreign").Archived()), 0, -1).Result()
+	if err != nil || !slices.Equal(dead, []string{bad.String() + ":2"}) {
+		t.Errorf("dead letters %v, %v", dead, err)
+	}
+	if kept := w.db.ZCard(t.Context(), string(lua.AsynqQueue("foreign").Completed())).Val(); kept != 0 {
+		t.Errorf("asynq keeps %d deliveries that were handled", kept)
 	}
 }
 

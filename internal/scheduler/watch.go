@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -77,6 +80,36 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 		t.s.wake(t.partition)
 	}
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
-	_, err := t.enqueue(ctx, w.Waiting, func(task.Delivery) {})
-	return errors.Join(append(failures, err)...)
+	handed := t.handOver(ctx, w.Waiting)
+	failures = append(failures, handed.Failure())
+	for i, end := range handed.Ended {
+		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
+	}
+	return errors.Join(failures...)
+}
+
+// foreignRun is the run of an attempt that one of asynq's own servers has made.
+const foreignRun = "asynq#1"
+
+// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery.
+func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended, now time.Time) error {
+	queued.Run = foreignRun
+	run := t.s.o.Store.Tasks.RunOf(queued)
+	var err error
+	dead := false // the delivery stays in asynq as a dead letter
+	if end.Succeeded {
+		err = run.Finish(ctx, task.Succeeded, task.OutcomeSucceeded, end.Result, "")
+	} else if due, again := queued.NextAttempt(task.OutcomeFailed, now, rand.Float64()); again {
+		err = run.Reattempt(ctx, due.Sub(now), task.OutcomeFailed, end.Error)
+	} else {
+		dead = true
+		err = run.Finish(ctx, task.Failed, task.OutcomeFailed, "", end.Error)
+	}
+	if err != nil && !errors.Is(err, tasks.ErrStale) {
+		return fmt.Errorf("ending what a server of asynq has handled: %w", err)
+	}
+	if dead {
+		return nil
+	}
+	return t.s.o.Queues.Forget(task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
 }

@@ -101,6 +101,7 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task
 type Watched struct {
 	Lapsed  []task.Task     // running, and the lease of the run is over; without payload
 	Waiting []task.Delivery // of tasks that no worker has begun for a while
+	Queued  []task.Task     // the tasks of these, without payload
 	Now     time.Time       // Redis's time
 	Next    time.Time       // when to look again; zero if nothing is queued and nothing runs
 	More    bool            // there may be more to look after at once
@@ -125,7 +126,9 @@ func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int) 
 	}
 	for _, found := range reply.Waiting {
 		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Queued {
-			w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt))
+			d := l.delivery(t.Definition, t.Attempt, t.DueAt)
+			d.ClaimedAt = t.QueuedAt
+			w.Waiting, w.Queued = append(w.Waiting, d), append(w.Queued, t)
 		}
 	}
 	return w, nil
