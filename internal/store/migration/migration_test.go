@@ -89,6 +89,39 @@ func TestOpen_LetsTheTokensOfLeasesGrow(t *testing.T) {
 	testkit.Must(t, held.Release(t.Context()))
 }
 
+// acquireInOlderLayouts is how nodes of layouts 1 and 2 acquire a lease: it returns the token, or 0 if another node has it.
+const acquireInOlderLayouts = `
+local held = redis.call('GET', KEYS[1])
+if held and string.match(held, '^%d+:(.*)$') ~= ARGV[1] then
+  return 0
+elseif held then
+  return tonumber(string.match(held, '^%d+'))
+end
+local token = redis.call('INCR', KEYS[2])
+redis.call('SET', KEYS[1], token .. ':' .. ARGV[1], 'PX', 7000)
+return token`
+
+// A node that was only paused does not read the layout again when it goes on.
+func TestOpen_KeepsNodesOfTheOlderVersionFromLeading(t *testing.T) {
+	t.Parallel()
+	db := older(t)
+	acquire := func(node string) int {
+		token, err := db.Eval(t.Context(), acquireInOlderLayouts, []string{"dts:{0}:lease", "dts:{0}:epoch"}, node).Int()
+		testkit.Must(t, err)
+		return token
+	}
+	testkit.Must(t, db.Del(t.Context(), "dts:{0}:lease").Err())
+	if acquire("old") == 0 {
+		t.Fatal("it does not lead before the conversion")
+	}
+	testkit.Must(t, open(t.Context(), db))
+	for _, node := range []string{"old", "another"} {
+		if token := acquire(node); token != 0 {
+			t.Errorf("%s leads after the conversion, with token %d", node, token)
+		}
+	}
+}
+
 func TestOpen_GivesTasksTheFormThatTheScriptsWrite(t *testing.T) {
 	t.Parallel()
 	db := older(t)

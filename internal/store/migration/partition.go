@@ -82,11 +82,12 @@ func (p *partition) convertTasks(ctx context.Context) error {
 	})
 }
 
-// convertEpoch has the tokens of leases go on from where they are.
+// convertEpoch has the tokens of leases go on from where they are. In layouts 1 and 2, a lease is held while its key exists; as the
+// key stays now, a node of the older version that was only paused does not lead again.
 func (p *partition) convertEpoch(ctx context.Context) error {
 	epoch, err := p.DB.Get(ctx, string(p.keys.OldEpoch())).Int64()
-	if errors.Is(err, redis.Nil) {
-		return nil
+	if errors.Is(err, redis.Nil) { // converted before, or never led
+		return p.DB.SetNX(ctx, string(p.keys.Lease()), "0:", 0).Err()
 	}
 	if err != nil {
 		return err
