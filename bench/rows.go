@@ -8,14 +8,14 @@ func rows() []row {
 		drainRow("drain", "Drain of immediate tasks, no-op handlers",
 			drainMethod+"Handlers count and return; payloads have 200 B. Workers serve the three default queues; the tasks are in `default`. "+
 				"asynq polls every 20 ms.",
-			defaultQueues, noopWork, 1.5, []goal{atLeast("DTS / asynq", 0.1)}),
+			defaultQueues, noopWork, 1.5, []goal{atLeast("DTS / asynq", 0.4)}),
 		drainRow("drain-one-queue", "Drain of immediate tasks, no-op handlers, one queue",
 			drainMethod+"As above, but the workers serve one queue: asynq asks Redis once for each task then.",
 			oneQueue, noopWork, 1.5, nil),
 		drainRow("drain-http", "Drain of immediate tasks, HTTP handlers",
 			drainMethod+"DTS runs its type `http`; asynq's handler makes the same call with Go's client. The server that is called is in this process as well and "+
 				"answers 204.",
-			defaultQueues, httpWork, 1.5, []goal{atLeast("DTS / asynq", 0.1)}),
+			defaultQueues, httpWork, 1.5, []goal{atLeast("DTS / asynq", 0.4)}),
 		herdRow(),
 		orderRow(),
 		latenessRow(),

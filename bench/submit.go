@@ -32,7 +32,7 @@ func submitRow() row {
 			"store: the same server (routes, OpenAPI validation, JSON, checks of control), whose Redis client sends each kind of script call " +
 			"to Redis once and then answers it from memory.",
 		goals: []goal{atLeast("single: with / without a store", 0.65), atLeast("batches of 100: with / without a store", 0.5)},
-		smoke: []goal{atLeast("single: with / without a store", 0.2), atLeast("batches of 100: with / without a store", 0.12)},
+		smoke: []goal{atLeast("single: with / without a store", 0.3), atLeast("batches of 100: with / without a store", 0.25)},
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			var f figures
 			for _, kind := range []struct {
