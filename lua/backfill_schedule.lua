@@ -1,6 +1,6 @@
 -- backfill_schedule: creates the tasks of past ticks that did not run, due one after the other. The overlap policy does
 -- not apply, and these tasks do not count for it.
--- includes: refuse, ledger, ticks
+-- includes: refuse, ledger, ticks, wakes
 -- keys:
 --   schedule  HASH  the script makes further keys of the same partition
 -- args:
@@ -31,5 +31,5 @@ for tick, name in past_ticks() do
   end
 end
 trim_ledger(0)
-redis.call('PUBLISH', wake, string.match(partition, '{(%d+)}'))
+wake_leader('')
 return { now, tonumber(revision), started }

@@ -2086,6 +2086,14 @@ func (p Partition) Waiting(ref task.Ref) WaitingKey {
 	return WaitingKey(p.prefix + "waiting:" + ref.String())
 }
 
+// WakesKey names a STRING: how often the leader was woken, by the messages on the channel wake that name the partition.
+type WakesKey string
+
+// Wakes makes the key dts:{p}:wakes.
+func (p Partition) Wakes() WakesKey {
+	return WakesKey(p.prefix + "wakes")
+}
+
 // LeaseKey names a STRING: the newest fence: `<token>:<node>`, that of the leader if there is one.
 type LeaseKey string
 

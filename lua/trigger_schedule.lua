@@ -1,5 +1,5 @@
 -- trigger_schedule: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies.
--- includes: refuse, fields, policy, overlap
+-- includes: refuse, fields, policy, overlap, wakes
 -- keys:
 --   schedule  HASH  the script makes further keys of the same partition
 -- args:
@@ -48,7 +48,7 @@ if replaced > 0 then
 end
 if outcome == 'fired' then
   outcome = 'triggered'
-  redis.call('PUBLISH', wake, string.match(partition, '{(%d+)}'))
+  wake_leader('')
 end
 record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim_ledger(0)

@@ -178,3 +178,30 @@ func parseHosts(raw string) (hostsURL, error) {
 	parsed.path = path
 	return parsed, nil
 }
+
+// GetEach reads strings, "" for those that do not exist: with one command, or in a cluster with one for each key. Error: one of
+// Redis.
+func (db *DB) GetEach(ctx context.Context, keys []string) ([]string, error) {
+	texts := make([]string, len(keys))
+	if _, cluster := db.UniversalClient.(*redis.ClusterClient); !cluster {
+		values, err := db.MGet(ctx, keys...).Result()
+		for i, value := range values {
+			texts[i], _ = value.(string)
+		}
+		return texts, err
+	}
+	pipe := db.Pipeline()
+	replies := make([]*redis.StringCmd, len(keys))
+	for i, key := range keys {
+		replies[i] = pipe.Get(ctx, key)
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	for i, reply := range replies {
+		text, err := reply.Result()
+		if err != nil && !errors.Is(err, redis.Nil) {
+			return nil, err
+		}
+		texts[i] = text
+	}
+	return texts, nil
+}

@@ -98,6 +98,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.listenForWakes(ctx) })
 	g.Go(func() error { return s.watchMembers(ctx) })
+	g.Go(func() error { return s.peek(ctx) })
 	g.Go(func() error { return s.balance(ctx) })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("scheduler: %w", err)

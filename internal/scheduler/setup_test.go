@@ -99,7 +99,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: 10_000, HandOver: 4,
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
-	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never}
+	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never, peek: never}
 	for _, c := range change {
 		c(n)
 	}

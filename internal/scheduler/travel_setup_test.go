@@ -140,7 +140,7 @@ func (v *voyage) start() *traveller {
 		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: 1000, HandOver: 4,
 		Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
 	})
-	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute}
+	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute, peek: time.Hour}
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())
 	ctx, n.cancel = context.WithCancel(context.Background())

@@ -59,6 +59,7 @@ var Keys = []Kind{
 	{"ledger", ZSet, "dts:{p}:ledger:<ref>", "its records, by tick: `<name> <outcome> <1 if it has a task, else 0> <late ms> <decided ms> <revision> <reason>`; or, by the first tick, up to 32 that fired on time: `fired <revision> <count> <last tick ms> <last interval ms> <late ms>,<interval ms>:<late ms>,<late ms>...`"},
 	{"live", ZSet, "dts:{p}:live:<ref>", "names of its ticks and triggered runs whose task has not ended, by tick; not those that a backfill created"},
 	{"waiting", List, "dts:{p}:waiting:<ref>", "its ticks that wait until no task of it is live, oldest first: `<tick ms> <name>`"},
+	{"wakes", String, "dts:{p}:wakes", "how often the leader was woken, by the messages on the channel wake that name the partition"},
 	{"lease", String, "dts:{p}:lease", "the newest fence: `<token>:<node>`, that of the leader if there is one"},
 	{"term", String, "dts:{p}:lease:<fence>", "exists while the node with that fence leads; expires with the lease"},
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`"},

@@ -1,6 +1,6 @@
 -- wheel: schedules tasks.
 -- needs: arg wake
--- includes: number
+-- includes: number, wakes
 -- finally: turn_wheel()
 
 local scheduled, is_scheduled = {}, {}
@@ -19,7 +19,7 @@ local function turn_wheel()
   end
   redis.call('ZADD', wheel_key(), unpack(scheduled))
   if is_scheduled[redis.call('ZRANGE', wheel_key(), 0, 0)[1]] then
-    redis.call('PUBLISH', wake, string.match(partition, '{(%d+)}'))
+    wake_leader('')
   end
 end
 

@@ -2,6 +2,7 @@ package partition
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,24 @@ type Wakes struct {
 	Wheel     func(partition int) // a task became the first on the wheel
 	Schedules func(partition int) // a schedule became the first that is due
 	Room      func(queue string)  // a queue of which leaders have a backlog has room again
+}
+
+// Wakes reads how often the leaders of partitions were woken so far, for the message that Listen may have missed. Error: one of
+// Redis.
+func (p *Partitions) Wakes(ctx context.Context, partitions []int) (map[int]string, error) {
+	keys := make([]string, len(partitions))
+	for i, number := range partitions {
+		keys[i] = string(p.o.Layout.Keys.Partition(number).Wakes())
+	}
+	values, err := p.o.Layout.DB.GetEach(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("reading how often leaders were woken: %w", err)
+	}
+	wakes := make(map[int]string, len(partitions))
+	for i, number := range partitions {
+		wakes[number] = values[i]
+	}
+	return wakes, nil
 }
 
 // Listen calls w for the messages on the wake channel until ctx ends; then it returns nil. It ignores messages that are
