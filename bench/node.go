@@ -151,7 +151,7 @@ func (n *node) awaitWaiting(ctx context.Context, queue string, count int) error 
 		}
 		for _, q := range list.JSON200.Queues {
 			if q.Name == queue {
-				return int(q.Waiting) == count, nil
+				return q.Waiting == count, nil
 			}
 		}
 		return false, nil

@@ -36,13 +36,13 @@ func (w *world) backlog() map[string]int {
 	return counts
 }
 
-// take takes deliveries from a queue as a worker does.
-func (w *world) take(queue string, n int) []string {
+// take takes deliveries from the queue default as a worker does.
+func (w *world) take(n int) []string {
 	w.t.Helper()
-	k := lua.AsynqQueue(queue)
+	k := lua.AsynqQueue(task.DefaultQueue)
 	reply, err := redisx.Run(w.t.Context(), w.db, lua.Take{
 		Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(),
-		Limit: n, Lease: time.Minute, Queue: queue, Wake: w.store.Keys.Wake(),
+		Limit: n, Lease: time.Minute, Queue: task.DefaultQueue, Wake: w.store.Keys.Wake(),
 	})
 	testkit.Must(w.t, err)
 	var ids []string
@@ -71,7 +71,7 @@ func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
 	}
 	var order []string
 	for len(order) < 300 {
-		took := w.take("default", 100)
+		took := w.take(100)
 		order = append(order, took...)
 		if len(took) == 0 {
 			testkit.Eventually(t, "more is handed over", func() bool { return w.pending("default") > 0 })
@@ -134,7 +134,7 @@ func TestDispatch_HearsThatAQueueHasRoom(t *testing.T) {
 		return w.db.Exists(t.Context(), string(lua.AsynqQueue("default").Awaited())).Val() == 1
 	})
 	before := w.backlog()["default"]
-	w.take("default", 100)
+	w.take(100)
 	testkit.Eventually(t, "more is handed over", func() bool { return w.backlog()["default"] < before })
 }
 
@@ -398,12 +398,12 @@ func TestDispatch_StartsABacklogOfAllPartitionsInOrder(t *testing.T) {
 	w.leads(map[*node]int{a: 16})
 	testkit.Eventually(t, "all have left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == n })
 	for w.pending("default") > 0 { // the first claims of all partitions come as they come
-		w.take("default", 100)
+		w.take(100)
 	}
 	var newest time.Time
 	var worst time.Duration
 	testkit.Eventually(t, "all have been taken", func() bool {
-		for _, id := range w.take("default", 4) {
+		for _, id := range w.take(4) {
 			worst = max(worst, newest.Sub(due[id]))
 			if due[id].After(newest) {
 				newest = due[id]
@@ -430,7 +430,7 @@ func TestDispatch_ABacklogDrainsWhileRedisIsFull(t *testing.T) {
 	testkit.Eventually(t, "some wait", func() bool { return w.backlog()["default"] > 50 && w.pending("default") > 0 })
 	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	testkit.Eventually(t, "all were handed over", func() bool {
-		w.take("default", 100)
+		w.take(100)
 		return w.backlog()["default"] == 0 && w.pending("default") == 0
 	})
 }
