@@ -374,7 +374,7 @@ type Claim struct {
 	Quota  int           // for each queue that is not in quotas and has no backlog
 	Look   time.Duration // until the leader looks after their deliveries
 	Events EventsChannel
-	Quotas []ClaimQuota // of other queues; 0 for a queue with a backlog that is not in the list
+	Quotas []ClaimQuota // of other queues; 0 for a queue with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
 }
 
 // ClaimReply is the reply to Claim.
@@ -390,6 +390,7 @@ type ClaimReply struct {
 type ClaimQuota struct {
 	Queue  string
 	Number int
+	Upto   time.Time
 }
 
 // ClaimClaim is an element of claims of claim.lua.
@@ -416,7 +417,7 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 func (c Claim) Args() []any {
 	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), string(c.Events)}
 	for _, e := range c.Quotas {
-		args = append(args, e.Queue, e.Number)
+		args = append(args, e.Queue, e.Number, moment(e.Upto))
 	}
 	return args
 }

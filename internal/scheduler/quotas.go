@@ -97,19 +97,19 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	q.ask(ctx, p)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	reserved = partition.Quotas{Queues: make(map[string]int), Default: leastAhead}
+	reserved = partition.Quotas{Queues: make(map[string]partition.Quota), Default: leastAhead}
 	ok = due
 	for name, f := range q.flows {
-		n := f.portion(p)
-		reserved.Queues[name] = n
-		ok = ok || n > 0 && f.waits(p)
+		quota := f.portion(p)
+		reserved.Queues[name] = quota
+		ok = ok || quota.Number > 0 && f.waits(p)
 	}
 	if !ok {
 		return reserved, false
 	}
-	for name, n := range reserved.Queues {
+	for name, quota := range reserved.Queues {
 		f := q.flows[name]
-		f.free, f.reserved = f.free-n, f.reserved+n
+		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
 	}
 	return reserved, true
 }
@@ -120,17 +120,30 @@ func (f *flow) waits(p int) bool {
 }
 
 // portion is how many tasks of a partition may be claimed at once. If tasks of it wait, that is an equal share with the other
-// partitions whose tasks have waited as long, and none while others have waited longer.
-func (f *flow) portion(p int) int {
+// partitions whose tasks have waited as long, up to the time from which others have waited; and none while others have waited
+// longer.
+func (f *flow) portion(p int) partition.Quota {
 	if len(f.oldest) == 0 {
-		return min(f.free, leastAhead)
+		return partition.Quota{Number: min(f.free, leastAhead)}
 	}
 	first := f.first()
 	if !slices.Contains(first, p) {
-		return 0
+		return partition.Quota{}
 	}
 	equal := (f.free + f.reserved + len(first) - 1) / len(first)
-	return min(f.free, equal, claimLimit)
+	quota := partition.Quota{Number: min(f.free, equal, claimLimit)}
+	for other, at := range f.oldest {
+		if at.IsZero() {
+			at = f.oldest[p]
+		}
+		if other != p && !at.IsZero() && (quota.UpTo.IsZero() || at.Before(quota.UpTo)) {
+			quota.UpTo = at
+		}
+	}
+	if !quota.UpTo.IsZero() {
+		quota.UpTo = quota.UpTo.Add(orderSlack)
+	}
+	return quota
 }
 
 // first returns the partitions whose tasks have waited longest, within orderSlack. Those of which that is not known count as
@@ -166,16 +179,16 @@ type outcome struct {
 func (q *quotas) release(p int, reserved partition.Quotas, o outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for name, n := range reserved.Queues {
+	for name, quota := range reserved.Queues {
 		f := q.flow(name)
-		f.reserved -= n
-		f.free += max(n-o.claimed[name], 0)
+		f.reserved -= quota.Number
+		f.free += max(quota.Number-o.claimed[name], 0)
 	}
 	q.setBacklog(p, o.backlog)
 	q.note(o.lengths)
-	for name, n := range reserved.Queues {
+	for name, quota := range reserved.Queues {
 		f := q.flows[name]
-		if n > 0 && (f.free > 0 || f.asked.IsZero()) { // it may be the turn of others now
+		if quota.Number > 0 && (f.free > 0 || f.asked.IsZero()) { // it may be the turn of others now
 			q.wake(f)
 		}
 		if len(f.oldest) == 0 && f.reserved == 0 && clock.Since(f.used) > q.s.pace.ask {

@@ -11,11 +11,14 @@ local function choose(queue, member, due, record)
   left[queue] = left[queue] - 1
 end
 
--- choose_ready takes up to n tasks that wait for a queue, n > 0.
-local function choose_ready(queue, n)
+-- choose_ready takes up to n tasks that wait for a queue, n > 0: the first one, and those that were due by then.
+local function choose_ready(queue, n, upto)
   local first = redis.call('ZRANGE', ready_key(queue), 0, n, 'WITHSCORES')
   local names = {}
   for i = 1, math.min(#first, 2 * n), 2 do
+    if i > 1 and tonumber(first[i + 1]) > upto then
+      break
+    end
     names[#names + 1] = first[i]
     remove_later(ready_key(queue), first[i])
   end
@@ -23,8 +26,8 @@ local function choose_ready(queue, n)
   for i, member in ipairs(names) do
     choose(queue, member, first[2 * i], found[i])
   end
-  if #first > 2 * n then
-    oldest[queue] = tonumber(first[2 * n + 2])
+  if #first > 2 * #names then
+    oldest[queue] = tonumber(first[2 * #names + 2])
   else
     redis.call('SREM', backlog_key(), queue)
     waits[queue] = nil

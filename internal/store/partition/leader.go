@@ -38,8 +38,15 @@ type Backlog map[string]time.Time
 // Quotas is how many tasks of each queue a claim may take: of Queues as it says there, of any other queue with a backlog none, of
 // the rest Default.
 type Quotas struct {
-	Queues  map[string]int
+	Queues  map[string]Quota
 	Default int
+}
+
+// Quota is how many tasks of a queue a claim may take. Of the tasks that wait it takes, after the first one, none that was due
+// after UpTo; the zero time is no such bound.
+type Quota struct {
+	Number int
+	UpTo   time.Time
 }
 
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
@@ -53,8 +60,8 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: quotas.Default, Look: look,
 		Events: l.o.Layout.Keys.Events(), Quotas: nil,
 	}
-	for queue, n := range quotas.Queues {
-		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: queue, Number: n})
+	for queue, q := range quotas.Queues {
+		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: queue, Number: q.Number, Upto: q.UpTo})
 	}
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	if err != nil {

@@ -137,7 +137,7 @@ func TestClaim_TakesOfEachQueueItsQuotaInOrder(t *testing.T) {
 		w.CheckSets()
 		return got, claimed.Backlog
 	}
-	got, backlog := claim(100, partition.Quotas{Default: 2, Queues: map[string]int{"full": 0}})
+	got, backlog := claim(100, partition.Quotas{Default: 2, Queues: map[string]partition.Quota{"full": {Number: 0}}})
 	if diff := cmp.Diff([]string{"default00", "low00", "default01", "low01"}, got); diff != "" {
 		t.Errorf("first claim (-want +got):\n%s", diff)
 	}
@@ -148,7 +148,7 @@ func TestClaim_TakesOfEachQueueItsQuotaInOrder(t *testing.T) {
 	}
 	createDue(t, w, "s@low-late", "low", now) // waits behind the others
 	createDue(t, w, "s@other", "other", now)  // has room
-	got, _ = claim(100, partition.Quotas{Default: 2, Queues: map[string]int{"low": 28, "full": 1, "default": 0}})
+	got, _ = claim(100, partition.Quotas{Default: 2, Queues: map[string]partition.Quota{"low": {Number: 28}, "full": {Number: 1}, "default": {Number: 0}}})
 	want := []string{"full00", "other"}
 	for i := range 28 {
 		want = append(want, fmt.Sprintf("low%02d", i+2))
@@ -158,12 +158,41 @@ func TestClaim_TakesOfEachQueueItsQuotaInOrder(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("second claim (-want +got):\n%s", diff)
 	}
-	got, backlog = claim(100, partition.Quotas{Default: 0, Queues: map[string]int{"low": 5}})
+	got, backlog = claim(100, partition.Quotas{Default: 0, Queues: map[string]partition.Quota{"low": {Number: 5}}})
 	if diff := cmp.Diff([]string{"low-late"}, got); diff != "" {
 		t.Errorf("third claim (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(partition.Backlog{"default": time.Time{}, "full": time.Time{}}, backlog); diff != "" {
 		t.Errorf("backlog at the end (-want +got):\n%s", diff)
+	}
+}
+
+func TestClaim_TakesNoWaitingTaskThatWasDueLater(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	now := w.DB.Time(w.Ctx).Val().Add(-time.Hour)
+	var ref task.Ref
+	for i := range 6 {
+		ref = createDue(t, w, fmt.Sprintf("s@%d", i), "full", now.Add(time.Duration(i)*time.Second))
+	}
+	claim := func(q partition.Quota) int {
+		claimed, err := w.Leader(ref).Claim(w.Ctx, 100, partition.Quotas{Queues: map[string]partition.Quota{"full": q}}, time.Second)
+		testkit.Must(t, err)
+		w.CheckSets()
+		return len(claimed.Deliveries)
+	}
+	for i, c := range []struct {
+		quota partition.Quota
+		want  int
+	}{
+		{partition.Quota{}, 0},
+		{partition.Quota{Number: 5, UpTo: now.Add(2500 * time.Millisecond)}, 3},
+		{partition.Quota{Number: 5, UpTo: now}, 1}, // the first one
+		{partition.Quota{Number: 5}, 2},
+	} {
+		if got := claim(c.quota); got != c.want {
+			t.Errorf("claim %d took %d tasks, want %d", i, got, c.want)
+		}
 	}
 }
 
@@ -174,7 +203,7 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 		w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: fmt.Sprintf("s@%d", i)}, Queue: "full"})
 	}
 	ref := task.Ref{Namespace: "default", ID: "s@0"}
-	none := partition.Quotas{Queues: map[string]int{"full": 0}}
+	none := partition.Quotas{Queues: map[string]partition.Quota{"full": {Number: 0}}}
 	if claimed, err := w.Leader(ref).Claim(w.Ctx, 10, none, time.Second); err != nil || len(claimed.Deliveries) != 0 {
 		t.Fatalf("claimed %v, %v", claimed.Deliveries, err)
 	}
@@ -201,7 +230,7 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 	if err != nil || len(claimed.Deliveries) != 0 { // the default is 0 too
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
-	claimed, err = w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]int{"other": 5}}, time.Second)
+	claimed, err = w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]partition.Quota{"other": {Number: 5}}}, time.Second)
 	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Ref != ref || claimed.Deliveries[0].Queue != "other" {
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
@@ -243,7 +272,7 @@ func TestTakeBack_LetsATaskWaitForTheSameAttempt(t *testing.T) {
 			t.Fatalf("it is %s, attempt %d, due at %s", got.State, got.Attempt, got.DueAt)
 		}
 	}
-	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]int{"default": 1}}, time.Second)
+	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 1}}}, time.Second)
 	if err != nil || len(claimed.Deliveries) != 1 || claimed.Deliveries[0].Attempt != 1 {
 		t.Errorf("claimed %v, %v", claimed.Deliveries, err)
 	}
