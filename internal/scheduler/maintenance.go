@@ -15,13 +15,20 @@ const (
 	forgetLimit = 500 // finished tasks deleted by one script
 )
 
-// pace is the time between two rounds of maintenance; how long a delivery may wait after its claim before the leader looks
-// after it; the time until it looks after the same delivery again; the time between two rounds in which asynq's queues are
-// tended; and the time until a leader asks again whether a full queue has room; and the
-// time between two looks for missed wake-ups.
-type pace struct{ maintenance, lookFirst, lookAgain, tend, ask, peek time.Duration }
+// pace is how often a scheduler does what nothing wakes it for.
+type pace struct {
+	maintenance time.Duration // between two rounds of maintenance
+	lookFirst   time.Duration // from a claim until the leader looks after the delivery
+	lookAgain   time.Duration // until it looks after the same delivery again
+	tend        time.Duration // between two rounds in which asynq's queues are tended
+	ask         time.Duration // until a leader asks again whether a full queue has room
+	peek        time.Duration // between two looks for missed wake-ups
+}
 
-var defaultPace = pace{maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 5 * time.Second, tend: 5 * time.Second, ask: time.Second, peek: 3 * time.Second}
+var defaultPace = pace{
+	maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 5 * time.Second, tend: 5 * time.Second, ask: time.Second,
+	peek: 3 * time.Second,
+}
 
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.
 // After a failure it tries again soon: deleting finished tasks is what frees memory in a Redis that is full.

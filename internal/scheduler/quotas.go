@@ -7,9 +7,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/cluster"
-	"github.com/dts-sched/dts/internal/config"
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -20,10 +17,6 @@ const (
 	leastAhead = 16
 	// aheadTime is how much of the work of fast workers may wait as well.
 	aheadTime = 250 * time.Millisecond
-	// rateWindow is the least time over which the rate of a queue is measured.
-	rateWindow = 100 * time.Millisecond
-	// orderSlack is by how much tasks of a queue in several partitions may start out of the order of their due times.
-	orderSlack = 100 * time.Millisecond
 	// foreignPause is the time between two looks at a queue with a backlog that only asynq's own servers serve: they tell no
 	// leader what they take.
 	foreignPause = 50 * time.Millisecond
@@ -45,20 +38,8 @@ type quotas struct {
 	asking sync.Mutex // is held while Redis is asked, so that one term asks for all
 }
 
-// flow is what this node knows of a queue that has a backlog, or was more than half full a moment ago.
-type flow struct {
-	oldest   map[int]time.Time // by partition in which tasks wait: when the first of them was due; zero if that is not known
-	free     int               // tasks that may be claimed, beyond those that are reserved
-	reserved int               // tasks that terms may be claiming at the moment
-	asked    time.Time         // when Redis was asked for free, and the workers for word; zero: ask again
-	used     time.Time         // when deliveries were handed over last
-	ended    int64             // deliveries that had ended in the queue at the time measured
-	measured time.Time
-	rate     float64 // deliveries that end in a second
-}
-
 func newQuotas(s *Scheduler) *quotas {
-	return &quotas{s: s, flows: make(map[string]*flow), slots: slots{s: s}}
+	return &quotas{s: s, flows: make(map[string]*flow), slots: slots{members: s.o.Members}}
 }
 
 // flow returns what is known of a queue. The caller holds the mutex.
@@ -84,10 +65,10 @@ func (q *quotas) bound(name string, f *flow) int {
 	return bound
 }
 
-// share is the part of what a queue may get that this node may hand over, as other nodes hand over too.
+// share is the part of what a queue may get that this node may hand over, as other nodes hand over too. The caller holds the
+// mutex.
 func (q *quotas) share(free int) int {
-	nodes := min(len(q.s.o.Members.View().Alive(config.RoleScheduler)), len(q.s.locks))
-	nodes = max(nodes, 1)
+	nodes := max(min(q.slots.leaders(), len(q.s.locks)), 1)
 	return (max(free, 0) + nodes - 1) / nodes
 }
 
@@ -112,60 +93,6 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
 	}
 	return reserved, true
-}
-
-func (f *flow) waits(p int) bool {
-	_, waits := f.oldest[p]
-	return waits
-}
-
-// portion is how many tasks of a partition may be claimed at once. If tasks of it wait, that is an equal share with the other
-// partitions whose tasks have waited as long, up to the time from which others have waited; and none while others have waited
-// longer.
-func (f *flow) portion(p int) partition.Quota {
-	if len(f.oldest) == 0 {
-		return partition.Quota{Number: min(f.free, leastAhead)}
-	}
-	first := f.first()
-	if !slices.Contains(first, p) {
-		return partition.Quota{}
-	}
-	equal := (f.free + f.reserved + len(first) - 1) / len(first)
-	quota := partition.Quota{Number: min(f.free, equal, claimLimit)}
-	for other, at := range f.oldest {
-		if at.IsZero() {
-			at = f.oldest[p]
-		}
-		if other != p && !at.IsZero() && (quota.UpTo.IsZero() || at.Before(quota.UpTo)) {
-			quota.UpTo = at
-		}
-	}
-	if !quota.UpTo.IsZero() {
-		quota.UpTo = quota.UpTo.Add(orderSlack)
-	}
-	return quota
-}
-
-// first returns the partitions whose tasks have waited longest, within orderSlack. Those of which that is not known count as
-// the first.
-func (f *flow) first() []int {
-	var least time.Time
-	for _, at := range f.oldest {
-		if at.IsZero() {
-			least = at
-			break
-		}
-		if least.IsZero() || at.Before(least) {
-			least = at
-		}
-	}
-	var first []int
-	for p, at := range f.oldest {
-		if !at.After(least.Add(orderSlack)) {
-			first = append(first, p)
-		}
-	}
-	return first
 }
 
 // outcome is what came of a reservation.
@@ -360,19 +287,6 @@ func (q *quotas) levels(p int, names []string) map[string]int {
 	return levels
 }
 
-// measure updates the rate of a queue.
-func (f *flow) measure(look queue.Look) {
-	now := clock.Now()
-	passed := now.Sub(f.measured)
-	if passed < rateWindow {
-		return
-	}
-	if !f.measured.IsZero() {
-		f.rate = float64(max(look.Ended-f.ended, 0)) / passed.Seconds()
-	}
-	f.ended, f.measured = look.Ended, now
-}
-
 // readForeign reads the slots of asynq's own servers if no node serves some of the queues.
 func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	q.mu.Lock()
@@ -400,69 +314,4 @@ func (q *quotas) splitServed(deliveries []task.Delivery) (served, unserved []tas
 		}
 	}
 	return served, unserved
-}
-
-const (
-	foreignTime  = 5 * time.Second        // after which the list of asynq's own servers is read again
-	foreignFirst = 500 * time.Millisecond // the same if there is a queue that had a server the last time, or was not asked for
-)
-
-// slots knows how many attempts the living workers of each queue can run at once.
-type slots struct {
-	s       *Scheduler
-	at      time.Time      // of the view that own comes from
-	own     map[string]int // of nodes, by queue
-	foreign map[string]int // of asynq's own servers, by queue
-	asked   map[string]bool
-	read    time.Time // when foreign was read
-}
-
-// of returns the slots of a queue. Those of asynq's own servers count if no node serves it.
-func (s *slots) of(name string) int {
-	s.refresh()
-	if n := s.own[name]; n > 0 {
-		return n
-	}
-	return s.foreign[name]
-}
-
-func (s *slots) onlyForeign(name string) bool {
-	s.refresh()
-	return s.own[name] == 0 && s.foreign[name] > 0
-}
-
-// refresh counts the slots of nodes again after a heartbeat.
-func (s *slots) refresh() {
-	view := s.s.o.Members.View()
-	if s.own != nil && view.At.Equal(s.at) {
-		return
-	}
-	s.at, s.own = view.At, make(map[string]int)
-	for _, n := range view.Nodes {
-		if n.State == cluster.StateAlive && n.Has(config.RoleWorker) {
-			for name := range n.Queues {
-				s.own[name] += n.Capacity
-			}
-		}
-	}
-}
-
-// readAgain reports whether asynq's list of servers is to be read, as no node serves some of the queues.
-func (s *slots) readAgain(names []string) bool {
-	s.refresh()
-	passed := clock.Since(s.read)
-	for _, name := range names {
-		unknown := !s.asked[name] || s.foreign[name] > 0
-		if s.own[name] == 0 && (passed >= foreignTime || unknown && passed >= foreignFirst) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *slots) setForeign(names []string, foreign map[string]int) {
-	s.foreign, s.read, s.asked = foreign, clock.Now(), make(map[string]bool)
-	for _, name := range names {
-		s.asked[name] = true
-	}
 }

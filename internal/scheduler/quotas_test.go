@@ -392,7 +392,10 @@ func TestQuotas_NodesShareWhatIsFree(t *testing.T) {
 	b := w.start("b", never)
 	w.leads(map[*node]int{a: 8, b: 8})
 	for _, n := range []*node{a, b} {
-		if got := n.quotas.share(41); got != 21 {
+		n.quotas.mu.Lock()
+		got := n.quotas.share(41)
+		n.quotas.mu.Unlock()
+		if got != 21 {
 			t.Errorf("a share of 41 is %d, want 21", got)
 		}
 	}
