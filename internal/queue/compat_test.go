@@ -51,9 +51,7 @@ func TestAsynqServer_HandlesDeliveriesOfDTS(t *testing.T) {
 		all = append(all, d)
 		want[fmt.Sprintf(`echo {"namespace":"default","task":"%d","attempt":1} %s`, i, d)] = true
 	}
-	for _, err := range x.EnqueueEach(t.Context(), all) {
-		testkit.Must(t, err)
-	}
+	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
 	for range n {
 		got := testkit.Receive(t, seen, "a delivery")
 		if !want[got] {
@@ -100,9 +98,7 @@ func TestAsynqServer_BesideAConsumerNeverTakesTheSame(t *testing.T) {
 	for i := range n {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 	}
-	for _, err := range x.EnqueueEach(t.Context(), all) {
-		testkit.Must(t, err)
-	}
+	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
 	ids := map[string]int{}
 	for range n {
 		ids[testkit.Receive(t, seen, "a delivery")]++

@@ -288,9 +288,7 @@ func TestConsumer_TwoNeverTakeTheSame(t *testing.T) {
 	for i := range n {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 	}
-	for _, err := range x.EnqueueEach(t.Context(), all) {
-		testkit.Must(t, err)
-	}
+	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
 	seen := map[string]bool{}
 	for range n {
 		id := testkit.Receive(t, handled, "a delivery")

@@ -80,16 +80,6 @@ func New(o Options) *Queues {
 	}
 }
 
-// Enqueue is EnqueueEach for one delivery.
-func (q *Queues) Enqueue(ctx context.Context, d task.Delivery) error {
-	return q.EnqueueEach(ctx, []task.Delivery{d})[0]
-}
-
-// EnqueueEach is HandOver for those who need not know how long the queues are.
-func (q *Queues) EnqueueEach(ctx context.Context, deliveries []task.Delivery) []error {
-	return q.HandOver(ctx, deliveries).Failures
-}
-
 // Handed is what came of HandOver.
 type Handed struct {
 	Failures []error        // in the order of the deliveries; nil means that the delivery is there, or has ended

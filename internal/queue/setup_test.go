@@ -42,7 +42,7 @@ func aDelivery(id string) task.Delivery {
 
 func (x *transport) enqueue(d task.Delivery) {
 	x.t.Helper()
-	testkit.Must(x.t, x.Enqueue(x.t.Context(), d))
+	testkit.Must(x.t, x.HandOver(x.t.Context(), []task.Delivery{d}).Failure())
 }
 
 // state is where asynq keeps a delivery, "" if it does not.

@@ -28,9 +28,7 @@ func TestTake_SharesByWeight(t *testing.T) {
 			d.Queue = queue
 			all = append(all, d)
 		}
-		for _, err := range x.EnqueueEach(t.Context(), all) {
-			testkit.Must(t, err)
-		}
+		testkit.Must(t, x.HandOver(t.Context(), all).Failure())
 	}
 	for _, size := range []int{1, 20} {
 		got := map[string]int{}
@@ -62,9 +60,7 @@ func TestTake_KeepsTheOrderOfAQueue(t *testing.T) {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 		want = append(want, fmt.Sprint(i))
 	}
-	for _, err := range x.EnqueueEach(t.Context(), all) {
-		testkit.Must(t, err)
-	}
+	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
 	c, first := x.takeNow(64, map[string]int{"default": 1})
 	var back []ending
 	for _, d := range first { // what is given back is the next to be taken, in the same order
@@ -128,9 +124,7 @@ func TestArrivals_AreAnnounced(t *testing.T) {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 	}
 	enqueue := func() {
-		for _, err := range x.EnqueueEach(t.Context(), all) {
-			testkit.Must(t, err)
-		}
+		testkit.Must(t, x.HandOver(t.Context(), all).Failure())
 	}
 	var c *Consumer
 	var taken []*Taken
@@ -185,9 +179,7 @@ func TestTransport_WorksOnACluster(t *testing.T) {
 	testkit.Receive(t, p.Ready(), "the consumer")
 	alive, dead := aDelivery("alive"), aDelivery("dead")
 	alive.Queue = "critical"
-	for _, err := range x.EnqueueEach(t.Context(), []task.Delivery{alive, dead}) {
-		testkit.Must(t, err)
-	}
+	testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{alive, dead}).Failure())
 	testkit.Eventually(t, "both are settled", func() bool { return x.state(alive) == "" && x.state(dead) == "archived" })
 	testkit.Must(t, p.beat(t.Context()))
 	_, err = x.Tend(t.Context(), 0)

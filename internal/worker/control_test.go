@@ -81,7 +81,7 @@ func TestCancel_IsObeyedBeforeTheWorkerKnowsThatItBegan(t *testing.T) {
 	_, err := w.store.Tasks.Begin(t.Context(), ref, 1, r.nextToken()) // and the reply is lost
 	testkit.Must(t, err)
 	w.cancel(ref)
-	testkit.Must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{deliveries[0]}).Failure())
 	w.reaches(ref, task.Cancelled)
 	if len(begun) != 0 {
 		t.Error("the executor was called for a cancelled task")
@@ -103,7 +103,7 @@ func TestBegin_RunsAnAttemptWhoseAnswerWasLost(t *testing.T) {
 	deliveries := w.claim()
 	_, err := w.store.Tasks.Begin(t.Context(), ref, 1, r.nextToken()) // and the reply is lost
 	testkit.Must(t, err)
-	testkit.Must(t, w.queues.Enqueue(t.Context(), deliveries[0]))
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{deliveries[0]}).Failure())
 	w.reaches(ref, task.Succeeded)
 	if len(runs) != 1 {
 		t.Errorf("it ran %d times, want once", len(runs))
@@ -151,7 +151,7 @@ func TestBegin_RunsARepeatedDeliveryOnce(t *testing.T) {
 	w.start(func(context.Context, executor.Attempt) (string, error) { begun <- struct{}{}; <-end; return "", nil })
 	ref := w.create(task.Definition{})
 	delivery := w.claim()[0]
-	testkit.Must(t, w.queues.Enqueue(t.Context(), delivery))
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{delivery}).Failure())
 	testkit.Receive(t, begun, "the attempt")
 	testkit.Must(t, w.db.LPush(t.Context(), "asynq:{default}:pending", delivery.String()).Err())
 	testkit.Eventually(t, "the second one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 1 })
@@ -160,7 +160,7 @@ func TestBegin_RunsARepeatedDeliveryOnce(t *testing.T) {
 	testkit.Eventually(t, "asynq has forgotten both", func() bool { // it would take a third one for the first
 		return w.db.LLen(t.Context(), "asynq:{default}:active").Val() == 0
 	})
-	testkit.Must(t, w.queues.Enqueue(t.Context(), delivery))
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{delivery}).Failure())
 	testkit.Eventually(t, "the third one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 2 })
 	if len(begun) != 0 || len(w.attempts(ref)) != 1 {
 		t.Errorf("it ran %d times more and has %d attempts, want one run", len(begun), len(w.attempts(ref)))

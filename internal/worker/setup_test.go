@@ -158,7 +158,7 @@ func (w *world) create(d task.Definition) task.Ref {
 func (w *world) dispatch() {
 	w.t.Helper()
 	for _, d := range w.claim() {
-		testkit.Must(w.t, w.queues.Enqueue(w.t.Context(), d))
+		testkit.Must(w.t, w.queues.HandOver(w.t.Context(), []task.Delivery{d}).Failure())
 	}
 }
 
