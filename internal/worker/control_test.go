@@ -21,10 +21,7 @@ func (w *world) cancel(ref task.Ref) {
 func TestCancel_StopsARunningTask(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	do, begun, ended := untilStopped()
-	w.start(do)
-	ref := w.submit(task.Definition{})
-	testkit.Receive(t, begun, "the attempt")
+	ref, ended := w.runUntilStopped()
 	w.cancel(ref)
 	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, errStopped) || errors.Is(cause, executor.ErrNoGrace) {
 		t.Errorf("the executor was stopped because of %v, want that it was cancelled, with grace", cause)
@@ -57,10 +54,7 @@ func TestCancel_CountsThoughTheTaskFailsByItself(t *testing.T) {
 func TestCancel_IsObeyedAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	do, begun, ended := untilStopped()
-	w.start(do)
-	ref := w.submit(task.Definition{})
-	testkit.Receive(t, begun, "the attempt")
+	ref, ended := w.runUntilStopped()
 	w.reports.Cut()
 	w.cancel(ref)
 	w.reports.Mend()

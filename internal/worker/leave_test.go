@@ -19,10 +19,7 @@ import (
 func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	do, begun, ended := untilStopped()
-	w.start(do)
-	ref := w.submit(task.Definition{})
-	testkit.Receive(t, begun, "the attempt")
+	ref, ended := w.runUntilStopped()
 	w.reports.Cut()
 	if cause := testkit.Receive(t, ended, "the executor's end"); !errors.Is(cause, executor.ErrNoGrace) || !errors.Is(cause, errUnleased) {
 		t.Errorf("the executor was stopped because of %v, want no grace and the reason", cause)
@@ -38,10 +35,7 @@ func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
 func TestWorker_GoesOnThroughAShortOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	do, begun, ended := untilStopped()
-	w.start(do)
-	ref := w.submit(task.Definition{})
-	testkit.Receive(t, begun, "the attempt")
+	ref, ended := w.runUntilStopped()
 	w.reports.Cut()
 	outage := time.NewTimer(w.store.Tasks.RunLease() / 2)
 	<-outage.C

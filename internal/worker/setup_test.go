@@ -136,6 +136,16 @@ func (r *running) end() {
 	r.ended <- nil // for whoever asks again
 }
 
+// runUntilStopped has a new worker begin a task that goes on until it is stopped; ended tells why it was.
+func (w *world) runUntilStopped() (ref task.Ref, ended <-chan error) {
+	w.t.Helper()
+	do, begun, ended := untilStopped()
+	w.start(do)
+	ref = w.submit(task.Definition{})
+	testkit.Receive(w.t, begun, "the attempt")
+	return ref, ended
+}
+
 // submit makes a task and hands its first attempt to asynq.
 func (w *world) submit(d task.Definition) task.Ref {
 	w.t.Helper()
