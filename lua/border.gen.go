@@ -398,6 +398,7 @@ type ClaimClaim struct {
 	Member  string
 	Attempt int
 	Due     time.Time
+	Created time.Time
 	Head    string
 }
 
@@ -427,8 +428,8 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
 	v.Queued = r.Number("queued")
-	for e := range r.List("claims", 4) {
-		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Head: e.Text("head")})
+	for e := range r.List("claims", 5) {
+		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Created: e.Time("created"), Head: e.Text("head")})
 	}
 	for e := range r.List("backlog", 2) {
 		v.Backlog = append(v.Backlog, ClaimBacklog{Queue: e.Text("queue"), Oldest: e.Time("oldest")})
@@ -671,8 +672,8 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 
 // Enqueue runs enqueue.lua: puts deliveries into a queue of asynq, in the form of asynq's own client.
 // It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
-// abandoned is put where the next one is taken. One that ended before its attempt was claimed belongs to an earlier task with the
-// same id and is replaced; one that ended since was handled by a server of asynq, and stays.
+// abandoned is put where the next one is taken. One that has ended was handled by a server of asynq, and stays; but one of an
+// earlier task with the same id is replaced.
 //
 // Repeated: harmless: the deliveries wait already
 type Enqueue struct {
@@ -682,9 +683,8 @@ type Enqueue struct {
 	Archived   ArchivedKey   // ZSET
 	Completed  CompletedKey  // ZSET
 	Stale      time.Duration // a delivery is abandoned if its worker's lease of it ends within this time
-	Retention  time.Duration // for which asynq keeps deliveries that its servers have handled
 	Arrivals   ArrivalsChannel
-	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding; claimed: when its attempt was claimed, if that was not just now
+	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no delivery of another task with the same id has
 }
 
 // EnqueueReply is the reply to Enqueue.
@@ -697,9 +697,9 @@ type EnqueueReply struct {
 
 // EnqueueDelivery is an element of deliveries of enqueue.lua.
 type EnqueueDelivery struct {
-	ID      string
-	Msg     string
-	Claimed time.Time
+	ID    string
+	Msg   string
+	Stamp string
 }
 
 // EnqueueEnded is an element of ended of enqueue.lua.
@@ -720,9 +720,9 @@ func (c Enqueue) Keys() []string {
 
 // Args are its ARGV.
 func (c Enqueue) Args() []any {
-	args := []any{c.Stale.Milliseconds(), c.Retention.Milliseconds(), string(c.Arrivals)}
+	args := []any{c.Stale.Milliseconds(), string(c.Arrivals)}
 	for _, e := range c.Deliveries {
-		args = append(args, e.ID, e.Msg, moment(e.Claimed))
+		args = append(args, e.ID, e.Msg, e.Stamp)
 	}
 	return args
 }

@@ -1,7 +1,7 @@
 -- enqueue: puts deliveries into a queue of asynq, in the form of asynq's own client.
 -- It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
--- abandoned is put where the next one is taken. One that ended before its attempt was claimed belongs to an earlier task with the
--- same id and is replaced; one that ended since was handled by a server of asynq, and stays.
+-- abandoned is put where the next one is taken. One that has ended was handled by a server of asynq, and stays; but one of an
+-- earlier task with the same id is replaced.
 -- includes: clock, number, arrive
 -- keys:
 --   pending    LIST
@@ -11,10 +11,9 @@
 --   completed  ZSET
 -- args:
 --   stale       ms  a delivery is abandoned if its worker's lease of it ends within this time
---   retention   ms  for which asynq keeps deliveries that its servers have handled
 --   arrivals    channel
---   deliveries  (id text, msg text, claimed time)*  at most 100; msg is the delivery in asynq's encoding; claimed: when its
---     attempt was claimed, if that was not just now
+--   deliveries  (id text, msg text, stamp text)*  at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no
+--     delivery of another task with the same id has
 -- reply:
 --   added     number  new deliveries, including replaced ones
 --   returned  number  deliveries that had been abandoned
@@ -27,24 +26,16 @@ redis.call('ZREM', archived, '') -- removes nothing; but a full Redis lets a scr
 local before = redis.call('LLEN', pending)
 local added, returned, ended, waits = {}, {}, {}, false
 
--- ended_at returns when a delivery ended, in s; nil if that is not known.
-local function ended_at(id, state)
-  if state == 'archived' then
-    return tonumber(redis.call('ZSCORE', archived, id) or nil)
-  end
-  local deletion = redis.call('ZSCORE', completed, id)
-  return deletion and tonumber(deletion) - retention / 1000
-end
-
-for id, msg, claimed in deliveries() do
+for id, msg, stamp in deliveries() do
   local delivery = delivery_key(id)
   local state = redis.call('HGET', delivery, 'state')
-  if (state == 'archived' or state == 'completed') and claimed and (ended_at(id, state) or 0) >= math.floor(claimed / 1000) then
-    local fields = redis.call('HMGET', delivery, 'msg', 'result')
-    for _, value in ipairs({ id, state, fields[1] or '', fields[2] or '' }) do
+  local has_ended = state == 'archived' or state == 'completed'
+  local fields = has_ended and redis.call('HMGET', delivery, 'msg', 'result')
+  if has_ended and string.find(fields[1] or '', stamp, 1, true) then
+    for _, value in ipairs({ id, state, fields[1], fields[2] or '' }) do
       ended[#ended + 1] = value
     end
-  elseif state == 'archived' or state == 'completed' then
+  elseif has_ended then
     redis.call('ZREM', archived, id)
     redis.call('ZREM', completed, id)
     redis.call('DEL', delivery)

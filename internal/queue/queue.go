@@ -48,6 +48,8 @@ const (
 	// handledRetention is how long asynq keeps a delivery that one of its own servers has handled, so that a leader sees it and
 	// ends the attempt. Consumers delete what they have handled.
 	handledRetention = 24 * time.Hour
+	// settledRetention is how long the id of a settled delivery stays taken: longer than a leader can be late with handing it over.
+	settledRetention = time.Minute
 	// orphanGrace is how long after the end of its lease a taken delivery returns to its queue. asynq's own servers come
 	// first, after 30 to 90 s, because they count the failure.
 	orphanGrace = 2 * time.Minute
@@ -105,8 +107,8 @@ type Ended struct {
 
 // HandOver makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
 // their queues, and wakes the workers of a queue that was empty. It enqueues a delivery again that belongs to an earlier
-// task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a worker or is
-// held by a live one, so a call can be repeated; nor one that has ended since its attempt was claimed.
+// task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a worker, is held
+// by a live one, or has ended, so a call can be repeated.
 func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery) Handed {
 	h := Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]Ended)}
 	batches := q.batches(deliveries)
@@ -169,7 +171,7 @@ func (q *Queues) batches(deliveries []task.Delivery) []*batch {
 			all = append(all, b)
 		}
 		m := messageOf(d, b.queue)
-		b.call.Deliveries = append(b.call.Deliveries, lua.EnqueueDelivery{ID: m.id, Msg: string(m.encode()), Claimed: d.ClaimedAt})
+		b.call.Deliveries = append(b.call.Deliveries, lua.EnqueueDelivery{ID: m.id, Msg: string(m.encode()), Stamp: stampOf(d.CreatedAt)})
 		b.places = append(b.places, i)
 	}
 	return all
@@ -180,7 +182,7 @@ func (q *Queues) newBatch(queue string) *batch {
 	k := lua.AsynqQueue(name)
 	return &batch{queue: name, call: lua.Enqueue{
 		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Archived: k.Archived(), Completed: k.Completed(),
-		Stale: abandoned, Retention: handledRetention, Arrivals: q.keys.Arrivals(queue), Deliveries: nil,
+		Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Deliveries: nil,
 	}}
 }
 
@@ -205,6 +207,21 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 	defer q.mu.Unlock()
 	for _, name := range due {
 		q.published[name] = now
+	}
+	return nil
+}
+
+// Settle removes a delivery that one of asynq's own servers has handled, and whose attempt has ended in DTS too, from what asynq's
+// tools show. For a minute it stays as handled, so that a leader that hands it over late does not have it handled again. Error: one
+// of Redis.
+func (q *Queues) Settle(ctx context.Context, d task.Delivery) error {
+	k := lua.AsynqQueue(q.names.asynq(d.Queue))
+	pipe := q.db.Pipeline()
+	pipe.ZRem(ctx, string(k.Completed()), d.String())
+	pipe.ZRem(ctx, string(k.Archived()), d.String())
+	pipe.Expire(ctx, string(k.Delivery(d.String())), settledRetention)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return fmt.Errorf("settling delivery %s: %w", d, err)
 	}
 	return nil
 }

@@ -111,5 +111,5 @@ func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended
 	if dead {
 		return nil
 	}
-	return t.s.o.Queues.Forget(task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
+	return t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
 }

@@ -15,8 +15,8 @@ type Delivery struct {
 	Queue   string
 	Timeout time.Duration // of the attempt, in whole ms
 	DueAt   time.Time
-	// ClaimedAt is when the attempt was claimed, if that was not just now; else zero.
-	ClaimedAt time.Time
+	// CreatedAt is when the task was created, which tells the tasks of one id apart.
+	CreatedAt time.Time
 }
 
 // String returns "namespace:id:attempt": the id of the delivery in asynq.

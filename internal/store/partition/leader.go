@@ -99,7 +99,7 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task
 			l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable claim", "task", c.Member, "error", err)
 			continue
 		}
-		deliveries = append(deliveries, l.delivery(d, c.Attempt, c.Due))
+		deliveries = append(deliveries, l.delivery(d, c.Attempt, c.Due, c.Created))
 	}
 	return deliveries
 }
@@ -133,9 +133,8 @@ func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int) 
 	}
 	for _, found := range reply.Waiting {
 		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Queued {
-			d := l.delivery(t.Definition, t.Attempt, t.DueAt)
-			d.ClaimedAt = t.QueuedAt
-			w.Waiting, w.Queued = append(w.Waiting, d), append(w.Queued, t)
+			w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt, t.CreatedAt))
+			w.Queued = append(w.Queued, t)
 		}
 	}
 	return w, nil

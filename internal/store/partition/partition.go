@@ -91,6 +91,8 @@ func (p *Partition) Depth(ctx context.Context) (Depth, error) {
 	}, nil
 }
 
-func (p *Partition) delivery(d task.Definition, attempt int, due time.Time) task.Delivery {
-	return task.Delivery{Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: p.o.Types.Timeout(d), DueAt: due}
+func (p *Partition) delivery(d task.Definition, attempt int, due, created time.Time) task.Delivery {
+	return task.Delivery{
+		Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: p.o.Types.Timeout(d), DueAt: due, CreatedAt: created,
+	}
 }
