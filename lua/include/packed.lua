@@ -41,9 +41,24 @@ local function in_chunk(name)
   return string.sub(name, -1) == 'Z'
 end
 
+-- cut_first removes the first tick of a chunk, and returns its lateness. It is much faster than a split elsewhere: a script may cut
+-- thousands of ticks in their order.
+local function cut_first(chunk, first)
+  redis.call('ZREM', ledger_key(member), chunk)
+  local _, count, _, _, ticks = string.match(chunk, CHUNK)
+  if count ~= '1' then
+    local cut, delta = cut_chunk(chunk)
+    redis.call('ZADD', ledger_key(member), int(first + delta), cut)
+  end
+  return tonumber(string.match(ticks, '^%d+'))
+end
+
 -- make_room splits a chunk, whose first tick is first, around a tick (ms), so that a record of that name can stand beside
 -- it. Returns the lateness that the chunk has for the name, which it leaves out; nil if it has none.
 local function make_room(chunk, first, tick, name)
+  if tick == first and in_chunk(name) then
+    return cut_first(chunk, first)
+  end
   local before, after, late = {}, {}, nil
   for _, record in ipairs(unpack_ticks(chunk, first)) do
     if record.tick == tick and in_chunk(name) then
