@@ -31,5 +31,5 @@ for tick, name in past_ticks() do
   end
 end
 trim_ledger(0)
-wake_leader('')
+wake_leader('task')
 return { now, tonumber(revision), started }

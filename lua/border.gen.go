@@ -3,6 +3,7 @@
 package lua
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
@@ -1720,7 +1721,7 @@ type Take struct {
 	Limit    int           // maximum number of deliveries, 1 to 100
 	Lease    time.Duration // for which the worker holds them
 	Queue    string        // its name in DTS
-	Wake     WakeChannel
+	Leaders  LeadersChannel
 }
 
 // TakeReply is the reply to Take.
@@ -1746,7 +1747,7 @@ func (c Take) Keys() []string {
 
 // Args are its ARGV.
 func (c Take) Args() []any {
-	return []any{c.Limit, c.Lease.Milliseconds(), c.Queue, string(c.Wake)}
+	return []any{c.Limit, c.Lease.Milliseconds(), c.Queue, string(c.Leaders)}
 }
 
 // Decode reads its reply.
@@ -2087,7 +2088,7 @@ func (p Partition) Waiting(ref task.Ref) WaitingKey {
 	return WaitingKey(p.prefix + "waiting:" + ref.String())
 }
 
-// WakesKey names a STRING: how often the leader was woken, by the messages on the channel wake that name the partition.
+// WakesKey names a STRING: how often the leader was woken, by the messages on the partition's channel wake.
 type WakesKey string
 
 // Wakes makes the key dts:{p}:wakes.
@@ -2181,11 +2182,19 @@ type EventsChannel string
 // Events names the channel dts:events.
 func (k Keyspace) Events() EventsChannel { return EventsChannel(k.channel("events")) }
 
-// WakeChannel names a CHANNEL: `<p>`: a task is the first on the wheel; `tick:<p>`: a schedule is the first that is due; `room:<queue>`: a queue of which tasks wait has room; `free`: a lease was released.
+// WakeChannel names a CHANNEL: for the leader of a partition: `task`: a task is the first on the wheel; `schedule`: a schedule is the first that is due.
 type WakeChannel string
 
-// Wake names the channel dts:wake.
-func (k Keyspace) Wake() WakeChannel { return WakeChannel(k.channel("wake")) }
+// Wake names the channel dts:wake:<partition>.
+func (k Keyspace) Wake(partition int) WakeChannel {
+	return WakeChannel(k.channel("wake:" + strconv.Itoa(partition)))
+}
+
+// LeadersChannel names a CHANNEL: for all leaders: `room <queue>`: a queue of which tasks wait has room; `free`: a lease was released.
+type LeadersChannel string
+
+// Leaders names the channel dts:leaders.
+func (k Keyspace) Leaders() LeadersChannel { return LeadersChannel(k.channel("leaders")) }
 
 // ControlChannel names a CHANNEL: attempts that their worker must stop: `<namespace>:<id>:<attempt>`.
 type ControlChannel string

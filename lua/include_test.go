@@ -279,7 +279,7 @@ func TestLookAt_WakesTheLeaderOnlyForTheFirstSchedule(t *testing.T) {
 		}
 		heard = append(heard, m.Payload)
 	}
-	if diff := cmp.Diff([]string{"tick:3", "tick:3"}, heard); diff != "" {
+	if diff := cmp.Diff([]string{"schedule", "schedule"}, heard); diff != "" {
 		t.Errorf("wakes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"default:c", "default:a", "default:b"}, b.members("ticks")); diff != "" {

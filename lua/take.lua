@@ -7,10 +7,10 @@
 --   deadline  ZSET
 --   awaited   STRING
 -- args:
---   limit  number  maximum number of deliveries, 1 to 100
---   lease  ms      for which the worker holds them
---   queue  text    its name in DTS
---   wake   channel
+--   limit    number  maximum number of deliveries, 1 to 100
+--   lease    ms      for which the worker holds them
+--   queue    text    its name in DTS
+--   leaders  channel
 -- reply:
 --   paused  flag    the queue is paused; nothing was taken
 --   left    number  deliveries that still wait
@@ -42,6 +42,6 @@ end
 local waiting, low = redis.call('LLEN', pending), redis.call('GET', awaited)
 if low and waiting <= tonumber(low) then
   redis.call('DEL', awaited)
-  redis.call('PUBLISH', wake, 'room:' .. queue)
+  redis.call('PUBLISH', leaders, 'room ' .. queue)
 end
 return { 0, waiting, taken }

@@ -48,7 +48,7 @@ if replaced > 0 then
 end
 if outcome == 'fired' then
   outcome = 'triggered'
-  wake_leader('')
+  wake_leader('task')
 end
 record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim_ledger(0)

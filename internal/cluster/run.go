@@ -40,7 +40,7 @@ func (r *Registry) listen(ctx context.Context) {
 			r.requestBeat()
 		}
 	}
-	listener := redisx.Listener{Connected: r.requestBeat, Message: onChange}
+	listener := redisx.Listener{Connected: func(string) { r.requestBeat() }, Message: onChange}
 	if err := r.o.DB.Listen(ctx, listener, string(r.o.Channel)); err != nil {
 		r.o.Log.Warn("cannot subscribe to node changes; falling back to heartbeats", slog.Any("error", err))
 	}

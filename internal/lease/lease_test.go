@@ -253,7 +253,7 @@ func subscribe(t *testing.T, db *redisx.DB, channel string) <-chan string {
 	var running sync.WaitGroup
 	running.Go(func() {
 		_ = db.Listen(ctx, redisx.Listener{
-			Connected: func() { once.Do(func() { close(listens) }) },
+			Connected: func(string) { once.Do(func() { close(listens) }) },
 			Message:   func(_, m string) { said <- m },
 		}, channel)
 	})

@@ -95,7 +95,7 @@ func (l *Lock) forward(ctx context.Context, signals chan<- struct{}) {
 			signal()
 		}
 	}
-	if err := l.o.DB.Listen(ctx, redisx.Listener{Connected: signal, Message: onMessage}, l.o.Channel); err != nil {
+	if err := l.o.DB.Listen(ctx, redisx.Listener{Connected: func(string) { signal() }, Message: onMessage}, l.o.Channel); err != nil {
 		l.o.Log.Warn("cannot subscribe to lease releases; waiting for leases to expire", slog.String("lease", string(l.o.Key)), slog.Any("error", err))
 	}
 }

@@ -116,7 +116,7 @@ func (c *Consumer) listen(ctx context.Context) error {
 	}
 	confirmed := 0
 	return c.o.DB.Listen(ctx, redisx.Listener{
-		Connected: func() {
+		Connected: func(string) {
 			c.sources.markAll() // messages may have been missed
 			if confirmed++; confirmed == len(channels) {
 				close(c.ready)
@@ -205,7 +205,7 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 		k := lua.AsynqQueue(p.queue)
 		calls[i] = lua.Take{
 			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Limit: p.limit, Lease: takeLease,
-			Queue: c.queueOf(p.queue), Wake: lua.NewKeyspace(c.o.Prefix, c.o.DB.Number()).Wake(),
+			Queue: c.queueOf(p.queue), Leaders: lua.NewKeyspace(c.o.Prefix, c.o.DB.Number()).Leaders(),
 		}
 	}
 	start := clock.Now()

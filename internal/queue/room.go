@@ -22,7 +22,7 @@ type Look struct {
 }
 
 // AwaitRoom looks at queues, and has their workers tell all leaders when that many deliveries are left of those that wait,
-// or fewer: on the wake channel, once, within the next 5 s. It leaves out queues that cannot be read; if the workers cannot be
+// or fewer: on the channel of leaders, once, within the next 5 s. It leaves out queues that cannot be read; if the workers cannot be
 // asked, as Redis is full, the look counts nevertheless. Error: those of Redis, joined.
 func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[string]Look, error) {
 	type reply struct {

@@ -114,7 +114,7 @@ func TestListen_KeepsAQuietSubscription(t *testing.T) {
 		connected, heard, ended := make(chan struct{}, 10), make(chan string, 1), make(chan error, 1)
 		go func() {
 			ended <- db.Listen(ctx, redisx.Listener{
-				Connected: func() { connected <- struct{}{} },
+				Connected: func(string) { connected <- struct{}{} },
 				Message:   func(_, payload string) { heard <- payload },
 			}, "news")
 		}()

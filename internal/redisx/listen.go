@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,31 +19,82 @@ const (
 	resubscribePause = 200 * time.Millisecond // wait between a failed subscription and the next one
 )
 
-// Listener has the functions that Listen calls, one at a time.
+// Listener has the functions that a Subscriber calls, one at a time.
 type Listener struct {
-	// Connected is called after every subscription, including the first. Messages published while the connection was
-	// lost are missing, so Connected must check the data itself.
-	Connected func()
+	// Connected is called when a subscription to a channel is established, for the first time or again. Messages published
+	// before are missing, so Connected must check the data itself.
+	Connected func(channel string)
 	// Disconnected is called when the connection of a subscription is lost, but not when ctx ends; nil for no call.
 	Disconnected func()
 	// Message is called for every message.
 	Message func(channel, payload string)
 }
 
-// Listen subscribes to channels and calls l until ctx ends; then it returns nil. It subscribes again whenever the
-// connection is lost.
+// Listen subscribes to channels and calls l until ctx ends; then it returns nil. It subscribes again whenever the connection is
+// lost. See Subscriber.
+func (db *DB) Listen(ctx context.Context, l Listener, channels ...string) error {
+	return db.NewSubscriber(l, channels...).Run(ctx)
+}
+
+// Subscriber listens to channels, which may change meanwhile, on one connection.
+type Subscriber struct {
+	db       *DB
+	listener Listener
+
+	mu       sync.Mutex
+	channels []string
+	current  *redis.PubSub // nil while there is none
+}
+
+// NewSubscriber returns a subscriber to channels. It sends nothing to Redis.
+func (db *DB) NewSubscriber(l Listener, channels ...string) *Subscriber {
+	return &Subscriber{db: db, listener: l, channels: channels}
+}
+
+// Run subscribes and calls the listener until ctx ends; then it returns nil. It subscribes again whenever the connection is lost.
 //
 // A dead connection (a firewall dropped its state, or the host is gone) looks like an idle one, and the operating
-// system notices only after about 15 minutes. Therefore Listen sends a ping after Options.PingAfter without a
+// system notices only after about 15 minutes. Therefore Run sends a ping after Options.PingAfter without a
 // message, and closes the connection if no answer arrives within the same time. The channels of go-redis send pings
 // too, but do not wait for the answer.
-func (db *DB) Listen(ctx context.Context, l Listener, channels ...string) error {
+func (s *Subscriber) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		s := subscription{pingAfter: db.pingAfter, listener: l}
-		s.serve(ctx, db.Subscribe(ctx, channels...))
+		one := subscription{pingAfter: s.db.pingAfter, listener: s.listener}
+		one.serve(ctx, s.connect(ctx))
+		s.mu.Lock()
+		s.current = nil
+		s.mu.Unlock()
 		_ = clock.Sleep(ctx, resubscribePause)
 	}
 	return nil
+}
+
+// connect subscribes to all channels on a new connection.
+func (s *Subscriber) connect(ctx context.Context) *redis.PubSub {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = s.db.Subscribe(ctx, s.channels...)
+	return s.current
+}
+
+// Add adds a channel. Connected is called when the subscription to it is established.
+func (s *Subscriber) Add(ctx context.Context, channel string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.channels = append(s.channels, channel)
+	if s.current != nil {
+		_ = s.current.Subscribe(ctx, channel) // if it fails, Run connects again
+	}
+}
+
+// Remove removes a channel.
+func (s *Subscriber) Remove(ctx context.Context, channel string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.channels = slices.DeleteFunc(s.channels, func(c string) bool { return c == channel })
+	if s.current != nil {
+		_ = s.current.Unsubscribe(ctx, channel) // if it fails, Run connects again
+	}
 }
 
 // subscription is one subscription on one connection.
@@ -73,13 +126,15 @@ func (s *subscription) serve(ctx context.Context, ps *redis.PubSub) {
 	}
 }
 
-// handle calls Connected after a confirmed subscription, and Message for a message.
+// handle calls Connected after a confirmed subscription to a channel, and Message for a message.
 func (s *subscription) handle(received any) {
 	s.pinged = false
 	switch m := received.(type) {
 	case *redis.Subscription:
-		s.connected = true
-		s.listener.Connected()
+		if m.Kind == "subscribe" {
+			s.connected = true
+			s.listener.Connected(m.Channel)
+		}
 	case *redis.Message:
 		s.listener.Message(m.Channel, m.Payload)
 	}

@@ -3,6 +3,7 @@ package redisx_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestListen_TellsOfEveryConnection(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- db.Listen(ctx, redisx.Listener{
-			Connected:    func() { connected <- struct{}{} },
+			Connected:    func(string) { connected <- struct{}{} },
 			Disconnected: func() { lost <- struct{}{} },
 			Message:      func(channel, payload string) { heard <- channel + " " + payload },
 		}, "news")
@@ -185,7 +186,7 @@ func TestListen_NoticesAConnectionThatSilentlyDied(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	connected, ended := make(chan struct{}, 10), make(chan error, 1)
 	go func() {
-		ended <- db.Listen(ctx, redisx.Listener{Connected: func() { connected <- struct{}{} }, Message: func(string, string) {}}, "news")
+		ended <- db.Listen(ctx, redisx.Listener{Connected: func(string) { connected <- struct{}{} }, Message: func(string, string) {}}, "news")
 	}()
 	<-connected
 	way.Hold()
@@ -204,4 +205,49 @@ func TestListen_NoticesAConnectionThatSilentlyDied(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+func TestSubscriber_ChangesItsChannelsAndKeepsThemOnANewConnection(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	way := redistest.NewProxy(t, srv.Addr())
+	connected, heard := make(chan string, 10), make(chan string, 10)
+	s := redistest.Open(t, way.URL()).NewSubscriber(redisx.Listener{
+		Connected: func(channel string) { connected <- channel },
+		Message:   func(channel, payload string) { heard <- channel + " " + payload },
+	}, "a")
+	s.Add(t.Context(), "b") // before there is a connection
+	s.Add(t.Context(), "c")
+	s.Remove(t.Context(), "c")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	expect := func(want ...string) {
+		t.Helper()
+		var got []string
+		for range want {
+			got = append(got, testkit.Receive(t, connected, "a subscription"))
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("connected to %v, want %v", got, want)
+		}
+	}
+	expect("a", "b")
+	s.Add(t.Context(), "d")
+	expect("d")
+	s.Remove(t.Context(), "b")
+	db := srv.DB(t)
+	testkit.Eventually(t, "nobody listens to b", func() bool { return db.PubSubNumSub(t.Context(), "b").Val()["b"] == 0 })
+	way.Cut()
+	testkit.Eventually(t, "nobody listens to a", func() bool { return db.PubSubNumSub(t.Context(), "a").Val()["a"] == 0 })
+	way.Mend()
+	expect("a", "d")
+	for _, channel := range []string{"b", "c", "d"} {
+		testkit.Must(t, db.Publish(t.Context(), channel, "hello").Err())
+	}
+	if got := testkit.Receive(t, heard, "a message"); got != "d hello" {
+		t.Errorf("heard %q", got)
+	}
+	cancel()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
 }

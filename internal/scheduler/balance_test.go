@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,27 @@ func TestScheduler_SharesThePartitionsEvenlyAsNodesComeAndGo(t *testing.T) {
 	w.leads(map[*node]int{b: 8, c: 8})
 	b.end()
 	w.leads(map[*node]int{c: 16})
+}
+
+// A wake-up reaches the leader of its partition, and no other node.
+func TestScheduler_ListensForThePartitionsThatItLeads(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.start("a", never), w.start("b", never)
+	w.leads(map[*node]int{a: 8, b: 8})
+	var channels []string
+	for p := range 16 {
+		channels = append(channels, string(w.store.Keys.Wake(p)))
+	}
+	one := func() bool {
+		listeners, err := w.db.PubSubNumSub(t.Context(), channels...).Result()
+		testkit.Must(t, err)
+		return !slices.ContainsFunc(channels, func(c string) bool { return listeners[c] != 1 })
+	}
+	testkit.Eventually(t, "one node listens to each partition", one)
+	b.end()
+	w.leads(map[*node]int{a: 16})
+	testkit.Eventually(t, "a listens to all", one)
 }
 
 func TestScheduler_HandsOverAtOnceWhenItStopsWithHigherTokens(t *testing.T) {

@@ -66,8 +66,9 @@ type Scheduler struct {
 	roomWakes []chan struct{} // by partition: waiting tasks may be claimed
 	tickWakes []chan struct{} // by partition: read due schedules again
 	freed     chan struct{}   // some node released a lease
+	listener  *partition.Listener
 	ready     chan struct{}
-	listen    sync.Once
+	heard     sync.Once
 
 	quotas *quotas
 
@@ -81,10 +82,13 @@ func New(o Options) *Scheduler {
 		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
 	}
 	s.quotas = newQuotas(s)
+	s.listener = o.Store.Partitions.NewListener(partition.Wakes{
+		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
+	})
 	for p := range o.Store.Partitions.Count() {
 		s.locks = append(s.locks, lease.New(lease.Options{
 			DB: o.DB, Key: o.Store.Partitions.LeaseKey(p), Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
-			Channel: string(o.Store.Keys.Wake()), Message: partition.LeaseFreed,
+			Channel: string(o.Store.Keys.Leaders()), Message: partition.LeaseFreed,
 		}))
 		s.wakes = append(s.wakes, make(chan struct{}, 1))
 		s.roomWakes = append(s.roomWakes, make(chan struct{}, 1))
@@ -96,7 +100,7 @@ func New(o Options) *Scheduler {
 // Run leads until ctx ends; then it releases its leases and returns nil.
 func (s *Scheduler) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.listenForWakes(ctx) })
+	g.Go(func() error { return s.listener.Run(ctx) })
 	g.Go(func() error { return s.watchMembers(ctx) })
 	g.Go(func() error { return s.peek(ctx) })
 	g.Go(func() error { return s.balance(ctx) })
@@ -106,7 +110,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready is closed when the scheduler has subscribed to wake-ups: from then on no task is late for lack of one.
+// Ready is closed when the scheduler hears of leases that are free: it leads its share from then on.
 func (s *Scheduler) Ready() <-chan struct{} { return s.ready }
 
 // Led lists the partitions this node leads, in ascending order.
@@ -135,21 +139,6 @@ func (s *Scheduler) Depths(ctx context.Context) (map[int]partition.Depth, error)
 	return depths, nil
 }
 
-func (s *Scheduler) listenForWakes(ctx context.Context) error {
-	connected := func() {
-		s.listen.Do(func() { close(s.ready) })
-		for p := range s.wakes {
-			s.wake(p)
-			s.wakeTick(p)
-		}
-		signal(s.freed)
-	}
-	return s.o.Store.Partitions.Listen(ctx, partition.Wakes{
-		Connected: connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick,
-		Room: s.quotas.told,
-	})
-}
-
 // watchMembers has backlogs looked at again when workers come or go, until ctx ends.
 func (s *Scheduler) watchMembers(ctx context.Context) error {
 	changed, stop := s.o.Members.Watch()
@@ -162,6 +151,13 @@ func (s *Scheduler) watchMembers(ctx context.Context) error {
 			s.quotas.toldAll()
 		}
 	}
+}
+
+// connected is called when the scheduler has subscribed to what all leaders must know: it may have missed some of it.
+func (s *Scheduler) connected() {
+	s.heard.Do(func() { close(s.ready) })
+	signal(s.freed)
+	s.quotas.toldAll()
 }
 
 func (s *Scheduler) wakeTick(partition int) { signal(s.tickWakes[partition]) }

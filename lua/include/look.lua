@@ -6,7 +6,7 @@
 local function look_at(schedule_ref, at)
   redis.call('ZADD', ticks_key(), int(at), schedule_ref)
   if redis.call('ZRANGE', ticks_key(), 0, 0)[1] == schedule_ref then
-    wake_leader('tick:')
+    wake_leader('schedule')
   end
 end
 

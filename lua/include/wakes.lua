@@ -2,8 +2,8 @@
 -- needs: arg wake
 -- includes: nothing
 
--- wake_leader has the leader look at the wheel ('') or at the schedules ('tick:').
+-- wake_leader has the leader look at the wheel ('task') or at the schedules ('schedule').
 local function wake_leader(what)
   redis.call('INCR', wakes_key())
-  redis.call('PUBLISH', wake, what .. string.match(partition, '{(%d+)}'))
+  redis.call('PUBLISH', wake, what)
 end

@@ -19,7 +19,7 @@ local function turn_wheel()
   end
   redis.call('ZADD', wheel_key(), unpack(scheduled))
   if is_scheduled[redis.call('ZRANGE', wheel_key(), 0, 0)[1]] then
-    wake_leader('')
+    wake_leader('task')
   end
 end
 

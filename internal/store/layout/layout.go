@@ -102,6 +102,9 @@ func (l *Layout) PartitionOf(r task.Ref) int {
 // KeysOf makes the keys of the partition of a task or schedule.
 func (l *Layout) KeysOf(r task.Ref) lua.Partition { return l.Keys.Partition(l.PartitionOf(r)) }
 
+// WakeOf returns the channel of the leader of the partition of a task or a schedule.
+func (l *Layout) WakeOf(r task.Ref) lua.WakeChannel { return l.Keys.Wake(l.PartitionOf(r)) }
+
 // Now is the time of Redis. Error: CodeUnavailable.
 func (l *Layout) Now(ctx context.Context) (time.Time, error) {
 	now, err := l.DB.Time(ctx).Result()

@@ -176,7 +176,7 @@ func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until tim
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Reap{
 		Lease: k.Lease(), States: k.States(), Fence: l.fence, Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: to,
 		LeaseEnd: until, Reason: task.Cut(reason, task.ErrorLimit), Retention: t.EffectiveRetention(to),
-		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(),
+		Events: l.o.Layout.Keys.Events(), Wake: l.o.Layout.Keys.Wake(l.number),
 	})
 	l.o.Tasks.WarnIfPaused(ctx, t.Ref, reply.Paused)
 	return err

@@ -107,7 +107,7 @@ func createDue(t *testing.T, w *storetest.World, id, queue string, due time.Time
 	testkit.Must(t, err)
 	k := w.KeysOf(ref)
 	_, err = redisx.Run(w.Ctx, w.DB, lua.Create{
-		Defs: k.Defs(), Events: w.Keys.Events(), Wake: w.Keys.Wake(), Tasks: []lua.CreateTask{{Member: ref, Def: def, RunAt: due, Delay: 0}},
+		Defs: k.Defs(), Events: w.Keys.Events(), Wake: w.Layout.WakeOf(ref), Tasks: []lua.CreateTask{{Member: ref, Def: def, RunAt: due, Delay: 0}},
 	})
 	testkit.Must(t, err)
 	late := redis.Z{Score: float64(due.UnixMilli()), Member: ref.String()}

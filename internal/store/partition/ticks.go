@@ -139,7 +139,7 @@ func (l *Leader) fireCall(a Agenda, plan schedule.Plan) lua.Fire {
 	return lua.Fire{
 		Lease: l.keys.Lease(), Schedule: l.keys.Schedule(a.Ref), Fence: l.fence, Member: a.Ref, Revision: a.revision,
 		Cursor: a.Cursor, Upto: plan.Upto, Upcoming: plan.Next, Forgotten: plan.Forgotten,
-		Events: l.o.Layout.Keys.Events(), Control: l.o.Layout.Keys.Control(), Wake: l.o.Layout.Keys.Wake(), Decisions: decisions,
+		Events: l.o.Layout.Keys.Events(), Control: l.o.Layout.Keys.Control(), Wake: l.o.Layout.Keys.Wake(l.number), Decisions: decisions,
 	}
 }
 

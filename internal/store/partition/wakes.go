@@ -3,29 +3,33 @@ package partition
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
-// Messages on the wake channel. A partition's number alone says that a task became the first on its wheel.
+// LeaseFreed is the message on the channel of leaders that says that a lease was released.
+const LeaseFreed = "free"
+
+// Other messages.
 const (
-	LeaseFreed = "free"  // a lease was released
-	tickWake   = "tick:" // with a partition's number behind it: a schedule became the first that is due
-	roomWake   = "room:" // with the name of a queue behind it: it has room for more deliveries
+	taskWake     = "task"     // to a partition's leader: a task became the first on the wheel
+	scheduleWake = "schedule" // to a partition's leader: a schedule became the first that is due
+	roomWake     = "room "    // to all leaders, with the name of a queue behind it: it has room for more deliveries
 )
 
-// Wakes has the functions that Listen calls, one at a time. All of them are required.
+// Wakes has the functions that a Listener calls, one at a time. All of them are required. Wheel and Schedules are also called when
+// the subscription to a partition is established, for the first time or again: messages before it may be lost.
 type Wakes struct {
-	Connected func()              // the subscription is established, for the first time or again: messages before it may be lost
+	Connected func()              // the same of what all leaders must know
 	Freed     func()              // a lease was released
 	Wheel     func(partition int) // a task became the first on the wheel
 	Schedules func(partition int) // a schedule became the first that is due
 	Room      func(queue string)  // a queue of which leaders have a backlog has room again
 }
 
-// Wakes reads how often the leaders of partitions were woken so far, for the message that Listen may have missed. Error: one of
+// Wakes reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. Error: one of
 // Redis.
 func (p *Partitions) Wakes(ctx context.Context, partitions []int) (map[int]string, error) {
 	keys := make([]string, len(partitions))
@@ -43,27 +47,60 @@ func (p *Partitions) Wakes(ctx context.Context, partitions []int) (map[int]strin
 	return wakes, nil
 }
 
-// Listen calls w for the messages on the wake channel until ctx ends; then it returns nil. It ignores messages that are
-// none of these.
-func (p *Partitions) Listen(ctx context.Context, w Wakes) error {
-	onMessage := func(_, payload string) {
-		if payload == LeaseFreed {
-			w.Freed()
-			return
-		}
-		if queue, ofRoom := strings.CutPrefix(payload, roomWake); ofRoom {
-			w.Room(queue)
-			return
-		}
-		number, ofSchedules := strings.CutPrefix(payload, tickWake)
-		partition, err := strconv.Atoi(number)
-		switch {
-		case err != nil || partition < 0 || partition >= p.Count(): // not a partition of this installation
-		case ofSchedules:
-			w.Schedules(partition)
-		default:
-			w.Wheel(partition)
-		}
+// Listener hears what the leaders of partitions must know.
+type Listener struct {
+	wakes      Wakes
+	leaders    string         // the channel of all leaders
+	partitions map[string]int // by the channel of their leader
+	keys       lua.Keyspace
+	subscriber *redisx.Subscriber
+}
+
+// NewListener returns a listener that calls w. It leads no partition yet.
+func (p *Partitions) NewListener(w Wakes) *Listener {
+	l := &Listener{wakes: w, leaders: string(p.o.Layout.Keys.Leaders()), partitions: make(map[string]int), keys: p.o.Layout.Keys}
+	for number := range p.Count() {
+		l.partitions[l.channel(number)] = number
 	}
-	return p.o.Layout.DB.Listen(ctx, redisx.Listener{Connected: w.Connected, Message: onMessage}, string(p.o.Layout.Keys.Wake()))
+	l.subscriber = p.o.Layout.DB.NewSubscriber(redisx.Listener{Connected: l.connected, Message: l.message}, l.leaders)
+	return l
+}
+
+// Run listens until ctx ends; then it returns nil.
+func (l *Listener) Run(ctx context.Context) error { return l.subscriber.Run(ctx) }
+
+// Lead has the listener hear what concerns the leader of a partition, until Leave is called.
+func (l *Listener) Lead(ctx context.Context, partition int) {
+	l.subscriber.Add(ctx, l.channel(partition))
+}
+
+// Leave ends what Lead began.
+func (l *Listener) Leave(ctx context.Context, partition int) {
+	l.subscriber.Remove(ctx, l.channel(partition))
+}
+
+func (l *Listener) channel(partition int) string { return string(l.keys.Wake(partition)) }
+
+func (l *Listener) connected(channel string) {
+	if channel == l.leaders {
+		l.wakes.Connected()
+	} else if p, known := l.partitions[channel]; known {
+		l.wakes.Wheel(p)
+		l.wakes.Schedules(p)
+	}
+}
+
+func (l *Listener) message(channel, payload string) {
+	p, known := l.partitions[channel]
+	queue, ofRoom := strings.CutPrefix(payload, roomWake)
+	switch {
+	case known && payload == taskWake:
+		l.wakes.Wheel(p)
+	case known && payload == scheduleWake:
+		l.wakes.Schedules(p)
+	case !known && payload == LeaseFreed:
+		l.wakes.Freed()
+	case !known && ofRoom:
+		l.wakes.Room(queue)
+	}
 }

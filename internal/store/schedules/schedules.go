@@ -50,7 +50,7 @@ func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, 
 	k := s.l.KeysOf(d.Ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.PutSchedule{
 		Schedule: k.Schedule(d.Ref), History: k.History(d.Ref), Schedules: k.Schedules(), Ticks: k.Ticks(),
-		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, Wake: s.l.Keys.Wake(),
+		Member: d.Ref, Base: base, Asked: at, Def: def, Task: taskDef, Pause: paused, Wake: s.l.WakeOf(d.Ref),
 	})
 	if redisx.RefusedWith(err, lua.CodeChanged, lua.CodeEarly) {
 		return schedule.Schedule{}, fmt.Errorf("schedule %s: %w: %w", d.Ref, ErrMoved, err)
@@ -147,7 +147,7 @@ func (s *Schedules) Resume(ctx context.Context, ref task.Ref) (schedule.Schedule
 	if err := task.ValidateRef(ref); err != nil {
 		return schedule.Schedule{}, err
 	}
-	reply, err := redisx.Run(ctx, s.l.DB, lua.ResumeSchedule{Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Wake: s.l.Keys.Wake()})
+	reply, err := redisx.Run(ctx, s.l.DB, lua.ResumeSchedule{Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Wake: s.l.WakeOf(ref)})
 	return s.changed(ctx, ref, reply.Schedule, err)
 }
 

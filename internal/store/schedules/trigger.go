@@ -17,7 +17,7 @@ func (s *Schedules) Trigger(ctx context.Context, ref task.Ref, now time.Time) (s
 	name := schedule.ManualName(now)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.TriggerSchedule{
 		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, At: now, Name: name,
-		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
+		Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return schedule.Entry{}, publicError(err, ref)
@@ -40,7 +40,7 @@ func (s *Schedules) Backfill(ctx context.Context, ref task.Ref, ticks []schedule
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.BackfillSchedule{
 		Schedule: s.l.KeysOf(ref).Schedule(ref), Member: ref, Pace: pace,
-		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(), PastTicks: past,
+		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref), PastTicks: past,
 	})
 	if err != nil {
 		return Backfilled{}, publicError(err, ref)

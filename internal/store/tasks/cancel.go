@@ -20,7 +20,7 @@ func (s *Tasks) Cancel(ctx context.Context, ref task.Ref) (task.Task, error) {
 		return task.Task{}, err
 	}
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Cancel{
-		Defs: s.l.KeysOf(ref).Defs(), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.Keys.Wake(),
+		Defs: s.l.KeysOf(ref).Defs(), Member: ref, Events: s.l.Keys.Events(), Control: s.l.Keys.Control(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, cancelCodes, ref)
@@ -41,7 +41,7 @@ func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Retry{
 		States: k.States(), Expiry: k.Expiry(),
-		Member: ref, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
+		Member: ref, Attempts: t.Retry.Attempts(), Tick: tickOf(ref), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, retryCodes, ref)

@@ -35,7 +35,7 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Change{
 		Defs: k.Defs(), Member: ref, Before: old, Def: def, RunAt: runAt, Delay: due.Delay, Recalled: recalled,
-		Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(),
+		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, changeCodes, ref)

@@ -92,7 +92,7 @@ func (b *createCalls) add(place int, d task.Definition, def string) {
 		n = len(b.calls)
 		b.open[p] = n
 		b.calls = append(b.calls, lua.Create{
-			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(), Tasks: nil,
+			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(p), Tasks: nil,
 		})
 		b.places, b.bytes = append(b.places, nil), append(b.bytes, 0)
 	}

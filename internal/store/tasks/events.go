@@ -32,7 +32,7 @@ func (s *Tasks) ListenEvents(ctx context.Context, l EventListener) error {
 	f := &follower{s: s, l: l}
 	go f.keepFollowing(ctx)
 	listener := redisx.Listener{
-		Connected: func() { f.connected(ctx) }, Disconnected: f.disconnected, Message: func(_, payload string) { f.message(payload) },
+		Connected: func(string) { f.connected(ctx) }, Disconnected: f.disconnected, Message: func(_, payload string) { f.message(payload) },
 	}
 	return s.l.DB.Listen(ctx, listener, string(s.l.Keys.Events()))
 }

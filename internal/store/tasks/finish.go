@@ -28,7 +28,7 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	}
 	errs := make([]error, len(ends))
 	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.Finish {
-		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.Keys.Wake(), Ends: nil}
+		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(refs[p.places[0]]), Ends: nil}
 		for _, i := range p.places {
 			call.Ends = append(call.Ends, finishEnd(ends[i]))
 		}
