@@ -93,7 +93,7 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	p := w.store.PartitionOf(ref)
 	key := w.store.Partitions.LeaseKey(p)
 	leasetest.Grant(w.t, w.db, key, "1:dead", 0)
-	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), 10, partition.Quotas{Default: 1000}, time.Second)
+	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), claimLimit, partition.Quotas{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	leasetest.End(w.t, w.db, key)
 }
@@ -110,6 +110,31 @@ func TestWatch_EnqueuesWhatADeadLeaderClaimed(t *testing.T) {
 	w.dispatched(ref, 1)
 	if got := w.get(ref); got.Attempt != 1 {
 		t.Errorf("the attempt is %d, want still the first", got.Attempt)
+	}
+}
+
+func TestWatch_KeepsTheOrderOfWhatADeadLeaderClaimed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refs := w.siblings(200) // whose names are not in order
+	soon := w.db.Time(t.Context()).Val()
+	for i, ref := range refs {
+		w.create(task.Definition{Ref: ref, RunAt: soon.Add(time.Duration(i) * time.Millisecond)})
+	}
+	testkit.Eventually(t, "all are due", func() bool {
+		return w.db.Time(t.Context()).Val().After(soon.Add(time.Duration(len(refs)) * time.Millisecond))
+	})
+	w.claimAsDeadLeader(refs[0])
+	w.start("a", never)
+	testkit.Eventually(t, "all are in asynq", func() bool { return w.pending("default") == len(refs) })
+	var order []string
+	for len(order) < len(refs) {
+		order = append(order, w.take(100)...)
+	}
+	for i, ref := range refs {
+		if want := (task.Delivery{Ref: ref, Attempt: 1}).String(); order[i] != want {
+			t.Fatalf("number %d was %s, want %s: they were due in this order", i, order[i], want)
+		}
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// watchLimit is the most tasks of each kind that are looked after at once.
-const watchLimit = 64
+// watchLimit is the most tasks of each kind that are looked after at once: all of a claim, so that they keep their order.
+const watchLimit = claimLimit
 
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and
 // enqueues deliveries again that no worker has begun for a while. It looks when the first of these times comes, and sleeps

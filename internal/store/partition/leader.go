@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -107,7 +108,7 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task
 // Watched is what a leader must look after.
 type Watched struct {
 	Lapsed  []task.Task     // running, and the lease of the run is over; without payload
-	Waiting []task.Delivery // of tasks that no worker has begun for a while
+	Waiting []task.Delivery // of tasks that no worker has begun for a while, in order of their due time
 	Queued  []task.Task     // the tasks of these, without payload
 	Now     time.Time       // Redis's time
 	Next    time.Time       // when to look again; zero if nothing is queued and nothing runs
@@ -133,9 +134,12 @@ func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int) 
 	}
 	for _, found := range reply.Waiting {
 		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Queued {
-			w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt, t.CreatedAt))
 			w.Queued = append(w.Queued, t)
 		}
+	}
+	slices.SortStableFunc(w.Queued, func(a, b task.Task) int { return a.DueAt.Compare(b.DueAt) })
+	for _, t := range w.Queued {
+		w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt, t.CreatedAt))
 	}
 	return w, nil
 }
