@@ -21,6 +21,7 @@ func rows() []row {
 		latenessRow(),
 		waitingRow(),
 		pingRow(),
+		groupRow(),
 		submitRow(),
 		memoryRow(),
 		idleRow(),
