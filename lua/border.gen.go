@@ -19,6 +19,7 @@ const (
 	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, postpone_schedule, reap, sweep, take_back
 	CodeHeld      Code = "HELD"       // acquire_lease, reap
 	CodeLost      Code = "LOST"       // renew_lease
+	CodeMoved     Code = "MOVED"      // begin
 	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
 	CodeStale     Code = "STALE"      // begin, extend_runs, finish, log, progress, reap
@@ -206,6 +207,7 @@ func (Beat) Decode(r *Reply) (v BeatReply) {
 //   - CodeNotFound: no such task
 //   - CodeState: the task is not queued; the detail is its state
 //   - CodeStale: the task is queued for another attempt; the detail is the number of that attempt
+//   - CodeMoved: the task is in another queue; the detail is its name
 //
 // Repeated: harmless: a run with the same token is let through again; another one is refused
 type Begin struct {
@@ -213,7 +215,7 @@ type Begin struct {
 	Node     NodeID        // of the worker
 	Lease    time.Duration // how long the runs are leased
 	Events   EventsChannel
-	Attempts []BeginAttempt // run: the token of a run, which is new for each handling of a delivery, and the same when the call is repeated
+	Attempts []BeginAttempt // run: the token of a run, which is new for each handling of a delivery, and the same when the call is repeated; queue: from which the delivery was taken; "" if that is not known
 }
 
 // BeginReply is the reply to Begin.
@@ -226,6 +228,7 @@ type BeginAttempt struct {
 	Member  task.Ref
 	Attempt int
 	Run     RunToken
+	Queue   string
 }
 
 // BeginAnswer is an element of answers of begin.lua.
@@ -246,7 +249,7 @@ func (c Begin) Keys() []string { return []string{string(c.States)} }
 func (c Begin) Args() []any {
 	args := []any{string(c.Node), c.Lease.Milliseconds(), string(c.Events)}
 	for _, e := range c.Attempts {
-		args = append(args, e.Member.String(), e.Attempt, string(e.Run))
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), e.Queue)
 	}
 	return args
 }

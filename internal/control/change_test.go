@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,8 +58,9 @@ func TestChangeTask_OfATaskWhoseDeliveryIsTaken(t *testing.T) {
 	worker := queue.NewConsumer(queue.ConsumerOptions{
 		DB: w.db, Name: "test", Concurrency: 1, Queues: map[string]int{task.DefaultQueue: 1}, Log: slog.New(slog.DiscardHandler),
 	})
-	if taken := worker.Take(w.ctx, 1); len(taken) != 1 {
-		t.Fatalf("the worker took %d deliveries, want 1", len(taken))
+	taken := worker.Take(w.ctx, 1)
+	if len(taken) != 1 || taken[0].Queue != task.DefaultQueue {
+		t.Fatalf("the worker took %v, want one delivery of the queue default", taken)
 	}
 	got, err := w.ChangeTask(w.ctx, me, "a", TaskChange{Queue: new("high")})
 	if err != nil || got.State != task.Scheduled || got.Queue != "high" {
@@ -67,6 +69,14 @@ func TestChangeTask_OfATaskWhoseDeliveryIsTaken(t *testing.T) {
 	if _, err := w.store.Tasks.Begin(w.ctx, made.Ref, 1, "node#1"); !errors.Is(err, tasks.ErrLeftover) {
 		t.Errorf("the worker begins it: %v, want %v", err, tasks.ErrLeftover)
 	}
+	w.claim(made.Ref) // for the same attempt, in the queue high
+	begin := func(queue, run string) error {
+		return w.store.Tasks.BeginEach(w.ctx, "node", []tasks.Start{{Ref: made.Ref, Attempt: 1, Run: run, Queue: queue}})[0].Err
+	}
+	if err := begin(taken[0].Queue, "node#2"); !errors.Is(err, tasks.ErrLeftover) || !strings.Contains(err.Error(), "MOVED") {
+		t.Errorf("a worker of the old queue begins it: %v, want %v", err, tasks.ErrLeftover)
+	}
+	testkit.Must(t, begin("high", "node#3"))
 }
 
 func TestChangeTask_Refuses(t *testing.T) {

@@ -61,6 +61,7 @@ type Consumer struct {
 type Taken struct {
 	Ref     task.Ref
 	Attempt int
+	Queue   string
 
 	id      string
 	queue   string // asynq's name
@@ -223,7 +224,7 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 			c.sources.mark(portions[i].queue)
 		}
 		for _, d := range r.Reply.Taken {
-			all = append(all, &Taken{id: d.ID, encoded: d.Msg, queue: portions[i].queue, at: start})
+			all = append(all, &Taken{Queue: calls[i].Queue, id: d.ID, encoded: d.Msg, queue: portions[i].queue, at: start})
 		}
 	}
 	c.counted(ctx, start, failure, "cannot take deliveries")

@@ -44,13 +44,13 @@ func (a *attempt) end() {
 // whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
 // counts as running and that nobody runs. Errors: tasks.ErrLeftover; or the worker ends first. An attempt that may have
 // begun then is recovered when the lease of its run is over.
-func (a *attempt) begin(ref task.Ref, number int) error {
+func (a *attempt) begin(d *queue.Taken) error {
 	token := a.w.token()
 	for try := 0; ; try++ {
 		if errors.Is(context.Cause(a.ctx), errShutdown) {
 			return fmt.Errorf("delivery %s: %w", a.name, errShutdown)
 		}
-		err := a.tryBegin(ref, number, token)
+		err := a.tryBegin(tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Run: token, Queue: d.Queue})
 		if err == nil || errors.Is(err, tasks.ErrLeftover) {
 			return err
 		}
@@ -63,9 +63,9 @@ func (a *attempt) begin(ref task.Ref, number int) error {
 
 // tryBegin calls begin once, together with others. The run is leased from the start of the call on, by the clock of this
 // node. If the answer comes when the lease is over, the work does not start.
-func (a *attempt) tryBegin(ref task.Ref, number int, token string) error {
+func (a *attempt) tryBegin(attempt tasks.Start) error {
 	start := clock.Now()
-	begun, err := a.w.begins.Do(a.work, tasks.Start{Ref: ref, Attempt: number, Run: token})
+	begun, err := a.w.begins.Do(a.work, attempt)
 	if err != nil {
 		return err
 	}

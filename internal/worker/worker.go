@@ -211,7 +211,7 @@ func (w *Worker) reserve(ctx context.Context, p *pool) int {
 // serve handles one delivery and settles it.
 func (w *Worker) serve(work context.Context, p *pool, t *queue.Taken) {
 	defer w.idle.Done()
-	err := w.handle(work, t.Ref, t.Attempt)
+	err := w.handle(work, t)
 	<-p.slots
 	if errors.Is(err, errShutdown) {
 		err = fmt.Errorf("%w: %w", queue.ErrGiveBack, err)
@@ -313,8 +313,8 @@ func (w *Worker) leave(a *attempt) {
 
 // handle runs the attempt of one delivery. If it returns nil, the delivery has served its purpose. Errors:
 // queue.ErrDeadLetter if the task has failed for good; errShutdown if the attempt did not begin.
-func (w *Worker) handle(work context.Context, ref task.Ref, number int) error {
-	name := task.Delivery{Ref: ref, Attempt: number}.String()
+func (w *Worker) handle(work context.Context, d *queue.Taken) error {
+	name := task.Delivery{Ref: d.Ref, Attempt: d.Attempt}.String()
 	a, err := w.enter(work, name)
 	if errors.Is(err, errTwice) {
 		w.o.Metrics.Leftovers.Inc()
@@ -324,7 +324,7 @@ func (w *Worker) handle(work context.Context, ref task.Ref, number int) error {
 		return fmt.Errorf("delivery %s: %w", name, err)
 	}
 	defer w.leave(a)
-	switch err := a.begin(ref, number); {
+	switch err := a.begin(d); {
 	case errors.Is(err, tasks.ErrLeftover):
 		w.o.Metrics.Leftovers.Inc()
 		return nil

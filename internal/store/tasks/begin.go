@@ -12,15 +12,16 @@ import (
 )
 
 // Start is an attempt to begin. Run is a token that the caller makes for this run: "<node>#" and something that is unique on
-// the node.
+// the node. Queue is that of the delivery; "" if that is not known.
 type Start struct {
 	Ref     task.Ref
 	Attempt int
 	Run     string
+	Queue   string
 }
 
-// Begun is the result of a Start. Err is ErrLeftover if the task is not queued for that attempt, or an error of Redis, after
-// which the attempt may have begun.
+// Begun is the result of a Start. Err is ErrLeftover if the task is not queued for that attempt and in that queue, or an error of
+// Redis, after which the attempt may have begun.
 type Begun struct {
 	Run *Run
 	Err error
@@ -38,7 +39,7 @@ func (s *Tasks) BeginEach(ctx context.Context, node string, starts []Start) []Be
 		call := lua.Begin{States: p.keys.States(), Node: lua.NodeID(node), Lease: s.runLease, Events: s.l.Keys.Events(), Attempts: nil}
 		for _, i := range p.places {
 			call.Attempts = append(call.Attempts, lua.BeginAttempt{
-				Member: starts[i].Ref, Attempt: starts[i].Attempt, Run: lua.RunToken(starts[i].Run),
+				Member: starts[i].Ref, Attempt: starts[i].Attempt, Run: lua.RunToken(starts[i].Run), Queue: starts[i].Queue,
 			})
 		}
 		return call
