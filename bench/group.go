@@ -89,7 +89,7 @@ func (b *bench) creators(ctx context.Context) ([]func(context.Context) error, er
 		defer cancel()
 		result := redisx.RunEach[lua.CreateReply](ctx, db, []lua.Create{{
 			Defs: data.KeysOf(d.Ref).Defs(), Events: data.Keys.Events(), Wake: data.WakeOf(d.Ref),
-			Tasks: []lua.CreateTask{{Member: d.Ref, Def: def, Delay: d.Delay}},
+			Tasks: []lua.CreateTask{{Member: d.Ref, Def: def, RunAt: d.RunAt, Delay: d.Delay}},
 		}})[0]
 		if result.Err == nil && !slices.Equal(result.Reply.Answers, []string{"new"}) {
 			return fmt.Errorf("create answered %v", result.Reply.Answers)

@@ -24,6 +24,20 @@ func TestMonitor_ShowsQueues(t *testing.T) {
 	}
 }
 
+func TestMonitor_ShowsServers(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	c, _ := x.takeNow(1, map[string]int{"default": 3})
+	testkit.Must(t, c.beat(t.Context()))
+	code, body := ask(t, x.monitor(false), http.MethodGet, "/monitor/api/servers")
+	for _, want := range []string{`"id":"` + c.record.id + `"`, `"queue_priorities":{"default":3}`, `"status":"active"`, `"task_id":"default:a:1"`} {
+		if code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("answer %d: %s, want %s in it", code, body, want)
+		}
+	}
+}
+
 func TestMonitor_ChangesNothingUnlessItIsWritable(t *testing.T) {
 	t.Parallel()
 	for _, writable := range []bool{false, true} {

@@ -90,6 +90,20 @@ func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
 	}
 }
 
+// serve registers a node that serves a queue with so many slots, until the test ends. It takes nothing.
+func (w *world) serve(queue string, slots int) {
+	w.t.Helper()
+	r := cluster.New(cluster.Options{
+		DB: redistest.Open(w.t, w.srv.URL()), Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: "serves-" + queue, Beat: beat,
+		Self: func() cluster.Node {
+			return cluster.Node{Roles: []string{config.RoleWorker}, Queues: map[string]int{queue: 1}, Capacity: slots}
+		},
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(w.t.Context()) }()
+	w.t.Cleanup(func() { testkit.Must(w.t, testkit.Receive(w.t, ended, "the end of the registry")) })
+}
+
 func TestDispatch_AQueueThatNobodyServesHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -105,18 +119,36 @@ func TestDispatch_AQueueThatNobodyServesHoldsUpNoOther(t *testing.T) {
 	if got := w.get(refs[0]); got.State != task.Scheduled || got.Attempt != 0 {
 		t.Errorf("one of them is %s, attempt %d", got.State, got.Attempt)
 	}
-	r := cluster.New(cluster.Options{
-		DB: redistest.Open(t, w.srv.URL()), Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: "late", Beat: beat,
-		Self: func() cluster.Node {
-			return cluster.Node{Roles: []string{config.RoleWorker}, Queues: map[string]int{"nobody": 1}, Capacity: 1000}
-		},
-	})
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(t.Context()) }()
-	t.Cleanup(func() { testkit.Must(t, testkit.Receive(t, ended, "the end of the registry")) })
+	w.serve("nobody", 1000)
 	testkit.Eventually(t, "a worker comes and gets them", func() bool { return w.pending("nobody") == 200 })
 	if n := w.backlog()["nobody"]; n != 0 {
 		t.Errorf("%d tasks wait still", n)
+	}
+}
+
+// As its workers take nothing, the rest waits where it can be moved; and it holds up no other queue.
+func TestDispatch_HandsOverLittleToAQueueThatIsPausedInAsynq(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.slots = 1
+	a := w.start("a", never, func(n *node) { n.pace.ask = 50 * time.Millisecond })
+	w.leads(map[*node]int{a: 16})
+	w.serve("other", 1)
+	refs := w.siblings(301)
+	last := refs[300]
+	w.dispatched(w.create(task.Definition{}), 1)
+	testkit.Must(t, asynq.NewInspectorFromRedisClient(w.db.UniversalClient).PauseQueue("default"))
+	for _, ref := range refs[:300] {
+		w.create(task.Definition{Ref: ref})
+	}
+	testkit.Eventually(t, "all have left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == 301 })
+	w.create(task.Definition{Ref: last, Queue: "other"})
+	testkit.Eventually(t, "the other queue gets its task", func() bool { return w.pending("other") == 1 })
+	if n := w.pending("default"); n > 2*leastAhead {
+		t.Errorf("%d deliveries wait in a paused queue, want %d at most", n, 2*leastAhead)
+	}
+	if got := w.get(refs[299]); got.State != task.Scheduled {
+		t.Errorf("the last one is %s", got.State)
 	}
 }
 

@@ -68,6 +68,60 @@ func TestListenEvents_ReportsEveryChange(t *testing.T) {
 	}
 }
 
+// An event costs nothing while nobody listens, and the events of a script are one message.
+func TestEvents_AreOneMessageOfEachScriptWhileSomebodyListens(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	channel := string(w.Keys.Events())
+	sub := w.DB.Subscribe(w.Ctx, channel)
+	defer func() { testkit.Must(t, sub.Close()) }()
+	_, err := sub.Receive(w.Ctx)
+	testkit.Must(t, err)
+	create := func(name string) (scripts int) {
+		defs, partitions := make([]task.Definition, 60), map[int]bool{}
+		for i := range defs {
+			defs[i] = task.Definition{Ref: task.Ref{Namespace: "default", ID: fmt.Sprint(name, i)}, Type: "http"}
+			partitions[w.PartitionOf(defs[i].Ref)] = true
+		}
+		for _, created := range w.Tasks.Create(w.Ctx, defs) {
+			testkit.Must(t, created.Err)
+		}
+		return len(partitions) // each of which gets fewer tasks than a script takes
+	}
+	messages := func() (n int) {
+		testkit.Must(t, w.DB.Publish(w.Ctx, channel, "end").Err())
+		for {
+			m, err := sub.ReceiveMessage(w.Ctx)
+			testkit.Must(t, err)
+			if m.Payload == "end" {
+				return n
+			}
+			n++
+		}
+	}
+	create("unheard")
+	if n := messages(); n != 0 {
+		t.Errorf("%d messages while nobody listens", n)
+	}
+	ctx, cancel := context.WithCancel(w.Ctx)
+	connected, ended, heard := make(chan struct{}, 10), make(chan error, 1), make(chan string, 300)
+	go func() {
+		ended <- w.Tasks.ListenEvents(ctx, tasks.EventListener{
+			Connected: func() { connected <- struct{}{} }, Event: func(e *task.Event) { heard <- e.Ref.ID }, Unreadable: func(error) {}, // "end"
+		})
+	}()
+	testkit.Receive(t, connected, "the subscription")
+	scripts := create("heard")
+	for range 60 {
+		testkit.Receive(t, heard, "an event")
+	}
+	if n := messages(); n != scripts {
+		t.Errorf("%d messages of %d scripts", n, scripts)
+	}
+	cancel()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}
+
 // Redis does not keep channels apart by database, so their names have the database's number.
 func TestListenEvents_DoesNotHearOtherDatabases(t *testing.T) {
 	t.Parallel()
