@@ -128,15 +128,7 @@ func (s *Scheduler) Led() []int {
 
 // Depths counts what is in each of the partitions this node leads.
 func (s *Scheduler) Depths(ctx context.Context) (map[int]partition.Depth, error) {
-	depths := make(map[int]partition.Depth)
-	for _, p := range s.Led() {
-		d, err := s.o.Store.Partitions.At(p).Depth(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("partition %d: %w", p, err)
-		}
-		depths[p] = d
-	}
-	return depths, nil
+	return s.o.Store.Partitions.Depths(ctx, s.Led())
 }
 
 // watchMembers has backlogs looked at again when workers come or go, until ctx ends.

@@ -10,8 +10,9 @@ import (
 
 // ready is the set of tasks of a queue that are due and wait in a partition.
 type ready struct {
-	queue string
-	key   lua.ReadyKey
+	partition int
+	queue     string
+	key       lua.ReadyKey
 }
 
 // readySets returns the sets of those partitions. Error: CodeUnavailable.
@@ -27,7 +28,7 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	var sets []ready
 	for i, p := range partitions {
 		for _, name := range backlogs[i].Val() {
-			sets = append(sets, ready{name, l.Keys.Partition(p).Ready(name)})
+			sets = append(sets, ready{p, name, l.Keys.Partition(p).Ready(name)})
 		}
 	}
 	return sets, nil
@@ -46,17 +47,29 @@ func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) 
 	return keys, err
 }
 
-// Backlog counts the tasks that are due and wait, by queue: in those partitions, or in all if there are none of them. Error:
-// CodeUnavailable.
-func (l *Layout) Backlog(ctx context.Context, partitions ...int) (map[string]int, error) {
-	if len(partitions) == 0 {
-		for p := range l.Partitions() {
-			partitions = append(partitions, p)
-		}
+// Backlog counts the tasks that are due and wait, by queue, in all partitions. Error: CodeUnavailable.
+func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
+	partitions := make([]int, l.Partitions())
+	for p := range partitions {
+		partitions[p] = p
 	}
+	counts := make(map[string]int)
+	err := l.eachReady(ctx, partitions, func(set ready, n int) { counts[set.queue] += n })
+	return counts, err
+}
+
+// BacklogOf counts the tasks that are due and wait in each of those partitions. Error: CodeUnavailable.
+func (l *Layout) BacklogOf(ctx context.Context, partitions []int) (map[int]int, error) {
+	counts := make(map[int]int)
+	err := l.eachReady(ctx, partitions, func(set ready, n int) { counts[set.partition] += n })
+	return counts, err
+}
+
+// eachReady calls visit for every set of those partitions that holds tasks, with their number. Error: CodeUnavailable.
+func (l *Layout) eachReady(ctx context.Context, partitions []int, visit func(set ready, n int)) error {
 	sets, err := l.readySets(ctx, partitions)
 	if err != nil || len(sets) == 0 {
-		return map[string]int{}, err
+		return err
 	}
 	pipe := l.DB.Pipeline()
 	sizes := make([]*redis.IntCmd, len(sets))
@@ -64,13 +77,12 @@ func (l *Layout) Backlog(ctx context.Context, partitions ...int) (map[string]int
 		sizes[i] = pipe.ZCard(ctx, string(set.key))
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, Unavailable(err)
+		return Unavailable(err)
 	}
-	counts := make(map[string]int)
 	for i, set := range sets {
 		if n := int(sizes[i].Val()); n > 0 {
-			counts[set.queue] += n
+			visit(set, n)
 		}
 	}
-	return counts, nil
+	return nil
 }

@@ -222,9 +222,10 @@ func TestBacklog_CanBeListedChangedCancelledAndCounted(t *testing.T) {
 	if counts, err := w.Backlog(w.Ctx); err != nil || !maps.Equal(counts, map[string]int{"full": 2}) {
 		t.Errorf("backlog %v, %v", counts, err)
 	}
-	depth, err := w.Partitions.At(w.PartitionOf(ref)).Depth(w.Ctx)
-	if err != nil || depth.Scheduled != 3 || depth.Overdue != 3 {
-		t.Errorf("depth %+v, %v", depth, err)
+	p := w.PartitionOf(ref)
+	depths, err := w.Partitions.Depths(w.Ctx, []int{1 - p, p})
+	if err != nil || depths[p].Scheduled != 3 || depths[p].Overdue != 3 || depths[1-p].Scheduled != 0 {
+		t.Errorf("depths %+v, %v", depths, err)
 	}
 	claimed, err := w.Leader(ref).Claim(w.Ctx, 10, none, time.Second)
 	if err != nil || len(claimed.Deliveries) != 0 { // the default is 0 too

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -49,46 +51,48 @@ type Partition struct {
 	keys   lua.Partition
 }
 
-// Now is the time of Redis. Error: one of Redis.
-func (p *Partition) Now(ctx context.Context) (time.Time, error) {
-	return p.o.Layout.DB.Time(ctx).Result()
-}
-
 // Depth counts the tasks and schedules of a partition.
 type Depth struct {
 	Scheduled, Overdue, Queued, Running, Finished int64 // Overdue tasks are also Scheduled
 	Schedules, ActiveSchedules, OverdueSchedules  int64 // active: neither paused nor ended
 }
 
-// Depth counts the tasks and schedules of the partition. Error: one of Redis.
-func (p *Partition) Depth(ctx context.Context) (Depth, error) {
-	now, err := p.Now(ctx)
+// Depths counts the tasks and schedules of partitions. Error: one of Redis.
+func (p *Partitions) Depths(ctx context.Context, numbers []int) (map[int]Depth, error) {
+	now, err := p.o.Layout.Now(ctx)
 	if err != nil {
-		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
+		return nil, fmt.Errorf("counting tasks: %w", err)
 	}
-	k, by := p.keys, strconv.FormatInt(now.UnixMilli(), 10)
 	pipe := p.o.Layout.DB.Pipeline()
-	scheduled, overdue := pipe.ZCard(ctx, string(k.Wheel())), pipe.ZCount(ctx, string(k.Wheel()), "-inf", by)
-	all, active := pipe.ZCard(ctx, string(k.Schedules())), pipe.ZCard(ctx, string(k.Ticks()))
-	overdueSchedules := pipe.ZCount(ctx, string(k.Ticks()), "-inf", by)
-	queued := pipe.ZCard(ctx, string(k.Queued()))
-	running, finished := pipe.ZCard(ctx, string(k.Running())), pipe.ZCard(ctx, string(k.Expiry()))
+	type reply struct{ wheel, overdue, queued, running, expiry, schedules, ticks, overdueTicks *redis.IntCmd }
+	replies := make([]reply, len(numbers))
+	by := strconv.FormatInt(now.UnixMilli(), 10)
+	for i, number := range numbers {
+		k := p.o.Layout.Keys.Partition(number)
+		replies[i] = reply{
+			wheel: pipe.ZCard(ctx, string(k.Wheel())), overdue: pipe.ZCount(ctx, string(k.Wheel()), "-inf", by),
+			queued: pipe.ZCard(ctx, string(k.Queued())), running: pipe.ZCard(ctx, string(k.Running())), expiry: pipe.ZCard(ctx, string(k.Expiry())),
+			schedules: pipe.ZCard(ctx, string(k.Schedules())),
+			ticks:     pipe.ZCard(ctx, string(k.Ticks())), overdueTicks: pipe.ZCount(ctx, string(k.Ticks()), "-inf", by),
+		}
+	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
+		return nil, fmt.Errorf("counting tasks: %w", err)
 	}
-	backlog, err := p.o.Layout.Backlog(ctx, p.number)
+	backlog, err := p.o.Layout.BacklogOf(ctx, numbers)
 	if err != nil {
-		return Depth{}, fmt.Errorf("partition %d: %w", p.number, err)
+		return nil, fmt.Errorf("counting tasks that are due: %w", err)
 	}
-	ready := int64(0)
-	for _, n := range backlog {
-		ready += int64(n)
+	depths := make(map[int]Depth, len(numbers))
+	for i, number := range numbers {
+		r, ready := replies[i], int64(backlog[number])
+		depths[number] = Depth{
+			Scheduled: r.wheel.Val() + ready, Overdue: r.overdue.Val() + ready, Queued: r.queued.Val(), Running: r.running.Val(),
+			Finished:  r.expiry.Val(),
+			Schedules: r.schedules.Val(), ActiveSchedules: r.ticks.Val(), OverdueSchedules: r.overdueTicks.Val(),
+		}
 	}
-	return Depth{
-		Scheduled: scheduled.Val() + ready, Overdue: overdue.Val() + ready, Queued: queued.Val(),
-		Running: running.Val(), Finished: finished.Val(),
-		Schedules: all.Val(), ActiveSchedules: active.Val(), OverdueSchedules: overdueSchedules.Val(),
-	}, nil
+	return depths, nil
 }
 
 func (p *Partition) delivery(d task.Definition, attempt int, due, created time.Time) task.Delivery {
