@@ -16,8 +16,9 @@ const fleetPings = 100
 // fleetPatience is how long these may take together: a fleet that needs longer is measured by those that started.
 const fleetPatience = 30 * time.Second
 
-// measureFleet runs nodes of which one has all roles, and measures what they cost when idle and how soon they start tasks.
-func (b *bench) measureFleet(ctx context.Context, nodes int, queues map[string]int, queue func() string) (figures, error) {
+// measureFleet runs nodes, all of which are workers, some also schedulers, and one of these serves the API. It measures what they
+// cost when idle and how soon they start tasks.
+func (b *bench) measureFleet(ctx context.Context, nodes, schedulers int, queues map[string]int, queue func() string) (figures, error) {
 	begun := make(chan time.Time, fleetPings)
 	handle := func(executor.Attempt) { begun <- clock.Now() }
 	full, err := b.startNode(ctx, nodeOptions{roles: fullNode, queues: queues, handle: handle})
@@ -25,7 +26,11 @@ func (b *bench) measureFleet(ctx context.Context, nodes int, queues map[string]i
 		return nil, err
 	}
 	for i := 1; i < nodes; i++ {
-		if _, err := b.startNode(ctx, nodeOptions{roles: []string{config.RoleWorker}, queues: queues, handle: handle}); err != nil {
+		roles := []string{config.RoleWorker, config.RoleScheduler}
+		if i >= schedulers {
+			roles = roles[:1]
+		}
+		if _, err := b.startNode(ctx, nodeOptions{roles: roles, queues: queues, handle: handle}); err != nil {
 			return nil, fmt.Errorf("node %d: %w", i+1, err)
 		}
 	}
@@ -40,12 +45,22 @@ func (b *bench) measureFleet(ctx context.Context, nodes int, queues map[string]i
 	self = (selfCPU() - self) / clock.Since(start).Seconds()
 	short, cancel := context.WithTimeout(ctx, fleetPatience)
 	defer cancel()
-	took, err := pings(short, fleetPings, full.url(), begun, queue)
-	if err != nil && short.Err() == nil {
-		return nil, err
+	var took []float64
+	for range fleetPings {
+		s := plain()
+		s.Queue = queue()
+		ms, err := ping(short, begun, func() error { return submit(short, full.url(), s) })
+		if short.Err() != nil {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, ms)
 	}
 	var f figures
 	f.add("nodes", float64(nodes), "")
+	f.add("of these, schedulers", float64(schedulers), "")
 	f.add("idle", idle.commands, "commands/s")
 	f.add("idle, a node", idle.commands/float64(nodes), "commands/s")
 	f.add("CPU of Redis, idle", idle.cpu*100, "%")

@@ -44,31 +44,35 @@ func idleRow() row {
 	}
 }
 
+// fleetSchedulers is one for each partition.
+const fleetSchedulers = 16
+
 func fleetRow() row {
 	return row{
 		name: "fleet", title: "100 nodes (in the short form 20)",
-		method: "One node with all roles and 99 workers, all in this process, which has the machine's two cores for all of them; default queues. " +
+		method: "100 workers, of which 16 are schedulers and lead a partition each, and one of these serves the API; all in this process, which has the machine's two cores for all of " +
+			"them; default queues. " +
 			"Commands and CPU over a window when idle, then single tasks as in `ping`. What one node costs here is what it costs Redis; their own CPU " +
 			"is shared and no measure of a real fleet.",
 		run: func(ctx context.Context, b *bench) (figures, error) {
-			return b.measureFleet(ctx, b.size.fleet, nil, func() string { return drainQueue })
+			return b.measureFleet(ctx, b.size.fleet, fleetSchedulers, nil, func() string { return drainQueue })
 		},
 	}
 }
 
 func queuesRow() row {
-	const queues, nodes = 1000, 10
+	const queues, nodes, schedulers = 1000, 10, 3
 	all := make(map[string]int, queues)
 	for i := range queues {
 		all[fmt.Sprintf("queue-%d", i)] = 1
 	}
 	return row{
 		name: "queues", title: "1,000 queues on 10 nodes",
-		method: "One node with all roles and nine workers, all in this process, each serving all of 1,000 queues. " +
+		method: "Ten workers, of which three are schedulers and one of these serves the API, all in this process, each serving all of 1,000 queues. " +
 			"Commands and CPU over a window when idle, then single tasks as in `ping`, each to the next queue.",
 		run: func(ctx context.Context, b *bench) (figures, error) {
 			next := 0
-			return b.measureFleet(ctx, nodes, all, func() string { next++; return fmt.Sprintf("queue-%d", next*7%queues) })
+			return b.measureFleet(ctx, nodes, schedulers, all, func() string { next++; return fmt.Sprintf("queue-%d", next*7%queues) })
 		},
 	}
 }

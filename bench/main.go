@@ -19,10 +19,12 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/redisx"
 )
 
 func main() {
+	app.TuneGC() // as in dtsd; it is good for asynq too
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)

@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/dts-sched/dts/internal/app"
 )
 
 func main() {
+	app.TuneGC()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal, stop restores the default: a second signal ends the process at once.
 	context.AfterFunc(ctx, stop)
