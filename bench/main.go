@@ -5,6 +5,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,6 +39,7 @@ type options struct {
 	short   bool
 	smoke   bool
 	list    bool
+	waiting int
 	results string
 	root    string
 }
@@ -51,6 +53,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.short, "short", false, "measure less: for trying, not for the record")
 	flags.BoolVar(&o.smoke, "smoke", false, "measure the rows with ratios, in the short form, and fail if one is far below what it was")
 	flags.BoolVar(&o.list, "list", false, "list the rows and exit")
+	flags.IntVar(&o.waiting, "waiting", 0, "tasks that wait in the row waiting, 500 bytes of Redis each (default: 1,000,000)")
 	flags.StringVar(&o.results, "results", "", "`FILE` to write the results to, as Markdown")
 	flags.StringVar(&o.root, "root", "..", "`DIR` of the repository, for building dtsd")
 	return o, flags.Parse(args)
@@ -130,6 +133,7 @@ func newBench(server *redisServer, o options, stderr io.Writer) *bench {
 	if o.short || o.smoke {
 		size = shortSizes()
 	}
+	size.waiting = cmp.Or(o.waiting, size.waiting)
 	return &bench{
 		redis: server, inspector: asynq.NewInspectorFromRedisClient(server.db), size: size, root: o.root, progress: stderr, log: log,
 	}
