@@ -25,7 +25,7 @@ func TestLock_HasOneOwnerAtATime(t *testing.T) {
 	var last atomic.Int64
 	var all sync.WaitGroup
 	for range owners {
-		lock := lease.New(lease.Options{DB: db, Key: key, Channel: "dts:wake", Message: "7"})
+		lock := lease.New(lease.Options{DB: db, Key: key, Channel: "released", Message: "7"})
 		all.Go(func() {
 			for range rounds {
 				held, err := lock.Wait(t.Context())
@@ -151,14 +151,14 @@ func TestHeld_ReleaseLeavesTheLeaseOfAnotherAlone(t *testing.T) {
 	stale := acquire(t, lockFor(db, "a", long))
 	leasetest.End(t, db, key)
 	current := acquire(t, lockFor(db, "b", long))
-	news := subscribe(t, db, "dts:wake")
+	news := subscribe(t, db, "released")
 
 	release(t, stale)
 
 	if got := holder(t, db); got != string(current.Fence()) {
 		t.Errorf("%q holds it, not %q", got, current.Fence())
 	}
-	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {
+	if err := db.Publish(t.Context(), "released", "last").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if m := <-news; m != "last" {
@@ -169,8 +169,8 @@ func TestHeld_ReleaseLeavesTheLeaseOfAnotherAlone(t *testing.T) {
 func TestHeld_ReleaseIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	news := subscribe(t, db, "dts:wake")
-	lock := lease.New(lease.Options{DB: db, Key: key, Owner: "a", Channel: "dts:wake", Message: "7"})
+	news := subscribe(t, db, "released")
+	lock := lease.New(lease.Options{DB: db, Key: key, Owner: "a", Channel: "released", Message: "7"})
 	held := acquire(t, lock)
 
 	release(t, held)
@@ -179,7 +179,7 @@ func TestHeld_ReleaseIsPublishedOnce(t *testing.T) {
 	if got := holder(t, db); got != string(again.Fence()) {
 		t.Errorf("%q holds it, not %q", got, again.Fence())
 	}
-	if err := db.Publish(t.Context(), "dts:wake", "last").Err(); err != nil {
+	if err := db.Publish(t.Context(), "released", "last").Err(); err != nil {
 		t.Fatal(err)
 	}
 	if first, second := <-news, <-news; first != "7" || second != "last" {

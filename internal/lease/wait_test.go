@@ -29,10 +29,10 @@ type outcome struct {
 func TestWait_HearsOfARelease(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	o := lease.Options{DB: db, Key: key, TTL: long, Channel: "dts:wake", Message: "7"}
+	o := lease.Options{DB: db, Key: key, TTL: long, Channel: "released", Message: "7"}
 	held := acquire(t, lease.New(o))
 	got := waiting(t.Context(), o)
-	testkit.Eventually(t, "it listens", func() bool { return db.PubSubNumSub(t.Context(), "dts:wake").Val()["dts:wake"] == 1 })
+	testkit.Eventually(t, "it listens", func() bool { return db.PubSubNumSub(t.Context(), "released").Val()["released"] == 1 })
 
 	release(t, held)
 

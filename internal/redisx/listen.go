@@ -43,12 +43,12 @@ type Subscriber struct {
 
 	mu       sync.Mutex
 	channels []string
-	current  *redis.PubSub // nil while there is none
+	changed  chan struct{} // signalled when channels has changed
 }
 
 // NewSubscriber returns a subscriber to channels. It sends nothing to Redis.
 func (db *DB) NewSubscriber(l Listener, channels ...string) *Subscriber {
-	return &Subscriber{db: db, listener: l, channels: channels}
+	return &Subscriber{db: db, listener: l, channels: slices.Clone(channels), changed: make(chan struct{}, 1)}
 }
 
 // Run subscribes and calls the listener until ctx ends; then it returns nil. It subscribes again whenever the connection is lost.
@@ -59,41 +59,82 @@ func (db *DB) NewSubscriber(l Listener, channels ...string) *Subscriber {
 // too, but do not wait for the answer.
 func (s *Subscriber) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		one := subscription{pingAfter: s.db.pingAfter, listener: s.listener}
-		one.serve(ctx, s.connect(ctx))
-		s.mu.Lock()
-		s.current = nil
-		s.mu.Unlock()
+		s.connect(ctx)
 		_ = clock.Sleep(ctx, resubscribePause)
 	}
 	return nil
 }
 
-// connect subscribes to all channels on a new connection.
-func (s *Subscriber) connect(ctx context.Context) *redis.PubSub {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.current = s.db.Subscribe(ctx, s.channels...)
-	return s.current
+// connect subscribes on a new connection and listens until that is lost or ctx ends.
+func (s *Subscriber) connect(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	channels := s.wanted()
+	ps := s.db.Subscribe(ctx, channels...)
+	var following sync.WaitGroup
+	following.Go(func() { s.follow(ctx, ps, channels) })
+	one := subscription{pingAfter: s.db.pingAfter, listener: s.listener}
+	one.serve(ctx, ps)
+	cancel()
+	following.Wait()
 }
 
-// Add adds a channel. Connected is called when the subscription to it is established.
-func (s *Subscriber) Add(ctx context.Context, channel string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.channels = append(s.channels, channel)
-	if s.current != nil {
-		_ = s.current.Subscribe(ctx, channel) // if it fails, Run connects again
+// follow changes the channels of a subscription as Add and Remove demand, until ctx ends. If it cannot, it closes the connection.
+func (s *Subscriber) follow(ctx context.Context, ps *redis.PubSub, channels []string) {
+	for {
+		wanted := s.wanted()
+		added, removed := without(wanted, channels), without(channels, wanted)
+		if err := subscribe(ctx, ps, added, removed); err != nil {
+			_ = ps.Close()
+			return
+		}
+		channels = wanted
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		}
 	}
 }
 
-// Remove removes a channel.
-func (s *Subscriber) Remove(ctx context.Context, channel string) {
+func subscribe(ctx context.Context, ps *redis.PubSub, added, removed []string) error {
+	var err error
+	if len(added) > 0 {
+		err = ps.Subscribe(ctx, added...)
+	}
+	if err == nil && len(removed) > 0 {
+		err = ps.Unsubscribe(ctx, removed...)
+	}
+	return err
+}
+
+// without returns the elements of all that are not in others.
+func without(all, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(c string) bool { return slices.Contains(others, c) })
+}
+
+func (s *Subscriber) wanted() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.channels = slices.DeleteFunc(s.channels, func(c string) bool { return c == channel })
-	if s.current != nil {
-		_ = s.current.Unsubscribe(ctx, channel) // if it fails, Run connects again
+	return slices.Clone(s.channels)
+}
+
+// Add adds a channel, without waiting for Redis. Connected is called when the subscription to it is established.
+func (s *Subscriber) Add(channel string) {
+	s.change(func(channels []string) []string { return append(channels, channel) })
+}
+
+// Remove removes a channel, without waiting for Redis.
+func (s *Subscriber) Remove(channel string) {
+	s.change(func(channels []string) []string { return without(channels, []string{channel}) })
+}
+
+func (s *Subscriber) change(f func(channels []string) []string) {
+	s.mu.Lock()
+	s.channels = f(s.channels)
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
 	}
 }
 

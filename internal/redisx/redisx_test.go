@@ -216,9 +216,9 @@ func TestSubscriber_ChangesItsChannelsAndKeepsThemOnANewConnection(t *testing.T)
 		Connected: func(channel string) { connected <- channel },
 		Message:   func(channel, payload string) { heard <- channel + " " + payload },
 	}, "a")
-	s.Add(t.Context(), "b") // before there is a connection
-	s.Add(t.Context(), "c")
-	s.Remove(t.Context(), "c")
+	s.Add("b") // before there is a connection
+	s.Add("c")
+	s.Remove("c")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -233,9 +233,9 @@ func TestSubscriber_ChangesItsChannelsAndKeepsThemOnANewConnection(t *testing.T)
 		}
 	}
 	expect("a", "b")
-	s.Add(t.Context(), "d")
+	s.Add("d")
 	expect("d")
-	s.Remove(t.Context(), "b")
+	s.Remove("b")
 	db := srv.DB(t)
 	testkit.Eventually(t, "nobody listens to b", func() bool { return db.PubSubNumSub(t.Context(), "b").Val()["b"] == 0 })
 	way.Cut()
@@ -247,6 +247,61 @@ func TestSubscriber_ChangesItsChannelsAndKeepsThemOnANewConnection(t *testing.T)
 	}
 	if got := testkit.Receive(t, heard, "a message"); got != "d hello" {
 		t.Errorf("heard %q", got)
+	}
+	cancel()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}
+
+// The connection is lost while the listener is called, so that nobody reads from it, and then channels are added.
+func TestSubscriber_SubscribesToWhatWasAddedToALostConnection(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	connected, called, release := make(chan string, 100), make(chan struct{}), make(chan struct{})
+	s := db.NewSubscriber(redisx.Listener{
+		Connected: func(channel string) { connected <- channel },
+		Message:   func(string, string) { close(called); <-release },
+	}, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	testkit.Receive(t, connected, "the subscription")
+	testkit.Must(t, db.Publish(ctx, "a", "").Err())
+	testkit.Receive(t, called, "the call")
+	testkit.Must(t, db.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub").Err())
+	for _, channel := range []string{"b", "c", "d"} {
+		s.Add(channel)
+	}
+	close(release)
+	testkit.Eventually(t, "it listens to all channels", func() bool {
+		n, err := db.PubSubNumSub(ctx, "a", "b", "c", "d").Result()
+		testkit.Must(t, err)
+		return n["a"] == 1 && n["b"] == 1 && n["c"] == 1 && n["d"] == 1
+	})
+	cancel()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}
+
+func TestSubscriber_AddsWhileNoConnectionCanBeMade(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	way := redistest.NewProxy(t, srv.Addr())
+	connected := make(chan string, 100)
+	s := redistest.Open(t, way.URL()).NewSubscriber(redisx.Listener{Connected: func(channel string) { connected <- channel }, Message: func(string, string) {}}, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	testkit.Receive(t, connected, "the subscription")
+	way.Cut()
+	testkit.Eventually(t, "nobody listens", func() bool { return srv.DB(t).PubSubNumSub(ctx, "a").Val()["a"] == 0 })
+	start := time.Now()
+	s.Add("b")
+	s.Remove("a")
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("it took %s", took)
+	}
+	way.Mend()
+	for testkit.Receive(t, connected, "the new subscription") != "b" { // a may come first, on a connection made just before
 	}
 	cancel()
 	testkit.Must(t, testkit.Receive(t, ended, "the end"))

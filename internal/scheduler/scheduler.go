@@ -145,7 +145,7 @@ func (s *Scheduler) watchMembers(ctx context.Context) error {
 	}
 }
 
-// connected is called when the scheduler has subscribed to what all leaders must know: it may have missed some of it.
+// connected is called when the scheduler has subscribed to the channel of all leaders; earlier messages may be lost.
 func (s *Scheduler) connected() {
 	s.heard.Do(func() { close(s.ready) })
 	signal(s.freed)

@@ -31,12 +31,12 @@ func (s *Scheduler) begin(p int, held *lease.Held, ended chan struct{}) *term {
 	s.mu.Lock()
 	s.led[p] = t.leader
 	s.mu.Unlock()
-	s.listener.Lead(ctx, p)
+	s.listener.Lead(p)
 	go func() {
 		defer signal(ended)
 		defer close(t.done)
 		t.lead(ctx)
-		s.listener.Leave(context.WithoutCancel(ctx), p)
+		s.listener.Leave(p)
 		s.mu.Lock()
 		delete(s.led, p)
 		s.mu.Unlock()

@@ -22,7 +22,7 @@ const (
 // Wakes has the functions that a Listener calls, one at a time. All of them are required. Wheel and Schedules are also called when
 // the subscription to a partition is established, for the first time or again: messages before it may be lost.
 type Wakes struct {
-	Connected func()              // the same of what all leaders must know
+	Connected func()              // the subscription to the channel of all leaders is established, for the first time or again
 	Freed     func()              // a lease was released
 	Wheel     func(partition int) // a task became the first on the wheel
 	Schedules func(partition int) // a schedule became the first that is due
@@ -47,7 +47,7 @@ func (p *Partitions) Wakes(ctx context.Context, partitions []int) (map[int]strin
 	return wakes, nil
 }
 
-// Listener hears what the leaders of partitions must know.
+// Listener receives the wake-ups of the partitions that this node leads, and the messages to all leaders.
 type Listener struct {
 	wakes      Wakes
 	leaders    string         // the channel of all leaders
@@ -70,14 +70,10 @@ func (p *Partitions) NewListener(w Wakes) *Listener {
 func (l *Listener) Run(ctx context.Context) error { return l.subscriber.Run(ctx) }
 
 // Lead has the listener hear what concerns the leader of a partition, until Leave is called.
-func (l *Listener) Lead(ctx context.Context, partition int) {
-	l.subscriber.Add(ctx, l.channel(partition))
-}
+func (l *Listener) Lead(partition int) { l.subscriber.Add(l.channel(partition)) }
 
 // Leave ends what Lead began.
-func (l *Listener) Leave(ctx context.Context, partition int) {
-	l.subscriber.Remove(ctx, l.channel(partition))
-}
+func (l *Listener) Leave(partition int) { l.subscriber.Remove(l.channel(partition)) }
 
 func (l *Listener) channel(partition int) string { return string(l.keys.Wake(partition)) }
 
