@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	app.TuneGC() // as in dtsd; it is good for asynq too
+	app.TuneGC() // as in dtsd; asynq gets the same setting
 	if err := run(os.Args[1:], os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
