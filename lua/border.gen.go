@@ -310,7 +310,8 @@ func (Cancel) Decode(r *Reply) (v CancelReply) {
 }
 
 // Change runs change.lua: replaces the definition of a scheduled task, and its due time. A queued task becomes scheduled again, to make the same
-// attempt later: its delivery means nothing then, and the caller deletes it.
+// attempt later. The caller deletes its delivery. If that stays, a worker of DTS cannot begin it, and what a server of asynq makes
+// of it counts for nothing, as the next delivery is of another claim.
 //
 // Refusals:
 //   - CodeNotFound: no such task
@@ -383,7 +384,7 @@ type Claim struct {
 
 // ClaimReply is the reply to Claim.
 type ClaimReply struct {
-	Now     time.Time
+	Now     time.Time      // of the claim, as it is in the states of the tasks
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
 	Queued  int            // queued tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
@@ -402,7 +403,6 @@ type ClaimClaim struct {
 	Member  string
 	Attempt int
 	Due     time.Time
-	Created time.Time
 	Head    string
 }
 
@@ -432,8 +432,8 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
 	v.Queued = r.Number("queued")
-	for e := range r.List("claims", 5) {
-		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Created: e.Time("created"), Head: e.Text("head")})
+	for e := range r.List("claims", 4) {
+		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Head: e.Text("head")})
 	}
 	for e := range r.List("backlog", 2) {
 		v.Backlog = append(v.Backlog, ClaimBacklog{Queue: e.Text("queue"), Oldest: e.Time("oldest")})
@@ -675,9 +675,9 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 }
 
 // Enqueue runs enqueue.lua: puts deliveries into a queue of asynq, in the form of asynq's own client.
-// It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
-// abandoned is put where the next one is taken. One that has ended was handled by a server of asynq, and stays; but one of an
-// earlier task with the same id is replaced.
+// It repairs deliveries of the same id. One that waits is announced again. One that a worker took and abandoned is put where the
+// next one is taken. One that has ended was handled by a server of asynq, and stays. But what waits or has ended is replaced if it
+// is of another claim: of the task before it was changed, or of an earlier task with the same id.
 //
 // Repeated: harmless: the deliveries wait already
 type Enqueue struct {
@@ -688,7 +688,7 @@ type Enqueue struct {
 	Completed  CompletedKey  // ZSET
 	Stale      time.Duration // a delivery is abandoned if its worker's lease of it ends within this time
 	Arrivals   ArrivalsChannel
-	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no delivery of another task with the same id has
+	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no delivery of another claim has
 }
 
 // EnqueueReply is the reply to Enqueue.

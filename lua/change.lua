@@ -1,5 +1,6 @@
 -- change: replaces the definition of a scheduled task, and its due time. A queued task becomes scheduled again, to make the same
--- attempt later: its delivery means nothing then, and the caller deletes it.
+-- attempt later. The caller deletes its delivery. If that stays, a worker of DTS cannot begin it, and what a server of asynq makes
+-- of it counts for nothing, as the next delivery is of another claim.
 -- includes: clock, number, refuse, state, definition, place, events, wheel, task
 -- keys:
 --   defs   HASH  the script makes further keys of the same partition

@@ -1,7 +1,7 @@
 -- enqueue: puts deliveries into a queue of asynq, in the form of asynq's own client.
--- It repairs deliveries of the same id. One that waits stays as it is, and is announced again. One that a worker took and
--- abandoned is put where the next one is taken. One that has ended was handled by a server of asynq, and stays; but one of an
--- earlier task with the same id is replaced.
+-- It repairs deliveries of the same id. One that waits is announced again. One that a worker took and abandoned is put where the
+-- next one is taken. One that has ended was handled by a server of asynq, and stays. But what waits or has ended is replaced if it
+-- is of another claim: of the task before it was changed, or of an earlier task with the same id.
 -- includes: clock, number, arrive
 -- keys:
 --   pending    LIST
@@ -13,7 +13,7 @@
 --   stale       ms  a delivery is abandoned if its worker's lease of it ends within this time
 --   arrivals    channel
 --   deliveries  (id text, msg text, stamp text)*  at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no
---     delivery of another task with the same id has
+--     delivery of another claim has
 -- reply:
 --   added     number  new deliveries, including replaced ones
 --   returned  number  deliveries that had been abandoned
@@ -53,6 +53,9 @@ for id, msg, stamp in deliveries() do
     end
   elseif state == 'pending' then
     waits = true
+    if not string.find(redis.call('HGET', delivery, 'msg') or '', stamp, 1, true) then
+      redis.call('HSET', delivery, 'msg', msg)
+    end
   end
 end
 if #added > 0 then

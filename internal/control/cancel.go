@@ -27,8 +27,9 @@ func (c *Control) RetryTask(ctx context.Context, who Caller, id string) (task.Ta
 }
 
 // forgetDelivery deletes the delivery of a task's last attempt from asynq: it waits in a queue if the task was cancelled
-// while it was queued, and in the archive if the task failed. A delivery that stays is harmless, since its attempt cannot
-// begin; it only misleads whoever looks at the queue. So an error is logged and nothing more.
+// while it was queued, and in the archive if the task failed. A delivery that stays has no effect on the task: a worker of DTS
+// cannot begin it, and what a server of asynq makes of it is not looked at. It only misleads whoever looks at the queue. So an
+// error is logged and nothing more.
 func (c *Control) forgetDelivery(ctx context.Context, t task.Task) {
 	if t.Attempt == 0 || c.queues == nil { // attempt 0: there was no delivery yet
 		return

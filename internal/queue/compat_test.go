@@ -49,7 +49,7 @@ func TestAsynqServer_HandlesDeliveriesOfDTS(t *testing.T) {
 	for i := range n {
 		d := aDelivery(fmt.Sprint(i))
 		all = append(all, d)
-		want[fmt.Sprintf(`echo {"namespace":"default","task":"%d","attempt":1,"created_ms":1767323045000} %s`, i, d)] = true
+		want[fmt.Sprintf(`echo {"namespace":"default","task":"%d","attempt":1,"claimed_ms":1767323045000} %s`, i, d)] = true
 	}
 	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
 	for range n {
@@ -70,7 +70,7 @@ func TestAsynqServer_HandlesDeliveriesOfDTS(t *testing.T) {
 	if state, left := x.state(d), x.db.TTL(t.Context(), string(lua.AsynqQueue("default").Delivery(d.String()))).Val(); state != "completed" || left <= 0 || left > settledRetention {
 		t.Errorf("the settled delivery is %q for %s", state, left)
 	}
-	d.CreatedAt = d.CreatedAt.Add(time.Minute) // another task has the same id since
+	d.ClaimedAt = d.ClaimedAt.Add(time.Minute) // the task was changed, or another one has its id
 	if h := x.HandOver(t.Context(), []task.Delivery{d}); h.Failure() != nil || len(h.Ended) != 0 {
 		t.Errorf("a later task has ended: %+v, %v", h.Ended, h.Failure())
 	}

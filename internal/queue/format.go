@@ -174,7 +174,7 @@ func messageOf(d task.Delivery, asynqQueue string) message {
 
 // payloadOf returns a delivery's reference as JSON.
 func payloadOf(d task.Delivery) []byte {
-	return []byte(payloadStart(d.Ref, d.Attempt) + stampOf(d.CreatedAt))
+	return []byte(payloadStart(d.Ref, d.Attempt) + stampOf(d.ClaimedAt))
 }
 
 // payloadStart returns what comes before the stamp. No character of a namespace or an id needs to be escaped.
@@ -182,9 +182,10 @@ func payloadStart(ref task.Ref, attempt int) string {
 	return `{"namespace":"` + ref.Namespace + `","task":"` + ref.ID + `","attempt":` + strconv.Itoa(attempt)
 }
 
-// stampOf returns the end of the payload: when the task was created, in ms since 1970, which tells the tasks of one id apart.
-func stampOf(created time.Time) string {
-	return `,"created_ms":` + strconv.FormatInt(created.UnixMilli(), 10) + `}`
+// stampOf returns the end of the payload: when the attempt was claimed, in ms since 1970, which tells the deliveries of one id
+// apart.
+func stampOf(claimed time.Time) string {
+	return `,"claimed_ms":` + strconv.FormatInt(claimed.UnixMilli(), 10) + `}`
 }
 
 // reference returns the attempt to which the payload refers. Error: errNoReference.

@@ -28,7 +28,7 @@ func TestEnqueue_WritesWhatAsynqsClientWrites(t *testing.T) {
 			d := aDelivery("a@20260102T150405Z")
 			d.Timeout = c.timeout
 			ours.enqueue(d)
-			payload, err := json.Marshal(written{reference{d.Ref.Namespace, d.Ref.ID, d.Attempt}, d.CreatedAt.UnixMilli()})
+			payload, err := json.Marshal(written{reference{d.Ref.Namespace, d.Ref.ID, d.Attempt}, d.ClaimedAt.UnixMilli()})
 			testkit.Must(t, err)
 			_, err = asynq.NewClientFromRedisClient(asynqs.db.UniversalClient).EnqueueContext(t.Context(), asynq.NewTask(d.Type, payload),
 				asynq.TaskID(d.String()), asynq.Queue(d.Queue), asynq.MaxRetry(deliveryRetries), asynq.Timeout(c.rounded+deliverySlack),
@@ -82,7 +82,7 @@ func TestMessage_CutShortIsRefused(t *testing.T) {
 // written is the payload of a delivery.
 type written struct {
 	reference
-	Created int64 `json:"created_ms"`
+	Claimed int64 `json:"claimed_ms"`
 }
 
 func TestPayload_IsAReferenceInJSON(t *testing.T) {
@@ -90,7 +90,7 @@ func TestPayload_IsAReferenceInJSON(t *testing.T) {
 	ref := task.Ref{Namespace: "team-a", ID: "nightly@20260102T150405.250Z"}
 	want, err := json.Marshal(written{reference{ref.Namespace, ref.ID, 12}, 1767323045678})
 	testkit.Must(t, err)
-	if got := payloadOf(task.Delivery{Ref: ref, Attempt: 12, CreatedAt: time.UnixMilli(1767323045678)}); string(got) != string(want) {
+	if got := payloadOf(task.Delivery{Ref: ref, Attempt: 12, ClaimedAt: time.UnixMilli(1767323045678)}); string(got) != string(want) {
 		t.Errorf("it is %s, want %s", got, want)
 	}
 }
@@ -99,7 +99,7 @@ func TestReference_IsReadFromAnyJSON(t *testing.T) {
 	t.Parallel()
 	for payload, ok := range map[string]bool{
 		`{"namespace":"default","task":"a","attempt":1}`:                true,
-		`{"namespace":"default","task":"a","attempt":1,"created_ms":7}`: true,
+		`{"namespace":"default","task":"a","attempt":1,"claimed_ms":7}`: true,
 		`{ "attempt": 1, "task": "a", "namespace": "default" }`:         true,
 		`{"namespace":"default","task":"a"}`:                            false,
 		`{"namespace":"default","attempt":1}`:                           false,

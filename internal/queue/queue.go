@@ -48,7 +48,8 @@ const (
 	// handledRetention is how long asynq keeps a delivery that one of its own servers has handled, so that a leader sees it and
 	// ends the attempt. Consumers delete what they have handled.
 	handledRetention = 24 * time.Hour
-	// settledRetention is how long the id of a settled delivery stays taken: longer than a leader can be late with handing it over.
+	// settledRetention is how long the id of a settled delivery stays taken, which takes some 300 bytes: longer than a leader is
+	// late with handing it over, unless its process was suspended.
 	settledRetention = time.Minute
 	// orphanGrace is how long after the end of its lease a taken delivery returns to its queue. asynq's own servers come
 	// first, after 30 to 90 s, because they count the failure.
@@ -171,7 +172,7 @@ func (q *Queues) batches(deliveries []task.Delivery) []*batch {
 			all = append(all, b)
 		}
 		m := messageOf(d, b.queue)
-		b.call.Deliveries = append(b.call.Deliveries, lua.EnqueueDelivery{ID: m.id, Msg: string(m.encode()), Stamp: stampOf(d.CreatedAt)})
+		b.call.Deliveries = append(b.call.Deliveries, lua.EnqueueDelivery{ID: m.id, Msg: string(m.encode()), Stamp: stampOf(d.ClaimedAt)})
 		b.places = append(b.places, i)
 	}
 	return all

@@ -40,7 +40,7 @@ func TestEnqueue_WritesNothingButAReference(t *testing.T) {
 	x.enqueue(d)
 	info, err := x.inspector.GetTaskInfo("default", "default:a:1")
 	testkit.Must(t, err)
-	if got, want := string(info.Payload), `{"namespace":"default","task":"a","attempt":1,"created_ms":1767323045000}`; got != want {
+	if got, want := string(info.Payload), `{"namespace":"default","task":"a","attempt":1,"claimed_ms":1767323045000}`; got != want {
 		t.Errorf("the payload is %s, want %s", got, want)
 	}
 	if info.MaxRetry < 1 {
@@ -63,7 +63,7 @@ func TestEnqueue_ReplacesAnOldDeliveryOfTheSameID(t *testing.T) {
 			x := newTransport(t)
 			d := aDelivery("a")
 			leave(x, d, state)
-			d.CreatedAt = d.CreatedAt.Add(time.Millisecond)
+			d.ClaimedAt = d.ClaimedAt.Add(time.Millisecond)
 			x.enqueue(d)
 			if got := x.state(d); got != "pending" {
 				t.Errorf("the delivery is %q, want pending", got)

@@ -37,7 +37,7 @@ func newTransport(t *testing.T) *transport {
 func aDelivery(id string) task.Delivery {
 	return task.Delivery{
 		Ref: task.Ref{Namespace: "default", ID: id}, Attempt: 1, Type: "echo", Queue: "default", Timeout: time.Minute,
-		CreatedAt: time.UnixMilli(1767323045000),
+		ClaimedAt: time.UnixMilli(1767323045000),
 	}
 }
 

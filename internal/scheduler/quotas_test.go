@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -87,6 +89,46 @@ func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
 	}
 	if n := w.backlog()["default"]; n != 0 {
 		t.Errorf("%d tasks wait still", n)
+	}
+}
+
+// The server cannot be stopped. What it makes of the delivery must not count for the task as it was changed.
+func TestDispatch_RunsATaskAgainThatWasChangedWhileAsynqsServerHandledIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	started, release := make(chan struct{}), make(chan struct{})
+	handled := make(chan string, 10)
+	var once sync.Once
+	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
+		Concurrency: 1, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
+	})
+	testkit.Must(t, server.Start(asynq.HandlerFunc(func(_ context.Context, received *asynq.Task) error {
+		result := "as it was changed"
+		once.Do(func() {
+			result = "as it was"
+			close(started)
+			<-release
+		})
+		handled <- result
+		_, err := received.ResultWriter().Write([]byte(result))
+		return err
+	})))
+	t.Cleanup(server.Shutdown)
+	ref := w.create(task.Definition{Queue: "foreign"})
+	a := w.start("a", never, func(n *node) { n.pace.lookFirst, n.pace.lookAgain = 50*time.Millisecond, 50*time.Millisecond })
+	w.leads(map[*node]int{a: 16})
+	testkit.Receive(t, started, "the start of the handler")
+	changed, err := useCases(w.store).ChangeTask(t.Context(), caller, ref.ID, control.TaskChange{Delay: new(200 * time.Millisecond), Payload: []byte(`{"new":true}`)})
+	if err != nil || changed.State != task.Scheduled {
+		t.Fatalf("%+v, %v", changed, err)
+	}
+	close(release)
+	w.reaches(ref, task.Succeeded)
+	if got := w.get(ref); got.Result != "as it was changed" {
+		t.Errorf("it succeeded with the result %q", got.Result)
+	}
+	if n := len(handled); n != 2 {
+		t.Errorf("it was handled %d times", n)
 	}
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// watchLimit is the most tasks of each kind that are looked after at once: all of a claim, so that they keep their order.
+// watchLimit is the most tasks of each kind that are looked after at once: as many as a claim takes. Tasks that are looked after
+// together are handed over in order of their due time.
 const watchLimit = claimLimit
 
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and

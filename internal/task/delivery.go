@@ -15,8 +15,9 @@ type Delivery struct {
 	Queue   string
 	Timeout time.Duration // of the attempt, in whole ms
 	DueAt   time.Time
-	// CreatedAt is when the task was created, which tells the tasks of one id apart.
-	CreatedAt time.Time
+	// ClaimedAt is when the task was claimed for the attempt. It tells the deliveries of one id apart: a task that was taken
+	// back, as to be changed, is claimed for the same attempt again, and a later task may have the same id.
+	ClaimedAt time.Time
 }
 
 // String returns "namespace:id:attempt": the id of the delivery in asynq.

@@ -22,11 +22,6 @@ local function without_payload(record)
   return string.sub(record, 1, string.find(record, '\n', 14, true))
 end
 
--- created_of returns when a task was created; 0 if the record does not say, as somebody has written to Redis by hand.
-local function created_of(record)
-  return tonumber(string.sub(record, 1, 13)) or 0
-end
-
 -- def_of returns a definition without the time of its creation.
 local function def_of(record)
   return string.sub(record, 14)

@@ -41,8 +41,8 @@ local function in_chunk(name)
   return string.sub(name, -1) == 'Z'
 end
 
--- cut_first removes the first tick of a chunk, and returns its lateness. It is much faster than a split elsewhere: a script may cut
--- thousands of ticks in their order.
+-- cut_first removes the first tick of a chunk, and returns its lateness. It is much faster than splitting the chunk, and a script
+-- may cut thousands of ticks in their order.
 local function cut_first(chunk, first)
   redis.call('ZREM', ledger_key(member), chunk)
   local _, count, _, _, ticks = string.match(chunk, CHUNK)

@@ -73,7 +73,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 		backlog[b.Queue] = b.Oldest
 	}
 	return Claimed{
-		Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Backlog: backlog, Deliveries: l.deliveries(ctx, reply.Claims),
+		Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Backlog: backlog, Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
 	}, nil
 }
 
@@ -90,8 +90,8 @@ func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery) error
 	return fenced(err)
 }
 
-// deliveries decodes claims. An unreadable claim is skipped.
-func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task.Delivery {
+// deliveries decodes claims, which were made at the time now. An unreadable claim is skipped.
+func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim, now time.Time) []task.Delivery {
 	deliveries := make([]task.Delivery, 0, len(claims))
 	for _, c := range claims {
 		ref, err := task.ParseRef(c.Member)
@@ -100,7 +100,7 @@ func (l *Leader) deliveries(ctx context.Context, claims []lua.ClaimClaim) []task
 			l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable claim", "task", c.Member, "error", err)
 			continue
 		}
-		deliveries = append(deliveries, l.delivery(d, c.Attempt, c.Due, c.Created))
+		deliveries = append(deliveries, l.delivery(d, c.Attempt, c.Due, now))
 	}
 	return deliveries
 }
@@ -139,7 +139,7 @@ func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int) 
 	}
 	slices.SortStableFunc(w.Queued, func(a, b task.Task) int { return a.DueAt.Compare(b.DueAt) })
 	for _, t := range w.Queued {
-		w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt, t.CreatedAt))
+		w.Waiting = append(w.Waiting, l.delivery(t.Definition, t.Attempt, t.DueAt, t.QueuedAt))
 	}
 	return w, nil
 }

@@ -95,8 +95,8 @@ func (p *Partitions) Depths(ctx context.Context, numbers []int) (map[int]Depth, 
 	return depths, nil
 }
 
-func (p *Partition) delivery(d task.Definition, attempt int, due, created time.Time) task.Delivery {
+func (p *Partition) delivery(d task.Definition, attempt int, due, claimed time.Time) task.Delivery {
 	return task.Delivery{
-		Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: p.o.Types.Timeout(d), DueAt: due, CreatedAt: created,
+		Ref: d.Ref, Attempt: attempt, Type: d.Type, Queue: d.Queue, Timeout: p.o.Types.Timeout(d), DueAt: due, ClaimedAt: claimed,
 	}
 }
