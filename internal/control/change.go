@@ -17,7 +17,8 @@ type TaskChange struct {
 	Payload json.RawMessage
 }
 
-// ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and CodeChanged if somebody else changed it at the same moment.
+// ChangeTask changes a task that waits for its time or for a worker. Errors: CodeTaskNotFound, CodeNotWaiting, CodeInvalid, and
+// CodeChanged if somebody else changed it at the same moment.
 func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change TaskChange) (task.Task, error) {
 	t, err := c.store.Tasks.Get(ctx, who.Ref(id))
 	if err != nil {

@@ -53,8 +53,9 @@ type Quota struct {
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
 func (p *Partition) Lead(fence lua.Fence) *Leader { return &Leader{Partition: p, fence: fence} }
 
-// Claim takes up to limit due tasks, as many of each queue as its quota says, and queues them; other due tasks wait. LookAfter returns those that no worker has begun within look. Errors: ErrFenced, or an error of
-// Redis, after which tasks may have been claimed.
+// Claim takes up to limit due tasks, as many of each queue as its quota says, and queues them; other due tasks wait. LookAfter
+// returns those that no worker has begun within look. Errors: ErrFenced, or an error of Redis, after which tasks may have been
+// claimed.
 func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.Duration) (Claimed, error) {
 	k := l.keys
 	call := lua.Claim{
