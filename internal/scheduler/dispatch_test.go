@@ -113,6 +113,28 @@ func TestWatch_EnqueuesWhatADeadLeaderClaimed(t *testing.T) {
 	}
 }
 
+// As after a crash of the leader of a partition between its claims and hand-overs, or the loss of asynq's keys.
+func TestWatch_EnqueuesAllThatWasLostWithinSomeLooks(t *testing.T) {
+	t.Parallel()
+	const n = 4 * claimLimit
+	w := newWorld(t)
+	refs := w.siblings(n)
+	for _, ref := range refs {
+		w.create(task.Definition{Ref: ref})
+	}
+	for range n/claimLimit + 1 {
+		w.claimAsDeadLeader(refs[0])
+	}
+	if queued := w.db.ZCard(t.Context(), string(w.store.KeysOf(refs[0]).Queued())).Val(); queued != n {
+		t.Fatalf("%d tasks are queued, want %d", queued, n)
+	}
+	a := w.start("a", never)
+	testkit.Eventually(t, "all are in asynq", func() bool { return w.pending("default") == n })
+	if looks := a.runs("look_after"); looks > 100 {
+		t.Errorf("it took %d looks", looks)
+	}
+}
+
 func TestWatch_KeepsTheOrderOfWhatADeadLeaderClaimed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
