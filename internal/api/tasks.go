@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,7 +18,7 @@ const (
 )
 
 // SubmitTask answers POST /v1/tasks.
-func (e *endpoints) SubmitTask(c echo.Context, _ SubmitTaskParams) error {
+func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	var in Submission
 	if err := bind(c, &in); err != nil {
 		return err
@@ -26,6 +27,7 @@ func (e *endpoints) SubmitTask(c echo.Context, _ SubmitTaskParams) error {
 	if err != nil {
 		return err
 	}
+	in.ID = cmp.Or(in.ID, strings.Trim(params.IdempotencyKey, `"`))
 	d, err := definitionOf(in)
 	if err != nil {
 		return err

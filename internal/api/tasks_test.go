@@ -93,6 +93,41 @@ func TestSubmitTask_AnswersARepetitionWithTheTask(t *testing.T) {
 	}
 }
 
+func TestSubmitTask_TakesTheIDFromTheIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	for _, c := range []struct {
+		key, body, id string
+		want          int
+	}{
+		{"order-1", `{"type":"http"}`, "order-1", http.StatusCreated},
+		{`"order-1"`, `{"type":"http"}`, "order-1", http.StatusOK},
+		{"order-2", `{"type":"http","id":"mine"}`, "mine", http.StatusCreated},
+	} {
+		got := r.call("POST", "/v1/tasks", c.body, "Idempotency-Key", c.key)
+		if id := asMap(t, string(got.body))["id"]; got.status != c.want || id != c.id {
+			t.Errorf("key %s, body %s: %d, id %v; want %d, %s", c.key, c.body, got.status, id, c.want, c.id)
+		}
+	}
+	if p := r.call("POST", "/v1/tasks", `{"type":"shell"}`, "Idempotency-Key", "order-1").problem(t); p.Code != ProblemCode(task.CodeTaskConflict) {
+		t.Errorf("the same key with another task: %+v", p)
+	}
+	for _, key := range []string{"order 1", `"order-1`, "a@b", strings.Repeat("x", 201)} {
+		if p := r.call("POST", "/v1/tasks", `{"type":"http"}`, "Idempotency-Key", key).problem(t); p.Code != "invalid" || p.Field != "Idempotency-Key" {
+			t.Errorf("key %.20s: %+v", key, p)
+		}
+	}
+}
+
+func TestListTasks_TakesAnEmptyCursorForTheFirstPage(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.call("POST", "/v1/tasks", `{"type":"http","id":"a"}`)
+	if got := r.call("GET", "/v1/tasks?cursor=", ""); got.status != http.StatusOK || !strings.Contains(string(got.body), `"id":"a"`) {
+		t.Errorf("%d %s", got.status, got.body)
+	}
+}
+
 func TestSubmitTask_TakesTheNamespaceFromBodyOrQuery(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

@@ -23,7 +23,7 @@ func TestAttempt_SuccessEndsTheTaskWithItsResult(t *testing.T) {
 	})
 	ref := w.submit(task.Definition{Ref: task.Ref{ID: "a"}, Payload: []byte(`{"n":1}`)})
 	got := w.reaches(ref, task.Succeeded)
-	if got.Result != `default:a:1{"n":1}` || got.Node != node || got.Error != "" {
+	if got.Result != `default:a{"n":1}` || got.Node != node || got.Error != "" {
 		t.Errorf("the task is %+v", got)
 	}
 	w.last(ref, task.OutcomeSucceeded)

@@ -1414,6 +1414,9 @@ type BodyNamespace = Name
 // Cursor defines model for Cursor.
 type Cursor = string
 
+// IdempotencyKey defines model for IdempotencyKey.
+type IdempotencyKey = string
+
 // IfMatch The `ETag` of a schedule, or `*`.
 //
 // Example: "3"
@@ -1507,7 +1510,7 @@ type ListSchedulesParams struct {
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before; empty for the first page.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -1585,7 +1588,7 @@ type ReadLedgerParams struct {
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before; empty for the first page.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -1656,7 +1659,7 @@ type ListTasksParams struct {
 	// Limit How many to answer at most.
 	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
 
-	// Cursor The `next_cursor` of the page before.
+	// Cursor The `next_cursor` of the page before; empty for the first page.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
@@ -1664,6 +1667,10 @@ type ListTasksParams struct {
 type SubmitTaskParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// IdempotencyKey The id of the task if the body has none: 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. The same
+	// request sent again with the same key answers with the task that is there.
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // SubmitTasksParams defines parameters for SubmitTasks.
@@ -2096,7 +2103,7 @@ type ClientInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id.
+	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2109,7 +2116,7 @@ type ClientInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id.
+	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2772,7 +2779,7 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 // space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id.
+// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2795,7 +2802,7 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 // space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id.
+// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4744,6 +4751,21 @@ func NewSubmitTaskRequestWithBody(server string, params *SubmitTaskParams, conte
 
 	req.Header.Add("Content-Type", contentType)
 
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
 	return req, nil
 }
 
@@ -5674,7 +5696,7 @@ type ClientWithResponsesInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id.
+	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5687,7 +5709,7 @@ type ClientWithResponsesInterface interface {
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id.
+	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8141,7 +8163,7 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 // space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id.
+// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8160,7 +8182,7 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
 // the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 // space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id.
+// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

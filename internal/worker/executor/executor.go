@@ -16,7 +16,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
@@ -38,11 +37,9 @@ type Attempt struct {
 	Progress func(percent int)
 }
 
-// IdempotencyKey names the attempt for whoever does the work: "<namespace>:<task id>:<number>", which is also the id of
-// its delivery. No other attempt has the same key.
-func (a Attempt) IdempotencyKey() string {
-	return a.Ref.String() + ":" + strconv.Itoa(a.Number)
-}
+// IdempotencyKey names the work for whoever does it: "<namespace>:<task id>". It is the same for all attempts of a task, so that
+// who has done the work can tell that another attempt asks for the same.
+func (a Attempt) IdempotencyKey() string { return a.Ref.String() }
 
 // Tick is the nominal time for which a schedule created the task, in RFC 3339 with milliseconds, whenever the task
 // really runs; "" if no schedule created it.

@@ -20,6 +20,7 @@ type call struct {
 	url    *url.URL
 	host   string // the Host header, if it is not the URL's
 	header http.Header
+	key    string // the payload's own idempotency key; "" for none
 	body   []byte
 	codes  []codeRange
 }
@@ -101,7 +102,7 @@ func (c *call) setURL(target string) error {
 // reservedHeaders cannot be set by the payload: those that name the attempt, so that receivers can trust them, and those
 // that net/http sets to describe the message.
 var reservedHeaders = map[string]bool{
-	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true, "Idempotency-Key": true,
+	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true,
 	"Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true,
 }
 
@@ -122,6 +123,10 @@ func (c *call) setHeaders(headers map[string]string) error {
 			return executor.Invalid("headers", "%q is not a host name", value)
 		case key == "Host":
 			c.host = value
+		case key == "Idempotency-Key" && c.key != "":
+			return executor.Invalid("headers", "%s is given twice", key)
+		case key == "Idempotency-Key":
+			c.key = value
 		case key == "X-Idempotency-Key": // see idempotencyKey
 			c.header[strings.ToLower(key)] = []string{value}
 		default:

@@ -34,7 +34,7 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"the task's id":              {`{"url": "http://a", "headers": {"dts-task-id": "x"}}`, "payload.headers", "Dts-Task-Id is set by DTS"},
 		"the attempt":                {`{"url": "http://a", "headers": {"Dts-Attempt": "x"}}`, "payload.headers", "set by DTS"},
 		"the namespace":              {`{"url": "http://a", "headers": {"DTS-NAMESPACE": "x"}}`, "payload.headers", "set by DTS"},
-		"the idempotency key":        {`{"url": "http://a", "headers": {"idempotency-key": "x"}}`, "payload.headers", "set by DTS"},
+		"an idempotency key twice":   {`{"url": "http://a", "headers": {"idempotency-key": "x", "Idempotency-Key": "y"}}`, "payload.headers", "Idempotency-Key is given twice"},
 		"the length":                 {`{"url": "http://a", "headers": {"content-length": "1"}}`, "payload.headers", "set by DTS"},
 		"no code at all":             {`{"url": "http://a", "success_codes": []}`, "payload.success_codes", "empty"},
 		"codes of a wrong type":      {`{"url": "http://a", "success_codes": 200}`, "payload.success_codes", "a list"},

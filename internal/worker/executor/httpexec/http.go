@@ -127,7 +127,7 @@ func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *ht
 	if tick := a.Tick(); tick != "" {
 		header.Set("Dts-Tick", tick)
 	}
-	header[idempotencyKey] = []string{a.IdempotencyKey()}
+	header[idempotencyKey] = []string{cmp.Or(c.key, a.IdempotencyKey())}
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", e.userAgent)
 	}

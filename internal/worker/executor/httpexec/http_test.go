@@ -80,7 +80,7 @@ func TestExecutor_SendsWhichAttemptItIs(t *testing.T) {
 		r := <-requests
 		for name, want := range map[string]string{
 			"Dts-Task-Id": "job-1", "Dts-Attempt": "3", "Dts-Namespace": "acme",
-			"Idempotency-Key": "acme:job-1:3", "User-Agent": "dts/1.2.3",
+			"Idempotency-Key": "acme:job-1", "User-Agent": "dts/1.2.3",
 		} {
 			if got := r.Header.Values(name); len(got) != 1 || got[0] != want {
 				t.Errorf("%s: %s is %q, want %q", method, name, got, want)
@@ -106,14 +106,14 @@ func TestExecutor_SendsTheTickThatTheTaskStandsFor(t *testing.T) {
 func TestExecutor_SendsThePayloadsMethodHeadersAndHost(t *testing.T) {
 	url, requests := serve(t)
 	_, err := execute(t, newExecutor(t), object{"url": url, "method": "put", "headers": object{
-		"x-token": "secret", "User-Agent": "mine", "Host": "example.test", "X-Idempotency-Key": "k",
+		"x-token": "secret", "User-Agent": "mine", "Host": "example.test", "X-Idempotency-Key": "k", "idempotency-key": "mine",
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := <-requests
 	if r.Method != http.MethodPut || r.Host != "example.test" || r.UserAgent() != "mine" ||
-		r.Header.Get("X-Token") != "secret" || r.Header.Get("X-Idempotency-Key") != "k" {
+		r.Header.Get("X-Token") != "secret" || r.Header.Get("X-Idempotency-Key") != "k" || !slices.Equal(r.Header.Values("Idempotency-Key"), []string{"mine"}) {
 		t.Errorf("server saw %s for %s with %v", r.Method, r.Host, r.Header)
 	}
 }

@@ -226,7 +226,7 @@ func TestExecutor_KeepsTheNodesSecretsFromTheCommand(t *testing.T) {
 	}
 	got := slices.Sorted(slices.Values(r.Lines["stdout"]))
 	want := []string{
-		"A=1", "DTS_ATTEMPT=3", "DTS_IDEMPOTENCY_KEY=acme:job-1:3", "DTS_NAMESPACE=acme", "DTS_TASK_ID=job-1",
+		"A=1", "DTS_ATTEMPT=3", "DTS_IDEMPOTENCY_KEY=acme:job-1", "DTS_NAMESPACE=acme", "DTS_TASK_ID=job-1",
 		"HOME=/mine", "LANG=C.UTF-8", "PATH=" + os.Getenv("PATH"),
 	}
 	if !slices.Equal(got, want) {
