@@ -43,6 +43,7 @@ type ConsumerOptions struct {
 type Consumer struct {
 	o       ConsumerOptions
 	log     *slog.Logger
+	keys    lua.Keyspace
 	sources *sources
 	outage  *outage
 	ends    *endings
@@ -78,7 +79,7 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 		weights[names(o.Prefix).asynq(name)] = weight
 	}
 	return &Consumer{
-		o: o, log: log, sources: newSources(weights), outage: &outage{log: log}, ends: newEndings(),
+		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), sources: newSources(weights), outage: &outage{log: log}, ends: newEndings(),
 		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), held: make(map[*Taken]struct{}),
 	}
 }
@@ -104,11 +105,10 @@ func (c *Consumer) Run(ctx context.Context) error {
 
 // listen marks queues when something arrives in them.
 func (c *Consumer) listen(ctx context.Context) error {
-	keys := lua.NewKeyspace(c.o.Prefix, c.o.DB.Number())
 	var channels []string
 	queues := make(map[string]string, len(c.o.Queues)) // asynq's name by channel
 	for name := range c.o.Queues {
-		channel := string(keys.Arrivals(name))
+		channel := string(c.keys.Arrivals(name))
 		channels = append(channels, channel)
 		queues[channel] = names(c.o.Prefix).asynq(name)
 	}
@@ -206,7 +206,7 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 		k := lua.AsynqQueue(p.queue)
 		calls[i] = lua.Take{
 			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Limit: p.limit, Lease: takeLease,
-			Queue: c.queueOf(p.queue), Leaders: lua.NewKeyspace(c.o.Prefix, c.o.DB.Number()).Leaders(),
+			Queue: c.queueOf(p.queue), Leaders: c.keys.Leaders(),
 		}
 	}
 	start := clock.Now()

@@ -255,12 +255,11 @@ func (c *Consumer) archiveDead(ctx context.Context, groups [][]ending) []error {
 }
 
 func (c *Consumer) giveBack(ctx context.Context, groups [][]ending) []error {
-	keys := lua.NewKeyspace(c.o.Prefix, c.o.DB.Number())
 	calls := make([]lua.GiveBack, len(groups))
 	for i, group := range groups {
 		k := lua.AsynqQueue(group[0].queue)
 		name, _ := names(c.o.Prefix).queue(group[0].queue)
-		calls[i] = lua.GiveBack{Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Arrivals: keys.Arrivals(name), Ids: nil}
+		calls[i] = lua.GiveBack{Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Arrivals: c.keys.Arrivals(name), Ids: nil}
 		for _, e := range group {
 			calls[i].Ids = append(calls[i].Ids, e.id)
 		}
