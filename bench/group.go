@@ -9,7 +9,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
-	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -64,12 +63,7 @@ func groupRow() row {
 
 // creators returns two functions that create a task: in a round trip that callers share, and in one of its own.
 func (b *bench) creators(ctx context.Context) ([]func(context.Context) error, error) {
-	db, err := redisx.Open(ctx, redisx.Options{URL: b.redis.url()})
-	if err != nil {
-		return nil, err
-	}
-	b.cleanup(db.Close)
-	data, err := store.Open(ctx, store.Options{DB: db, Types: executors(nil).Types(), Log: b.log})
+	db, data, err := b.openStore(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -124,18 +124,24 @@ func submitBody(size int) ([]byte, error) {
 	return batchOf(tasks)
 }
 
-// serveAPI serves the API until the end of the round, on a Redis client with hooks.
-func (b *bench) serveAPI(ctx context.Context, hooks ...redis.Hook) (string, error) {
+// openStore opens DTS's data, until the end of the round.
+func (b *bench) openStore(ctx context.Context) (*redisx.DB, *store.Store, error) {
 	db, err := redisx.Open(ctx, redisx.Options{URL: b.redis.url()})
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
 	b.cleanup(db.Close)
-	types := executors(nil).Types()
-	data, err := store.Open(ctx, store.Options{DB: db, Types: types, Log: b.log})
+	data, err := store.Open(ctx, store.Options{DB: db, Types: executors(nil).Types(), Log: b.log})
+	return db, data, err
+}
+
+// serveAPI serves the API until the end of the round, on a Redis client with hooks.
+func (b *bench) serveAPI(ctx context.Context, hooks ...redis.Hook) (string, error) {
+	db, data, err := b.openStore(ctx)
 	if err != nil {
 		return "", err
 	}
+	types := executors(nil).Types()
 	for _, h := range hooks {
 		db.AddHook(h)
 	}

@@ -153,11 +153,7 @@ func TestWatch_KeepsTheOrderOfWhatADeadLeaderClaimed(t *testing.T) {
 	for len(order) < len(refs) {
 		order = append(order, w.take(100)...)
 	}
-	for i, ref := range refs {
-		if want := (task.Delivery{Ref: ref, Attempt: 1}).String(); order[i] != want {
-			t.Fatalf("number %d was %s, want %s: they were due in this order", i, order[i], want)
-		}
-	}
+	w.inOrder(order, refs)
 }
 
 // The client repeats a claim whose connection broke, and the repetition succeeds: it finds nothing more to claim.

@@ -82,14 +82,30 @@ func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
 			t.Fatalf("%d deliveries wait, want %d at most", n, atMost)
 		}
 	}
-	for i, ref := range refs {
-		if want := (task.Delivery{Ref: ref, Attempt: 1}).String(); order[i] != want {
-			t.Fatalf("number %d was %s, want %s: they were due in this order", i, order[i], want)
-		}
-	}
+	w.inOrder(order, refs)
 	if n := w.backlog()["default"]; n != 0 {
 		t.Errorf("%d tasks wait still", n)
 	}
+}
+
+// inOrder fails unless the deliveries are those of the first attempts of the tasks, in their order.
+func (w *world) inOrder(deliveries []string, refs []task.Ref) {
+	w.t.Helper()
+	for i, ref := range refs {
+		if want := (task.Delivery{Ref: ref, Attempt: 1}).String(); deliveries[i] != want {
+			w.t.Fatalf("number %d was %s, want %s: they were due in this order", i, deliveries[i], want)
+		}
+	}
+}
+
+// asynqServer runs one of asynq's own servers on the queue foreign until the test ends.
+func (w *world) asynqServer(concurrency int, h asynq.HandlerFunc) {
+	w.t.Helper()
+	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
+		Concurrency: concurrency, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
+	})
+	testkit.Must(w.t, server.Start(h))
+	w.t.Cleanup(server.Shutdown)
 }
 
 // The server cannot be stopped. What it makes of the delivery must not count for the task as it was changed.
@@ -99,10 +115,7 @@ func TestDispatch_RunsATaskAgainThatWasChangedWhileAsynqsServerHandledIt(t *test
 	started, release := make(chan struct{}), make(chan struct{})
 	handled := make(chan string, 10)
 	var once sync.Once
-	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
-		Concurrency: 1, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
-	})
-	testkit.Must(t, server.Start(asynq.HandlerFunc(func(_ context.Context, received *asynq.Task) error {
+	w.asynqServer(1, func(_ context.Context, received *asynq.Task) error {
 		result := "as it was changed"
 		once.Do(func() {
 			result = "as it was"
@@ -112,8 +125,7 @@ func TestDispatch_RunsATaskAgainThatWasChangedWhileAsynqsServerHandledIt(t *test
 		handled <- result
 		_, err := received.ResultWriter().Write([]byte(result))
 		return err
-	})))
-	t.Cleanup(server.Shutdown)
+	})
 	ref := w.create(task.Definition{Queue: "foreign"})
 	// The first look comes as late as it does by default, after the leader has taken back what it claimed before it knew of the server.
 	a := w.start("a", never, func(n *node) { n.pace.lookAgain = 50 * time.Millisecond })
@@ -219,10 +231,7 @@ func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	handled := make(chan string, 1000)
-	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
-		Concurrency: 4, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
-	})
-	testkit.Must(t, server.Start(asynq.HandlerFunc(func(ctx context.Context, received *asynq.Task) error {
+	w.asynqServer(4, func(ctx context.Context, received *asynq.Task) error {
 		id, _ := asynq.GetTaskID(ctx)
 		handled <- id
 		if strings.Contains(id, ":bad") {
@@ -230,8 +239,7 @@ func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
 		}
 		_, err := received.ResultWriter().Write([]byte("done"))
 		return err
-	})))
-	t.Cleanup(server.Shutdown)
+	})
 	const n = 100
 	var want []string
 	for i := range n {
