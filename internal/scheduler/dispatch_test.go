@@ -139,13 +139,7 @@ func TestWatch_KeepsTheOrderOfWhatADeadLeaderClaimed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	refs := w.siblings(200) // whose names are not in order
-	soon := w.db.Time(t.Context()).Val()
-	for i, ref := range refs {
-		w.create(task.Definition{Ref: ref, RunAt: soon.Add(time.Duration(i) * time.Millisecond)})
-	}
-	testkit.Eventually(t, "all are due", func() bool {
-		return w.db.Time(t.Context()).Val().After(soon.Add(time.Duration(len(refs)) * time.Millisecond))
-	})
+	w.createOverdue(refs, time.Millisecond)
 	w.claimAsDeadLeader(refs[0])
 	w.start("a", never)
 	testkit.Eventually(t, "all are in asynq", func() bool { return w.pending("default") == len(refs) })

@@ -12,7 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hibiken/asynq"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
@@ -59,10 +58,7 @@ func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
 	w := newWorld(t)
 	w.slots = 1 // so that leastAhead deliveries may wait
 	refs := w.siblings(300)
-	soon := w.db.Time(t.Context()).Val().Add(time.Second)
-	for i, ref := range refs {
-		w.create(task.Definition{Ref: ref, RunAt: soon.Add(time.Duration(i) * time.Millisecond)})
-	}
+	w.createOverdue(refs, time.Millisecond)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	atMost := leastAhead + leastAhead // as all tasks are in one partition
@@ -492,15 +488,11 @@ func TestDispatch_StartsABacklogOfAllPartitionsInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.slots = 4 // so that 16 deliveries may wait
 	const n = 600
-	due := make(map[string]time.Time, n)
-	base := w.db.Time(t.Context()).Val().Add(-2 * time.Second)
-	for i := range n {
-		ref := w.create(task.Definition{Ref: task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}})
-		at := base.Add(time.Duration(i) * 2 * time.Second / n)
-		due[task.Delivery{Ref: ref, Attempt: 1}.String()] = at
-		wheel := string(w.store.KeysOf(ref).Wheel())
-		testkit.Must(t, w.db.ZAddXX(t.Context(), wheel, redis.Z{Score: float64(at.UnixMilli()), Member: ref.String()}).Err())
+	refs := make([]task.Ref, n)
+	for i := range refs {
+		refs[i] = task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint("t", i)}
 	}
+	due := w.createOverdue(refs, 2*time.Second/n)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	testkit.Eventually(t, "all have left the wheel", func() bool { return w.backlog()["default"]+w.pending("default") == n })

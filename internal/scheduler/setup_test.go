@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
@@ -181,6 +182,22 @@ func (w *world) create(d task.Definition) task.Ref {
 	c, err := useCases(w.store).Submit(w.t.Context(), caller, d)
 	testkit.Must(w.t, err)
 	return c.Task.Ref
+}
+
+// createOverdue creates tasks and moves each to its own time in the past: every later one to step after the one before it, the last to
+// now. A task cannot be submitted for the past. Returns the times by the ids of the first attempts' deliveries.
+func (w *world) createOverdue(refs []task.Ref, step time.Duration) map[string]time.Time {
+	w.t.Helper()
+	due := make(map[string]time.Time, len(refs))
+	at := w.db.Time(w.t.Context()).Val().Add(-time.Duration(len(refs)) * step)
+	for _, ref := range refs {
+		w.create(task.Definition{Ref: ref, Delay: time.Hour})
+		at = at.Add(step)
+		entry := redis.Z{Score: float64(at.UnixMilli()), Member: ref.String()}
+		testkit.Must(w.t, w.db.ZAddXX(w.t.Context(), string(w.store.KeysOf(ref).Wheel()), entry).Err())
+		due[task.Delivery{Ref: ref, Attempt: 1}.String()] = at
+	}
+	return due
 }
 
 // siblings names tasks that share a partition.
