@@ -28,9 +28,9 @@ const (
 func submitRow() row {
 	return row{
 		name: "submit", title: "Submission over HTTP",
-		method: "64 callers on kept connections, in the server's process, tasks with a payload of 200 B due in an hour. Without a " +
-			"store: the same server (routes, OpenAPI validation, JSON, checks of control), whose Redis client sends each kind of script call " +
-			"to Redis once and then answers it from memory.",
+		method: "64 callers on kept connections, in the server's process, tasks with a payload of 200 B due in an hour; where nothing else " +
+			"is said without an id. Without a store: the same server (routes, OpenAPI validation, JSON, checks of control), whose Redis " +
+			"client sends each kind of script call to Redis once and then answers it from memory.",
 		goals: []goal{atLeast("single: with / without a store", 0.65), atLeast("batches of 100: with / without a store", 0.5)},
 		smoke: []goal{atLeast("single: with / without a store", 0.3), atLeast("batches of 100: with / without a store", 0.25)},
 		run: func(ctx context.Context, b *bench) (figures, error) {
@@ -38,18 +38,20 @@ func submitRow() row {
 			for _, kind := range []struct {
 				name        string
 				calls, size int
+				named       bool
 			}{
-				{"single", b.size.single, 1},
-				{"batches of 100", b.size.batched / submitBatches, submitBatches},
+				{"single", b.size.single, 1, false},
+				{"single with an id of the caller", b.size.single, 1, true},
+				{"batches of 100", b.size.batched / submitBatches, submitBatches, false},
 			} {
 				var with, without submitted
 				err := b.alternate(
 					func() error {
-						return b.apart(ctx, func() (err error) { with, err = b.submitAll(ctx, kind.calls, kind.size); return err })
+						return b.apart(ctx, func() (err error) { with, err = b.submitAll(ctx, kind.calls, kind.size, kind.named); return err })
 					},
 					func() error {
 						return b.apart(ctx, func() (err error) {
-							without, err = b.submitAll(ctx, kind.calls, kind.size, &replay{})
+							without, err = b.submitAll(ctx, kind.calls, kind.size, kind.named, &replay{})
 							return err
 						})
 					},
@@ -74,8 +76,8 @@ type submitted struct {
 	redis, self float64 // CPU microseconds a task
 }
 
-// submitAll sends calls of size tasks each to a server of its own, whose Redis client has hooks.
-func (b *bench) submitAll(ctx context.Context, calls, size int, hooks ...redis.Hook) (submitted, error) {
+// submitAll sends calls of size tasks each, or of one task with an id, to a server of its own, whose Redis client has hooks.
+func (b *bench) submitAll(ctx context.Context, calls, size int, named bool, hooks ...redis.Hook) (submitted, error) {
 	url, err := b.serveAPI(ctx, hooks...)
 	if err != nil {
 		return submitted{}, err
@@ -88,14 +90,19 @@ func (b *bench) submitAll(ctx context.Context, calls, size int, hooks ...redis.H
 	if err != nil {
 		return submitted{}, err
 	}
-	send := func(ctx context.Context, _ int) error {
-		answer, err := post(ctx, path, body, want)
+	send := func(ctx context.Context, i int) error {
+		sent := body
+		if named {
+			sent = fmt.Appendf(nil, `{"id":"call-%d",%s`, i, body[1:])
+		}
+		answer, err := post(ctx, path, sent, want)
 		if accepted := bytes.Count(answer, []byte(acceptedMark)); err == nil && size > 1 && accepted != size {
 			return fmt.Errorf("%d of %d tasks were accepted: %.300s", accepted, size, answer)
 		}
 		return err
 	}
-	if err := share(ctx, submitCallers, submitCallers, send); err != nil { // connections
+	connect := func(ctx context.Context, i int) error { return send(ctx, -1-i) }
+	if err := share(ctx, submitCallers, submitCallers, connect); err != nil {
 		return submitted{}, err
 	}
 	spent, err := b.startCosts(ctx)
@@ -111,7 +118,7 @@ func (b *bench) submitAll(ctx context.Context, calls, size int, hooks ...redis.H
 	return s, err
 }
 
-// submitBody is the body of a call. Tasks have no id, so that the server makes one for each.
+// submitBody is the body of a call. Its tasks have no id.
 func submitBody(size int) ([]byte, error) {
 	tasks := make([]submission, size)
 	for i := range tasks {

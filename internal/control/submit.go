@@ -3,8 +3,6 @@ package control
 import (
 	"context"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -62,7 +60,7 @@ func (c *Control) complete(who Caller, d task.Definition) (task.Definition, erro
 	}
 	d = d.Normalize()
 	if d.ID == "" {
-		d.ID = ulid.Make().String()
+		d.ID = c.store.Tasks.NewID(d.Namespace)
 	}
 	return d, c.checkTask(d)
 }

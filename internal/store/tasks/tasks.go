@@ -25,11 +25,12 @@ type Tasks struct {
 	l        *layout.Layout
 	runLease time.Duration
 	creates  *batch.Group[task.Definition, Created] // of single tasks
+	ids      *ids
 }
 
 // New returns the tasks of an installation. runLease is how long the lease of a run lasts; 0 means DefaultRunLease.
 func New(l *layout.Layout, runLease time.Duration) *Tasks {
-	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease)}
+	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), ids: newIDs(l)}
 	// Callers share the call, so it does not end with the context of one of them.
 	s.creates = batch.New(createShared, func(defs []task.Definition) []Created {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
