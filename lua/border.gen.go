@@ -773,18 +773,19 @@ func (c Extend) Args() []any {
 // Decode returns its reply, which is empty.
 func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 
-// ExtendRuns runs extend_runs.lua: a worker extends the leases of its runs.
+// ExtendRuns runs extend_runs.lua: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, the run begins again
+// at the time at which it began.
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task is not running; the detail is its state
-//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//   - CodeState: the task is neither running nor queued; the detail is its state
+//   - CodeStale: another attempt, claim or run is current; the detail is the number of the current attempt
 //
 // Repeated: harmless: it extends them once more
 type ExtendRuns struct {
-	States StatesKey     // HASH the script makes further keys of the same partition
-	Lease  time.Duration // how long the runs are leased from now on
-	Runs   []ExtendRunsRun
+	States StatesKey       // HASH the script makes further keys of the same partition
+	Lease  time.Duration   // how long the runs are leased from now on
+	Runs   []ExtendRunsRun // queued: when the attempt was claimed
 }
 
 // ExtendRunsReply is the reply to ExtendRuns.
@@ -797,6 +798,8 @@ type ExtendRunsRun struct {
 	Member  task.Ref
 	Attempt int
 	Run     RunToken
+	Queued  time.Time
+	Started time.Time
 }
 
 // ExtendRunsAnswer is an element of answers of extend_runs.lua.
@@ -815,7 +818,7 @@ func (c ExtendRuns) Keys() []string { return []string{string(c.States)} }
 func (c ExtendRuns) Args() []any {
 	args := []any{c.Lease.Milliseconds()}
 	for _, e := range c.Runs {
-		args = append(args, e.Member.String(), e.Attempt, string(e.Run))
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), moment(e.Queued), moment(e.Started))
 	}
 	return args
 }

@@ -1,21 +1,22 @@
--- extend_runs: a worker extends the leases of its runs.
--- includes: clock, number, refuse, state, changes
+-- extend_runs: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, the run begins again
+-- at the time at which it began.
+-- includes: clock, number, refuse, state, begun
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:
 --   lease  ms  how long the runs are leased from now on
---   runs   (member member, attempt attempt, run run)*
+--   runs   (member member, attempt attempt, run run, queued time, started time)*  queued: when the attempt was claimed
 -- reply:
 --   answers  (refused refusal, cancelled flag)*  for each run; cancelled: its task was asked to stop
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task is not running; the detail is its state
---   STALE      another attempt or run is current; the detail is the number of the current attempt
+--   STATE      the task is neither running nor queued; the detail is its state
+--   STALE      another attempt, claim or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it extends them once more
 local members, known = {}, {}
-for member, attempt, run in runs() do
+for member, attempt, run, queued, started in runs() do
   members[#members + 1] = member
-  known[#known + 1] = { attempt = attempt, run = run }
+  known[#known + 1] = { attempt = attempt, run = run, queued = queued, started = started }
 end
 local texts = redis.call('HMGET', states, unpack(members))
 
@@ -24,21 +25,27 @@ local function refusal(member, fields, run)
   if not fields then
     return refuse('NOT_FOUND', member)
   end
-  if fields.state ~= 'running' then
+  if fields.state ~= 'running' and fields.state ~= 'queued' then
     return refuse('STATE', fields.state)
   end
-  if fields.attempt ~= run.attempt or fields.run ~= run.run then
+  if fields.attempt ~= run.attempt or (fields.state == 'running' and fields.run ~= run.run) or
+      (fields.state == 'queued' and tonumber(fields.queued) ~= run.queued) then
     return refuse('STALE', fields.attempt)
   end
 end
 
+local upto = int(now + lease)
 local answers = {}
 for i, member in ipairs(members) do
   local fields = texts[i] and parse_state(texts[i])
   local refused = refusal(member, fields, known[i])
   if not refused then
     remove_later(held_key(), member) -- a Redis that is full refuses a script that begins with an addition
-    put_later(held_key(), int(now + lease), member)
+    if fields.state == 'queued' then
+      begin_run(member, texts[i], fields.attempt, known[i].run, int(known[i].started), upto)
+    else
+      put_later(held_key(), upto, member)
+    end
   end
   answers[#answers + 1] = refused and refused.err or ''
   answers[#answers + 1] = not refused and fields.cancel and 1 or 0

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -101,6 +103,48 @@ func TestBegin_RunsAnAttemptWhoseAnswerWasLost(t *testing.T) {
 	w.reaches(ref, task.Succeeded)
 	if len(runs) != 1 {
 		t.Errorf("it ran %d times, want once", len(runs))
+	}
+}
+
+// As after a failover of Redis that did not bring over the begin: the work goes on, its log and its progress with it.
+func TestBegin_LostByRedisCostsTheRunNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	begun, end := make(chan executor.Attempt), make(chan struct{})
+	w.start(func(ctx context.Context, a executor.Attempt) (string, error) {
+		begun <- a
+		select {
+		case <-end:
+			return "done", nil
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	})
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	deliveries := w.claim()
+	k := w.store.KeysOf(ref)
+	queued := w.db.HGet(t.Context(), string(k.States()), ref.String()).Val()
+	testkit.Must(t, w.queues.HandOver(t.Context(), deliveries).Failure())
+	a := testkit.Receive(t, begun, "the attempt")
+	_, err := w.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), string(k.States()), ref.String(), queued)
+		p.ZRem(t.Context(), string(k.Running()), ref.String())
+		p.ZRem(t.Context(), string(k.Held()), ref.String())
+		p.ZAdd(t.Context(), string(k.Queued()), redis.Z{Score: 1, Member: ref.String()})
+		return nil
+	})
+	testkit.Must(t, err)
+	a.Log("stdout", "before Redis knows again")
+	w.reaches(ref, task.Running)
+	a.Log("stdout", "after that")
+	a.Progress(40)
+	testkit.Eventually(t, "the progress is there", func() bool { return w.get(ref).Progress == 40 })
+	close(end)
+	if got := w.reaches(ref, task.Succeeded); got.Result != "done" || got.Attempt != 1 {
+		t.Errorf("it ended with result %q in attempt %d", got.Result, got.Attempt)
+	}
+	if got := w.lines(ref); len(got) == 0 || got[len(got)-1].Text != "after that" {
+		t.Errorf("the log is %+v", got)
 	}
 }
 

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -107,10 +106,7 @@ func (l *lines) pump(ctx context.Context) {
 			return
 		case <-l.kick:
 		}
-		if !l.flush(ctx) {
-			<-l.quit
-			return
-		}
+		l.flush(ctx)
 		timer := time.NewTimer(linesInterval)
 		select {
 		case <-l.quit:
@@ -121,39 +117,34 @@ func (l *lines) pump(ctx context.Context) {
 }
 
 // flush sends the lines that are kept, but no more than fit into the log: an executor that writes faster than that would
-// keep Redis busy with lines that nobody sees. It returns false if the attempt may log no more. Lines that Redis does
-// not accept are lost: a log is no reason to fail an attempt.
-func (l *lines) flush(ctx context.Context) bool {
-	if !l.sendProgress(ctx) {
-		return false
-	}
+// keep Redis busy with lines that nobody sees. Lines that Redis does not accept are lost: a log is no reason to fail an
+// attempt. An attempt that may log no more is stopped when its lease cannot be extended.
+func (l *lines) flush(ctx context.Context) {
+	l.sendProgress(ctx)
 	for range task.LogLimit / linesAtOnce {
 		first, next := l.take()
 		if len(next) == 0 {
-			return true
+			return
 		}
 		if err := l.run.Log(ctx, first, next); err != nil {
 			l.log.Debug("dropped log lines", "task", l.run.Task.Ref.String(), "lines", len(next), "error", err)
-			return !errors.Is(err, tasks.ErrStale)
+			return
 		}
 	}
-	return true
 }
 
-// sendProgress sends the progress if it has changed. It returns false if the attempt may report no more.
-func (l *lines) sendProgress(ctx context.Context) bool {
+// sendProgress sends the progress if it has changed.
+func (l *lines) sendProgress(ctx context.Context) {
 	l.mu.Lock()
 	percent, unchanged := l.percent, l.percent == l.sent
 	l.sent = percent
 	l.mu.Unlock()
 	if unchanged {
-		return true
+		return
 	}
-	err := l.run.Progress(ctx, percent)
-	if err != nil {
+	if err := l.run.Progress(ctx, percent); err != nil {
 		l.log.Debug("dropped a progress report", "task", l.run.Task.Ref.String(), "error", err)
 	}
-	return !errors.Is(err, tasks.ErrStale)
 }
 
 // take removes and returns the next lines to send, with the number of the first.

@@ -15,7 +15,8 @@ type Extended struct {
 	Err       error
 }
 
-// ExtendEach extends the leases of runs by RunLease from now, in one round trip, and returns a result for each, in order.
+// ExtendEach extends the leases of runs by RunLease from now, in one round trip, and returns a result for each, in order. A run
+// whose begin Redis has lost begins again, unless its task was claimed again.
 func (s *Tasks) ExtendEach(ctx context.Context, runs []*Run) []Extended {
 	refs := make([]task.Ref, len(runs))
 	for i, r := range runs {
@@ -26,7 +27,9 @@ func (s *Tasks) ExtendEach(ctx context.Context, runs []*Run) []Extended {
 		call := lua.ExtendRuns{States: p.keys.States(), Lease: s.runLease, Runs: nil}
 		for _, i := range p.places {
 			t := runs[i].Task
-			call.Runs = append(call.Runs, lua.ExtendRunsRun{Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run)})
+			call.Runs = append(call.Runs, lua.ExtendRunsRun{
+				Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), Queued: t.QueuedAt, Started: t.StartedAt,
+			})
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.ExtendRunsReply]) {

@@ -109,32 +109,77 @@ func TestBegin_RepeatedStartsTheLeaseAnew(t *testing.T) {
 	}
 }
 
+// lostBegin is an attempt of which Redis has lost that it began, as in a failover.
+type lostBegin struct {
+	*storetest.World
+	ref    task.Ref
+	run    *tasks.Run
+	queued string // the state of the task before it began
+}
+
+func loseBegin(t *testing.T) *lostBegin {
+	t.Helper()
+	l := &lostBegin{World: storetest.New(t)}
+	l.ref = l.Bring("a", task.Queued)
+	l.queued = l.DB.HGet(l.Ctx, string(l.KeysOf(l.ref).States()), l.ref.String()).Val()
+	var err error
+	l.run, err = l.Tasks.Begin(l.Ctx, l.ref, 1, "node-a#1")
+	testkit.Must(t, err)
+	l.goBack(l.queued)
+	return l
+}
+
+// goBack brings the task back to a queued state.
+func (l *lostBegin) goBack(state string) {
+	k := l.KeysOf(l.ref)
+	l.DB.HSet(l.Ctx, string(k.States()), l.ref.String(), state)
+	l.DB.ZRem(l.Ctx, string(k.Running()), l.ref.String())
+	l.DB.ZRem(l.Ctx, string(k.Held()), l.ref.String())
+	l.DB.ZAdd(l.Ctx, string(k.Queued()), redis.Z{Score: 1, Member: l.ref.String()})
+}
+
+// claimedAgain brings the task back as if it was claimed at another time, which is none of the run's business.
+func (l *lostBegin) claimedAgain() {
+	last := len(l.queued) - 1
+	l.goBack(l.queued[:last] + map[bool]string{true: "1", false: "2"}[l.queued[last] != '1'])
+}
+
 func TestFinish_OfAnAttemptWhoseBeginRedisHasLostIsAccepted(t *testing.T) {
 	t.Parallel()
-	w := storetest.New(t)
-	ref := w.Bring("a", task.Queued)
-	states := string(w.KeysOf(ref).States())
-	queued := w.DB.HGet(w.Ctx, states, ref.String()).Val()
-	run, err := w.Tasks.Begin(w.Ctx, ref, 1, "node-a#1")
-	testkit.Must(t, err)
-	lose := func(state string) {
-		testkit.Must(t, w.DB.HSet(w.Ctx, states, ref.String(), state).Err())
-		k := w.KeysOf(ref)
-		w.DB.ZRem(w.Ctx, string(k.Running()), ref.String())
-		w.DB.ZRem(w.Ctx, string(k.Held()), ref.String())
-		testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Queued()), redis.Z{Score: 1, Member: ref.String()}).Err())
-	}
-	// Another task of the same name, which was claimed at another time, is none of the worker's business.
-	lose(queued[:len(queued)-1] + map[bool]string{true: "1", false: "2"}[queued[len(queued)-1] != '1'])
-	if err := run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "stale", ""); !errors.Is(err, tasks.ErrStale) {
+	l := loseBegin(t)
+	l.claimedAgain()
+	if err := l.run.Finish(l.Ctx, task.Succeeded, task.OutcomeSucceeded, "stale", ""); !errors.Is(err, tasks.ErrStale) {
 		t.Errorf("another task of that name: %v, want ErrStale", err)
 	}
-	lose(queued)
-	if err := run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""); err != nil {
+	l.goBack(l.queued)
+	if err := l.run.Finish(l.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""); err != nil {
 		t.Errorf("the same attempt: %v", err)
 	}
-	if got := w.Get(ref); got.State != task.Succeeded || got.Result != "done" || got.Node != "node-a" {
+	if got := l.Get(l.ref); got.State != task.Succeeded || got.Result != "done" || got.Node != "node-a" {
 		t.Errorf("it is %s with result %q, by %s", got.State, got.Result, got.Node)
 	}
-	w.CheckSets()
+	l.CheckSets()
+}
+
+func TestExtendEach_BeginsARunAgainWhoseBeginRedisHasLost(t *testing.T) {
+	t.Parallel()
+	l := loseBegin(t)
+	extend := func() error { return l.Tasks.ExtendEach(l.Ctx, []*tasks.Run{l.run})[0].Err }
+	l.claimedAgain()
+	if err := extend(); !errors.Is(err, tasks.ErrStale) {
+		t.Errorf("another task of that name: %v, want ErrStale", err)
+	}
+	l.goBack(l.queued)
+	for range 2 {
+		testkit.Must(t, extend())
+	}
+	got := l.Get(l.ref)
+	if got.State != task.Running || got.Node != "node-a" || !got.StartedAt.Equal(l.run.Task.StartedAt) {
+		t.Errorf("it is %s by %s, started at %s, want running by node-a, started at %s", got.State, got.Node, got.StartedAt, l.run.Task.StartedAt)
+	}
+	l.CheckSets()
+	testkit.Must(t, l.run.Finish(l.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
+	if _, err := l.Tasks.Begin(l.Ctx, l.ref, 1, "node-b#1"); !errors.Is(err, tasks.ErrLeftover) {
+		t.Errorf("a second run of the attempt: %v, want ErrLeftover", err)
+	}
 }
