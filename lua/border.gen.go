@@ -386,7 +386,7 @@ type Claim struct {
 type ClaimReply struct {
 	Now     time.Time      // of the claim, as it is in the states of the tasks
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
-	Queued  int            // queued tasks, without those of this claim
+	Watched int            // queued and running tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
 	Backlog []ClaimBacklog // queues of which tasks wait, and when the first of them was due; none if the quota is 0
 }
@@ -431,7 +431,7 @@ func (c Claim) Args() []any {
 func (Claim) Decode(r *Reply) (v ClaimReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
-	v.Queued = r.Number("queued")
+	v.Watched = r.Number("watched")
 	for e := range r.List("claims", 4) {
 		v.Claims = append(v.Claims, ClaimClaim{Member: e.Text("member"), Attempt: e.Number("attempt"), Due: e.Time("due"), Head: e.Text("head")})
 	}

@@ -76,7 +76,8 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	defer func() { t.s.quotas.release(t.partition, reserved, o) }()
 	claimed, err := t.leader.Claim(ctx, claimLimit, reserved, t.s.pace.lookFirst)
 	got = clock.Now()
-	if err != nil || len(claimed.Deliveries) > 0 || claimed.Queued > 0 { // a lost reply may have claimed some
+	// A lost reply may have claimed some, and a Redis that went back may have tasks that had ended.
+	if err != nil || len(claimed.Deliveries) > 0 || claimed.Watched > 0 {
 		signal(t.claimed)
 	}
 	if err != nil {

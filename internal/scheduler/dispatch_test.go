@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -179,6 +181,38 @@ func TestDispatch_LooksAgainAfterALostConnection(t *testing.T) {
 	ref := w.create(task.Definition{})
 	a.proxy.Mend()
 	w.dispatched(ref, 1)
+}
+
+// A failover of Redis to a replica that was behind can lose that an attempt has ended. No claim of this leader tells it to look.
+func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	a.asleep()
+	a.quiet("look_after")
+	looks := a.runs("look_after")
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	w.dispatched(ref, 1)
+	run, err := w.store.Tasks.Begin(t.Context(), ref, 1, "worker#1")
+	testkit.Must(t, err)
+	k := w.store.KeysOf(ref)
+	running := w.db.HGet(t.Context(), string(k.States()), ref.String()).Val()
+	testkit.Must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
+	testkit.Eventually(t, "a has looked after its claim", func() bool { return a.runs("look_after") > looks })
+	a.quiet("look_after")
+	a.proxy.Cut()
+	_, err = w.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), string(k.States()), ref.String(), running)
+		p.ZRem(t.Context(), string(k.Expiry()), ref.String())
+		p.ZRem(t.Context(), string(k.Index(task.DefaultNamespace, task.Succeeded)), ref.String())
+		p.ZAdd(t.Context(), string(k.Running()), redis.Z{Score: 1, Member: ref.String()})
+		p.ZAdd(t.Context(), string(k.Held()), redis.Z{Score: 1, Member: ref.String()})
+		return nil
+	})
+	testkit.Must(t, err)
+	a.proxy.Mend()
+	w.reaches(ref, task.Failed)
 }
 
 func TestDispatch_GoesOnAfterARestartOfRedis(t *testing.T) {

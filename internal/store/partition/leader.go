@@ -28,7 +28,7 @@ type Claimed struct {
 	Deliveries []task.Delivery
 	Now        time.Time // Redis's time of the claim
 	Next       time.Time // when the next task on the wheel is due; zero if there is none
-	Queued     int       // number of queued tasks, without these
+	Watched    int       // number of queued and running tasks, without these
 	Backlog    Backlog
 }
 
@@ -74,7 +74,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 		backlog[b.Queue] = b.Oldest
 	}
 	return Claimed{
-		Now: reply.Now, Next: reply.Next, Queued: reply.Queued, Backlog: backlog, Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
+		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Backlog: backlog, Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
 	}, nil
 }
 
