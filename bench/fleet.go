@@ -43,21 +43,15 @@ func (b *bench) measureFleet(ctx context.Context, nodes, schedulers int, queues 
 		return nil, err
 	}
 	self = (selfCPU() - self) / clock.Since(start).Seconds()
-	short, cancel := context.WithTimeout(ctx, fleetPatience)
-	defer cancel()
 	var took []float64
-	for range fleetPings {
-		s := plain()
-		s.Queue = queue()
-		ms, err := ping(short, begun, func() error { return submit(short, full.url(), s) })
-		if short.Err() != nil {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		took = append(took, ms)
+	busy, err := b.redis.during(ctx, func() (err error) {
+		took, err = pingFleet(ctx, begun, full.url(), queue)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
+	commands, cpu := busy.beyond(idle, len(took))
 	var f figures
 	f.add("nodes", float64(nodes), "")
 	f.add("of these, schedulers", float64(schedulers), "")
@@ -66,7 +60,30 @@ func (b *bench) measureFleet(ctx context.Context, nodes, schedulers int, queues 
 	f.add("CPU of Redis, idle", idle.cpu*100, "%")
 	f.add("CPU of this process, idle", self*100, "%")
 	f.add("tasks that started within 30 s", float64(len(took)), fmt.Sprintf("of %d", fleetPings))
+	f.add("a task, beyond idle", commands, "commands")
+	f.add("CPU of Redis for a task, beyond idle", cpu, "µs")
 	f.add("submission to start p50", percentile(took, 50), "ms")
 	f.add("submission to start p99", percentile(took, 99), "ms")
 	return f, nil
+}
+
+// pingFleet submits single tasks, one after the other, and returns how long each took to begin, in ms, of those that began within
+// fleetPatience.
+func pingFleet(ctx context.Context, begun chan time.Time, url string, queue func() string) ([]float64, error) {
+	short, cancel := context.WithTimeout(ctx, fleetPatience)
+	defer cancel()
+	var took []float64
+	for range fleetPings {
+		s := plain()
+		s.Queue = queue()
+		ms, err := ping(short, begun, func() error { return submit(short, url, s) })
+		if short.Err() != nil {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, ms)
+	}
+	return took, nil
 }

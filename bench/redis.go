@@ -145,11 +145,22 @@ func (s *redisServer) memory(ctx context.Context) (float64, error) {
 	return s.number(ctx, "memory", "used_memory")
 }
 
-// load is what a window costs Redis: commands and CPU time a second.
-type load struct{ commands, cpu float64 }
+// load is what a window costs Redis: commands and CPU time a second. took is its length in s.
+type load struct{ commands, cpu, took float64 }
+
+// beyond returns what one of n tasks of a window cost beyond another load that goes on meanwhile: commands, and CPU time in us.
+func (l load) beyond(other load, n int) (commands, cpu float64) {
+	tasks := float64(max(n, 1))
+	return (l.commands - other.commands) * l.took / tasks, (l.cpu - other.cpu) * l.took / tasks * 1e6
+}
 
 // window measures the load of Redis over d.
 func (s *redisServer) window(ctx context.Context, d time.Duration) (load, error) {
+	return s.during(ctx, func() error { return clock.Sleep(ctx, d) })
+}
+
+// during measures the load of Redis while f runs.
+func (s *redisServer) during(ctx context.Context, f func() error) (load, error) {
 	commands, err := s.number(ctx, "stats", "total_commands_processed")
 	if err != nil {
 		return load{}, err
@@ -159,7 +170,7 @@ func (s *redisServer) window(ctx context.Context, d time.Duration) (load, error)
 		return load{}, err
 	}
 	start := clock.Now()
-	if err := clock.Sleep(ctx, d); err != nil {
+	if err := f(); err != nil {
 		return load{}, err
 	}
 	took := clock.Since(start).Seconds()
@@ -172,7 +183,7 @@ func (s *redisServer) window(ctx context.Context, d time.Duration) (load, error)
 		return load{}, err
 	}
 	const own = 5 // the INFO calls of this function that lie between the two readings
-	return load{commands: max(0, after-commands-own) / took, cpu: (cpuAfter - cpu) / took}, nil
+	return load{commands: max(0, after-commands-own) / took, cpu: (cpuAfter - cpu) / took, took: took}, nil
 }
 
 // countsScripts finds out whether total_commands_processed counts the commands that scripts run.

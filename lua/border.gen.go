@@ -686,8 +686,11 @@ type Enqueue struct {
 	Deadline   DeadlineKey   // ZSET
 	Archived   ArchivedKey   // ZSET
 	Completed  CompletedKey  // ZSET
+	Called     CalledKey     // STRING
 	Stale      time.Duration // a delivery is abandoned if its worker's lease of it ends within this time
 	Arrivals   ArrivalsChannel
+	Queue      string            // its name in DTS
+	Workers    string            // channels of the workers to wake if the queue was empty, separated by blanks; "" to wake all
 	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no delivery of another claim has
 }
 
@@ -719,12 +722,12 @@ func (Enqueue) Script() *Script { return scriptOf("enqueue") }
 
 // Keys are its KEYS.
 func (c Enqueue) Keys() []string {
-	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Archived), string(c.Completed)}
+	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Archived), string(c.Completed), string(c.Called)}
 }
 
 // Args are its ARGV.
 func (c Enqueue) Args() []any {
-	args := []any{c.Stale.Milliseconds(), string(c.Arrivals)}
+	args := []any{c.Stale.Milliseconds(), string(c.Arrivals), c.Queue, c.Workers}
 	for _, e := range c.Deliveries {
 		args = append(args, e.ID, e.Msg, e.Stamp)
 	}
@@ -1724,10 +1727,12 @@ type Take struct {
 	Active   ActiveKey     // LIST
 	Deadline DeadlineKey   // ZSET
 	Awaited  AwaitedKey    // STRING
+	Called   CalledKey     // STRING
 	Limit    int           // maximum number of deliveries, 1 to 100
 	Lease    time.Duration // for which the worker holds them
 	Queue    string        // its name in DTS
 	Leaders  LeadersChannel
+	Arrivals ArrivalsChannel
 }
 
 // TakeReply is the reply to Take.
@@ -1748,12 +1753,12 @@ func (Take) Script() *Script { return scriptOf("take") }
 
 // Keys are its KEYS.
 func (c Take) Keys() []string {
-	return []string{string(c.Pending), string(c.Paused), string(c.Active), string(c.Deadline), string(c.Awaited)}
+	return []string{string(c.Pending), string(c.Paused), string(c.Active), string(c.Deadline), string(c.Awaited), string(c.Called)}
 }
 
 // Args are its ARGV.
 func (c Take) Args() []any {
-	return []any{c.Limit, c.Lease.Milliseconds(), c.Queue, string(c.Leaders)}
+	return []any{c.Limit, c.Lease.Milliseconds(), c.Queue, string(c.Leaders), string(c.Arrivals)}
 }
 
 // Decode reads its reply.
@@ -2214,12 +2219,20 @@ type MembersChannel string
 // Members names the channel dts:nodes.
 func (k Keyspace) Members() MembersChannel { return MembersChannel(k.channel("nodes")) }
 
-// ArrivalsChannel names a CHANNEL: empty messages: the queue has deliveries again, got one back, or was resumed.
+// ArrivalsChannel names a CHANNEL: for all workers of a queue, empty messages: it has more deliveries than those who were woken take, got one back, or was resumed.
 type ArrivalsChannel string
 
 // Arrivals names the channel dts:arrivals:<queue>.
 func (k Keyspace) Arrivals(queue string) ArrivalsChannel {
 	return ArrivalsChannel(k.channel("arrivals:" + queue))
+}
+
+// WorkerChannel names a CHANNEL: for the workers of a node: `<queue>`: the queue was empty and has deliveries, of which not all workers are told.
+type WorkerChannel string
+
+// Worker names the channel dts:worker:<node>.
+func (k Keyspace) Worker(node string) WorkerChannel {
+	return WorkerChannel(k.channel("worker:" + node))
 }
 
 // DeliveryKey names a HASH: asynq: one delivery: msg, state, pending_since.
@@ -2340,6 +2353,14 @@ type AwaitedKey string
 // Awaited makes the key asynq:{q}:awaited.
 func (q AsynqQueue) Awaited() AwaitedKey {
 	return AwaitedKey(q.prefix() + "awaited")
+}
+
+// CalledKey names a STRING: DTS, not asynq: how many of the workers that were woken when the queue was empty have not taken yet; 0 if all were woken since; expires.
+type CalledKey string
+
+// Called makes the key asynq:{q}:called.
+func (q AsynqQueue) Called() CalledKey {
+	return CalledKey(q.prefix() + "called")
 }
 
 // QueuesKey names a SET: asynq: the names of all queues.

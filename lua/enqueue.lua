@@ -2,16 +2,19 @@
 -- It repairs deliveries of the same id. One that waits is announced again. One that a worker took and abandoned is put where the
 -- next one is taken. One that has ended was handled by a server of asynq, and stays. But what waits or has ended is replaced if it
 -- is of another claim: of the task before it was changed, or of an earlier task with the same id.
--- includes: clock, number, arrive
+-- includes: clock, number, arrive, rouse
 -- keys:
 --   pending    LIST
 --   active     LIST
 --   deadline   ZSET
 --   archived   ZSET
 --   completed  ZSET
+--   called     STRING
 -- args:
 --   stale       ms  a delivery is abandoned if its worker's lease of it ends within this time
 --   arrivals    channel
+--   queue       text  its name in DTS
+--   workers     text  channels of the workers to wake if the queue was empty, separated by blanks; "" to wake all
 --   deliveries  (id text, msg text, stamp text)*  at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no
 --     delivery of another claim has
 -- reply:
@@ -63,7 +66,9 @@ if #added > 0 then
 end
 put_first(returned)
 local came = #added + #returned
-if waits or before == 0 and came > 0 then
-  redis.call('PUBLISH', arrivals, '')
+if waits then
+  wake_all() -- as somebody was woken and did not come
+elseif before == 0 and came > 0 then
+  wake_some(workers, queue)
 end
 return { #added, #returned, before + came, ended }

@@ -1,16 +1,18 @@
 -- take: a worker takes deliveries that have waited longest, unless their queue is paused.
--- includes: clock, number
+-- includes: clock, number, rouse
 -- keys:
 --   pending   LIST
 --   paused    STRING
 --   active    LIST
 --   deadline  ZSET
 --   awaited   STRING
+--   called    STRING
 -- args:
---   limit    number  maximum number of deliveries, 1 to 100
---   lease    ms      for which the worker holds them
---   queue    text    its name in DTS
---   leaders  channel
+--   limit     number  maximum number of deliveries, 1 to 100
+--   lease     ms      for which the worker holds them
+--   queue     text    its name in DTS
+--   leaders   channel
+--   arrivals  channel
 -- reply:
 --   paused  flag    the queue is paused; nothing was taken
 --   left    number  deliveries that still wait
@@ -43,5 +45,8 @@ local waiting, low = redis.call('LLEN', pending), redis.call('GET', awaited)
 if low and waiting <= tonumber(low) then
   redis.call('DEL', awaited)
   redis.call('PUBLISH', leaders, 'room ' .. queue)
+end
+if waiting > 0 then
+  left_some()
 end
 return { 0, waiting, taken }

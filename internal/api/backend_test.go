@@ -190,5 +190,5 @@ func (b *backend) end(id string, final task.State, reason string) {
 // openQueue makes a queue known to asynq, with one delivery in it.
 func (b *backend) openQueue(name string) {
 	b.t.Helper()
-	testkit.Must(b.t, b.queues.HandOver(b.ctx, []task.Delivery{{Ref: ref("some"), Attempt: 1, Type: "http", Queue: name, Timeout: time.Minute}}).Failure())
+	testkit.Must(b.t, b.queues.HandOver(b.ctx, []task.Delivery{{Ref: ref("some"), Attempt: 1, Type: "http", Queue: name, Timeout: time.Minute}}, nil).Failure())
 }

@@ -173,7 +173,7 @@ func (w *world) claim(ref task.Ref) {
 	claimed, err := w.store.Partitions.At(w.store.PartitionOf(ref)).Lead(fence).Claim(w.ctx, 100, partition.Quotas{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	for _, d := range claimed.Deliveries {
-		testkit.Must(w.t, w.queues.HandOver(w.ctx, []task.Delivery{d}).Failure())
+		testkit.Must(w.t, w.queues.HandOver(w.ctx, []task.Delivery{d}, nil).Failure())
 	}
 }
 

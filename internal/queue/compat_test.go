@@ -51,7 +51,7 @@ func TestAsynqServer_HandlesDeliveriesOfDTS(t *testing.T) {
 		all = append(all, d)
 		want[fmt.Sprintf(`echo {"namespace":"default","task":"%d","attempt":1,"claimed_ms":1767323045000} %s`, i, d)] = true
 	}
-	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
+	testkit.Must(t, x.HandOver(t.Context(), all, nil).Failure())
 	for range n {
 		got := testkit.Receive(t, seen, "a delivery")
 		if !want[got] {
@@ -62,7 +62,7 @@ func TestAsynqServer_HandlesDeliveriesOfDTS(t *testing.T) {
 	testkit.Eventually(t, "all have been handled", func() bool { return x.size() == 0 })
 	d := aDelivery("7")
 	for range 2 { // a leader may be late with handing it over
-		if h := x.HandOver(t.Context(), []task.Delivery{d}); h.Failure() != nil || !h.Ended[0].Succeeded {
+		if h := x.HandOver(t.Context(), []task.Delivery{d}, nil); h.Failure() != nil || !h.Ended[0].Succeeded {
 			t.Errorf("afterwards its end is %+v, %v", h.Ended, h.Failure())
 		}
 		testkit.Must(t, x.Settle(t.Context(), d))
@@ -71,7 +71,7 @@ func TestAsynqServer_HandlesDeliveriesOfDTS(t *testing.T) {
 		t.Errorf("the settled delivery is %q for %s", state, left)
 	}
 	d.ClaimedAt = d.ClaimedAt.Add(time.Minute) // the task was changed, or another one has its id
-	if h := x.HandOver(t.Context(), []task.Delivery{d}); h.Failure() != nil || len(h.Ended) != 0 {
+	if h := x.HandOver(t.Context(), []task.Delivery{d}, nil); h.Failure() != nil || len(h.Ended) != 0 {
 		t.Errorf("a later task has ended: %+v, %v", h.Ended, h.Failure())
 	}
 	if got := testkit.Receive(t, seen, "the later task"); !strings.HasSuffix(got, d.String()) {
@@ -103,7 +103,7 @@ func TestAsynqServer_BesideAConsumerNeverTakesTheSame(t *testing.T) {
 	for i := range n {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 	}
-	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
+	testkit.Must(t, x.HandOver(t.Context(), all, nil).Failure())
 	ids := map[string]int{}
 	for range n {
 		ids[testkit.Receive(t, seen, "a delivery")]++

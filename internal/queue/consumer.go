@@ -32,6 +32,7 @@ const (
 type ConsumerOptions struct {
 	DB          *redisx.DB     // open until Run has returned
 	Prefix      string         // prefix of the installation; "" means "dts"
+	Node        string         // this node's id
 	Name        string         // for logs
 	Concurrency int            // most deliveries handled at once, for asynq's page of servers
 	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
@@ -115,6 +116,8 @@ func (c *Consumer) listen(ctx context.Context) error {
 	if err := c.publishQueues(ctx); err != nil {
 		return err
 	}
+	own := string(c.keys.Worker(c.o.Node))
+	channels = append(channels, own)
 	confirmed := 0
 	return c.o.DB.Listen(ctx, redisx.Listener{
 		Connected: func(string) {
@@ -123,8 +126,32 @@ func (c *Consumer) listen(ctx context.Context) error {
 				close(c.ready)
 			}
 		},
-		Message: func(channel, _ string) { c.sources.mark(queues[channel]) },
+		Message: func(channel, message string) {
+			if channel != own {
+				c.sources.mark(queues[channel])
+			} else if name := names(c.o.Prefix).asynq(message); c.sources.markAlone(name) {
+				c.tell(ctx, name)
+			}
+		},
 	}, channels...)
+}
+
+// Wait tells the consumer that all slots of its caller are in use, until Resume. Meanwhile the other workers are woken for what this one
+// was woken for.
+func (c *Consumer) Wait(ctx context.Context) {
+	for _, name := range c.sources.wait() {
+		c.tell(ctx, name)
+	}
+}
+
+// Resume tells the consumer that there is a free slot.
+func (c *Consumer) Resume() { c.sources.resume() }
+
+// tell wakes all workers of a queue. If it fails, the leader does so later.
+func (c *Consumer) tell(ctx context.Context, asynqName string) {
+	start := clock.Now()
+	err := c.o.DB.Publish(ctx, string(c.keys.Arrivals(c.queueOf(asynqName))), "").Err()
+	c.note(ctx, start, err, 1, "cannot wake the other workers of a queue")
 }
 
 // publishQueues adds the queues to asynq's list of queues. It tries until it succeeds or ctx ends; then it returns nil.
@@ -205,8 +232,8 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 	for i, p := range portions {
 		k := lua.AsynqQueue(p.queue)
 		calls[i] = lua.Take{
-			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Limit: p.limit, Lease: takeLease,
-			Queue: c.queueOf(p.queue), Leaders: c.keys.Leaders(),
+			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Called: k.Called(),
+			Limit: p.limit, Lease: takeLease, Queue: c.queueOf(p.queue), Leaders: c.keys.Leaders(), Arrivals: c.keys.Arrivals(c.queueOf(p.queue)),
 		}
 	}
 	start := clock.Now()

@@ -288,7 +288,7 @@ func TestConsumer_TwoNeverTakeTheSame(t *testing.T) {
 	for i := range n {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 	}
-	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
+	testkit.Must(t, x.HandOver(t.Context(), all, nil).Failure())
 	seen := map[string]bool{}
 	for range n {
 		id := testkit.Receive(t, handled, "a delivery")

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -106,15 +107,22 @@ type Ended struct {
 	Result, Error string
 }
 
+// Choose returns the nodes whose workers are to take that many deliveries from a queue. If it returns none, all workers of the queue are
+// woken.
+type Choose func(queue string, deliveries int) []string
+
 // HandOver makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
-// their queues, and wakes the workers of a queue that was empty. It enqueues a delivery again that belongs to an earlier
+// their queues, and wakes the chosen workers of a queue that was empty, or all if choose is nil. It enqueues a delivery again that belongs to an earlier
 // task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a worker, is held
 // by a live one, or has ended, so a call can be repeated.
-func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery) Handed {
+func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choose Choose) Handed {
 	h := Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]Ended)}
 	batches := q.batches(deliveries)
 	calls := make([]lua.Enqueue, len(batches))
 	for i, b := range batches {
+		if choose != nil {
+			b.call.Workers = q.channels(choose(b.call.Queue, len(b.places)))
+		}
 		calls[i] = b.call
 	}
 	unlisted := q.publish(ctx, batches)
@@ -135,6 +143,15 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery) Hande
 		}
 	}
 	return h
+}
+
+// channels returns the channels of the workers of nodes, as the scripts take them.
+func (q *Queues) channels(nodes []string) string {
+	channels := make([]string, len(nodes))
+	for i, node := range nodes {
+		channels[i] = string(q.keys.Worker(node))
+	}
+	return strings.Join(channels, " ")
 }
 
 func endedOf(e lua.EnqueueEnded) Ended {
@@ -182,8 +199,8 @@ func (q *Queues) newBatch(queue string) *batch {
 	name := q.names.asynq(queue)
 	k := lua.AsynqQueue(name)
 	return &batch{queue: name, call: lua.Enqueue{
-		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Archived: k.Archived(), Completed: k.Completed(),
-		Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Deliveries: nil,
+		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Archived: k.Archived(), Completed: k.Completed(), Called: k.Called(),
+		Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Queue: queue, Workers: "", Deliveries: nil,
 	}}
 }
 

@@ -22,7 +22,7 @@ func TestEnqueue_CanBeRepeated(t *testing.T) {
 	var enqueueing sync.WaitGroup
 	for range 8 {
 		enqueueing.Go(func() {
-			if err := x.HandOver(t.Context(), []task.Delivery{d}).Failure(); err != nil {
+			if err := x.HandOver(t.Context(), []task.Delivery{d}, nil).Failure(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -100,7 +100,7 @@ func TestEnqueue_RestoresAMissingDelivery(t *testing.T) {
 	d := aDelivery("a")
 	x.enqueue(d)
 	testkit.Must(t, x.db.FlushAll(t.Context()).Err())
-	testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}).Failure())
+	testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}, nil).Failure())
 	if got := x.waiting(); !slices.Equal(got, []string{d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery", got)
 	}
@@ -128,7 +128,7 @@ func TestEnqueue_LeavesADeliveryOnItsWayAlone(t *testing.T) {
 			x.enqueue(d)
 			prepare(x, d)
 			before := dump(t, x.db)
-			testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}).Failure())
+			testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}, nil).Failure())
 			if after := dump(t, x.db); after != before {
 				t.Errorf("Redis changed from\n%s\nto\n%s", before, after)
 			}
@@ -144,7 +144,7 @@ func TestEnqueue_PutsBackOnceWhatItsWorkerAbandoned(t *testing.T) {
 	x.take(d, asynqLease-3*asynqBeat)
 	x.enqueue(next)
 	for range 3 {
-		testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}).Failure())
+		testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}, nil).Failure())
 	}
 	if got := x.waiting(); !slices.Equal(got, []string{next.String(), d.String()}) {
 		t.Errorf("the queue holds %v, want the delivery once, and first to be taken", got)
@@ -162,7 +162,7 @@ func TestEnqueue_WritesWhatAsynqUnderstands(t *testing.T) {
 	d := aDelivery("a")
 	x.enqueue(d)
 	x.take(d, 0)
-	testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}).Failure())
+	testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}, nil).Failure())
 	info, err := x.inspector.GetTaskInfo("default", d.String())
 	testkit.Must(t, err)
 	if info.State != asynq.TaskStatePending {
@@ -208,10 +208,10 @@ func TestEnqueue_ReportsAnUnreachableRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, x.srv.Addr())
 	q := New(Options{DB: redistest.Open(t, proxy.URL())})
 	proxy.Cut()
-	err := q.HandOver(t.Context(), []task.Delivery{aDelivery("a")}).Failure()
+	err := q.HandOver(t.Context(), []task.Delivery{aDelivery("a")}, nil).Failure()
 	if err == nil || !strings.Contains(err.Error(), "default:a:1") {
 		t.Errorf("the error is %v, want one that names the delivery", err)
 	}
 	proxy.Mend()
-	testkit.Must(t, q.HandOver(t.Context(), []task.Delivery{aDelivery("a")}).Failure())
+	testkit.Must(t, q.HandOver(t.Context(), []task.Delivery{aDelivery("a")}, nil).Failure())
 }

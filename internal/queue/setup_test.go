@@ -43,7 +43,7 @@ func aDelivery(id string) task.Delivery {
 
 func (x *transport) enqueue(d task.Delivery) {
 	x.t.Helper()
-	testkit.Must(x.t, x.HandOver(x.t.Context(), []task.Delivery{d}).Failure())
+	testkit.Must(x.t, x.HandOver(x.t.Context(), []task.Delivery{d}, nil).Failure())
 }
 
 // state is where asynq keeps a delivery, "" if it does not.

@@ -12,6 +12,7 @@ type sources struct {
 	mu      sync.Mutex
 	queues  []*source
 	looked  int           // index of the queue that next returns first
+	busy    bool          // whoever takes waits for a slot
 	arrived chan struct{} // signalled when a queue becomes ready; capacity 1
 }
 
@@ -21,6 +22,7 @@ type source struct {
 	weight int
 	credit int  // grows by the weight with each turn of another queue
 	ready  bool // the queue may hold deliveries
+	alone  bool // not all workers of the queue were told so
 }
 
 // newSources returns the queues with their weights, by asynq's names. All of them are ready. A weight below 1 counts as 1.
@@ -58,6 +60,42 @@ func (s *sources) next(n int) []string {
 // mark records that a queue may hold deliveries.
 func (s *sources) mark(name string) {
 	s.markIf(func(q *source) bool { return q.name == name })
+}
+
+// markAlone records that a queue may hold deliveries, of which not all its workers were told. It returns true if the caller must tell
+// them, because whoever takes waits for a slot.
+func (s *sources) markAlone(name string) (tell bool) {
+	s.markIf(func(q *source) bool {
+		if q.name != name {
+			return false
+		}
+		tell = s.busy
+		q.alone = !q.ready && !tell
+		return true
+	})
+	return tell
+}
+
+// wait records that whoever takes waits for a slot, until resume is called. It returns the queues of which the other workers must be
+// told.
+func (s *sources) wait() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = true
+	var tell []string
+	for _, q := range s.queues {
+		if q.ready && q.alone {
+			tell = append(tell, q.name)
+		}
+		q.alone = false
+	}
+	return tell
+}
+
+func (s *sources) resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
 }
 
 // markAll records that every queue may hold deliveries.
@@ -106,7 +144,7 @@ func (s *sources) share(n int) []portion {
 	for i, q := range s.queues {
 		if limits[i] > 0 {
 			portions = append(portions, portion{q.name, limits[i]})
-			q.ready = false
+			q.ready, q.alone = false, false
 		}
 	}
 	return portions

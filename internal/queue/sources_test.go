@@ -78,3 +78,27 @@ func TestSources_NextGoesRound(t *testing.T) {
 		t.Errorf("next are %v, want each queue once", got)
 	}
 }
+
+func TestSources_TellOfWhatTheyAloneKnowWhileTheyWait(t *testing.T) {
+	t.Parallel()
+	s := newSources(map[string]int{"a": 1, "b": 1, "c": 1})
+	s.share(64)
+	s.mark("a")
+	if s.markAlone("a") || s.markAlone("b") || s.markAlone("nobody's") {
+		t.Error("the others are to be told although a slot may be free")
+	}
+	if got := s.wait(); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("the others are to be told of %v, want b: they know of a", got)
+	}
+	if got := s.wait(); got != nil {
+		t.Errorf("they are to be told of %v again", got)
+	}
+	if !s.markAlone("c") {
+		t.Error("nobody else is told of c")
+	}
+	s.resume()
+	s.share(64)
+	if s.markAlone("b"); !s.ready() || len(s.share(1)) != 1 || s.wait() != nil {
+		t.Error("b was shared, so nobody is to be told of it")
+	}
+}

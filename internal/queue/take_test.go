@@ -28,7 +28,7 @@ func TestTake_SharesByWeight(t *testing.T) {
 			d.Queue = queue
 			all = append(all, d)
 		}
-		testkit.Must(t, x.HandOver(t.Context(), all).Failure())
+		testkit.Must(t, x.HandOver(t.Context(), all, nil).Failure())
 	}
 	for _, size := range []int{1, 20} {
 		got := map[string]int{}
@@ -60,7 +60,7 @@ func TestTake_KeepsTheOrderOfAQueue(t *testing.T) {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 		want = append(want, fmt.Sprint(i))
 	}
-	testkit.Must(t, x.HandOver(t.Context(), all).Failure())
+	testkit.Must(t, x.HandOver(t.Context(), all, nil).Failure())
 	c, first := x.takeNow(64, map[string]int{"default": 1})
 	var back []ending
 	for _, d := range first { // what is given back is the next to be taken, in the same order
@@ -96,11 +96,17 @@ func TestTake_WhoseAnswerWasLostIsRepeatedByALeader(t *testing.T) {
 	}
 }
 
-// announced returns how often an action announces an arrival in the default queue.
+// announced returns how often an action announces an arrival in the default queue to all its workers.
 func (x *transport) announced(action func()) int {
 	x.t.Helper()
+	return x.heard(string(x.keys.Arrivals("default")), action)
+}
+
+// heard returns how many messages an action publishes on a channel.
+func (x *transport) heard(channel string, action func()) int {
+	x.t.Helper()
 	const end = "end"
-	ctx, channel := x.t.Context(), string(lua.NewKeyspace("", 0).Arrivals("default"))
+	ctx := x.t.Context()
 	ps := x.db.Subscribe(ctx, channel)
 	defer func() { testkit.Must(x.t, ps.Close()) }()
 	_, err := ps.Receive(ctx) // the subscription
@@ -116,6 +122,55 @@ func (x *transport) announced(action func()) int {
 	}
 }
 
+func TestHandOver_WakesTheChosenAndTheRestWhenTheyLeaveSome(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	deliveries := func(from, n int) []task.Delivery {
+		var all []task.Delivery
+		for i := range n {
+			all = append(all, aDelivery(fmt.Sprint(from+i)))
+		}
+		return all
+	}
+	handOver := func(from, n int) func() {
+		return func() {
+			choose := func(queue string, count int) []string {
+				if queue != "default" || count != n {
+					t.Errorf("chose workers for %d deliveries of %s, want %d", count, queue, n)
+				}
+				return []string{"a", "b"}
+			}
+			testkit.Must(t, x.HandOver(t.Context(), deliveries(from, n), choose).Failure())
+		}
+	}
+	take := func(n int) func() { return func() { x.takeNow(n, map[string]int{"default": 1}) } }
+	for _, channel := range []lua.WorkerChannel{x.keys.Worker("a"), x.keys.Worker("b")} {
+		if n := x.heard(string(channel), handOver(0, 10)); n != 1 {
+			t.Errorf("%d messages on %s, want 1", n, channel)
+		}
+		take(10)()
+		x.db.FlushAll(t.Context())
+	}
+	for _, step := range []struct {
+		what   string
+		action func()
+		want   int
+	}{
+		{"deliveries in an empty queue, for two workers", handOver(0, 10), 0},
+		{"the first of them takes some", take(3), 0},
+		{"the second takes some", take(3), 1},
+		{"another takes some", take(3), 0},
+		{"the last is taken", take(3), 0},
+		{"more in the empty queue", handOver(10, 10), 0},
+		{"the first takes all", take(10), 0},
+		{"more that wait already are handed over again", func() { handOver(20, 2)(); handOver(20, 2)() }, 1},
+	} {
+		if n := x.announced(step.action); n != step.want {
+			t.Errorf("%s: all workers were woken %d times, want %d", step.what, n, step.want)
+		}
+	}
+}
+
 func TestArrivals_AreAnnounced(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
@@ -124,7 +179,7 @@ func TestArrivals_AreAnnounced(t *testing.T) {
 		all = append(all, aDelivery(fmt.Sprint(i)))
 	}
 	enqueue := func() {
-		testkit.Must(t, x.HandOver(t.Context(), all).Failure())
+		testkit.Must(t, x.HandOver(t.Context(), all, nil).Failure())
 	}
 	var c *Consumer
 	var taken []*Taken
@@ -179,7 +234,7 @@ func TestTransport_WorksOnACluster(t *testing.T) {
 	testkit.Receive(t, p.Ready(), "the consumer")
 	alive, dead := aDelivery("alive"), aDelivery("dead")
 	alive.Queue = "critical"
-	testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{alive, dead}).Failure())
+	testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{alive, dead}, nil).Failure())
 	testkit.Eventually(t, "both are settled", func() bool { return x.state(alive) == "" && x.state(dead) == "archived" })
 	testkit.Must(t, p.beat(t.Context()))
 	_, err = x.Tend(t.Context(), 0)

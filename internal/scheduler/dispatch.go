@@ -114,5 +114,5 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 func (t *term) handOver(ctx context.Context, deliveries []task.Delivery) queue.Handed {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchBudget)
 	defer cancel()
-	return t.s.o.Queues.HandOver(ctx, deliveries)
+	return t.s.o.Queues.HandOver(ctx, deliveries, t.s.quotas.choose)
 }

@@ -315,3 +315,10 @@ func (q *quotas) splitServed(deliveries []task.Delivery) (served, unserved []tas
 	}
 	return served, unserved
 }
+
+// choose is queue.Choose: the nodes to wake for deliveries of a queue that was empty.
+func (q *quotas) choose(name string, deliveries int) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.slots.choose(name, deliveries)
+}

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -58,6 +59,47 @@ func (s *slots) refresh() {
 			}
 		}
 	}
+}
+
+// wakeLimit is the most nodes that are chosen to take from a queue. For more it is as well to wake all.
+const wakeLimit = 16
+
+// choose returns nodes that serve a queue and are likely to have so many free slots together, the freest most often; none to wake all.
+func (s *slots) choose(name string, deliveries int) []string {
+	var ids []string
+	var free []int
+	total := 0
+	for _, n := range s.members.View().Nodes {
+		if _, serves := n.Queues[name]; !serves || n.State != cluster.StateAlive || !n.Has(config.RoleWorker) || n.Running >= n.Capacity {
+			continue
+		}
+		ids, free = append(ids, n.ID), append(free, n.Capacity-n.Running)
+		total += n.Capacity - n.Running
+	}
+	var chosen []string
+	for deliveries > 0 && total > 0 {
+		if len(chosen) == wakeLimit {
+			return nil
+		}
+		at := pick(free, rand.IntN(total))
+		chosen = append(chosen, ids[at])
+		deliveries, total, free[at] = deliveries-free[at], total-free[at], 0
+	}
+	if deliveries > 0 {
+		return nil
+	}
+	return chosen
+}
+
+// pick returns the index of the weight in which the nth of all units is, from 0.
+func pick(weights []int, n int) int {
+	for i, weight := range weights {
+		if n < weight {
+			return i
+		}
+		n -= weight
+	}
+	return len(weights) - 1
 }
 
 // readAgain reports whether asynq's list of servers is to be read, as no node serves some of the queues.

@@ -77,7 +77,7 @@ func TestCancel_IsObeyedBeforeTheWorkerKnowsThatItBegan(t *testing.T) {
 	_, err := w.store.Tasks.Begin(t.Context(), ref, 1, r.nextToken()) // and the reply is lost
 	testkit.Must(t, err)
 	w.cancel(ref)
-	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{deliveries[0]}).Failure())
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{deliveries[0]}, nil).Failure())
 	w.reaches(ref, task.Cancelled)
 	if len(begun) != 0 {
 		t.Error("the executor was called for a cancelled task")
@@ -99,7 +99,7 @@ func TestBegin_RunsAnAttemptWhoseAnswerWasLost(t *testing.T) {
 	deliveries := w.claim()
 	_, err := w.store.Tasks.Begin(t.Context(), ref, 1, r.nextToken()) // and the reply is lost
 	testkit.Must(t, err)
-	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{deliveries[0]}).Failure())
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{deliveries[0]}, nil).Failure())
 	w.reaches(ref, task.Succeeded)
 	if len(runs) != 1 {
 		t.Errorf("it ran %d times, want once", len(runs))
@@ -124,7 +124,7 @@ func TestBegin_LostByRedisCostsTheRunNothing(t *testing.T) {
 	deliveries := w.claim()
 	k := w.store.KeysOf(ref)
 	queued := w.db.HGet(t.Context(), string(k.States()), ref.String()).Val()
-	testkit.Must(t, w.queues.HandOver(t.Context(), deliveries).Failure())
+	testkit.Must(t, w.queues.HandOver(t.Context(), deliveries, nil).Failure())
 	a := testkit.Receive(t, begun, "the attempt")
 	_, err := w.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
 		p.HSet(t.Context(), string(k.States()), ref.String(), queued)
@@ -189,7 +189,7 @@ func TestBegin_RunsARepeatedDeliveryOnce(t *testing.T) {
 	w.start(func(context.Context, executor.Attempt) (string, error) { begun <- struct{}{}; <-end; return "", nil })
 	ref := w.create(task.Definition{})
 	delivery := w.claim()[0]
-	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{delivery}).Failure())
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{delivery}, nil).Failure())
 	testkit.Receive(t, begun, "the attempt")
 	testkit.Must(t, w.db.LPush(t.Context(), "asynq:{default}:pending", delivery.String()).Err())
 	testkit.Eventually(t, "the second one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 1 })
@@ -198,7 +198,7 @@ func TestBegin_RunsARepeatedDeliveryOnce(t *testing.T) {
 	testkit.Eventually(t, "asynq has forgotten both", func() bool { // it would take a third one for the first
 		return w.db.LLen(t.Context(), "asynq:{default}:active").Val() == 0
 	})
-	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{delivery}).Failure())
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{delivery}, nil).Failure())
 	testkit.Eventually(t, "the third one is dropped", func() bool { return count(t, w.metrics.Leftovers) == 2 })
 	if len(begun) != 0 || len(w.attempts(ref)) != 1 {
 		t.Errorf("it ran %d times more and has %d attempts, want one run", len(begun), len(w.attempts(ref)))
@@ -278,4 +278,26 @@ func TestWorker_CapacityIsAHardLimit(t *testing.T) {
 	for range 4 {
 		testkit.Receive(t, over, "the end of those that waited")
 	}
+}
+
+// A leader chooses by a heartbeat that is up to two seconds old.
+func TestWorker_WithoutAFreeSlotWakesTheOthersOfItsQueue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	do, begun, _ := untilStopped()
+	r := w.start(do, func(o *Options) { o.Capacity = 1 })
+	choose := func(string, int) []string { return []string{node} }
+	first := w.create(task.Definition{})
+	testkit.Must(t, w.queues.HandOver(t.Context(), w.claim(), choose).Failure())
+	testkit.Receive(t, begun, "the first attempt")
+	arrivals := w.db.Subscribe(t.Context(), "dts:arrivals:default")
+	defer func() { testkit.Must(t, arrivals.Close()) }()
+	_, err := arrivals.Receive(t.Context())
+	testkit.Must(t, err)
+	w.create(task.Definition{})
+	testkit.Must(t, w.queues.HandOver(t.Context(), w.claim(), choose).Failure())
+	testkit.Receive(t, arrivals.Channel(), "a message to the other workers")
+	w.cancel(first)
+	testkit.Receive(t, begun, "the second attempt, as there are no others")
+	r.end()
 }

@@ -168,7 +168,7 @@ func (w *world) create(d task.Definition) task.Ref {
 func (w *world) dispatch() {
 	w.t.Helper()
 	for _, d := range w.claim() {
-		testkit.Must(w.t, w.queues.HandOver(w.t.Context(), []task.Delivery{d}).Failure())
+		testkit.Must(w.t, w.queues.HandOver(w.t.Context(), []task.Delivery{d}, nil).Failure())
 	}
 }
 

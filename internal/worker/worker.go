@@ -128,7 +128,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.awaitReady(ctx, pools)
 	<-ctx.Done()
-	w.close(pools)
+	w.close(work, pools)
 	taking.Wait()
 	w.drain()
 	stopWork(nil)
@@ -145,7 +145,7 @@ func (w *Worker) pools() []*pool {
 	pools := make([]*pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
 		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), consumer: queue.NewConsumer(queue.ConsumerOptions{
-			DB: p.DB, Prefix: w.o.Prefix, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Log: w.o.Log,
+			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Log: w.o.Log,
 		})}
 	}
 	return pools
@@ -188,10 +188,17 @@ func (w *Worker) reserve(ctx context.Context, p *pool) int {
 	for _, slots := range []chan struct{}{p.slots, w.slots} {
 		select {
 		case slots <- struct{}{}:
+			continue
+		default:
+			p.consumer.Wait(ctx)
+		}
+		select {
+		case slots <- struct{}{}:
 		case <-ctx.Done():
 			return 0
 		}
 	}
+	p.consumer.Resume()
 	for n := 1; n < takeLimit; n++ {
 		select {
 		case p.slots <- struct{}{}:
@@ -221,12 +228,13 @@ func (w *Worker) serve(work context.Context, p *pool, t *queue.Taken) {
 
 // close has the worker begin no more attempts. Deliveries that are taken nevertheless go back to their queues at once, since
 // another node may have a slot for them.
-func (w *Worker) close(pools []*pool) {
+func (w *Worker) close(work context.Context, pools []*pool) {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
 	for _, p := range pools {
 		p.consumer.Quiesce()
+		p.consumer.Wait(work)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
 	"INLINE_PAYLOAD_LIMIT":  task.InlinePayloadLimit,
+	"CALLED_FOR":            time.Minute.Milliseconds(),        // how long it counts which workers of a queue were woken
 	"LOOK_LIMIT":            (10 * time.Second).Milliseconds(), // how long a leader leaves a queued task alone at most
 	"LOG_LIMIT":             task.LogLimit,
 	"DEFAULT_QUEUE":         task.DefaultQueue,

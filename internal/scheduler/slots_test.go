@@ -1,0 +1,69 @@
+package scheduler
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/cluster"
+)
+
+// nodes are Members that do not change.
+type nodes []cluster.Node
+
+func (n nodes) View() cluster.View { return cluster.View{Nodes: n} }
+
+func (n nodes) Watch() (<-chan struct{}, func()) { return nil, func() {} }
+
+func aWorker(id string, capacity, running int, queues ...string) cluster.Node {
+	n := cluster.Node{ID: id, State: cluster.StateAlive, Roles: []string{"worker"}, Capacity: capacity, Running: running, Queues: map[string]int{}}
+	for _, q := range queues {
+		n.Queues[q] = 1
+	}
+	return n
+}
+
+func TestChoose_PicksAsManyNodesAsTheDeliveriesNeed(t *testing.T) {
+	t.Parallel()
+	dead, draining, scheduler := aWorker("dead", 9, 0, "q"), aWorker("draining", 9, 0, "q"), aWorker("scheduler", 9, 0, "q")
+	dead.State, draining.State, scheduler.Roles = cluster.StateDead, cluster.StateDraining, []string{"scheduler"}
+	s := slots{members: nodes{
+		aWorker("a", 10, 9, "q"), aWorker("b", 10, 0, "q", "other"), aWorker("full", 10, 10, "q"), aWorker("else", 10, 0, "other"), dead, draining, scheduler,
+	}}
+	picked := map[string]int{}
+	for range 1100 {
+		chosen := s.choose("q", 1)
+		if len(chosen) != 1 {
+			t.Fatalf("chose %v for one delivery, want one node", chosen)
+		}
+		picked[chosen[0]]++
+	}
+	if picked["a"]+picked["b"] != 1100 || picked["a"] < 50 || picked["a"] > 150 {
+		t.Errorf("chose %v, want only a and b, in the proportion of their free slots, 1 and 10", picked)
+	}
+	both := s.choose("q", 11)
+	if slices.Sort(both); !slices.Equal(both, []string{"a", "b"}) {
+		t.Errorf("chose %v for 11 deliveries, want a and b", both)
+	}
+	for what, chosen := range map[string][]string{
+		"more deliveries than free slots": s.choose("q", 12), "a queue that nobody serves": s.choose("none", 1),
+	} {
+		if chosen != nil {
+			t.Errorf("%s: chose %v, want to wake all", what, chosen)
+		}
+	}
+}
+
+func TestChoose_WakesAllRatherThanManyOneByOne(t *testing.T) {
+	t.Parallel()
+	var many nodes
+	for range 100 {
+		many = append(many, aWorker("n", 1, 0, "q"))
+	}
+	s := slots{members: many}
+	if chosen := s.choose("q", wakeLimit); len(chosen) != wakeLimit {
+		t.Errorf("chose %d nodes, want %d", len(chosen), wakeLimit)
+	}
+	if chosen := s.choose("q", wakeLimit+1); chosen != nil {
+		t.Errorf("chose %d nodes, want to wake all", len(chosen))
+	}
+}
