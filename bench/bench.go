@@ -155,21 +155,45 @@ func poll(ctx context.Context, interval, limit time.Duration, what string, done 
 	}
 }
 
-// costs measures the CPU time of Redis and of this process over a stretch of work.
+// costs measures the CPU time of Redis and of this process, and the commands of Redis, over a stretch of work.
 type costs struct {
-	b           *bench
-	redis, self float64
+	b                     *bench
+	redis, self, commands float64
 }
 
 func (b *bench) startCosts(ctx context.Context) (*costs, error) {
 	redis, err := b.redis.cpu(ctx)
-	return &costs{b: b, redis: redis, self: selfCPU()}, err
+	if err != nil {
+		return nil, err
+	}
+	commands, err := b.redis.number(ctx, "stats", "total_commands_processed")
+	return &costs{b: b, redis: redis, commands: commands, self: selfCPU()}, err
 }
 
-// perTask returns the microseconds of Redis and of this process since startCosts, divided by n.
-func (c *costs) perTask(ctx context.Context, n int) (redis, self float64, err error) {
-	used, err := c.b.redis.cpu(ctx)
-	return (used - c.redis) / float64(n) * 1e6, (selfCPU() - c.self) / float64(n) * 1e6, err
+// perTask returns what was used since startCosts, divided by n.
+func (c *costs) perTask(ctx context.Context, n int) (taskCosts, error) {
+	self := selfCPU()
+	redis, err := c.b.redis.cpu(ctx)
+	if err != nil {
+		return taskCosts{}, err
+	}
+	commands, err := c.b.redis.number(ctx, "stats", "total_commands_processed")
+	return taskCosts{
+		redis: (redis - c.redis) / float64(n) * 1e6, self: (self - c.self) / float64(n) * 1e6, commands: (commands - c.commands) / float64(n),
+	}, err
+}
+
+// taskCosts is what one task costs: CPU time of Redis and of this process in us, and commands of Redis.
+type taskCosts struct{ redis, self, commands float64 }
+
+// addCosts adds what a task costs in DTS and in asynq.
+func (f *figures) addCosts(dts, bare taskCosts) {
+	f.add("CPU of Redis, DTS", dts.redis, "µs/task")
+	f.add("CPU of Redis, asynq", bare.redis, "µs/task")
+	f.add("CPU of this process, DTS", dts.self, "µs/task")
+	f.add("CPU of this process, asynq", bare.self, "µs/task")
+	f.add("commands of Redis, DTS", dts.commands, "a task")
+	f.add("commands of Redis, asynq", bare.commands, "a task")
 }
 
 // apart calls f on an empty Redis, and ends what f starts.

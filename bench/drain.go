@@ -38,9 +38,9 @@ type work struct {
 
 // drained is what came of a drain.
 type drained struct {
-	rate        float64       // tasks a second, from the start of the first handler to the last write
-	warmUp      time.Duration // from the start of the worker to that of the first handler
-	redis, self float64       // CPU microseconds a task
+	taskCosts
+	rate   float64       // tasks a second, from the start of the first handler to the last write
+	warmUp time.Duration // from the start of the worker to that of the first handler
 }
 
 // drainGoal is the least that DTS is to reach in every drain.
@@ -74,10 +74,7 @@ func drainFigures(dts, bare drained) figures {
 	f.add("DTS / asynq", dts.rate/bare.rate, "x")
 	f.add("DTS", dts.rate, "tasks/s")
 	f.add("asynq", bare.rate, "tasks/s")
-	f.add("CPU of Redis, DTS", dts.redis, "µs/task")
-	f.add("CPU of Redis, asynq", bare.redis, "µs/task")
-	f.add("CPU of this process, DTS", dts.self, "µs/task")
-	f.add("CPU of this process, asynq", bare.self, "µs/task")
+	f.addCosts(dts.taskCosts, bare.taskCosts)
 	f.add("start of the worker to first handler, DTS", milliseconds(dts.warmUp), "ms")
 	f.add("start of the worker to first handler, asynq", milliseconds(bare.warmUp), "ms")
 	return f
@@ -103,7 +100,7 @@ func (b *bench) timeDrain(ctx context.Context, w work, n int, start func() error
 	}
 	first := *seen.first.Load()
 	d := drained{rate: float64(n) / clock.Since(first).Seconds(), warmUp: first.Sub(begin)}
-	d.redis, d.self, err = spent.perTask(ctx, n)
+	d.taskCosts, err = spent.perTask(ctx, n)
 	return d, err
 }
 

@@ -46,10 +46,7 @@ func herdRow() row {
 			f.add("DTS / asynq", dts.rate/bare.rate, "x")
 			f.add("DTS", dts.rate, "tasks/s")
 			f.add("asynq", bare.rate, "tasks/s")
-			f.add("CPU of Redis, DTS", dts.redis, "µs/task")
-			f.add("CPU of Redis, asynq", bare.redis, "µs/task")
-			f.add("CPU of this process, DTS", dts.self, "µs/task")
-			f.add("CPU of this process, asynq", bare.self, "µs/task")
+			f.addCosts(dts.taskCosts, bare.taskCosts)
 			f.add("due to first handler, DTS", milliseconds(dts.warmUp), "ms")
 			f.add("due to first handler, asynq", milliseconds(bare.warmUp), "ms")
 			return f, err
@@ -112,7 +109,7 @@ func (b *bench) timeHerd(ctx context.Context, w work, n int, due time.Time) (dra
 		return drained{}, err
 	}
 	d := drained{rate: float64(n) / clock.Since(due).Seconds(), warmUp: seen.first.Load().Sub(due)}
-	d.redis, d.self, err = spent.perTask(ctx, n)
+	d.taskCosts, err = spent.perTask(ctx, n)
 	return d, err
 }
 

@@ -43,12 +43,28 @@ func pingRow() row {
 				}
 				hops = append(hops, ms)
 			}
+			spent, err := b.startCosts(ctx)
+			if err != nil {
+				return nil, err
+			}
+			for range b.size.pings {
+				if _, err := ping(ctx, begun, func() error { return submit(ctx, full.url(), plain()) }); err != nil {
+					return nil, err
+				}
+			}
+			each, err := spent.perTask(ctx, b.size.pings)
+			if err != nil {
+				return nil, err
+			}
 			var f figures
 			f.add("p50", percentile(took, 50), "ms")
 			f.add("p99", percentile(took, 99), "ms")
 			f.add("most", percentile(took, 100), "ms")
 			f.add("p50 of the same hops without work", percentile(hops, 50), "ms")
 			f.add("p99 of the same hops without work", percentile(hops, 99), "ms")
+			f.add("commands of Redis", each.commands, "a task")
+			f.add("CPU of Redis", each.redis, "µs/task")
+			f.add("CPU of this process", each.self, "µs/task")
 			f.add("p50: DTS / the same hops without work", percentile(took, 50)/percentile(hops, 50), "x")
 			return f, nil
 		},

@@ -64,6 +64,7 @@ func submitRow() row {
 				f.add(kind.name+": without", without.rate, "tasks/s")
 				f.add(kind.name+": CPU of Redis", with.redis, "µs/task")
 				f.add(kind.name+": CPU of this process", with.self, "µs/task")
+				f.add(kind.name+": commands of Redis", with.commands, "a task")
 			}
 			return f, nil
 		},
@@ -72,8 +73,8 @@ func submitRow() row {
 
 // submitted is what came of submissions.
 type submitted struct {
-	rate        float64 // tasks a second
-	redis, self float64 // CPU microseconds a task
+	taskCosts
+	rate float64 // tasks a second
 }
 
 // submitAll sends calls of size tasks each, or of one task with an id, to a server of its own, whose Redis client has hooks.
@@ -114,7 +115,7 @@ func (b *bench) submitAll(ctx context.Context, calls, size int, named bool, hook
 		return submitted{}, err
 	}
 	s := submitted{rate: float64(calls*size) / clock.Since(start).Seconds()}
-	s.redis, s.self, err = spent.perTask(ctx, calls*size)
+	s.taskCosts, err = spent.perTask(ctx, calls*size)
 	return s, err
 }
 
