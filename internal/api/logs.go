@@ -100,7 +100,7 @@ func unlessEnded(ctx context.Context, err error) error {
 
 // catchUp sends the new lines. It reads the task before the lines: if the task has ended by then, all lines are there.
 func (f *logFollower) catchUp(ctx context.Context) (done bool, err error) {
-	t, err := f.control.GetTask(ctx, f.who, f.id)
+	t, ended, err := f.ended(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -116,10 +116,21 @@ func (f *logFollower) catchUp(ctx context.Context) (done bool, err error) {
 			break
 		}
 	}
-	if t.State.Final() {
+	if ended {
 		return true, f.end(t)
 	}
 	return false, f.out.flush()
+}
+
+// ended reads the task if it has ended. Before, it reads no more than the state: a task can be long, and a look comes up to 20
+// times a second.
+func (f *logFollower) ended(ctx context.Context) (task.Task, bool, error) {
+	state, err := f.control.TaskState(ctx, f.who, f.id)
+	if err != nil || !state.Final() {
+		return task.Task{}, false, err
+	}
+	t, err := f.control.GetTask(ctx, f.who, f.id)
+	return t, t.State.Final(), err
 }
 
 func (f *logFollower) send(lines []task.LogLine) error {

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -373,6 +375,36 @@ func TestFollowLogs_FindsLinesWithoutAnEvent(t *testing.T) {
 	r.log("a", "quiet")
 	if m := l.next(); m.ID != "1-1" {
 		t.Errorf("got %+v", m)
+	}
+}
+
+func TestFollowLogs_ReadsThePayloadAtTheEndOnly(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	body := `{"type":"shell","id":"a","payload":{"command":["true"],"stdin":"` + strings.Repeat("x", task.PayloadLimit/2) + `"}}`
+	if got := r.call("POST", "/v1/tasks", body); got.status != http.StatusCreated {
+		t.Fatalf("status %d: %s", got.status, got.body)
+	}
+	r.log("a", "first")
+	sent := func() int {
+		n, err := strconv.Atoi(r.db.InfoMap(t.Context(), "stats").Val()["Stats"]["total_net_output_bytes"])
+		testkit.Must(t, err)
+		return n
+	}
+	before := sent()
+	l := r.listen("/v1/tasks/a/logs?follow=true")
+	l.next()
+	for range 3 {
+		r.write("a", "more")
+		l.next()
+	}
+	if n := sent() - before; n > task.PayloadLimit/4 {
+		t.Errorf("Redis sent %d bytes for 4 lines", n)
+	}
+	r.end("a", task.Succeeded, "")
+	r.source.publish(event("task.succeeded", "a"))
+	if m := l.next(); m.Name != "end" || len(m.Data) < task.PayloadLimit/2 {
+		t.Errorf("the stream ends with %s of %d bytes, want the whole task", m.Name, len(m.Data))
 	}
 }
 

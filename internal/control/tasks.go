@@ -18,6 +18,11 @@ func (c *Control) GetTask(ctx context.Context, who Caller, id string) (task.Task
 	return c.store.Tasks.Get(ctx, who.Ref(id))
 }
 
+// TaskState returns the state of one task. Error: CodeTaskNotFound.
+func (c *Control) TaskState(ctx context.Context, who Caller, id string) (task.State, error) {
+	return c.store.Tasks.State(ctx, who.Ref(id))
+}
+
 // ListTasks returns up to limit tasks, newest first, from a cursor on ("": from the start). A page can be shorter than
 // limit and not be the last one. Error: CodeInvalid for the cursor.
 func (c *Control) ListTasks(ctx context.Context, who Caller, f TaskFilter, limit int, cursor string) (TaskPage, error) {

@@ -102,7 +102,7 @@ func DecodeDefinition(ref task.Ref, def string) (task.Definition, error) {
 type Record struct {
 	Definition string    // the time of its creation (13 digits), the head, a line break, and the payload or a note that it is long
 	Payload    string    // if it is long, else ""
-	State      string    // see parseState; "" if the task was never claimed
+	State      string    // see DecodeState; "" if the task was never claimed
 	Due        time.Time // when a scheduled task is due
 	Result     string
 	Error      string
@@ -136,10 +136,8 @@ func DecodeTask(ref task.Ref, r Record) (task.Task, error) {
 		Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: created, DueAt: d.FirstDue(created),
 		Result: r.Result, Error: r.Error,
 	}
-	if r.State != "" {
-		if err := parseState(&t, r.State); err != nil {
-			return task.Task{}, err
-		}
+	if err := DecodeState(&t, r.State); err != nil {
+		return task.Task{}, err
 	}
 	if t.State == task.Scheduled && !r.Due.IsZero() {
 		t.DueAt = r.Due
@@ -147,8 +145,12 @@ func DecodeTask(ref task.Ref, r Record) (task.Task, error) {
 	return t, nil
 }
 
-// parseState reads a state as lua/include/state.lua writes it. Error: it does not begin with a state and an attempt.
-func parseState(t *task.Task, text string) error {
+// DecodeState reads a state, as lua/include/state.lua writes it, into a task; "" changes nothing. Error: it does not begin with
+// a state and an attempt.
+func DecodeState(t *task.Task, text string) error {
+	if text == "" {
+		return nil
+	}
 	f := strings.Fields(text)
 	if len(f) < 2 || !task.State(f[0]).Valid() {
 		return fmt.Errorf("task %s: its state %q cannot be read", t.Ref, text)

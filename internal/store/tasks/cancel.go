@@ -34,7 +34,7 @@ var retryCodes = map[lua.Code]task.Code{lua.CodeNotFound: task.CodeTaskNotFound,
 // attempts continue, so that every delivery has a unique name.
 // Errors: CodeTaskNotFound, CodeNotFinished, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Retry(ctx context.Context, ref task.Ref) (task.Task, error) {
-	t, err := s.Get(ctx, ref)
+	t, err := s.get(ctx, ref, true)
 	if err != nil {
 		return task.Task{}, err
 	}

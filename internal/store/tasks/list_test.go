@@ -3,7 +3,6 @@ package tasks_test
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -88,7 +87,7 @@ func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
 	if tasks.ReadChunk*task.PayloadLimit < tasks.PageBytes {
 		t.Fatal("a chunk of the largest tasks does not fill a page")
 	}
-	payload := json.RawMessage(`"` + strings.Repeat("x", task.PayloadLimit-2) + `"`)
+	payload := longPayload("x")
 	var defs []task.Definition
 	for i := range count {
 		ref := task.Ref{ID: fmt.Sprintf("t%02d", i)}
@@ -114,7 +113,7 @@ func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
 func TestList_MovesNoPayloadsToFilter(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	payload := json.RawMessage(`"` + strings.Repeat("x", task.PayloadLimit-2) + `"`)
+	payload := longPayload("x")
 	short := json.RawMessage(`"` + strings.Repeat("x", task.InlinePayloadLimit-2) + `"`)
 	var defs []task.Definition
 	for i := range 20 {
@@ -124,19 +123,12 @@ func TestList_MovesNoPayloadsToFilter(t *testing.T) {
 	}
 	defs = append(defs, task.Definition{Ref: task.Ref{ID: "mine"}, Type: "http", Payload: short, Owner: "me", Delay: time.Hour})
 	createAll(t, w, defs)
-	sent := func() int {
-		info, err := w.DB.InfoMap(w.Ctx, "stats").Result()
-		testkit.Must(t, err)
-		n, err := strconv.Atoi(info["Stats"]["total_net_output_bytes"])
-		testkit.Must(t, err)
-		return n
-	}
-	before := sent()
+	before := sent(t, w)
 	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default", Owner: "me"}, 10, "")
 	if err != nil || len(page.Tasks) != 1 || string(page.Tasks[0].Payload) != string(short) {
 		t.Fatalf("%d tasks, %v", len(page.Tasks), err)
 	}
-	if n := sent() - before; n > 15*task.InlinePayloadLimit {
+	if n := sent(t, w) - before; n > 15*task.InlinePayloadLimit {
 		t.Errorf("Redis sent %d bytes for one task with a payload of %d", n, len(short))
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -15,10 +17,21 @@ import (
 
 // Get reads one task. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
+	return s.get(ctx, ref, false)
+}
+
+// State reads the state of one task. Errors are those of Get.
+func (s *Tasks) State(ctx context.Context, ref task.Ref) (task.State, error) {
+	t, err := s.get(ctx, ref, true)
+	return t.State, err
+}
+
+// get is Get; a brief task has no payload, result and error, which can be long.
+func (s *Tasks) get(ctx context.Context, ref task.Ref, brief bool) (task.Task, error) {
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	records, err := s.read(ctx, []task.Ref{ref}, false)
+	records, err := s.read(ctx, []task.Ref{ref}, brief)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -28,9 +41,13 @@ func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
 // decodeFound decodes a record that was read. Error: CodeTaskNotFound if it is empty.
 func decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
 	if r.Definition == "" {
-		return task.Task{}, &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
+		return task.Task{}, notFound(ref)
 	}
 	return codec.DecodeTask(ref, r)
+}
+
+func notFound(ref task.Ref) error {
+	return &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 }
 
 // GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
@@ -87,34 +104,55 @@ func recordOf(t lua.ReadTasksTask) codec.Record {
 // Attempts reads the attempts of a task, oldest first, including the one that runs now. Of those that ended, the newest
 // task.HistoryLimit are kept. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Attempts(ctx context.Context, ref task.Ref) ([]task.Attempt, error) {
-	t, err := s.Get(ctx, ref)
+	if err := task.ValidateRef(ref); err != nil {
+		return nil, err
+	}
+	k := s.l.KeysOf(ref)
+	pipe := s.l.DB.TxPipeline() // one moment: an attempt that ends meanwhile would be missing, or there twice
+	exists := pipe.HExists(ctx, string(k.Defs()), ref.String())
+	ended := pipe.LRange(ctx, string(k.Attempts(ref)), 0, -1)
+	state := pipe.HMGet(ctx, string(k.States()), ref.String())
+	reason := pipe.HMGet(ctx, string(k.Errors()), ref.String())
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	if !exists.Val() {
+		return nil, notFound(ref)
+	}
+	attempts, err := decodeAttempts(ended.Val())
 	if err != nil {
 		return nil, err
 	}
-	entries, err := s.l.DB.LRange(ctx, string(s.l.KeysOf(ref).Attempts(ref)), 0, -1).Result()
-	if err != nil {
-		return nil, layout.Unavailable(err)
-	}
-	attempts := make([]task.Attempt, 0, len(entries)+1)
-	for _, entry := range entries {
-		a, err := codec.DecodeAttempt(entry)
-		if err != nil {
-			return nil, err
-		}
-		attempts = append(attempts, a)
+	t := task.Task{Definition: task.Definition{Ref: ref}, State: task.Scheduled}
+	if err := codec.DecodeState(&t, codec.Text(state.Val()[0])); err != nil {
+		return nil, err
 	}
 	if t.State == task.Running || t.Outcome != "" { // the newest attempt is in the state of the task
 		attempts = append(attempts, task.Attempt{
-			Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Outcome: t.Outcome, Error: t.Error,
+			Number: t.Attempt, Node: t.Node, StartedAt: t.StartedAt, FinishedAt: t.FinishedAt, Outcome: t.Outcome,
+			Error: codec.Text(reason.Val()[0]),
 		})
 	}
 	return attempts[max(0, len(attempts)-task.HistoryLimit):], nil
 }
 
+// decodeAttempts decodes the list of a task's earlier attempts.
+func decodeAttempts(entries []string) ([]task.Attempt, error) {
+	attempts := make([]task.Attempt, len(entries), len(entries)+1)
+	for i, entry := range entries {
+		a, err := codec.DecodeAttempt(entry)
+		if err != nil {
+			return nil, err
+		}
+		attempts[i] = a
+	}
+	return attempts, nil
+}
+
 // Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or from
 // the first line kept if after is "". Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
 func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error) {
-	if _, err := s.Get(ctx, ref); err != nil {
+	if err := task.ValidateRef(ref); err != nil {
 		return nil, err
 	}
 	from := "-"
@@ -124,10 +162,21 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 		}
 		from = "(" + after
 	}
-	entries, err := s.l.DB.XRangeN(ctx, string(s.l.KeysOf(ref).Log(ref)), from, "+", int64(limit)).Result()
-	if err != nil {
+	k := s.l.KeysOf(ref)
+	pipe := s.l.DB.Pipeline()
+	exists := pipe.HExists(ctx, string(k.Defs()), ref.String())
+	entries := pipe.XRangeN(ctx, string(k.Log(ref)), from, "+", int64(limit))
+	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, layout.Unavailable(err)
 	}
+	if !exists.Val() {
+		return nil, notFound(ref)
+	}
+	return decodeLines(entries.Val())
+}
+
+// decodeLines decodes the entries of a task's log.
+func decodeLines(entries []redis.XMessage) ([]task.LogLine, error) {
 	lines := make([]task.LogLine, len(entries))
 	for i, e := range entries {
 		attempt, err := attemptOf(e.ID)

@@ -70,3 +70,18 @@ func TestClaim_RemembersWhenTheFirstAttemptWasDue(t *testing.T) {
 		t.Errorf("after a retry the first attempt was due at %s, want %s", run.Task.FirstDueAt, retried.DueAt)
 	}
 }
+
+func TestRetry_MovesThePayloadOnce(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "long"}, Payload: longPayload("x")}).Ref
+	testkit.Must(t, w.Begin(ref).Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", "boom"))
+	before := sent(t, w)
+	got, err := w.Tasks.Retry(w.Ctx, ref)
+	if err != nil || len(got.Payload) != task.PayloadLimit {
+		t.Fatalf("a payload of %d bytes, %v", len(got.Payload), err)
+	}
+	if n := sent(t, w) - before; n > task.PayloadLimit*3/2 {
+		t.Errorf("Redis sent %d bytes for a payload of %d", n, task.PayloadLimit)
+	}
+}
