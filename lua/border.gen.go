@@ -322,8 +322,10 @@ func (Cancel) Decode(r *Reply) (v CancelReply) {
 type Change struct {
 	Defs     DefsKey // HASH the script makes further keys of the same partition
 	Member   task.Ref
-	Before   string         // the definition that the caller read
-	Def      string         // the new definition
+	Before   string         // the definition that the caller read, as it is stored
+	Original string         // the SHA-1 of all of it, which is kept of the first definition
+	Def      string         // the new definition, as it is stored
+	Payload  string         // its payload if that is stored apart and differs from the one before, else ""
 	RunAt    time.Time      // none to keep the due time, or if delay is given
 	Delay    *time.Duration // from now; none to keep the due time, or if run_at is given
 	Recalled int            // for which the caller saw that the task is queued; 0 if it is not
@@ -333,12 +335,11 @@ type Change struct {
 
 // ChangeReply is the reply to Change.
 type ChangeReply struct {
-	Record  string
-	Payload string
-	State   string
-	Due     time.Time
-	Result  string
-	Reason  string // the task as it is now, as read_tasks replies it
+	Record string
+	State  string
+	Due    time.Time
+	Result string
+	Reason string // the task as it is now, as read_tasks replies it, without the payload, which the caller knows
 }
 
 // Script is change.lua.
@@ -349,13 +350,12 @@ func (c Change) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c Change) Args() []any {
-	return []any{c.Member.String(), c.Before, c.Def, moment(c.RunAt), span(c.Delay), c.Recalled, string(c.Events), string(c.Wake)}
+	return []any{c.Member.String(), c.Before, c.Original, c.Def, c.Payload, moment(c.RunAt), span(c.Delay), c.Recalled, string(c.Events), string(c.Wake)}
 }
 
 // Decode reads its reply.
 func (Change) Decode(r *Reply) (v ChangeReply) {
 	v.Record = r.Text("record")
-	v.Payload = r.Text("payload")
 	v.State = r.Text("state")
 	v.Due = r.Time("due")
 	v.Result = r.Text("result")

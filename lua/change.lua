@@ -1,25 +1,26 @@
 -- change: replaces the definition of a scheduled task, and its due time. A queued task becomes scheduled again, to make the same
 -- attempt later. The caller deletes its delivery. If that stays, a worker of DTS cannot begin it, and what a server of asynq makes
 -- of it counts for nothing, as the next delivery is of another claim.
--- includes: clock, number, refuse, state, definition, place, events, wheel, task
+-- includes: clock, number, refuse, state, definition, place, events, wheel
 -- keys:
 --   defs   HASH  the script makes further keys of the same partition
 -- args:
 --   member    member
---   before    text      the definition that the caller read
---   def       text      the new definition
+--   before    text      the definition that the caller read, as it is stored
+--   original  text      the SHA-1 of all of it, which is kept of the first definition
+--   def       text      the new definition, as it is stored
+--   payload   text      its payload if that is stored apart and differs from the one before, else ""
 --   run_at    time      none to keep the due time, or if delay is given
 --   delay     maybe_ms  from now; none to keep the due time, or if run_at is given
 --   recalled  attempt   for which the caller saw that the task is queued; 0 if it is not
 --   events    channel
 --   wake      channel
 -- reply:
---   record   text
---   payload  text
---   state    text
---   due      time
---   result   text
---   reason   text  the task as it is now, as read_tasks replies it
+--   record  text
+--   state   text
+--   due     time
+--   result  text
+--   reason  text  the task as it is now, as read_tasks replies it, without the payload, which the caller knows
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task is neither scheduled nor queued for the recalled attempt; the detail is its state
@@ -34,9 +35,8 @@ local queued = fields.state == 'queued' and fields.attempt == recalled
 if fields.state ~= 'scheduled' and not queued then
   return refuse('STATE', fields.state)
 end
-local known, payload = def_of(record), nil
-def, payload = split_payload(def)
-if known ~= split_payload(before) and known ~= def then
+local known = def_of(record)
+if known ~= before and known ~= def then
   return refuse('CHANGED', member)
 end
 
@@ -54,14 +54,17 @@ if run_at then
 elseif delay then
   due = now + delay
 end
-redis.call('HSETNX', originals_key(), member, redis.sha1hex(before))
+redis.call('HSETNX', originals_key(), member, original)
 record = string.sub(record, 1, 13) .. def
 redis.call('HSET', defs, member, record)
-if payload then
+if payload ~= '' then
   redis.call('HSET', payloads_key(), member, payload)
-else
+elseif not is_apart(record) then
   redis.call('HDEL', payloads_key(), member)
 end
 announce('updated', member, 'scheduled', fields.attempt, '', record, ',"due":' .. int(due))
 put_on_wheel(member, due)
-return read_task(member, due)
+return {
+  without_payload(record), redis.call('HGET', states_key(), member) or '', due,
+  redis.call('HGET', results_key(), member) or '', redis.call('HGET', errors_key(), member) or '',
+}

@@ -12,9 +12,14 @@ local function split_payload(def)
   return string.sub(def, 1, line) .. '@' .. redis.sha1hex(payload), payload
 end
 
+-- is_apart returns whether the payload of a task with that record is stored apart.
+local function is_apart(record)
+  return string.find(record, '\n@', 14, true)
+end
+
 -- stored_payload returns the payload of a task with that record if it is stored apart, else ''.
 local function stored_payload(member, record)
-  return string.find(record, '\n@', 14, true) and redis.call('HGET', payloads_key(), member) or ''
+  return is_apart(record) and redis.call('HGET', payloads_key(), member) or ''
 end
 
 -- without_payload returns a stored definition without its payload.

@@ -4,6 +4,8 @@ package codec
 
 import (
 	"cmp"
+	"crypto/sha1"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -63,6 +65,22 @@ func EncodeDefinition(d task.Definition) (string, error) {
 		return "", fmt.Errorf("encoding task %s: %w", d.Ref, err)
 	}
 	return string(line) + "\n" + string(d.Payload), nil
+}
+
+// SplitPayload separates a definition that EncodeDefinition wrote into what is stored in its place and its payload if that is stored
+// apart, as split_payload in lua/include/definition.lua does; else the payload is "".
+func SplitPayload(def string) (stored, payload string) {
+	head, payload, _ := strings.Cut(def, "\n")
+	if len(payload) <= task.InlinePayloadLimit {
+		return def, ""
+	}
+	return head + "\n@" + Digest(payload), payload
+}
+
+// Digest is the SHA-1 of a text as Redis writes it.
+func Digest(text string) string {
+	sum := sha1.Sum([]byte(text))
+	return hex.EncodeToString(sum[:])
 }
 
 // DecodeHead reads the first line of a stored definition: everything but the payload. Error: the line is not JSON of the

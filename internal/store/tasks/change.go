@@ -20,13 +20,18 @@ var changeCodes = map[lua.Code]task.Code{
 // CodeChanged if the task's definition is neither before nor after.
 func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due NewDue, recalled int) (task.Task, error) {
 	ref := before.Ref
-	old, err := codec.EncodeDefinition(before)
+	read, err := codec.EncodeDefinition(before)
 	if err != nil {
 		return task.Task{}, err
 	}
-	def, err := codec.EncodeDefinition(after)
+	wanted, err := codec.EncodeDefinition(after)
 	if err != nil {
 		return task.Task{}, err
+	}
+	old, oldPayload := codec.SplitPayload(read)
+	def, payload := codec.SplitPayload(wanted)
+	if payload == oldPayload {
+		payload = "" // Redis has it
 	}
 	var runAt time.Time
 	if due.RunAt != nil {
@@ -34,11 +39,13 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 	}
 	k := s.l.KeysOf(ref)
 	reply, err := redisx.Run(ctx, s.l.DB, lua.Change{
-		Defs: k.Defs(), Member: ref, Before: old, Def: def, RunAt: runAt, Delay: due.Delay, Recalled: recalled,
-		Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
+		Defs: k.Defs(), Member: ref, Before: old, Original: codec.Digest(read), Def: def, Payload: payload,
+		RunAt: runAt, Delay: due.Delay, Recalled: recalled, Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
 	})
 	if err != nil {
 		return task.Task{}, publicError(err, changeCodes, ref)
 	}
-	return codec.DecodeTask(ref, recordOf(lua.ReadTasksTask(reply)))
+	return codec.DecodeTask(ref, codec.Record{
+		Definition: reply.Record, Payload: string(after.Payload), State: reply.State, Due: reply.Due, Result: reply.Result, Error: reply.Reason,
+	})
 }

@@ -17,9 +17,14 @@ import (
 // sent is how many bytes Redis has sent so far.
 func sent(t *testing.T, w *storetest.World) int {
 	t.Helper()
+	return netBytes(t, w, "total_net_output_bytes")
+}
+
+func netBytes(t *testing.T, w *storetest.World, field string) int {
+	t.Helper()
 	info, err := w.DB.InfoMap(w.Ctx, "stats").Result()
 	testkit.Must(t, err)
-	n, err := strconv.Atoi(info["Stats"]["total_net_output_bytes"])
+	n, err := strconv.Atoi(info["Stats"][field])
 	testkit.Must(t, err)
 	return n
 }

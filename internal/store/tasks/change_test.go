@@ -1,0 +1,87 @@
+package tasks_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// Payloads of more than task.InlinePayloadLimit bytes are stored apart.
+func TestChange_FromAnyPayloadToAnyOther(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	edge := json.RawMessage(longPayload("e")[:task.InlinePayloadLimit-1])
+	payloads := []json.RawMessage{
+		json.RawMessage("{}"), append(edge, '"'), longPayload("x"), longPayload("y"), longPayload("y"), json.RawMessage("[1]"),
+	}
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	now := w.Create(task.Definition{Ref: ref, Delay: time.Hour, Payload: json.RawMessage("[0]")})
+	for i, payload := range payloads {
+		after := now.Definition
+		after.Payload, after.Owner = payload, string(rune('a'+i))
+		got, err := w.Tasks.Change(w.Ctx, now.Definition, after, tasks.NewDue{}, 0)
+		testkit.Must(t, err)
+		again, err := w.Tasks.Change(w.Ctx, now.Definition, after, tasks.NewDue{}, 0) // as if the reply had been lost
+		testkit.Must(t, err)
+		if diff := cmp.Diff(got, again); diff != "" {
+			t.Errorf("change %d: the repeat returns (-first +repeat):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(w.Get(ref), got); diff != "" {
+			t.Errorf("change %d: returned is (-Redis +returned):\n%s", i, diff)
+		}
+		if diff := cmp.Diff(after, got.Definition); diff != "" {
+			t.Errorf("change %d: the definition is (-want +got):\n%s", i, diff)
+		}
+		now = got
+	}
+	if n := w.DB.HLen(w.Ctx, string(w.KeysOf(ref).Payloads())).Val(); n != 0 {
+		t.Errorf("%d long payloads are left of a task with a short one", n)
+	}
+}
+
+func TestChange_RefusesWhatSomebodyElseChanged(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	before := w.Create(task.Definition{Ref: ref, Delay: time.Hour, Payload: longPayload("x")}).Definition
+	theirs := before
+	theirs.Payload = longPayload("y")
+	_, err := w.Tasks.Change(w.Ctx, before, theirs, tasks.NewDue{}, 0)
+	testkit.Must(t, err)
+	if err := w.Requeue(before, "other", 0); task.CodeOf(err) != task.CodeChanged {
+		t.Errorf("got %v, want %s", err, task.CodeChanged)
+	}
+	if got := w.Get(ref); got.Queue != before.Queue || string(got.Payload) != string(theirs.Payload) {
+		t.Errorf("it is in the queue %s with a payload of %d bytes", got.Queue, len(got.Payload))
+	}
+}
+
+func TestChange_MovesNoPayloadThatStays(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	received := func() int { return netBytes(t, w, "total_net_input_bytes") }
+	before := w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Delay: time.Hour, Payload: longPayload("x")}).Definition
+	in, out := received(), sent(t, w)
+	got, err := w.Tasks.Change(w.Ctx, before, before, tasks.NewDue{Delay: new(time.Minute)}, 0)
+	if err != nil || len(got.Payload) != task.PayloadLimit {
+		t.Fatalf("a payload of %d bytes, %v", len(got.Payload), err)
+	}
+	if in, out = received()-in, sent(t, w)-out; max(in, out) > task.PayloadLimit/8 {
+		t.Errorf("Redis received %d bytes and sent %d, want some hundred", in, out)
+	}
+	after := before
+	after.Payload = longPayload("y")
+	in, out = received(), sent(t, w)
+	_, err = w.Tasks.Change(w.Ctx, before, after, tasks.NewDue{}, 0)
+	testkit.Must(t, err)
+	if in, out = received()-in, sent(t, w)-out; in > task.PayloadLimit*5/4 || out > task.PayloadLimit/8 {
+		t.Errorf("a new payload: Redis received %d bytes and sent %d, want the payload once", in, out)
+	}
+}
