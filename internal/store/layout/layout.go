@@ -92,19 +92,26 @@ func (l *Layout) Partitions() int { return l.partitions }
 
 // PartitionOf is the number, from 0, of the partition of a task or schedule. Names whose ids are equal up to the first "@"
 // are in the same partition: a schedule and its ticks.
-func (l *Layout) PartitionOf(r task.Ref) int {
-	return int(hash(hash(hash(hashStart, r.Namespace), ":"), r.Root()) % uint32(l.partitions))
-}
+func (l *Layout) PartitionOf(r task.Ref) int { return l.PartitionWith(HashName(r.Namespace, r.Root())) }
+
+// PartitionWith is the partition of the names with that hash.
+func (l *Layout) PartitionWith(h NameHash) int { return int(uint32(h) % uint32(l.partitions)) }
+
+// NameHash is the hash of a name, or of its beginning: FNV-1a with 32 bits, without an allocation, unlike package hash/fnv.
+type NameHash uint32
 
 // hashStart is the hash of "".
-const hashStart = 2166136261
+const hashStart NameHash = 2166136261
 
-// hash adds text to a hash by FNV-1a with 32 bits, without an allocation, unlike package hash/fnv.
-func hash(sum uint32, text string) uint32 {
+// HashName is the hash of the id in the namespace. The id may be a part of one, to which Add adds the rest.
+func HashName(namespace, id string) NameHash { return hashStart.Add(namespace).Add(":").Add(id) }
+
+// Add is the hash of the name with text behind it.
+func (h NameHash) Add(text string) NameHash {
 	for i := range len(text) {
-		sum = (sum ^ uint32(text[i])) * 16777619
+		h = (h ^ NameHash(text[i])) * 16777619
 	}
-	return sum
+	return h
 }
 
 // KeysOf makes the keys of the partition of a task or schedule.
