@@ -9,11 +9,14 @@ import (
 // sources are the queues of a consumer: which of them may hold deliveries, and whose turn it is. It is safe for concurrent
 // use.
 type sources struct {
-	mu      sync.Mutex
-	queues  []*source
-	looked  int           // index of the queue that next returns first
-	busy    bool          // whoever takes waits for a slot
-	arrived chan struct{} // signalled when a queue becomes ready; capacity 1
+	queues  []*source          // by name; like byName, the same from the beginning on
+	byName  map[string]*source // by asynq's names
+	arrived chan struct{}      // signalled when a queue is marked; capacity 1
+
+	mu     sync.Mutex
+	marked []*source // those that are ready, so that work costs as much as there are of them, and not of all
+	looked int       // index of the queue that next returns first
+	busy   bool      // whoever takes waits for a slot
 }
 
 // source is one queue of a consumer.
@@ -21,15 +24,16 @@ type source struct {
 	name   string // asynq's
 	weight int
 	credit int  // grows by the weight with each turn of another queue
-	ready  bool // the queue may hold deliveries
-	alone  bool // not all workers of the queue were told so
+	ready  bool // the queue may hold deliveries: it is one of the marked
+	alone  bool // it is ready, and not all workers of the queue were told
 }
 
 // newSources returns the queues with their weights, by asynq's names. All of them are ready. A weight below 1 counts as 1.
 func newSources(weights map[string]int) *sources {
-	s := &sources{arrived: make(chan struct{}, 1)}
+	s := &sources{byName: make(map[string]*source, len(weights)), arrived: make(chan struct{}, 1)}
 	for name, weight := range weights {
-		s.queues = append(s.queues, &source{name: name, weight: max(weight, 1)})
+		q := &source{name: name, weight: max(weight, 1)}
+		s.queues, s.byName[name] = append(s.queues, q), q
 	}
 	slices.SortFunc(s.queues, func(a, b *source) int { return strings.Compare(a.name, b.name) })
 	s.markAll()
@@ -59,21 +63,23 @@ func (s *sources) next(n int) []string {
 
 // mark records that a queue may hold deliveries.
 func (s *sources) mark(name string) {
-	s.markIf(func(q *source) bool { return q.name == name })
+	if q, ok := s.byName[name]; ok {
+		s.markEach([]*source{q})
+	}
 }
 
 // markAlone records that a queue may hold deliveries, of which not all its workers were told. It returns true if the caller must tell
 // them, because whoever takes waits for a slot.
 func (s *sources) markAlone(name string) (tell bool) {
-	s.markIf(func(q *source) bool {
-		if q.name != name {
-			return false
-		}
-		tell = s.busy
-		q.alone = !q.ready && !tell
-		return true
-	})
-	return tell
+	q, ok := s.byName[name]
+	if !ok {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q.alone = !s.busy && (q.alone || !q.ready)
+	s.add(q)
+	return s.busy
 }
 
 // wait records that whoever takes waits for a slot, until resume is called. It returns the queues of which the other workers must be
@@ -83,8 +89,8 @@ func (s *sources) wait() []string {
 	defer s.mu.Unlock()
 	s.busy = true
 	var tell []string
-	for _, q := range s.queues {
-		if q.ready && q.alone {
+	for _, q := range s.marked {
+		if q.alone {
 			tell = append(tell, q.name)
 		}
 		q.alone = false
@@ -99,15 +105,22 @@ func (s *sources) resume() {
 }
 
 // markAll records that every queue may hold deliveries.
-func (s *sources) markAll() {
-	s.markIf(func(*source) bool { return true })
-}
+func (s *sources) markAll() { s.markEach(s.queues) }
 
-func (s *sources) markIf(is func(*source) bool) {
+func (s *sources) markEach(queues []*source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, q := range s.queues {
-		q.ready = q.ready || is(q)
+	for _, q := range queues {
+		q.alone = false
+		s.add(q)
+	}
+}
+
+// add makes a queue one of the marked. The caller holds the mutex.
+func (s *sources) add(q *source) {
+	if !q.ready {
+		q.ready = true
+		s.marked = append(s.marked, q)
 	}
 	select {
 	case s.arrived <- struct{}{}:
@@ -119,7 +132,7 @@ func (s *sources) markIf(is func(*source) bool) {
 func (s *sources) ready() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.queues, func(q *source) bool { return q.ready })
+	return len(s.marked) > 0
 }
 
 // portion is how many deliveries to take from a queue.
@@ -134,37 +147,38 @@ type portion struct {
 func (s *sources) share(n int) []portion {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limits := make([]int, len(s.queues))
+	limits := make([]int, len(s.marked))
 	for range n {
 		if next := s.turn(); next >= 0 {
 			limits[next]++
 		}
 	}
 	var portions []portion
-	for i, q := range s.queues {
-		if limits[i] > 0 {
-			portions = append(portions, portion{q.name, limits[i]})
-			q.ready, q.alone = false, false
+	rest := s.marked[:0]
+	for i, q := range s.marked {
+		if limits[i] == 0 {
+			rest = append(rest, q)
+			continue
 		}
+		portions = append(portions, portion{q.name, limits[i]})
+		q.ready, q.alone = false, false
 	}
+	s.marked = rest
 	return portions
 }
 
-// turn returns the index of the ready queue with the most credit, -1 if none is ready.
+// turn returns the index, in marked, of the queue with the most credit, -1 if none is ready.
 func (s *sources) turn() int {
 	next, total := -1, 0
-	for i, q := range s.queues {
-		if !q.ready {
-			continue
-		}
+	for i, q := range s.marked {
 		q.credit += q.weight
 		total += q.weight
-		if next < 0 || q.credit > s.queues[next].credit {
+		if next < 0 || q.credit > s.marked[next].credit {
 			next = i
 		}
 	}
 	if next >= 0 {
-		s.queues[next].credit -= total
+		s.marked[next].credit -= total
 	}
 	return next
 }
