@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,9 +51,11 @@ type Consumer struct {
 	outage  *outage
 	ends    *endings
 	record  serverRecord
-	ready   chan struct{} // closed when arrivals wake the consumer
+	ready   chan struct{} // closed, by becomeReady, when arrivals wake the consumer
 	showed  bool          // deliveries may be in the list of what this server works on; the beat alone uses it
 	stopped atomic.Bool   // see Quiesce
+
+	becomeReady sync.Once
 
 	failures atomic.Int64 // takes and looks in a row that failed
 
@@ -106,26 +110,35 @@ func (c *Consumer) Run(ctx context.Context) error {
 
 // listen marks queues when something arrives in them.
 func (c *Consumer) listen(ctx context.Context) error {
-	var channels []string
-	queues := make(map[string]string, len(c.o.Queues)) // asynq's name by channel
-	for name := range c.o.Queues {
-		channel := string(c.keys.Arrivals(name))
-		channels = append(channels, channel)
-		queues[channel] = names(c.o.Prefix).asynq(name)
-	}
 	if err := c.publishQueues(ctx); err != nil {
 		return err
 	}
+	listener, channels := c.arrivals(ctx)
+	return c.o.DB.Listen(ctx, listener, channels...)
+}
+
+// arrivals returns the channels of arrivals, and the listener to them.
+func (c *Consumer) arrivals(ctx context.Context) (redisx.Listener, []string) {
 	own := string(c.keys.Worker(c.o.Node))
-	channels = append(channels, own)
-	confirmed := 0
-	return c.o.DB.Listen(ctx, redisx.Listener{
-		Connected: func(string) {
-			c.sources.markAll() // messages may have been missed
-			if confirmed++; confirmed == len(channels) {
-				close(c.ready)
+	queues := make(map[string]string, len(c.o.Queues)) // asynq's name by channel
+	for name := range c.o.Queues {
+		queues[string(c.keys.Arrivals(name))] = names(c.o.Prefix).asynq(name)
+	}
+	channels := append(slices.Collect(maps.Keys(queues)), own)
+	confirmed := make(map[string]bool, len(channels)) // on the present connection
+	return redisx.Listener{
+		Connected: func(channel string) {
+			if channel == own { // messages may have been missed
+				c.sources.markAll()
+			} else {
+				c.sources.mark(queues[channel])
+			}
+			confirmed[channel] = true
+			if len(confirmed) == len(channels) {
+				c.becomeReady.Do(func() { close(c.ready) })
 			}
 		},
+		Disconnected: func() { clear(confirmed) },
 		Message: func(channel, message string) {
 			if channel != own {
 				c.sources.mark(queues[channel])
@@ -133,7 +146,7 @@ func (c *Consumer) listen(ctx context.Context) error {
 				c.tell(ctx, name)
 			}
 		},
-	}, channels...)
+	}, channels
 }
 
 // Wait tells the consumer that all slots of its caller are in use, until Resume. Meanwhile the other workers are woken for what this one

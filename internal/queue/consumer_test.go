@@ -3,6 +3,8 @@ package queue
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -273,6 +275,40 @@ func TestConsumer_IsWokenByADelivery(t *testing.T) {
 	}
 	if mean := total / rounds; mean > lookInterval/4 {
 		t.Errorf("a delivery took %s on average: it was found by looking", mean)
+	}
+}
+
+func TestConsumer_IsReadyWhenAllChannelsAreConfirmedOnOneConnection(t *testing.T) {
+	t.Parallel()
+	c := NewConsumer(ConsumerOptions{
+		DB: redistest.Start(t).DB(t), Name: "test", Concurrency: 1, Queues: map[string]int{"a": 1, "b": 1}, Log: slog.New(slog.DiscardHandler),
+	})
+	listener, channels := c.arrivals(t.Context())
+	ready := func() bool {
+		select {
+		case <-c.Ready():
+			return true
+		default:
+			return false
+		}
+	}
+	listener.Connected(channels[0])
+	listener.Disconnected()
+	for range channels {
+		listener.Connected(channels[0])
+	}
+	if ready() {
+		t.Errorf("it is ready without subscriptions to %v", channels[1:])
+	}
+	listener.Disconnected()
+	for range 2 { // it stays ready when the connection is lost and made again
+		for _, channel := range slices.Backward(channels) {
+			listener.Connected(channel)
+		}
+		if !ready() {
+			t.Error("it is not ready, though all channels are confirmed")
+		}
+		listener.Disconnected()
 	}
 }
 
