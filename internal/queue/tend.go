@@ -15,7 +15,8 @@ import (
 // tendLimit is the most queues that one call of Tend looks at, so that its cost does not grow with their number.
 const tendLimit = 32
 
-// Tended is what Tend did. Next is where the next call goes on.
+// Tended is what Tend did. Next is where the next call goes on: behind the queues that were looked at, also if that failed for some of
+// them; at the same position if there is no list of queues.
 type Tended struct {
 	Next      int
 	Forwarded int // tasks of other asynq clients that were due
@@ -26,60 +27,82 @@ type Tended struct {
 // Tend does for queues of the installation what asynq's servers do besides handling tasks, so that tasks of other asynq
 // clients run when they are due, and nothing stays for ever. It does up to 100 of each kind for each queue, for up to 32
 // queues from position on, which is 0 at first and then the Next of the call before. It goes on with the other queues if one
-// fails. Errors: those of Redis, joined.
+// fails. Errors: those of Redis, joined; each names its queue.
 func (q *Queues) Tend(ctx context.Context, position int) (Tended, error) {
-	queues, next, err := q.toTend(ctx, position)
+	names, next, err := q.toTend(ctx, position)
 	if err != nil {
-		return Tended{}, err
-	}
-	pipe := q.db.Pipeline()
-	holds := make([]*redis.IntCmd, len(queues))
-	for i, c := range queues {
-		holds[i] = pipe.Exists(ctx, string(c.Active), string(c.Scheduled), string(c.Retry), string(c.Archived), string(c.Completed))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return Tended{}, fmt.Errorf("looking at asynq's queues: %w", err)
-	}
-	var calls []lua.TendQueue
-	for i, c := range queues {
-		if holds[i].Val() > 0 {
-			calls = append(calls, c)
-		}
+		return Tended{Next: position}, err
 	}
 	tended := Tended{Next: next}
+	names, err = q.occupied(ctx, names)
+	if err != nil {
+		return tended, err
+	}
+	calls := make([]lua.TendQueue, len(names))
+	for i, name := range names {
+		calls[i] = q.tending(name)
+	}
 	var failures []error
-	for _, r := range redisx.RunEach[lua.TendQueueReply](ctx, q.db, calls) {
+	for i, r := range redisx.RunEach[lua.TendQueueReply](ctx, q.db, calls) {
+		if r.Err != nil {
+			failures = append(failures, fmt.Errorf("queue %s: %w", names[i], r.Err))
+			continue
+		}
 		tended.Forwarded += r.Reply.Forwarded
 		tended.Orphans += r.Reply.Orphans
 		tended.Deleted += r.Reply.Deleted
-		failures = append(failures, r.Err)
 	}
 	return tended, errors.Join(failures...)
 }
 
-// toTend returns the calls for up to tendLimit queues from position on, and the position after them: 0 after the last.
-func (q *Queues) toTend(ctx context.Context, position int) (calls []lua.TendQueue, next int, _ error) {
+// toTend returns up to tendLimit queues of the installation from position on, by asynq's names, and the position after them: 0 after the
+// last.
+func (q *Queues) toTend(ctx context.Context, position int) (found []string, next int, _ error) {
 	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
 	if err != nil {
 		return nil, 0, fmt.Errorf("reading asynq's list of queues: %w", err)
 	}
 	slices.Sort(all)
-	for _, asynqName := range all[min(position, len(all)):] {
-		name, ours := q.names.queue(asynqName)
+	for _, name := range all[min(position, len(all)):] {
 		position++
-		if !ours {
+		if _, ours := q.names.queue(name); !ours {
 			continue
 		}
-		k := lua.AsynqQueue(asynqName)
-		calls = append(calls, lua.TendQueue{
-			Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Scheduled: k.Scheduled(), Retry: k.Retry(),
-			Archived: k.Archived(), Completed: k.Completed(), Grace: orphanGrace, Arrivals: q.keys.Arrivals(name),
-		})
-		if len(calls) == tendLimit {
-			return calls, position, nil
+		if found = append(found, name); len(found) == tendLimit {
+			return found, position, nil
 		}
 	}
-	return calls, 0, nil
+	return found, 0, nil
+}
+
+// occupied returns those of the queues, by asynq's names, that hold something to be tended.
+func (q *Queues) occupied(ctx context.Context, queues []string) ([]string, error) {
+	pipe := q.db.Pipeline()
+	holds := make([]*redis.IntCmd, len(queues))
+	for i, name := range queues {
+		c := q.tending(name)
+		holds[i] = pipe.Exists(ctx, string(c.Active), string(c.Scheduled), string(c.Retry), string(c.Archived), string(c.Completed))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, fmt.Errorf("looking at asynq's queues: %w", err)
+	}
+	var occupied []string
+	for i, name := range queues {
+		if holds[i].Val() > 0 {
+			occupied = append(occupied, name)
+		}
+	}
+	return occupied, nil
+}
+
+// tending returns the call that tends a queue, by asynq's name.
+func (q *Queues) tending(asynqName string) lua.TendQueue {
+	name, _ := q.names.queue(asynqName)
+	k := lua.AsynqQueue(asynqName)
+	return lua.TendQueue{
+		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Scheduled: k.Scheduled(), Retry: k.Retry(),
+		Archived: k.Archived(), Completed: k.Completed(), Grace: orphanGrace, Arrivals: q.keys.Arrivals(name),
+	}
 }
 
 // lengthsOf returns how many deliveries wait in each queue, by asynq's names, in one round trip.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,10 +124,7 @@ func TestTend_LooksAtSomeQueuesInEachCall(t *testing.T) {
 	x := newTransport(t)
 	const queues = tendLimit + 3
 	for i := range queues {
-		k := lua.AsynqQueue(fmt.Sprintf("q%02d", i))
-		testkit.Must(t, x.db.SAdd(t.Context(), string(lua.AsynqQueues), fmt.Sprintf("q%02d", i)).Err())
-		testkit.Must(t, x.db.HSet(t.Context(), string(k.Delivery("a")), "msg", "m", "state", "scheduled").Err())
-		testkit.Must(t, x.db.ZAdd(t.Context(), string(k.Scheduled()), redis.Z{Score: 1, Member: "a"}).Err())
+		x.scheduled(fmt.Sprintf("q%02d", i))
 	}
 	first, err := x.Tend(t.Context(), 0)
 	if err != nil || first.Forwarded != tendLimit || first.Next == 0 {
@@ -139,4 +137,43 @@ func TestTend_LooksAtSomeQueuesInEachCall(t *testing.T) {
 	if again, err := x.Tend(t.Context(), queues+100); err != nil || again != (Tended{}) {
 		t.Errorf("from behind the last queue, which has gone: %+v, %v", again, err)
 	}
+}
+
+// One that is behind the broken one in the same call is tended, and so are those of the next call.
+func TestTend_GoesOnBehindABrokenQueue(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	const queues = tendLimit + 3
+	for i := range queues {
+		x.scheduled(fmt.Sprintf("q%02d", i))
+	}
+	testkit.Must(t, x.db.Set(t.Context(), string(lua.AsynqQueue("q03").Archived()), "not a sorted set", 0).Err())
+	first, err := x.Tend(t.Context(), 0)
+	if err == nil || !strings.Contains(err.Error(), "q03") || strings.Contains(err.Error(), "q04") {
+		t.Errorf("the error is %v, want one that names the broken queue alone", err)
+	}
+	if first.Forwarded < tendLimit-1 || first.Next != tendLimit {
+		t.Errorf("the first call: %+v, want the others forwarded, and a step forward", first)
+	}
+	if second, err := x.Tend(t.Context(), first.Next); err != nil || second.Forwarded != queues-tendLimit || second.Next != 0 {
+		t.Errorf("the second call: %+v, %v", second, err)
+	}
+}
+
+func TestTend_StaysWhereItIsIfThereIsNoListOfQueues(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.srv.Kill()
+	if tended, err := x.Tend(t.Context(), 7); err == nil || tended != (Tended{Next: 7}) {
+		t.Errorf("it did %+v, %v", tended, err)
+	}
+}
+
+// scheduled has a queue with one task that is due, of another asynq client.
+func (x *transport) scheduled(queue string) {
+	x.t.Helper()
+	ctx, k := x.t.Context(), lua.AsynqQueue(queue)
+	testkit.Must(x.t, x.db.SAdd(ctx, string(lua.AsynqQueues), queue).Err())
+	testkit.Must(x.t, x.db.HSet(ctx, string(k.Delivery("a")), "msg", "m", "state", "scheduled").Err())
+	testkit.Must(x.t, x.db.ZAdd(ctx, string(k.Scheduled()), redis.Z{Score: 1, Member: "a"}).Err())
 }

@@ -9,8 +9,9 @@ import (
 // tendingPartition is the partition whose leader tends asynq's queues for the whole installation.
 const tendingPartition = 0
 
-// tend tends asynq's queues, some in each round, at intervals until ctx ends, if this is the leader of tendingPartition. It needs no fence: two
-// leaders that tend at the same time do no harm.
+// tend tends asynq's queues, some in each round, at intervals until ctx ends, if this is the leader of tendingPartition. A queue that
+// cannot be tended holds up no other: the next round goes on behind it. It needs no fence: two leaders that tend at the same time do no
+// harm.
 func (t *term) tend(ctx context.Context) error {
 	if t.partition != tendingPartition {
 		<-ctx.Done()
@@ -19,10 +20,7 @@ func (t *term) tend(ctx context.Context) error {
 	position := 0
 	for ctx.Err() == nil {
 		tended, err := t.s.o.Queues.Tend(ctx, position)
-		if err != nil {
-			t.failed(ctx, "cannot tend asynq's queues", err)
-			continue
-		}
+		t.warn(ctx, "cannot tend some of asynq's queues", err)
 		position = tended.Next
 		if tended.Orphans > 0 {
 			t.s.o.Log.Info("returned deliveries of workers that died", "count", tended.Orphans)

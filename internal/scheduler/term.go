@@ -102,8 +102,13 @@ func (t *term) pause(ctx context.Context) { _ = clock.Sleep(ctx, retryAfterError
 
 // failed reports a failure, unless ctx has ended, and waits before the next try.
 func (t *term) failed(ctx context.Context, message string, err error) {
-	if ctx.Err() == nil {
+	t.warn(ctx, message, err)
+	t.pause(ctx)
+}
+
+// warn reports a failure, unless err is nil or ctx has ended.
+func (t *term) warn(ctx context.Context, message string, err error) {
+	if err != nil && ctx.Err() == nil {
 		t.s.o.Log.Warn(message, "partition", t.partition, "error", err)
 	}
-	t.pause(ctx)
 }
