@@ -1151,6 +1151,53 @@ func (LookAfter) Decode(r *Reply) (v LookAfterReply) {
 	return v
 }
 
+// MeasureQueue runs measure_queue.lua: reads how much a queue of asynq holds, as asynq's own inspector does.
+//
+// Repeated: harmless: it only reads
+type MeasureQueue struct {
+	Active    ActiveKey    // LIST
+	Pending   PendingKey   // LIST
+	Scheduled ScheduledKey // ZSET
+	Retry     RetryKey     // ZSET
+	Archived  ArchivedKey  // ZSET
+	Completed CompletedKey // ZSET
+	Groups    GroupsKey    // SET
+}
+
+// MeasureQueueReply is the reply to MeasureQueue.
+type MeasureQueueReply struct {
+	PendingCount  int
+	ActiveCount   int
+	ArchivedCount int
+	Size          int // all deliveries, in whatever state
+	Memory        int // bytes; an estimate, from the first deliveries of each kind
+	Since         int // when the delivery that is taken next began to wait, in ns since 1970; 0 if none waits
+}
+
+// Script is measure_queue.lua.
+func (MeasureQueue) Script() *Script { return scriptOf("measure_queue") }
+
+// Keys are its KEYS.
+func (c MeasureQueue) Keys() []string {
+	return []string{string(c.Active), string(c.Pending), string(c.Scheduled), string(c.Retry), string(c.Archived), string(c.Completed), string(c.Groups)}
+}
+
+// Args are its ARGV.
+func (MeasureQueue) Args() []any {
+	return []any{}
+}
+
+// Decode reads its reply.
+func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
+	v.PendingCount = r.Number("pending_count")
+	v.ActiveCount = r.Number("active_count")
+	v.ArchivedCount = r.Number("archived_count")
+	v.Size = r.Number("size")
+	v.Memory = r.Number("memory")
+	v.Since = r.Number("since")
+	return v
+}
+
 // NoteNamespaces runs note_namespaces.lua: records submissions to namespaces, and removes the namespaces with the oldest submissions beyond a limit.
 //
 // Repeated: harmless: it records a later time
@@ -2305,6 +2352,14 @@ type CompletedKey string
 // Completed makes the key asynq:{q}:completed.
 func (q AsynqQueue) Completed() CompletedKey {
 	return CompletedKey(q.prefix() + "completed")
+}
+
+// GroupsKey names a SET: asynq: the groups of tasks that its own servers aggregate.
+type GroupsKey string
+
+// Groups makes the key asynq:{q}:groups.
+func (q AsynqQueue) Groups() GroupsKey {
+	return GroupsKey(q.prefix() + "groups")
 }
 
 // GroupKey names a ZSET: asynq: ids of tasks that its own servers aggregate, by the time of their arrival in s.

@@ -2,44 +2,12 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-
-	"github.com/hibiken/asynq"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
-
-// List reads all queues of this installation, sorted by name. Error: *task.Error with CodeUnavailable.
-func (q *Queues) List(context.Context) ([]Info, error) {
-	all, err := q.inspector.Queues()
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	slices.Sort(all)
-	infos := make([]Info, 0, len(all))
-	for _, asynqName := range all {
-		name, ours := q.names.queue(asynqName)
-		if !ours {
-			continue
-		}
-		i, err := q.inspector.GetQueueInfo(asynqName)
-		if errors.Is(err, asynq.ErrQueueNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, unavailable(err)
-		}
-		infos = append(infos, Info{
-			Name: name, Paused: i.Paused, Size: i.Size, Pending: i.Pending, Active: i.Active, Archived: i.Archived,
-			Processed: i.Processed, Failed: i.Failed, Latency: i.Latency, MemoryUsage: i.MemoryUsage,
-		})
-	}
-	return infos, nil
-}
 
 // Pause stops workers from taking deliveries from a queue. Pausing a paused queue is not an error.
 // Errors: *task.Error with CodeInvalid for an invalid name, CodeQueueNotFound or CodeUnavailable.

@@ -2,18 +2,47 @@ package queue
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+const (
+	// shareInterval is how old a reading may be that a scrape shows: scrapes that come together share one.
+	shareInterval = time.Second
+	// collectTimeout bounds how long a scrape waits for Redis.
+	collectTimeout = 5 * time.Second
 )
 
 // Collector exports the queues to Prometheus. Its metrics have the names of asynq's own exporter, so that dashboards
 // made for asynq work.
 type Collector struct {
 	list func(context.Context) ([]Info, error)
+
+	mu     sync.Mutex // held while the queues are read
+	shared []Info
+	read   time.Time // when shared was read
 }
 
 // NewCollector returns a collector of q's queues.
 func NewCollector(q *Queues) *Collector { return &Collector{list: q.List} }
+
+// infos returns the queues as they were at most shareInterval ago: those that could be read.
+func (c *Collector) infos() []Info {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.read.IsZero() && clock.Since(c.read) < shareInterval {
+		return c.shared
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
+	defer cancel()
+	c.shared, _ = c.list(ctx)
+	c.read = clock.Now()
+	return c.shared
+}
 
 var (
 	tasksDesc     = describe("asynq_tasks_enqueued_total", "Tasks in the queue, by state.", "queue", "state")
@@ -36,13 +65,9 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. If Redis does not answer, it sends no metrics.
+// Collect implements prometheus.Collector. A queue that cannot be read has no metrics, and none has if Redis does not answer.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	infos, err := c.list(context.Background())
-	if err != nil {
-		return
-	}
-	for _, i := range infos {
+	for _, i := range c.infos() {
 		send := func(desc *prometheus.Desc, v float64, labels ...string) {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, append([]string{i.Name}, labels...)...)
 		}

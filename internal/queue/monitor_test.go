@@ -1,13 +1,18 @@
 package queue
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -112,6 +117,43 @@ func TestCollector_UsesTheMetricNamesOfAsynq(t *testing.T) {
 		if _, known := got[name+",queue=default"]; !known {
 			t.Errorf("%s is missing; there are %v", name, got)
 		}
+	}
+}
+
+func TestCollector_SharesAReadingAmongScrapesThatComeTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		readings := 0
+		c := &Collector{list: func(context.Context) ([]Info, error) {
+			readings++
+			return []Info{{Name: "default", Size: readings}}, nil
+		}}
+		for round := 1; round <= 3; round++ {
+			var scrapes sync.WaitGroup
+			for range 4 {
+				scrapes.Go(func() {
+					if infos := c.infos(); len(infos) != 1 || infos[0].Size != round {
+						t.Errorf("a scrape of round %d shows %+v", round, infos)
+					}
+				})
+			}
+			scrapes.Wait()
+			testkit.Must(t, clock.Sleep(t.Context(), shareInterval))
+		}
+	})
+}
+
+func TestCollector_ShowsTheQueuesBesideABrokenOne(t *testing.T) {
+	t.Parallel()
+	c := &Collector{list: func(context.Context) ([]Info, error) {
+		return []Info{{Name: "a"}, {Name: "c"}}, errors.New("b is broken")
+	}}
+	r := prometheus.NewRegistry()
+	testkit.Must(t, r.Register(c))
+	families, err := r.Gather()
+	testkit.Must(t, err)
+	if len(families) == 0 || len(families[0].GetMetric()) != 2 {
+		t.Errorf("there are %v, want the metrics of two queues", families)
 	}
 }
 

@@ -239,4 +239,7 @@ func TestTransport_WorksOnACluster(t *testing.T) {
 	testkit.Must(t, p.beat(t.Context()))
 	_, err = x.Tend(t.Context(), 0)
 	testkit.Must(t, err)
+	if infos, err := x.List(t.Context()); err != nil || len(infos) != 2 || infos[1].Archived != 1 {
+		t.Errorf("the queues are %+v, %v", infos, err)
+	}
 }

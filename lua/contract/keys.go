@@ -86,6 +86,7 @@ var Keys = []Kind{
 	{"retry", ZSet, "asynq:{q}:retry", "asynq: ids of tasks that its own servers try again, by due time in s"},
 	{"archived", ZSet, "asynq:{q}:archived", "asynq: ids of dead letters, by the time of their failure in s"},
 	{"completed", ZSet, "asynq:{q}:completed", "asynq: ids of finished tasks that its own servers keep, by the time of their deletion in s"},
+	{"groups", Set, "asynq:{q}:groups", "asynq: the groups of tasks that its own servers aggregate"},
 	{"group", ZSet, "asynq:{q}:g:<group>", "asynq: ids of tasks that its own servers aggregate, by the time of their arrival in s"},
 	{"processed", String, "asynq:{q}:processed", "asynq: how many deliveries were handled, including failed ones"},
 	{"processed_today", String, "asynq:{q}:processed:<day>", "asynq: the same on one day (UTC), as `2006-01-02`; kept for 90 days"},

@@ -1,0 +1,115 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
+)
+
+// outlineLimit is the most queues in one pipeline of outlines: two commands each.
+const outlineLimit = 1000
+
+// List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three round trips, and
+// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Error:
+// *task.Error with CodeUnavailable; then the result has the queues that could be read.
+func (q *Queues) List(ctx context.Context) ([]Info, error) {
+	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	all = slices.DeleteFunc(all, func(asynqName string) bool { _, ours := q.names.queue(asynqName); return !ours })
+	slices.Sort(all)
+	infos := make([]Info, 0, len(all))
+	var failures []error
+	for some := range slices.Chunk(all, outlineLimit) {
+		read, err := q.read(ctx, some)
+		infos = append(infos, read...)
+		failures = append(failures, err)
+	}
+	if err := errors.Join(failures...); err != nil {
+		return infos, unavailable(err)
+	}
+	return infos, nil
+}
+
+// read reads the figures of queues, by asynq's names, and leaves out those that it cannot read. Errors: those of Redis, joined; each
+// names its queue.
+func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) {
+	infos, occupied, err := q.outlines(ctx, asynqNames)
+	if err != nil {
+		return nil, err
+	}
+	calls := make([]lua.MeasureQueue, len(occupied))
+	for i, at := range occupied {
+		calls[i] = measuring(asynqNames[at])
+	}
+	var failures []error
+	for i, r := range redisx.RunEach[lua.MeasureQueueReply](ctx, q.db, calls) {
+		at := occupied[i]
+		if r.Err != nil {
+			failures = append(failures, fmt.Errorf("queue %s: %w", asynqNames[at], r.Err))
+			infos[at].Name = ""
+			continue
+		}
+		infos[at].fill(r.Reply)
+	}
+	infos = slices.DeleteFunc(infos, func(i Info) bool { return i.Name == "" })
+	return infos, errors.Join(failures...)
+}
+
+// outlines reads what there is to say of queues that hold nothing, by asynq's names, and which of them hold something, by place.
+func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Info, occupied []int, _ error) {
+	pipe, day := q.db.Pipeline(), today()
+	holds, counters := make([]*redis.IntCmd, len(asynqNames)), make([]*redis.SliceCmd, len(asynqNames))
+	for i, name := range asynqNames {
+		k := lua.AsynqQueue(name)
+		holds[i] = pipe.Exists(ctx, measuring(name).Keys()...)
+		counters[i] = pipe.MGet(ctx, string(k.Paused()), string(k.ProcessedToday(day)), string(k.FailedToday(day)))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, nil, fmt.Errorf("reading the counters of asynq's queues: %w", err)
+	}
+	infos = make([]Info, len(asynqNames))
+	for i, asynqName := range asynqNames {
+		values := counters[i].Val()
+		infos[i] = Info{Paused: values[0] != nil, Processed: counter(values[1]), Failed: counter(values[2])}
+		infos[i].Name, _ = q.names.queue(asynqName)
+		if holds[i].Val() > 0 {
+			occupied = append(occupied, i)
+		}
+	}
+	return infos, occupied, nil
+}
+
+// counter reads a number; 0 for none.
+func counter(value any) int {
+	text, _ := value.(string)
+	n, _ := strconv.Atoi(text)
+	return n
+}
+
+// measuring returns the call that measures a queue, by asynq's name.
+func measuring(asynqName string) lua.MeasureQueue {
+	k := lua.AsynqQueue(asynqName)
+	return lua.MeasureQueue{
+		Active: k.Active(), Pending: k.Pending(), Scheduled: k.Scheduled(), Retry: k.Retry(), Archived: k.Archived(), Completed: k.Completed(),
+		Groups: k.Groups(),
+	}
+}
+
+// fill adds the figures of a queue that holds something.
+func (i *Info) fill(r lua.MeasureQueueReply) {
+	i.Size, i.Pending, i.Active, i.Archived, i.MemoryUsage = r.Size, r.PendingCount, r.ActiveCount, r.ArchivedCount, int64(r.Memory)
+	if r.Since > 0 {
+		i.Latency = clock.Since(time.Unix(0, int64(r.Since)))
+	}
+}

@@ -1,0 +1,69 @@
+-- measure_queue: reads how much a queue of asynq holds, as asynq's own inspector does.
+-- includes: nothing
+-- keys:
+--   active     LIST
+--   pending    LIST
+--   scheduled  ZSET
+--   retry      ZSET
+--   archived   ZSET
+--   completed  ZSET
+--   groups     SET
+-- args: nothing
+-- reply:
+--   pending_count   number
+--   active_count    number
+--   archived_count  number
+--   size            number  all deliveries, in whatever state
+--   memory          number  bytes; an estimate, from the first deliveries of each kind
+--   since           number  when the delivery that is taken next began to wait, in ns since 1970; 0 if none waits
+-- refuses: nothing
+-- repeat: harmless: it only reads
+local SAMPLE, SAMPLE_GROUPS = 20, 5 -- asynq's; so are the order and the way of adding up, on which the last digit depends
+local size, memory = 0, 0
+
+local function bytes_of(ids)
+  local bytes = 0
+  for i = 1, #ids do
+    bytes = bytes + (redis.call('MEMORY', 'USAGE', delivery_key(ids[i])) or 0)
+  end
+  return bytes
+end
+
+-- add adds the deliveries of a list or a sorted set, the first of which are given. It returns their number.
+local function add(key, ids, count)
+  if count > 0 then
+    size, memory = size + count, memory + bytes_of(ids) / #ids * count + redis.call('MEMORY', 'USAGE', key)
+  end
+  return count
+end
+
+local function add_list(key)
+  local ids = redis.call('LRANGE', key, 0, SAMPLE - 1)
+  return add(key, ids, #ids < SAMPLE and #ids or redis.call('LLEN', key))
+end
+
+local function add_set(key)
+  local ids = redis.call('ZRANGE', key, 0, SAMPLE - 1)
+  return add(key, ids, #ids < SAMPLE and #ids or redis.call('ZCARD', key))
+end
+
+local active_count, pending_count = add_list(active), add_list(pending)
+add_set(scheduled)
+add_set(retry)
+local archived_count = add_set(archived)
+add_set(completed)
+
+local grouped, n, bytes = 0, 0, 0
+for i, name in ipairs(redis.call('SMEMBERS', groups)) do
+  grouped = grouped + redis.call('ZCARD', group_key(name))
+  if i <= SAMPLE_GROUPS then
+    local ids = redis.call('ZRANGE', group_key(name), 0, SAMPLE - 1)
+    n, bytes = n + #ids, bytes + bytes_of(ids)
+  end
+end
+if n > 0 then
+  size, memory = size + grouped, memory + bytes / n * grouped
+end
+
+local since = pending_count > 0 and redis.call('HGET', delivery_key(redis.call('LINDEX', pending, -1)), 'pending_since')
+return { pending_count, active_count, archived_count, size, memory, since or 0 }
