@@ -79,6 +79,36 @@ func TestAsynqServer_HandlesDeliveriesOfDTS(t *testing.T) {
 	}
 }
 
+// A leader cannot tell a server that died before it began from one that died while it worked.
+func TestAsynqServer_HandlesAgainWhatADeadServerHeld(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	x.take(d, abandoned)
+	handled := make(chan string, 1)
+	x.asynqServer(func(_ context.Context, t *asynq.Task) error { handled <- t.ResultWriter().TaskID(); return nil })
+	x.enqueue(d) // the leader looks after it
+	if got := testkit.Receive(t, handled, "the delivery"); got != d.String() {
+		t.Errorf("the handler got %s", got)
+	}
+}
+
+// No leader has looked for half a minute after the end of the lease, so asynq's servers decide: nobody tries again on this delivery.
+func TestAsynqServer_FailsWhatNoLeaderHasFoundInTime(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	x.take(d, -asynqLease-5*time.Second)
+	x.asynqServer(func(context.Context, *asynq.Task) error { t.Error("the handler was called"); return nil })
+	testkit.Eventually(t, "asynq's server has archived it", func() bool { return x.state(d) == "archived" })
+	h := x.HandOver(t.Context(), []task.Delivery{d}, nil)
+	if end := h.Ended[0]; h.Failure() != nil || end.Succeeded || end.Error != asynq.ErrLeaseExpired.Error() {
+		t.Errorf("its end is %+v, %v", h.Ended, h.Failure())
+	}
+}
+
 // size is how many deliveries the default queue has that have not been handled, as asynq counts.
 func (x *transport) size() int {
 	x.t.Helper()

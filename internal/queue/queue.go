@@ -28,9 +28,11 @@ import (
 )
 
 const (
-	// deliveryRetries is how often a server of asynq, if one serves the queue, delivers again after its handler returned an
-	// error. It must not be 0: such a server would then archive a delivery if the answer to its take was lost.
-	deliveryRetries = 10
+	// deliveryRetries is how often a server of asynq, if one serves the queue, delivers again after its handler returned an error.
+	// DTS alone decides about another attempt, so such a server archives the delivery at once, and a leader ends the attempt. A
+	// delivery whose take was lost does not need a retry: a leader returns it to its queue before its lease is over, and asynq's
+	// servers look at it half a minute later.
+	deliveryRetries = 0
 	// deliverySlack is how much longer than the attempt a delivery may take: waiting for a slot, grace period,
 	// reporting.
 	deliverySlack = 10 * time.Minute
@@ -53,7 +55,7 @@ const (
 	// late with handing it over, unless its process was suspended.
 	settledRetention = time.Minute
 	// orphanGrace is how long after the end of its lease a taken delivery returns to its queue. asynq's own servers come
-	// first, after 30 to 90 s, because they count the failure.
+	// first, after 30 to 90 s: they archive it, so that none of them handles what a worker of DTS may have begun.
 	orphanGrace = 2 * time.Minute
 )
 

@@ -99,6 +99,7 @@ func (w *world) asynqServer(concurrency int, h asynq.HandlerFunc) {
 	w.t.Helper()
 	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
 		Concurrency: concurrency, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
+		DelayedTaskCheckInterval: 10 * time.Millisecond, RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
 	})
 	testkit.Must(w.t, server.Start(h))
 	w.t.Cleanup(server.Shutdown)
