@@ -1438,16 +1438,18 @@ func (ReadNodes) Decode(r *Reply) (v ReadNodesReply) {
 	return v
 }
 
-// ReadPage runs read_page.lua: reads a sorted set in descending order, starting after a given member.
+// ReadPage runs read_page.lua: reads sorted sets of one partition in descending order, as if they were one, starting after a given member.
 // Redis sorts members of one score by name but cannot start a range between them, so the script finds the rank by binary
-// search among the members of that score.
+// search among the members of that score. It reads the first member of each set, and more only of sets whose first one is among
+// the highest: twice as many each time.
 //
 // Repeated: harmless: it only reads
 type ReadPage struct {
-	ZSet   ZSetKey // ZSET
-	Score  string  // of the last member read, "" to start with the highest
-	Member string  // the last member read
-	Limit  int     // maximum number of members
+	ZSet   ZSetKey  // ZSET one of the sets
+	Score  string   // of the last member read, "" to start with the highest
+	Member string   // the last member read
+	Limit  int      // maximum number of members
+	Others []string // the keys of the other sets
 }
 
 // ReadPageReply is the reply to ReadPage.
@@ -1469,7 +1471,11 @@ func (c ReadPage) Keys() []string { return []string{string(c.ZSet)} }
 
 // Args are its ARGV.
 func (c ReadPage) Args() []any {
-	return []any{c.Score, c.Member, c.Limit}
+	args := []any{c.Score, c.Member, c.Limit}
+	for _, e := range c.Others {
+		args = append(args, e)
+	}
+	return args
 }
 
 // Decode reads its reply.

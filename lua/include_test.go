@@ -382,6 +382,28 @@ return { a.overlap, a.max_runs == math.huge and 'no limit', a.pause_on_failure =
 	}
 }
 
+func TestIsLess_ComparesBytes(t *testing.T) {
+	b := newBench(t)
+	texts := []string{"", "B", "a", "a-b", "aB", "aa", "default:0123456", "default:01234567", "default:01234567\x00", "default:01234568", "default:é", "z"}
+	for i, x := range texts {
+		for k, y := range texts {
+			got := b.run("bytes", fmt.Sprintf("return { is_less(%s, %s) and 1 or 0 }", luaText(x), luaText(y)))[0] == int64(1)
+			if want := i < k; got != want {
+				t.Errorf("%q before %q: %v", x, y, got)
+			}
+		}
+	}
+}
+
+// luaText is a text as Lua spells it.
+func luaText(text string) string {
+	var spelled strings.Builder
+	for _, c := range []byte(text) {
+		fmt.Fprintf(&spelled, `\%03d`, c)
+	}
+	return "'" + spelled.String() + "'"
+}
+
 func TestInt_LosesNoDigits(t *testing.T) {
 	b := newBench(t)
 	got := b.run("number", "return { int(1234567890123456), int('42'), int(1e15) }")

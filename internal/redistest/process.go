@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -19,8 +20,10 @@ type process struct {
 	exited chan struct{} // closed once it has ended and all its output is in
 }
 
-func launch(binary string, args []string, out io.Writer) (*process, error) {
+// launch starts redis-server; environ is added to the environment of the test.
+func launch(binary string, args, environ []string, out io.Writer) (*process, error) {
 	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), environ...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = dieWithParent()
 	if err := cmd.Start(); err != nil {

@@ -26,6 +26,7 @@ type Server struct {
 	dir     string
 	port    int
 	options []string
+	environ []string
 	process *process
 	output  output
 }
@@ -40,6 +41,11 @@ func AOF() Option { return With("--appendonly", "yes", "--appendfsync", "always"
 // With adds settings as redis-server takes them on its command line: With("--maxmemory", "8mb").
 func With(settings ...string) Option {
 	return func(s *Server) { s.options = append(s.options, settings...) }
+}
+
+// Environment adds variables, as NAME=value, to the environment of the server.
+func Environment(variables ...string) Option {
+	return func(s *Server) { s.environ = append(s.environ, variables...) }
 }
 
 const installHint = "redis-server is not installed: run `make test`, which installs it, or install it yourself " +
@@ -169,7 +175,7 @@ func (s *Server) start() error {
 		"--bind", "127.0.0.1", "--port", fmt.Sprint(s.port), "--dir", s.dir,
 		"--save", "", "--appendonly", "no", "--daemonize", "no",
 	}, s.options...)
-	p, err := launch(s.binary, args, &s.output)
+	p, err := launch(s.binary, args, s.environ, &s.output)
 	if err != nil {
 		return err
 	}

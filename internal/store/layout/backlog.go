@@ -34,14 +34,14 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	return sets, nil
 }
 
-// ReadySets returns the sets of tasks that are due and wait in those partitions: of one queue, or of all if queue is "". Error:
-// CodeUnavailable.
-func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) ([]lua.ReadyKey, error) {
+// ReadySets returns the sets of tasks that are due and wait in those partitions, by partition: of one queue, or of all if queue
+// is "". Error: CodeUnavailable.
+func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) (map[int][]lua.ReadyKey, error) {
 	all, err := l.readySets(ctx, partitions)
-	var keys []lua.ReadyKey
+	keys := make(map[int][]lua.ReadyKey)
 	for _, set := range all {
 		if queue == "" || queue == set.queue {
-			keys = append(keys, set.key)
+			keys[set.partition] = append(keys[set.partition], set.key)
 		}
 	}
 	return keys, err

@@ -30,19 +30,14 @@ func newerFirst(a, b Entry) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Member, a.Member))
 }
 
-// ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the start.
-// more is false if no entries follow. Error: CodeUnavailable.
-func (l *Layout) ReadEntries(ctx context.Context, sets []lua.ZSetKey, from *Entry, n int) (_ []Entry, more bool, _ error) {
-	score, member := "", ""
-	if from != nil {
-		score, member = strconv.FormatInt(from.Score, 10), from.Member
-	}
-	calls := make([]lua.ReadPage, len(sets))
-	for i, set := range sets {
-		calls[i] = lua.ReadPage{ZSet: set, Score: score, Member: member, Limit: n}
-	}
+// readSets is the most sets that one run of a script reads: Redis does nothing else meanwhile.
+const readSets = 100
+
+// ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the start. The
+// sets are grouped: those of a group are of one partition. more is false if no entries follow. Error: CodeUnavailable.
+func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *Entry, n int) (_ []Entry, more bool, _ error) {
 	var all []Entry
-	for _, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, calls) {
+	for _, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, readCalls(groups, from, n)) {
 		if page.Err != nil {
 			return nil, false, Unavailable(page.Err)
 		}
@@ -56,6 +51,25 @@ func (l *Layout) ReadEntries(ctx context.Context, sets []lua.ZSetKey, from *Entr
 		return all[:n], true, nil
 	}
 	return all, more, nil
+}
+
+// readCalls are the calls that read n entries of each group of sets, or of each readSets of a group.
+func readCalls(groups [][]lua.ZSetKey, from *Entry, n int) []lua.ReadPage {
+	score, member := "", ""
+	if from != nil {
+		score, member = strconv.FormatInt(from.Score, 10), from.Member
+	}
+	var calls []lua.ReadPage
+	for _, sets := range groups {
+		for some := range slices.Chunk(sets, readSets) {
+			call := lua.ReadPage{ZSet: some[0], Score: score, Member: member, Limit: n, Others: nil}
+			for _, set := range some[1:] {
+				call.Others = append(call.Others, string(set))
+			}
+			calls = append(calls, call)
+		}
+	}
+	return calls
 }
 
 // Cursor is the entry as an opaque text, safe in a URL.

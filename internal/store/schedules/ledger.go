@@ -73,8 +73,8 @@ func (f LedgerFilter) membersFor(limit int) int {
 // entriesAfter reads the entries of up to n members of a ledger that come after from, newest first; from nil is the start.
 // last is the position of the last one, or nil if no entries follow. Error: CodeUnavailable.
 func (s *Schedules) entriesAfter(ctx context.Context, ref task.Ref, from *layout.Entry, n int) (entries []schedule.Entry, last *layout.Entry, _ error) {
-	sets := []lua.ZSetKey{lua.ZSetKey(s.l.KeysOf(ref).Ledger(ref))}
-	members, more, err := s.l.ReadEntries(ctx, sets, from, n)
+	ledger := [][]lua.ZSetKey{{lua.ZSetKey(s.l.KeysOf(ref).Ledger(ref))}}
+	members, more, err := s.l.ReadEntries(ctx, ledger, from, n)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -24,13 +24,13 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 	if err != nil {
 		return Page{}, err
 	}
-	sets, err := s.listSets(ctx, f)
+	groups, err := s.listSets(ctx, f)
 	if err != nil {
 		return Page{}, err
 	}
 	var page Page
 	for seen, chunk := 0, limit; ; chunk = max(limit, layout.ScanChunk) {
-		entries, more, err := s.l.ReadEntries(ctx, sets, from, chunk)
+		entries, more, err := s.l.ReadEntries(ctx, groups, from, chunk)
 		if err != nil {
 			return Page{}, err
 		}
@@ -54,39 +54,43 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 	}
 }
 
-// listSets are the sorted sets that hold the tasks of the filter's states. Error: CodeUnavailable.
-func (s *Tasks) listSets(ctx context.Context, f Filter) ([]lua.ZSetKey, error) {
+// listSets are the sorted sets that hold the tasks of the filter's states, for each partition. Error: CodeUnavailable.
+func (s *Tasks) listSets(ctx context.Context, f Filter) ([][]lua.ZSetKey, error) {
 	states := f.States
 	if len(states) == 0 {
 		states = task.States
 	}
 	partitions := s.listPartitions(f)
-	var sets []lua.ZSetKey
+	var ready map[int][]lua.ReadyKey
 	if slices.Contains(states, task.Scheduled) {
-		ready, err := s.l.ReadySets(ctx, partitions, f.Queue)
-		if err != nil {
+		var err error
+		if ready, err = s.l.ReadySets(ctx, partitions, f.Queue); err != nil {
 			return nil, err
 		}
-		for _, set := range ready {
-			sets = append(sets, lua.ZSetKey(set))
-		}
 	}
-	for _, p := range partitions {
-		k := s.l.Keys.Partition(p)
+	groups := make([][]lua.ZSetKey, len(partitions))
+	for i, p := range partitions {
+		for _, set := range ready[p] {
+			groups[i] = append(groups[i], lua.ZSetKey(set))
+		}
 		for _, state := range states {
-			switch state {
-			case task.Scheduled:
-				sets = append(sets, lua.ZSetKey(k.Wheel()))
-			case task.Queued:
-				sets = append(sets, lua.ZSetKey(k.Queued()))
-			case task.Running:
-				sets = append(sets, lua.ZSetKey(k.Running()))
-			default:
-				sets = append(sets, lua.ZSetKey(k.Index(f.Namespace, state)))
-			}
+			groups[i] = append(groups[i], setOf(s.l.Keys.Partition(p), f.Namespace, state))
 		}
 	}
-	return sets, nil
+	return groups, nil
+}
+
+// setOf is the sorted set of a partition that holds the tasks in a state; those of scheduled tasks that are ready are in others.
+func setOf(k lua.Partition, namespace string, state task.State) lua.ZSetKey {
+	switch state {
+	case task.Scheduled:
+		return lua.ZSetKey(k.Wheel())
+	case task.Queued:
+		return lua.ZSetKey(k.Queued())
+	case task.Running:
+		return lua.ZSetKey(k.Running())
+	}
+	return lua.ZSetKey(k.Index(namespace, state))
 }
 
 // listPartitions are the partitions that can have tasks of the filter.

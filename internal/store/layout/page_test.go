@@ -1,0 +1,155 @@
+package layout
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// fillSets makes groups of sets in Redis, and returns their keys and all of their entries as they should be read.
+func fillSets(t *testing.T, l *Layout, groups [][]int, entry func(i int) Entry) (keys [][]lua.ZSetKey, all []Entry) {
+	t.Helper()
+	pipe := l.DB.Pipeline()
+	for p, sizes := range groups {
+		keys = append(keys, nil)
+		for i, size := range sizes {
+			key := lua.ZSetKey(l.Keys.Partition(p).Ready(fmt.Sprint(i)))
+			keys[p] = append(keys[p], key)
+			for range size {
+				e := entry(len(all))
+				pipe.ZAdd(t.Context(), string(key), redis.Z{Score: float64(e.Score), Member: e.Member})
+				all = append(all, e)
+			}
+		}
+	}
+	_, err := pipe.Exec(t.Context())
+	testkit.Must(t, err)
+	slices.SortFunc(all, newerFirst)
+	return keys, all
+}
+
+// readAll reads all entries in pages of n.
+func readAll(t *testing.T, l *Layout, keys [][]lua.ZSetKey, n int) []Entry {
+	t.Helper()
+	var all []Entry
+	var from *Entry
+	for {
+		page, more, err := l.ReadEntries(t.Context(), keys, from, n)
+		testkit.Must(t, err)
+		if len(page) > n || more && len(page) < n {
+			t.Fatalf("a page of %d has %d entries; more follow: %v", n, len(page), more)
+		}
+		all = append(all, page...)
+		if !more {
+			return all
+		}
+		from = &all[len(all)-1]
+	}
+}
+
+func TestReadEntries_ReadsSetsAsIfTheyWereOne(t *testing.T) {
+	t.Parallel()
+	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
+	many := make([]int, 2*readSets+1)
+	for i := range many {
+		many[i] = i % 3
+	}
+	for name, groups := range map[string][][]int{
+		"one":             {{100}},
+		"empty ones":      {{0, 0}, {0}, {0, 5, 0}},
+		"one holds most":  {{300, 1, 1}, {1}},
+		"many":            {many, {40, 7}},
+		"nothing":         {},
+		"of equal length": {{50, 50, 50}, {50, 50}},
+	} {
+		for _, scores := range []int{1, 20, 10_000} { // with one, only the names tell the order
+			t.Run(fmt.Sprint(name, " of ", scores), func(t *testing.T) {
+				testkit.Must(t, l.DB.FlushAll(t.Context()).Err())
+				keys, want := fillSets(t, l, groups, func(i int) Entry {
+					return Entry{Score: 1795000000000 + int64(rand.IntN(scores)), Member: fmt.Sprintf("default:%d-%d", rand.IntN(1000), i)}
+				})
+				for _, n := range []int{1, 7, 1000} {
+					if n == 1 && len(want) > 200 {
+						continue
+					}
+					if diff := cmp.Diff(want, readAll(t, l, keys, n)); diff != "" {
+						t.Errorf("in pages of %d (-want +got):\n%s", n, diff)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestReadEntries_OfManySetsReadsLittleMoreThanThePage(t *testing.T) {
+	t.Parallel()
+	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
+	sizes := slices.Repeat([]int{50}, 2*readSets)
+	keys, want := fillSets(t, l, [][]int{sizes, sizes}, func(i int) Entry {
+		return Entry{Score: rand.Int64N(1_000_000), Member: fmt.Sprint("default:", i)}
+	})
+	_, _, err := l.ReadEntries(t.Context(), keys, nil, 1) // from now on, Redis has the script
+	testkit.Must(t, err)
+	testkit.Must(t, l.DB.ConfigResetStat(t.Context()).Err())
+	page, _, err := l.ReadEntries(t.Context(), keys, nil, 50)
+	if diff := cmp.Diff(want[:50], page); diff != "" || err != nil {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+	calls := func(command string) (n int) {
+		line := l.DB.InfoMap(t.Context(), "commandstats").Val()["Commandstats"]["cmdstat_"+command]
+		_, err := fmt.Sscanf(line, "calls=%d,", &n)
+		testkit.Must(t, err)
+		return n
+	}
+	scripts, firsts, others := calls("evalsha"), calls("zrange"), calls("zrevrange")
+	if scripts != 4 || firsts != 400 || others > 4*50 {
+		t.Errorf("%d scripts read %d first members and %d times others, want 4, 400 and fewer than 200", scripts, firsts, others)
+	}
+}
+
+// A member may be gone by the time the next page begins after it.
+func TestReadEntries_GoesOnAfterAMemberThatIsGone(t *testing.T) {
+	t.Parallel()
+	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
+	keys, all := fillSets(t, l, [][]int{{10, 10}}, func(i int) Entry { return Entry{Score: 5, Member: fmt.Sprint("default:", 100+i)} })
+	for _, key := range keys[0] {
+		testkit.Must(t, l.DB.ZRem(t.Context(), string(key), all[6].Member).Err())
+	}
+	page, more, err := l.ReadEntries(t.Context(), keys, &all[6], 3)
+	if diff := cmp.Diff(all[7:10], page); diff != "" || !more || err != nil {
+		t.Errorf("more %v, %v (-want +got):\n%s", more, err, diff)
+	}
+}
+
+// In the order of English, an a is before a B, and punctuation counts for little.
+func TestReadEntries_OrdersByBytesWhateverTheLocaleOfRedis(t *testing.T) {
+	t.Parallel()
+	locales := t.TempDir()
+	if said, err := exec.Command("localedef", "-i", "en_US", "-f", "UTF-8", filepath.Join(locales, "en_US.UTF-8")).CombinedOutput(); err != nil {
+		t.Skipf("there is no locale to test with: %v\n%s", err, said)
+	}
+	db := redistest.Start(t, redistest.Environment("LOCPATH="+locales, "LC_ALL=en_US.UTF-8")).DB(t)
+	if inLocale, err := db.Eval(t.Context(), "return 'a' < 'B'", nil).Bool(); err != nil || !inLocale {
+		t.Skipf("Redis does not compare by the locale: %v", err)
+	}
+	l := &Layout{DB: db, Keys: lua.NewKeyspace("", 0)}
+	names := []string{"a", "B", "a-b", "aa", "A_b", "b", "Aa", "ab", "a.c", "Z", "_", "0"}
+	keys, want := fillSets(t, l, [][]int{{6, 6}}, func(i int) Entry { return Entry{Score: 5, Member: "default:" + names[i]} })
+	for _, n := range []int{1, 5} {
+		if diff := cmp.Diff(want, readAll(t, l, keys, n)); diff != "" {
+			t.Errorf("in pages of %d (-want +got):\n%s", n, diff)
+		}
+	}
+}
