@@ -35,25 +35,52 @@ const readSets = 100
 
 // ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the start. The
 // sets are grouped: those of a group are of one partition. more is false if no entries follow. Error: CodeUnavailable.
-func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *Entry, n int) (_ []Entry, more bool, _ error) {
-	var all []Entry
-	for _, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, readCalls(groups, from, n)) {
-		if page.Err != nil {
-			return nil, false, Unavailable(page.Err)
+//
+// The partitions have about as many entries each, so it reads some more than its part of n from each of them, and again from
+// those of which all that it got is among the newest n.
+func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *Entry, n int) (all []Entry, more bool, _ error) {
+	for calls := readCalls(groups, from, n); len(calls) > 0; {
+		var rest []unread
+		for i, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, calls) {
+			if page.Err != nil {
+				return nil, false, Unavailable(page.Err)
+			}
+			for _, e := range page.Reply.Entries {
+				all = append(all, Entry{Score: int64(e.Score), Member: e.Member})
+			}
+			if len(page.Reply.Entries) == calls[i].Limit {
+				rest = append(rest, unread{calls[i], all[len(all)-1]})
+			}
 		}
-		more = more || len(page.Reply.Entries) == n
-		for _, e := range page.Reply.Entries {
-			all = append(all, Entry{Score: int64(e.Score), Member: e.Member})
-		}
+		slices.SortFunc(all, newerFirst)
+		more = len(rest) > 0
+		calls = wanted(rest, all, n)
 	}
-	slices.SortFunc(all, newerFirst)
 	if len(all) > n {
 		return all[:n], true, nil
 	}
 	return all, more, nil
 }
 
-// readCalls are the calls that read n entries of each group of sets, or of each readSets of a group.
+// unread is what comes after the last entry that a call read.
+type unread struct {
+	call lua.ReadPage
+	last Entry
+}
+
+// wanted are the calls that read on where there may be entries of the newest n; all are those that were read, newest first.
+func wanted(rest []unread, all []Entry, n int) []lua.ReadPage {
+	var calls []lua.ReadPage
+	for _, u := range rest {
+		if len(all) < n || newerFirst(u.last, all[n-1]) < 0 {
+			u.call.Score, u.call.Member, u.call.Limit = strconv.FormatInt(u.last.Score, 10), u.last.Member, n
+			calls = append(calls, u.call)
+		}
+	}
+	return calls
+}
+
+// readCalls are the calls that read the first entries of each group of sets, or of each readSets of a group.
 func readCalls(groups [][]lua.ZSetKey, from *Entry, n int) []lua.ReadPage {
 	score, member := "", ""
 	if from != nil {
@@ -68,6 +95,9 @@ func readCalls(groups [][]lua.ZSetKey, from *Entry, n int) []lua.ReadPage {
 			}
 			calls = append(calls, call)
 		}
+	}
+	for i := range calls {
+		calls[i].Limit = min(n, 2*n/len(calls)+10)
 	}
 	return calls
 }

@@ -71,6 +71,7 @@ func TestReadEntries_ReadsSetsAsIfTheyWereOne(t *testing.T) {
 		"empty ones":      {{0, 0}, {0}, {0, 5, 0}},
 		"one holds most":  {{300, 1, 1}, {1}},
 		"many":            {many, {40, 7}},
+		"uneven":          {{5}, {5}, {5}, {5}, {200}, {5, 90}},
 		"nothing":         {},
 		"of equal length": {{50, 50, 50}, {50, 50}},
 	} {
