@@ -17,7 +17,7 @@ import (
 func TestChange_FromAnyPayloadToAnyOther(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	edge := json.RawMessage(longPayload("e")[:task.InlinePayloadLimit-1])
+	edge := longPayload("e")[:task.InlinePayloadLimit-1]
 	payloads := []json.RawMessage{
 		json.RawMessage("{}"), append(edge, '"'), longPayload("x"), longPayload("y"), longPayload("y"), json.RawMessage("[1]"),
 	}
