@@ -1,25 +1,35 @@
 package api
 
 import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
 	"net/http"
 
+	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
 
+// batchOperation is the operation whose tasks are checked one by one, so that one which is refused does not hold back the others.
+const batchOperation = "submitTasks"
+
 // SubmitTasks answers POST /v1/tasks/batch.
 func (e *endpoints) SubmitTasks(c echo.Context, _ SubmitTasksParams) error {
-	var in SubmissionBatch
+	var in struct {
+		Tasks []json.RawMessage `json:"tasks"`
+	}
 	if err := bind(c, &in); err != nil {
 		return err
 	}
 	results := make([]BatchResult, len(in.Tasks))
 	defs := make([]task.Definition, 0, len(in.Tasks))
 	places := make([]int, 0, len(in.Tasks)) // defs[n] is for in.Tasks[places[n]]
-	for i, s := range in.Tasks {
-		d, err := memberOf(c, s)
+	for i, raw := range in.Tasks {
+		d, err := e.memberOf(c, raw)
 		if err != nil {
 			results[i] = refused(c, err)
 			continue
@@ -37,7 +47,14 @@ func (e *endpoints) SubmitTasks(c echo.Context, _ SubmitTasksParams) error {
 }
 
 // memberOf is the task that one submission of a batch asks for, each of which can name a namespace of its own.
-func memberOf(c echo.Context, s Submission) (task.Definition, error) {
+func (e *endpoints) memberOf(c echo.Context, raw json.RawMessage) (task.Definition, error) {
+	if err := checkBody(e.submission, raw); err != nil {
+		return task.Definition{}, err
+	}
+	var s Submission
+	if err := decode(raw, &s); err != nil {
+		return task.Definition{}, err
+	}
 	who, err := callerIn(c, s.Namespace)
 	if err != nil {
 		return task.Definition{}, err
@@ -45,6 +62,68 @@ func memberOf(c echo.Context, s Submission) (task.Definition, error) {
 	d, err := definitionOf(s)
 	d.Namespace = who.Namespace
 	return d, err
+}
+
+// checkBatch compares the body of a batch with its schema, but for what is in its tasks.
+func checkBatch(schema *openapi3.Schema, raw []byte) error {
+	members, err := membersOf(raw)
+	if err != nil {
+		return err
+	}
+	value := make(map[string]any, len(members))
+	for name, member := range members {
+		var tasks []json.RawMessage
+		if name == "tasks" && json.Unmarshal(member, &tasks) == nil && tasks != nil {
+			value[name] = make([]any, len(tasks))
+			continue
+		}
+		if value[name], err = parseJSON(member); err != nil {
+			return err
+		}
+	}
+	return matches(withoutItems(schema, "tasks"), value)
+}
+
+// membersOf splits a JSON object into its members.
+func membersOf(raw []byte) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	members := make(map[string]json.RawMessage)
+	if open, err := dec.Token(); err != nil {
+		return nil, notJSON(err)
+	} else if open != json.Delim('{') {
+		return nil, task.Errorf(task.CodeInvalid, "the body must be an object")
+	}
+	for dec.More() {
+		var member json.RawMessage
+		token, err := dec.Token()
+		if err == nil {
+			err = dec.Decode(&member)
+		}
+		if err != nil {
+			return nil, notJSON(err)
+		}
+		name, _ := token.(string)
+		if _, again := members[name]; again {
+			return nil, task.Invalid(name, "is given twice")
+		}
+		members[name] = member
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, notJSON(err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return nil, errManyDocuments
+	}
+	return members, nil
+}
+
+// withoutItems returns the schema of an object in which the items of one of its arrays can be anything.
+func withoutItems(schema *openapi3.Schema, array string) *openapi3.Schema {
+	loose, loosened := *schema, *schema.Properties[array].Value
+	loosened.Items = nil
+	loose.Properties = maps.Clone(schema.Properties)
+	loose.Properties[array] = &openapi3.SchemaRef{Value: &loosened}
+	return &loose
 }
 
 // resultOf says about one task of a batch what POST /v1/tasks would have answered.

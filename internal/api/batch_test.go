@@ -22,6 +22,12 @@ func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
 		{"type":"http","namespace":"elsewhere"},
 		{"type":"http","delay":"1us"},
 		{"type":"http","timeout":"99999999h"},
+		{"type":"http","dealy":"1s"},
+		{"type":1},
+		{"type":"http","type":"http"},
+		{"type":"http","payload":"\udc00"},
+		null,
+		{},
 		{"type":"http"}]}`)
 	if got.status != http.StatusOK {
 		t.Fatalf("status %d: %s", got.status, got.body)
@@ -31,7 +37,7 @@ func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
 	want := []struct {
 		status int
 		field  string
-	}{{201, ""}, {200, ""}, {409, ""}, {400, "namespace"}, {400, "delay"}, {400, "timeout"}, {201, ""}}
+	}{{201, ""}, {200, ""}, {409, ""}, {400, "namespace"}, {400, "delay"}, {400, "timeout"}, {400, "dealy"}, {400, "type"}, {400, "type"}, {400, "payload"}, {400, ""}, {400, "type"}, {201, ""}}
 	if len(answer.Results) != len(want) {
 		t.Fatalf("%d results, want %d", len(answer.Results), len(want))
 	}
@@ -40,6 +46,26 @@ func TestSubmitTasks_AnswersEveryTaskInOrder(t *testing.T) {
 		if got.Status != w.status || got.Error.Field != w.field || (got.Status < 300) != (got.Task.ID != "") || (got.Status < 300) == (got.Error.Code != "") {
 			t.Errorf("result %d is %+v, want status %d, field %q", i, got, w.status, w.field)
 		}
+	}
+}
+
+func TestSubmitTasks_NamesTheFieldThatMayHaveBeenMeant(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	const want = "dealy: is not a field of this request; did you mean delay?"
+	if p := r.call("POST", "/v1/tasks", `{"type":"http","dealy":"1s"}`).problem(t); p.Detail != want {
+		t.Errorf("%q, want %q", p.Detail, want)
+	}
+	var answer BatchAnswer
+	testkit.Must(t, json.Unmarshal(r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","dealy":"1s"}]}`).body, &answer))
+	if got := answer.Results[0].Error.Detail; got != want {
+		t.Errorf("in a batch: %q, want %q", got, want)
+	}
+	if p := r.call("POST", "/v1/tasks", `{"type":"http","retry":{"max_atempts":1}}`).problem(t); p.Field != "retry.max_atempts" || !strings.HasSuffix(p.Detail, "did you mean max_attempts?") {
+		t.Errorf("got %+v", p)
+	}
+	if p := r.call("POST", "/v1/tasks", `{"type":"http","entirely":1}`).problem(t); strings.Contains(p.Detail, "did you mean") {
+		t.Errorf("got %+v", p)
 	}
 }
 

@@ -88,7 +88,7 @@ func New(o Options) (*Server, error) {
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.guardRole, s.limitBody)
-	e := &endpoints{Options: o, stopping: s.stopping, document: asJSON}
+	e := &endpoints{Options: o, stopping: s.stopping, document: asJSON, submission: doc.Components.Schemas["Submission"].Value}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(doc)})
 	s.mount("/metrics", o.Metrics)
 	s.mount("/monitor", o.Monitor)
@@ -111,7 +111,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for _, op := range item.Operations() {
-			v := validator{parameters: append(op.Parameters, item.Parameters...)}
+			v := validator{parameters: append(op.Parameters, item.Parameters...), batch: op.OperationID == batchOperation}
 			if op.RequestBody != nil {
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
 				v.bodyless = !op.RequestBody.Value.Required
@@ -125,8 +125,9 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 // endpoints answers the operations of the document. Its methods are in files named after their nouns.
 type endpoints struct {
 	Options
-	stopping context.Context
-	document []byte
+	stopping   context.Context
+	document   []byte
+	submission *openapi3.Schema
 }
 
 var _ ServerInterface = (*endpoints)(nil)

@@ -6,16 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -25,6 +29,7 @@ type validator struct {
 	parameters openapi3.Parameters
 	body       *openapi3.Schema // nil: the operation takes none
 	bodyless   bool             // it may be left out, which is the same as an empty object
+	batch      bool             // see checkBatch
 }
 
 // bodyKey is where a handler finds the body that was checked.
@@ -99,6 +104,9 @@ func (v validator) readBody(c echo.Context) ([]byte, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, task.Errorf(task.CodeInvalid, "a body is required")
 	}
+	if v.batch {
+		return raw, checkBatch(v.body, raw)
+	}
 	return raw, checkBody(v.body, raw)
 }
 
@@ -131,23 +139,51 @@ func checkBody(schema *openapi3.Schema, raw []byte) error {
 	if err != nil {
 		return err
 	}
+	return matches(schema, value)
+}
+
+func matches(schema *openapi3.Schema, value any) error {
 	if err := schema.VisitJSON(value, openapi3.VisitAsRequest()); err != nil {
 		return mismatch("", err)
 	}
 	return nil
 }
 
+// parseJSON reads one JSON document. It refuses what readers of JSON understand in different ways: a member that is given twice, and
+// text that is no Unicode, such as half of a surrogate pair.
 func parseJSON(raw []byte) (any, error) {
+	strict := jsontext.NewDecoder(bytes.NewReader(raw))
+	if _, err := strict.ReadValue(); err != nil {
+		return nil, notJSON(err)
+	}
+	if _, err := strict.ReadToken(); err != io.EOF {
+		return nil, errManyDocuments
+	}
 	var value any
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if err := dec.Decode(&value); err != nil {
-		return nil, task.Errorf(task.CodeInvalid, "the body is not valid JSON: %v", err)
-	}
-	if _, err := dec.Token(); err != io.EOF {
-		return nil, task.Errorf(task.CodeInvalid, "the body is more than one JSON document")
+		return nil, notJSON(err)
 	}
 	return value, nil
+}
+
+var errManyDocuments = task.Errorf(task.CodeInvalid, "the body is more than one JSON document")
+
+// notJSON names the field at fault if the error tells it.
+func notJSON(err error) error {
+	var at *jsontext.SyntacticError
+	if !errors.As(err, &at) || at.JSONPointer == "" {
+		return task.Errorf(task.CodeInvalid, "the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
+	}
+	field := ""
+	for step := range at.JSONPointer.Tokens() {
+		field = join(field, step)
+	}
+	if errors.Is(err, jsontext.ErrDuplicateName) {
+		return task.Invalid(field, "is given twice")
+	}
+	return task.Invalid(field, "is not valid JSON: %v", at.Err)
 }
 
 // mismatch names the field that does not fit the document, and says why not.
@@ -160,7 +196,7 @@ func mismatch(field string, err error) error {
 		field = join(field, step)
 	}
 	if unknown, ok := unknownProperty(schema); ok {
-		return task.Invalid(join(field, unknown), "is not a field of this request")
+		return task.Invalid(join(field, unknown), "is not a field of this request%s", suggestion(unknown, schema.Schema))
 	}
 	return task.Invalid(field, "%s", explain(innermost(schema)))
 }
@@ -196,6 +232,14 @@ func unknownProperty(e *openapi3.SchemaError) (string, bool) {
 	}
 	name, err := strconv.Unquote(quoted)
 	return name, err == nil
+}
+
+// suggestion names the property that an unknown one may have been meant to be.
+func suggestion(unknown string, schema *openapi3.Schema) string {
+	if nearest := config.Nearest(strings.ToLower(unknown), slices.Sorted(maps.Keys(schema.Properties))); nearest != "" {
+		return "; did you mean " + nearest + "?"
+	}
+	return ""
 }
 
 // explain says what would be right.

@@ -2126,8 +2126,9 @@ type ClientInterface interface {
 	// SubmitTasksWithBody Submit up to 1,000 tasks
 	//
 	// Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-	// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-	// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+	// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+	// tasks ids.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2137,8 +2138,9 @@ type ClientInterface interface {
 	// SubmitTasks Submit up to 1,000 tasks
 	//
 	// Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-	// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-	// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+	// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+	// tasks ids.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2822,8 +2824,9 @@ func (c *Client) SubmitTask(ctx context.Context, params *SubmitTaskParams, body 
 // SubmitTasksWithBody Submit up to 1,000 tasks
 //
 // Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+// tasks ids.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2843,8 +2846,9 @@ func (c *Client) SubmitTasksWithBody(ctx context.Context, params *SubmitTasksPar
 // SubmitTasks Submit up to 1,000 tasks
 //
 // Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+// tasks ids.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -5719,8 +5723,9 @@ type ClientWithResponsesInterface interface {
 	// SubmitTasksWithBodyWithResponse Submit up to 1,000 tasks
 	//
 	// Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-	// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-	// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+	// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+	// tasks ids.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5730,8 +5735,9 @@ type ClientWithResponsesInterface interface {
 	// SubmitTasksWithResponse Submit up to 1,000 tasks
 	//
 	// Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-	// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-	// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+	// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+	// tasks ids.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8198,8 +8204,9 @@ func (c *ClientWithResponses) SubmitTaskWithResponse(ctx context.Context, params
 // SubmitTasksWithBodyWithResponse Submit up to 1,000 tasks
 //
 // Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+// tasks ids.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -8215,8 +8222,9 @@ func (c *ClientWithResponses) SubmitTasksWithBodyWithResponse(ctx context.Contex
 // SubmitTasksWithResponse Submit up to 1,000 tasks
 //
 // Accepts many tasks in one request and answers one result each, in the same order. The tasks are independent:
-// one that is refused does not hold back the others. A body that is not of the right shape (an unknown
-// field, a wrong type) is refused as a whole. To repeat a batch safely, give the tasks ids.
+// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
+// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
+// tasks ids.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
