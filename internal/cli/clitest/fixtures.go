@@ -40,8 +40,11 @@ func Problem(status int, code client.ProblemCode, field, detail string) client.P
 }
 
 // AcceptBatches answers every batch of tasks, and refuses tasks of the type "bad".
-func AcceptBatches(s *Stub) {
-	s.Handle("POST /v1/tasks/batch", func(w http.ResponseWriter, r *http.Request) {
+func AcceptBatches(s *Stub) { s.Handle("POST /v1/tasks/batch", BatchHandler(s)) }
+
+// BatchHandler answers a batch of tasks as AcceptBatches does.
+func BatchHandler(s *Stub) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
 		var b client.SubmissionBatch
 		testkit.Must(s.T, json.NewDecoder(r.Body).Decode(&b))
 		var a client.BatchAnswer
@@ -55,7 +58,7 @@ func AcceptBatches(s *Stub) {
 			a.Results = append(a.Results, client.BatchResult{Status: 201, Task: &t})
 		}
 		s.Reply(w, 200, a)
-	})
+	}
 }
 
 // Event returns an event of task a, changed as the test needs it.

@@ -67,7 +67,7 @@ func TestTrigger_TellsTheTask(t *testing.T) {
 	s.Pipe().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a@1-manual\ttriggered\n", "")
 	s.Terminal().Run(t, "schedule", "trigger", "a").Expect(t, 0, "a@1-manual triggered\n", "")
 	s.On("GET /v1/tasks/{id}", 200, clitest.Task("a@1-manual", client.StateFailed, clitest.Ran))
-	s.Pipe().Run(t, "schedule", "trigger", "a", "--wait").Expect(t, 1, "a@1-manual\tfailed\n", "runs as a@1-manual\n")
+	s.Pipe().Run(t, "schedule", "trigger", "a", "--wait").Expect(t, 1, "a@1-manual\tfailed\n", "runs as a@1-manual\ndtsctl: a@1-manual failed\n")
 }
 
 func TestTrigger_TellsThatTheScheduleIsBusy(t *testing.T) {

@@ -26,8 +26,10 @@ func newSubmitCommand(f *command.Factory) *cobra.Command {
 attempts. A terminal gets a sentence about the task; a pipe gets the id.
 
 With --file, tasks are read from a file that holds one JSON object per line, as POST /v1/tasks takes them. Each
-is accepted or refused by itself; the exit code is 1 if any was refused. A pipe gets one line per task: its number,
-its id, the status that POST /v1/tasks would have answered, and the reason for a refusal.`,
+line is accepted or refused by itself. Refused ones are named on stderr, which ends with a summary; the exit code
+is 1 if any was refused. A pipe gets one line per task: its number, its id, the status that POST /v1/tasks would
+have answered, and the reason for a refusal. If a request fails, the summary says what was accepted before;
+give the tasks ids, so that the file can be submitted again.`,
 		Example: `  dtsctl task submit --type http --payload '{"url": "https://example.com/hook"}'
   dtsctl task submit --type shell --payload @job.json --delay 10m --queue reports
   dtsctl task submit --type shell --id nightly --payload '{"command": ["true"]}' --wait

@@ -1,31 +1,26 @@
 package task
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
 )
 
-// batchTasks is the most tasks that the server takes in one request.
-const batchTasks = 1000
+const (
+	batchTasks   = 1000 // the most tasks that the server takes in one request
+	refusalsTold = 20   // the most refused lines that are named one by one beside the result of each line
+)
 
-// lineBatch is some lines of a file.
-type lineBatch struct {
-	lines   []json.RawMessage
-	numbers []int // of the lines in the file, from 1
-	bytes   int
-}
-
-// submitFileRun submits the tasks of a file, as many per request as the server takes.
+// submitFileRun submits the tasks of a file, as many per request as the server takes, and ends with a summary.
 func submitFileRun(ctx context.Context, opts *submitOptions) error {
 	c, err := opts.Client()
 	if err != nil {
@@ -36,90 +31,186 @@ func submitFileRun(ctx context.Context, opts *submitOptions) error {
 		return command.Usagef("--file: %v", err)
 	}
 	defer func() { _ = in.Close() }()
-	refused := 0
-	err = eachBatch(in, func(b lineBatch) error {
-		n, err := submitBatch(ctx, c, opts, b)
-		refused += n
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case refused == 1:
-		opts.Printer.Errorf("1 of the tasks was refused")
-	case refused > 1:
-		opts.Printer.Errorf("%d of the tasks were refused", refused)
-	default:
-		return nil
-	}
-	return command.ErrReported
+	s := fileSubmission{submitOptions: opts, client: c, line: printer.StatusLine{Printer: opts.Printer}}
+	err = s.submit(ctx, in)
+	s.line.Clear()
+	return s.conclude(err)
 }
 
-// eachBatch cuts the lines of a file into batches. It skips empty lines, but counts them.
-func eachBatch(in io.Reader, send func(lineBatch) error) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, flags.TextLimit)
-	var b lineBatch
-	number := 0
-	for lines.Scan() {
-		number++
-		line := bytes.TrimSpace(lines.Bytes())
-		if len(line) == 0 {
-			continue
+// fileSubmission submits the tasks of a file.
+type fileSubmission struct {
+	*submitOptions
+	client *server.Client
+	line   printer.StatusLine
+
+	batch []fileLine
+	bytes int // of the tasks in the batch
+
+	created, existed, refused int
+	sent                      bool // a request was sent
+}
+
+// submit submits all lines. Error: the file cannot be read, or a request failed; what was submitted before stays.
+func (s *fileSubmission) submit(ctx context.Context, in io.Reader) error {
+	for line, err := range fileLines(in) {
+		if err != nil {
+			return s.unreadable(ctx, err)
 		}
-		if !json.Valid(line) {
-			return command.Usagef("--file: line %d is not JSON", number)
-		}
-		if len(b.lines) == batchTasks || len(b.lines) > 0 && b.bytes+len(line) > server.BatchBytes {
-			if err := send(b); err != nil {
+		if len(s.batch) == batchTasks || s.bytes > 0 && s.bytes+len(line.task) > server.BatchBytes {
+			if err := s.flush(ctx); err != nil {
 				return err
 			}
-			b = lineBatch{}
 		}
-		b.add(number, line)
+		s.batch = append(s.batch, line)
+		s.bytes += len(line.task)
 	}
-	if err := lines.Err(); err != nil {
-		return command.Usagef("--file: after line %d: %v", number, err)
+	return s.flush(ctx)
+}
+
+// unreadable submits what was read and returns the error of the file.
+func (s *fileSubmission) unreadable(ctx context.Context, reason error) error {
+	if err := s.flush(ctx); err != nil {
+		return err
 	}
-	if len(b.lines) == 0 {
+	if !s.sent {
+		return command.Usagef("--file: %v", reason)
+	}
+	return fmt.Errorf("--file: %w", reason)
+}
+
+// flush submits the batch and tells what became of each line.
+func (s *fileSubmission) flush(ctx context.Context) error {
+	if len(s.batch) == 0 {
 		return nil
 	}
-	return send(b)
-}
-
-func (b *lineBatch) add(number int, line []byte) {
-	b.numbers = append(b.numbers, number)
-	b.lines = append(b.lines, bytes.Clone(line))
-	b.bytes += len(line)
-}
-
-// submitBatch submits the lines, prints what became of each, and returns how many were refused.
-func submitBatch(ctx context.Context, c *server.Client, opts *submitOptions, b lineBatch) (refused int, err error) {
-	answer, err := c.SubmitBatch(ctx, c.Namespace, b.lines)
+	batch := s.batch
+	s.batch, s.bytes = nil, 0
+	results, err := s.send(ctx, batch)
 	if err != nil {
-		return 0, fmt.Errorf("the tasks from line %d on (tasks[0] is that line): %w", b.numbers[0], err)
+		return fmt.Errorf("line %d and those after it: %w", batch[0].number, err)
 	}
-	for _, r := range answer.Value.Results {
-		if r.Error != nil {
-			refused++
+	s.line.Clear()
+	for i, r := range results {
+		s.count(batch[i], r)
+	}
+	if err := s.show(batch, results); err != nil {
+		return err
+	}
+	s.line.Draw(s.summary())
+	return nil
+}
+
+// result is what became of a line: the result that the server answered, and the same in JSON.
+type result struct {
+	client.BatchResult
+	raw json.RawMessage
+}
+
+// send submits the lines that are tasks and returns a result for each line.
+func (s *fileSubmission) send(ctx context.Context, batch []fileLine) ([]result, error) {
+	results := make([]result, len(batch))
+	var tasks []json.RawMessage
+	var places []int
+	for i, line := range batch {
+		if line.task != nil {
+			tasks, places = append(tasks, line.task), append(places, i)
+			continue
+		}
+		p := client.Problem{Code: client.Invalid, Detail: line.why, Status: http.StatusBadRequest, Title: "The line is invalid", Type: "about:blank"}
+		results[i].BatchResult = client.BatchResult{Status: p.Status, Error: &p}
+		raw, err := server.Encode(results[i].BatchResult)
+		if err != nil {
+			return nil, err
+		}
+		results[i].raw = raw
+	}
+	if len(tasks) == 0 {
+		return results, nil
+	}
+	s.sent = true
+	answer, err := s.client.SubmitBatch(ctx, s.client.Namespace, tasks)
+	if err != nil {
+		return nil, err
+	}
+	var raw struct {
+		Results []json.RawMessage `json:"results"`
+	}
+	if err := json.Unmarshal(answer.Raw, &raw); err != nil {
+		return nil, server.Misunderstood(err)
+	}
+	for n, r := range answer.Value.Results {
+		results[places[n]] = result{r, raw.Results[n]}
+	}
+	return results, nil
+}
+
+// count counts a result, and names the line of a refused one.
+func (s *fileSubmission) count(line fileLine, r result) {
+	switch {
+	case r.Status == http.StatusCreated:
+		s.created++
+	case r.Error == nil:
+		s.existed++
+	default:
+		s.refused++
+		if s.refused <= refusalsTold || s.Printer.ForPeople() {
+			s.Printer.Errorf("line %d: %s", line.number, reasonOf(r))
 		}
 	}
-	p := opts.Printer
-	return refused, p.Show(answer.Raw, func() error { return p.PrintTabbed(resultLines(b, answer.Value.Results)) })
 }
 
-// resultLines returns a line per task: its line in the file, its id, the status, and the reason for a refusal.
-func resultLines(b lineBatch, results []client.BatchResult) [][]any {
-	lines := make([][]any, len(results))
+func reasonOf(r result) string {
+	if r.Error == nil {
+		return ""
+	}
+	return strings.TrimSpace((&server.Refusal{Problem: *r.Error}).Error())
+}
+
+// show prints the results where they are read by a program. People get the refused lines and the summary.
+func (s *fileSubmission) show(batch []fileLine, results []result) error {
+	if s.Printer.ForPeople() {
+		return nil
+	}
+	all := make([]json.RawMessage, len(results))
+	rows := make([][]any, len(results))
 	for i, r := range results {
-		var id, reason string
+		all[i] = r.raw
+		id := ""
 		if r.Task != nil {
 			id = r.Task.ID
 		}
-		if r.Error != nil {
-			reason = strings.TrimSpace((&server.Refusal{Problem: *r.Error}).Error())
-		}
-		lines[i] = []any{b.numbers[i], id, r.Status, reason}
+		rows[i] = []any{batch[i].number, id, r.Status, reasonOf(r)}
 	}
-	return lines
+	raw, err := server.Encode(map[string]any{"results": all})
+	if err != nil {
+		return err
+	}
+	return s.Printer.Show(raw, func() error { return s.Printer.PrintTabbed(rows) })
+}
+
+// summary says how many tasks were accepted.
+func (s *fileSubmission) summary() string {
+	text := fmt.Sprintf("%d of %d tasks were accepted", s.created+s.existed, s.created+s.existed+s.refused)
+	if s.existed > 0 {
+		text += fmt.Sprintf(" (%d of them existed already)", s.existed)
+	}
+	if s.refused > 0 {
+		text += fmt.Sprintf(", %d refused", s.refused)
+	}
+	return text
+}
+
+// conclude prints the summary and returns the error of the command. failure is why not all of the file was submitted.
+func (s *fileSubmission) conclude(failure error) error {
+	if failure != nil && !s.sent {
+		return failure
+	}
+	if more := s.refused - refusalsTold; more > 0 && !s.Printer.ForPeople() {
+		s.Printer.Notef("%d more lines were refused: the output says why", more)
+	}
+	s.Printer.Notef("%s", s.summary())
+	if failure == nil && s.refused > 0 {
+		return command.ErrReported
+	}
+	return failure
 }

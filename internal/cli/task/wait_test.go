@@ -58,12 +58,15 @@ func TestWait_TellsHowATaskEnded(t *testing.T) {
 	for state, c := range map[client.State]struct {
 		code   int
 		colour string
+		reason string // for a pipe
 	}{
-		client.StateSucceeded: {0, printer.Green}, client.StateFailed: {1, printer.Red}, client.StateCancelled: {1, printer.Yellow},
+		client.StateSucceeded: {0, printer.Green, ""},
+		client.StateFailed:    {1, printer.Red, "dtsctl: a failed\n"},
+		client.StateCancelled: {1, printer.Yellow, "dtsctl: a was cancelled\n"},
 	} {
 		w := watchTask(t, clitest.Task("a", state, clitest.Ran))
 		w.feed()
-		w.Pipe().Run(t, "task", "wait", "a").Expect(t, c.code, "a\t"+string(state)+"\n", "")
+		w.Pipe().Run(t, "task", "wait", "a").Expect(t, c.code, "a\t"+string(state)+"\n", c.reason)
 		sh := w.Terminal()
 		got := sh.Run(t, "task", "wait", "a")
 		if want := "a " + c.colour + string(state) + printer.Reset + " after 1.5s\n"; got.Out != want || got.Code != c.code {
@@ -159,10 +162,10 @@ func TestWait_CanBeInterrupted(t *testing.T) {
 }
 
 func TestSubmit_Waits(t *testing.T) {
-	w := watchTask(t, clitest.Task("a", client.StateFailed, clitest.Ran))
+	w := watchTask(t, clitest.Task("a", client.StateFailed, clitest.Ran, func(t *client.Task) { t.Error = new("exit status 3") }))
 	w.feed()
 	w.On("POST /v1/tasks", 201, clitest.Task("a", client.StateScheduled))
-	w.Pipe().Run(t, "task", "shell", "--wait", "--", "false").Expect(t, 1, "a\tfailed\n", "submitted a\n")
-	w.Pipe().Run(t, "task", "shell", "--id", "a", "--wait", "--", "false").Expect(t, 1, "a\tfailed\n", "")
-	w.Pipe().Run(t, "task", "shell", "--id", "a", "--wait", "-o", "json", "--", "false").Expect(t, 1, clitest.JSON(t, w.task)+"\n", "")
+	w.Pipe().Run(t, "task", "shell", "--wait", "--", "false").Expect(t, 1, "a\tfailed\n", "submitted a\ndtsctl: a failed: exit status 3\n")
+	w.Pipe().Run(t, "task", "shell", "--id", "a", "--wait", "--", "false").Expect(t, 1, "a\tfailed\n", "dtsctl: a failed: exit status 3\n")
+	w.Pipe().Run(t, "task", "shell", "--id", "a", "--wait", "-o", "json", "--", "false").Expect(t, 1, clitest.JSON(t, w.task)+"\n", "dtsctl: a failed: exit status 3\n")
 }

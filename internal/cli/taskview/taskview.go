@@ -37,6 +37,18 @@ func Sentence(p *printer.Printer, t client.Task) string {
 	return strings.Join(words, " ")
 }
 
+// Reason says in words why a task did not succeed.
+func Reason(t client.Task) string {
+	text := t.ID + " " + string(t.State)
+	if t.State == client.StateCancelled {
+		text = t.ID + " was cancelled"
+	}
+	if reason := printer.Deref(t.Error); reason != "" {
+		text += ": " + printer.Flat(reason)
+	}
+	return text
+}
+
 // duration returns how long the newest attempt ran, 0 if it has not ended.
 func duration(t client.Task) time.Duration {
 	if t.StartedAt == nil || t.FinishedAt == nil {

@@ -58,10 +58,13 @@ func Wait(ctx context.Context, opts WaitOptions) error {
 	if err := showResult(opts.Printer, end.Value); err != nil {
 		return err
 	}
-	if end.Value.State != client.StateSucceeded {
-		return command.ErrReported
+	if end.Value.State == client.StateSucceeded {
+		return nil
 	}
-	return nil
+	if !opts.Printer.ForPeople() { // who have read the reason above
+		opts.Printer.Errorf("%s", Reason(end.Value))
+	}
+	return command.ErrReported
 }
 
 // showResult prints for people what a task returned, below the sentence about its end.
