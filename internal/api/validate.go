@@ -156,7 +156,7 @@ func parseJSON(raw []byte) (any, error) {
 	if _, err := strict.ReadValue(); err != nil {
 		return nil, notJSON(err)
 	}
-	if _, err := strict.ReadToken(); err != io.EOF {
+	if _, err := strict.ReadToken(); !errors.Is(err, io.EOF) {
 		return nil, errManyDocuments
 	}
 	var value any
