@@ -45,7 +45,7 @@ func (s *Tasks) createEach(ctx context.Context, defs []task.Definition) []Create
 		}
 		b.add(i, d, def)
 	}
-	existed := make([]int, 0)
+	var existed []int
 	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, b.calls) {
 		for k, i := range b.places[n] {
 			results[i] = created(results[i].Task.Definition, reply, k)
@@ -54,7 +54,9 @@ func (s *Tasks) createEach(ctx context.Context, defs []task.Definition) []Create
 			}
 		}
 	}
-	s.readExisting(ctx, results, existed)
+	if len(existed) > 0 {
+		s.readExisting(ctx, results, existed)
+	}
 	return results
 }
 
