@@ -735,7 +735,8 @@ type Outcome string
 type Overlap string
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
 
 // Problem defines model for Problem.
@@ -1195,7 +1196,8 @@ type Submission struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1262,7 +1264,8 @@ type Task struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
 
 	// Progress Percent.
@@ -1317,7 +1320,8 @@ type TaskChange struct {
 	Delay Duration `json:"delay,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1350,7 +1354,8 @@ type TaskTemplate struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.

@@ -100,7 +100,7 @@ func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended
 	dead := false // the delivery stays in asynq as a dead letter
 	if end.Succeeded {
 		err = run.Finish(ctx, task.Succeeded, task.OutcomeSucceeded, end.Result, "")
-	} else if due, again := queued.NextAttempt(task.OutcomeFailed, now, rand.Float64()); again {
+	} else if due, again := queued.NextAttempt(task.OutcomeFailed, now, 0, rand.Float64()); again {
 		err = run.Reattempt(ctx, due.Sub(now), task.OutcomeFailed, end.Error)
 	} else {
 		dead = true

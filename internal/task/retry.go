@@ -67,18 +67,19 @@ func (r Retry) After(n int, random float64) time.Duration {
 }
 
 // NextAttempt decides what follows an attempt that ended without success: another one, due at that time, or none if ok is
-// false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost is repeated at once. random,
-// from 0 to less than 1, selects the wait from the range that the jitter allows.
+// false. outcome and at say how and when the attempt ended, by Redis's clock; one that was lost is repeated at once. After others the
+// next one waits as the policy says, and at least for least, of which BackoffLimit counts at most. random, from 0 to less than 1, selects
+// the wait from the range that the jitter allows.
 //
 // After a client has retried an ended task, attempts and waits count from that retry. MaxElapsed still counts from the time at
 // which the task was due for the first time.
-func (t Task) NextAttempt(outcome Outcome, at time.Time, random float64) (due time.Time, ok bool) {
+func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, random float64) (due time.Time, ok bool) {
 	if t.Attempt >= t.MaxAttempts {
 		return time.Time{}, false
 	}
 	if outcome != OutcomeLost {
 		before := t.MaxAttempts - t.Retry.Attempts() // attempts made before it was retried
-		at = at.Add(t.Retry.After(t.Attempt-before, random))
+		at = at.Add(max(t.Retry.After(t.Attempt-before, random), min(least, BackoffLimit).Round(time.Millisecond)))
 	}
 	if t.Retry.MaxElapsed > 0 && at.Sub(t.firstDue()) > t.Retry.MaxElapsed {
 		return time.Time{}, false

@@ -140,20 +140,26 @@ func TestNextAttempt_FollowsThePolicy(t *testing.T) {
 		outcome Outcome
 		wait    time.Duration
 		ok      bool
+		least   time.Duration
 	}{
-		{"after the first", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, time.Minute, true},
-		{"after the second", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeTimeout, time.Hour, true},
-		{"after the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeFailed, 0, false},
-		{"at once after a loss", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeLost, 0, true},
-		{"after the loss of the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeLost, 0, false},
-		{"just within max_elapsed", bounded(2 * time.Minute), OutcomeFailed, time.Minute, true},
-		{"just beyond max_elapsed", bounded(2*time.Minute - 1), OutcomeFailed, 0, false},
-		{"beyond max_elapsed since the first", again, OutcomeFailed, 0, false},
-		{"lost within max_elapsed", bounded(time.Minute), OutcomeLost, 0, true},
-		{"lost beyond max_elapsed", bounded(time.Second), OutcomeLost, 0, false},
-		{"anew when it was retried by hand", Task{Definition: policy, Attempt: 4, MaxAttempts: 6}, OutcomeFailed, time.Minute, true},
+		{"after the first", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, time.Minute, true, 0},
+		{"after the second", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeTimeout, time.Hour, true, 0},
+		{"after the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeFailed, 0, false, 0},
+		{"at once after a loss", Task{Definition: policy, Attempt: 2, MaxAttempts: 3}, OutcomeLost, 0, true, 0},
+		{"after the loss of the last", Task{Definition: policy, Attempt: 3, MaxAttempts: 3}, OutcomeLost, 0, false, 0},
+		{"just within max_elapsed", bounded(2 * time.Minute), OutcomeFailed, time.Minute, true, 0},
+		{"just beyond max_elapsed", bounded(2*time.Minute - 1), OutcomeFailed, 0, false, 0},
+		{"beyond max_elapsed since the first", again, OutcomeFailed, 0, false, 0},
+		{"lost within max_elapsed", bounded(time.Minute), OutcomeLost, 0, true, 0},
+		{"lost beyond max_elapsed", bounded(time.Second), OutcomeLost, 0, false, 0},
+		{"anew when it was retried by hand", Task{Definition: policy, Attempt: 4, MaxAttempts: 6}, OutcomeFailed, time.Minute, true, 0},
+		{"not before the time that was asked for", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, 5 * time.Minute, true, 5 * time.Minute},
+		{"not before the policy allows it", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, time.Minute, true, time.Second},
+		{"after the longest wait at most", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeFailed, BackoffLimit, true, 2 * BackoffLimit},
+		{"asked to wait beyond max_elapsed", bounded(2 * time.Minute), OutcomeFailed, 0, false, 5 * time.Minute},
+		{"at once after a loss, whatever was asked for", Task{Definition: policy, Attempt: 1, MaxAttempts: 3}, OutcomeLost, 0, true, time.Minute},
 	} {
-		due, ok := c.task.NextAttempt(c.outcome, ended, 0)
+		due, ok := c.task.NextAttempt(c.outcome, ended, c.least, 0)
 		if ok != c.ok || ok && !due.Equal(ended.Add(c.wait)) {
 			t.Errorf("%s: %s, %v; want %s after the end, %v", c.name, due, ok, c.wait, c.ok)
 		}

@@ -97,7 +97,8 @@ type ending struct {
 	outcome task.Outcome
 	result  string
 	reason  string
-	final   bool // no further attempt can succeed, whatever the retry policy allows
+	final   bool          // no further attempt can succeed, whatever the retry policy allows
+	wait    time.Duration // least time until the next attempt
 }
 
 // perform runs the executor and reports how the attempt ended.
@@ -153,14 +154,10 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	if err == nil {
 		return ending{outcome: task.OutcomeSucceeded, result: result}
 	}
-	var invalid *executor.InvalidPayloadError
-	if errors.As(err, &invalid) {
-		return ending{outcome: task.OutcomeFailed, reason: err.Error(), final: true}
-	}
 	cause := context.Cause(ctx)
 	switch {
-	case cause == nil:
-		return ending{outcome: task.OutcomeFailed, reason: err.Error()}
+	case cause == nil || executor.IsPermanent(err):
+		return ending{outcome: task.OutcomeFailed, reason: err.Error(), final: executor.IsPermanent(err), wait: executor.Wait(err)}
 	case errors.Is(cause, errTimeout):
 		return ending{outcome: task.OutcomeTimeout, reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}
 	case errors.Is(cause, errStopped):
@@ -214,7 +211,7 @@ func (a *attempt) reportOnce(run *tasks.Run, e ending) (dead bool, _ error) {
 		return false, a.finish(tasks.End{Run: run, State: task.Cancelled, Outcome: e.outcome, Reason: e.reason})
 	}
 	now := a.redisNow()
-	due, again := t.NextAttempt(e.outcome, now, a.w.o.Random())
+	due, again := t.NextAttempt(e.outcome, now, e.wait, a.w.o.Random())
 	if e.final || !again {
 		return true, a.finish(tasks.End{Run: run, State: task.Failed, Outcome: e.outcome, Reason: e.reason})
 	}

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +125,32 @@ func TestAttempt_InvalidPayloadFailsTheTaskAtOnce(t *testing.T) {
 		t.Errorf("the task is %+v, want one attempt and the field named", got)
 	}
 	testkit.Eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
+}
+
+func TestAttempt_FinalFailureFailsTheTaskAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) {
+		return "", fmt.Errorf("far away: %w", executor.Permanent(errors.New("gone")))
+	})
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 10}})
+	if got := w.reaches(ref, task.Failed); got.Error != "far away: gone" || got.Attempt != 1 {
+		t.Errorf("the task is %+v, want one attempt", got)
+	}
+	testkit.Eventually(t, "the delivery is archived", func() bool { return w.delivery(ref, 1) == "archived" })
+}
+
+func TestAttempt_FailureSaysHowLongTheNextOneWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) {
+		return "", executor.RetryAfter(errors.New("busy"), time.Hour)
+	})
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
+	if got := w.reaches(ref, task.Scheduled); got.Error != "busy" {
+		t.Errorf("the error is %q", got.Error)
+	}
+	w.expectDelay(ref, time.Hour)
 }
 
 func TestAttempt_OfAnUnknownTypeIsRepeatedLater(t *testing.T) {

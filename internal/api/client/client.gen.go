@@ -740,7 +740,8 @@ type Outcome string
 type Overlap string
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
 
 // Problem defines model for Problem.
@@ -1200,7 +1201,8 @@ type Submission struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1267,7 +1269,8 @@ type Task struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
 
 	// Progress Percent.
@@ -1322,7 +1325,8 @@ type TaskChange struct {
 	Delay *Duration `json:"delay,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1355,7 +1359,8 @@ type TaskTemplate struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?}`; for `shell`: `{command: [...], env?, dir?, stdin?}`.
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.

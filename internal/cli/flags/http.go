@@ -17,10 +17,12 @@ type HTTPCall struct {
 	Headers      []string
 	Data         *string
 	SuccessCodes []string
+	RetryCodes   []string
+	Expect       *string
 }
 
 // HTTPCallNames are the names of the flags of HTTPCall.
-var HTTPCallNames = []string{"method", "header", "data", "success-codes"}
+var HTTPCallNames = []string{"method", "header", "data", "success-codes", "retry-codes", "expect"}
 
 // Bind adds the flags.
 func (h *HTTPCall) Bind(f *pflag.FlagSet) {
@@ -28,6 +30,8 @@ func (h *HTTPCall) Bind(f *pflag.FlagSet) {
 	f.StringArrayVarP(&h.Headers, "header", "H", nil, "a header of the call, as 'Name: value'; may be repeated")
 	StringP(f, &h.Data, "data", "d", "the body of the call: a text, @FILE, or @- for standard input")
 	f.StringSliceVar(&h.SuccessCodes, "success-codes", nil, "which statuses are a success, as 200,404 or 200-299")
+	f.StringSliceVar(&h.RetryCodes, "retry-codes", nil, "which 4xx statuses are tried again, besides 408, 409, 425 and 429")
+	String(f, &h.Expect, "expect", `what the answer must be like, as '{"contains": "ok"}'; @FILE, or @- for standard input`)
 }
 
 // httpPayload is what the http executor takes.
@@ -37,6 +41,8 @@ type httpPayload struct {
 	Headers      map[string]string `json:"headers,omitempty"`
 	Body         json.RawMessage   `json:"body,omitempty"`
 	SuccessCodes []any             `json:"success_codes,omitempty"`
+	RetryCodes   []any             `json:"retry_codes,omitempty"`
+	Expect       json.RawMessage   `json:"expect,omitempty"`
 }
 
 // Payload returns the payload of a task that calls the URL.
@@ -48,7 +54,10 @@ func (h *HTTPCall) Payload(stdin io.Reader, url string) (json.RawMessage, error)
 	for name, value := range headers {
 		headers[name] = strings.TrimSpace(value)
 	}
-	p := httpPayload{Method: h.Method, URL: url, Headers: headers, SuccessCodes: successCodes(h.SuccessCodes)}
+	p := httpPayload{Method: h.Method, URL: url, Headers: headers, SuccessCodes: codesOf(h.SuccessCodes), RetryCodes: codesOf(h.RetryCodes)}
+	if p.Expect, err = JSON(stdin, "--expect", h.Expect); err != nil {
+		return nil, err
+	}
 	if h.Data != nil {
 		text, err := Text(stdin, "--data", *h.Data)
 		if err != nil {
@@ -70,8 +79,8 @@ func httpBody(text string) (json.RawMessage, error) {
 	return server.Encode(text)
 }
 
-// successCodes returns codes as numbers, and ranges as they are. The server judges them.
-func successCodes(texts []string) []any {
+// codesOf returns codes as numbers, and ranges as they are. The server judges them.
+func codesOf(texts []string) []any {
 	var codes []any
 	for _, text := range texts {
 		if n, err := strconv.Atoi(text); err == nil {

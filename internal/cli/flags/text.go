@@ -33,20 +33,20 @@ func Text(stdin io.Reader, flag, value string) (string, error) {
 	return string(text), nil
 }
 
-// Payload returns the JSON that --payload names. It returns nil for a nil value.
-func Payload(stdin io.Reader, value *string) (json.RawMessage, error) {
+// JSON returns the JSON that a flag names, as Text reads it. It returns nil for a nil value.
+func JSON(stdin io.Reader, flag string, value *string) (json.RawMessage, error) {
 	if value == nil {
 		return nil, nil
 	}
-	text, err := Text(stdin, "--payload", *value)
+	text, err := Text(stdin, flag, *value)
 	if err != nil {
 		return nil, err
 	}
-	var payload json.RawMessage
-	if err := json.Unmarshal([]byte(text), &payload); err != nil {
-		return nil, command.Usagef("--payload: is not JSON: %v", err)
+	var parsed json.RawMessage
+	if err := json.Unmarshal([]byte(text), &parsed); err != nil {
+		return nil, command.Usagef("%s: is not JSON: %v", flag, err)
 	}
-	return payload, nil
+	return parsed, nil
 }
 
 // OpenInput opens a file, or standard input as "-".

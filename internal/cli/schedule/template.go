@@ -104,7 +104,7 @@ func (t *templateFlags) typeAndPayload(stdin io.Reader) (string, json.RawMessage
 		payload, err := t.HTTPCall.Payload(stdin, t.URL)
 		return "http", payload, err
 	case t.Type != "":
-		payload, err := flags.Payload(stdin, t.Payload)
+		payload, err := flags.JSON(stdin, "--payload", t.Payload)
 		return t.Type, payload, err
 	}
 	payload, err := t.Shell.Payload(stdin, t.Command)

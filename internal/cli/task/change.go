@@ -52,7 +52,7 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	if err != nil {
 		return err
 	}
-	payload, err := flags.Payload(opts.Stdin, opts.Payload)
+	payload, err := flags.JSON(opts.Stdin, "--payload", opts.Payload)
 	if err != nil {
 		return err
 	}

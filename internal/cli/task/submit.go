@@ -69,7 +69,7 @@ func submitRun(ctx context.Context, opts *submitOptions) error {
 	if opts.Type == "" {
 		return command.Usagef("--type is missing")
 	}
-	payload, err := flags.Payload(opts.Stdin, opts.Payload)
+	payload, err := flags.JSON(opts.Stdin, "--payload", opts.Payload)
 	if err != nil {
 		return err
 	}

@@ -162,7 +162,7 @@ func (l *Leader) watched(ctx context.Context, member, record, state string) (tas
 // returns nil. t is the task as it was read; now is the time of Redis. Errors: ErrFenced, or an error of Redis.
 func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, reason string) error {
 	to := task.Scheduled
-	if _, again := t.NextAttempt(task.OutcomeLost, now, 0); !again {
+	if _, again := t.NextAttempt(task.OutcomeLost, now, 0, 0); !again {
 		to = task.Failed
 	}
 	err := l.reap(ctx, t, to, until, reason)

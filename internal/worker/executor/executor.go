@@ -5,8 +5,8 @@
 // its line there: settings, timeouts, checks of payloads and the worker all read the table.
 //
 // An executor bounds everything that it reads from outside, in bytes and in time, and returns only what fits the limits
-// of package task. It does not decide whether a failed attempt is followed by another one, with one exception: after an
-// *InvalidPayloadError there is none, since no executor of the type can ever work with that payload.
+// of package task. The task's retry policy decides whether a failed attempt is followed by another one, and when. An executor can only
+// narrow that: after an *InvalidPayloadError or a *PermanentError there is none, and after a *RetryAfterError none before that time.
 package executor
 
 import (
@@ -66,8 +66,8 @@ type Executor interface {
 	// output), and returns an error that wraps context.Cause(ctx), which is a timeout, a cancellation or a shutdown. If
 	// the cause wraps ErrNoGrace, Execute stops the work at once.
 	//
-	// Errors: *InvalidPayloadError if no executor of the type can work with the payload; any other error means that this
-	// attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
+	// Errors: *InvalidPayloadError if no executor of the type can work with the payload; *PermanentError if no further attempt can
+	// succeed; *RetryAfterError if the next one is to wait; any other error means that this attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
 	Execute(ctx context.Context, a Attempt) (result string, err error)
 }
 

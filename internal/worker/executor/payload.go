@@ -38,17 +38,25 @@ type Field struct {
 // DecodePayload reads a payload that may have the given fields and no others. It compares names exactly, and takes null
 // as if the field were left out. Errors: *InvalidPayloadError, naming the field.
 func DecodePayload(payload json.RawMessage, fields map[string]Field) error {
+	return DecodeField("", payload, fields)
+}
+
+// DecodeField reads a field of the payload that is an object, such as "expect", as DecodePayload reads the payload.
+func DecodeField(path string, value json.RawMessage, fields map[string]Field) error {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(payload, &members) != nil {
-		return Invalid("", "must be a JSON object")
+	if json.Unmarshal(value, &members) != nil {
+		return Invalid(path, "must be a JSON object")
+	}
+	if path != "" {
+		path += "."
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		f, known := fields[name]
 		if !known {
-			return Invalid(name, "is not known: there is %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
+			return Invalid(path+name, "is not known: there is %s", strings.Join(slices.Sorted(maps.Keys(fields)), ", "))
 		}
 		if json.Unmarshal(members[name], f.Into) != nil {
-			return Invalid(name, "must be %s", f.Want)
+			return Invalid(path+name, "must be %s", f.Want)
 		}
 	}
 	return nil

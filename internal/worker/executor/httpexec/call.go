@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// call is the payload of an http task: {method?, url, headers?, body?, success_codes?}.
+// call is the payload of an http task: {method?, url, headers?, body?, success_codes?, retry_codes?, expect?}.
 type call struct {
 	method string
 	url    *url.URL
@@ -22,19 +23,28 @@ type call struct {
 	header http.Header
 	key    string // the payload's own idempotency key; "" for none
 	body   []byte
-	codes  []codeRange
+	codes  codeRanges // of success
+	again  codeRanges // that are tried again, besides those that always are
+	expect *expect    // nil for any answer
 }
 
 // codeRange is a range of status codes, including both ends.
 type codeRange struct{ from, to int }
 
-func (c *call) accepts(status int) bool {
-	for _, r := range c.codes {
-		if r.from <= status && status <= r.to {
-			return true
-		}
+type codeRanges []codeRange
+
+func (r codeRanges) contain(status int) bool {
+	return slices.ContainsFunc(r, func(c codeRange) bool { return c.from <= status && status <= c.to })
+}
+
+// tryAgain reports whether another attempt may succeed after an answer with that status. Most codes of 400 to 499 say that the request
+// itself is wrong; those that do not are listed in RFC 9110 (408, 409), RFC 8470 (425) and RFC 6585 (429).
+func (c *call) tryAgain(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
 	}
-	return false
+	return status < 400 || status > 499 || c.again.contain(status)
 }
 
 // parseCall reads a payload. Error: *executor.InvalidPayloadError.
@@ -42,13 +52,16 @@ func parseCall(payload json.RawMessage) (*call, error) {
 	var method, target string
 	var headers map[string]string
 	var body json.RawMessage
-	var codes []json.RawMessage
+	var codes, again []json.RawMessage
+	var expected json.RawMessage
 	err := executor.DecodePayload(payload, map[string]executor.Field{
 		"method":        {Into: &method, Want: "a string"},
 		"url":           {Into: &target, Want: "a string"},
 		"headers":       {Into: &headers, Want: "an object of strings"},
 		"body":          {Into: &body, Want: "JSON"},
 		"success_codes": {Into: &codes, Want: "a list of status codes and ranges"},
+		"retry_codes":   {Into: &again, Want: "a list of status codes and ranges"},
+		"expect":        {Into: &expected, Want: "an object"},
 	})
 	if err != nil {
 		return nil, err
@@ -67,6 +80,12 @@ func parseCall(payload json.RawMessage) (*call, error) {
 		return nil, err
 	}
 	if err := c.setCodes(codes); err != nil {
+		return nil, err
+	}
+	if c.again, err = parseRanges("retry_codes", again); err != nil {
+		return nil, err
+	}
+	if c.expect, err = parseExpect(expected); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -157,22 +176,28 @@ func (c *call) setBody(body json.RawMessage) error {
 	return nil
 }
 
-func (c *call) setCodes(codes []json.RawMessage) error {
-	if codes == nil {
-		c.codes = []codeRange{{200, 299}}
+func (c *call) setCodes(codes []json.RawMessage) (err error) {
+	switch {
+	case codes == nil:
+		c.codes = codeRanges{{200, 299}}
 		return nil
-	}
-	if len(codes) == 0 {
+	case len(codes) == 0:
 		return executor.Invalid("success_codes", "is empty: no answer would be a success")
 	}
+	c.codes, err = parseRanges("success_codes", codes)
+	return err
+}
+
+func parseRanges(field string, codes []json.RawMessage) (codeRanges, error) {
+	var ranges codeRanges
 	for i, raw := range codes {
 		r, err := parseCodes(raw)
 		if err != nil || r.from < 200 || r.to > 599 || r.from > r.to {
-			return executor.Invalid(fmt.Sprintf("success_codes[%d]", i), `must be a status code from 200 to 599, or a range of them like "200-299"`)
+			return nil, executor.Invalid(fmt.Sprintf("%s[%d]", field, i), `must be a status code from 200 to 599, or a range of them like "200-299"`)
 		}
-		c.codes = append(c.codes, r)
+		ranges = append(ranges, r)
 	}
-	return nil
+	return ranges, nil
 }
 
 // parseCodes reads 200, "200" or "200-299".

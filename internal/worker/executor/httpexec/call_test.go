@@ -15,7 +15,7 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"not JSON":                   {`{`, "payload", "object"},
 		"null":                       {`null`, "payload.url", "missing"},
 		"no url":                     {`{}`, "payload.url", "missing"},
-		"unknown field":              {`{"url": "http://a", "methud": "GET"}`, "payload.methud", "not known: there is body, headers,"},
+		"unknown field":              {`{"url": "http://a", "methud": "GET"}`, "payload.methud", "not known: there is body, expect, headers,"},
 		"a field in capitals":        {`{"URL": "http://a"}`, "payload.URL", "not known"},
 		"url of a wrong type":        {`{"url": 1}`, "payload.url", "a string"},
 		"relative url":               {`{"url": "/path"}`, "payload.url", "absolute"},
@@ -46,6 +46,15 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"a code that is an object":   {`{"url": "http://a", "success_codes": [{}]}`, "payload.success_codes[0]", "200 to 599"},
 		"a code that is null":        {`{"url": "http://a", "success_codes": [null]}`, "payload.success_codes[0]", "200 to 599"},
 		"a code that is a fraction":  {`{"url": "http://a", "success_codes": [200.5]}`, "payload.success_codes[0]", "200 to 599"},
+		"a code to try again":        {`{"url": "http://a", "retry_codes": [404, "5xx"]}`, "payload.retry_codes[1]", "200 to 599"},
+		"an expectation as text":     {`{"url": "http://a", "expect": "ok"}`, "payload.expect", "a JSON object"},
+		"an empty expectation":       {`{"url": "http://a", "expect": {}}`, "payload.expect", "empty"},
+		"an unknown expectation":     {`{"url": "http://a", "expect": {"contain": "ok"}}`, "payload.expect.contain", "contains, json, matches"},
+		"a bad regular expression":   {`{"url": "http://a", "expect": {"matches": "("}}`, "payload.expect.matches", "regular expression"},
+		"a path that is none":        {`{"url": "http://a", "expect": {"json": {"path": "status", "equals": 1}}}`, "payload.expect.json.path", "such as $.status"},
+		"a path that breaks off":     {`{"url": "http://a", "expect": {"json": {"path": "$.a[", "equals": 1}}}`, "payload.expect.json.path", "not a JSON path"},
+		"no path":                    {`{"url": "http://a", "expect": {"json": {"equals": 1}}}`, "payload.expect.json.path", "such as $.status"},
+		"nothing at the path":        {`{"url": "http://a", "expect": {"json": {"path": "$.a"}}}`, "payload.expect.json.equals", "missing"},
 		"a code that is a long word": {`{"url": "http://a", "success_codes": ["99999999999999999999"]}`, "payload.success_codes[0]", "200 to 599"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +67,7 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 func FuzzParseCall(f *testing.F) {
 	f.Add(`{"url": "http://a"}`)
 	f.Add(`{"method": "get", "url": "https://u:p@h:1/p?q#f", "headers": {"a": "b", "host": "c"}, "body": {"a": 1}, "success_codes": [200, "300-399", "404"]}`)
+	f.Add(`{"url": "http://a", "retry_codes": ["400-499"], "expect": {"contains": "a", "matches": "b+", "json": {"path": "$..c[?@.d > 1]", "equals": null}}}`)
 	f.Add(`{"url": "http://[::1]:80/%zz", "body": "text"}`)
 	f.Add(`{"success_codes": ["-", "--", "1-2-3", -1]}`)
 	f.Add(`[]`)
@@ -71,7 +81,7 @@ func FuzzParseCall(f *testing.F) {
 			}
 			return
 		}
-		if c.method == "" || c.url.Host == "" || len(c.codes) == 0 || c.accepts(199) || c.accepts(600) {
+		if c.method == "" || c.url.Host == "" || len(c.codes) == 0 || c.codes.contain(199) || c.codes.contain(600) {
 			t.Fatalf("%q: got %+v", payload, c)
 		}
 		e := &Executor{}

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -34,6 +35,9 @@ const (
 	drainLimit = 64 << 10
 	drainTime  = 50 * time.Millisecond
 
+	// retryAfterLimit is the longest wait that an answer can ask for.
+	retryAfterLimit = 24 * time.Hour
+
 	// idleTimeout is shorter than the 5 s after which common servers, such as Node.js, close idle connections. A
 	// request that is under way at that moment is lost, as it is never sent twice.
 	idleTimeout = 4 * time.Second
@@ -41,29 +45,34 @@ const (
 
 // Describe describes the executor.
 func Describe() *executor.Descriptor {
+	a := &addresses{}
 	return &executor.Descriptor{
 		Type:         "http",
 		Timeout:      defaultTimeout,
 		CheckPayload: func(payload json.RawMessage) error { _, err := parseCall(payload); return err },
-		New:          func(o executor.Options) (executor.Executor, error) { return New(o), nil },
+		Settings:     a,
+		New:          func(o executor.Options) (executor.Executor, error) { return build(o, a), nil },
 	}
 }
 
 // Executor makes the HTTP call that the payload of an attempt describes. The body of the response is the result.
 //
 // It sends a call at most once in an attempt, even if the connection breaks. It follows redirects as net/http does,
-// except those that would change the method to GET: then the redirect itself is the response.
+// except those that would change the method to GET: then the redirect itself is the response. Each address to which it connects is
+// checked against the settings of the node.
 type Executor struct {
 	client    *http.Client
 	transport *http.Transport
 	userAgent string
 }
 
-// New makes an executor with its own connection pool. Close it at the end.
-func New(o executor.Options) *Executor {
+// New makes an executor with its own connection pool, which calls every address but those of cloud metadata. Close it at the end.
+func New(o executor.Options) *Executor { return build(o, &addresses{}) }
+
+func build(o executor.Options, a *addresses) *Executor {
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: dialTimeout, Control: a.control}).DialContext,
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,
 		MaxConnsPerHost:        connsPerHost,
@@ -72,7 +81,8 @@ func New(o executor.Options) *Executor {
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: headerLimit,
 	}
-	client := &http.Client{Transport: once{transport}, CheckRedirect: keepMethod}
+	checked := guard{RoundTripper: transport, addresses: a, proxy: transport.Proxy}
+	client := &http.Client{Transport: once{checked}, CheckRedirect: keepMethod}
 	return &Executor{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev")}
 }
 
@@ -94,6 +104,8 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 		return result, nil
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("%s %s: %w", c.method, task.Cut(c.url.Redacted(), excerptLimit), context.Cause(ctx))
+	case executor.IsPermanent(err) || executor.Wait(err) > 0: // these are short
+		return "", err
 	}
 	return "", errors.New(task.Cut(err.Error(), task.ErrorLimit))
 }
@@ -106,15 +118,18 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 		return "", withoutURL(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, task.ResultLimit+1))
-	if !c.accepts(resp.StatusCode) {
-		return "", statusError(resp, string(body))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, c.expect.limit()))
+	if !c.codes.contain(resp.StatusCode) {
+		return "", c.refused(resp, string(body))
 	}
 	if err != nil {
 		return "", fmt.Errorf("the answer broke off: %w", err)
 	}
-	if len(body) > task.ResultLimit {
+	if int64(len(body)) == c.expect.limit() {
 		drain(resp.Body, cancel)
+	}
+	if err := c.expect.check(string(body)); err != nil {
+		return "", fmt.Errorf("HTTP %d, but %w", resp.StatusCode, err)
 	}
 	return task.Cut(string(body), task.ResultLimit), nil
 }
@@ -170,6 +185,35 @@ func keepMethod(next *http.Request, via []*http.Request) error {
 		return fmt.Errorf("stopped after %d redirects", redirectsLimit)
 	}
 	return nil
+}
+
+// refused is the error for an answer that is not a success. It says whether, and when, another attempt may be.
+func (c *call) refused(resp *http.Response, body string) error {
+	err := statusError(resp, body)
+	if !c.tryAgain(resp.StatusCode) {
+		return executor.Permanent(err)
+	}
+	if wait := retryAfter(resp.Header); wait > 0 {
+		return executor.RetryAfter(err, min(wait, retryAfterLimit))
+	}
+	return err
+}
+
+// retryAfter reads the header Retry-After, which has seconds or a time; 0 if there is none (RFC 9110, 10.2.3).
+func retryAfter(header http.Header) time.Duration {
+	value := header.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0
+	}
+	now, err := http.ParseTime(header.Get("Date")) // by the clock of the same server
+	if err != nil {
+		now = clock.Now()
+	}
+	return at.Sub(now)
 }
 
 // statusError is "HTTP 503 Service Unavailable: <the beginning of the body>".

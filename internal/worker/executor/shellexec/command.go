@@ -10,22 +10,24 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// command is the payload of a shell task: {command: [argv...], env?, dir?, stdin?}.
+// command is the payload of a shell task: {command: [argv...], env?, dir?, stdin?, final_exit_codes?}.
 type command struct {
 	argv  []string
 	env   map[string]string
 	dir   string
 	stdin string
+	final []int // exit codes after which there is no further attempt
 }
 
 // parseCommand reads a payload. Error: *executor.InvalidPayloadError.
 func parseCommand(payload json.RawMessage) (*command, error) {
 	var c command
 	err := executor.DecodePayload(payload, map[string]executor.Field{
-		"command": {Into: &c.argv, Want: "a list of strings"},
-		"env":     {Into: &c.env, Want: "an object of strings"},
-		"dir":     {Into: &c.dir, Want: "a string"},
-		"stdin":   {Into: &c.stdin, Want: "a string"},
+		"command":          {Into: &c.argv, Want: "a list of strings"},
+		"env":              {Into: &c.env, Want: "an object of strings"},
+		"dir":              {Into: &c.dir, Want: "a string"},
+		"stdin":            {Into: &c.stdin, Want: "a string"},
+		"final_exit_codes": {Into: &c.final, Want: "a list of exit codes"},
 	})
 	if err != nil {
 		return nil, err
@@ -36,6 +38,11 @@ func parseCommand(payload json.RawMessage) (*command, error) {
 	for i, arg := range c.argv {
 		if strings.ContainsRune(arg, 0) {
 			return nil, executor.Invalid(fmt.Sprintf("command[%d]", i), "contains a NUL")
+		}
+	}
+	for i, code := range c.final {
+		if code < 1 || code > 255 {
+			return nil, executor.Invalid(fmt.Sprintf("final_exit_codes[%d]", i), "%d must be 1 to 255", code)
 		}
 	}
 	if strings.ContainsRune(c.dir, 0) {
@@ -70,11 +77,11 @@ func (c *command) checkEnv() error {
 	return nil
 }
 
-// environ is the whole environment of the process. It takes only those of the node's own variables that most programs
-// need, since the others may hold secrets of the node, such as the password of its Redis.
-func (c *command) environ(a executor.Attempt) []string {
+// environ is the whole environment of the process. It takes only those of the node's own variables that are passed on, since the
+// others may hold secrets of the node, such as the password of its Redis.
+func (c *command) environ(a executor.Attempt, passed []string) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "LANG"} {
+	for _, name := range passed {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
 		}

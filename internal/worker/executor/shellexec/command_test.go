@@ -18,7 +18,7 @@ func TestParseCommand_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"a program without name":  {`{"command": ["", "a"]}`, "payload.command", "missing"},
 		"a command line":          {`{"command": "ls -l"}`, "payload.command", "a list of strings"},
 		"an argument with a NUL":  {`{"command": ["ls", "a\u0000b"]}`, "payload.command[1]", "NUL"},
-		"an unknown field":        {`{"command": ["ls"], "cwd": "/"}`, "payload.cwd", "not known: there is command, dir, env, stdin"},
+		"an unknown field":        {`{"command": ["ls"], "cwd": "/"}`, "payload.cwd", "not known: there is command, dir, env, final_exit_codes, stdin"},
 		"env of a wrong type":     {`{"command": ["ls"], "env": ["A=1"]}`, "payload.env", "an object of strings"},
 		"a variable without name": {`{"command": ["ls"], "env": {"": "1"}}`, "payload.env", "not the name of a variable"},
 		"a variable with a =":     {`{"command": ["ls"], "env": {"A=B": "1"}}`, "payload.env", "not the name of a variable"},
@@ -50,7 +50,7 @@ func FuzzParseCommand(f *testing.F) {
 			}
 			return
 		}
-		cmd := c.exec(executortest.NewRecorder(payload).Attempt)
+		cmd := c.exec(executortest.NewRecorder(payload).Attempt, passedEnv)
 		if strings.ContainsRune(strings.Join(append(cmd.Args, cmd.Env...), ""), 0) {
 			t.Fatalf("%q: a NUL in %q %q", payload, cmd.Args, cmd.Env)
 		}

@@ -47,3 +47,17 @@ func TestDescribe_TheSettingGraceReachesTheExecutor(t *testing.T) {
 		}
 	}
 }
+
+func TestDescribe_RefusesNamesThatAreNoVariables(t *testing.T) {
+	for value, ok := range map[string]bool{"PATH,TZ": true, "": true, "A B": false, "A=1": false, "PATH,DTS_TASK_ID": false} {
+		d := Describe()
+		flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		d.Settings.Declare(flags)
+		if err := flags.Set("shell-env", value); err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Settings.Validate(); (err == nil) != ok || err != nil && !strings.HasPrefix(err.Error(), "shell-env: ") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

@@ -32,8 +32,8 @@ type process struct {
 	stopped bool // the context ended before the process; read it after wait
 }
 
-func start(c *command, a executor.Attempt, out *output) (*process, error) {
-	p := &process{cmd: c.exec(a), exited: make(chan struct{}), drained: make(chan struct{})}
+func start(c *command, a executor.Attempt, passed []string, out *output) (*process, error) {
+	p := &process{cmd: c.exec(a, passed), exited: make(chan struct{}), drained: make(chan struct{})}
 	childEnds, err := p.connect()
 	defer closeAll(childEnds)
 	if err != nil {

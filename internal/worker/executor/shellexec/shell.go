@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,24 +30,36 @@ const (
 
 // Describe describes the executor.
 func Describe() *executor.Descriptor {
-	s := &settings{grace: defaultGrace}
+	s := &settings{grace: defaultGrace, env: passedEnv}
 	return &executor.Descriptor{
 		Type:         "shell",
 		Timeout:      defaultTimeout,
 		CheckPayload: func(payload json.RawMessage) error { _, err := parseCommand(payload); return err },
 		OptIn:        "run tasks of type shell: whoever may submit, may run any command here",
 		Settings:     s,
-		New:          func(executor.Options) (executor.Executor, error) { return New(s.grace), nil },
+		New:          func(executor.Options) (executor.Executor, error) { return New(s.grace, s.env...), nil },
 	}
 }
 
-type settings struct{ grace time.Duration }
+// passedEnv are the variables of the node that most programs need.
+var passedEnv = []string{"PATH", "HOME", "LANG"}
+
+type settings struct {
+	grace time.Duration
+	env   []string
+}
 
 func (s *settings) Declare(flags *pflag.FlagSet) {
 	flags.DurationVar(&s.grace, "shell-grace", s.grace, "time a shell command has to end before it is killed")
+	flags.StringSliceVar(&s.env, "shell-env", s.env, "variables of the node's environment that shell commands get")
 }
 
 func (s *settings) Validate() error {
+	for _, name := range s.env {
+		if name == "" || strings.ContainsAny(name, "= \x00") || identity[name] != nil {
+			return fmt.Errorf("shell-env: %q is not the name of a variable that can be passed on, such as PATH", name)
+		}
+	}
 	return config.CheckSpan("shell-grace", s.grace, 0, graceLimit)
 }
 
@@ -55,10 +69,19 @@ func (s *settings) Validate() error {
 // The command gets a process group of its own. When the attempt's context ends, the group gets SIGTERM and, after the
 // grace period, SIGKILL. When the command ends, the rest of its group is killed. A descendant that left the group is
 // neither found nor waited for: its output is no longer read.
-type Executor struct{ grace time.Duration }
+type Executor struct {
+	grace  time.Duration
+	passed []string
+}
 
-// New makes an executor. grace is the time between SIGTERM and SIGKILL; 0 means 5 s.
-func New(grace time.Duration) *Executor { return &Executor{grace: cmp.Or(grace, defaultGrace)} }
+// New makes an executor. grace is the time between SIGTERM and SIGKILL; 0 means 5 s. passed are the variables of the node's environment
+// that commands get; none given, PATH, HOME and LANG.
+func New(grace time.Duration, passed ...string) *Executor {
+	if passed == nil {
+		passed = passedEnv
+	}
+	return &Executor{grace: cmp.Or(grace, defaultGrace), passed: passed}
+}
 
 // Grace is the time between SIGTERM and SIGKILL.
 func (e *Executor) Grace() time.Duration { return e.grace }
@@ -79,7 +102,7 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	defer runtime.UnlockOSThread()
 
 	out := &output{attempt: a}
-	p, err := start(c, a, out)
+	p, err := start(c, a, e.passed, out)
 	if err != nil {
 		return "", errors.New(task.Cut("cannot start the command: "+err.Error(), task.ErrorLimit))
 	}
@@ -90,7 +113,11 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	case p.cmd.ProcessState == nil: // waiting for the process failed
 		return "", errors.New(task.Cut(err.Error(), task.ErrorLimit))
 	case !p.cmd.ProcessState.Success():
-		return "", errors.New(task.Cut(ending(p.cmd.ProcessState)+out.complaint(), task.ErrorLimit))
+		err := errors.New(task.Cut(ending(p.cmd.ProcessState)+out.complaint(), task.ErrorLimit))
+		if slices.Contains(c.final, p.cmd.ProcessState.ExitCode()) {
+			err = executor.Permanent(err)
+		}
+		return "", err
 	}
 	return out.result(), nil
 }
@@ -103,10 +130,10 @@ func ending(state *os.ProcessState) string {
 	return state.String()
 }
 
-func (c *command) exec(a executor.Attempt) *exec.Cmd {
+func (c *command) exec(a executor.Attempt, passed []string) *exec.Cmd {
 	cmd := exec.Command(c.argv[0], c.argv[1:]...) //nolint:noctx // a context would kill one process only; supervise stops the group
 	cmd.Dir = c.dir
-	cmd.Env = c.environ(a)
+	cmd.Env = c.environ(a, passed)
 	cmd.SysProcAttr = ownGroup()
 	return cmd
 }

@@ -67,6 +67,35 @@ func TestExecutor_ReturnsTheLastLinesOfItsOutput(t *testing.T) {
 	}
 }
 
+func TestExecutor_SaysWhichExitCodesAreFinal(t *testing.T) {
+	t.Parallel()
+	for code, final := range map[int]bool{1: false, 2: true, 64: true, 255: false} {
+		payload := object{"command": []string{"/bin/sh", "-c", fmt.Sprint("echo why >&2; exit ", code)}, "final_exit_codes": []int{2, 64}}
+		_, err := run(t, executortest.NewRecorder(executortest.JSON(t, payload)))
+		if want := fmt.Sprintf("exit status %d: why", code); err == nil || err.Error() != want || executor.IsPermanent(err) != final {
+			t.Errorf("got %v, final %v; want %s, final %v", err, executor.IsPermanent(err), want, final)
+		}
+	}
+	_, err := run(t, executortest.NewRecorder(`{"command": ["/bin/sh", "-c", "kill -9 $$"], "final_exit_codes": [137, 9]}`))
+	if err == nil || executor.IsPermanent(err) {
+		t.Errorf("a signal is no exit code: %v", err)
+	}
+}
+
+func TestExecutor_PassesOnTheVariablesThatTheNodeAllows(t *testing.T) {
+	t.Setenv("DTS_TEST_SECRET", "hidden")
+	t.Setenv("DTS_TEST_ZONE", "north")
+	const script = `echo "$DTS_TEST_ZONE,$DTS_TEST_SECRET,${HOME:-none}"`
+	got, err := New(longGrace, "PATH", "DTS_TEST_ZONE", "DTS_TEST_MISSING").Execute(t.Context(), sh(t, script).Attempt)
+	if err != nil || got != "north,,none" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	got, err = New(longGrace, []string{}...).Execute(t.Context(), sh(t, script).Attempt)
+	if err != nil || got != ",,none" {
+		t.Errorf("with no variable at all: %q, %v", got, err)
+	}
+}
+
 func numbers(from, to int) (all []string) {
 	for i := from; i <= to; i++ {
 		all = append(all, strconv.Itoa(i))

@@ -1,0 +1,147 @@
+package httpexec
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// metadata are the addresses at which clouds give credentials to whoever asks from a machine. They are denied unless they are allowed.
+// Sources: the documentation of AWS (EC2, ECS and EKS), Google Cloud, Azure and Alibaba Cloud.
+var metadata = networks{
+	netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("169.254.170.2/32"), netip.MustParsePrefix("169.254.170.23/32"),
+	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("fd00:ec2::23/128"), netip.MustParsePrefix("fd20:ce::254/128"),
+	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
+}
+
+// addresses says which addresses may be called: those that are allowed, and of the others those that are not denied.
+type addresses struct{ allow, deny networks }
+
+func (a *addresses) Declare(flags *pflag.FlagSet) {
+	flags.Var(&a.deny, "http-deny", "addresses that http tasks may not call, besides those of cloud metadata; 0.0.0.0/0,::/0 for all but the allowed ones")
+	flags.Var(&a.allow, "http-allow", "addresses that http tasks may call though they are denied")
+}
+
+// Validate finds nothing: a value that is invalid is refused when it is set.
+func (a *addresses) Validate() error { return nil }
+
+// check returns an error if an address may not be called.
+func (a *addresses) check(ip netip.Addr) error {
+	ip = ip.Unmap().WithZone("")
+	switch {
+	case a.allow.contain(ip):
+		return nil
+	case a.deny.contain(ip):
+		return executor.Permanent(fmt.Errorf("this node may not call the address %s: it is one of http-deny", ip))
+	case metadata.contain(ip):
+		return executor.Permanent(fmt.Errorf("this node may not call the address %s: it gives away the credentials of the machine, and is not one of http-allow", ip))
+	}
+	return nil
+}
+
+// control checks each address to which a connection is made: after its name was resolved, and for every redirect.
+func (a *addresses) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("the address %q cannot be checked: %w", address, err)
+	}
+	return a.check(to.Addr())
+}
+
+// checkHost checks the host of a request that a proxy will make, as control sees only the proxy. A name that this node cannot resolve
+// is left to the proxy.
+func (a *addresses) checkHost(ctx context.Context, host string) error {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return a.check(ip)
+	}
+	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	for _, ip := range found {
+		if err := a.check(ip); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guard checks what a proxy is asked for.
+type guard struct {
+	http.RoundTripper
+	addresses *addresses
+	proxy     func(*http.Request) (*url.URL, error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if via, err := g.proxy(req); err == nil && via != nil {
+		if err := g.addresses.checkHost(req.Context(), req.URL.Hostname()); err != nil {
+			if req.Body != nil {
+				_ = req.Body.Close()
+			}
+			return nil, err
+		}
+	}
+	return g.RoundTripper.RoundTrip(req)
+}
+
+// networks are blocks of addresses; as a flag, separated by commas.
+type networks []netip.Prefix
+
+func (n networks) contain(ip netip.Addr) bool {
+	for _, block := range n {
+		if block.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// String is the form that Set reads.
+func (n networks) String() string {
+	texts := make([]string, len(n))
+	for i, block := range n {
+		texts[i] = block.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// Set reads 10.0.0.0/8,192.168.1.1,fd00::/8.
+func (n *networks) Set(text string) error {
+	var parsed networks
+	for item := range strings.SplitSeq(text, ",") {
+		if item = strings.TrimSpace(item); item == "" {
+			continue
+		}
+		block, err := parseBlock(item)
+		if err != nil {
+			return err
+		}
+		parsed = append(parsed, block)
+	}
+	*n = parsed
+	return nil
+}
+
+func parseBlock(text string) (netip.Prefix, error) {
+	if block, err := netip.ParsePrefix(text); err == nil {
+		return block.Masked(), nil
+	}
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(ip, ip.BitLen()), nil
+	}
+	return netip.Prefix{}, fmt.Errorf("%q is no address or block of addresses, such as 10.0.0.0/8", text)
+}
+
+// Type is what --help calls the value.
+func (n *networks) Type() string { return "CIDR,..." }

@@ -1,0 +1,142 @@
+package httpexec
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
+)
+
+// restricted is an executor on a node with these settings.
+func restricted(t *testing.T, settings ...string) *Executor {
+	t.Helper()
+	d := Describe()
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	d.Settings.Declare(flags)
+	testkit.Must(t, flags.Parse(settings))
+	e, err := d.New(executor.Options{})
+	testkit.Must(t, err)
+	h := e.(*Executor)
+	t.Cleanup(func() { testkit.Must(t, h.Close()) })
+	return h
+}
+
+func wantDenied(t *testing.T, err error, address string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), "this node may not call the address "+address) || !executor.IsPermanent(err) {
+		t.Errorf("got %v, want a final error that names %s", err, address)
+	}
+}
+
+func TestExecutor_CallsNoAddressThatIsDenied(t *testing.T) {
+	t.Parallel()
+	target, requests := serve(t)
+	_, port, _ := strings.Cut(strings.TrimPrefix(target, "http://"), ":")
+	byName := "http://localhost:" + port // the name is checked after it was resolved
+	for _, c := range []struct {
+		settings []string
+		denied   bool
+	}{
+		{nil, false},
+		{[]string{"--http-deny", "10.0.0.0/8"}, false},
+		{[]string{"--http-deny", "10.0.0.0/8, 127.0.0.0/8,::1"}, true},
+		{[]string{"--http-deny", "0.0.0.0/0,::/0"}, true},
+		{[]string{"--http-deny", "0.0.0.0/0,::/0", "--http-allow", "127.0.0.1,::1"}, false},
+	} {
+		h := restricted(t, c.settings...)
+		for _, to := range []string{target, byName} {
+			if _, err := execute(t, h, object{"url": to}); c.denied {
+				wantDenied(t, err, "") // localhost has two
+			} else if err != nil {
+				t.Errorf("%v: %s: %v", c.settings, to, err)
+			}
+		}
+	}
+	if len(requests) != 6 {
+		t.Errorf("the server saw %d requests, want 6", len(requests))
+	}
+}
+
+func TestExecutor_ChecksTheAddressOfARedirect(t *testing.T) {
+	t.Parallel()
+	from := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://127.0.0.2:1/", http.StatusTemporaryRedirect)
+	})
+	_, err := execute(t, restricted(t, "--http-deny", "127.0.0.2"), object{"url": from})
+	wantDenied(t, err, "127.0.0.2")
+}
+
+func TestExecutor_CallsNoMetadataOfClouds(t *testing.T) {
+	t.Parallel()
+	h := newExecutor(t)
+	for _, address := range []string{"169.254.169.254", "169.254.170.2", "fd00:ec2::254", "100.100.100.200"} {
+		_, err := execute(t, h, object{"url": (&url.URL{Scheme: "http", Host: hostOf(address)}).String()})
+		wantDenied(t, err, address)
+	}
+	_, err := execute(t, h, object{"url": "http://[::ffff:169.254.169.254]/"})
+	wantDenied(t, err, "169.254.169.254")
+	a := &addresses{}
+	testkit.Must(t, a.allow.Set("169.254.169.254"))
+	testkit.Must(t, a.check(netip.MustParseAddr("169.254.169.254")))
+}
+
+func hostOf(address string) string {
+	if strings.Contains(address, ":") {
+		return "[" + address + "]:80"
+	}
+	return address + ":80"
+}
+
+// A proxy connects in place of the node.
+func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	proxy := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { asked++; w.WriteHeader(http.StatusNoContent) })
+	via, err := url.Parse(proxy)
+	testkit.Must(t, err)
+	h := restricted(t, "--http-deny", "192.0.2.0/24")
+	checked := h.client.Transport.(once).RoundTripper.(guard)
+	h.transport.Proxy = http.ProxyURL(via)
+	checked.proxy = h.transport.Proxy
+	h.client.Transport = once{checked}
+	for _, host := range []string{"192.0.2.7", "169.254.169.254"} {
+		_, err := execute(t, h, object{"url": "http://" + host + "/", "body": "x"})
+		wantDenied(t, err, host)
+	}
+	for _, host := range []string{"198.51.100.1", "name.invalid"} {
+		if _, err := execute(t, h, object{"url": "http://" + host + "/"}); err != nil {
+			t.Errorf("%s: %v", host, err)
+		}
+	}
+	if asked != 2 {
+		t.Errorf("the proxy was asked %d times, want twice", asked)
+	}
+}
+
+func TestNetworks_ReadsBlocksAndAddresses(t *testing.T) {
+	t.Parallel()
+	var n networks
+	testkit.Must(t, n.Set("10.1.2.3/8, 192.0.2.1,fd00::/8,"))
+	if got, want := n.String(), "10.0.0.0/8,192.0.2.1/32,fd00::/8"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, text := range []string{"10.0.0.0/33", "host", "10.0.0", "1.2.3.4-5"} {
+		if err := n.Set(text); err == nil || !strings.Contains(err.Error(), `"`+text+`" is no address`) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestExecutor_ChecksAnAddressBeforeItConnects(t *testing.T) {
+	t.Parallel()
+	r := executortest.NewRecorder(executortest.JSON(t, object{"url": "http://192.0.2.1/", "method": "GET"}))
+	_, err := restricted(t, "--http-deny", "192.0.2.0/24").Execute(t.Context(), r.Attempt)
+	wantDenied(t, err, "192.0.2.1")
+}

@@ -1,0 +1,128 @@
+package httpexec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/ohler55/ojg/jp"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// expectLimit is how many bytes of an answer are read to look for what is expected.
+const expectLimit = 1 << 20
+
+// expect says what the body of a successful answer must be like: {contains?, matches?, json?: {path, equals}}. All conditions must hold.
+type expect struct {
+	contains string
+	matches  *regexp.Regexp
+	path     string  // "" for no condition
+	at       jp.Expr // of the path
+	equals   any     // what one of the values at path must be, as encoding/json decodes it
+}
+
+// parseExpect reads the payload's expect. Error: *executor.InvalidPayloadError.
+func parseExpect(raw json.RawMessage) (*expect, error) {
+	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
+		return nil, nil //nolint:nilnil // nothing is expected
+	}
+	var matches string
+	var at json.RawMessage
+	e := &expect{}
+	err := executor.DecodeField("expect", raw, map[string]executor.Field{
+		"contains": {Into: &e.contains, Want: "a string"},
+		"matches":  {Into: &matches, Want: "a string"},
+		"json":     {Into: &at, Want: "an object"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	if matches != "" {
+		if e.matches, err = regexp.Compile(matches); err != nil {
+			return nil, executor.Invalid("expect.matches", "is not a regular expression of Go: %v", err)
+		}
+	}
+	if at != nil {
+		if err := e.parsePath(at); err != nil {
+			return nil, err
+		}
+	}
+	if e.contains == "" && e.matches == nil && e.path == "" {
+		return nil, executor.Invalid("expect", "is empty: give contains, matches or json")
+	}
+	return e, nil
+}
+
+func (e *expect) parsePath(raw json.RawMessage) error {
+	var equals json.RawMessage
+	err := executor.DecodeField("expect.json", raw, map[string]executor.Field{
+		"path": {Into: &e.path, Want: "a string"}, "equals": {Into: &equals, Want: "JSON"},
+	})
+	switch {
+	case err != nil:
+		return err
+	case !strings.HasPrefix(e.path, "$"):
+		return executor.Invalid("expect.json.path", "%q must be a JSON path, such as $.status", e.path)
+	case equals == nil:
+		return executor.Invalid("expect.json.equals", "is missing: what the value at path must be")
+	}
+	if e.at, err = jp.ParseString(e.path); err != nil {
+		return executor.Invalid("expect.json.path", "%q is not a JSON path: %v", e.path, err)
+	}
+	e.equals, err = decodeJSON(equals)
+	return err
+}
+
+// limit is how many bytes of an answer are read.
+func (e *expect) limit() int64 {
+	if e == nil {
+		return task.ResultLimit + 1
+	}
+	return expectLimit + 1
+}
+
+// check returns an error that says which condition does not hold for the body of an answer.
+func (e *expect) check(body string) error {
+	switch {
+	case e == nil:
+		return nil
+	case len(body) > expectLimit:
+		return fmt.Errorf("the answer is longer than %d bytes, which are read for payload.expect", expectLimit)
+	case !strings.Contains(body, e.contains):
+		return fmt.Errorf("the answer does not contain %q", e.contains)
+	case e.matches != nil && !e.matches.MatchString(body):
+		return fmt.Errorf("the answer does not match %q", e.matches)
+	case e.path != "":
+		return e.checkPath(body)
+	}
+	return nil
+}
+
+func (e *expect) checkPath(body string) error {
+	value, err := decodeJSON([]byte(body))
+	if err != nil {
+		return errors.New("the answer is not JSON")
+	}
+	found := e.at.Get(value)
+	for _, v := range found {
+		if reflect.DeepEqual(v, e.equals) {
+			return nil
+		}
+	}
+	want, _ := json.Marshal(e.equals)
+	if len(found) == 0 {
+		return fmt.Errorf("the answer has nothing at %s, want %s", e.path, want)
+	}
+	got, _ := json.Marshal(found[0])
+	return fmt.Errorf("the answer has %s at %s, want %s", task.Cut(string(got), excerptLimit), e.path, want)
+}
+
+func decodeJSON(raw []byte) (value any, err error) {
+	return value, json.Unmarshal(raw, &value)
+}

@@ -1,0 +1,97 @@
+package httpexec
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+func TestExecutor_SaysWhichAnswersAreFinal(t *testing.T) {
+	t.Parallel()
+	for status, final := range map[int]bool{
+		400: true, 401: true, 403: true, 404: true, 410: true, 422: true, 451: true,
+		408: false, 409: false, 425: false, 429: false, 500: false, 501: false, 503: false, 302: false,
+	} {
+		url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+		_, err := execute(t, newExecutor(t), object{"url": url})
+		if err == nil || executor.IsPermanent(err) != final {
+			t.Errorf("HTTP %d: %v, final %v; want final %v", status, err, executor.IsPermanent(err), final)
+		}
+		_, err = execute(t, newExecutor(t), object{"url": url, "retry_codes": []any{404, "420-499"}})
+		if again := status == 404 || status >= 420 && status <= 499; executor.IsPermanent(err) != (final && !again) {
+			t.Errorf("HTTP %d with retry_codes: %v", status, err)
+		}
+	}
+}
+
+func TestExecutor_WaitsAsLongAsTheAnswerAsks(t *testing.T) {
+	t.Parallel()
+	date := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	for value, want := range map[string]time.Duration{
+		"7": 7 * time.Second, "0": 0, "-1": 0, "soon": 0, "": 0, "604800": 24 * time.Hour, "99999999999999999999": 0,
+		date.Add(90 * time.Second).Format(http.TimeFormat): 90 * time.Second, date.Add(-time.Hour).Format(http.TimeFormat): 0,
+	} {
+		for _, status := range []int{429, 503} {
+			url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Date"] = []string{date.Format(http.TimeFormat)}
+				w.Header().Set("Retry-After", value)
+				w.WriteHeader(status)
+			})
+			_, err := execute(t, newExecutor(t), object{"url": url})
+			if got := executor.Wait(err); err == nil || got != want || executor.IsPermanent(err) {
+				t.Errorf("HTTP %d with Retry-After %q: %v, wait %s; want %s", status, value, err, got, want)
+			}
+		}
+	}
+}
+
+func TestExecutor_ExpectsTheAnswerToBeAsThePayloadSays(t *testing.T) {
+	t.Parallel()
+	const answer = `{"status": "done", "n": 1.0, "nothing": null, "items": [{"id": 1}, {"id": 2}]}`
+	at := func(path string, equals any) object { return object{"json": object{"path": path, "equals": equals}} }
+	for name, c := range map[string]struct {
+		expect object
+		want   string // the error; "" for none
+	}{
+		"a part":                {object{"contains": `"done"`}, ""},
+		"a missing part":        {object{"contains": "gone"}, `HTTP 200, but the answer does not contain "gone"`},
+		"a pattern":             {object{"matches": `"status":\s*"do?ne"`}, ""},
+		"a pattern of none":     {object{"matches": "^done$"}, `HTTP 200, but the answer does not match "^done$"`},
+		"a value":               {at("$.status", "done"), ""},
+		"a number":              {at("$.n", 1), ""},
+		"null":                  {at("$.nothing", nil), ""},
+		"an object":             {at("$.items[0]", object{"id": 1}), ""},
+		"one of several values": {at("$.items[*].id", 2), ""},
+		"another value":         {at("$.status", "failed"), `HTTP 200, but the answer has "done" at $.status, want "failed"`},
+		"no value":              {at("$.state", "done"), `HTTP 200, but the answer has nothing at $.state, want "done"`},
+		"both":                  {object{"contains": "done", "matches": "gone"}, `HTTP 200, but the answer does not match "gone"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, answer) })
+			result, err := execute(t, newExecutor(t), object{"url": url, "expect": c.expect})
+			switch {
+			case c.want == "" && (err != nil || result != answer):
+				t.Errorf("got %q, %v", result, err)
+			case c.want != "" && (err == nil || err.Error() != c.want || executor.IsPermanent(err)):
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestExecutor_ExpectsJSONOfABoundedSize(t *testing.T) {
+	t.Parallel()
+	path := object{"json": object{"path": "$.a", "equals": 1}}
+	for size, want := range map[int]string{
+		10: "HTTP 200, but the answer is not JSON", expectLimit + 1: "HTTP 200, but the answer is longer than 1048576 bytes, which are read for payload.expect",
+	} {
+		url := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) })
+		if _, err := execute(t, newExecutor(t), object{"url": url, "expect": path}); err == nil || err.Error() != want {
+			t.Errorf("%d bytes: %v, want %s", size, err, want)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package executor
+
+import (
+	"errors"
+	"time"
+)
+
+// PermanentError says that no further attempt can succeed.
+type PermanentError struct{ Err error }
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself.
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// Permanent wraps an error after which there is no further attempt.
+func Permanent(err error) error { return &PermanentError{err} }
+
+// RetryAfterError says that the next attempt must not begin before some time has passed.
+type RetryAfterError struct {
+	Err  error
+	Wait time.Duration // from the end of this attempt on; longer ones than task.BackoffLimit count as that
+}
+
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself.
+func (e *RetryAfterError) Unwrap() error { return e.Err }
+
+// RetryAfter wraps an error after which the next attempt waits at least that long.
+func RetryAfter(err error, wait time.Duration) error { return &RetryAfterError{err, wait} }
+
+// IsPermanent reports whether no attempt can succeed after err: a *PermanentError or an *InvalidPayloadError.
+func IsPermanent(err error) bool {
+	var permanent *PermanentError
+	var invalid *InvalidPayloadError
+	return errors.As(err, &permanent) || errors.As(err, &invalid)
+}
+
+// Wait returns how long the next attempt after err must wait at least; 0 if err does not say.
+func Wait(err error) time.Duration {
+	var after *RetryAfterError
+	if errors.As(err, &after) {
+		return max(after.Wait, 0)
+	}
+	return 0
+}
