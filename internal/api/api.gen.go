@@ -711,8 +711,11 @@ type Node struct {
 	StartedAt string `json:"started_at"`
 
 	// State `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
-	State   NodeState `json:"state"`
-	Version string    `json:"version"`
+	State NodeState `json:"state"`
+
+	// Types The types of the tasks that its workers run; left out by nodes of earlier versions.
+	Types   []string `json:"types,omitempty,omitzero"`
+	Version string   `json:"version"`
 }
 
 // NodeState `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
@@ -1020,6 +1023,10 @@ type Schedule struct {
 
 	// Waiting How many ticks wait for those.
 	Waiting int `json:"waiting"`
+
+	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
+	// runs their type.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // ScheduleDefinition When to run, and what. Exactly one of `cron`, `every` and `specs` says when. A definition that has no tick at all
@@ -1312,6 +1319,10 @@ type Task struct {
 	//
 	// Example: http
 	Type TypeName `json:"type"`
+
+	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
+	// its type.
+	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
 // TaskChange What to change; at least one field.

@@ -80,6 +80,8 @@ type stubNodes []cluster.Node
 
 func (n stubNodes) Nodes(context.Context) ([]cluster.Node, error) { return n, nil }
 
+func (n stubNodes) View() cluster.View { return cluster.View{} } // nothing is known, so nobody is warned
+
 // faults makes the commands of a client slow, or fail.
 type faults struct {
 	mu   sync.Mutex

@@ -133,9 +133,9 @@ func (e *endpoints) resultOf(c echo.Context, s control.Submitted) BatchResult {
 	case s.Err != nil:
 		return refused(c, s.Err)
 	case s.Existed:
-		return BatchResult{Status: http.StatusOK, Task: e.taskOf(s.Task)}
+		return BatchResult{Status: http.StatusOK, Task: e.submittedOf(s)}
 	}
-	return BatchResult{Status: http.StatusCreated, Task: e.taskOf(s.Task)}
+	return BatchResult{Status: http.StatusCreated, Task: e.submittedOf(s)}
 }
 
 func refused(c echo.Context, err error) BatchResult {

@@ -37,12 +37,14 @@ func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutSchedul
 		return err
 	}
 	c.Response().Header().Set("Dts-Change", changeBy(put))
+	tagRevision(c, put.Schedule)
+	out := scheduleOf(put.Schedule)
+	out.Warnings = put.Warnings
 	if !put.Created || params.DryRun {
-		return answerSchedule(c, put.Schedule, nil)
+		return ok(c, out)
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location(schedulesPath, put.Schedule.Ref))
-	tagRevision(c, put.Schedule)
-	return reply(c, http.StatusCreated, jsonType, scheduleOf(put.Schedule))
+	return reply(c, http.StatusCreated, jsonType, out)
 }
 
 // changeBy says what came of a PUT.

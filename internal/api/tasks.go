@@ -37,10 +37,17 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	case err != nil:
 		return err
 	case submitted.Existed:
-		return ok(c, e.taskOf(submitted.Task))
+		return ok(c, e.submittedOf(submitted))
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", submitted.Task.Ref))
-	return reply(c, http.StatusCreated, jsonType, e.taskOf(submitted.Task))
+	return reply(c, http.StatusCreated, jsonType, e.submittedOf(submitted))
+}
+
+// submittedOf is the task that a submission made.
+func (e *endpoints) submittedOf(s control.Submitted) Task {
+	out := e.taskOf(s.Task)
+	out.Warnings = s.Warnings
+	return out
 }
 
 // location is where what was created can be found; all is the path of all of its kind.

@@ -61,6 +61,7 @@ type App struct {
 	events    *events.Hub
 	scheduler *scheduler.Scheduler // nil without the role
 	worker    *worker.Worker       // nil without the role
+	runs      []string             // the types of tasks that the worker runs
 	api       *api.Server
 	listener  net.Listener
 	debug     net.Listener  // of the profiles; nil without them
@@ -177,7 +178,7 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 		StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.worker != nil {
-		n.Capacity, n.Running = a.o.Config.Concurrency, a.worker.Running()
+		n.Capacity, n.Running, n.Types = a.o.Config.Concurrency, a.worker.Running(), a.runs
 		for _, p := range a.o.Config.AllPools() {
 			for name, weight := range p.Queues {
 				n.Queues[name] = max(n.Queues[name], weight)
@@ -218,6 +219,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 		return err
 	}
 	a.cleanup(executors.Close)
+	a.runs = executors.Types()
 	a.worker = worker.New(worker.Options{
 		Store: a.store, Prefix: a.o.Config.Prefix, Node: a.node,
 		Capacity: a.o.Config.Concurrency, Pools: pools, Executors: executors, Types: a.types,

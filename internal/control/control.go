@@ -10,16 +10,19 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// NodeLister knows the nodes. Error: CodeUnavailable.
+// NodeLister knows the nodes.
 type NodeLister interface {
+	// Nodes reads the list of nodes. Error: CodeUnavailable.
 	Nodes(ctx context.Context) ([]cluster.Node, error)
+	// View is the list as it was at the last heartbeat.
+	View() cluster.View
 }
 
 // Options says what the use cases work on.
 type Options struct {
 	Store  *store.Store
 	Queues *queue.Queues // nil: for callers that use no queues; deliveries in asynq are not cleaned up then
-	Nodes  NodeLister    // nil: for callers that do not list nodes
+	Nodes  NodeLister    // nil: for callers that do not list nodes; nobody is warned of what no node runs then
 	Types  task.Types    // checks the payload of every new or changed task and schedule; nil knows no type
 	Log    *slog.Logger  // nil: nothing is logged
 }
@@ -33,6 +36,7 @@ type Control struct {
 	log        *slog.Logger
 	memory     memoryGuard
 	namespaces namespaceNotes
+	foreign    foreignQueues
 }
 
 // New makes the use cases. There is nothing to close.

@@ -27,8 +27,9 @@ type PutOptions struct {
 type Put struct {
 	Schedule schedule.Schedule
 	Created  bool
-	Changed  bool // it became a new revision; always so if the schedule was created
-	Switched bool // the schedule existed, and was paused or resumed
+	Changed  bool     // it became a new revision; always so if the schedule was created
+	Switched bool     // the schedule existed, and was paused or resumed
+	Warnings []string // why its tasks may not run; see Submitted
 }
 
 // PutSchedule creates a schedule in the caller's namespace, or replaces its definition. A definition that is equal to
@@ -41,10 +42,14 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 	}
 	d.Namespace = who.Namespace
 	put, err := c.put(ctx, d, o)
-	if err == nil && !o.DryRun {
+	if err != nil {
+		return put, err
+	}
+	put.Warnings = c.warnings(ctx, put.Schedule.Task.Type, put.Schedule.Task.Queue)
+	if !o.DryRun {
 		c.noteNamespaces(ctx, d.Namespace)
 	}
-	return put, err
+	return put, nil
 }
 
 // put tries to put a definition until the schedule does not change between reading and writing it.

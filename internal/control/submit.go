@@ -9,8 +9,12 @@ import (
 )
 
 // Submitted is the answer to one submission: the task or, in Err, why there is none. Existed says that the task was
-// there before, with the same content.
-type Submitted = tasks.Created
+// there before, with the same content. Warnings are sentences that say why the task may not run, though it is accepted: no living node
+// serves its queue, or runs its type.
+type Submitted struct {
+	tasks.Created
+	Warnings []string
+}
 
 // Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
 // content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeUnavailable while Redis is nearly
@@ -44,9 +48,13 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 	}
 	accepted := make([]string, 0, len(valid)) // namespaces
 	for n, created := range c.store.Tasks.Create(ctx, valid) {
-		answers[places[n]] = created
-		if created.Err == nil {
-			accepted = append(accepted, created.Task.Namespace)
+		answers[places[n]].Created = created
+		if created.Err != nil {
+			continue
+		}
+		accepted = append(accepted, created.Task.Namespace)
+		if !created.Task.State.Final() {
+			answers[places[n]].Warnings = c.warnings(ctx, created.Task.Type, created.Task.Queue)
 		}
 	}
 	c.noteNamespaces(ctx, accepted...)

@@ -14,6 +14,8 @@ type Type struct {
 	Timeout time.Duration
 	// CheckPayload checks the payload of a new task. Its error has CodeInvalid and the field. nil accepts every payload.
 	CheckPayload func(payload json.RawMessage) error
+	// Setting is the name of the setting with which a node runs tasks of the type; "" if every worker does.
+	Setting string
 }
 
 // Types holds the types that this node knows, by name. Tasks of other types are valid too: a node of another version may run

@@ -37,6 +37,7 @@ type result struct {
 	Revision  int             `json:"revision,omitempty"` // of a schedule
 	Changes   []fieldChange   `json:"changes,omitempty"`  // of a dry run
 	Error     *client.Problem `json:"error,omitempty"`
+	Warnings  []string        `json:"warnings,omitempty"` // why its tasks may not run
 
 	tasks []string // the ids that the line on a terminal stands for, where ID is not the only one
 }

@@ -42,7 +42,8 @@ func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 		return err
 	}
 	r.Outcome = outcome(response.HTTPResponse.Header.Get("Dts-Change"))
-	r.Revision = after.Value.Revision
+	r.Revision, r.Warnings = after.Value.Revision, after.Value.Warnings
+	a.printer.Warn(r.Warnings)
 	if a.dryRun {
 		r.Changes, err = scheduleChanges(before, after)
 	}

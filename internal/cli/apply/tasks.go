@@ -40,6 +40,9 @@ func (s *submission) result(r client.BatchResult) result {
 	case r.Status == http.StatusCreated:
 		res.Outcome = outcomeCreated
 	}
+	if r.Task != nil {
+		res.Warnings = r.Task.Warnings
+	}
 	return res
 }
 
@@ -83,6 +86,7 @@ func (a *applier) finish(batch []submission, results []result, err error) error 
 		return errors.Join(err, a.addTasks(a.partial))
 	}
 	for i, r := range results {
+		a.printer.Warn(r.Warnings)
 		e := batch[i].entry
 		a.partial = append(a.partial, r)
 		if len(a.partial) < max(1, e.count) {

@@ -29,6 +29,8 @@ type Options struct {
 type Printer struct {
 	Options
 	Format Format
+
+	warned map[string]bool
 }
 
 // New returns a printer of tables.
@@ -69,6 +71,19 @@ func (p *Printer) Printf(format string, args ...any) error {
 
 // Errorf writes a line about an error or a warning to the user, preceded by the program's name.
 func (p *Printer) Errorf(format string, args ...any) { p.Notef("dtsctl: "+format, args...) }
+
+// Warn writes the warnings of the server to the user, each one once.
+func (p *Printer) Warn(warnings []string) {
+	for _, w := range warnings {
+		if p.warned == nil {
+			p.warned = make(map[string]bool)
+		}
+		if !p.warned[w] {
+			p.Notef("warning: %s", w)
+		}
+		p.warned[w] = true
+	}
+}
 
 // Notef writes a line to the user. If even that fails, there is nothing left to do.
 func (p *Printer) Notef(format string, args ...any) {

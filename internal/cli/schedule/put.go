@@ -139,6 +139,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(after.Value.Warnings)
 	return showPut(ctx, c, opts.Printer, before, after)
 }
 

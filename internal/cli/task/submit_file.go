@@ -146,6 +146,9 @@ func (s *fileSubmission) send(ctx context.Context, batch []fileLine) ([]result, 
 
 // count counts a result, and names the line of a refused one.
 func (s *fileSubmission) count(line fileLine, r result) {
+	if r.Task != nil {
+		s.Printer.Warn(r.Task.Warnings)
+	}
 	switch {
 	case r.Status == http.StatusCreated:
 		s.created++

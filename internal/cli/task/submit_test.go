@@ -36,6 +36,13 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 			`{"id":"a","labels":{"a":"","b":"c=d"},"owner":"me","queue":"q","retention":"1h0m0s","timeout":"5s","type":"x"}`,
 		},
 		"http": {[]string{"http", "https://e.x/?a=1&b=2"}, "", `{"payload":{"url":"https://e.x/?a=1&b=2"},"type":"http"}`},
+		"http that is expected": {
+			[]string{"http", "https://e.x", "--retry-codes", "404,420-422", "--expect", `{"contains": "ok"}`}, "",
+			`{"payload":{"url":"https://e.x","retry_codes":[404,"420-422"],"expect":{"contains":"ok"}},"type":"http"}`,
+		},
+		"shell with final codes": {
+			[]string{"shell", "--final-exit-codes", "2,64", "--", "true"}, "", `{"payload":{"command":["true"],"final_exit_codes":[2,64]},"type":"shell"}`,
+		},
 		"http with all": {
 			[]string{"http", "https://e.x", "-X", "PUT", "-H", "A: b: c", "-H", "D:e", "-d", "text", "--success-codes", "200,300-302", "--id", "h"}, "",
 			`{"id":"h","payload":{"method":"PUT","url":"https://e.x","headers":{"A":"b: c","D":"e"},"body":"text","success_codes":[200,"300-302"]},"type":"http"}`,
@@ -105,4 +112,21 @@ func TestSubmit_TakesTheNamespaceOfTheFlagOrTheEnvironment(t *testing.T) {
 	if got := s.Last().Line; got != "POST /v1/tasks?namespace=flag" {
 		t.Error(got)
 	}
+}
+
+func TestSubmit_TellsTheWarningsOfTheServer(t *testing.T) {
+	s := clitest.Start(t)
+	warned := func(id string) client.Task {
+		task := clitest.Task(id, client.StateScheduled)
+		task.Warnings = []string{"no living node serves the queue \"q\""}
+		return task
+	}
+	s.On("POST /v1/tasks", 201, warned("a"))
+	const want = "warning: no living node serves the queue \"q\"\n"
+	s.Pipe().Run(t, "task", "submit", "--type", "x").Expect(t, 0, "a\n", want)
+	b, c := warned("b"), warned("c")
+	s.On("POST /v1/tasks/batch", 200, client.BatchAnswer{Results: []client.BatchResult{{Status: 201, Task: &b}, {Status: 201, Task: &c}}})
+	sh := s.Pipe()
+	sh.Stdin = "{\"type\": \"x\"}\n{\"type\": \"x\"}\n"
+	sh.Run(t, "task", "submit", "-f", "-").Expect(t, 0, "1\tb\t201\t\n2\tc\t201\t\n", want+"2 of 2 tasks were accepted\n")
 }

@@ -94,7 +94,11 @@ func (t Table) DisableUnless(keep func(setting string) bool) {
 func (t Table) Types() task.Types {
 	types := make(task.Types, len(t))
 	for _, d := range t {
-		types[d.Type] = task.Type{Timeout: d.Timeout, CheckPayload: refusing(d.CheckPayload)}
+		t := task.Type{Timeout: d.Timeout, CheckPayload: refusing(d.CheckPayload)}
+		if d.OptIn != "" {
+			t.Setting = d.optInFlag()
+		}
+		types[d.Type] = t
 	}
 	return types
 }

@@ -1,0 +1,75 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+)
+
+// warnings says what keeps tasks of a type from running that wait in a queue, as far as the last heartbeat tells: no living node serves the
+// queue, or none that does runs the type. Both may change: the tasks are accepted.
+func (c *Control) warnings(ctx context.Context, taskType, queue string) []string {
+	if c.nodes == nil {
+		return nil
+	}
+	view := c.nodes.View()
+	if view.At.IsZero() { // nothing is known yet
+		return nil
+	}
+	served := false
+	for _, n := range view.Nodes {
+		if _, serves := n.Queues[queue]; !serves || n.State == cluster.StateDead || !n.Has(config.RoleWorker) {
+			continue
+		}
+		if len(n.Types) == 0 || slices.Contains(n.Types, taskType) {
+			return nil
+		}
+		served = true
+	}
+	switch {
+	case served:
+		return []string{c.unrunnable(taskType, queue)}
+	case c.queues != nil && c.foreign.serve(ctx, queue, c.queues.ForeignSlots):
+		return nil
+	}
+	return []string{fmt.Sprintf("no living node serves the queue %q: its tasks wait until one does (dtsd serve --queues %s=1)", queue, queue)}
+}
+
+// unrunnable says that no node that serves a queue runs a type, and how one would.
+func (c *Control) unrunnable(taskType, queue string) string {
+	text := fmt.Sprintf("no living node that serves the queue %q runs tasks of type %q", queue, taskType)
+	if setting := c.types[taskType].Setting; setting != "" {
+		text += " (dtsd serve --" + setting + ")"
+	}
+	return text
+}
+
+// foreignLifetime is how long a list of asynq's own servers is used.
+const foreignLifetime = 5 * time.Second
+
+// foreignQueues knows which queues asynq's own servers serve.
+type foreignQueues struct {
+	mu     sync.Mutex
+	slots  map[string]int // by queue
+	readAt time.Time
+}
+
+// serve reports whether one of asynq's own servers serves a queue; also if that cannot be read, so that nobody is warned for nothing.
+func (f *foreignQueues) serve(ctx context.Context, queue string, read func(context.Context) (map[string]int, error)) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readAt.IsZero() || clock.Since(f.readAt) > foreignLifetime {
+		slots, err := read(ctx)
+		if err != nil {
+			return true
+		}
+		f.slots, f.readAt = slots, clock.Now()
+	}
+	return f.slots[queue] > 0
+}
