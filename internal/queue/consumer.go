@@ -141,7 +141,7 @@ func (c *Consumer) arrivals(ctx context.Context) (redisx.Listener, []string) {
 		Disconnected: func() { clear(confirmed) },
 		Message: func(channel, message string) {
 			if channel != own {
-				c.sources.mark(queues[channel])
+				c.sources.markTold(queues[channel])
 			} else if name := names(c.o.Prefix).asynq(message); c.sources.markAlone(name) {
 				c.tell(ctx, name)
 			}
@@ -196,12 +196,7 @@ func publish(ctx context.Context, db *redisx.DB, asynqNames []string) error {
 // Await blocks until one of the queues may hold a delivery. It returns an error only if ctx ends. While too many endings
 // wait to be settled, it blocks as well, so that their number is bounded.
 func (c *Consumer) Await(ctx context.Context) error {
-	if failures := int(c.failures.Load()); failures > 0 {
-		if err := clock.Sleep(ctx, pauseAfter(failures)); err != nil {
-			return err
-		}
-	}
-	if err := c.ends.awaitRoom(ctx); err != nil {
+	if err := c.awaitTurn(ctx); err != nil {
 		return err
 	}
 	for ctx.Err() == nil && !c.sources.ready() {
@@ -215,6 +210,23 @@ func (c *Consumer) Await(ctx context.Context) error {
 		timer.Stop()
 	}
 	return ctx.Err()
+}
+
+// awaitTurn waits after failures, and while too many endings wait to be settled. Meanwhile the other workers are woken for what this one
+// is woken for.
+func (c *Consumer) awaitTurn(ctx context.Context) error {
+	failures := int(c.failures.Load())
+	if failures == 0 && c.ends.hasRoom() {
+		return nil
+	}
+	c.Wait(ctx)
+	defer c.Resume()
+	if failures > 0 {
+		if err := clock.Sleep(ctx, pauseAfter(failures)); err != nil {
+			return err
+		}
+	}
+	return c.ends.awaitRoom(ctx)
 }
 
 // look marks those of the next lookLimit queues that hold deliveries; all queues if Redis does not say. It finds what other

@@ -87,19 +87,20 @@ func (e *endings) unpark() {
 
 // awaitRoom blocks until fewer than endingsLimit endings wait. It returns an error only if ctx ends.
 func (e *endings) awaitRoom(ctx context.Context) error {
-	for {
-		e.mu.Lock()
-		n := len(e.waiting) + len(e.parked)
-		e.mu.Unlock()
-		if n < endingsLimit {
-			return nil
-		}
+	for !e.hasRoom() {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-e.room:
 		}
 	}
+	return nil
+}
+
+func (e *endings) hasRoom() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.waiting)+len(e.parked) < endingsLimit
 }
 
 func notify(c chan struct{}) {

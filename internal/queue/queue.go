@@ -121,9 +121,13 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choos
 	h := Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]Ended)}
 	batches := q.batches(deliveries)
 	calls := make([]lua.Enqueue, len(batches))
+	total := make(map[string]int, 1) // deliveries by queue
+	for _, b := range batches {
+		total[b.call.Queue] += len(b.places)
+	}
 	for i, b := range batches {
 		if choose != nil {
-			b.call.Workers = q.channels(choose(b.call.Queue, len(b.places)))
+			b.call.Workers = q.channels(choose(b.call.Queue, total[b.call.Queue]))
 		}
 		calls[i] = b.call
 	}

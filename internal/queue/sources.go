@@ -68,6 +68,16 @@ func (s *sources) mark(name string) {
 	}
 }
 
+// markTold records that a queue may hold deliveries, of which all its workers were told.
+func (s *sources) markTold(name string) {
+	if q, ok := s.byName[name]; ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		q.alone = false
+		s.add(q)
+	}
+}
+
 // markAlone records that a queue may hold deliveries, of which not all its workers were told. It returns true if the caller must tell
 // them, because whoever takes waits for a slot.
 func (s *sources) markAlone(name string) (tell bool) {
@@ -77,7 +87,7 @@ func (s *sources) markAlone(name string) (tell bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q.alone = !s.busy && (q.alone || !q.ready)
+	q.alone = !s.busy
 	s.add(q)
 	return s.busy
 }
@@ -111,7 +121,6 @@ func (s *sources) markEach(queues []*source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, q := range queues {
-		q.alone = false
 		s.add(q)
 	}
 }

@@ -83,10 +83,12 @@ func TestSources_TellOfWhatTheyAloneKnowWhileTheyWait(t *testing.T) {
 	t.Parallel()
 	s := newSources(map[string]int{"a": 1, "b": 1, "c": 1})
 	s.share(64)
-	s.mark("a")
+	s.mark("b") // by its own look, which tells nobody
 	if s.markAlone("a") || s.markAlone("b") || s.markAlone("nobody's") {
 		t.Error("the others are to be told although a slot may be free")
 	}
+	s.mark("b")
+	s.markTold("a")
 	if got := s.wait(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("the others are to be told of %v, want b: they know of a", got)
 	}

@@ -132,13 +132,14 @@ func TestHandOver_WakesTheChosenAndTheRestWhenTheyLeaveSome(t *testing.T) {
 		}
 		return all
 	}
+	chosen := []string{"a", "b"}
 	handOver := func(from, n int) func() {
 		return func() {
 			choose := func(queue string, count int) []string {
 				if queue != "default" || count != n {
 					t.Errorf("chose workers for %d deliveries of %s, want %d", count, queue, n)
 				}
-				return []string{"a", "b"}
+				return chosen
 			}
 			testkit.Must(t, x.HandOver(t.Context(), deliveries(from, n), choose).Failure())
 		}
@@ -150,6 +151,12 @@ func TestHandOver_WakesTheChosenAndTheRestWhenTheyLeaveSome(t *testing.T) {
 		}
 		take(10)()
 		x.db.FlushAll(t.Context())
+	}
+	living := x.db.Subscribe(t.Context(), string(x.keys.Worker("a")), string(x.keys.Worker("b")))
+	defer func() { testkit.Must(t, living.Close()) }()
+	for range 2 {
+		_, err := living.Receive(t.Context())
+		testkit.Must(t, err)
 	}
 	for _, step := range []struct {
 		what   string
@@ -164,6 +171,8 @@ func TestHandOver_WakesTheChosenAndTheRestWhenTheyLeaveSome(t *testing.T) {
 		{"more in the empty queue", handOver(10, 10), 0},
 		{"the first takes all", take(10), 0},
 		{"more that wait already are handed over again", func() { handOver(20, 2)(); handOver(20, 2)() }, 1},
+		{"all of these are taken", take(10), 0},
+		{"more, for one that has died", func() { chosen = []string{"a", "dead"}; handOver(30, 2)() }, 1},
 	} {
 		if n := x.announced(step.action); n != step.want {
 			t.Errorf("%s: all workers were woken %d times, want %d", step.what, n, step.want)

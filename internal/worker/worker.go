@@ -128,7 +128,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.awaitReady(ctx, pools)
 	<-ctx.Done()
-	w.close(work, pools)
+	w.close(pools)
 	taking.Wait()
 	w.drain()
 	stopWork(nil)
@@ -165,6 +165,7 @@ func (w *Worker) awaitReady(ctx context.Context, pools []*pool) {
 
 // take takes as many deliveries as there are free slots, whenever a queue holds some, until ctx ends.
 func (w *Worker) take(ctx, work context.Context, p *pool) {
+	defer p.consumer.Wait(work) // from now on the other workers are woken for what this one is woken for
 	for p.consumer.Await(ctx) == nil {
 		n := w.reserve(ctx, p)
 		if n == 0 {
@@ -228,13 +229,12 @@ func (w *Worker) serve(work context.Context, p *pool, t *queue.Taken) {
 
 // close has the worker begin no more attempts. Deliveries that are taken nevertheless go back to their queues at once, since
 // another node may have a slot for them.
-func (w *Worker) close(work context.Context, pools []*pool) {
+func (w *Worker) close(pools []*pool) {
 	w.mu.Lock()
 	w.closed = true
 	w.mu.Unlock()
 	for _, p := range pools {
 		p.consumer.Quiesce()
-		p.consumer.Wait(work)
 	}
 }
 

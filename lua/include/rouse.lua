@@ -9,14 +9,15 @@ local function wake_all()
   redis.call('PUBLISH', arrivals, '')
 end
 
--- wake_some wakes workers by their channels, which are in a text, separated by blanks; all workers if it is ''.
+-- wake_some wakes workers by their channels, which are in a text, separated by blanks. It wakes all workers if there are none, or if one
+-- does not listen: it has died or, in a cluster, listens at another node of Redis.
 local function wake_some(channels, queue)
-  local count = 0
+  local count, deaf = 0, false
   for channel in string.gmatch(channels, '%S+') do
     count = count + 1
-    redis.call('PUBLISH', channel, queue)
+    deaf = redis.call('PUBLISH', channel, queue) == 0 or deaf
   end
-  if count == 0 then
+  if count == 0 or deaf then
     return wake_all()
   end
   redis.call('SET', called, count, 'PX', CALLED_FOR)

@@ -53,8 +53,8 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 			}
 		}
 		slices.SortFunc(all, newerFirst)
-		more = len(rest) > 0
 		calls = wanted(rest, all, n)
+		more = more || len(calls) < len(rest)
 	}
 	if len(all) > n {
 		return all[:n], true, nil

@@ -94,6 +94,43 @@ func TestReadEntries_ReadsSetsAsIfTheyWereOne(t *testing.T) {
 	}
 }
 
+// What was not read on, as it did not belong to the page, follows although the rest has been read to its end meanwhile.
+func TestReadEntries_ForgetsNothingThatItDidNotReadOn(t *testing.T) {
+	t.Parallel()
+	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
+	keys, want := fillSets(t, l, [][]int{{60}, {50}, {0}, {0}, {0}}, func(i int) Entry {
+		score := 1000 - i
+		if i < 49 { // of the first partition, whose others are the oldest
+			score = 2000 - i
+		} else if i < 60 {
+			score = 100 - i
+		}
+		return Entry{Score: int64(score), Member: fmt.Sprint("default:", i)}
+	})
+	if diff := cmp.Diff(want, readAll(t, l, keys, 100)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReadEntries_ReadsAllOfRandomLayouts(t *testing.T) {
+	t.Parallel()
+	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
+	for range 60 {
+		testkit.Must(t, l.DB.FlushAll(t.Context()).Err())
+		groups := make([][]int, 1+rand.IntN(8))
+		for p := range groups {
+			groups[p] = []int{rand.IntN(80), rand.IntN(5)}
+		}
+		keys, want := fillSets(t, l, groups, func(i int) Entry {
+			return Entry{Score: int64(i/(1+rand.IntN(40))*7 + rand.IntN(200)), Member: fmt.Sprint("default:", i)}
+		})
+		n := 1 + rand.IntN(120)
+		if diff := cmp.Diff(want, readAll(t, l, keys, n)); diff != "" {
+			t.Fatalf("%v in pages of %d (-want +got):\n%s", groups, n, diff)
+		}
+	}
+}
+
 func TestReadEntries_OfManySetsReadsLittleMoreThanThePage(t *testing.T) {
 	t.Parallel()
 	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
