@@ -110,13 +110,54 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 		_, err := execute(t, h, object{"url": "http://" + host + "/", "body": "x"})
 		wantDenied(t, err, host)
 	}
-	for _, host := range []string{"198.51.100.1", "name.invalid"} {
-		if _, err := execute(t, h, object{"url": "http://" + host + "/"}); err != nil {
-			t.Errorf("%s: %v", host, err)
+	if _, err := execute(t, h, object{"url": "http://198.51.100.1/", "headers": object{"Host": "169.254.169.254"}}); err == nil || !executor.IsPermanent(err) {
+		t.Errorf("the header Host: %v", err)
+	}
+	for _, host := range []string{"2852039166", "0xa9fea9fe", "169.254.43518", "169.254.169.254.", "169.0376.0251.0376"} {
+		if _, err := execute(t, h, object{"url": "http://" + host + "/"}); err == nil || !executor.IsPermanent(err) {
+			t.Errorf("%s: %v, want a final error", host, err)
 		}
 	}
-	if asked != 2 {
-		t.Errorf("the proxy was asked %d times, want twice", asked)
+	if _, err := execute(t, h, object{"url": "http://name.invalid/"}); err == nil || executor.IsPermanent(err) {
+		t.Errorf("a name that cannot be resolved: %v", err)
+	}
+	if _, err := execute(t, h, object{"url": "http://198.51.100.1/"}); err != nil || asked != 1 {
+		t.Errorf("%v; the proxy was asked %d times, want once", err, asked)
+	}
+	checked.addresses.deny = nil
+	if _, err := execute(t, h, object{"url": "http://name.invalid/"}); err != nil || asked != 2 {
+		t.Errorf("%v; the proxy was asked %d times, want twice", err, asked)
+	}
+}
+
+func TestAddresses_KnowOtherFormsOfAnAddress(t *testing.T) {
+	t.Parallel()
+	a := &addresses{}
+	testkit.Must(t, a.deny.Set("127.0.0.0/8,::ffff:10.0.0.0/104,::ffff:192.168.0.1"))
+	for _, text := range []string{
+		"0.0.0.0", "::", "::ffff:0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1", "10.1.2.3", "64:ff9b::a00:1", "192.168.0.1", "fe80::a9fe:a9fe", "fe80::a9fe:a9fe%eth0",
+	} {
+		if a.check(netip.MustParseAddr(text)) == nil {
+			t.Errorf("%s may be called", text)
+		}
+	}
+	for _, text := range []string{"192.168.0.2", "64:ff9b::c0a8:2", "2001:db8::1"} {
+		testkit.Must(t, a.check(netip.MustParseAddr(text)))
+	}
+}
+
+// A name may have addresses that are denied beside one that cannot be reached at the moment.
+func TestAddresses_AreFinallyDeniedOnlyIfAllAre(t *testing.T) {
+	t.Parallel()
+	a := &addresses{}
+	testkit.Must(t, a.deny.Set("::1"))
+	_, err := a.dial(t.Context(), "tcp", "localhost:1")
+	if err == nil || executor.IsPermanent(err) {
+		t.Errorf("127.0.0.1 may be called and refuses: %v", err)
+	}
+	testkit.Must(t, a.deny.Set("::1,127.0.0.0/8"))
+	if _, err = a.dial(t.Context(), "tcp", "localhost:1"); !executor.IsPermanent(err) {
+		t.Errorf("both are denied: %v", err)
 	}
 }
 
@@ -127,7 +168,7 @@ func TestNetworks_ReadsBlocksAndAddresses(t *testing.T) {
 	if got, want := n.String(), "10.0.0.0/8,192.0.2.1/32,fd00::/8"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	for _, text := range []string{"10.0.0.0/33", "host", "10.0.0", "1.2.3.4-5"} {
+	for _, text := range []string{"10.0.0.0/33", "::ffff:0.0.0.0/90", "host", "10.0.0", "1.2.3.4-5"} {
 		if err := n.Set(text); err == nil || !strings.Contains(err.Error(), `"`+text+`" is no address`) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -53,6 +53,10 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"a bad regular expression":   {`{"url": "http://a", "expect": {"matches": "("}}`, "payload.expect.matches", "regular expression"},
 		"a path that is none":        {`{"url": "http://a", "expect": {"json": {"path": "status", "equals": 1}}}`, "payload.expect.json.path", "such as $.status"},
 		"a path that breaks off":     {`{"url": "http://a", "expect": {"json": {"path": "$.a[", "equals": 1}}}`, "payload.expect.json.path", "not a JSON path"},
+		"a path through all":         {`{"url": "http://a", "expect": {"json": {"path": "$..a", "equals": 1}}}`, "payload.expect.json.path", "names, numbers and *"},
+		"a path with a union":        {`{"url": "http://a", "expect": {"json": {"path": "$[0,0]", "equals": 1}}}`, "payload.expect.json.path", "names, numbers and *"},
+		"a path with a filter":       {`{"url": "http://a", "expect": {"json": {"path": "$[?(@.a == 1)]", "equals": 1}}}`, "payload.expect.json.path", "names, numbers and *"},
+		"a path with a slice":        {`{"url": "http://a", "expect": {"json": {"path": "$[1:2]", "equals": 1}}}`, "payload.expect.json.path", "names, numbers and *"},
 		"no path":                    {`{"url": "http://a", "expect": {"json": {"equals": 1}}}`, "payload.expect.json.path", "such as $.status"},
 		"nothing at the path":        {`{"url": "http://a", "expect": {"json": {"path": "$.a"}}}`, "payload.expect.json.equals", "missing"},
 		"a code that is a long word": {`{"url": "http://a", "success_codes": ["99999999999999999999"]}`, "payload.success_codes[0]", "200 to 599"},
@@ -67,7 +71,7 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 func FuzzParseCall(f *testing.F) {
 	f.Add(`{"url": "http://a"}`)
 	f.Add(`{"method": "get", "url": "https://u:p@h:1/p?q#f", "headers": {"a": "b", "host": "c"}, "body": {"a": 1}, "success_codes": [200, "300-399", "404"]}`)
-	f.Add(`{"url": "http://a", "retry_codes": ["400-499"], "expect": {"contains": "a", "matches": "b+", "json": {"path": "$..c[?@.d > 1]", "equals": null}}}`)
+	f.Add(`{"url": "http://a", "retry_codes": ["400-499"], "expect": {"contains": "a", "matches": "b+", "json": {"path": "$.c[*].d[-1]", "equals": null}}}`)
 	f.Add(`{"url": "http://[::1]:80/%zz", "body": "text"}`)
 	f.Add(`{"success_codes": ["-", "--", "1-2-3", -1]}`)
 	f.Add(`[]`)

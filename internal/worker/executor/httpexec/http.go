@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -72,7 +71,7 @@ func New(o executor.Options) *Executor { return build(o, &addresses{}) }
 func build(o executor.Options, a *addresses) *Executor {
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: dialTimeout, Control: a.control}).DialContext,
+		DialContext:            a.dial,
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,
 		MaxConnsPerHost:        connsPerHost,
@@ -202,8 +201,12 @@ func (c *call) refused(resp *http.Response, body string) error {
 // retryAfter reads the header Retry-After, which has seconds or a time; 0 if there is none (RFC 9110, 10.2.3).
 func retryAfter(header http.Header) time.Duration {
 	value := header.Get("Retry-After")
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err == nil {
 		return time.Duration(seconds) * time.Second
+	}
+	if errors.Is(err, strconv.ErrRange) {
+		return retryAfterLimit
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {

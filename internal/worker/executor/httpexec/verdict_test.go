@@ -1,6 +1,7 @@
 package httpexec
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"testing"
@@ -31,7 +32,7 @@ func TestExecutor_WaitsAsLongAsTheAnswerAsks(t *testing.T) {
 	t.Parallel()
 	date := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
-		"7": 7 * time.Second, "0": 0, "-1": 0, "soon": 0, "": 0, "604800": 24 * time.Hour, "99999999999999999999": 0,
+		"7": 7 * time.Second, "0": 0, "-1": 0, "soon": 0, "": 0, "604800": 24 * time.Hour, "99999999999999999999": 24 * time.Hour,
 		date.Add(90 * time.Second).Format(http.TimeFormat): 90 * time.Second, date.Add(-time.Hour).Format(http.TimeFormat): 0,
 	} {
 		for _, status := range []int{429, 503} {
@@ -50,7 +51,7 @@ func TestExecutor_WaitsAsLongAsTheAnswerAsks(t *testing.T) {
 
 func TestExecutor_ExpectsTheAnswerToBeAsThePayloadSays(t *testing.T) {
 	t.Parallel()
-	const answer = `{"status": "done", "n": 1.0, "nothing": null, "items": [{"id": 1}, {"id": 2}]}`
+	const answer = `{"status": "done", "n": 1.0, "big": 9007199254740993, "nothing": null, "items": [{"id": 1}, {"id": 2}]}`
 	at := func(path string, equals any) object { return object{"json": object{"path": path, "equals": equals}} }
 	for name, c := range map[string]struct {
 		expect object
@@ -62,6 +63,9 @@ func TestExecutor_ExpectsTheAnswerToBeAsThePayloadSays(t *testing.T) {
 		"a pattern of none":     {object{"matches": "^done$"}, `HTTP 200, but the answer does not match "^done$"`},
 		"a value":               {at("$.status", "done"), ""},
 		"a number":              {at("$.n", 1), ""},
+		"a large number":        {at("$.big", json.Number("9007199254740993")), ""},
+		"another large number":  {at("$.big", json.Number("9007199254740992")), "HTTP 200, but the answer has 9007199254740993 at $.big, want 9007199254740992"},
+		"a fraction":            {at("$.n", 1.5), "HTTP 200, but the answer has 1 at $.n, want 1.5"},
 		"null":                  {at("$.nothing", nil), ""},
 		"an object":             {at("$.items[0]", object{"id": 1}), ""},
 		"one of several values": {at("$.items[*].id", 2), ""},
