@@ -27,7 +27,12 @@ var metadata = networks{
 }
 
 // addresses says which addresses may be called: those that are allowed, and of the others those that are not denied.
-type addresses struct{ allow, deny networks }
+type addresses struct {
+	allow, deny networks
+	lookUp      func(ctx context.Context, network, host string) ([]netip.Addr, error) // of net.DefaultResolver, but in tests
+}
+
+func newAddresses() *addresses { return &addresses{lookUp: net.DefaultResolver.LookupNetIP} }
 
 func (a *addresses) Declare(flags *pflag.FlagSet) {
 	flags.Var(&a.deny, "http-deny", "addresses that http tasks may not call, besides those of cloud metadata; 0.0.0.0/0,::/0 for all but the allowed ones")
@@ -103,7 +108,7 @@ func (a *addresses) checkHost(ctx context.Context, host string) error {
 	if last := name[strings.LastIndexByte(name, '.')+1:]; last != "" && strings.ContainsRune("0123456789", rune(last[0])) {
 		return executor.Permanent(fmt.Errorf("%q is neither the name of a host nor an address in its usual form", host))
 	}
-	found, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	found, err := a.lookUp(ctx, "ip", name)
 	if err != nil && len(a.deny) > 0 {
 		return fmt.Errorf("the address of %s cannot be checked: %w", task.Cut(host, excerptLimit), err)
 	}

@@ -1,6 +1,8 @@
 package httpexec
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -82,7 +84,7 @@ func TestExecutor_CallsNoMetadataOfClouds(t *testing.T) {
 	}
 	_, err := execute(t, h, object{"url": "http://[::ffff:169.254.169.254]/"})
 	wantDenied(t, err, "169.254.169.254")
-	a := &addresses{}
+	a := newAddresses()
 	testkit.Must(t, a.allow.Set("169.254.169.254"))
 	testkit.Must(t, a.check(netip.MustParseAddr("169.254.169.254")))
 }
@@ -105,6 +107,12 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 	checked := h.client.Transport.(once).RoundTripper.(guard)
 	h.transport.Proxy = http.ProxyURL(via)
 	checked.proxy = h.transport.Proxy
+	checked.addresses.lookUp = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if host == "inside.test" {
+			return []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.7")}, nil
+		}
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
 	h.client.Transport = once{checked}
 	for _, host := range []string{"192.0.2.7", "169.254.169.254"} {
 		_, err := execute(t, h, object{"url": "http://" + host + "/", "body": "x"})
@@ -118,6 +126,8 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 			t.Errorf("%s: %v, want a final error", host, err)
 		}
 	}
+	_, err = execute(t, h, object{"url": "http://inside.test/"})
+	wantDenied(t, err, "192.0.2.7")
 	if _, err := execute(t, h, object{"url": "http://name.invalid/"}); err == nil || executor.IsPermanent(err) {
 		t.Errorf("a name that cannot be resolved: %v", err)
 	}
@@ -132,7 +142,7 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 
 func TestAddresses_KnowOtherFormsOfAnAddress(t *testing.T) {
 	t.Parallel()
-	a := &addresses{}
+	a := newAddresses()
 	testkit.Must(t, a.deny.Set("127.0.0.0/8,::ffff:10.0.0.0/104,::ffff:192.168.0.1"))
 	for _, text := range []string{
 		"0.0.0.0", "::", "::ffff:0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1", "10.1.2.3", "64:ff9b::a00:1", "192.168.0.1", "fe80::a9fe:a9fe", "fe80::a9fe:a9fe%eth0",
@@ -149,7 +159,7 @@ func TestAddresses_KnowOtherFormsOfAnAddress(t *testing.T) {
 // A name may have addresses that are denied beside one that cannot be reached at the moment.
 func TestAddresses_AreFinallyDeniedOnlyIfAllAre(t *testing.T) {
 	t.Parallel()
-	a := &addresses{}
+	a := newAddresses()
 	testkit.Must(t, a.deny.Set("::1"))
 	_, err := a.dial(t.Context(), "tcp", "localhost:1")
 	if err == nil || executor.IsPermanent(err) {

@@ -44,7 +44,7 @@ const (
 
 // Describe describes the executor.
 func Describe() *executor.Descriptor {
-	a := &addresses{}
+	a := newAddresses()
 	return &executor.Descriptor{
 		Type:         "http",
 		Timeout:      defaultTimeout,
@@ -66,7 +66,7 @@ type Executor struct {
 }
 
 // New makes an executor with its own connection pool, which calls every address but those of cloud metadata. Close it at the end.
-func New(o executor.Options) *Executor { return build(o, &addresses{}) }
+func New(o executor.Options) *Executor { return build(o, newAddresses()) }
 
 func build(o executor.Options, a *addresses) *Executor {
 	transport := &http.Transport{
