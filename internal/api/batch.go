@@ -65,7 +65,7 @@ func (e *endpoints) memberOf(c echo.Context, raw json.RawMessage) (task.Definiti
 	return d, err
 }
 
-// checkBatch compares the body of a batch with its schema, but for what is in its tasks.
+// checkBatch compares the body of a batch with its schema, in which tasks can be anything.
 func checkBatch(schema *openapi3.Schema, raw []byte) error {
 	members, err := membersOf(raw)
 	if err != nil {
@@ -82,7 +82,7 @@ func checkBatch(schema *openapi3.Schema, raw []byte) error {
 			return err
 		}
 	}
-	return matches(withoutItems(schema, "tasks"), value)
+	return matches(schema, value)
 }
 
 // membersOf splits a JSON object into its members.

@@ -116,6 +116,9 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
 				v.bodyless = !op.RequestBody.Value.Required
 			}
+			if v.batch {
+				v.body = withoutItems(v.body, "tasks")
+			}
 			chains[op.OperationID] = []echo.MiddlewareFunc{s.limitTime(op), v.check}
 		}
 	}

@@ -196,7 +196,8 @@ func mismatch(field string, err error) error {
 		field = join(field, step)
 	}
 	if unknown, ok := unknownProperty(schema); ok {
-		return task.Invalid(join(field, unknown), "is not a field of this request%s", suggestion(unknown, schema.Schema))
+		return task.Invalid(join(field, unknown), "is not a field of this request%s",
+			config.DidYouMean(unknown, slices.Sorted(maps.Keys(schema.Schema.Properties))))
 	}
 	return task.Invalid(field, "%s", explain(innermost(schema)))
 }
@@ -232,14 +233,6 @@ func unknownProperty(e *openapi3.SchemaError) (string, bool) {
 	}
 	name, err := strconv.Unquote(quoted)
 	return name, err == nil
-}
-
-// suggestion names the property that an unknown one may have been meant to be.
-func suggestion(unknown string, schema *openapi3.Schema) string {
-	if nearest := config.Nearest(strings.ToLower(unknown), slices.Sorted(maps.Keys(schema.Properties))); nearest != "" {
-		return "; did you mean " + nearest + "?"
-	}
-	return ""
 }
 
 // explain says what would be right.

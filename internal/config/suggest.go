@@ -1,5 +1,7 @@
 package config
 
+import "strings"
+
 // closeEnough is how many letters may differ for a name to count as a misspelling of another.
 const closeEnough = 3
 
@@ -11,6 +13,14 @@ func (s *Settings) suggest(unknown string, write func(string) string) string {
 		return ""
 	}
 	return ", did you mean " + write(nearest) + "?"
+}
+
+// DidYouMean is "; did you mean X?" with the name that an unknown one resembles, whatever its case, or "".
+func DidYouMean(unknown string, names []string) string {
+	if nearest := Nearest(strings.ToLower(unknown), names); nearest != "" {
+		return "; did you mean " + nearest + "?"
+	}
+	return ""
 }
 
 // Nearest is the one of names that the unknown name most resembles, or "" if none is close.

@@ -47,15 +47,21 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 		valid, places = append(valid, d), append(places, i)
 	}
 	accepted := make([]string, 0, len(valid)) // namespaces
+	warned := make(map[[2]string][]string, 1) // by type and queue
 	for n, created := range c.store.Tasks.Create(ctx, valid) {
 		answers[places[n]].Created = created
 		if created.Err != nil {
 			continue
 		}
 		accepted = append(accepted, created.Task.Namespace)
-		if !created.Task.State.Final() {
-			answers[places[n]].Warnings = c.warnings(ctx, created.Task.Type, created.Task.Queue)
+		if created.Task.State.Final() {
+			continue
 		}
+		kind := [2]string{created.Task.Type, created.Task.Queue}
+		if _, known := warned[kind]; !known {
+			warned[kind] = c.warnings(ctx, kind[0], kind[1])
+		}
+		answers[places[n]].Warnings = warned[kind]
 	}
 	c.noteNamespaces(ctx, accepted...)
 	return answers, nil

@@ -255,10 +255,10 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 	portions := c.sources.share(min(n, batchLimit))
 	calls := make([]lua.Take, len(portions))
 	for i, p := range portions {
-		k := lua.AsynqQueue(p.queue)
+		k, name := lua.AsynqQueue(p.queue), c.queueOf(p.queue)
 		calls[i] = lua.Take{
 			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Called: k.Called(),
-			Limit: p.limit, Lease: takeLease, Queue: c.queueOf(p.queue), Leaders: c.keys.Leaders(), Arrivals: c.keys.Arrivals(c.queueOf(p.queue)),
+			Limit: p.limit, Lease: takeLease, Queue: name, Leaders: c.keys.Leaders(), Arrivals: c.keys.Arrivals(name),
 		}
 	}
 	start := clock.Now()

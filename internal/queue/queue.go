@@ -114,9 +114,9 @@ type Ended struct {
 type Choose func(queue string, deliveries int) []string
 
 // HandOver makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
-// their queues, and wakes the chosen workers of a queue that was empty, or all if choose is nil. It enqueues a delivery again that belongs to an earlier
-// task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a worker, is held
-// by a live one, or has ended, so a call can be repeated.
+// their queues, and wakes the chosen workers of a queue that was empty, or all if choose is nil. It enqueues a delivery again that
+// belongs to an earlier task with the same id, or was taken by a worker that died. It does not change a delivery that waits for a
+// worker, is held by a live one, or has ended, so a call can be repeated.
 func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choose Choose) Handed {
 	h := Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]Ended)}
 	batches := q.batches(deliveries)

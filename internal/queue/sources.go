@@ -64,7 +64,9 @@ func (s *sources) next(n int) []string {
 // mark records that a queue may hold deliveries.
 func (s *sources) mark(name string) {
 	if q, ok := s.byName[name]; ok {
-		s.markEach([]*source{q})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.add(q)
 	}
 }
 
@@ -115,12 +117,10 @@ func (s *sources) resume() {
 }
 
 // markAll records that every queue may hold deliveries.
-func (s *sources) markAll() { s.markEach(s.queues) }
-
-func (s *sources) markEach(queues []*source) {
+func (s *sources) markAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, q := range queues {
+	for _, q := range s.queues {
 		s.add(q)
 	}
 }

@@ -1,13 +1,8 @@
 package apply
 
 import (
-	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
-
-	"github.com/dts-sched/dts/internal/config"
 )
 
 // shapeField is a field of a struct, as JSON sees it.
@@ -32,14 +27,6 @@ func fieldsOf(shape reflect.Type) map[string]shapeField {
 		fields[name] = shapeField{f.Type, !strings.Contains(options, "omitempty")}
 	}
 	return fields
-}
-
-// suggestion names the field that an unknown key may have been meant to be.
-func suggestion(key string, known map[string]shapeField) string {
-	if name := config.Nearest(strings.ToLower(key), slices.Sorted(maps.Keys(known))); name != "" {
-		return fmt.Sprintf("; did you mean %s?", name)
-	}
-	return ""
 }
 
 // below returns the path of a field in the value at path.

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/config"
 )
 
 // Limits on the size that aliases may expand a file to, and on how many errors of a file are told.
@@ -227,7 +228,7 @@ func (r *yamlReader) structPairs(n *yaml.Node, path string, shape reflect.Type) 
 	all := r.pairs(n, path, func(k *yaml.Node, path string, v *yaml.Node) json.RawMessage {
 		f, ok := known[k.Value]
 		if !ok {
-			r.complain(k, path, "is not a field here%s", suggestion(k.Value, known))
+			r.complain(k, path, "is not a field here%s", config.DidYouMean(k.Value, slices.Sorted(maps.Keys(known))))
 			return nil
 		}
 		return r.value(v, path, f.shape)
