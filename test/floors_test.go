@@ -34,6 +34,7 @@ var floors = []floor{
 	{2, []string{"internal/store"}},
 	{3, []string{"internal/control", "internal/events", "internal/scheduler", "internal/worker"}},
 	{4, []string{"internal/api", "internal/api/client"}},
+	{4, []string{"internal/api/rest"}},
 	{5, []string{"internal/cli/printer", "internal/cli/server"}},
 	{5, []string{"internal/cli/command", "internal/cli/diff"}},
 	{5, []string{"internal/cli/flags", "internal/cli/taskview"}},

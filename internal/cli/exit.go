@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // The exit codes, as `dtsctl help exit-codes` explains them.
@@ -22,7 +22,8 @@ const (
 // explain tells the user what went wrong and returns the exit code. parsed says whether the command line was
 // understood; until then, each error is one of usage.
 func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed bool, err error) int {
-	var unreachable *server.Unreachable
+	var unreachable *rest.Unreachable
+	var address *rest.InvalidAddress
 	switch {
 	case err == nil:
 		return exitOK
@@ -30,6 +31,10 @@ func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed
 		return exitInterrupted
 	case errors.Is(err, command.ErrReported):
 		return exitRefused
+	case errors.As(err, &address):
+		f.Printer.Errorf("--server: %v", address)
+		f.Printer.Notef("Run '%s --help' for what it takes.", cmd.CommandPath())
+		return exitUsage
 	case isUsage(err), !parsed:
 		f.Printer.Errorf("%v", err)
 		f.Printer.Notef("Run '%s --help' for what it takes.", cmd.CommandPath())
@@ -44,9 +49,6 @@ func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed
 }
 
 func isUsage(err error) bool {
-	var (
-		usage   *command.UsageError
-		address *server.InvalidAddress
-	)
-	return errors.As(err, &usage) || errors.As(err, &address)
+	var usage *command.UsageError
+	return errors.As(err, &usage)
 }

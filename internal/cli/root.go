@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/apply"
 	"github.com/dts-sched/dts/internal/cli/bench"
 	"github.com/dts-sched/dts/internal/cli/command"
@@ -12,7 +13,6 @@ import (
 	"github.com/dts-sched/dts/internal/cli/node"
 	"github.com/dts-sched/dts/internal/cli/queue"
 	"github.com/dts-sched/dts/internal/cli/schedule"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/cli/task"
 )
 
@@ -55,8 +55,8 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 
 // bindGlobals adds the flags of all commands.
 func bindGlobals(set *pflag.FlagSet, f *command.Factory) {
-	set.StringVar(&f.Server.Address, "server", "", "address of the server (DTSCTL_SERVER; default "+server.DefaultAddress+")")
+	set.StringVar(&f.Server.Address, "server", "", "address of the server (DTSCTL_SERVER; default "+rest.DefaultAddress+")")
 	set.StringVarP(&f.Server.Namespace, "namespace", "n", "", "namespace of the tasks and schedules (DTSCTL_NAMESPACE; default \"default\")")
 	set.VarP(&f.Printer.Format, "output", "o", "how to print: table, json or yaml")
-	set.DurationVar(&f.Server.Timeout, "request-timeout", server.DefaultTimeout, "how long to wait for an answer of the server")
+	set.DurationVar(&f.Server.Timeout, "request-timeout", rest.DefaultTimeout, "how long to wait for an answer of the server")
 }

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 )
 
 // newTopics returns the pages of `dtsctl help` that belong to no command.
@@ -30,7 +30,7 @@ func newTopics() []*cobra.Command {
 			Short: "The environment variables dtsctl reads",
 			Long: `dtsctl reads these environment variables. A flag takes precedence.
 
-  DTSCTL_SERVER     the address of the server, as --server; default ` + server.DefaultAddress + `
+  DTSCTL_SERVER     the address of the server, as --server; default ` + rest.DefaultAddress + `
   DTSCTL_NAMESPACE  the namespace of the tasks and schedules, as --namespace
   NO_COLOR          if it is not empty, the output has no colours
   HTTP_PROXY, HTTPS_PROXY, NO_PROXY

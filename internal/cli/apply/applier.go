@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // applier applies the entries of a manifest.
 type applier struct {
-	client  *server.Client
+	client  *rest.Client
 	printer *printer.Printer
 	dryRun  bool
 
@@ -41,7 +41,7 @@ func (a *applier) applyAll(ctx context.Context, m manifest, labels map[string]st
 }
 
 // refuse tells the user why the server refused an entry, or as many of its tasks.
-func (a *applier) refuse(e *entry, tasks int, refusal *server.Refusal) {
+func (a *applier) refuse(e *entry, tasks int, refusal *rest.Refusal) {
 	a.refused++
 	name := e.kind + " " + e.id
 	if e.count > 0 {

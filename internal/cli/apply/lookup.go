@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // lookUp returns the results that submit would have, as far as the tasks on the server show it.
@@ -29,12 +29,12 @@ func (a *applier) lookUp(ctx context.Context, batch []submission) ([]result, err
 
 func (a *applier) lookUpOne(ctx context.Context, s *submission) (client.BatchResult, error) {
 	params := &client.GetTaskParams{Namespace: &s.entry.namespace}
-	found, err := server.Read[client.Task](a.client.GetTaskWithResponse(ctx, s.id, params))
+	found, err := rest.Read[client.Task](a.client.GetTaskWithResponse(ctx, s.id, params))
 	switch {
 	case isNotFound(err, client.TaskNotFound):
 		return client.BatchResult{Status: http.StatusCreated}, nil
-	case server.IsRefusal(err):
-		problem := server.RefusalIn(err).Problem
+	case rest.IsRefusal(err):
+		problem := rest.RefusalIn(err).Problem
 		return client.BatchResult{Status: problem.Status, Error: &problem}, nil
 	case err != nil:
 		return client.BatchResult{}, err

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/dts-sched/dts/internal/api/client"
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 )
 
 // prune deletes the schedules with the labels that the manifest does not describe, in its namespaces.
@@ -37,8 +37,8 @@ func (a *applier) pruneOne(ctx context.Context, s client.Schedule) error {
 	r := result{Kind: kindSchedule, Namespace: s.Namespace, ID: s.ID, Outcome: outcomePruned, Revision: s.Revision}
 	if !a.dryRun {
 		params := &client.DeleteScheduleParams{Namespace: &s.Namespace}
-		_, err := server.Read[client.ScheduleDeletion](a.client.DeleteScheduleWithResponse(ctx, s.ID, params))
-		refusal := server.RefusalIn(err)
+		_, err := rest.Read[client.ScheduleDeletion](a.client.DeleteScheduleWithResponse(ctx, s.ID, params))
+		refusal := rest.RefusalIn(err)
 		switch {
 		case err == nil, isNotFound(err, client.ScheduleNotFound):
 		case refusal == nil:
@@ -62,7 +62,7 @@ func (a *applier) labelledSchedules(ctx context.Context, namespace string, label
 	}
 	var all []client.Schedule
 	for {
-		page, err := server.Read[client.ScheduleList](a.client.ListSchedulesWithResponse(ctx, &params))
+		page, err := rest.Read[client.ScheduleList](a.client.ListSchedulesWithResponse(ctx, &params))
 		if err != nil {
 			return nil, err
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -96,7 +96,7 @@ func (a *applier) showDocument() error {
 	if a.printer.IsTable() {
 		return nil
 	}
-	raw, err := server.Encode(struct {
+	raw, err := rest.Encode(struct {
 		DryRun  bool     `json:"dry_run"`
 		Results []result `json:"results"`
 	}{a.dryRun, append([]result{}, a.results...)})

@@ -7,15 +7,15 @@ import (
 	"strconv"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/diff"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // applySchedule applies one schedule.
 func (a *applier) applySchedule(ctx context.Context, e *entry) error {
 	r := result{Kind: e.kind, Namespace: e.namespace, ID: e.id}
 	err := a.put(ctx, e, &r)
-	if refusal := server.RefusalIn(err); refusal != nil {
+	if refusal := rest.RefusalIn(err); refusal != nil {
 		a.refuse(e, 1, refusal)
 		r.Outcome, r.Error, err = outcomeRefused, &refusal.Problem, nil
 	}
@@ -28,7 +28,7 @@ func (a *applier) applySchedule(ctx context.Context, e *entry) error {
 // put sends a definition and completes the result.
 func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 	params := &client.PutScheduleParams{Namespace: &e.namespace}
-	var before server.Answer[client.Schedule]
+	var before rest.Answer[client.Schedule]
 	if a.dryRun {
 		params.DryRun = &a.dryRun
 		var err error
@@ -36,8 +36,8 @@ func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 			return err
 		}
 	}
-	response, err := a.client.PutScheduleWithBodyWithResponse(ctx, e.id, params, server.JSONType, bytes.NewReader(e.body))
-	after, err := server.Read[client.Schedule](response, err)
+	response, err := a.client.PutScheduleWithBodyWithResponse(ctx, e.id, params, rest.JSONType, bytes.NewReader(e.body))
+	after, err := rest.Read[client.Schedule](response, err)
 	if err != nil {
 		return err
 	}
@@ -51,22 +51,22 @@ func (a *applier) put(ctx context.Context, e *entry, r *result) error {
 }
 
 // currentSchedule returns the schedule that an entry would replace, the zero answer if there is none.
-func (a *applier) currentSchedule(ctx context.Context, e *entry) (server.Answer[client.Schedule], error) {
+func (a *applier) currentSchedule(ctx context.Context, e *entry) (rest.Answer[client.Schedule], error) {
 	params := &client.GetScheduleParams{Namespace: &e.namespace}
-	answer, err := server.Read[client.Schedule](a.client.GetScheduleWithResponse(ctx, e.id, params))
+	answer, err := rest.Read[client.Schedule](a.client.GetScheduleWithResponse(ctx, e.id, params))
 	if isNotFound(err, client.ScheduleNotFound) {
-		return server.Answer[client.Schedule]{}, nil
+		return rest.Answer[client.Schedule]{}, nil
 	}
 	return answer, err
 }
 
 func isNotFound(err error, code client.ProblemCode) bool {
-	refusal := server.RefusalIn(err)
+	refusal := rest.RefusalIn(err)
 	return refusal != nil && refusal.Code == code
 }
 
 // scheduleChanges returns what differs between two states of a schedule. The zero answer stands for no schedule.
-func scheduleChanges(before, after server.Answer[client.Schedule]) ([]fieldChange, error) {
+func scheduleChanges(before, after rest.Answer[client.Schedule]) ([]fieldChange, error) {
 	old := before.Raw
 	if len(old) == 0 {
 		old = json.RawMessage("{}")

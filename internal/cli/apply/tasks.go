@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // tasksPerRequest is few enough that a small or busy Redis answers soon.
@@ -68,7 +68,7 @@ func (a *applier) applyTasks(ctx context.Context, entries []entry) error {
 	for i := range entries {
 		for _, id := range entries[i].ids() {
 			next := entries[i].submission(id)
-			if len(batch) == tasksPerRequest || size+len(next.body) > server.BatchBytes {
+			if len(batch) == tasksPerRequest || size+len(next.body) > rest.BatchBytes {
 				if err := flush(); err != nil {
 					return err
 				}
@@ -123,7 +123,7 @@ func (a *applier) refuseTasks(e *entry, results []result) {
 		reasons[key].count++
 	}
 	for _, key := range order {
-		a.refuse(e, reasons[key].count, &server.Refusal{Problem: *reasons[key].first})
+		a.refuse(e, reasons[key].count, &rest.Refusal{Problem: *reasons[key].first})
 	}
 }
 
@@ -141,7 +141,7 @@ func (a *applier) submit(ctx context.Context, batch []submission) ([]result, err
 			bodies[i] = batch[index].body
 		}
 		answer, err := a.client.SubmitBatch(ctx, nil, bodies)
-		refusal := server.RefusalIn(err)
+		refusal := rest.RefusalIn(err)
 		switch {
 		case err == nil:
 			for i, index := range open {
@@ -160,7 +160,7 @@ var taskInBatch = regexp.MustCompile(`^tasks\[(\d+)\]\.?`)
 
 // refuseUnreadable sets the results of the tasks that a refusal of the whole request is about: those of one entry or,
 // if it names none, all. It returns the indexes of the tasks that are still open.
-func refuseUnreadable(batch []submission, results []result, open []int, refusal *server.Refusal) (left []int) {
+func refuseUnreadable(batch []submission, results []result, open []int, refusal *rest.Refusal) (left []int) {
 	var guilty *entry
 	if match := taskInBatch.FindStringSubmatch(printer.Deref(refusal.Field)); match != nil {
 		if i, err := strconv.Atoi(match[1]); err == nil && i < len(open) {

@@ -15,7 +15,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/config"
 )
 
@@ -166,7 +166,7 @@ func (r *yamlReader) free(n *yaml.Node, path string) json.RawMessage {
 }
 
 func (r *yamlReader) encode(n *yaml.Node, path string, v any) json.RawMessage {
-	raw, err := server.Encode(v)
+	raw, err := rest.Encode(v)
 	if err != nil {
 		r.complain(n, path, "%s has no counterpart in JSON", n.Value)
 		return nil
@@ -317,6 +317,6 @@ func objectOf(pairs []yamlPair) json.RawMessage {
 
 // quoted returns a JSON string.
 func quoted(text string) json.RawMessage {
-	raw, _ := server.Encode(text) // a string always can be encoded
+	raw, _ := rest.Encode(text) // a string always can be encoded
 	return raw
 }

@@ -14,16 +14,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // tasksLimit is the most tasks of a measurement.
 const tasksLimit = 100_000
 
 type options struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	Name    string // of this measurement; the ids of its tasks begin with it

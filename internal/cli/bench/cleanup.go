@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // cleanUpTime is how long cancelling may take. A second interrupt ends it at once.
@@ -35,8 +35,8 @@ func (m *measurement) cleanUp(ctx context.Context) {
 // cancel cancels a task. One that has ended in the meantime is read.
 func (m *measurement) cancel(ctx context.Context, n int) error {
 	params := &client.CancelTaskParams{Namespace: m.client.Namespace}
-	answer, err := server.Read[client.Task](m.client.CancelTaskWithResponse(ctx, m.tally.id(n), params))
-	refusal := server.RefusalIn(err)
+	answer, err := rest.Read[client.Task](m.client.CancelTaskWithResponse(ctx, m.tally.id(n), params))
+	refusal := rest.RefusalIn(err)
 	switch {
 	case err == nil:
 		m.tally.record(answer.Value)

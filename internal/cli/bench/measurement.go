@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -20,7 +20,7 @@ const parallel = 16
 // measurement is one run of the command. submit and watch run side by side.
 type measurement struct {
 	opts   *options
-	client *server.Client
+	client *rest.Client
 	line   printer.StatusLine // used by watch while it runs
 	tally  *tally
 
@@ -30,7 +30,7 @@ type measurement struct {
 	submitted chan struct{} // closed once all tasks are accepted
 }
 
-func newMeasurement(c *server.Client, opts *options) *measurement {
+func newMeasurement(c *rest.Client, opts *options) *measurement {
 	return &measurement{
 		opts: opts, client: c, line: printer.StatusLine{Printer: opts.Printer}, tally: newTally(opts.Name, opts.Tasks),
 		start: clock.Now(), submitted: make(chan struct{}),

@@ -7,13 +7,13 @@ import (
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // checkQueue tells the user if no worker serves the queue: the tasks would wait there for ever.
-func checkQueue(ctx context.Context, c *server.Client, opts *options) error {
-	answer, err := server.Read[client.NodeList](c.ListNodesWithResponse(ctx))
+func checkQueue(ctx context.Context, c *rest.Client, opts *options) error {
+	answer, err := rest.Read[client.NodeList](c.ListNodesWithResponse(ctx))
 	if err != nil {
 		return err
 	}

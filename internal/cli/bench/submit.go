@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -19,7 +19,7 @@ const (
 )
 
 // submit submits the tasks at the rate that is wanted. If the server falls behind, the batches grow. One task that is
-// refused ends the measurement: its error is a *server.Refusal.
+// refused ends the measurement: its error is a *rest.Refusal.
 func (m *measurement) submit(ctx context.Context) error {
 	for first := 0; first < m.opts.Tasks; {
 		count := min(m.opts.dueBy(clock.Since(m.start))-first, batchTasks)
@@ -51,7 +51,7 @@ func (o *options) dueBy(elapsed time.Duration) int {
 func (m *measurement) submitBatch(ctx context.Context, first, count int) error {
 	batch := make([]json.RawMessage, count)
 	for i := range batch {
-		raw, err := server.Encode(m.submission(first + i))
+		raw, err := rest.Encode(m.submission(first + i))
 		if err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func (m *measurement) submitBatch(ctx context.Context, first, count int) error {
 	}
 	m.sent.Store(int64(first + count))
 	answer, err := m.client.SubmitBatch(ctx, m.client.Namespace, batch)
-	if server.IsFinal(err) {
+	if rest.IsFinal(err) {
 		m.sent.Store(int64(first)) // it refused all of them
 	}
 	if err != nil {

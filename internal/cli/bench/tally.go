@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/dts-sched/dts/internal/api/client"
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 )
 
 // tally counts what became of the tasks. Tasks are numbered from 0. Several goroutines may use it.
@@ -48,8 +48,8 @@ func (t *tally) accept(first int, results []client.BatchResult) error {
 			t.accepted++
 			continue
 		}
-		refusal := &server.Refusal{Problem: *r.Error}
-		t.closed[first+i] = server.IsFinal(refusal) // another one may have arrived nevertheless
+		refusal := &rest.Refusal{Problem: *r.Error}
+		t.closed[first+i] = rest.IsFinal(refusal) // another one may have arrived nevertheless
 		if refused == nil {
 			refused = refusal
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -61,7 +61,7 @@ func (m *measurement) readFinished(ctx context.Context) (news bool, _ error) {
 	limit := min(max(awaited, leastPage), pageTasks)
 	params := client.ListTasksParams{Namespace: m.client.Namespace, State: finalStates, Limit: &limit}
 	for {
-		answer, err := server.Read[client.TaskList](m.client.ListTasksWithResponse(ctx, &params))
+		answer, err := rest.Read[client.TaskList](m.client.ListTasksWithResponse(ctx, &params))
 		if err != nil {
 			return news, err
 		}
@@ -93,8 +93,8 @@ func (m *measurement) settle(ctx context.Context) error {
 // look asks for a task and records its end.
 func (m *measurement) look(ctx context.Context, n int) error {
 	params := &client.GetTaskParams{Namespace: m.client.Namespace}
-	answer, err := server.Read[client.Task](m.client.GetTaskWithResponse(ctx, m.tally.id(n), params))
-	if refusal := server.RefusalIn(err); refusal != nil && refusal.Code == client.TaskNotFound {
+	answer, err := rest.Read[client.Task](m.client.GetTaskWithResponse(ctx, m.tally.id(n), params))
+	if refusal := rest.RefusalIn(err); refusal != nil && refusal.Code == client.TaskNotFound {
 		m.tally.forget(n)
 		return nil
 	}

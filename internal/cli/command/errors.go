@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // UsageError is the error for a command line that makes no sense, or names a file that cannot be read.
@@ -26,7 +26,7 @@ func ForEach(p *printer.Printer, ids []string, do func(id string) error) error {
 	var reported error
 	for _, id := range ids {
 		err := do(id)
-		refusal := server.RefusalIn(err)
+		refusal := rest.RefusalIn(err)
 		switch {
 		case err == nil:
 			continue

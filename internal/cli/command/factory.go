@@ -6,6 +6,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/cli/server"
 )
@@ -19,7 +20,7 @@ type Factory struct {
 
 	// Client returns the client of the server that the command line names, the same one each time. It must not be
 	// called before the command line has been parsed.
-	Client func() (*server.Client, error)
+	Client func() (*rest.Client, error)
 }
 
 // NewFactory returns a factory whose Client is made from the configuration when it is first asked for.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // Field is one field of a definition: its path, as in task.retry.max_attempts, and the text of its value.
@@ -23,10 +23,10 @@ type Change struct{ Name, Before, After string }
 func Fields(raw json.RawMessage) ([]Field, error) {
 	var d client.ScheduleDefinition
 	if err := json.Unmarshal(raw, &d); err != nil {
-		return nil, server.Misunderstood(err)
+		return nil, rest.Misunderstood(err)
 	}
 	d.Namespace, d.Paused = nil, nil // they are not part of the definition
-	definition, err := server.Encode(d)
+	definition, err := rest.Encode(d)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func flatten(path string, raw json.RawMessage) ([]Field, error) {
 	var object map[string]json.RawMessage
 	if bytes.HasPrefix(raw, []byte("{")) {
 		if err := json.Unmarshal(raw, &object); err != nil {
-			return nil, server.Misunderstood(err)
+			return nil, rest.Misunderstood(err)
 		}
 	}
 	if len(object) == 0 {

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type eventsOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	Filter flags.Filter
@@ -58,7 +58,7 @@ func eventsRun(ctx context.Context, opts *eventsOptions) error {
 		Task: flags.NilIfZero(opts.Task),
 	}
 	p, reconnected := opts.Printer, false
-	return command.UnlessInterrupted(ctx, c.Follow(ctx, server.Stream{
+	return command.UnlessInterrupted(ctx, c.Follow(ctx, rest.Stream{
 		Open: func(ctx context.Context) (*http.Response, error) { return c.Streams.FollowEvents(ctx, &params) },
 		Opened: func() {
 			if reconnected {
@@ -75,7 +75,7 @@ func take(p *printer.Printer, m client.Message) error {
 	if m.Name == "dropped" {
 		var d client.Dropped
 		if err := json.Unmarshal(m.Data, &d); err != nil {
-			return server.Misunderstood(err)
+			return rest.Misunderstood(err)
 		}
 		p.Errorf("%s", droppedText(d))
 		return nil
@@ -83,7 +83,7 @@ func take(p *printer.Printer, m client.Message) error {
 	return p.ShowLine(m.Data, func() error {
 		var e client.Event
 		if err := json.Unmarshal(m.Data, &e); err != nil {
-			return server.Misunderstood(err)
+			return rest.Misunderstood(err)
 		}
 		return printEvent(p, e)
 	})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 )
 
 // HTTPCall is the flags that say how a task of type http calls its URL.
@@ -67,7 +67,7 @@ func (h *HTTPCall) Payload(stdin io.Reader, url string) (json.RawMessage, error)
 			return nil, err
 		}
 	}
-	return server.Encode(p)
+	return rest.Encode(p)
 }
 
 // httpBody returns a body as the payload holds it: a JSON object or list as it is, anything else as a string.
@@ -76,7 +76,7 @@ func httpBody(text string) (json.RawMessage, error) {
 	if (strings.HasPrefix(start, "{") || strings.HasPrefix(start, "[")) && json.Valid([]byte(text)) {
 		return json.RawMessage(text), nil
 	}
-	return server.Encode(text)
+	return rest.Encode(text)
 }
 
 // codesOf returns codes as numbers, and ranges as they are. The server judges them.

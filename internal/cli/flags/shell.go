@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/dts-sched/dts/internal/cli/server"
+	"github.com/dts-sched/dts/internal/api/rest"
 )
 
 // ShellCommand is the flags that say how a task of type shell runs its command.
@@ -47,5 +47,5 @@ func (c *ShellCommand) Payload(stdin io.Reader, command []string) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return server.Encode(shellPayload{Command: command, Env: env, Dir: c.Dir, Stdin: text, FinalExitCodes: c.FinalExitCodes})
+	return rest.Encode(shellPayload{Command: command, Env: env, Dir: c.Dir, Stdin: text, FinalExitCodes: c.FinalExitCodes})
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // NewCommand returns "dtsctl namespace".
@@ -24,7 +24,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 }
 
 type listOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 }
 
@@ -46,7 +46,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	if err != nil {
 		return err
 	}
-	answer, err := server.Read[client.NamespaceList](c.ListNamespacesWithResponse(ctx))
+	answer, err := rest.Read[client.NamespaceList](c.ListNamespacesWithResponse(ctx))
 	if err != nil {
 		return err
 	}

@@ -5,13 +5,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type pauseOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	Queue string
@@ -36,7 +36,7 @@ func pauseRun(ctx context.Context, opts *pauseOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := server.Read[struct{}](c.PauseQueueWithResponse(ctx, opts.Queue)); err != nil {
+	if _, err := rest.Read[struct{}](c.PauseQueueWithResponse(ctx, opts.Queue)); err != nil {
 		return err
 	}
 	return printDone(opts.Printer, opts.Queue, "paused")

@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type auditOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 	Times   flags.Times
 
@@ -65,7 +65,7 @@ func auditRun(ctx context.Context, opts *auditOptions) error {
 		return err
 	}
 	params := &client.AuditScheduleParams{Namespace: c.Namespace, From: from, To: to}
-	answer, err := server.Read[client.AuditReport](c.AuditScheduleWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[client.AuditReport](c.AuditScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}

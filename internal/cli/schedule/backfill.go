@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type backfillOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 	Times   flags.Times
 
@@ -69,12 +69,12 @@ func backfillRun(ctx context.Context, opts *backfillOptions) error {
 		}
 		to = &current.Value.Cursor
 	}
-	body, err := server.Body(client.Backfill{From: *from, To: *to, Pace: flags.DurationText(opts.Pace)})
+	body, err := rest.Body(client.Backfill{From: *from, To: *to, Pace: flags.DurationText(opts.Pace)})
 	if err != nil {
 		return err
 	}
 	params := &client.BackfillScheduleParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.BackfillAnswer](c.BackfillScheduleWithBodyWithResponse(ctx, opts.ID, params, server.JSONType, body))
+	answer, err := rest.Read[client.BackfillAnswer](c.BackfillScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

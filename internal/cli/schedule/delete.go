@@ -8,14 +8,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type deleteOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	IDs   []string
@@ -51,7 +51,7 @@ func deleteRun(ctx context.Context, opts *deleteOptions) error {
 	params := &client.DeleteScheduleParams{Namespace: c.Namespace, Tasks: flags.NilIfZero(client.DeleteTasks(opts.Tasks))}
 	p := opts.Printer
 	return command.ForEach(p, opts.IDs, func(id string) error {
-		answer, err := server.Read[client.ScheduleDeletion](c.DeleteScheduleWithResponse(ctx, id, params))
+		answer, err := rest.Read[client.ScheduleDeletion](c.DeleteScheduleWithResponse(ctx, id, params))
 		if err != nil {
 			return err
 		}

@@ -11,15 +11,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 type forecastOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	Hours         *int
@@ -52,7 +52,7 @@ func forecastRun(ctx context.Context, opts *forecastOptions) error {
 	if opts.AllNamespaces {
 		params.Namespace = new("*")
 	}
-	answer, err := server.Read[client.Forecast](c.ForecastWithResponse(ctx, params))
+	answer, err := rest.Read[client.Forecast](c.ForecastWithResponse(ctx, params))
 	if err != nil {
 		return err
 	}

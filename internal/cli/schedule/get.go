@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type getOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	ID string
@@ -53,7 +53,7 @@ func getRun(ctx context.Context, opts *getOptions) error {
 }
 
 // details returns a schedule's id, its definition and its state.
-func details(answer server.Answer[client.Schedule]) ([]printer.Detail, error) {
+func details(answer rest.Answer[client.Schedule]) ([]printer.Detail, error) {
 	s := answer.Value
 	all := []printer.Detail{{Name: "id", Value: s.ID}, {Name: "namespace", Value: s.Namespace}, {Name: "state", Value: stateOf(s)}}
 	definition, err := diff.Fields(answer.Raw)

@@ -9,15 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type historyOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	ID       string
@@ -51,7 +51,7 @@ func historyRun(ctx context.Context, opts *historyOptions) error {
 		return err
 	}
 	params := &client.ListRevisionsParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.RevisionList](c.ListRevisionsWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[client.RevisionList](c.ListRevisionsWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}
@@ -74,10 +74,10 @@ type comparedRevision struct {
 }
 
 // comparedRevisions compares each revision with the one before it.
-func comparedRevisions(answer server.Answer[client.RevisionList]) ([]comparedRevision, error) {
+func comparedRevisions(answer rest.Answer[client.RevisionList]) ([]comparedRevision, error) {
 	var raw struct{ Revisions []json.RawMessage }
 	if err := json.Unmarshal(answer.Raw, &raw); err != nil {
-		return nil, server.Misunderstood(err)
+		return nil, rest.Misunderstood(err)
 	}
 	revisions := make([]comparedRevision, len(answer.Value.Revisions))
 	for i, r := range answer.Value.Revisions {
@@ -85,11 +85,11 @@ func comparedRevisions(answer server.Answer[client.RevisionList]) ([]comparedRev
 		if i+1 == len(revisions) {
 			break
 		}
-		before, err := server.Encode(answer.Value.Revisions[i+1].Definition)
+		before, err := rest.Encode(answer.Value.Revisions[i+1].Definition)
 		if err != nil {
 			return nil, err
 		}
-		after, err := server.Encode(r.Definition)
+		after, err := rest.Encode(r.Definition)
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func showRevision(opts *historyOptions, revisions []comparedRevision) error {
 	}
 	r := revisions[i]
 	return p.Show(r.raw, func() error {
-		definition, err := server.Encode(r.Definition)
+		definition, err := rest.Encode(r.Definition)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -15,7 +16,7 @@ import (
 )
 
 type ledgerOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 	Times   flags.Times
 
@@ -76,7 +77,7 @@ func ledgerRun(ctx context.Context, opts *ledgerOptions) error {
 	params := client.ReadLedgerParams{Namespace: c.Namespace, Since: since, Until: until, Gaps: flags.NilIfZero(opts.Gaps)}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
-		answer, err := server.Read[client.LedgerPage](c.ReadLedgerWithResponse(ctx, opts.ID, &params))
+		answer, err := rest.Read[client.LedgerPage](c.ReadLedgerWithResponse(ctx, opts.ID, &params))
 		return answer.Raw, err
 	}
 	pages, err := server.ReadPages[client.LedgerEntry](opts.Window.Window, "entries", read)

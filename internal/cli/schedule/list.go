@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -14,7 +15,7 @@ import (
 )
 
 type listOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	Paused *bool
@@ -64,7 +65,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
-		answer, err := server.Read[client.ScheduleList](c.ListSchedulesWithResponse(ctx, &params))
+		answer, err := rest.Read[client.ScheduleList](c.ListSchedulesWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
 	pages, err := server.ReadPages[client.Schedule](opts.Window.Window, "schedules", read)

@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type nextOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 	Times   flags.Times
 
@@ -54,7 +54,7 @@ func nextRun(ctx context.Context, opts *nextOptions) error {
 		return err
 	}
 	params := &client.PreviewScheduleParams{Namespace: c.Namespace, Count: opts.Count, After: after}
-	answer, err := server.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}

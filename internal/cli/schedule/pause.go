@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type pauseOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	IDs  []string
@@ -48,13 +48,13 @@ func pauseRun(ctx context.Context, opts *pauseOptions) error {
 	return command.ForEach(opts.Printer, opts.IDs, func(id string) error { return pause(ctx, c, opts, id) })
 }
 
-func pause(ctx context.Context, c *server.Client, opts *pauseOptions, id string) error {
-	body, err := server.Body(client.SchedulePause{Note: opts.Note})
+func pause(ctx context.Context, c *rest.Client, opts *pauseOptions, id string) error {
+	body, err := rest.Body(client.SchedulePause{Note: opts.Note})
 	if err != nil {
 		return err
 	}
 	params := &client.PauseScheduleParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.Schedule](c.PauseScheduleWithBodyWithResponse(ctx, id, params, server.JSONType, body))
+	answer, err := rest.Read[client.Schedule](c.PauseScheduleWithBodyWithResponse(ctx, id, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/diff"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type putOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 	Stdin   io.Reader
 	Times   flags.Times
@@ -127,7 +127,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 	if err != nil {
 		return err
 	}
-	body, err := server.Body(definition)
+	body, err := rest.Body(definition)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 	if opts.IfAbsent {
 		params.IfNoneMatch = new("*")
 	}
-	after, err := server.Read[client.Schedule](c.PutScheduleWithBodyWithResponse(ctx, opts.ID, params, server.JSONType, body))
+	after, err := rest.Read[client.Schedule](c.PutScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 
 // replacedSchedule returns the schedule that is about to be replaced, nil if there is none or the format does not tell
 // what changed.
-func replacedSchedule(ctx context.Context, c *server.Client, opts *putOptions) (*server.Answer[client.Schedule], error) {
+func replacedSchedule(ctx context.Context, c *rest.Client, opts *putOptions) (*rest.Answer[client.Schedule], error) {
 	if !opts.Printer.IsTable() {
 		return nil, nil
 	}
@@ -153,7 +153,7 @@ func replacedSchedule(ctx context.Context, c *server.Client, opts *putOptions) (
 	switch {
 	case err == nil:
 		return &before, nil
-	case server.IsRefusal(err):
+	case rest.IsRefusal(err):
 		return nil, nil
 	}
 	return nil, err
@@ -167,7 +167,7 @@ const (
 )
 
 // showPut prints what a definition that was put has changed. before is nil if it is unknown.
-func showPut(ctx context.Context, c *server.Client, p *printer.Printer, before *server.Answer[client.Schedule], after server.Answer[client.Schedule]) error {
+func showPut(ctx context.Context, c *rest.Client, p *printer.Printer, before *rest.Answer[client.Schedule], after rest.Answer[client.Schedule]) error {
 	return p.Show(after.Raw, func() error {
 		result := putChanged
 		switch {
@@ -195,7 +195,7 @@ func showPut(ctx context.Context, c *server.Client, p *printer.Printer, before *
 	})
 }
 
-func putSentence(p *printer.Printer, result string, before *server.Answer[client.Schedule], after client.Schedule) string {
+func putSentence(p *printer.Printer, result string, before *rest.Answer[client.Schedule], after client.Schedule) string {
 	text := printer.Flat(after.ID) + " " + result
 	switch result {
 	case putChanged:
@@ -216,9 +216,9 @@ func putSentence(p *printer.Printer, result string, before *server.Answer[client
 const fewTicks = 3
 
 // printNextFew prints the next ticks of a schedule. That they cannot be shown is no failure: the definition is in force.
-func printNextFew(ctx context.Context, c *server.Client, p *printer.Printer, s client.Schedule) error {
+func printNextFew(ctx context.Context, c *rest.Client, p *printer.Printer, s client.Schedule) error {
 	params := &client.PreviewScheduleParams{Namespace: &s.Namespace, Count: new(fewTicks)}
-	next, err := server.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, s.ID, params))
+	next, err := rest.Read[client.SchedulePreview](c.PreviewScheduleWithResponse(ctx, s.ID, params))
 	if err != nil {
 		p.Errorf("cannot show the next ticks: %v", err)
 		return nil

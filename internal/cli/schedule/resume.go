@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type resumeOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	IDs []string
@@ -46,13 +46,13 @@ func resumeRun(ctx context.Context, opts *resumeOptions) error {
 	return command.ForEach(opts.Printer, opts.IDs, func(id string) error { return resume(ctx, c, opts.Printer, id) })
 }
 
-func resume(ctx context.Context, c *server.Client, p *printer.Printer, id string) error {
+func resume(ctx context.Context, c *rest.Client, p *printer.Printer, id string) error {
 	before, err := getSchedule(ctx, c, id)
 	if err != nil {
 		return err
 	}
 	params := &client.ResumeScheduleParams{Namespace: c.Namespace}
-	after, err := server.Read[client.Schedule](c.ResumeScheduleWithResponse(ctx, id, params))
+	after, err := rest.Read[client.Schedule](c.ResumeScheduleWithResponse(ctx, id, params))
 	if err != nil {
 		return err
 	}

@@ -7,14 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type rollbackOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	ID       string
@@ -57,12 +57,12 @@ func rollbackRun(ctx context.Context, opts *rollbackOptions) error {
 	if err != nil {
 		return err
 	}
-	body, err := server.Body(client.Rollback{Revision: opts.Revision})
+	body, err := rest.Body(client.Rollback{Revision: opts.Revision})
 	if err != nil {
 		return err
 	}
 	params := &client.RollbackScheduleParams{Namespace: c.Namespace, IfMatch: revisionTag(opts.IfMatch)}
-	after, err := server.Read[client.Schedule](c.RollbackScheduleWithBodyWithResponse(ctx, opts.ID, params, server.JSONType, body))
+	after, err := rest.Read[client.Schedule](c.RollbackScheduleWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // NewCommand returns "dtsctl schedule".
@@ -32,9 +32,9 @@ task. Each tick leads to exactly one task, called SCHEDULE@TICK, or to one recor
 }
 
 // getSchedule returns the schedule as it is now.
-func getSchedule(ctx context.Context, c *server.Client, id string) (server.Answer[client.Schedule], error) {
+func getSchedule(ctx context.Context, c *rest.Client, id string) (rest.Answer[client.Schedule], error) {
 	params := &client.GetScheduleParams{Namespace: c.Namespace}
-	return server.Read[client.Schedule](c.GetScheduleWithResponse(ctx, id, params))
+	return rest.Read[client.Schedule](c.GetScheduleWithResponse(ctx, id, params))
 }
 
 // stateOf returns the state of a schedule in a word.
@@ -50,7 +50,7 @@ func stateOf(s client.Schedule) printer.Status {
 
 // showState prints a schedule's state: for people a sentence that ends with what details returns, else the id and
 // the state.
-func showState(p *printer.Printer, answer server.Answer[client.Schedule], details func() string) error {
+func showState(p *printer.Printer, answer rest.Answer[client.Schedule], details func() string) error {
 	return p.Show(answer.Raw, func() error {
 		id, state := answer.Value.ID, stateOf(answer.Value)
 		if !p.OutIsTerminal {

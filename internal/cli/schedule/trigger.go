@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 	"github.com/dts-sched/dts/internal/clock"
 )
@@ -19,7 +19,7 @@ import (
 const ledgerPoll = time.Second
 
 type triggerOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	ID   string
@@ -54,7 +54,7 @@ func triggerRun(ctx context.Context, opts *triggerOptions) error {
 		return err
 	}
 	params := &client.TriggerScheduleParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[client.LedgerEntry](c.TriggerScheduleWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func triggerRun(ctx context.Context, opts *triggerOptions) error {
 }
 
 // waitForRun waits until a triggered run has its turn, and then until its task has ended.
-func waitForRun(ctx context.Context, c *server.Client, opts *triggerOptions, entry client.LedgerEntry) error {
+func waitForRun(ctx context.Context, c *rest.Client, opts *triggerOptions, entry client.LedgerEntry) error {
 	p := opts.Printer
 	if entry.Task == nil {
 		p.Notef("%s waits for its turn", opts.ID)
@@ -99,9 +99,9 @@ func waitForRun(ctx context.Context, c *server.Client, opts *triggerOptions, ent
 }
 
 // readRunEntry returns the ledger's entry of the run that was triggered at a time.
-func readRunEntry(ctx context.Context, c *server.Client, id string, at time.Time) (client.LedgerEntry, error) {
+func readRunEntry(ctx context.Context, c *rest.Client, id string, at time.Time) (client.LedgerEntry, error) {
 	params := &client.ReadLedgerParams{Namespace: c.Namespace, Since: &at, Until: &at}
-	answer, err := server.Read[client.LedgerPage](c.ReadLedgerWithResponse(ctx, id, params))
+	answer, err := rest.Read[client.LedgerPage](c.ReadLedgerWithResponse(ctx, id, params))
 	if err != nil {
 		return client.LedgerEntry{}, err
 	}

@@ -1,6 +1,10 @@
 package server
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/dts-sched/dts/internal/api/rest"
+)
 
 // pageLimit is the most rows that the server puts into one page.
 const pageLimit = 500
@@ -34,7 +38,7 @@ func ReadPages[T any](w Window, name string, read func(limit int, cursor *string
 			return p, err
 		}
 		if cursor, err = p.add(page); err != nil {
-			return p, Misunderstood(err)
+			return p, rest.Misunderstood(err)
 		}
 		p.More = cursor != nil
 		if !p.More || !w.All && len(p.Rows) >= w.Limit {
@@ -76,5 +80,5 @@ func (p *Pages[T]) JSON() (json.RawMessage, error) {
 		page[name] = value
 	}
 	page[p.name] = p.items
-	return Encode(page)
+	return rest.Encode(page)
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type attemptsOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	ID string
@@ -41,7 +41,7 @@ func attemptsRun(ctx context.Context, opts *attemptsOptions) error {
 		return err
 	}
 	params := &client.ListAttemptsParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.AttemptList](c.ListAttemptsWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[client.AttemptList](c.ListAttemptsWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
 type cancelOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	IDs []string
@@ -44,7 +44,7 @@ func cancelRun(ctx context.Context, opts *cancelOptions) error {
 	}
 	return command.ForEach(opts.Printer, opts.IDs, func(id string) error {
 		params := &client.CancelTaskParams{Namespace: c.Namespace}
-		answer, err := server.Read[client.Task](c.CancelTaskWithResponse(ctx, id, params))
+		answer, err := rest.Read[client.Task](c.CancelTaskWithResponse(ctx, id, params))
 		if err != nil {
 			return err
 		}

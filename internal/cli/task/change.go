@@ -7,15 +7,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
 type changeOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 	Stdin   io.Reader
 	Times   flags.Times
@@ -59,7 +59,7 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 	if runAt == nil && delay == nil && opts.Queue == nil && payload == nil {
 		return command.Usagef("nothing to change: give --at, --delay, --queue or --payload")
 	}
-	body, err := server.Body(client.TaskChange{RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload})
+	body, err := rest.Body(client.TaskChange{RunAt: runAt, Delay: delay, Queue: opts.Queue, Payload: payload})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func changeRun(ctx context.Context, opts *changeOptions) error {
 		return err
 	}
 	params := &client.ChangeTaskParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.Task](c.ChangeTaskWithBodyWithResponse(ctx, opts.ID, params, server.JSONType, body))
+	answer, err := rest.Read[client.Task](c.ChangeTaskWithBodyWithResponse(ctx, opts.ID, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

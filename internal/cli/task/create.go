@@ -9,16 +9,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
 // createOptions is what every command that creates a task can be told, whatever the task's type.
 type createOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 	Stdin   io.Reader
 	Times   flags.Times
@@ -68,7 +68,7 @@ func createRun(ctx context.Context, opts *createOptions, taskType string, payloa
 	if err != nil {
 		return err
 	}
-	body, err := server.Body(submission)
+	body, err := rest.Body(submission)
 	if err != nil {
 		return err
 	}
@@ -77,7 +77,7 @@ func createRun(ctx context.Context, opts *createOptions, taskType string, payloa
 		return err
 	}
 	params := &client.SubmitTaskParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.Task](c.SubmitTaskWithBodyWithResponse(ctx, params, server.JSONType, body))
+	answer, err := rest.Read[client.Task](c.SubmitTaskWithBodyWithResponse(ctx, params, rest.JSONType, body))
 	if err != nil {
 		return err
 	}

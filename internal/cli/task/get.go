@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 type getOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	ID string
@@ -41,7 +41,7 @@ func getRun(ctx context.Context, opts *getOptions) error {
 		return err
 	}
 	params := &client.GetTaskParams{Namespace: c.Namespace}
-	answer, err := server.Read[client.Task](c.GetTaskWithResponse(ctx, opts.ID, params))
+	answer, err := rest.Read[client.Task](c.GetTaskWithResponse(ctx, opts.ID, params))
 	if err != nil {
 		return err
 	}

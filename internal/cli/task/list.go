@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
@@ -14,7 +15,7 @@ import (
 )
 
 type listOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	Filter flags.Filter
@@ -56,7 +57,7 @@ func listRun(ctx context.Context, opts *listOptions) error {
 	}
 	read := func(limit int, cursor *string) (json.RawMessage, error) {
 		params.Limit, params.Cursor = &limit, cursor
-		answer, err := server.Read[client.TaskList](c.ListTasksWithResponse(ctx, &params))
+		answer, err := rest.Read[client.TaskList](c.ListTasksWithResponse(ctx, &params))
 		return answer.Raw, err
 	}
 	pages, err := server.ReadPages[client.Task](opts.Window.Window, "tasks", read)

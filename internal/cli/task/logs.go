@@ -10,17 +10,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // logPageLimit is the most lines that the server puts into one page.
 const logPageLimit = 1000
 
 type logsOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	ID     string
@@ -73,7 +73,7 @@ func logsRun(ctx context.Context, opts *logsOptions) error {
 // logReader reads the log of a task and prints it.
 type logReader struct {
 	*logsOptions
-	client *server.Client
+	client *rest.Client
 	after  *string // the cursor of the newest line that was read
 }
 
@@ -106,7 +106,7 @@ func (r *logReader) readWritten(ctx context.Context) ([]json.RawMessage, error) 
 	limit := logPageLimit
 	for {
 		params := &client.ReadLogsParams{Namespace: r.client.Namespace, After: r.after, Limit: &limit}
-		answer, err := server.Read[rawLogPage](r.client.ReadLogsWithResponse(ctx, r.ID, params))
+		answer, err := rest.Read[rawLogPage](r.client.ReadLogsWithResponse(ctx, r.ID, params))
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (r *logReader) readWritten(ctx context.Context) ([]json.RawMessage, error) 
 // follow prints new lines until the task has ended.
 func (r *logReader) follow(ctx context.Context) error {
 	follow := true
-	return r.client.Follow(ctx, server.Stream{
+	return r.client.Follow(ctx, rest.Stream{
 		Open: func(ctx context.Context) (*http.Response, error) {
 			params := &client.ReadLogsParams{Namespace: r.client.Namespace, Follow: &follow, After: r.after}
 			return r.client.Streams.ReadLogs(ctx, r.ID, params)
@@ -149,7 +149,7 @@ func (r *logReader) print(raw json.RawMessage) error {
 	return r.Printer.ShowLine(raw, func() error {
 		var line client.LogLine
 		if err := json.Unmarshal(raw, &line); err != nil {
-			return server.Misunderstood(err)
+			return rest.Misunderstood(err)
 		}
 		return printLogLine(r.Printer, line)
 	})

@@ -6,14 +6,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 	"github.com/dts-sched/dts/internal/cli/taskview"
 )
 
 type retryOptions struct {
-	Client  func() (*server.Client, error)
+	Client  func() (*rest.Client, error)
 	Printer *printer.Printer
 
 	IDs []string
@@ -43,7 +43,7 @@ func retryRun(ctx context.Context, opts *retryOptions) error {
 	}
 	return command.ForEach(opts.Printer, opts.IDs, func(id string) error {
 		params := &client.RetryTaskParams{Namespace: c.Namespace}
-		answer, err := server.Read[client.Task](c.RetryTaskWithResponse(ctx, id, params))
+		answer, err := rest.Read[client.Task](c.RetryTaskWithResponse(ctx, id, params))
 		if err != nil {
 			return err
 		}

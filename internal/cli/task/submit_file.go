@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/flags"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 const (
@@ -40,7 +40,7 @@ func submitFileRun(ctx context.Context, opts *submitOptions) error {
 // fileSubmission submits the tasks of a file.
 type fileSubmission struct {
 	*submitOptions
-	client *server.Client
+	client *rest.Client
 	line   printer.StatusLine
 
 	batch []fileLine
@@ -56,7 +56,7 @@ func (s *fileSubmission) submit(ctx context.Context, in io.Reader) error {
 		if err != nil {
 			return s.unreadable(ctx, err)
 		}
-		if len(s.batch) == batchTasks || s.bytes > 0 && s.bytes+len(line.task) > server.BatchBytes {
+		if len(s.batch) == batchTasks || s.bytes > 0 && s.bytes+len(line.task) > rest.BatchBytes {
 			if err := s.flush(ctx); err != nil {
 				return err
 			}
@@ -118,7 +118,7 @@ func (s *fileSubmission) send(ctx context.Context, batch []fileLine) ([]result, 
 		}
 		p := client.Problem{Code: client.Invalid, Detail: line.why, Status: http.StatusBadRequest, Title: "The line is invalid", Type: "about:blank"}
 		results[i].BatchResult = client.BatchResult{Status: p.Status, Error: &p}
-		raw, err := server.Encode(results[i].BatchResult)
+		raw, err := rest.Encode(results[i].BatchResult)
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +136,7 @@ func (s *fileSubmission) send(ctx context.Context, batch []fileLine) ([]result, 
 		Results []json.RawMessage `json:"results"`
 	}
 	if err := json.Unmarshal(answer.Raw, &raw); err != nil {
-		return nil, server.Misunderstood(err)
+		return nil, rest.Misunderstood(err)
 	}
 	for n, r := range answer.Value.Results {
 		results[places[n]] = result{r, raw.Results[n]}
@@ -166,7 +166,7 @@ func reasonOf(r result) string {
 	if r.Error == nil {
 		return ""
 	}
-	return strings.TrimSpace((&server.Refusal{Problem: *r.Error}).Error())
+	return strings.TrimSpace((&rest.Refusal{Problem: *r.Error}).Error())
 }
 
 // show prints the results where they are read by a program. People get the refused lines and the summary.
@@ -184,7 +184,7 @@ func (s *fileSubmission) show(batch []fileLine, results []result) error {
 		}
 		rows[i] = []any{batch[i].number, id, r.Status, reasonOf(r)}
 	}
-	raw, err := server.Encode(map[string]any{"results": all})
+	raw, err := rest.Encode(map[string]any{"results": all})
 	if err != nil {
 		return err
 	}

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // Show prints what became of a task: a sentence on a terminal, its id and state in a pipe.
-func Show(p *printer.Printer, answer server.Answer[client.Task]) error {
+func Show(p *printer.Printer, answer rest.Answer[client.Task]) error {
 	return p.Show(answer.Raw, func() error {
 		if p.OutIsTerminal {
 			return p.Printf("%s\n", Sentence(p, answer.Value))

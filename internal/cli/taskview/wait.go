@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/printer"
-	"github.com/dts-sched/dts/internal/cli/server"
 )
 
 // How long a waiting dtsctl goes without reading the task.
@@ -24,7 +24,7 @@ const (
 
 // WaitOptions says which task to wait for.
 type WaitOptions struct {
-	Client  *server.Client
+	Client  *rest.Client
 	Printer *printer.Printer
 
 	ID      string
@@ -84,7 +84,7 @@ type waiter struct {
 	line      printer.StatusLine // about the task, until it has ended
 }
 
-func (w *waiter) run(ctx context.Context) (server.Answer[client.Task], error) {
+func (w *waiter) run(ctx context.Context) (rest.Answer[client.Task], error) {
 	ctx, cancel := context.WithCancel(ctx)
 	listening := make(chan struct{})
 	go func() {
@@ -116,7 +116,7 @@ func (w *waiter) listen(ctx context.Context) {
 		w.connected.Store(connected)
 		pass(client.Message{}) // the stream lacks what happened before, so the task must be read
 	}
-	_ = w.Client.Follow(ctx, server.Stream{
+	_ = w.Client.Follow(ctx, rest.Stream{
 		Open:   func(ctx context.Context) (*http.Response, error) { return w.Client.Streams.FollowEvents(ctx, &params) },
 		Opened: func() { setConnected(true) },
 		Lost:   func(error) { setConnected(false) },
@@ -126,19 +126,19 @@ func (w *waiter) listen(ctx context.Context) {
 
 // read returns the task as it is now. It returns no task, and no error, where a server that has answered before does
 // not answer.
-func (w *waiter) read(ctx context.Context) (server.Answer[client.Task], error) {
+func (w *waiter) read(ctx context.Context) (rest.Answer[client.Task], error) {
 	params := &client.GetTaskParams{Namespace: w.Client.Namespace}
-	answer, err := server.Read[client.Task](w.Client.GetTaskWithResponse(ctx, w.ID, params))
+	answer, err := rest.Read[client.Task](w.Client.GetTaskWithResponse(ctx, w.ID, params))
 	switch {
 	case err == nil:
 		w.reached = true
 		w.show(answer.Value.State, answer.Value.Attempt, answer.Value.Progress)
 		return answer, nil
-	case ctx.Err() != nil || !w.reached || server.IsFinal(err):
+	case ctx.Err() != nil || !w.reached || rest.IsFinal(err):
 		return answer, err
 	}
 	w.line.Draw(fmt.Sprintf("%s: the server does not answer, trying again", w.ID))
-	return server.Answer[client.Task]{}, nil
+	return rest.Answer[client.Task]{}, nil
 }
 
 // pause returns when the task has to be read again.

@@ -1,4 +1,4 @@
-package server
+package rest
 
 import (
 	"encoding/json"
@@ -58,13 +58,6 @@ func (u *Unreachable) Error() string {
 }
 
 func (u *Unreachable) Unwrap() error { return u.err }
-
-// InvalidAddress is the error for an address that no server can have.
-type InvalidAddress struct{ address string }
-
-func (i *InvalidAddress) Error() string {
-	return fmt.Sprintf("--server: %q is not the address of a server, such as %s", i.address, DefaultAddress)
-}
 
 // Misunderstood wraps the error of reading an answer that has another shape than the API's.
 func Misunderstood(err error) error {
