@@ -56,11 +56,3 @@ func duration(t client.Task) time.Duration {
 	}
 	return max(0, t.FinishedAt.Sub(*t.StartedAt))
 }
-
-func isFinal(state client.State) bool {
-	switch state {
-	case client.StateSucceeded, client.StateFailed, client.StateCancelled:
-		return true
-	}
-	return false
-}
