@@ -16,7 +16,10 @@ import (
 	"testing"
 )
 
-const module = "github.com/dts-sched/dts"
+const (
+	module = "github.com/dts-sched/dts"
+	root   = "dts" // the name of the package at the root of the module
+)
 
 // floors lists the layers of this module, the lowest first: a package imports packages of lower layers only, and none of its
 // own. A package that is not named here itself belongs to the nearest one above it in the tree (internal/worker/executor to
@@ -43,7 +46,7 @@ var floors = []floor{
 		"internal/cli/schedule", "internal/cli/task",
 	}},
 	{5, []string{"internal/app", "internal/cli"}},
-	{6, []string{"cmd/dtsctl", "cmd/dtsd"}},
+	{6, []string{"cmd/dtsctl", "cmd/dtsd", root}},
 }
 
 type floor struct {
@@ -164,7 +167,7 @@ func listPackages(t *testing.T) []listed {
 			t.Fatalf("reading the answer of go list: %v", err)
 		}
 		all = append(all, listed{
-			name:        strings.TrimPrefix(p.ImportPath, module+"/"),
+			name:        nameOf(p.ImportPath),
 			imports:     ours(p.Imports),
 			testImports: ours(append(p.TestImports, p.XTestImports...)),
 		})
@@ -193,9 +196,17 @@ func noteSources(t *testing.T) {
 func ours(imports []string) []string {
 	var names []string
 	for _, path := range imports {
-		if name, ok := strings.CutPrefix(path, module+"/"); ok {
-			names = append(names, name)
+		if path == module || strings.HasPrefix(path, module+"/") {
+			names = append(names, nameOf(path))
 		}
 	}
 	return names
+}
+
+// nameOf returns the name of a package of this module, by which the table knows it.
+func nameOf(path string) string {
+	if path == module {
+		return root
+	}
+	return strings.TrimPrefix(path, module+"/")
 }

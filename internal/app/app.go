@@ -34,6 +34,7 @@ type Options struct {
 	Version   string
 	Log       *slog.Logger
 	Embedded  bool // use a Redis inside this process instead of Config.Redis
+	Headless  bool // serve nothing, neither health checks nor metrics: for a node inside another program
 }
 
 // App is one node.
@@ -62,7 +63,7 @@ type App struct {
 	scheduler *scheduler.Scheduler // nil without the role
 	worker    *worker.Worker       // nil without the role
 	runs      []string             // the types of tasks that the worker runs
-	api       *api.Server
+	api       *api.Server          // nil if it is headless
 	listener  net.Listener
 	debug     net.Listener  // of the profiles; nil without them
 	ready     chan struct{} // closed once every role runs
@@ -89,7 +90,8 @@ func (a *App) Node() string { return a.node }
 // host is the configured name of the node, or that of its machine.
 func (a *App) host() string { return cmp.Or(a.o.Config.NodeName, cluster.Host()) }
 
-// Addr is the address, host:port, of the API; on a node without that role, of its health checks and metrics.
+// Addr is the address, host:port, of the API; on a node without that role, of its health checks and metrics. A headless node has
+// none.
 func (a *App) Addr() string { return a.listener.Addr().String() }
 
 // Ready is closed once every role runs.
@@ -126,6 +128,9 @@ func (a *App) build(ctx context.Context) error {
 	a.buildScheduler(db, queues)
 	if err := a.buildWorker(ctx, url); err != nil {
 		return err
+	}
+	if a.o.Headless {
+		return nil
 	}
 	return a.buildAPI(ctx, url, queues)
 }

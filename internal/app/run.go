@@ -32,11 +32,19 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	if ctx.Err() == nil {
 		close(a.ready)
-		a.o.Log.Info("running", "roles", a.o.Config.Roles, "listen", a.Addr(), "version", a.o.Version)
+		a.logRunning()
 	}
 	<-ctx.Done()
 	a.o.Log.Info("stopping")
 	return a.stop(stops)
+}
+
+func (a *App) logRunning() {
+	attributes := []any{"roles", a.o.Config.Roles, "version", a.o.Version}
+	if a.api != nil {
+		attributes = append(attributes, "listen", a.Addr())
+	}
+	a.o.Log.Info("running", attributes...)
 }
 
 // parts returns the parts of the node in the order of their start. They stop in the opposite order.
@@ -48,8 +56,10 @@ func (a *App) parts() []part {
 	parts = append(parts, []part{
 		{name: "registry", run: a.registry.Run, ready: a.registry.Ready()},
 		{name: "events", run: a.events.Run},
-		{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }},
 	}...)
+	if a.api != nil {
+		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }})
+	}
 	if a.worker != nil {
 		parts = append(parts, part{name: "worker", run: a.worker.Run, ready: a.worker.Ready()})
 	}

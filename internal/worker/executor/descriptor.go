@@ -20,7 +20,7 @@ type Descriptor struct {
 	Timeout time.Duration
 
 	// CheckPayload says what is invalid about a payload, before any attempt is made. It runs on every node, with or
-	// without an executor. Error: *InvalidPayloadError.
+	// without an executor. Error: *InvalidPayloadError. nil accepts every payload.
 	CheckPayload func(payload json.RawMessage) error
 
 	// OptIn, if set, means that a node runs the type only if it is told to by the setting enable-<type>. It is the help
@@ -94,7 +94,10 @@ func (t Table) DisableUnless(keep func(setting string) bool) {
 func (t Table) Types() task.Types {
 	types := make(task.Types, len(t))
 	for _, d := range t {
-		t := task.Type{Timeout: d.Timeout, CheckPayload: refusing(d.CheckPayload)}
+		t := task.Type{Timeout: d.Timeout}
+		if d.CheckPayload != nil {
+			t.CheckPayload = refusing(d.CheckPayload)
+		}
 		if d.OptIn != "" {
 			t.Setting = d.optInFlag()
 		}

@@ -1,0 +1,36 @@
+// Package dts runs tasks on a fleet of workers, precisely when they are due, with Redis as the only server.
+//
+// A [Client] submits tasks and keeps schedules. [Dial] reaches them through the REST API of a node, [Open] directly in Redis;
+// both have the same methods and give the same answers.
+//
+//	client, err := dts.Open("redis://127.0.0.1:6379/0")
+//	...
+//	task, err := client.Submit(ctx, dts.Submission{
+//		Type:    "email.send",
+//		Payload: Email{To: "ada@example.com"},
+//		Delay:   5 * time.Minute,
+//	})
+//
+// A [Worker] runs the tasks of the types that it handles. It is a node of the fleet, as those that dtsd runs:
+//
+//	worker := dts.NewWorker(dts.WorkerOptions{Redis: "redis://127.0.0.1:6379/0"})
+//	dts.Handle(worker, "email.send", func(ctx context.Context, e Email) error {
+//		return send(ctx, e)
+//	})
+//	err := worker.Run(ctx)
+//
+// Somebody has to lead the partitions of the data, which means to see when tasks and schedules are due. Nodes of dtsd do, and
+// so do workers with [WorkerOptions.Lead].
+//
+// # Promises
+//
+// A task that was accepted is in Redis, and reaches a final state whatever single process dies. Each attempt of a task is begun by
+// at most one worker, and only that worker's report on it counts. A handler that dies with its process is run again, as a new
+// attempt: it should be safe to repeat, and finds in [Task.IdempotencyKey] what is the same for all attempts. With Retry.MaxAttempts 1,
+// a task is run at most once.
+//
+// # Errors
+//
+// Methods of a Client return an [*Error] when DTS says no, or cannot be reached: its Code is for programs. A handler says by
+// [Permanent], [RetryAfter] and [Cancelled] what its error means for the task.
+package dts

@@ -1,0 +1,74 @@
+package dts
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/dts-sched/dts/internal/api/rest"
+)
+
+// Code is the kind of an [Error]. Codes are stable.
+type Code string
+
+// The codes of errors.
+const (
+	CodeInvalid          Code = "invalid"            // a field is invalid; Error.Field names it
+	CodeTaskNotFound     Code = "task_not_found"     // the namespace has no task with this id
+	CodeTaskConflict     Code = "task_conflict"      // a task with this id, and other content, exists
+	CodeTaskNotWaiting   Code = "task_not_waiting"   // a worker has the task, or it has ended: it cannot be changed
+	CodeTaskFinished     Code = "task_finished"      // the task has ended
+	CodeTaskNotFinished  Code = "task_not_finished"  // the task has not ended
+	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
+	CodeTaskNotRunning   Code = "task_not_running"   // only a running task can report
+	CodeStaleAttempt     Code = "stale_attempt"      // the report is of another attempt than the one that runs
+	CodeQueueNotFound    Code = "queue_not_found"    // no worker has served a queue with this name, and no task was put into it
+	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
+	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the one that was named
+	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now
+	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or has forgotten it
+	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
+	CodeInternal         Code = "internal"           // a fault of DTS
+)
+
+// Error is why DTS did not do what it was asked for.
+type Error struct {
+	Code      Code
+	Field     string // the field at fault, as the REST API names it, such as "retry.backoff.factor"; "": none
+	Message   string // says what is wrong, for people
+	RequestID string // names the request in the server's log; "" where no server answered
+	Err       error  // the cause; nil: none
+}
+
+// Error returns the message and the code.
+func (e *Error) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Code) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// CodeOf returns the code of the first *Error in the chain of err; "" if there is none.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+// errorOf turns an error of package rest into an *Error. Errors of the caller's context stay what they are.
+func errorOf(err error) error {
+	var unreachable *rest.Unreachable
+	refusal := rest.RefusalIn(err)
+	switch {
+	case err == nil:
+		return nil
+	case refusal != nil:
+		e := &Error{Code: Code(refusal.Code), Message: refusal.Detail, RequestID: refusal.RequestID}
+		if refusal.Field != nil {
+			e.Field = *refusal.Field
+		}
+		return e
+	case errors.As(err, &unreachable):
+		return &Error{Code: CodeUnavailable, Message: "cannot reach the server: " + unreachable.Error(), Err: err}
+	}
+	return err
+}

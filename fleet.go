@@ -1,0 +1,77 @@
+package dts
+
+import (
+	"context"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+)
+
+// Node is a process of the fleet.
+type Node struct {
+	ID         string
+	Host       string
+	IP         string
+	Version    string
+	Roles      []string // scheduler, worker, api
+	State      string   // alive, draining, dead
+	Capacity   int      // attempts at once
+	Running    int
+	Partitions []int          // that it leads
+	Queues     map[string]int // that its workers serve, with their weights
+	Types      []string       // of the tasks that its workers run
+	StartedAt  time.Time
+	LastBeat   time.Time
+}
+
+// Queue is a queue in which due tasks wait for workers.
+type Queue struct {
+	Name      string
+	Paused    bool
+	Waiting   int           // due tasks that wait until the queue has room
+	Pending   int           // deliveries that wait for a worker
+	Active    int           // deliveries that a worker has taken
+	Archived  int           // dead letters
+	Processed int           // deliveries done today (UTC), well or badly
+	Failed    int           // of those, badly
+	Latency   time.Duration // how long the oldest delivery has waited for a worker
+}
+
+// Nodes returns the nodes that are alive or have died lately. Error: CodeUnavailable.
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	list, err := call[client.NodeList](c.api.ListNodesWithResponse(ctx))
+	return each(list.Nodes, func(n client.Node) Node {
+		return Node{
+			ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State), Capacity: n.Capacity, Running: n.Running,
+			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, StartedAt: n.StartedAt, LastBeat: n.LastBeat,
+		}
+	}), err
+}
+
+// Queues returns the queues that ever held a task. Error: CodeUnavailable.
+func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
+	list, err := call[client.QueueList](c.api.ListQueuesWithResponse(ctx))
+	return each(list.Queues, func(q client.Queue) Queue {
+		return Queue{
+			Name: q.Name, Paused: q.Paused, Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+			Processed: q.Processed, Failed: q.Failed, Latency: span(q.Latency),
+		}
+	}), err
+}
+
+// PauseQueue has workers take nothing from a queue any more; what runs goes on. Error: CodeQueueNotFound.
+func (c *Client) PauseQueue(ctx context.Context, name string) error {
+	return done(c.api.PauseQueueWithResponse(ctx, name))
+}
+
+// ResumeQueue ends the pause of a queue. Error: CodeQueueNotFound.
+func (c *Client) ResumeQueue(ctx context.Context, name string) error {
+	return done(c.api.ResumeQueueWithResponse(ctx, name))
+}
+
+// done is for answers without a value.
+func done(r rest.Reply, err error) error {
+	_, err = rest.Read[struct{}](r, err)
+	return errorOf(err)
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+
+	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/events"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// DirectOptions says which Redis holds the data. Config, Executors and Log are required; of Config, only what concerns the data
+// counts.
+type DirectOptions struct {
+	Config    config.Config
+	Executors executor.Table // checks the payloads of the types that are in it
+	Log       *slog.Logger
+}
+
+// Direct is the API without a node and without a port, for programs that talk to Redis themselves.
+type Direct struct {
+	server   *api.Server
+	cleanups []func() error // Close calls them last in first out
+}
+
+// OpenDirect connects to Redis. Errors: Redis does not answer or holds other data.
+func OpenDirect(ctx context.Context, o DirectOptions) (*Direct, error) {
+	d := &Direct{}
+	if err := d.build(ctx, o); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// Handler serves the API.
+func (d *Direct) Handler() http.Handler { return d.server.Handler() }
+
+// Close ends streams that are followed, and closes the connections.
+func (d *Direct) Close() error {
+	var failures []error
+	for _, f := range slices.Backward(d.cleanups) {
+		failures = append(failures, f())
+	}
+	d.cleanups = nil
+	return errors.Join(failures...)
+}
+
+func (d *Direct) build(ctx context.Context, o DirectOptions) error {
+	db, err := redisx.Open(ctx, redisx.Options{URL: string(o.Config.Redis)})
+	if err != nil {
+		return err
+	}
+	d.cleanups = append(d.cleanups, db.Close)
+	types := o.Executors.Types()
+	data, err := store.Open(ctx, store.Options{DB: db, Prefix: o.Config.Prefix, Partitions: o.Config.Partitions, Types: types, Log: o.Log})
+	if err != nil {
+		return err
+	}
+	hub := events.New(events.Options{Source: data.Tasks, Log: o.Log})
+	d.server, err = api.New(api.Options{
+		Control: control.New(control.Options{
+			Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: types, Log: o.Log,
+			Nodes: cluster.NewObserver(cluster.Options{DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log}),
+		}),
+		Events: hub, Log: o.Log, Types: types,
+	})
+	if err != nil {
+		return err
+	}
+	d.follow(hub)
+	return nil
+}
+
+// follow runs the event hub until Close, which ends the streams of its readers.
+func (d *Direct) follow(hub *events.Hub) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- hub.Run(ctx) }()
+	d.cleanups = append(d.cleanups, func() error { stop(); return <-ended })
+}

@@ -1,0 +1,178 @@
+package dts
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+)
+
+// PutOption is a condition or a wish of [Client.PutSchedule].
+type PutOption func(*put)
+
+type put struct {
+	params client.PutScheduleParams
+	paused *bool
+}
+
+// IfRevision puts a definition only over this revision. Otherwise the error has CodeScheduleChanged.
+func IfRevision(revision int) PutOption {
+	return func(p *put) { p.params.IfMatch = new(strconv.Quote(strconv.Itoa(revision))) }
+}
+
+// IfAbsent puts a definition only if there is no such schedule. Otherwise the error has CodeScheduleChanged.
+func IfAbsent() PutOption { return func(p *put) { p.params.IfNoneMatch = new("*") } }
+
+// Paused pauses or resumes the schedule as well. Without it, a schedule stays as it is, and a new one is not paused.
+func Paused(paused bool) PutOption { return func(p *put) { p.paused = &paused } }
+
+// DryRun checks everything and returns the schedule as it would be, but changes nothing.
+func DryRun() PutOption { return func(p *put) { p.params.DryRun = new(true) } }
+
+// PutSchedule creates a schedule, or replaces its definition as a whole. An equal definition changes nothing. Ticks that are due already
+// are decided by the definition of their time, so that none is lost or runs twice.
+// Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable.
+func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinition, given ...PutOption) (*Schedule, error) {
+	p := put{params: client.PutScheduleParams{Namespace: c.api.Namespace}}
+	for _, option := range given {
+		option(&p)
+	}
+	in, err := d.wire()
+	if err != nil {
+		return nil, err
+	}
+	in.Paused = p.paused
+	body, err := rest.Body(in)
+	if err != nil {
+		return nil, err
+	}
+	return scheduleOf(c.api.PutScheduleWithBodyWithResponse(ctx, id, &p.params, rest.JSONType, body))
+}
+
+// GetSchedule returns a schedule. Error: CodeScheduleNotFound.
+func (c *Client) GetSchedule(ctx context.Context, id string) (*Schedule, error) {
+	return scheduleOf(c.api.GetScheduleWithResponse(ctx, id, &client.GetScheduleParams{Namespace: c.api.Namespace}))
+}
+
+// ScheduleFilter narrows a list of schedules. Zero fields match all; the others are joined by "and".
+type ScheduleFilter struct {
+	Paused *bool
+	Owner  string
+	Labels map[string]string
+}
+
+// ListSchedules yields the schedules of the namespace, by id. After an error it ends.
+func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[*Schedule, error] {
+	params := client.ListSchedulesParams{Namespace: c.api.Namespace, Paused: f.Paused, Owner: given(f.Owner), Limit: new(pageLimit)}
+	for name, text := range f.Labels {
+		params.Label = append(params.Label, name+"="+text)
+	}
+	return pages(func(cursor *string) ([]*Schedule, *string, error) {
+		params.Cursor = cursor
+		page, err := call[client.ScheduleList](c.api.ListSchedulesWithResponse(ctx, &params))
+		return each(page.Schedules, scheduleFrom), page.NextCursor, err
+	})
+}
+
+// PauseSchedule keeps a schedule from ticking; note says who and why, "" leaves the note as it is. Error: CodeScheduleNotFound.
+func (c *Client) PauseSchedule(ctx context.Context, id, note string) (*Schedule, error) {
+	params := client.PauseScheduleParams{Namespace: c.api.Namespace}
+	return scheduleOf(c.api.PauseScheduleWithResponse(ctx, id, &params, client.SchedulePause{Note: given(note)}))
+}
+
+// ResumeSchedule lets a paused schedule tick again; the misfire policy decides about the ticks of the pause. Error: CodeScheduleNotFound.
+func (c *Client) ResumeSchedule(ctx context.Context, id string) (*Schedule, error) {
+	return scheduleOf(c.api.ResumeScheduleWithResponse(ctx, id, &client.ResumeScheduleParams{Namespace: c.api.Namespace}))
+}
+
+// TriggerSchedule runs a schedule now, paused or not, beside its ticks. The outcome is TickTriggered, or TickQueued if the overlap policy
+// lets the run wait. Each call is a run. Errors: CodeScheduleNotFound, CodeScheduleBusy, CodeUnavailable.
+func (c *Client) TriggerSchedule(ctx context.Context, id string) (LedgerEntry, error) {
+	entry, err := call[client.LedgerEntry](c.api.TriggerScheduleWithResponse(ctx, id, &client.TriggerScheduleParams{Namespace: c.api.Namespace}))
+	return entryFrom(entry), err
+}
+
+// DeleteTasks says what becomes of the tasks of a deleted schedule.
+type DeleteTasks string
+
+// What can become of them.
+const (
+	DeleteWaiting DeleteTasks = "waiting" // those that are not running are cancelled
+	DeleteAll     DeleteTasks = "all"     // running ones are asked to stop as well
+	DeleteNone    DeleteTasks = "none"    // all of them go on
+)
+
+// DeleteSchedule deletes a schedule with its ledger and history; "" means DeleteWaiting. Error: CodeScheduleNotFound.
+func (c *Client) DeleteSchedule(ctx context.Context, id string, tasks DeleteTasks) (Deletion, error) {
+	params := client.DeleteScheduleParams{Namespace: c.api.Namespace, Tasks: given(client.DeleteTasks(tasks))}
+	d, err := call[client.ScheduleDeletion](c.api.DeleteScheduleWithResponse(ctx, id, &params))
+	return Deletion{Cancelled: d.Cancelled, Stopping: d.Stopping, Left: d.Left}, err
+}
+
+// NextTicks returns the next ticks of a schedule, at most 500, whether it is paused or not. Error: CodeScheduleNotFound.
+func (c *Client) NextTicks(ctx context.Context, id string, count int) ([]UpcomingTick, error) {
+	params := client.PreviewScheduleParams{Namespace: c.api.Namespace, Count: given(count)}
+	preview, err := call[client.SchedulePreview](c.api.PreviewScheduleWithResponse(ctx, id, &params))
+	return each(preview.Ticks, func(t client.UpcomingTick) UpcomingTick {
+		return UpcomingTick{Tick: t.Tick, Local: t.Local, Excluded: value(t.Excluded), Note: value(t.Note)}
+	}), err
+}
+
+// Ledger yields what became of the ticks of a schedule, the newest first. Error: CodeScheduleNotFound.
+func (c *Client) Ledger(ctx context.Context, id string, f LedgerFilter) iter.Seq2[LedgerEntry, error] {
+	params := client.ReadLedgerParams{
+		Namespace: c.api.Namespace, Since: givenTime(f.Since), Until: givenTime(f.Until), Gaps: given(f.Gaps), Limit: new(pageLimit),
+	}
+	return pages(func(cursor *string) ([]LedgerEntry, *string, error) {
+		params.Cursor = cursor
+		page, err := call[client.LedgerPage](c.api.ReadLedgerWithResponse(ctx, id, &params))
+		return each(page.Entries, entryFrom), page.NextCursor, err
+	})
+}
+
+// Audit computes anew which ticks there should have been between two times, and compares them with the ledger. A zero from means
+// as far back as the ledger goes, a zero to means now. Errors: CodeScheduleNotFound, CodeInvalid.
+func (c *Client) Audit(ctx context.Context, id string, from, to time.Time) (Audit, error) {
+	params := client.AuditScheduleParams{Namespace: c.api.Namespace, From: givenTime(from), To: givenTime(to)}
+	a, err := call[client.AuditReport](c.api.AuditScheduleWithResponse(ctx, id, &params))
+	if err != nil {
+		return Audit{}, err
+	}
+	outcomes := make(map[TickOutcome]int, len(a.Outcomes))
+	for outcome, count := range a.Outcomes {
+		outcomes[TickOutcome(outcome)] = count
+	}
+	return Audit{
+		From: a.From, To: a.To, Expected: a.Expected, Accounted: a.Accounted, Outcomes: outcomes, Gaps: a.Gaps,
+		Strays: each(a.Strays, entryFrom), Pending: a.Pending, ForgottenUntil: value(a.ForgottenUntil), Proved: a.Proved,
+	}, nil
+}
+
+// Backfill runs past ticks that did not run, one pace after the other, and returns their records; left is how many of the range had
+// run before. Errors: CodeScheduleNotFound, CodeInvalid for the range, CodeUnavailable.
+func (c *Client) Backfill(ctx context.Context, id string, b Backfill) (entries []LedgerEntry, left int, err error) {
+	in := client.Backfill{From: b.From, To: b.To}
+	if b.Pace != nil {
+		in.Pace = new(b.Pace.String())
+	}
+	params := client.BackfillScheduleParams{Namespace: c.api.Namespace}
+	answer, err := call[client.BackfillAnswer](c.api.BackfillScheduleWithResponse(ctx, id, &params, in))
+	return each(answer.Entries, entryFrom), answer.Left, err
+}
+
+// Revisions returns the earlier definitions of a schedule and the present one, the newest first. Error: CodeScheduleNotFound.
+func (c *Client) Revisions(ctx context.Context, id string) ([]Revision, error) {
+	list, err := call[client.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &client.ListRevisionsParams{Namespace: c.api.Namespace}))
+	return each(list.Revisions, func(r client.Revision) Revision {
+		return Revision{Revision: r.Revision, From: r.From, Until: value(r.Until), Definition: definitionFrom(r.Definition)}
+	}), err
+}
+
+// Rollback puts an earlier definition in force again, as a new revision. Errors: CodeScheduleNotFound, CodeRevisionNotFound.
+func (c *Client) Rollback(ctx context.Context, id string, revision int) (*Schedule, error) {
+	params := client.RollbackScheduleParams{Namespace: c.api.Namespace}
+	return scheduleOf(c.api.RollbackScheduleWithResponse(ctx, id, &params, client.Rollback{Revision: revision}))
+}

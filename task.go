@@ -1,0 +1,145 @@
+package dts
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// State is the state of a task.
+type State string
+
+// The states of a task, in the order in which it passes through them; it ends in one of the last three.
+const (
+	StateScheduled State = "scheduled" // waits for its time, of the first attempt or another one
+	StateQueued    State = "queued"    // is due and waits for a worker
+	StateRunning   State = "running"   // was begun by a worker
+	StateSucceeded State = "succeeded"
+	StateFailed    State = "failed" // and there is no further attempt
+	StateCancelled State = "cancelled"
+)
+
+// Final reports whether a task in that state has ended: it does not run again unless somebody retries it.
+func (s State) Final() bool {
+	return s == StateSucceeded || s == StateFailed || s == StateCancelled
+}
+
+// Submission is a task to run. Only Type is required.
+type Submission struct {
+	// ID names the task in its namespace: 1-200 of A-Z a-z 0-9 . _ -. Without one, DTS makes a ULID. Submitting the same id with the
+	// same content again is harmless, and returns the task as it is.
+	ID string
+	// Type says what runs the task: the type that a worker handles, or one of dtsd's own, such as http.
+	Type  string
+	Queue string // in which it waits for a worker when it is due; "" means "default"
+	// Payload becomes JSON of at most 256 KiB. A json.RawMessage is taken as it is; nil is no payload.
+	Payload any
+	RunAt   time.Time     // when it is due; zero, or in the past: at once
+	Delay   time.Duration // how long after the submission it is due; not together with RunAt
+	// Timeout is how long one attempt may take, at most 7 days; 0 means 10 minutes, or 30 s for http.
+	Timeout   time.Duration
+	Retry     Retry
+	Retention time.Duration     // how long it is kept after its end; 0 means 24 h, or 7 days if it failed
+	Owner     string            // whoever answers for it; at most 200 bytes
+	Labels    map[string]string // at most 32, names and values at most 200 bytes
+}
+
+// Retry says how often a task is tried, and how long to wait in between. The zero value means 4 attempts with the default Backoff.
+type Retry struct {
+	MaxAttempts int             // in all; 1 means at most once; 0: one more than there are Delays, or 4
+	MaxElapsed  time.Duration   // no further attempt is due longer than this after the first one was; 0: no limit
+	Backoff     Backoff         // used if there are no Delays
+	Delays      []time.Duration // before attempt 2, 3, ...; the last one is repeated
+}
+
+// Backoff is how waits grow. Zero values mean the defaults.
+type Backoff struct {
+	Initial time.Duration // the wait before attempt 2; default 1 s
+	Factor  float64       // how many times as long each further wait is, 1 to 100; default 2
+	Max     time.Duration // the longest wait; default 10 min
+	Jitter  *float64      // the share by which waits are longer or shorter at random, 0 to 1; default 0.1
+}
+
+// Task is a task as DTS knows it. Times that have not come are zero.
+type Task struct {
+	ID          string
+	Namespace   string
+	Type        string
+	Queue       string
+	State       State
+	Attempt     int // the number of the newest attempt; 0 before the first
+	MaxAttempts int // the number of the last attempt that may be made
+
+	Payload json.RawMessage // nil: none
+	Result  string          // what the handler returned
+	Error   string          // why the newest attempt did not succeed
+
+	RunAt             time.Time // when it is or was due, for its first attempt or the next one
+	CreatedAt         time.Time
+	QueuedAt          time.Time // when the newest attempt was handed to its queue
+	StartedAt         time.Time // when the newest attempt was begun
+	FinishedAt        time.Time // when the task ended
+	CancelRequestedAt time.Time // when it was asked to stop while it ran
+	Node              string    // the node that runs or ran the newest attempt
+	Progress          int       // percent
+
+	Timeout   time.Duration // of one attempt
+	Retry     Retry
+	Retention time.Duration // 0: the default
+	Owner     string
+	Labels    map[string]string
+	Schedule  string    // the schedule that created it; "": none did
+	Tick      time.Time // the time of the schedule for which it was created
+	Warnings  []string  // why it may not run, though it was accepted: no living node serves its queue, or runs its type
+}
+
+// IdempotencyKey names the work for whoever does it: "<namespace>:<id>", the same for all attempts of the task.
+func (t *Task) IdempotencyKey() string { return t.Namespace + ":" + t.ID }
+
+// Change is what to change of a task that waits. Nil fields and a nil Payload stay as they are.
+type Change struct {
+	RunAt   *time.Time
+	Delay   *time.Duration // from now; not together with RunAt
+	Queue   *string
+	Payload any
+}
+
+// Outcome is how an attempt ended.
+type Outcome string
+
+// The outcomes of attempts.
+const (
+	OutcomeSucceeded Outcome = "succeeded"
+	OutcomeFailed    Outcome = "failed"
+	OutcomeTimeout   Outcome = "timeout"
+	OutcomeCancelled Outcome = "cancelled"
+	OutcomeLost      Outcome = "lost" // its worker died, was cut off or shut down
+)
+
+// Attempt is one try of a task.
+type Attempt struct {
+	Number     int // from 1
+	Node       string
+	StartedAt  time.Time
+	FinishedAt time.Time
+	Outcome    Outcome // "" while it runs
+	Error      string
+}
+
+// LogLine is a line that a task wrote.
+type LogLine struct {
+	Cursor  string // where the line stands in the log
+	Attempt int
+	Stream  string // stdout, stderr, or dts for what DTS itself remarks
+	At      time.Time
+	Text    string
+}
+
+// TaskFilter narrows a list of tasks or a stream of events. Zero fields match all; the others are joined by "and".
+type TaskFilter struct {
+	States   []State
+	Queue    string
+	Type     string
+	Owner    string
+	Node     string // that runs or ran the newest attempt
+	Schedule string // that created the task
+}

@@ -1,0 +1,219 @@
+package dts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+)
+
+const (
+	pageLimit  = 500  // rows in one answer
+	batchLimit = 1000 // tasks in one request
+	lineLimit  = 1000 // log lines in one answer
+)
+
+// Submit submits a task. When it returns without an error, the task is in Redis. A task of the same id and content that is there is
+// returned as it is. Errors: CodeInvalid, CodeTaskConflict, CodeUnavailable; after the last one the task may have been accepted,
+// so that who needs to be sure gives it an ID and submits it again.
+func (c *Client) Submit(ctx context.Context, s Submission) (*Task, error) {
+	body, err := s.wire()
+	if err != nil {
+		return nil, err
+	}
+	raw, err := rest.Body(body)
+	if err != nil {
+		return nil, err
+	}
+	return taskOf(c.api.SubmitTaskWithBodyWithResponse(ctx, &client.SubmitTaskParams{Namespace: c.api.Namespace}, rest.JSONType, raw))
+}
+
+// Submitted is what came of one of many submissions.
+type Submitted struct {
+	Task    *Task // nil if it was refused
+	Existed bool  // it had been accepted before, with the same content
+	Err     error // an *Error if it was refused
+}
+
+// SubmitMany submits tasks, up to 1,000 in a request, and returns a result for each, in their order. One that is refused does not hold
+// back the others. Error: CodeUnavailable; the results are those of the tasks that were asked for before.
+func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Submitted, error) {
+	results := make([]Submitted, len(submissions))
+	var batch []json.RawMessage
+	var places []int // batch[n] is submissions[places[n]]
+	bytes := 0
+	send := func() error {
+		defer func() { batch, places, bytes = batch[:0], places[:0], 0 }()
+		return c.submitBatch(ctx, batch, places, results)
+	}
+	for i, s := range submissions {
+		body, err := s.wire()
+		var raw json.RawMessage
+		if err == nil {
+			raw, err = rest.Encode(body)
+		}
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		if len(batch) == batchLimit || bytes+len(raw) > rest.BatchBytes {
+			if err := send(); err != nil {
+				return results[:i], err
+			}
+		}
+		batch, places, bytes = append(batch, raw), append(places, i), bytes+len(raw)
+	}
+	return results, send()
+}
+
+// submitBatch sends one request, and writes the results to their places.
+func (c *Client) submitBatch(ctx context.Context, batch []json.RawMessage, places []int, results []Submitted) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	answer, err := c.api.SubmitBatch(ctx, c.api.Namespace, batch)
+	if err != nil {
+		return errorOf(err)
+	}
+	for n, result := range answer.Value.Results {
+		to := &results[places[n]]
+		to.Existed = result.Status == http.StatusOK
+		if result.Task != nil {
+			to.Task = taskFrom(*result.Task)
+		}
+		if result.Error != nil {
+			to.Err = errorOf(&rest.Refusal{Problem: *result.Error})
+		}
+	}
+	return nil
+}
+
+// Get returns a task. Error: CodeTaskNotFound.
+func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
+	return taskOf(c.api.GetTaskWithResponse(ctx, id, &client.GetTaskParams{Namespace: c.api.Namespace}))
+}
+
+// List yields tasks of the namespace, the newest first. It reads them page by page: what happens meanwhile may show or not. After
+// an error it ends.
+func (c *Client) List(ctx context.Context, f TaskFilter) iter.Seq2[*Task, error] {
+	params := client.ListTasksParams{
+		Namespace: c.api.Namespace, State: states(f.States), Queue: given(f.Queue), Type: given(f.Type), Owner: given(f.Owner),
+		Node: given(f.Node), Schedule: given(f.Schedule), Limit: new(pageLimit),
+	}
+	return pages(func(cursor *string) ([]*Task, *string, error) {
+		params.Cursor = cursor
+		page, err := call[client.TaskList](c.api.ListTasksWithResponse(ctx, &params))
+		return each(page.Tasks, taskFrom), page.NextCursor, err
+	})
+}
+
+// pages yields the rows of pages until there is no next one.
+func pages[T any](read func(cursor *string) (rows []T, next *string, err error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var cursor *string
+		for {
+			rows, next, err := read(cursor)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if next == nil {
+				return
+			}
+			cursor = next
+		}
+	}
+}
+
+func states(all []State) []client.State {
+	return each(all, func(s State) client.State { return client.State(s) })
+}
+
+// Wait waits for the end of a task and returns it, however it ended. Once the server has answered, Wait outlasts its absence.
+// Errors: CodeTaskNotFound, CodeUnavailable, or that of ctx.
+func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
+	answer, err := c.api.Wait(ctx, rest.Wait{ID: id})
+	if err != nil {
+		return nil, errorOf(err)
+	}
+	return taskFrom(answer.Value), nil
+}
+
+// Cancel cancels a task. One that waits ends at once; one that runs is asked to stop, which CancelRequestedAt shows. Cancelling a
+// cancelled task is harmless. Errors: CodeTaskNotFound, CodeTaskFinished.
+func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
+	return taskOf(c.api.CancelTaskWithResponse(ctx, id, &client.CancelTaskParams{Namespace: c.api.Namespace}))
+}
+
+// Retry runs a task again that has ended, well or badly, with as many attempts as it had at first.
+// Errors: CodeTaskNotFound, CodeTaskNotFinished.
+func (c *Client) Retry(ctx context.Context, id string) (*Task, error) {
+	return taskOf(c.api.RetryTaskWithResponse(ctx, id, &client.RetryTaskParams{Namespace: c.api.Namespace}))
+}
+
+// Change changes a task that waits for its time or for a worker.
+// Errors: CodeInvalid, CodeTaskNotFound, CodeTaskNotWaiting, CodeTaskChanged.
+func (c *Client) Change(ctx context.Context, id string, change Change) (*Task, error) {
+	raw, err := payload(change.Payload)
+	if err != nil {
+		return nil, err
+	}
+	in := client.TaskChange{RunAt: change.RunAt, Queue: change.Queue, Payload: raw}
+	if change.Delay != nil {
+		in.Delay = new(change.Delay.String())
+	}
+	body, err := rest.Body(in)
+	if err != nil {
+		return nil, err
+	}
+	return taskOf(c.api.ChangeTaskWithBodyWithResponse(ctx, id, &client.ChangeTaskParams{Namespace: c.api.Namespace}, rest.JSONType, body))
+}
+
+// Attempts returns the newest 100 attempts of a task, the oldest first, with the one that runs now. Error: CodeTaskNotFound.
+func (c *Client) Attempts(ctx context.Context, id string) ([]Attempt, error) {
+	list, err := call[client.AttemptList](c.api.ListAttemptsWithResponse(ctx, id, &client.ListAttemptsParams{Namespace: c.api.Namespace}))
+	return each(list.Attempts, attemptFrom), err
+}
+
+// Logs yields the newest 1,000 lines of a task's log, the oldest first. Error: CodeTaskNotFound.
+func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] {
+	params := client.ReadLogsParams{Namespace: c.api.Namespace, Limit: new(lineLimit)}
+	return pages(func(cursor *string) ([]LogLine, *string, error) {
+		params.After = cursor
+		page, err := call[client.LogPage](c.api.ReadLogsWithResponse(ctx, id, &params))
+		if len(page.Lines) < lineLimit {
+			page.NextCursor = nil // those are all, for now
+		}
+		return each(page.Lines, lineFrom), page.NextCursor, err
+	})
+}
+
+// FollowLogs yields the lines of a task's log, those that are there and those to come, until the task has ended or ctx ends. It outlasts
+// broken connections. Error: CodeTaskNotFound.
+func (c *Client) FollowLogs(ctx context.Context, id string) iter.Seq2[LogLine, error] {
+	params := client.ReadLogsParams{Namespace: c.api.Namespace, Follow: new(true)}
+	return follow(ctx, c.api, followed[LogLine]{
+		open: func(ctx context.Context) (*http.Response, error) { return c.api.Streams.ReadLogs(ctx, id, &params) },
+		take: func(m client.Message) (line LogLine, known, last bool, err error) {
+			if m.Name != "log" {
+				return LogLine{}, false, m.Name == "end", nil
+			}
+			var in client.LogLine
+			if err := json.Unmarshal(m.Data, &in); err != nil {
+				return LogLine{}, false, true, fmt.Errorf("reading a log line: %w", err)
+			}
+			params.LastEventID = &in.Cursor
+			return lineFrom(in), true, false, nil
+		},
+	})
+}
