@@ -20,10 +20,10 @@ const (
 	CodeHeld      Code = "HELD"       // acquire_lease, reap
 	CodeLost      Code = "LOST"       // renew_lease
 	CodeMoved     Code = "MOVED"      // begin
-	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
+	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
-	CodeStale     Code = "STALE"      // begin, extend_runs, finish, log, progress, reap
-	CodeState     Code = "STATE"      // begin, cancel, change, extend_runs, finish, log, progress, reap, retry
+	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
+	CodeState     Code = "STATE"      // begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
 )
 
 // AcquireLease runs acquire_lease.lua: takes a free lease, or extends the lease that the owner holds already.
@@ -220,7 +220,7 @@ type Begin struct {
 
 // BeginReply is the reply to Begin.
 type BeginReply struct {
-	Answers []BeginAnswer // for each attempt: the stored definition and the state of its task; payload: "" if the definition has it
+	Answers []BeginAnswer // for each attempt: the stored definition and the state of its task; payload: "" if the definition has it; checkpoint: that of an earlier attempt, "" for none
 }
 
 // BeginAttempt is an element of attempts of begin.lua.
@@ -233,10 +233,11 @@ type BeginAttempt struct {
 
 // BeginAnswer is an element of answers of begin.lua.
 type BeginAnswer struct {
-	Refused Refused
-	Record  string
-	Payload string
-	State   string
+	Refused    Refused
+	Record     string
+	Payload    string
+	State      string
+	Checkpoint string
 }
 
 // Script is begin.lua.
@@ -256,8 +257,8 @@ func (c Begin) Args() []any {
 
 // Decode reads its reply.
 func (Begin) Decode(r *Reply) (v BeginReply) {
-	for e := range r.List("answers", 4) {
-		v.Answers = append(v.Answers, BeginAnswer{Refused: e.Refused("refused"), Record: e.Text("record"), Payload: e.Text("payload"), State: e.Text("state")})
+	for e := range r.List("answers", 5) {
+		v.Answers = append(v.Answers, BeginAnswer{Refused: e.Refused("refused"), Record: e.Text("record"), Payload: e.Text("payload"), State: e.Text("state"), Checkpoint: e.Text("checkpoint")})
 	}
 	return v
 }
@@ -362,6 +363,41 @@ func (Change) Decode(r *Reply) (v ChangeReply) {
 	v.Reason = r.Text("reason")
 	return v
 }
+
+// Checkpoint runs checkpoint.lua: saves the checkpoint of the running attempt, for the attempts that follow it.
+//
+// Refusals:
+//   - CodeNotFound: no such task
+//   - CodeState: the task is not running; the detail is its state
+//   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
+//
+// Repeated: harmless: it saves the same checkpoint again
+type Checkpoint struct {
+	States      StatesKey      // HASH the script makes further keys of the same partition
+	Checkpoints CheckpointsKey // HASH
+	Member      task.Ref
+	Attempt     int      // the attempt that reports
+	Run         RunToken // of the run that reports
+	Checkpoint  string   // JSON
+}
+
+// CheckpointReply is the reply to Checkpoint.
+type CheckpointReply struct {
+}
+
+// Script is checkpoint.lua.
+func (Checkpoint) Script() *Script { return scriptOf("checkpoint") }
+
+// Keys are its KEYS.
+func (c Checkpoint) Keys() []string { return []string{string(c.States), string(c.Checkpoints)} }
+
+// Args are its ARGV.
+func (c Checkpoint) Args() []any {
+	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Checkpoint}
+}
+
+// Decode returns its reply, which is empty.
+func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 
 // Claim runs claim.lua: a leader takes due tasks, as many of each queue as its quota says, and queues each for its next attempt. Due tasks
 // beyond a quota wait in the queue's set of ready tasks, so that they do not hold up those of other queues. Within a queue,
@@ -1309,6 +1345,7 @@ type Progress struct {
 	Attempt  int      // the attempt that reports
 	Run      RunToken // of the run that reports, or "" for a report on its behalf
 	Progress int      // percent, 0 to 100
+	Note     string   // what the attempt is at; "" for none
 	Events   EventsChannel
 }
 
@@ -1324,7 +1361,7 @@ func (c Progress) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Progress) Args() []any {
-	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Progress, string(c.Events)}
+	return []any{c.Member.String(), c.Attempt, string(c.Run), c.Progress, c.Note, string(c.Events)}
 }
 
 // Decode returns its reply, which is empty.
@@ -1984,7 +2021,7 @@ func (p Partition) Originals() OriginalsKey {
 	return OriginalsKey(p.prefix + "originals")
 }
 
-// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing.
+// StatesKey names a HASH: the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`.
 type StatesKey string
 
 // States makes the key dts:{p}:states.
@@ -2006,6 +2043,14 @@ type ErrorsKey string
 // Errors makes the key dts:{p}:errors.
 func (p Partition) Errors() ErrorsKey {
 	return ErrorsKey(p.prefix + "errors")
+}
+
+// CheckpointsKey names a HASH: the newest checkpoints, as JSON, of tasks whose attempts saved one and that have not succeeded.
+type CheckpointsKey string
+
+// Checkpoints makes the key dts:{p}:checkpoints.
+func (p Partition) Checkpoints() CheckpointsKey {
+	return CheckpointsKey(p.prefix + "checkpoints")
 }
 
 // WheelKey names a ZSET: scheduled tasks that are not known to be due, by due time.

@@ -54,6 +54,9 @@ if run_at then
 elseif delay then
   due = now + delay
 end
+if payload_part(record) ~= payload_part(string.sub(record, 1, 13) .. def) then
+  redis.call('HDEL', checkpoints_key(), member) -- it says how far other work has got
+end
 redis.call('HSETNX', originals_key(), member, original)
 record = string.sub(record, 1, 13) .. def
 redis.call('HSET', defs, member, record)

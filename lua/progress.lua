@@ -1,5 +1,5 @@
 -- progress: records the progress of the running attempt.
--- includes: number, refuse, state, events
+-- includes: number, refuse, state, progress, events
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:
@@ -7,6 +7,7 @@
 --   attempt   attempt  the attempt that reports
 --   run       run      of the run that reports, or "" for a report on its behalf
 --   progress  number   percent, 0 to 100
+--   note      text     what the attempt is at; "" for none
 --   events    channel
 -- reply: nothing
 -- refuses:
@@ -26,7 +27,8 @@ if fields.attempt ~= attempt or (run ~= '' and fields.run ~= run) then
   return refuse('STALE', fields.attempt)
 end
 
-fields.progress = int(progress)
+fields.progress = progress_field(fields.progress, progress, note)
 redis.call('HSET', states, member, format_state(fields))
-announce('progress', member, fields.state, attempt, node_of(fields.run), record, ',"progress":' .. int(progress))
+announce('progress', member, fields.state, attempt, node_of(fields.run), record, ',"progress":' .. int(progress) ..
+  (note ~= '' and ',"note":' .. cjson.encode(note) or ''))
 return {}

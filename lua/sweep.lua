@@ -35,7 +35,7 @@ for i, member in ipairs(members) do
   if state then
     remove_later(index_key(string.match(member, '^[^:]+'), state), member)
   end
-  for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key() }) do
+  for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key() }) do
     delete_later(hash, member)
   end
   redis.call('DEL', attempts_key(member), log_key(member))

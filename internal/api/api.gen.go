@@ -492,6 +492,9 @@ type Event struct {
 	// Progress Percent, with `task.progress`.
 	Progress *int `json:"progress,omitempty"`
 
+	// ProgressNote What the attempt is at, with `task.progress`.
+	ProgressNote string `json:"progress_note,omitempty,omitzero"`
+
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
 	// Example: default
@@ -819,6 +822,9 @@ type ProblemCode string
 type ProgressReport struct {
 	// Attempt The attempt that reports.
 	Attempt int `json:"attempt"`
+
+	// Note What the attempt is at, for people; cut at 200 bytes.
+	Note string `json:"note,omitempty,omitzero"`
 
 	// Progress Percent.
 	Progress int `json:"progress"`
@@ -1242,7 +1248,11 @@ type Task struct {
 
 	// CancelRequestedAt When it was asked to stop while it ran.
 	CancelRequestedAt string `json:"cancel_requested_at,omitempty,omitzero"`
-	CreatedAt         string `json:"created_at"`
+
+	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
+	// answer to `GET /v1/tasks/{id}`.
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
+	CreatedAt  string          `json:"created_at"`
 
 	// Error Why the newest attempt did not succeed.
 	Error string `json:"error,omitempty,omitzero"`
@@ -1277,6 +1287,9 @@ type Task struct {
 
 	// Progress Percent.
 	Progress int `json:"progress"`
+
+	// ProgressNote What the newest attempt was at when it last told its progress.
+	ProgressNote string `json:"progress_note,omitempty,omitzero"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//

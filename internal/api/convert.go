@@ -166,6 +166,8 @@ func (e *endpoints) taskOf(t task.Task) Task {
 		CancelRequestedAt: formatTime(t.CancelRequested),
 		Node:              t.Node,
 		Progress:          t.Progress,
+		ProgressNote:      t.ProgressNote,
+		Checkpoint:        t.Checkpoint,
 		Result:            t.Result,
 		Error:             t.Error,
 		Payload:           t.Payload,
@@ -225,7 +227,7 @@ func eventOf(e task.Event) Event {
 		RunAt: formatTime(e.DueAt), Error: e.Error,
 	}
 	if e.Type == progressEvent {
-		out.Progress = &e.Progress
+		out.Progress, out.ProgressNote = &e.Progress, e.Note
 	}
 	return out
 }

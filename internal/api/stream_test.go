@@ -83,11 +83,11 @@ func TestFollowEvents_SendsThemAsTheyHappen(t *testing.T) {
 	r := startRig(t)
 	l := r.listen("/v1/events")
 	r.source.publish(event("task.running", "a"))
-	r.source.publish(event(progressEvent, "a", func(e *task.Event) { e.Progress = 0 }))
+	r.source.publish(event(progressEvent, "a", func(e *task.Event) { e.Progress, e.Note = 0, "begins" }))
 	r.source.publish(event("task.scheduled", "a", func(e *task.Event) { e.State, e.Error, e.DueAt = task.Scheduled, "exit 1", start }))
 	for _, want := range []string{
 		`{"type":"task.running","namespace":"default","task":"a","state":"running","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops"}`,
-		`{"type":"task.progress","namespace":"default","task":"a","state":"running","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops","progress":0}`,
+		`{"type":"task.progress","namespace":"default","task":"a","state":"running","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops","progress":0,"progress_note":"begins"}`,
 		`{"type":"task.scheduled","namespace":"default","task":"a","state":"scheduled","attempt":1,"node":"n1","at":"2026-01-02T15:04:05.120Z","queue":"default","task_type":"http","owner":"ops","run_at":"2026-01-02T15:04:05.120Z","error":"exit 1"}`,
 	} {
 		m := l.next()

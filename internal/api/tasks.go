@@ -125,7 +125,7 @@ func (e *endpoints) ReportProgress(c echo.Context, id TaskID, _ ReportProgressPa
 	if err := bind(c, &in); err != nil {
 		return err
 	}
-	if err := e.Control.ReportProgress(c.Request().Context(), callerOf(c), id, in.Attempt, in.Progress); err != nil {
+	if err := e.Control.ReportProgress(c.Request().Context(), callerOf(c), id, in.Attempt, in.Progress, in.Note); err != nil {
 		return err
 	}
 	return c.NoContent(http.StatusNoContent)

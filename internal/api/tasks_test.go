@@ -166,10 +166,21 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	testkit.Must(t, r.db.ZAdd(ctx, string(r.store.KeysOf(ref("a")).Held()), redis.Z{Score: 1, Member: "default:a"}).Err())
 	testkit.Must(t, r.store.Partitions.At(0).Lead(fence).Reap(ctx, r.get(ref("a")), time.Now(), time.Time{}, "node died"))
 	r.begin("a")
-	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40})
+	reported, err := r.ReportProgressWithResponse(ctx, "a", nil, client.ProgressReport{Attempt: 2, Progress: 40, Note: new("row 5")})
 	testkit.Must(t, err)
 	if reported.StatusCode() != http.StatusNoContent {
 		t.Errorf("reported: %s", reported.Body)
+	}
+	testkit.Must(t, r.store.Tasks.RunOf(r.get(ref("a"))).Save(ctx, json.RawMessage(`{"row": 5}`)))
+	one, err := r.GetTaskWithResponse(ctx, "a", nil)
+	testkit.Must(t, err)
+	if one.JSON200 == nil || string(one.JSON200.Checkpoint) != `{"row":5}` {
+		t.Errorf("with a checkpoint: %s", one.Body)
+	}
+	all, err := r.ListTasksWithResponse(ctx, nil)
+	testkit.Must(t, err)
+	if all.JSON200 == nil || len(all.JSON200.Tasks) != 1 || all.JSON200.Tasks[0].Checkpoint != nil {
+		t.Errorf("in a list: %s", all.Body)
 	}
 	attempts, err := r.ListAttemptsWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
@@ -178,7 +189,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	}
 	stopped, err := r.CancelTaskWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if s := stopped.JSON200; s == nil || s.State != client.StateRunning || s.CancelRequestedAt == nil || s.Progress != 40 {
+	if s := stopped.JSON200; s == nil || s.State != client.StateRunning || s.CancelRequestedAt == nil || s.Progress != 40 || *s.ProgressNote != "row 5" {
 		t.Errorf("cancelled: %s", stopped.Body)
 	}
 	r.end("a", task.Cancelled, "told to stop")

@@ -41,8 +41,8 @@ func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit 
 	return c.store.Tasks.Logs(ctx, who.Ref(id), after, limit)
 }
 
-// ReportProgress records how far an attempt is, in percent, for a program that runs it far from its worker.
+// ReportProgress records how far an attempt is, in percent, and what it is at ("" for nothing), for a program that runs it far from its worker.
 // Errors: CodeInvalid, CodeTaskNotFound, CodeNotRunning, CodeStaleAttempt.
-func (c *Control) ReportProgress(ctx context.Context, who Caller, id string, attempt, percent int) error {
-	return c.store.Tasks.ReportProgress(ctx, who.Ref(id), attempt, percent)
+func (c *Control) ReportProgress(ctx context.Context, who Caller, id string, attempt, percent int, note string) error {
+	return c.store.Tasks.ReportProgress(ctx, who.Ref(id), attempt, percent, note)
 }

@@ -51,7 +51,7 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 		_, err := w.Tasks.Begin(w.Ctx, ref, max(current.Attempt, 1), "node-a#2")
 		return err
 	case task.ActReport:
-		return errors.Join(run.Progress(w.Ctx, 40), run.Log(w.Ctx, 1, []tasks.Line{{Stream: "stdout", Text: "hello"}}))
+		return errors.Join(run.Progress(w.Ctx, 40, "two words"), run.Log(w.Ctx, 1, []tasks.Line{{Stream: "stdout", Text: "hello"}}), run.Save(w.Ctx, []byte(`{"row": 5}`)))
 	case task.ActSucceed:
 		return run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
 	case task.ActReattempt:

@@ -46,12 +46,16 @@ const InlinePayloadLimit = 1 << 10
 
 // Limits on what a task leaves behind. Longer texts are cut and end with CutMark; of longer lists, the oldest entries go.
 const (
-	ResultLimit  = 16 << 10 // bytes
-	ErrorLimit   = 2 << 10  // bytes
-	HistoryLimit = 100      // attempts in the history
-	LogLimit     = 1000     // log lines
-	LogLineLimit = 4 << 10  // bytes of one line
+	ResultLimit       = 16 << 10 // bytes
+	ProgressNoteLimit = 200      // bytes
+	ErrorLimit        = 2 << 10  // bytes
+	HistoryLimit      = 100      // attempts in the history
+	LogLimit          = 1000     // log lines
+	LogLineLimit      = 4 << 10  // bytes of one line
 )
+
+// CheckpointLimit is the size, in bytes, of the longest checkpoint, as compact JSON. Longer ones are refused.
+const CheckpointLimit = 64 << 10
 
 // EffectiveRetention returns how long the task is kept once it has ended in the given state.
 func (d Definition) EffectiveRetention(end State) time.Duration {

@@ -46,7 +46,7 @@ const (
 	ActClaim     Action = "claim"     // the leader takes the due task for its queue
 	ActTakeBack  Action = "take_back" // the leader takes a claimed task back that it has not handed over
 	ActBegin     Action = "begin"     // a worker begins the claimed attempt
-	ActReport    Action = "report"    // progress or a log line of the running attempt is recorded
+	ActReport    Action = "report"    // progress, a log line or a checkpoint of the running attempt is recorded
 	ActSucceed   Action = "succeed"   // the attempt succeeded
 	ActReattempt Action = "reattempt" // the attempt did not succeed, and another one is allowed
 	ActFail      Action = "fail"      // the attempt did not succeed, and no other one is allowed

@@ -41,16 +41,18 @@ type Task struct {
 	DueAt           time.Time // when the first or the next attempt is due, or was due
 	FirstDueAt      time.Time // when the first attempt since the submission or the last retry was due; zero before it is claimed
 	CreatedAt       time.Time
-	QueuedAt        time.Time // when the newest attempt was claimed
-	StartedAt       time.Time // when a worker began the newest attempt
-	FinishedAt      time.Time // set in final states only
-	CancelRequested time.Time // set while a running task is asked to stop
-	Node            string    // the node that runs or ran the newest attempt
-	Run             string    // the run token of the newest attempt; a report must carry it
-	Progress        int       // 0 to 100 percent
-	Result          string    // the result from the executor, at most ResultLimit bytes
-	Outcome         Outcome   // of the newest attempt, if the task ended with it
-	Error           string    // why the newest attempt did not succeed, at most ErrorLimit bytes
+	QueuedAt        time.Time       // when the newest attempt was claimed
+	StartedAt       time.Time       // when a worker began the newest attempt
+	FinishedAt      time.Time       // set in final states only
+	CancelRequested time.Time       // set while a running task is asked to stop
+	Node            string          // the node that runs or ran the newest attempt
+	Run             string          // the run token of the newest attempt; a report must carry it
+	Progress        int             // 0 to 100 percent
+	ProgressNote    string          // what the newest attempt is at, at most ProgressNoteLimit bytes
+	Checkpoint      json.RawMessage // the newest one that an attempt saved, compact; nil if there is none, or it was not read
+	Result          string          // the result from the executor, at most ResultLimit bytes
+	Outcome         Outcome         // of the newest attempt, if the task ended with it
+	Error           string          // why the newest attempt did not succeed, at most ErrorLimit bytes
 }
 
 // Outcome is the result of an attempt.
@@ -99,6 +101,7 @@ type Event struct {
 	Owner    string
 	DueAt    time.Time // of task.scheduled and task.updated
 	Progress int       // of task.progress
+	Note     string    // of task.progress
 	Error    string    // why the attempt did not succeed, on events that end an attempt
 	Stream   string    // of task.log: see LogLine
 	Text     string    // of task.log

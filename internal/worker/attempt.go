@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -132,11 +133,21 @@ func (a *attempt) execute(run *tasks.Run) ending {
 	defer lines.close()
 	result, err := guarded(func() (string, error) {
 		return exec.Execute(ctx, executor.Attempt{
-			Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Log: lines.add,
-			Progress: lines.progress,
+			Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Checkpoint: t.Checkpoint,
+			Log: lines.add, Progress: lines.progress, Save: a.save,
 		})
 	})
 	return judge(ctx, timeout, result, err)
+}
+
+// save saves a checkpoint for the attempts that follow. If another run has the attempt, it stops the work.
+func (a *attempt) save(ctx context.Context, checkpoint json.RawMessage) error {
+	err := a.run.Load().Save(ctx, checkpoint)
+	if errors.Is(err, tasks.ErrStale) {
+		a.lose(err)
+		return fmt.Errorf("%w (%w)", executor.ErrNotCurrent, err)
+	}
+	return err
 }
 
 // guarded turns a panic of an executor into an error.

@@ -137,7 +137,7 @@ func TestBegin_LostByRedisCostsTheRunNothing(t *testing.T) {
 	a.Log("stdout", "before Redis knows again")
 	w.reaches(ref, task.Running)
 	a.Log("stdout", "after that")
-	a.Progress(40)
+	a.Progress(40, "")
 	testkit.Eventually(t, "the progress is there", func() bool { return w.get(ref).Progress == 40 })
 	close(end)
 	if got := w.reaches(ref, task.Succeeded); got.Result != "done" || got.Attempt != 1 {

@@ -30,9 +30,15 @@ type lines struct {
 	pumping bool // pump has been started, at the first line or progress
 	closed  bool
 	kept    []tasks.Line
-	number  int // of the first line kept, from 1
-	percent int // the newest progress
-	sent    int // the progress that was sent last
+	number  int      // of the first line kept, from 1
+	newest  progress // reported
+	sent    progress // to Redis
+}
+
+// progress is how far an attempt is, in percent, and what it is at.
+type progress struct {
+	percent int
+	note    string
 }
 
 func newLines(ctx context.Context, run *tasks.Run, log *slog.Logger) *lines {
@@ -53,13 +59,13 @@ func (l *lines) add(stream, text string) {
 	l.wake()
 }
 
-// progress takes the progress of the attempt in percent. It ignores values that are not 0 to 100.
-func (l *lines) progress(percent int) {
+// progress takes the progress of the attempt in percent, and a note. It ignores values that are not 0 to 100.
+func (l *lines) progress(percent int, note string) {
 	if percent < 0 || percent > 100 {
 		return
 	}
 	l.mu.Lock()
-	l.percent = percent
+	l.newest = progress{percent, task.Cut(note, task.ProgressNoteLimit)}
 	l.mu.Unlock()
 	l.wake()
 }
@@ -136,13 +142,13 @@ func (l *lines) flush(ctx context.Context) {
 // sendProgress sends the progress if it has changed.
 func (l *lines) sendProgress(ctx context.Context) {
 	l.mu.Lock()
-	percent, unchanged := l.percent, l.percent == l.sent
-	l.sent = percent
+	newest, unchanged := l.newest, l.newest == l.sent
+	l.sent = newest
 	l.mu.Unlock()
 	if unchanged {
 		return
 	}
-	if err := l.run.Progress(ctx, percent); err != nil {
+	if err := l.run.Progress(ctx, newest.percent, newest.note); err != nil {
 		l.log.Debug("dropped a progress report", "task", l.run.Task.Ref.String(), "error", err)
 	}
 }

@@ -228,8 +228,8 @@ func TestProgress_IsSeenWhileTheAttemptRuns(t *testing.T) {
 	w := newWorld(t)
 	seen := make(chan struct{})
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
-		a.Progress(40)
-		a.Progress(140) // out of range: no reason to fail
+		a.Progress(40, "")
+		a.Progress(140, "") // out of range: no reason to fail
 		<-seen
 		return "", nil
 	})
@@ -245,16 +245,16 @@ func TestProgress_BoundsAFloodAndKeepsTheNewest(t *testing.T) {
 	w := newWorld(t)
 	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
 		for i := range 100_000 {
-			a.Progress(i % 90)
+			a.Progress(i%90, "")
 		}
-		a.Progress(95)
+		a.Progress(95, "last")
 		return "", nil
 	})
 	events := listen(t, w.store)
 	ref := w.submit(task.Definition{})
 	w.reaches(ref, task.Succeeded)
-	if got := w.get(ref).Progress; got != 95 {
-		t.Errorf("the progress is %d %%, want 95", got)
+	if got := w.get(ref); got.Progress != 95 || got.ProgressNote != "last" {
+		t.Errorf("the progress is %d %%, %q, want 95, last", got.Progress, got.ProgressNote)
 	}
 	reports := 0
 	for e := range events {

@@ -27,6 +27,11 @@ local function without_payload(record)
   return string.sub(record, 1, string.find(record, '\n', 14, true))
 end
 
+-- payload_part returns what a stored definition has behind the head: the payload, or "@" and its SHA-1.
+local function payload_part(record)
+  return string.sub(record, string.find(record, '\n', 14, true) or #record + 1)
+end
+
 -- def_of returns a definition without the time of its creation.
 local function def_of(record)
   return string.sub(record, 14)

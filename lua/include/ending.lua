@@ -23,8 +23,19 @@ local function keep_ended(member, record, state, attempt, run, reason, retention
   return task_ended(member, state)
 end
 
--- end_task ends a running task, whose state is that text, together with its attempt. Returns what keep_ended returns.
+-- forget_checkpoint deletes the checkpoint of a task that succeeded.
+local function forget_checkpoint(member, state)
+  if state == 'succeeded' then
+    delete_later(checkpoints_key(), member)
+  end
+end
+
+-- end_task ends a running task, whose state is that text, together with its attempt. The attempt saved no checkpoint, or
+-- running_attempt would not have read the text; an earlier one may have. Returns what keep_ended returns.
 local function end_task(member, record, text, state, attempt, run, outcome, reason, retention)
+  if attempt ~= '1' then
+    forget_checkpoint(member, state)
+  end
   remove_later(running_key(), member)
   remove_later(held_key(), member)
   set_later(states_key(), member, ended_state(text, state, ended_at, outcome))
@@ -43,6 +54,7 @@ local function end_attempt(member, record, fields, to, outcome, reason, delay, r
   end
   fields.state, fields.started, fields.finished, fields.outcome = to, fields.started or ended_at, ended_at, outcome
   if to ~= 'scheduled' then
+    forget_checkpoint(member, to)
     set_later(states_key(), member, format_state(fields))
     return keep_ended(member, record, to, fields.attempt, fields.run, reason, retention)
   end

@@ -497,6 +497,9 @@ type Event struct {
 	// Progress Percent, with `task.progress`.
 	Progress *int `json:"progress,omitempty"`
 
+	// ProgressNote What the attempt is at, with `task.progress`.
+	ProgressNote *string `json:"progress_note,omitempty"`
+
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
 	// Example: default
@@ -824,6 +827,9 @@ type ProblemCode string
 type ProgressReport struct {
 	// Attempt The attempt that reports.
 	Attempt int `json:"attempt"`
+
+	// Note What the attempt is at, for people; cut at 200 bytes.
+	Note *string `json:"note,omitempty"`
 
 	// Progress Percent.
 	Progress int `json:"progress"`
@@ -1247,7 +1253,11 @@ type Task struct {
 
 	// CancelRequestedAt When it was asked to stop while it ran.
 	CancelRequestedAt *time.Time `json:"cancel_requested_at,omitempty"`
-	CreatedAt         time.Time  `json:"created_at"`
+
+	// Checkpoint What an attempt saved for the attempts that follow it, until the task succeeds; any JSON of up to 64 KiB. Only in the
+	// answer to `GET /v1/tasks/{id}`.
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
+	CreatedAt  time.Time       `json:"created_at"`
 
 	// Error Why the newest attempt did not succeed.
 	Error *string `json:"error,omitempty"`
@@ -1282,6 +1292,9 @@ type Task struct {
 
 	// Progress Percent.
 	Progress int `json:"progress"`
+
+	// ProgressNote What the newest attempt was at when it last told its progress.
+	ProgressNote *string `json:"progress_note,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
 	//

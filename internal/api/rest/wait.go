@@ -27,7 +27,8 @@ type Wait struct {
 type Sight struct {
 	State    client.State
 	Attempt  int
-	Progress int // percent
+	Progress int    // percent
+	Note     string // what the attempt is at; "" if it did not say
 }
 
 // IsEnd reports whether a task in that state has ended.
@@ -105,7 +106,7 @@ func (w *waiter) read(ctx context.Context) (Answer[client.Task], error) {
 	switch {
 	case err == nil:
 		w.reached = true
-		w.Show(Sight{answer.Value.State, answer.Value.Attempt, answer.Value.Progress})
+		w.Show(Sight{answer.Value.State, answer.Value.Attempt, answer.Value.Progress, text(answer.Value.ProgressNote)})
 		return answer, nil
 	case ctx.Err() != nil || !w.reached || IsFinal(err):
 		return answer, err
@@ -146,6 +147,14 @@ func (w *waiter) needsRead(m client.Message) bool {
 	if e.Progress != nil {
 		progress = *e.Progress
 	}
-	w.Show(Sight{e.State, e.Attempt, progress})
+	w.Show(Sight{e.State, e.Attempt, progress, text(e.ProgressNote)})
 	return false
+}
+
+// text is what p points to; "" for nil.
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
 }

@@ -35,7 +35,7 @@ live stream, not a record: it lacks what happened before, or while the connectio
 that was, and when events were dropped, and why.
 
 The fields of a line in a pipe are: at, type, namespace, task, state, attempt, queue, task type, node, owner, run_at,
-progress, error.`,
+progress, error, progress_note.`,
 		Example: `  dtsctl events
   dtsctl events --state failed -n '*' -o json
   dtsctl events --task nightly`,
@@ -115,7 +115,7 @@ func printEvent(p *printer.Printer, e client.Event) error {
 		progress = *e.Progress
 	}
 	return p.PrintTabbed([][]any{{
-		e.At, e.Type, e.Namespace, e.Task, e.State, e.Attempt, e.Queue, e.TaskType, e.Node, e.Owner, e.RunAt, progress, e.Error,
+		e.At, e.Type, e.Namespace, e.Task, e.State, e.Attempt, e.Queue, e.TaskType, e.Node, e.Owner, e.RunAt, progress, e.Error, e.ProgressNote,
 	}})
 }
 
@@ -132,6 +132,9 @@ func sentence(p *printer.Printer, e client.Event) string {
 	}
 	if e.Progress != nil {
 		words = append(words, fmt.Sprintf("%d %%", *e.Progress))
+	}
+	if e.ProgressNote != nil {
+		words = append(words, printer.Flat(*e.ProgressNote))
 	}
 	if e.RunAt != nil {
 		words = append(words, "due "+p.Relative(*e.RunAt))

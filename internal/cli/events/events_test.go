@@ -20,7 +20,7 @@ func TestEvents_PrintsALineEach(t *testing.T) {
 	events := []client.Event{
 		clitest.Event("task.scheduled", client.StateScheduled, func(e *client.Event) { e.Attempt, e.RunAt, e.Owner = 0, new(clitest.Now.Add(time.Minute)), new("me") }),
 		clitest.Event("task.running", client.StateRunning, func(e *client.Event) { e.Node = new("n1") }),
-		clitest.Event("task.progress", client.StateRunning, func(e *client.Event) { e.Progress = new(0) }),
+		clitest.Event("task.progress", client.StateRunning, func(e *client.Event) { e.Progress, e.ProgressNote = new(0), new("row\t1") }),
 		clitest.Event("task.failed", client.StateFailed, func(e *client.Event) { e.Error = new("exit\n3") }),
 		clitest.Event("task.newfangled", client.StateFailed),
 	}
@@ -37,16 +37,16 @@ func TestEvents_PrintsALineEach(t *testing.T) {
 		want  []string
 	}{
 		"in a pipe": {s.Pipe(), nil, []string{
-			"2026-01-02T15:04:05.000Z\ttask.scheduled\tdefault\ta\tscheduled\t0\tdefault\tshell\t\tme\t2026-01-02T15:05:05.000Z\t\t",
-			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\tn1\t\t\t\t",
-			"2026-01-02T15:04:05.000Z\ttask.progress\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t0\t",
-			"2026-01-02T15:04:05.000Z\ttask.failed\tdefault\ta\tfailed\t1\tdefault\tshell\t\t\t\t\texit 3",
-			"2026-01-02T15:04:05.000Z\ttask.newfangled\tdefault\ta\tfailed\t1\tdefault\tshell\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\ttask.scheduled\tdefault\ta\tscheduled\t0\tdefault\tshell\t\tme\t2026-01-02T15:05:05.000Z\t\t\t",
+			"2026-01-02T15:04:05.000Z\ttask.running\tdefault\ta\trunning\t1\tdefault\tshell\tn1\t\t\t\t\t",
+			"2026-01-02T15:04:05.000Z\ttask.progress\tdefault\ta\trunning\t1\tdefault\tshell\t\t\t\t0\t\trow 1",
+			"2026-01-02T15:04:05.000Z\ttask.failed\tdefault\ta\tfailed\t1\tdefault\tshell\t\t\t\t\texit 3\t",
+			"2026-01-02T15:04:05.000Z\ttask.newfangled\tdefault\ta\tfailed\t1\tdefault\tshell\t\t\t\t\t\t",
 		}},
 		"on a terminal": {s.Terminal(), nil, []string{
 			"16:04:05.000  scheduled   a  due in 1 minute",
 			"16:04:05.000  " + printer.Cyan + "running   " + printer.Reset + "  a  attempt 1  on n1",
-			"16:04:05.000  progress    a  attempt 1  0 %",
+			"16:04:05.000  progress    a  attempt 1  0 %  row 1",
 			"16:04:05.000  " + printer.Red + "failed    " + printer.Reset + "  a  attempt 1  (exit 3)",
 			"16:04:05.000  newfangled  a  attempt 1",
 		}},

@@ -1,6 +1,7 @@
 package task_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -19,16 +20,17 @@ func TestGet_ShowsEverythingAboutATask(t *testing.T) {
 	s := clitest.Start(t)
 	task := clitest.Task("a", client.StateFailed, clitest.Ran, func(t *client.Task) {
 		t.Error, t.Labels, t.Owner = new("line 1\nline\t2\x1b[2J"), &client.Labels{"b": "2", "a": "1"}, new("me")
+		t.ProgressNote, t.Checkpoint = new("row 5"), json.RawMessage(`{"row":5}`)
 	})
 	s.On("GET /v1/tasks/{id}", 200, task)
 	s.Pipe().Run(t, "task", "get", "a").Expect(t, 0, strings.Join([]string{
-		"id\ta", "namespace\tdefault", "type\tshell", "queue\tdefault", "state\tfailed", "attempt\t1", "max_attempts\t4", "progress\t0",
+		"id\ta", "namespace\tdefault", "type\tshell", "queue\tdefault", "state\tfailed", "attempt\t1", "max_attempts\t4", "progress\t0", "progress_note\trow 5",
 		"run_at\t2026-01-02T15:07:05.000Z", "created_at\t2026-01-02T15:02:05.000Z", "started_at\t2026-01-02T15:04:01.500Z",
-		"finished_at\t2026-01-02T15:04:03.000Z", "node\tn1", "error\tline 1 line 2[2J", `payload	{"command":["true"]}`, "timeout\t10m0s",
+		"finished_at\t2026-01-02T15:04:03.000Z", "node\tn1", "error\tline 1 line 2[2J", "checkpoint\t{\"row\":5}", `payload	{"command":["true"]}`, "timeout\t10m0s",
 		`retry	{"max_attempts":4}`, "owner\tme", "labels\ta=1,b=2", "",
 	}, "\n"), "")
 	got := s.Terminal().Run(t, "task", "get", "a").Out
-	for _, want := range []string{"\nstate         " + printer.Red + "failed" + printer.Reset + "\n", "\nrun at        in 3 minutes\n", "\ncreated at    2 minutes ago\n"} {
+	for _, want := range []string{"\nstate          " + printer.Red + "failed" + printer.Reset + "\n", "\nrun at         in 3 minutes\n", "\ncreated at     2 minutes ago\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}

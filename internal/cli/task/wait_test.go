@@ -95,15 +95,15 @@ func TestWait_ReadsTheTaskWhenAnEventTellsTheEnd(t *testing.T) {
 	<-w.after // at the start
 	<-w.after // when the feed is there
 	w.tell <- clitest.Event("task.running", client.StateRunning)
-	w.tell <- clitest.Event("task.progress", client.StateRunning, func(e *client.Event) { e.Progress = new(40) })
-	j.Err.Await(t, "a running, attempt 1, 40 %")
+	w.tell <- clitest.Event("task.progress", client.StateRunning, func(e *client.Event) { e.Progress, e.ProgressNote = new(40), new("4 of\n10") })
+	j.Err.Await(t, "a running, attempt 1, 40 %, 4 of 10")
 	if len(w.after) > 0 {
 		t.Error("it looked at the task for an event that is not its end")
 	}
 	w.become(clitest.Task("a", client.StateFailed, clitest.Ran, func(t *client.Task) { t.Error = new("exit status 3") }))
 	w.tell <- clitest.Event("task.failed", client.StateFailed)
 	j.Wait().Expect(t, 1, "a "+printer.Red+"failed"+printer.Reset+" after 1.5s (exit status 3)\n",
-		"a queued\r\x1b[Ka running, attempt 1\r\x1b[Ka running, attempt 1, 40 %\r\x1b[K")
+		"a queued\r\x1b[Ka running, attempt 1\r\x1b[Ka running, attempt 1, 40 %, 4 of 10\r\x1b[K")
 }
 
 func TestWait_PollsWithoutEvents(t *testing.T) {

@@ -84,6 +84,9 @@ func (l *statusLine) show(s rest.Sight) {
 	if s.State == client.StateRunning && s.Progress > 0 {
 		text += fmt.Sprintf(", %d %%", s.Progress)
 	}
+	if s.State == client.StateRunning && s.Note != "" {
+		text += ", " + printer.Flat(s.Note)
+	}
 	l.Draw(text)
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -124,6 +125,7 @@ type Record struct {
 	Due        time.Time // when a scheduled task is due
 	Result     string
 	Error      string
+	Checkpoint string
 }
 
 // createdDigits is the number of digits at the beginning of a stored definition: the time of the creation in ms.
@@ -153,6 +155,9 @@ func DecodeTask(ref task.Ref, r Record) (task.Task, error) {
 	t := task.Task{
 		Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: created, DueAt: d.FirstDue(created),
 		Result: r.Result, Error: r.Error,
+	}
+	if r.Checkpoint != "" {
+		t.Checkpoint = json.RawMessage(r.Checkpoint)
 	}
 	if err := DecodeState(&t, r.State); err != nil {
 		return task.Task{}, err
@@ -191,12 +196,21 @@ func DecodeState(t *task.Task, text string) error {
 	if t.FirstDueAt.IsZero() && t.State != task.Scheduled { // the newest attempt is the first one
 		t.FirstDueAt = t.DueAt
 	}
-	t.Run, t.Progress, t.CancelRequested = field(7), int(Number(field(8))), at(9)
+	t.Run, t.CancelRequested = field(7), at(9)
+	t.Progress, t.ProgressNote = decodeProgress(field(8))
 	t.FinishedAt, t.Outcome = at(10), task.Outcome(field(11))
 	if i := strings.LastIndexByte(t.Run, '#'); i >= 0 {
 		t.Node = t.Run[:i]
 	}
 	return nil
+}
+
+// decodeProgress reads the progress in a state: a percentage, and a colon and a note behind it if there is one. What cannot be read
+// is left out.
+func decodeProgress(field string) (percent int, note string) {
+	number, encoded, _ := strings.Cut(field, ":")
+	note, _ = url.PathUnescape(encoded)
+	return int(Number(number)), note
 }
 
 // FormatState writes a state as lua/include/state.lua does. The number of attempts and the time of the first one are 0 if
@@ -249,6 +263,7 @@ type eventRecord struct {
 	Due      int64      `json:"due"`
 	Head     head       `json:"head"`
 	Progress int        `json:"progress"`
+	Note     string     `json:"note"`
 	Error    string     `json:"error"`
 	Line     *struct {
 		Stream string `json:"stream"`
@@ -268,7 +283,7 @@ func DecodeEvent(message string) (task.Event, error) {
 	}
 	e := task.Event{
 		Type: r.Type, Ref: ref, State: r.State, Attempt: r.Attempt, Node: r.Node, At: FromMS(r.At), DueAt: FromMS(r.Due),
-		Queue: r.Head.Queue, TaskType: r.Head.Type, Owner: r.Head.Owner, Progress: r.Progress, Error: r.Error,
+		Queue: r.Head.Queue, TaskType: r.Head.Type, Owner: r.Head.Owner, Progress: r.Progress, Note: r.Note, Error: r.Error,
 	}
 	if e.Queue == "" {
 		e.Queue = task.DefaultQueue

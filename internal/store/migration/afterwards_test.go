@@ -28,7 +28,7 @@ func TestOpen_MakesTasksWithWhichEverythingCanBeDone(t *testing.T) {
 			testkit.Must(t, err)
 		}
 		begin(t, w, ref)
-		testkit.Must(t, w.Tasks.ReportProgress(w.Ctx, ref, w.Get(ref).Attempt, 50))
+		testkit.Must(t, w.Tasks.ReportProgress(w.Ctx, ref, w.Get(ref).Attempt, 50, "half"))
 		testkit.Must(t, w.Tasks.RunOf(w.Get(ref)).Reattempt(w.Ctx, 0, task.OutcomeFailed, "again"))
 		begin(t, w, ref)
 		testkit.Must(t, w.Tasks.RunOf(w.Get(ref)).Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))

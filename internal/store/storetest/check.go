@@ -11,7 +11,8 @@ import (
 )
 
 // CheckSets compares the sorted sets of all partitions with the tasks' states: every task is in the set
-// of its state and in no other, every running one is leased, and every finished one waits to be forgotten.
+// of its state and in no other, every running one is leased, every finished one waits to be forgotten, and checkpoints are of tasks
+// that have not succeeded.
 func (w *World) CheckSets() {
 	w.t.Helper()
 	for p := range w.Partitions.Count() {
@@ -20,6 +21,7 @@ func (w *World) CheckSets() {
 		listed := w.listedStates(k, namespacesOf(defs))
 		finished := 0
 		states := w.DB.HGetAll(w.Ctx, string(k.States())).Val()
+		w.checkCheckpoints(k, defs, states)
 		for member := range defs {
 			first, _, _ := strings.Cut(states[member], " ")
 			state := cmp.Or(task.State(first), task.Scheduled)
@@ -45,6 +47,16 @@ func (w *World) CheckSets() {
 		}
 		if n := int(w.DB.ZCard(w.Ctx, string(k.Expiry())).Val()); n != finished {
 			w.t.Errorf("%d tasks wait to be forgotten, %d have ended", n, finished)
+		}
+	}
+}
+
+// checkCheckpoints compares the checkpoints of a partition with its tasks.
+func (w *World) checkCheckpoints(k lua.Partition, defs, states map[string]string) {
+	w.t.Helper()
+	for member := range w.DB.HGetAll(w.Ctx, string(k.Checkpoints())).Val() {
+		if defs[member] == "" || strings.HasPrefix(states[member], string(task.Succeeded)) {
+			w.t.Errorf("a checkpoint is left of %s, whose state is %q", member, states[member])
 		}
 	}
 }

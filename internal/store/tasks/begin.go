@@ -56,7 +56,9 @@ func (s *Tasks) begun(start Start, answer lua.BeginAnswer) Begun {
 	if code := answer.Refused.Code; code != "" {
 		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrLeftover, code)}
 	}
-	t, err := codec.DecodeTask(start.Ref, codec.Record{Definition: answer.Record, Payload: answer.Payload, State: answer.State})
+	t, err := codec.DecodeTask(start.Ref, codec.Record{
+		Definition: answer.Record, Payload: answer.Payload, State: answer.State, Checkpoint: answer.Checkpoint,
+	})
 	if err != nil {
 		return Begun{Err: fmt.Errorf("%w: %w", ErrLeftover, err)} // trying again would not help
 	}

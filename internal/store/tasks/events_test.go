@@ -47,7 +47,7 @@ func TestListenEvents_ReportsEveryChange(t *testing.T) {
 	w.Create(task.Definition{Ref: ref, Owner: "me", Queue: "q"})
 	run := w.Begin(ref)
 	testkit.Must(t, errors.Join(
-		run.Progress(w.Ctx, 40),
+		run.Progress(w.Ctx, 40, "at\ta\u2028note"),
 		run.Log(w.Ctx, 1, []tasks.Line{{Stream: "stderr", Text: `quoted "text" <&> ü`}}),
 		run.Finish(w.Ctx, task.Failed, task.OutcomeFailed, "", `it "broke"`),
 	))
@@ -57,10 +57,10 @@ func TestListenEvents_ReportsEveryChange(t *testing.T) {
 		if e.Ref != ref || e.Owner != "me" || e.Queue != "q" || e.TaskType != "http" || e.At.IsZero() {
 			t.Errorf("event %+v", e)
 		}
-		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %d %s%s", e.Type, e.State, e.Attempt, e.Text, e.Error)))
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s %d %s%s", e.Type, e.State, e.Attempt, e.Text, e.Error+e.Note)))
 	}
 	want := []string{
-		"task.scheduled scheduled 0", "task.queued queued 1", "task.running running 1", "task.progress running 1",
+		"task.scheduled scheduled 0", "task.queued queued 1", "task.running running 1", "task.progress running 1 at\ta\u2028note",
 		`task.log running 1 quoted "text" <&> ü`, `task.failed failed 1 it "broke"`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

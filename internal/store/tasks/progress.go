@@ -13,23 +13,24 @@ var progressCodes = map[lua.Code]task.Code{
 	lua.CodeNotFound: task.CodeTaskNotFound, lua.CodeState: task.CodeNotRunning, lua.CodeStale: task.CodeStaleAttempt,
 }
 
-// ReportProgress records the progress of a running attempt, in percent, on behalf of its worker. It is for the server that
+// ReportProgress records the progress of a running attempt, in percent, and what it is at ("" for nothing), on behalf of its worker. It is for the server that
 // an HTTP task calls, which knows the attempt's number but not the run token. Errors: CodeInvalid, CodeTaskNotFound,
 // CodeNotRunning, CodeStaleAttempt, CodeUnavailable.
-func (s *Tasks) ReportProgress(ctx context.Context, ref task.Ref, attempt, percent int) error {
+func (s *Tasks) ReportProgress(ctx context.Context, ref task.Ref, attempt, percent int, note string) error {
 	if err := task.ValidateRef(ref); err != nil {
 		return err
 	}
-	return s.progress(ctx, ref, attempt, "", percent)
+	return s.progress(ctx, ref, attempt, "", percent, note)
 }
 
 // progress records the progress of an attempt; run is its run token, or "" on behalf of whoever has it.
-func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua.RunToken, percent int) error {
+func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua.RunToken, percent int, note string) error {
 	if percent < 0 || percent > 100 {
 		return task.Invalid("progress", "%d must be 0 to 100", percent)
 	}
 	_, err := redisx.Run(ctx, s.l.DB, lua.Progress{
-		States: s.l.KeysOf(ref).States(), Member: ref, Attempt: attempt, Run: run, Progress: percent, Events: s.l.Keys.Events(),
+		States: s.l.KeysOf(ref).States(), Member: ref, Attempt: attempt, Run: run, Progress: percent,
+		Note: task.Cut(note, task.ProgressNoteLimit), Events: s.l.Keys.Events(),
 	})
 	return publicError(err, progressCodes, ref)
 }

@@ -15,9 +15,13 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Get reads one task. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
+// Get reads one task, with its checkpoint. Errors: CodeTaskNotFound, CodeInvalid for the name, CodeUnavailable.
 func (s *Tasks) Get(ctx context.Context, ref task.Ref) (task.Task, error) {
-	return s.get(ctx, ref, false)
+	t, err := s.get(ctx, ref, false)
+	if err == nil {
+		err = s.readCheckpoint(ctx, &t)
+	}
+	return t, err
 }
 
 // State reads the state of one task. Errors are those of Get.

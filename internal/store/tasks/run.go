@@ -39,9 +39,9 @@ type Run struct {
 // RunOf returns the run whose token is t.Run, without a call to Redis.
 func (s *Tasks) RunOf(t task.Task) *Run { return &Run{s: s, keys: s.l.KeysOf(t.Ref), Task: t} }
 
-// Progress reports the attempt's progress in percent. Errors: ErrStale, CodeInvalid, CodeUnavailable.
-func (r *Run) Progress(ctx context.Context, percent int) error {
-	err := r.s.progress(ctx, r.Task.Ref, r.Task.Attempt, lua.RunToken(r.Task.Run), percent)
+// Progress reports the attempt's progress in percent, and what it is at, cut to its limit. Errors: ErrStale, CodeInvalid, CodeUnavailable.
+func (r *Run) Progress(ctx context.Context, percent int, note string) error {
+	err := r.s.progress(ctx, r.Task.Ref, r.Task.Attempt, lua.RunToken(r.Task.Run), percent, note)
 	switch task.CodeOf(err) {
 	case task.CodeTaskNotFound, task.CodeNotRunning, task.CodeStaleAttempt:
 		return fmt.Errorf("task %s: %w", r.Task.Ref, ErrStale)

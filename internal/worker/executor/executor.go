@@ -29,12 +29,22 @@ type Attempt struct {
 	Type    string
 	Payload json.RawMessage
 
+	// Checkpoint is the newest one that an earlier attempt of the task saved, as compact JSON; nil if none did.
+	Checkpoint json.RawMessage
+
 	// Log takes a line of output, of stream "stdout" or "stderr". Lines come without their line end, as valid UTF-8 of
 	// at most task.LogLineLimit bytes. It may be called by several goroutines at once. It may block, and then whoever
-	// writes the output waits. Progress takes 0 to 100. Both must be set, and neither is called after Execute has
-	// returned.
+	// writes the output waits. Progress takes 0 to 100, and what the attempt is at, for people: "" for nothing, cut at
+	// task.ProgressNoteLimit.
 	Log      func(stream, line string)
-	Progress func(percent int)
+	Progress func(percent int, note string)
+
+	// Save saves a checkpoint, JSON of at most task.CheckpointLimit bytes, for the attempts that follow this one, in place of an
+	// earlier one. It returns once Redis has it, or when ctx ends. Errors: a *task.Error with task.CodeInvalid if it is not JSON or
+	// too long; ErrNotCurrent; any other error means that it may not have been saved, and that it may be tried again.
+	//
+	// Log, Progress and Save must be set, and none of them is called after Execute has returned.
+	Save func(ctx context.Context, checkpoint json.RawMessage) error
 }
 
 // IdempotencyKey names the work for whoever does it: "<namespace>:<task id>". It is the same for all attempts of a task, so that
@@ -70,6 +80,10 @@ type Executor interface {
 	// succeed; *RetryAfterError if the next one is to wait; any other error means that this attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
 	Execute(ctx context.Context, a Attempt) (result string, err error)
 }
+
+// ErrNotCurrent means that the attempt has ended, or that another run has it: whatever this run does is in vain. Its context is about
+// to end.
+var ErrNotCurrent = errors.New("this run is not current any more: its attempt has ended, or another run has it")
 
 // ErrNoGrace in the cause of a context's end means that the work must stop at once, because another node may be about
 // to do it.

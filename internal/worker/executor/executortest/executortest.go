@@ -2,6 +2,7 @@
 package executortest
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -13,12 +14,14 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// Recorder is an attempt that records what its executor reports. Lines and Percents may be read once Execute has
+// Recorder is an attempt that records what its executor reports. Lines, Percents, Notes and Saved may be read once Execute has
 // returned.
 type Recorder struct {
 	executor.Attempt
 	Lines    map[string][]string // by stream
 	Percents []int
+	Notes    []string // of the same reports
+	Saved    []string // the checkpoints
 
 	mu     sync.Mutex
 	logged chan string
@@ -28,11 +31,14 @@ type Recorder struct {
 func NewRecorder(payload string) *Recorder {
 	r := &Recorder{Lines: map[string][]string{}, logged: make(chan string, 1000)}
 	r.Attempt = executor.Attempt{
-		Ref:      task.Ref{Namespace: "acme", ID: "job-1"},
-		Number:   3,
-		Payload:  json.RawMessage(payload),
-		Log:      r.log,
-		Progress: func(percent int) { r.Percents = append(r.Percents, percent) },
+		Ref:     task.Ref{Namespace: "acme", ID: "job-1"},
+		Number:  3,
+		Payload: json.RawMessage(payload),
+		Log:     r.log,
+		Progress: func(percent int, note string) {
+			r.Percents, r.Notes = append(r.Percents, percent), append(r.Notes, note)
+		},
+		Save: func(_ context.Context, c json.RawMessage) error { r.Saved = append(r.Saved, string(c)); return nil },
 	}
 	return r
 }

@@ -122,6 +122,7 @@ func (c *call) setURL(target string) error {
 // that net/http sets to describe the message.
 var reservedHeaders = map[string]bool{
 	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true,
+	checkpointHeader: true, checkpointBytesHeader: true,
 	"Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true,
 }
 

@@ -117,6 +117,7 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 		return "", withoutURL(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
+	keepCheckpoint(ctx, resp.Header, a)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.expect.limit()))
 	if !c.codes.contain(resp.StatusCode) {
 		return "", c.refused(resp, string(body))
@@ -141,6 +142,7 @@ func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *ht
 	if tick := a.Tick(); tick != "" {
 		header.Set("Dts-Tick", tick)
 	}
+	sendCheckpoint(header, a.Checkpoint)
 	header[idempotencyKey] = []string{cmp.Or(c.key, a.IdempotencyKey())}
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", e.userAgent)

@@ -60,7 +60,8 @@ var identity = map[string]func(executor.Attempt) string{
 	"DTS_NAMESPACE":       func(a executor.Attempt) string { return a.Namespace },
 	"DTS_ATTEMPT":         func(a executor.Attempt) string { return strconv.Itoa(a.Number) },
 	"DTS_IDEMPOTENCY_KEY": executor.Attempt.IdempotencyKey,
-	"DTS_TICK":            executor.Attempt.Tick, // not set if it is ""
+	"DTS_CHECKPOINT":      func(a executor.Attempt) string { return string(a.Checkpoint) }, // not set if there is none
+	"DTS_TICK":            executor.Attempt.Tick,                                           // not set if it is ""
 }
 
 func (c *command) checkEnv() error {

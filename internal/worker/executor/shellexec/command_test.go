@@ -60,6 +60,7 @@ func FuzzParseCommand(f *testing.F) {
 func FuzzReadLines(f *testing.F) {
 	f.Add("a\nb\r\n\n::progress 3\nlast")
 	f.Add(strings.Repeat("é", 5000) + "\n\xff")
+	f.Add("::checkpoint {\"a\": 1}\r\n" + checkpointPrefix + strings.Repeat("é", checkpointLine/2) + "\nlast")
 	f.Fuzz(func(t *testing.T, text string) {
 		var got []string
 		if err := readLines(strings.NewReader(text), func(line string) { got = append(got, line) }); err != nil {

@@ -13,12 +13,12 @@ const (
 	tailLimit = 20 // lines of output that make the result
 )
 
-// readLines calls emit with every line of r, without its line end and cut at task.LogLineLimit. Text after the last
-// line end is a line too. Its memory is bounded: it holds one buffer and the beginning of one line. It returns the error
-// of r, or nil at io.EOF.
+// readLines calls emit with every line of r, without its line end and cut at task.LogLineLimit, or at checkpointLine if it begins
+// with checkpointPrefix. Text after the last line end is a line too. Its memory is bounded: it holds one buffer and the beginning of
+// one line. It returns the error of r, or nil at io.EOF.
 func readLines(r io.Reader, emit func(line string)) error {
 	buf := make([]byte, readSize)
-	line := make([]byte, 0, task.LogLineLimit+8) // a little over the limit, so that task.Cut notices longer lines
+	line := make([]byte, 0, task.LogLineLimit+over)
 	for {
 		n, err := r.Read(buf)
 		chunk := buf[:n]
@@ -43,13 +43,25 @@ func readLines(r io.Reader, emit func(line string)) error {
 	}
 }
 
-// fill appends as much of more as fits into the capacity of line, and drops the rest.
+// over is how much more of a line than its limit is kept, so that task.Cut notices longer ones.
+const over = 8
+
+// fill appends as much of more as the limit of the line allows, and drops the rest.
 func fill(line, more []byte) []byte {
-	return append(line, more[:min(len(more), cap(line)-len(line))]...)
+	n := max(0, min(len(more), task.LogLineLimit+over-len(line)))
+	line, more = append(line, more[:n]...), more[n:]
+	if len(more) == 0 || !bytes.HasPrefix(line, []byte(checkpointPrefix)) {
+		return line
+	}
+	return append(line, more[:max(0, min(len(more), checkpointLine+over-len(line)))]...)
 }
 
 func lineText(line []byte) string {
-	return task.Cut(string(bytes.TrimSuffix(line, []byte("\r"))), task.LogLineLimit)
+	limit := task.LogLineLimit
+	if bytes.HasPrefix(line, []byte(checkpointPrefix)) {
+		limit = checkpointLine
+	}
+	return task.Cut(string(bytes.TrimSuffix(line, []byte("\r"))), limit)
 }
 
 // tail keeps the last lines: at most tailLimit of them, and only as many as fit into task.ResultLimit.

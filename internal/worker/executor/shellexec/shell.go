@@ -101,7 +101,7 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	out := &output{attempt: a}
+	out := &output{ctx: ctx, attempt: a}
 	p, err := start(c, a, e.passed, out)
 	if err != nil {
 		return "", errors.New(task.Cut("cannot start the command: "+err.Error(), task.ErrorLimit))

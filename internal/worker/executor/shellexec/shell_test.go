@@ -140,14 +140,14 @@ func TestExecutor_CutsLongLinesAndReplacesInvalidUTF8(t *testing.T) {
 
 func TestExecutor_ReportsAProgressLineAsProgressOnly(t *testing.T) {
 	r := sh(t, `echo ::progress 0; echo a; echo '::progress  40 '; echo ::progress 101; echo ::progress -1; echo ::progress x;
-		echo ' ::progress 3'; echo ::progress 50 >&2; echo ::progress 100`)
+		echo ' ::progress 3'; echo ::progress 50 >&2; echo ::progress 100 'of 7  rows' `)
 	got, err := run(t, r)
 	want := "a\n::progress 101\n::progress -1\n::progress x\n ::progress 3"
 	if err != nil || got != want || strings.Join(r.Lines["stdout"], "\n") != want {
 		t.Errorf("got %q, %v; log %q", got, err, r.Lines["stdout"])
 	}
-	if !slices.Equal(r.Percents, []int{0, 40, 100}) || !slices.Equal(r.Lines["stderr"], []string{"::progress 50"}) {
-		t.Errorf("progress is %v, stderr %q", r.Percents, r.Lines["stderr"])
+	if !slices.Equal(r.Percents, []int{0, 40, 100}) || !slices.Equal(r.Notes, []string{"", "", "of 7  rows"}) || !slices.Equal(r.Lines["stderr"], []string{"::progress 50"}) {
+		t.Errorf("progress is %v %q, stderr %q", r.Percents, r.Notes, r.Lines["stderr"])
 	}
 }
 

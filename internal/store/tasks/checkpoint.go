@@ -1,0 +1,71 @@
+package tasks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// Save saves a checkpoint for the attempts that follow this one, in place of an earlier one, and returns once Redis has it. If Redis
+// has lost that the run began, Save makes it begin again, as extending its lease does. Errors: CodeInvalid if it is not JSON or longer
+// than task.CheckpointLimit; ErrStale; or an error of Redis, after which the checkpoint may have been saved.
+func (r *Run) Save(ctx context.Context, checkpoint json.RawMessage) error {
+	compact, err := compactCheckpoint(checkpoint)
+	if err != nil {
+		return err
+	}
+	err = r.save(ctx, compact)
+	var refusal *redisx.Refusal
+	if errors.As(err, &refusal) && refusal.Code == lua.CodeState && task.State(refusal.Detail) == task.Queued {
+		if again := r.s.ExtendEach(ctx, []*Run{r})[0]; again.Err != nil {
+			return again.Err
+		}
+		err = r.save(ctx, compact)
+	}
+	return r.reportError(err)
+}
+
+func (r *Run) save(ctx context.Context, compact string) error {
+	t := r.Task
+	_, err := redisx.Run(ctx, r.s.l.DB, lua.Checkpoint{
+		States: r.keys.States(), Checkpoints: r.keys.Checkpoints(), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
+		Checkpoint: compact,
+	})
+	return err
+}
+
+// compactCheckpoint returns a checkpoint as it is stored. Error: CodeInvalid.
+func compactCheckpoint(checkpoint json.RawMessage) (string, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, checkpoint); err != nil {
+		return "", task.Invalid("checkpoint", "is not JSON: %v", err)
+	}
+	if compact.Len() > task.CheckpointLimit {
+		return "", task.Invalid("checkpoint", "has %d bytes as compact JSON, at most %d are allowed", compact.Len(), task.CheckpointLimit)
+	}
+	return compact.String(), nil
+}
+
+// readCheckpoint adds the checkpoint to a task that can have one. Error: CodeUnavailable.
+func (s *Tasks) readCheckpoint(ctx context.Context, t *task.Task) error {
+	if t.Attempt == 0 || t.State == task.Succeeded {
+		return nil
+	}
+	text, err := s.l.DB.HGet(ctx, string(s.l.KeysOf(t.Ref).Checkpoints()), t.Ref.String()).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil
+	case err != nil:
+		return layout.Unavailable(err)
+	}
+	t.Checkpoint = json.RawMessage(text)
+	return nil
+}
