@@ -128,7 +128,7 @@ func taskFrom(t client.Task) *Task {
 		ID: t.ID, Namespace: t.Namespace, Type: t.Type, Queue: t.Queue, State: State(t.State), Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
 		Payload: payloadFrom(t.Payload), Result: value(t.Result), Error: value(t.Error),
 		RunAt: t.RunAt, CreatedAt: t.CreatedAt, QueuedAt: value(t.QueuedAt), StartedAt: value(t.StartedAt), FinishedAt: value(t.FinishedAt),
-		CancelRequestedAt: value(t.CancelRequestedAt), Node: value(t.Node), Progress: t.Progress,
+		CancelRequestedAt: value(t.CancelRequestedAt), Node: value(t.Node), Progress: t.Progress, ProgressNote: value(t.ProgressNote), Checkpoint: t.Checkpoint,
 		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention), Owner: value(t.Owner), Labels: value(t.Labels),
 		Schedule: value(t.Schedule), Tick: value(t.Tick), Warnings: t.Warnings,
 	}

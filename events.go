@@ -37,6 +37,7 @@ type Event struct {
 	Owner     string
 	RunAt     time.Time // when it is due, with task.scheduled and task.updated
 	Progress  int       // percent, with task.progress
+	Note      string    // what the attempt is at, with task.progress
 	Error     string    // why an attempt did not succeed
 }
 
@@ -67,7 +68,7 @@ func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, erro
 func eventFrom(e client.Event) Event {
 	return Event{
 		Type: e.Type, Namespace: e.Namespace, Task: e.Task, State: State(e.State), Attempt: e.Attempt, Node: value(e.Node), At: e.At,
-		Queue: e.Queue, TaskType: e.TaskType, Owner: value(e.Owner), RunAt: value(e.RunAt), Progress: value(e.Progress), Error: value(e.Error),
+		Queue: e.Queue, TaskType: e.TaskType, Owner: value(e.Owner), RunAt: value(e.RunAt), Progress: value(e.Progress), Note: value(e.ProgressNote), Error: value(e.Error),
 	}
 }
 

@@ -31,7 +31,7 @@ type Submission struct {
 	// Type says what runs the task: the type that a worker handles, or one of dtsd's own, such as http.
 	Type  string
 	Queue string // in which it waits for a worker when it is due; "" means "default"
-	// Payload becomes JSON of at most 256 KiB. A json.RawMessage is taken as it is; nil is no payload.
+	// Payload becomes JSON of at most 256 KiB. A json.RawMessage is taken as it is; nil means {}.
 	Payload any
 	RunAt   time.Time     // when it is due; zero, or in the past: at once
 	Delay   time.Duration // how long after the submission it is due; not together with RunAt
@@ -69,18 +69,20 @@ type Task struct {
 	Attempt     int // the number of the newest attempt; 0 before the first
 	MaxAttempts int // the number of the last attempt that may be made
 
-	Payload json.RawMessage // nil: none
-	Result  string          // what the handler returned
-	Error   string          // why the newest attempt did not succeed
+	Payload json.RawMessage
+	Result  string // what the handler returned
+	Error   string // why the newest attempt did not succeed
 
 	RunAt             time.Time // when it is or was due, for its first attempt or the next one
 	CreatedAt         time.Time
-	QueuedAt          time.Time // when the newest attempt was handed to its queue
-	StartedAt         time.Time // when the newest attempt was begun
-	FinishedAt        time.Time // when the task ended
-	CancelRequestedAt time.Time // when it was asked to stop while it ran
-	Node              string    // the node that runs or ran the newest attempt
-	Progress          int       // percent
+	QueuedAt          time.Time       // when the newest attempt was handed to its queue
+	StartedAt         time.Time       // when the newest attempt was begun
+	FinishedAt        time.Time       // when the task ended
+	CancelRequestedAt time.Time       // when it was asked to stop while it ran
+	Node              string          // the node that runs or ran the newest attempt
+	Progress          int             // percent
+	ProgressNote      string          // what the attempt was at
+	Checkpoint        json.RawMessage // that an attempt saved for those that follow; nil in lists
 
 	Timeout   time.Duration // of one attempt
 	Retry     Retry

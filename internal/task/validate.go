@@ -59,7 +59,7 @@ func (d Definition) Validate(now time.Time) error {
 	checks := []func() error{
 		func() error { return validateName("namespace", d.Namespace) },
 		func() error { return validateID(d.ID) },
-		func() error { return validateType(d.Type) },
+		func() error { return ValidateType(d.Type) },
 		func() error { return ValidateQueue(d.Queue) },
 		func() error { return validatePayload(d.Payload) },
 		func() error { return d.validateDue(now) },
@@ -97,7 +97,8 @@ func validateID(id string) error {
 	return validateName("id", id)
 }
 
-func validateType(name string) error {
+// ValidateType checks the name of a type. Error: CodeInvalid.
+func ValidateType(name string) error {
 	switch {
 	case name == "":
 		return Invalid("type", "is missing: name the executor that runs the task")

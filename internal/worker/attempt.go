@@ -133,7 +133,7 @@ func (a *attempt) execute(run *tasks.Run) ending {
 	defer lines.close()
 	result, err := guarded(func() (string, error) {
 		return exec.Execute(ctx, executor.Attempt{
-			Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Checkpoint: t.Checkpoint,
+			Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Task: t, Checkpoint: t.Checkpoint,
 			Log: lines.add, Progress: lines.progress, Save: a.save,
 		})
 	})
@@ -167,6 +167,8 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	}
 	cause := context.Cause(ctx)
 	switch {
+	case executor.IsCancelled(err):
+		return ending{outcome: task.OutcomeCancelled, reason: err.Error()}
 	case cause == nil || executor.IsPermanent(err):
 		return ending{outcome: task.OutcomeFailed, reason: err.Error(), final: executor.IsPermanent(err), wait: executor.Wait(err)}
 	case errors.Is(cause, errTimeout):

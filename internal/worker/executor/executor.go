@@ -28,6 +28,7 @@ type Attempt struct {
 	Number  int
 	Type    string
 	Payload json.RawMessage
+	Task    task.Task // as it was when the attempt began
 
 	// Checkpoint is the newest one that an earlier attempt of the task saved, as compact JSON; nil if none did.
 	Checkpoint json.RawMessage
@@ -77,7 +78,8 @@ type Executor interface {
 	// the cause wraps ErrNoGrace, Execute stops the work at once.
 	//
 	// Errors: *InvalidPayloadError if no executor of the type can work with the payload; *PermanentError if no further attempt can
-	// succeed; *RetryAfterError if the next one is to wait; any other error means that this attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
+	// succeed; *RetryAfterError if the next one is to wait; *CancelledError if nobody needs the work any more; any other error means that
+	// this attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
 	Execute(ctx context.Context, a Attempt) (result string, err error)
 }
 

@@ -30,6 +30,23 @@ func (e *RetryAfterError) Unwrap() error { return e.Err }
 // RetryAfter wraps an error after which the next attempt waits at least that long.
 func RetryAfter(err error, wait time.Duration) error { return &RetryAfterError{err, wait} }
 
+// CancelledError says that the work was given up because nobody needs it any more. The task ends as cancelled.
+type CancelledError struct{ Err error }
+
+func (e *CancelledError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error itself.
+func (e *CancelledError) Unwrap() error { return e.Err }
+
+// Cancelled wraps the reason to give up the work.
+func Cancelled(reason error) error { return &CancelledError{reason} }
+
+// IsCancelled reports whether err says that the work was given up.
+func IsCancelled(err error) bool {
+	var cancelled *CancelledError
+	return errors.As(err, &cancelled)
+}
+
 // IsPermanent reports whether no attempt can succeed after err: a *PermanentError or an *InvalidPayloadError.
 func IsPermanent(err error) bool {
 	var permanent *PermanentError

@@ -1,0 +1,150 @@
+package dts
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"time"
+
+	"github.com/dts-sched/dts/internal/app"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// Handler does the work of one attempt of a task. What it returns becomes the result of the task, at most 16 KiB: a string or
+// a json.RawMessage as it is, anything else as JSON, nil as no result. An error means that the attempt failed, and [Permanent],
+// [RetryAfter] and [Cancelled] say what follows; otherwise the task's Retry does.
+//
+// ctx ends when the timeout of the attempt is over, somebody cancels the task, or the worker stops; context.Cause says which. Then
+// a Handler should return soon: the worker waits for it, and counts it in its concurrency.
+type Handler func(ctx context.Context, t *Task) (result any, err error)
+
+// WorkerOptions says where a worker finds its tasks, and how many it runs. Redis is required.
+type WorkerOptions struct {
+	Redis       string         // URL, as dtsd's setting redis: redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://
+	Prefix      string         // of all keys in Redis; "" means "dts"
+	Name        string         // in the list of nodes; "" means the name of the machine
+	Version     string         // of your program, in the list of nodes
+	Concurrency int            // attempts at once; 0 means twice the number of processors, at least 10
+	Queues      map[string]int // queues to serve and their weights; nil means critical=6, default=3, low=1
+	// DrainTimeout is how long running attempts may go on when the worker stops; 0 means 30 s. Those that take longer are interrupted,
+	// and run again elsewhere.
+	DrainTimeout time.Duration
+	// Lead has the worker lead partitions as well, so that a fleet of such workers needs no dtsd.
+	Lead bool
+	Log  *slog.Logger // nil means slog.Default()
+}
+
+// Worker runs the tasks of some types, as a node of the fleet. Add handlers, then call Run.
+type Worker struct {
+	options    WorkerOptions
+	handlers   map[string]Handler
+	middleware []func(Handler) Handler
+	ready      chan struct{}
+}
+
+// NewWorker returns a worker without handlers. It does nothing before Run.
+func NewWorker(o WorkerOptions) *Worker {
+	return &Worker{options: o, handlers: make(map[string]Handler), ready: make(chan struct{})}
+}
+
+// Handle has a worker run tasks of a type with a function, which gets the payload decoded into A. A payload that cannot be decoded fails
+// the task for good. It panics if the type is invalid or has a handler already.
+func Handle[A any](w *Worker, taskType string, handle func(ctx context.Context, args A) error) {
+	HandleResult(w, taskType, func(ctx context.Context, args A) (any, error) { return nil, handle(ctx, args) })
+}
+
+// HandleResult is Handle for functions that return a result.
+func HandleResult[A, R any](w *Worker, taskType string, handle func(ctx context.Context, args A) (R, error)) {
+	w.Handle(taskType, func(ctx context.Context, t *Task) (any, error) {
+		var args A
+		if len(t.Payload) > 0 {
+			if err := json.Unmarshal(t.Payload, &args); err != nil {
+				return nil, Permanent(fmt.Errorf("payload: cannot be decoded into %T: %w", args, err))
+			}
+		}
+		return handle(ctx, args)
+	})
+}
+
+// Handle has the worker run tasks of a type with a Handler. It panics if the type is invalid or has a handler already.
+func (w *Worker) Handle(taskType string, h Handler) {
+	if err := task.ValidateType(taskType); err != nil {
+		panic("dts: " + err.Error())
+	}
+	if w.handlers[taskType] != nil {
+		panic(fmt.Sprintf("dts: type %q has a handler already", taskType))
+	}
+	w.handlers[taskType] = h
+}
+
+// Use wraps all handlers of the worker; of several wrappers, the first is the outermost.
+func (w *Worker) Use(wrap ...func(Handler) Handler) { w.middleware = append(w.middleware, wrap...) }
+
+// Ready is closed when the worker takes tasks.
+func (w *Worker) Ready() <-chan struct{} { return w.ready }
+
+// Run runs tasks until ctx ends. Then it takes no more, lets running attempts go on for up to DrainTimeout, reports how they ended,
+// leaves the fleet and returns nil. It must be called once. Errors: CodeInvalid for an option; CodeUnavailable if Redis does not answer at
+// the start or holds other data. A Redis that goes away later is waited for.
+func (w *Worker) Run(ctx context.Context) error {
+	settings, err := w.options.settings()
+	if err != nil {
+		return &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
+	}
+	if len(w.handlers) == 0 {
+		return &Error{Code: CodeInvalid, Message: "the worker has no handlers: add some with dts.Handle"}
+	}
+	node, err := app.New(ctx, app.Options{
+		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Log, slog.Default()), Headless: true,
+	})
+	if err != nil {
+		return &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}
+	}
+	go func() {
+		select {
+		case <-node.Ready():
+			close(w.ready)
+		case <-ctx.Done():
+		}
+	}()
+	return node.Run(ctx)
+}
+
+// settings returns the options as dtsd's settings. Error: an option is invalid.
+func (o WorkerOptions) settings() (config.Config, error) {
+	c := config.Default()
+	c.Redis, c.Prefix, c.NodeName = config.URL(o.Redis), cmp.Or(o.Prefix, c.Prefix), o.Name
+	c.Concurrency, c.DrainTimeout = cmp.Or(o.Concurrency, c.Concurrency), cmp.Or(o.DrainTimeout, c.DrainTimeout)
+	if o.Queues != nil {
+		c.Queues = config.Queues(maps.Clone(o.Queues))
+	}
+	c.Roles = config.Roles{config.RoleWorker}
+	if o.Lead {
+		c.Roles = append(c.Roles, config.RoleScheduler)
+	}
+	if o.Redis == "" {
+		return c, errors.New("redis: is required, such as redis://127.0.0.1:6379/0")
+	}
+	return c, c.Validate()
+}
+
+// executors returns the handlers, in their middleware, as the executors of a node.
+func (w *Worker) executors() executor.Table {
+	var table executor.Table
+	for taskType, handle := range w.handlers {
+		for i := len(w.middleware) - 1; i >= 0; i-- {
+			handle = w.middleware[i](handle)
+		}
+		table = append(table, &executor.Descriptor{
+			Type: taskType, Timeout: task.DefaultTimeout,
+			New: func(executor.Options) (executor.Executor, error) { return handlerExecutor{handle}, nil },
+		})
+	}
+	return table
+}

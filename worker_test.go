@@ -1,0 +1,313 @@
+package dts_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// shop is a Redis with a worker that leads, and a client.
+type shop struct {
+	*dts.Client
+	t *testing.T
+}
+
+// newShop starts a worker with the handlers that add adds.
+func newShop(t *testing.T, add func(w *dts.Worker)) shop {
+	t.Helper()
+	redis := redistest.Start(t)
+	w := dts.NewWorker(dts.WorkerOptions{
+		Redis: redis.URL(), Lead: true, Version: "v1", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	add(w)
+	start(t, w.Run)
+	testkit.Receive(t, w.Ready(), "the worker takes tasks")
+	c, err := dts.Open(redis.URL())
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, c.Close()) })
+	return shop{c, t}
+}
+
+// run submits a task and waits for its end.
+func (s shop) run(submission dts.Submission) *dts.Task {
+	s.t.Helper()
+	submitted, err := s.Submit(s.t.Context(), submission)
+	testkit.Must(s.t, err)
+	ended, err := s.Wait(s.t.Context(), submitted.ID)
+	testkit.Must(s.t, err)
+	return ended
+}
+
+// lines returns the log of a task.
+func (s shop) lines(id string) []string {
+	s.t.Helper()
+	var lines []string
+	for _, l := range collect(s.t, s.Logs(s.t.Context(), id)) {
+		lines = append(lines, fmt.Sprintf("%d %s %s", l.Attempt, l.Stream, l.Text))
+	}
+	return lines
+}
+
+type email struct {
+	To string `json:"to"`
+}
+
+func TestHandle_DecodesThePayloadAndEncodesTheResult(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, func(w *dts.Worker) {
+		dts.Handle(w, "email.send", func(_ context.Context, e email) error {
+			if e.To != "ada" {
+				return errors.New("sent to " + e.To)
+			}
+			return nil
+		})
+		dts.HandleResult(w, "sum", func(_ context.Context, numbers []int) (map[string]int, error) {
+			sum := 0
+			for _, n := range numbers {
+				sum += n
+			}
+			return map[string]int{"sum": sum}, nil
+		})
+		w.Handle("raw", func(_ context.Context, t *dts.Task) (any, error) { return string(t.Payload), nil })
+	})
+	for name, row := range map[string]struct {
+		submission dts.Submission
+		state      dts.State
+		result     string
+	}{
+		"a struct":          {dts.Submission{Type: "email.send", Payload: email{To: "ada"}}, dts.StateSucceeded, ""},
+		"a slice":           {dts.Submission{Type: "sum", Payload: []int{1, 2, 3}}, dts.StateSucceeded, `{"sum":6}`},
+		"no payload":        {dts.Submission{Type: "raw"}, dts.StateSucceeded, "{}"},
+		"untyped":           {dts.Submission{Type: "raw", Payload: json.RawMessage(`{"a": 1}`)}, dts.StateSucceeded, `{"a":1}`},
+		"the wrong payload": {dts.Submission{Type: "sum", Payload: "x"}, dts.StateFailed, ""},
+	} {
+		got := s.run(row.submission)
+		if got.State != row.state || got.Result != row.result || got.Attempt != 1 {
+			t.Errorf("%s: %s with result %q and error %q at attempt %d", name, got.State, got.Result, got.Error, got.Attempt)
+		}
+	}
+}
+
+func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, func(w *dts.Worker) {
+		w.Handle("permanent", func(context.Context, *dts.Task) (any, error) {
+			return nil, fmt.Errorf("while at it: %w", dts.Permanent(errors.New("never")))
+		})
+		w.Handle("cancelled", func(context.Context, *dts.Task) (any, error) { return nil, dts.Cancelled(errors.New("not needed")) })
+		w.Handle("later", func(_ context.Context, t *dts.Task) (any, error) {
+			if t.Attempt == 1 {
+				return nil, dts.RetryAfter(errors.New("busy"), 300*time.Millisecond)
+			}
+			return t.Attempt, nil
+		})
+		w.Handle("again", func(_ context.Context, t *dts.Task) (any, error) { return nil, fmt.Errorf("failure %d", t.Attempt) })
+		w.Handle("panic", func(context.Context, *dts.Task) (any, error) { panic("oops") })
+		w.Handle("unfit", func(context.Context, *dts.Task) (any, error) { return func() {}, nil })
+	})
+	quick := dts.Retry{MaxAttempts: 3, Delays: []time.Duration{time.Millisecond}}
+	for _, row := range []struct {
+		taskType string
+		state    dts.State
+		attempts int
+		err      string
+	}{
+		{"permanent", dts.StateFailed, 1, "while at it: never"},
+		{"cancelled", dts.StateCancelled, 1, "not needed"},
+		{"later", dts.StateSucceeded, 2, ""},
+		{"again", dts.StateFailed, 3, "failure 3"},
+		{"panic", dts.StateFailed, 3, "panic: oops\n"},
+		{"unfit", dts.StateFailed, 1, "result: "},
+	} {
+		got := s.run(dts.Submission{ID: row.taskType, Type: row.taskType, Retry: quick})
+		if got.State != row.state || got.Attempt != row.attempts || !strings.HasPrefix(got.Error, row.err) || (row.err == "") != (got.Error == "") {
+			t.Errorf("%s: %s after %d attempts: %q", row.taskType, got.State, got.Attempt, got.Error)
+		}
+	}
+	attempts, err := s.Attempts(t.Context(), "later")
+	testkit.Must(t, err)
+	if wait := attempts[1].StartedAt.Sub(attempts[0].FinishedAt); wait < 300*time.Millisecond {
+		t.Errorf("the next attempt came after %s", wait)
+	}
+	panicked, err := s.Get(t.Context(), "panic")
+	testkit.Must(t, err)
+	if log := strings.Join(s.lines("panic"), "\n"); !strings.Contains(log, "worker_test.go") || !strings.Contains(panicked.Error, "goroutine") {
+		t.Errorf("the log shows no stack of the handler:\n%s\nerror: %s", log, panicked.Error)
+	}
+}
+
+func TestHandler_LogsAndTellsItsProgress(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, func(w *dts.Worker) {
+		w.Handle("rows", func(ctx context.Context, t *dts.Task) (any, error) {
+			log := dts.Logger(ctx).With("table", "a")
+			log.Info("copying", "rows", 3)
+			log.WithGroup("g").Warn("slow", "ms", 40)
+			dts.Progress(ctx, 40, "3 rows")
+			current := dts.Current(ctx)
+			return fmt.Sprint(current == t, t.IdempotencyKey(), " ", t.Queue, " ", t.Labels["k"], " ", t.MaxAttempts, " ", t.State), nil
+		})
+	})
+	got := s.run(dts.Submission{ID: "a", Type: "rows", Queue: "low", Labels: map[string]string{"k": "v"}})
+	if got.Result != "truedefault:a low v 4 running" || got.Progress != 40 || got.ProgressNote != "3 rows" {
+		t.Errorf("result %q, progress %d %q", got.Result, got.Progress, got.ProgressNote)
+	}
+	want := []string{`1 stdout level=INFO msg=copying table=a rows=3`, `1 stderr level=WARN msg=slow table=a g.ms=40`}
+	if diff := cmp.Diff(want, s.lines("a")); diff != "" {
+		t.Errorf("the log (-want +got):\n%s", diff)
+	}
+	if followed := collect(t, s.FollowLogs(t.Context(), "a")); len(followed) != 2 {
+		t.Errorf("following the log: %+v", followed)
+	}
+}
+
+func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {
+	t.Parallel()
+	type place struct{ Row int }
+	s := newShop(t, func(w *dts.Worker) {
+		dts.HandleResult(w, "copy", func(ctx context.Context, _ struct{}) (int, error) {
+			var at place
+			found, err := dts.Resume(ctx, &at)
+			if err != nil || found != (at.Row > 0) {
+				return 0, dts.Permanent(fmt.Errorf("found %t: %w", found, err))
+			}
+			if err := dts.Checkpoint(ctx, place{at.Row + 10}); err != nil {
+				return 0, dts.Permanent(err)
+			}
+			if at.Row < 20 {
+				return 0, errors.New("interrupted")
+			}
+			return at.Row, nil
+		})
+		w.Handle("unfit", func(ctx context.Context, _ *dts.Task) (any, error) {
+			return nil, dts.Permanent(errors.Join(dts.Checkpoint(ctx, func() {}), dts.Checkpoint(ctx, strings.Repeat("x", 100<<10))))
+		})
+	})
+	got := s.run(dts.Submission{Type: "copy", Retry: dts.Retry{Delays: []time.Duration{time.Millisecond}, MaxAttempts: 3}})
+	if got.State != dts.StateSucceeded || got.Result != "20" || got.Attempt != 3 {
+		t.Errorf("%s at attempt %d with %q: %s", got.State, got.Attempt, got.Result, got.Error)
+	}
+	if got := s.run(dts.Submission{Type: "unfit"}); !strings.Contains(got.Error, "unsupported type") || !strings.Contains(got.Error, "at most") {
+		t.Errorf("unfit checkpoints: %q", got.Error)
+	}
+	if err := dts.Checkpoint(t.Context(), 1); err == nil {
+		t.Error("a checkpoint outside of a handler was accepted")
+	}
+}
+
+func TestWorker_UseWrapsHandlers(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, func(w *dts.Worker) {
+		note := func(name string) func(dts.Handler) dts.Handler {
+			return func(next dts.Handler) dts.Handler {
+				return func(ctx context.Context, t *dts.Task) (any, error) {
+					dts.Logger(ctx).Info(name + " before")
+					defer dts.Logger(ctx).Info(name + " after")
+					return next(ctx, t)
+				}
+			}
+		}
+		w.Use(note("outer"), note("inner"))
+		dts.Handle(w, "a", func(ctx context.Context, _ struct{}) error { dts.Logger(ctx).Info("handler"); return nil })
+	})
+	s.run(dts.Submission{ID: "x", Type: "a"})
+	var got []string
+	for _, line := range s.lines("x") {
+		_, text, _ := strings.Cut(line, "msg=")
+		got = append(got, strings.Trim(text, `"`))
+	}
+	if want := []string{"outer before", "inner before", "handler", "inner after", "outer after"}; !slices.Equal(want, got) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestHandler_IsToldWhyItIsToStop(t *testing.T) {
+	t.Parallel()
+	begun := make(chan string, 2)
+	s := newShop(t, func(w *dts.Worker) {
+		w.Handle("wait", func(ctx context.Context, t *dts.Task) (any, error) {
+			begun <- t.ID
+			<-ctx.Done()
+			dts.Logger(ctx).Info(context.Cause(ctx).Error())
+			return nil, ctx.Err()
+		})
+	})
+	ctx := t.Context()
+	once := dts.Retry{MaxAttempts: 1}
+	_, err := s.Submit(ctx, dts.Submission{ID: "cancel", Type: "wait", Retry: once})
+	testkit.Must(t, err)
+	testkit.Receive(t, begun, "it runs")
+	_, err = s.Cancel(ctx, "cancel")
+	testkit.Must(t, err)
+	cancelled, err := s.Wait(ctx, "cancel")
+	testkit.Must(t, err)
+	if cancelled.State != dts.StateCancelled || !strings.Contains(s.lines("cancel")[0], "cancelled") {
+		t.Errorf("%s: %s, log %q", cancelled.State, cancelled.Error, s.lines("cancel"))
+	}
+	late := s.run(dts.Submission{ID: "late", Type: "wait", Retry: once, Timeout: 100 * time.Millisecond})
+	if late.State != dts.StateFailed || !strings.HasPrefix(late.Error, "timeout after 100ms") || !strings.Contains(s.lines("late")[0], "timeout") {
+		t.Errorf("%s: %s, log %q", late.State, late.Error, s.lines("late"))
+	}
+}
+
+func TestWorker_IsANodeOfTheFleet(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, func(w *dts.Worker) {
+		dts.Handle(w, "b", func(context.Context, struct{}) error { return nil })
+		dts.Handle(w, "a", func(context.Context, struct{}) error { return nil })
+	})
+	nodes, err := s.Nodes(t.Context())
+	testkit.Must(t, err)
+	if len(nodes) != 1 || nodes[0].Version != "v1" || !slices.Equal(nodes[0].Types, []string{"a", "b"}) || nodes[0].Queues["critical"] != 6 {
+		t.Errorf("nodes: %+v", nodes)
+	}
+}
+
+func TestWorker_RefusesWhatCannotWork(t *testing.T) {
+	t.Parallel()
+	handled := func(o dts.WorkerOptions) *dts.Worker {
+		w := dts.NewWorker(o)
+		dts.Handle(w, "a", func(context.Context, struct{}) error { return nil })
+		return w
+	}
+	for name, row := range map[string]struct {
+		worker *dts.Worker
+		code   dts.Code
+		text   string
+	}{
+		"no Redis":      {handled(dts.WorkerOptions{}), dts.CodeInvalid, "redis: is required"},
+		"no handlers":   {dts.NewWorker(dts.WorkerOptions{Redis: "redis://127.0.0.1:1"}), dts.CodeInvalid, "no handlers"},
+		"concurrency":   {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1", Concurrency: -1}), dts.CodeInvalid, "concurrency: -1"},
+		"a queue":       {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1", Queues: map[string]int{"a b": 1}}), dts.CodeInvalid, "queues"},
+		"Redis is gone": {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1"}), dts.CodeUnavailable, "127.0.0.1:1"},
+	} {
+		if err := row.worker.Run(t.Context()); dts.CodeOf(err) != row.code || !strings.Contains(err.Error(), row.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, add := range map[string]func(w *dts.Worker){
+		"an invalid type": func(w *dts.Worker) { dts.Handle(w, "a b", func(context.Context, struct{}) error { return nil }) },
+		"a type twice":    func(w *dts.Worker) { dts.Handle(w, "a", func(context.Context, struct{}) error { return nil }) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s does not panic", name)
+				}
+			}()
+			add(handled(dts.WorkerOptions{}))
+		}()
+	}
+}
