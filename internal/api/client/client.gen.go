@@ -747,7 +747,7 @@ type Overlap string
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 // `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
-// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
+// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
 
 // Problem defines model for Problem.
@@ -1215,7 +1215,7 @@ type Submission struct {
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1287,7 +1287,7 @@ type Task struct {
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
 
 	// Progress Percent.
@@ -1350,7 +1350,7 @@ type TaskChange struct {
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
@@ -1384,7 +1384,7 @@ type TaskTemplate struct {
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
 	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
-	// `{command: [...], env?, dir?, stdin?, final_exit_codes?}`. docs/executors.md explains them.
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
 	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.

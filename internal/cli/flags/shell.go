@@ -3,6 +3,7 @@ package flags
 import (
 	"encoding/json"
 	"io"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -15,10 +16,14 @@ type ShellCommand struct {
 	Dir            string
 	Stdin          string
 	FinalExitCodes []int
+	User           string
+	Memory         string
+	CPUTime        *time.Duration
+	OpenFiles      int
 }
 
 // ShellCommandNames are the names of the flags of ShellCommand.
-var ShellCommandNames = []string{"env", "dir", "stdin", "final-exit-codes"}
+var ShellCommandNames = []string{"env", "dir", "stdin", "final-exit-codes", "user", "memory", "cpu-time", "open-files"}
 
 // Bind adds the flags.
 func (c *ShellCommand) Bind(f *pflag.FlagSet) {
@@ -26,6 +31,10 @@ func (c *ShellCommand) Bind(f *pflag.FlagSet) {
 	f.StringVar(&c.Dir, "dir", "", "the directory to run it in")
 	f.StringVar(&c.Stdin, "stdin", "", "its standard input: a text, @FILE, or @- for dtsctl's own")
 	f.IntSliceVar(&c.FinalExitCodes, "final-exit-codes", nil, "the exit codes after which it is not tried again")
+	f.StringVar(&c.User, "user", "", "the user as whom it runs, one of the node's --shell-users")
+	f.StringVar(&c.Memory, "memory", "", "most memory of each of its processes, as 512MiB")
+	Duration(f, &c.CPUTime, "cpu-time", "most CPU time of each of its processes, as 1m30s")
+	f.IntVar(&c.OpenFiles, "open-files", 0, "most open files of each of its processes")
 }
 
 // shellPayload is what the shell executor takes.
@@ -35,6 +44,19 @@ type shellPayload struct {
 	Dir            string            `json:"dir,omitempty"`
 	Stdin          string            `json:"stdin,omitempty"`
 	FinalExitCodes []int             `json:"final_exit_codes,omitempty"`
+	User           string            `json:"user,omitempty"`
+	Limits         *shellLimits      `json:"limits,omitempty"`
+}
+
+type shellLimits struct {
+	Memory    string  `json:"memory,omitempty"`
+	CPUTime   *string `json:"cpu_time,omitempty"`
+	OpenFiles int     `json:"open_files,omitempty"`
+}
+
+// limits returns nil if no flag names one.
+func (c *ShellCommand) limits() *shellLimits {
+	return NilIfZero(shellLimits{Memory: c.Memory, CPUTime: DurationText(c.CPUTime), OpenFiles: c.OpenFiles})
 }
 
 // Payload returns the payload of a task that runs the command.
@@ -47,5 +69,7 @@ func (c *ShellCommand) Payload(stdin io.Reader, command []string) (json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	return rest.Encode(shellPayload{Command: command, Env: env, Dir: c.Dir, Stdin: text, FinalExitCodes: c.FinalExitCodes})
+	return rest.Encode(shellPayload{
+		Command: command, Env: env, Dir: c.Dir, Stdin: text, FinalExitCodes: c.FinalExitCodes, User: c.User, Limits: c.limits(),
+	})
 }

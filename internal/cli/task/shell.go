@@ -25,7 +25,8 @@ is run directly, without a shell: for pipes and variables, run sh -c. Its output
 commands only if they were started with --enable-shell.`,
 		Example: `  dtsctl task shell -- /usr/local/bin/backup --full
   dtsctl task shell --id cleanup --at "2026-01-02 03:00" --dir /var/tmp -- sh -c 'rm -f *.tmp'
-  dtsctl task shell --env LEVEL=debug --stdin @input.csv --wait -- import`,
+  dtsctl task shell --env LEVEL=debug --stdin @input.csv --wait -- import
+  dtsctl task shell --user reports --memory 512MiB --cpu-time 10m -- month-end`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return command.Usagef("COMMAND is missing")

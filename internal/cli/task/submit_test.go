@@ -43,6 +43,10 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 		"shell with final codes": {
 			[]string{"shell", "--final-exit-codes", "2,64", "--", "true"}, "", `{"payload":{"command":["true"],"final_exit_codes":[2,64]},"type":"shell"}`,
 		},
+		"shell as another user, with limits": {
+			[]string{"shell", "--user", "reports", "--memory", "512MiB", "--cpu-time", "90s", "--open-files", "64", "--", "true"}, "",
+			`{"payload":{"command":["true"],"user":"reports","limits":{"memory":"512MiB","cpu_time":"1m30s","open_files":64}},"type":"shell"}`,
+		},
 		"http with all": {
 			[]string{"http", "https://e.x", "-X", "PUT", "-H", "A: b: c", "-H", "D:e", "-d", "text", "--success-codes", "200,300-302", "--id", "h"}, "",
 			`{"id":"h","payload":{"method":"PUT","url":"https://e.x","headers":{"A":"b: c","D":"e"},"body":"text","success_codes":[200,"300-302"]},"type":"http"}`,

@@ -71,7 +71,7 @@ func TestExecutor_SavesACheckpointAfterTheTimeIsOver(t *testing.T) {
 		return errors.New("Redis does not answer")
 	}
 	ended := make(chan error, 1)
-	go func() { _, err := New(longGrace).Execute(ctx, r.Attempt); ended <- err }()
+	go func() { _, err := New(Options{Grace: longGrace}).Execute(ctx, r.Attempt); ended <- err }()
 	if line := r.WaitForLine(t); line != "ready" {
 		t.Fatalf("the first line is %q", line)
 	}

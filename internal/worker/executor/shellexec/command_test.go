@@ -18,7 +18,7 @@ func TestParseCommand_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"a program without name":  {`{"command": ["", "a"]}`, "payload.command", "missing"},
 		"a command line":          {`{"command": "ls -l"}`, "payload.command", "a list of strings"},
 		"an argument with a NUL":  {`{"command": ["ls", "a\u0000b"]}`, "payload.command[1]", "NUL"},
-		"an unknown field":        {`{"command": ["ls"], "cwd": "/"}`, "payload.cwd", "not known: there is command, dir, env, final_exit_codes, stdin"},
+		"an unknown field":        {`{"command": ["ls"], "cwd": "/"}`, "payload.cwd", "not known: there is command, dir, env, final_exit_codes, limits, stdin, user"},
 		"env of a wrong type":     {`{"command": ["ls"], "env": ["A=1"]}`, "payload.env", "an object of strings"},
 		"a variable without name": {`{"command": ["ls"], "env": {"": "1"}}`, "payload.env", "not the name of a variable"},
 		"a variable with a =":     {`{"command": ["ls"], "env": {"A=B": "1"}}`, "payload.env", "not the name of a variable"},
@@ -27,10 +27,19 @@ func TestParseCommand_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"the idempotency key":     {`{"command": ["ls"], "env": {"DTS_IDEMPOTENCY_KEY": "x"}}`, "payload.env", "set by DTS"},
 		"dir of a wrong type":     {`{"command": ["ls"], "dir": 1}`, "payload.dir", "a string"},
 		"dir with a NUL":          {`{"command": ["ls"], "dir": "/\u0000"}`, "payload.dir", "NUL"},
+		"user of a wrong type":    {`{"command": ["ls"], "user": 0}`, "payload.user", "a string"},
+		"limits of a wrong type":  {`{"command": ["ls"], "limits": 1}`, "payload.limits", "must be a JSON object"},
+		"an unknown limit":        {`{"command": ["ls"], "limits": {"disk": 1}}`, "payload.limits.disk", "cpu_time, memory, open_files"},
+		"a number as memory":      {`{"command": ["ls"], "limits": {"memory": 1}}`, "payload.limits.memory", "512MiB"},
+		"memory without a unit":   {`{"command": ["ls"], "limits": {"memory": "100"}}`, "payload.limits.memory", "KiB, MiB, GiB, TiB"},
+		"too little memory":       {`{"command": ["ls"], "limits": {"memory": "1KiB"}}`, "payload.limits.memory", "1MiB to 1024TiB"},
+		"a part of a CPU second":  {`{"command": ["ls"], "limits": {"cpu_time": "1.5s"}}`, "payload.limits.cpu_time", "whole seconds"},
+		"no CPU time":             {`{"command": ["ls"], "limits": {"cpu_time": "0s"}}`, "payload.limits.cpu_time", "from 1s"},
+		"too few open files":      {`{"command": ["ls"], "limits": {"open_files": 0}}`, "payload.limits.open_files", "16 to 1048576"},
 		"stdin of a wrong type":   {`{"command": ["ls"], "stdin": {}}`, "payload.stdin", "a string"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := New(0).Execute(t.Context(), executortest.NewRecorder(c.payload).Attempt)
+			_, err := New(Options{}).Execute(t.Context(), executortest.NewRecorder(c.payload).Attempt)
 			executortest.WantInvalid(t, err, c.field, c.message)
 		})
 	}
@@ -50,7 +59,7 @@ func FuzzParseCommand(f *testing.F) {
 			}
 			return
 		}
-		cmd := c.exec(executortest.NewRecorder(payload).Attempt, passedEnv)
+		cmd := c.exec(executortest.NewRecorder(payload).Attempt, passedEnv, nil)
 		if strings.ContainsRune(strings.Join(append(cmd.Args, cmd.Env...), ""), 0) {
 			t.Fatalf("%q: a NUL in %q %q", payload, cmd.Args, cmd.Env)
 		}

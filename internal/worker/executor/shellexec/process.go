@@ -32,8 +32,9 @@ type process struct {
 	stopped bool // the context ended before the process; read it after wait
 }
 
-func start(c *command, a executor.Attempt, passed []string, out *output) (*process, error) {
-	p := &process{cmd: c.exec(a, passed), exited: make(chan struct{}), drained: make(chan struct{})}
+// start starts the command. The thread of the caller must stay the same until the process has ended.
+func (c *command) start(a executor.Attempt, passed []string, as *account, out *output) (*process, error) {
+	p := &process{cmd: c.exec(a, passed, as), exited: make(chan struct{}), drained: make(chan struct{})}
 	childEnds, err := p.connect()
 	defer closeAll(childEnds)
 	if err != nil {
@@ -47,7 +48,14 @@ func start(c *command, a executor.Attempt, passed []string, out *output) (*proce
 			return nil, err
 		}
 	}
-	if err := p.cmd.Start(); err != nil {
+	as.open(p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr)
+	if err := as.start(p.cmd.Start); err != nil {
+		closeAll(p.pipes)
+		return nil, err
+	}
+	if err := c.limits.apply(p.cmd.Process.Pid); err != nil {
+		p.signal(syscall.SIGKILL)
+		_ = p.cmd.Wait()
 		closeAll(p.pipes)
 		return nil, err
 	}

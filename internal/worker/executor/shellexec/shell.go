@@ -30,37 +30,56 @@ const (
 
 // Describe describes the executor.
 func Describe() *executor.Descriptor {
-	s := &settings{grace: defaultGrace, env: passedEnv}
+	s := &settings{Options: Options{Grace: defaultGrace, Env: passedEnv}}
 	return &executor.Descriptor{
 		Type:         "shell",
 		Timeout:      defaultTimeout,
 		CheckPayload: func(payload json.RawMessage) error { _, err := parseCommand(payload); return err },
 		OptIn:        "run tasks of type shell: whoever may submit, may run any command here",
 		Settings:     s,
-		New:          func(executor.Options) (executor.Executor, error) { return New(s.grace, s.env...), nil },
+		New:          func(executor.Options) (executor.Executor, error) { return New(s.Options), nil },
 	}
 }
 
 // passedEnv are the variables of the node that most programs need.
 var passedEnv = []string{"PATH", "HOME", "LANG"}
 
-type settings struct {
-	grace time.Duration
-	env   []string
+// Options say what commands get from the node, and what they may do there.
+type Options struct {
+	Grace time.Duration // between SIGTERM and SIGKILL; default 5 s
+	Env   []string      // variables of the node's environment that commands get; nil for PATH, HOME and LANG
+
+	// Users are those as whom commands may run; the first is that of commands that name none. If there are none, commands run as the
+	// user of this program.
+	Users []string
+
+	limits limits // the largest that a payload may name, and those that hold if it names none
 }
 
+type settings struct{ Options }
+
 func (s *settings) Declare(flags *pflag.FlagSet) {
-	flags.DurationVar(&s.grace, "shell-grace", s.grace, "time a shell command has to end before it is killed")
-	flags.StringSliceVar(&s.env, "shell-env", s.env, "variables of the node's environment that shell commands get")
+	flags.DurationVar(&s.Grace, "shell-grace", s.Grace, "time a shell command has to end before it is killed")
+	flags.StringSliceVar(&s.Env, "shell-env", s.Env, "variables of the node's environment that shell commands get")
+	flags.StringSliceVar(&s.Users, "shell-users", s.Users, "users as whom shell commands may run; the first if a task names none (default: only the user of dtsd)")
+	s.limits.Declare(flags)
 }
 
 func (s *settings) Validate() error {
-	for _, name := range s.env {
+	for _, name := range s.Env {
 		if name == "" || strings.ContainsAny(name, "= \x00") || identity[name] != nil {
 			return fmt.Errorf("shell-env: %q is not the name of a variable that can be passed on, such as PATH", name)
 		}
 	}
-	return config.CheckSpan("shell-grace", s.grace, 0, graceLimit)
+	for _, name := range s.Users {
+		if name == "" || strings.ContainsAny(name, ": \x00") {
+			return fmt.Errorf("shell-users: %q is not the name of a user, such as nobody", name)
+		}
+	}
+	if err := s.limits.Validate(); err != nil {
+		return err
+	}
+	return config.CheckSpan("shell-grace", s.Grace, 0, graceLimit)
 }
 
 // Executor runs the command that the payload of an attempt names. The last lines of its standard output are the result.
@@ -69,22 +88,19 @@ func (s *settings) Validate() error {
 // The command gets a process group of its own. When the attempt's context ends, the group gets SIGTERM and, after the
 // grace period, SIGKILL. When the command ends, the rest of its group is killed. A descendant that left the group is
 // neither found nor waited for: its output is no longer read.
-type Executor struct {
-	grace  time.Duration
-	passed []string
-}
+type Executor struct{ o Options }
 
-// New makes an executor. grace is the time between SIGTERM and SIGKILL; 0 means 5 s. passed are the variables of the node's environment
-// that commands get; none given, PATH, HOME and LANG.
-func New(grace time.Duration, passed ...string) *Executor {
-	if passed == nil {
-		passed = passedEnv
+// New makes an executor.
+func New(o Options) *Executor {
+	o.Grace = cmp.Or(o.Grace, defaultGrace)
+	if o.Env == nil {
+		o.Env = passedEnv
 	}
-	return &Executor{grace: cmp.Or(grace, defaultGrace), passed: passed}
+	return &Executor{o}
 }
 
 // Grace is the time between SIGTERM and SIGKILL.
-func (e *Executor) Grace() time.Duration { return e.grace }
+func (e *Executor) Grace() time.Duration { return e.o.Grace }
 
 // Execute runs the command.
 func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, error) {
@@ -95,6 +111,13 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
+	if c.limits, err = c.limits.within(e.o.limits); err != nil {
+		return "", err
+	}
+	as, err := accountOf(c.user, e.o.Users)
+	if err != nil {
+		return "", brief(err)
+	}
 	// Linux kills the process when the thread that started it ends (Pdeathsig). That must happen when this program
 	// dies, and not when Go ends a thread it no longer needs, so this goroutine keeps the thread until the process has
 	// ended.
@@ -102,24 +125,38 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	defer runtime.UnlockOSThread()
 
 	out := &output{ctx: ctx, attempt: a}
-	p, err := start(c, a, e.passed, out)
+	p, err := c.start(a, e.o.Env, as, out)
 	if err != nil {
-		return "", errors.New(task.Cut("cannot start the command: "+err.Error(), task.ErrorLimit))
+		return "", brief(fmt.Errorf("cannot start the command: %w", err))
 	}
-	err = p.wait(ctx, e.grace)
+	err = p.wait(ctx, e.o.Grace)
 	switch {
 	case p.stopped:
 		return "", fmt.Errorf("%s: %w", ending(p.cmd.ProcessState), context.Cause(ctx))
 	case p.cmd.ProcessState == nil: // waiting for the process failed
-		return "", errors.New(task.Cut(err.Error(), task.ErrorLimit))
+		return "", brief(err)
 	case !p.cmd.ProcessState.Success():
-		err := errors.New(task.Cut(ending(p.cmd.ProcessState)+out.complaint(), task.ErrorLimit))
-		if slices.Contains(c.final, p.cmd.ProcessState.ExitCode()) {
-			err = executor.Permanent(err)
-		}
-		return "", err
+		return "", c.failure(p.cmd.ProcessState, out.complaint())
 	}
 	return out.result(), nil
+}
+
+// failure is the error for a command that ended by itself, and with no success.
+func (c *command) failure(state *os.ProcessState, complaint string) error {
+	err := errors.New(task.Cut(ending(state)+c.limits.blame(state, complaint)+complaint, task.ErrorLimit))
+	if slices.Contains(c.final, state.ExitCode()) {
+		return executor.Permanent(err)
+	}
+	return err
+}
+
+// brief cuts the text of an error, which may have a name of the payload in it.
+func brief(err error) error {
+	short := errors.New(task.Cut(err.Error(), task.ErrorLimit))
+	if executor.IsPermanent(err) {
+		return executor.Permanent(short)
+	}
+	return short
 }
 
 // ending says how a process ended: "exit status 3", or "killed by signal 9 (killed)".
@@ -130,10 +167,12 @@ func ending(state *os.ProcessState) string {
 	return state.String()
 }
 
-func (c *command) exec(a executor.Attempt, passed []string) *exec.Cmd {
+func (c *command) exec(a executor.Attempt, passed []string, as *account) *exec.Cmd {
 	cmd := exec.Command(c.argv[0], c.argv[1:]...) //nolint:noctx // a context would kill one process only; supervise stops the group
 	cmd.Dir = c.dir
-	cmd.Env = c.environ(a, passed)
+	cmd.Env = c.environ(a, passed, as)
 	cmd.SysProcAttr = ownGroup()
+	as.set(cmd.SysProcAttr)
+	c.limits.stopAtExec(cmd.SysProcAttr)
 	return cmd
 }

@@ -36,7 +36,7 @@ func sh(t *testing.T, script string) *executortest.Recorder {
 
 func run(t *testing.T, r *executortest.Recorder) (string, error) {
 	t.Helper()
-	return New(longGrace).Execute(t.Context(), r.Attempt)
+	return New(Options{Grace: longGrace}).Execute(t.Context(), r.Attempt)
 }
 
 // waitForPID waits for a line with the number of a process.
@@ -86,11 +86,11 @@ func TestExecutor_PassesOnTheVariablesThatTheNodeAllows(t *testing.T) {
 	t.Setenv("DTS_TEST_SECRET", "hidden")
 	t.Setenv("DTS_TEST_ZONE", "north")
 	const script = `echo "$DTS_TEST_ZONE,$DTS_TEST_SECRET,${HOME:-none}"`
-	got, err := New(longGrace, "PATH", "DTS_TEST_ZONE", "DTS_TEST_MISSING").Execute(t.Context(), sh(t, script).Attempt)
+	got, err := New(Options{Grace: longGrace, Env: []string{"PATH", "DTS_TEST_ZONE", "DTS_TEST_MISSING"}}).Execute(t.Context(), sh(t, script).Attempt)
 	if err != nil || got != "north,,none" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	got, err = New(longGrace, []string{}...).Execute(t.Context(), sh(t, script).Attempt)
+	got, err = New(Options{Grace: longGrace, Env: []string{}}).Execute(t.Context(), sh(t, script).Attempt)
 	if err != nil || got != ",,none" {
 		t.Errorf("with no variable at all: %q, %v", got, err)
 	}
@@ -308,7 +308,7 @@ func heap() uint64 {
 }
 
 func TestExecutor_RunsManyAtOnce(t *testing.T) {
-	s := New(0)
+	s := New(Options{})
 	errs := make(chan error, 20)
 	for i := range cap(errs) {
 		r := sh(t, fmt.Sprintf("echo %d; exit $((%d %% 2))", i, i))

@@ -44,7 +44,7 @@ func goRun(t *testing.T, grace time.Duration, script string) *running {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	r := &running{sh(t, script), cancel, make(chan error, 1)}
 	go func() {
-		_, err := New(grace).Execute(ctx, r.Attempt)
+		_, err := New(Options{Grace: grace}).Execute(ctx, r.Attempt)
 		r.ended <- err
 	}()
 	return r
@@ -78,7 +78,7 @@ func TestExecutor_RunsNothingWhenTheContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	file := filepath.Join(t.TempDir(), "ran")
-	_, err := New(0).Execute(ctx, sh(t, "touch "+file).Attempt)
+	_, err := New(Options{}).Execute(ctx, sh(t, "touch "+file).Attempt)
 	if _, statErr := os.Stat(file); !errors.Is(err, cause) || statErr == nil {
 		t.Errorf("error is %v, the file: %v", err, statErr)
 	}

@@ -1,0 +1,121 @@
+package shellexec
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
+)
+
+const rerunTest = "DTS_TEST_RUNS_AS_NOBODY"
+
+// rerun runs the test once more, in a process of nobody with only these capabilities, which it passes on to what it starts.
+func rerun(t *testing.T, capabilities []uintptr) {
+	t.Helper()
+	u, err := user.Lookup(other)
+	testkit.Must(t, err)
+	id, err := strconv.ParseUint(u.Uid, 10, 32)
+	testkit.Must(t, err)
+	self, err := os.Open(os.Args[0]) // in a folder that only this user may enter
+	testkit.Must(t, err)
+	defer func() { _ = self.Close() }()
+	cmd := exec.Command("/proc/self/fd/3", "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Dir, cmd.ExtraFiles, cmd.Env = "/", []*os.File{self}, append(os.Environ(), rerunTest+"=1", "HOME=/nonexistent")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}, AmbientCaps: capabilities}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("as %s: %v\n%s", other, err, out)
+	}
+}
+
+func TestExecutor_NeedsPrivilegeToRunAsAnotherUser(t *testing.T) {
+	t.Parallel()
+	if maySwitch() {
+		rerun(t, nil)
+		return
+	}
+	_, err := described(t, "--shell-users=root").Execute(t.Context(), as(t, "root", "true").Attempt)
+	if want := "payload.user: this node cannot run commands as root: that needs " + switchNeeds; err == nil || err.Error() != want || !executor.IsPermanent(err) {
+		t.Errorf("error is %v, want finally %q", err, want)
+	}
+}
+
+func TestExecutor_StopsACommandOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	needSwitch(t)
+	wantStopped(t, described(t, "--shell-users="+other), as(t, other, `echo $$; while :; do sleep 1000; done`))
+}
+
+// A service of systemd can have AmbientCapabilities in place of being root.
+func TestExecutor_PassesNoCapabilityOnToAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(rerunTest) == "" {
+		needSwitch(t)
+		rerun(t, []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL})
+		return
+	}
+	const script = `id -un; grep -E 'Cap(Eff|Prm|Amb)' /proc/self/status`
+	got, err := described(t, "--shell-users=daemon").Execute(t.Context(), as(t, "daemon", script).Attempt)
+	testkit.Must(t, err)
+	if strings.Count(got, "\t0000000000000000") != 3 || !strings.HasPrefix(got, "daemon\n") {
+		t.Errorf("the command has capabilities:\n%s", got)
+	}
+	wantStopped(t, described(t, "--shell-users=daemon"), as(t, "daemon", `echo $$; while :; do sleep 1000; done`))
+	plain, err := described(t).Execute(t.Context(), as(t, "", script).Attempt)
+	if err != nil || strings.Contains(plain, "CapAmb:\t0000000000000000") {
+		t.Errorf("the node has kept none of its own: %v\n%s", err, plain)
+	}
+}
+
+func TestExecutor_LimitsCommandsOfAnotherUser(t *testing.T) {
+	t.Parallel()
+	needSwitch(t)
+	r := executortest.NewRecorder(`{"command": ["/bin/sh", "-c", "id -un; ulimit -n"], "user": "nobody", "dir": "/", "limits": {"open_files": 64}}`)
+	got, err := described(t, "--shell-users="+other).Execute(t.Context(), r.Attempt)
+	if hasSysResource(t) {
+		if err != nil || got != other+"\n64" {
+			t.Errorf("got %q, %v", got, err)
+		}
+		return
+	}
+	const want = "cannot start the command: limits.open_files: this node cannot limit commands that run as another user: that needs the capability CAP_SYS_RESOURCE"
+	if err == nil || err.Error() != want || !executor.IsPermanent(err) {
+		t.Errorf("error is %v, want finally %q", err, want)
+	}
+}
+
+func hasSysResource(t *testing.T) bool {
+	t.Helper()
+	var sets [2]unix.CapUserData
+	testkit.Must(t, unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0]))
+	return sets[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+}
+
+// wantStopped starts a command that writes its number and runs until it is stopped.
+func wantStopped(t *testing.T, e executor.Executor, r *executortest.Recorder) {
+	t.Helper()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	command := &running{r, cancel, make(chan error, 1)}
+	go func() {
+		_, err := e.Execute(ctx, r.Attempt)
+		command.ended <- err
+	}()
+	pid := waitForPID(t, command)
+	cause := errors.New("cancelled")
+	cancel(cause)
+	if err := command.wait(t); !errors.Is(err, cause) || !strings.Contains(err.Error(), "killed by signal 15") {
+		t.Errorf("error is %v", err)
+	}
+	wantGone(t, pid)
+}
