@@ -10,11 +10,31 @@ import (
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+// redisURL is the Redis of the examples, inside this process.
+var redisURL string
+
+// quiet is a logger for examples, whose output is compared.
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestMain(m *testing.M) { testkit.Main(withRedis{m}) }
+
+// withRedis is the tests with the Redis of the examples beside them.
+type withRedis struct{ *testing.M }
+
+func (w withRedis) Run() int {
+	embedded, err := redisx.StartEmbedded("")
+	if err != nil {
+		panic(err)
+	}
+	defer embedded.Close()
+	redisURL = embedded.URL()
+	return w.M.Run()
+}
 
 // fleet is a Redis and a node of dtsd that has all roles.
 type fleet struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// binaries is where dtsd and dtsctl are, built once with the race detector.
+// binaries is where the programs are, built once with the race detector.
 var binaries string
 
 func TestMain(m *testing.M) {
@@ -35,15 +35,15 @@ func TestMain(m *testing.M) {
 	if binaries, err = os.MkdirTemp("", "dts-test-"); err != nil {
 		panic(err)
 	}
-	build := exec.Command("go", "build", "-race", "-ldflags=-s -w", "-o", binaries, "../cmd/dtsd", "../cmd/dtsctl")
+	build := exec.Command("go", "build", "-race", "-ldflags=-s -w", "-o", binaries, "../cmd/dtsd", "../cmd/dtsctl", "./goworker", "../examples/go-worker")
 	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("building dtsd and dtsctl: %v\n%s", err, out))
+		panic(fmt.Sprintf("building the programs: %v\n%s", err, out))
 	}
 	m.Run()
 	_ = os.RemoveAll(binaries)
 }
 
-// node is a dtsd process.
+// node is a process of the fleet: dtsd, or a worker of another program, which has no API.
 type node struct {
 	*client.ClientWithResponses
 	t    *testing.T
@@ -66,7 +66,13 @@ func startNode(t *testing.T, redis string, flags ...string) *node {
 // startProcess starts dtsd on a free port and waits until every role runs. It is killed when the test ends.
 func startProcess(t *testing.T, args ...string) *node {
 	t.Helper()
-	n := &node{t: t, cmd: exec.Command(filepath.Join(binaries, "dtsd"), args...), done: make(chan struct{})}
+	return startProgram(t, "dtsd", args...)
+}
+
+// startProgram is startProcess for any program that logs as dtsd does.
+func startProgram(t *testing.T, name string, args ...string) *node {
+	t.Helper()
+	n := &node{t: t, cmd: exec.Command(filepath.Join(binaries, name), args...), done: make(chan struct{})}
 	n.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 "+quickRace, "DTS_LISTEN=127.0.0.1:0", "DTS_LOG_FORMAT=json")
 	stderr, err := n.cmd.StderrPipe()
 	if err != nil {
@@ -90,9 +96,9 @@ func startProcess(t *testing.T, args ...string) *node {
 	select {
 	case <-running:
 	case <-n.done:
-		t.Fatalf("dtsd ended at once: %v", n.err)
+		t.Fatalf("%s ended at once: %v", name, n.err)
 	case <-time.After(30 * time.Second):
-		t.Fatal("dtsd does not start")
+		t.Fatalf("%s does not start", name)
 	}
 	n.ClientWithResponses, err = client.NewClientWithResponses(n.url)
 	if err != nil {
@@ -134,6 +140,13 @@ func (n *node) cleanup() {
 	if n.t.Failed() {
 		n.t.Logf("log of node %s:\n%s", n.id, n.out.String())
 	}
+}
+
+// said reports whether the node has logged a text.
+func (n *node) said(text string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.Contains(n.out.String(), text)
 }
 
 func (n *node) signal(s syscall.Signal) {

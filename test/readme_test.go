@@ -1,26 +1,34 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// shellBlocks are the commands of the README's sh blocks, one a line, continued lines joined.
-func shellBlocks(t *testing.T) []string {
+// shellBlocks are the commands of the sh blocks in a section of the README, one a line, continued lines joined.
+func shellBlocks(t *testing.T, section string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
+	if !found {
+		t.Fatalf("the README has no section %q", section)
+	}
+	rest, _, _ = strings.Cut(rest, "\n## ")
 	var lines []string
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(rest, -1) {
 		joined := strings.ReplaceAll(block[1], "\\\n", " ")
 		lines = append(lines, strings.Split(strings.TrimSpace(joined), "\n")...)
 	}
@@ -50,7 +58,7 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 	})
 	control := filepath.Join(binaries, "dtsctl")
 	run := 0
-	for _, line := range shellBlocks(t) {
+	for _, line := range shellBlocks(t, "Try it in a minute") {
 		if !strings.HasPrefix(line, "go run ./cmd/dtsctl") && !strings.HasPrefix(line, "curl") {
 			continue
 		}
@@ -77,7 +85,7 @@ func TestREADME_TwoNodesFindEachOther(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	var serves, others []string
-	for _, line := range shellBlocks(t) {
+	for _, line := range shellBlocks(t, "Run it for real") {
 		switch {
 		case strings.HasPrefix(line, "bin/dtsd serve "):
 			serves = append(serves, line)
@@ -106,6 +114,30 @@ func TestREADME_TwoNodesFindEachOther(t *testing.T) {
 	for _, n := range nodes {
 		if !strings.Contains(out, n.id) {
 			t.Errorf("%s is not in\n%s", n.id, out)
+		}
+	}
+}
+
+// The commands of the section about Go functions, word for word but for ports and binaries.
+func TestREADME_GoWorkerWorks(t *testing.T) {
+	t.Parallel()
+	lines := shellBlocks(t, "Run your own Go functions")
+	if len(lines) != 5 || !strings.HasPrefix(lines[0], "go run ./cmd/dtsd dev --redis-listen ") || !strings.HasSuffix(lines[1], " go run ./examples/go-worker") {
+		t.Fatalf("found %q", lines)
+	}
+	redis := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
+	n := startProcess(t, "dev", "--log-level", "info", "--redis-listen", redis)
+	worker := exec.Command("bash", "-c", strings.NewReplacer("127.0.0.1:6380", redis, "go run ./examples/go-worker", "exec "+filepath.Join(binaries, "go-worker")).Replace(lines[1]))
+	testkit.Must(t, worker.Start())
+	t.Cleanup(func() {
+		testkit.Must(t, worker.Process.Signal(syscall.SIGTERM))
+		testkit.Must(t, worker.Wait())
+	})
+	await(t, 30*time.Second, "the worker has run the first tick", func() bool { return len(n.all("succeeded")) > 0 })
+	for i, want := range []string{"succeeded", "greeting name=Grace attempt=1", "fired"} {
+		out := bash(t, lines[i+2], "go run ./cmd/dtsctl", filepath.Join(binaries, "dtsctl")+" --server "+n.url)
+		if !strings.Contains(out, want) {
+			t.Errorf("%s: no %q in\n%s", lines[i+2], want, out)
 		}
 	}
 }

@@ -68,7 +68,8 @@ func newDevCommand() *cobra.Command {
 		Short: "Run everything in this process, on an embedded Redis",
 		Long: `dev runs a node with all roles on a Redis inside the process. It keeps its data in memory only. Shell tasks
 are enabled if --listen is a loopback address; otherwise they need --enable-shell.`,
-		Example: `  dtsd dev --demo`,
+		Example: `  dtsd dev --demo
+  dtsd dev --redis-listen 127.0.0.1:6380`,
 		Args:    cobra.NoArgs,
 	}
 	executors := builtin.Table()
@@ -78,12 +79,17 @@ are enabled if --listen is a loopback address; otherwise they need --enable-shel
 		panic(err) // the flag is declared by Bind
 	}
 	demo := cmd.Flags().Bool("demo", false, "submit a few tasks and print what happens to them")
+	redisListen := cmd.Flags().String("redis-listen", "", "loopback `HOST:PORT` at which other processes reach the embedded Redis, such as workers of your own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("redis") {
 			return errors.New("--redis: dtsd dev uses an embedded Redis; run dtsd serve to use another one")
 		}
-		return run(cmd, settings, node{executors: executors, embedded: true, quiet: !cmd.Flags().Changed("log-level")}, func(ctx context.Context, a *app.App) error {
-			greet(cmd.OutOrStdout(), a.Addr())
+		if err := config.CheckLoopback("redis-listen", *redisListen); *redisListen != "" && err != nil {
+			return err
+		}
+		n := node{executors: executors, embedded: true, redisListen: *redisListen, quiet: !cmd.Flags().Changed("log-level")}
+		return run(cmd, settings, n, func(ctx context.Context, a *app.App) error {
+			greet(cmd.OutOrStdout(), a.Addr(), *redisListen)
 			if !*demo {
 				return nil
 			}
@@ -102,9 +108,10 @@ func newVersionCommand() *cobra.Command {
 
 // node says what kind of node a command runs.
 type node struct {
-	executors executor.Table
-	embedded  bool // on a Redis inside the process
-	quiet     bool // log warnings only
+	executors   executor.Table
+	embedded    bool   // on a Redis inside the process
+	redisListen string // where that Redis listens; "" is a free port
+	quiet       bool   // log warnings only
 }
 
 // run loads the settings, runs a node and, once the node is ready, calls whenReady.
@@ -131,7 +138,9 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 		return err
 	}
 	redisx.LogTo(log)
-	a, err := app.New(cmd.Context(), app.Options{Config: cfg, Executors: n.executors, Version: versionString(), Log: log, Embedded: n.embedded})
+	a, err := app.New(cmd.Context(), app.Options{
+		Config: cfg, Executors: n.executors, Version: versionString(), Log: log, Embedded: n.embedded, EmbeddedListen: n.redisListen,
+	})
 	if err != nil {
 		return err
 	}

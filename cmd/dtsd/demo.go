@@ -16,18 +16,25 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// greet prints the addresses of the node and a first command.
-func greet(out io.Writer, addr string) {
+// greet prints the addresses of the node and a first command. redis is where other processes reach the embedded Redis; "" is nowhere.
+func greet(out io.Writer, addr, redis string) {
 	fmt.Fprintf(out, `DTS runs on an embedded Redis, which keeps its data in memory only. Stop it with Ctrl-C.
 
   API       http://%[1]s/v1/tasks     (described in http://%[1]s/openapi.json)
   Monitor   http://%[1]s/monitor
   Metrics   http://%[1]s/metrics
-
+%[2]s
 Try, in another terminal:
   go run ./cmd/dtsctl --server http://%[1]s task shell --wait -- echo hello
 
-`, addr)
+`, addr, redisLine(redis))
+}
+
+func redisLine(redis string) string {
+	if redis == "" {
+		return ""
+	}
+	return fmt.Sprintf("  Redis     redis://%s/0\n", redis)
 }
 
 // demoTasks returns the tasks that the demo submits. addr is the address of the node.

@@ -34,6 +34,8 @@ type Options struct {
 	Version   string
 	Log       *slog.Logger
 	Embedded  bool // use a Redis inside this process instead of Config.Redis
+	// EmbeddedListen is the host:port at which that Redis listens; "" means a free port of the loopback interface.
+	EmbeddedListen string
 	Headless  bool // serve nothing, neither health checks nor metrics: for a node inside another program
 }
 
@@ -100,7 +102,7 @@ func (a *App) Ready() <-chan struct{} { return a.ready }
 func (a *App) build(ctx context.Context) error {
 	url := string(a.o.Config.Redis)
 	if a.o.Embedded {
-		embedded, err := redisx.StartEmbedded()
+		embedded, err := redisx.StartEmbedded(a.o.EmbeddedListen)
 		if err != nil {
 			return err
 		}

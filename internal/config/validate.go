@@ -144,15 +144,20 @@ func (c Config) checkMonitor() error {
 	return nil
 }
 
-// checkDebug refuses addresses that other machines can reach: a profile tells much, and taking one costs CPU.
+// checkDebug checks the address of the profiles: a profile tells much, and taking one costs CPU.
 func (c Config) checkDebug() error {
 	if c.DebugListen == "" {
 		return nil
 	}
-	if !isLoopback(c.DebugListen) {
-		return fmt.Errorf("debug-listen: %q must be HOST:PORT with a loopback address, as in 127.0.0.1:6060: other machines must not reach it", c.DebugListen)
+	return CheckLoopback("debug-listen", c.DebugListen)
+}
+
+// CheckLoopback refuses addresses to listen at that other machines can reach, or that are none.
+func CheckLoopback(setting, address string) error {
+	if !isLoopback(address) {
+		return fmt.Errorf("%s: %q must be HOST:PORT with a loopback address, as in 127.0.0.1:6060: other machines must not reach it", setting, address)
 	}
-	return checkListen("debug-listen", c.DebugListen)
+	return checkListen(setting, address)
 }
 
 func checkName(setting, name string, limit int) error {

@@ -31,8 +31,8 @@ func listenLocal(t testing.TB) net.Listener {
 	return nil
 }
 
-// freePort finds a port nobody listens on at the moment.
-func freePort(t testing.TB) int {
+// FreePort finds a port nobody listens on at the moment.
+func FreePort(t testing.TB) int {
 	t.Helper()
 	l := listenLocal(t)
 	port := l.Addr().(*net.TCPAddr).Port

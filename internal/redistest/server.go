@@ -68,7 +68,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 	}
 	t.Cleanup(s.cleanup)
 	for range startTries {
-		s.port = freePort(t)
+		s.port = FreePort(t)
 		if err = s.start(); !errors.Is(err, errPortTaken) {
 			break
 		}

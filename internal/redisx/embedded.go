@@ -1,6 +1,7 @@
 package redisx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -12,10 +13,10 @@ import (
 // memory only; Close discards the data.
 type Embedded struct{ server *miniredis.Miniredis }
 
-// StartEmbedded starts an embedded Redis on a free port of the loopback interface.
-func StartEmbedded() (*Embedded, error) {
+// StartEmbedded starts an embedded Redis at an address host:port; "" means a free port of the loopback interface.
+func StartEmbedded(address string) (*Embedded, error) {
 	server := newEmbedded()
-	if err := server.Start(); err != nil {
+	if err := server.StartAddr(cmp.Or(address, "127.0.0.1:0")); err != nil {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
 	return &Embedded{server: server}, nil

@@ -156,7 +156,7 @@ func TestHidden_FailsCommandsAfterClose(t *testing.T) {
 
 func TestEmbedded_WithAPortCanBeReachedBothWays(t *testing.T) {
 	t.Parallel()
-	e, err := redisx.StartEmbedded()
+	e, err := redisx.StartEmbedded("")
 	if err != nil {
 		t.Fatal(err)
 	}

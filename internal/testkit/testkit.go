@@ -23,7 +23,7 @@ const pollInterval = 3 * time.Millisecond
 //
 // A pool of go-redis that could not dial checks once a second whether it can again. That goroutine ends up to a second
 // after its pool was closed, and is none that was left behind.
-func Main(m *testing.M) {
+func Main(m interface{ Run() int }) {
 	logging.Disable()
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }

@@ -1,0 +1,158 @@
+package dts_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/dts-sched/dts"
+)
+
+type Email struct {
+	To string `json:"to"`
+}
+
+// A program that submits a task and runs it. WorkerOptions.Lead makes it independent of dtsd.
+func Example() {
+	ctx, stop := context.WithCancel(context.Background())
+
+	worker := dts.NewWorker(dts.WorkerOptions{Redis: redisURL, Lead: true, Log: quiet})
+	dts.Handle(worker, "email.send", func(ctx context.Context, e Email) error {
+		fmt.Println("sending an email to", e.To)
+		return nil
+	})
+	stopped := make(chan error)
+	go func() { stopped <- worker.Run(ctx) }()
+
+	client, err := dts.Open(redisURL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	task, err := client.Submit(ctx, dts.Submission{Type: "email.send", Payload: Email{To: "ada@example.com"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	task, err = client.Wait(ctx, task.ID)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(task.State, "at attempt", task.Attempt)
+
+	stop() // lets running attempts end
+	if err := errors.Join(<-stopped, client.Close()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// sending an email to ada@example.com
+	// succeeded at attempt 1
+}
+
+// Submitting the same id with the same content twice is harmless.
+func ExampleClient_Submit() {
+	client, err := dts.Open(redisURL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	for range 2 {
+		task, err := client.Submit(context.Background(), dts.Submission{
+			ID:      "invoice-4711",
+			Type:    "invoice.send",
+			Payload: map[string]int{"invoice": 4711},
+			Delay:   time.Hour,
+			Retry:   dts.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute, time.Hour}},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(task.ID, task.State, task.MaxAttempts)
+	}
+	_, err = client.Submit(context.Background(), dts.Submission{ID: "invoice-4711", Type: "other"})
+	fmt.Println(dts.CodeOf(err))
+	// Output:
+	// invoice-4711 scheduled 4
+	// invoice-4711 scheduled 4
+	// task_conflict
+}
+
+// Putting the same definition again changes nothing, so that a program can do so whenever it starts.
+func ExampleClient_PutSchedule() {
+	client, err := dts.Open(redisURL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	for range 2 {
+		schedule, err := client.PutSchedule(context.Background(), "nightly-report", dts.ScheduleDefinition{
+			Cron:     "30 2 * * MON-FRI",
+			Timezone: "Europe/Berlin",
+			Overlap:  dts.OverlapSkip,
+			Task:     dts.TaskTemplate{Type: "report.make", Payload: map[string]string{"kind": "sales"}},
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(schedule.ID, "revision", schedule.Revision)
+	}
+	// Output:
+	// nightly-report revision 1
+	// nightly-report revision 1
+}
+
+// A long task saves how far it is, so that the next attempt goes on from there.
+func ExampleCheckpoint() {
+	worker := dts.NewWorker(dts.WorkerOptions{Redis: redisURL})
+	dts.Handle(worker, "rows.copy", func(ctx context.Context, _ struct{}) error {
+		var at struct{ Row int }
+		if _, err := dts.Resume(ctx, &at); err != nil {
+			return err
+		}
+		for ; at.Row < 1000; at.Row += 100 {
+			if err := copyRows(ctx, at.Row, at.Row+100); err != nil {
+				return err
+			}
+			dts.Progress(ctx, at.Row/10, fmt.Sprint(at.Row, " rows"))
+			if err := dts.Checkpoint(ctx, at); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// What an error means for the task.
+func ExamplePermanent() {
+	worker := dts.NewWorker(dts.WorkerOptions{Redis: redisURL})
+	dts.Handle(worker, "order.ship", func(ctx context.Context, order struct{ ID string }) error {
+		switch err := ship(ctx, order.ID); {
+		case errors.Is(err, errUnknown):
+			return dts.Permanent(err) // no attempt can succeed
+		case errors.Is(err, errBusy):
+			return dts.RetryAfter(err, time.Minute) // not before a minute has passed
+		case errors.Is(err, errSold):
+			return dts.Cancelled(err) // nobody needs it any more
+		default:
+			return err // another attempt, as the task's Retry says
+		}
+	})
+}
+
+// Middleware wraps every handler of a worker.
+func ExampleWorker_Use() {
+	worker := dts.NewWorker(dts.WorkerOptions{Redis: redisURL})
+	worker.Use(func(next dts.Handler) dts.Handler {
+		return func(ctx context.Context, t *dts.Task) (any, error) {
+			start := time.Now()
+			result, err := next(ctx, t)
+			dts.Logger(ctx).Info("done", "took", time.Since(start), "error", err)
+			return result, err
+		}
+	})
+}
+
+var errUnknown, errBusy, errSold = errors.New("unknown"), errors.New("busy"), errors.New("sold")
+
+func ship(context.Context, string) error       { return nil }
+func copyRows(context.Context, int, int) error { return nil }
