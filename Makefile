@@ -9,7 +9,7 @@ OAPI_CODEGEN_VERSION := v2.8.2
 
 # What `make generate` writes, below OUT. `make verify` writes it somewhere else and compares.
 # (oapi-codegen's configs name their output, relative to where it runs.)
-GENERATED := internal/api/api.gen.go internal/api/client/client.gen.go docs/state-machine.md docs/keys.md lua/border.gen.go
+GENERATED := internal/api/api.gen.go internal/api/client/client.gen.go docs/state-machine.md docs/keys.md lua/border.gen.go api.txt
 OUT := .
 
 .PHONY: help
@@ -44,7 +44,7 @@ lint: ## Run go vet and golangci-lint (built into .bin at the first time)
 	done
 
 .PHONY: generate
-generate: ## Write the generated files: API types, server and client, the Go side of the Lua scripts, docs/keys.md and docs/state-machine.md
+generate: ## Write the generated files: API types, server and client, the Go side of the Lua scripts, docs/keys.md, docs/state-machine.md and api.txt
 	scripts/ensure-tool $(OAPI_CODEGEN) $(OAPI_CODEGEN_VERSION)
 	mkdir -p $(OUT)/docs $(OUT)/lua
 	for config in internal/api/server.cfg.yaml internal/api/client/client.cfg.yaml; do \
@@ -54,6 +54,8 @@ generate: ## Write the generated files: API types, server and client, the Go sid
 	go run ./lua/generate keys > $(OUT)/docs/keys.md
 	go run ./lua/generate go > $(OUT)/lua/border.gen.go.new
 	mv $(OUT)/lua/border.gen.go.new $(OUT)/lua/border.gen.go
+	go run ./test/apitext . > $(OUT)/api.txt.new
+	mv $(OUT)/api.txt.new $(OUT)/api.txt
 
 .PHONY: verify
 verify: ## Check that generated files, go.mod and formatting are as they should be; changes nothing

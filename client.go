@@ -9,13 +9,17 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
 // Client submits tasks, keeps schedules, and tells what became of them. It is safe for concurrent use.
 type Client struct {
-	api   *rest.Client
-	close func() error
+	api      *rest.Client
+	useCases *control.Control // of a client that Open returned, for what must be fast; else nil
+	types    task.Types       // the same
+	close    func() error
 }
 
 // Option changes how [Dial] and [Open] connect.
@@ -61,13 +65,19 @@ func Open(redis string, given ...Option) (*Client, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
+	known := builtin.Table()
 	direct, err := app.OpenDirect(context.Background(), app.DirectOptions{
-		Config: settings, Executors: builtin.Table(), Log: slog.New(warnings{o.log.Handler()}),
+		Config: settings, Executors: known, Log: slog.New(warnings{o.log.Handler()}),
 	})
 	if err != nil {
 		return nil, &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}
 	}
-	return newClient(rest.Options{Address: "http://redis", Transport: inProcess{direct.Handler()}, UserAgent: "dts-go"}, direct.Close)
+	c, err := newClient(rest.Options{Address: "http://redis", Transport: inProcess{direct.Handler()}, UserAgent: "dts-go"}, direct.Close)
+	if err != nil {
+		return nil, err
+	}
+	c.useCases, c.types = direct.Control(), known.Types()
+	return c, nil
 }
 
 func newClient(o rest.Options, end func() error) (*Client, error) {
@@ -83,7 +93,7 @@ func newClient(o rest.Options, end func() error) (*Client, error) {
 func (c *Client) In(namespace string) *Client {
 	api := *c.api
 	api.Namespace = &namespace
-	return &Client{api: &api, close: c.close}
+	return &Client{api: &api, useCases: c.useCases, types: c.types, close: c.close}
 }
 
 // Close ends what follows events or logs and, of a client that [Open] returned, the connections to Redis.

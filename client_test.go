@@ -106,8 +106,9 @@ func TestClient_SubmitsManyAndListsThem(t *testing.T) {
 		if len(seen) != n-2 {
 			t.Errorf("the list has %d tasks, want %d", len(seen), n-2)
 		}
-		for range c.List(t.Context(), dts.TaskFilter{}) {
-			break // an iteration that is broken off ends quietly
+		for _, err := range c.List(t.Context(), dts.TaskFilter{}) { // an iteration that is broken off ends quietly
+			testkit.Must(t, err)
+			break
 		}
 		results, err = c.SubmitMany(t.Context(), many[:3])
 		testkit.Must(t, err)

@@ -23,7 +23,7 @@ type run struct {
 type runKey struct{}
 
 func newRun(a executor.Attempt) *run {
-	r := &run{attempt: a, task: running(a.Task)}
+	r := &run{attempt: a, task: taskKnown(a.Task, nil)}
 	r.log = slog.New(newLogHandler(r.write))
 	return r
 }

@@ -1,7 +1,6 @@
 package dts
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -52,7 +51,7 @@ func templateFrom(t client.TaskTemplate) TaskTemplate {
 		Owner: value(t.Owner), Labels: value(t.Labels),
 	}
 	if raw := payloadFrom(t.Payload); raw != nil {
-		template.Payload = json.RawMessage(raw)
+		template.Payload = raw
 	}
 	return template
 }

@@ -98,13 +98,13 @@ func follow[T any](ctx context.Context, api *rest.Client, f followed[T]) iter.Se
 			},
 			Take: func(m client.Message) (bool, error) {
 				if ctx.Err() != nil {
-					return true, nil
+					return true, ctx.Err()
 				}
 				v, known, last, err := f.take(m)
 				if err == nil && known {
 					pass(v)
 				}
-				return last || ctx.Err() != nil, err
+				return last, err
 			},
 		})
 		if err != nil && ctx.Err() == nil {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/rest"
-	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -86,21 +85,4 @@ func verdictOf(err error) error {
 		return executor.RetryAfter(cut, v.wait)
 	}
 	return cut
-}
-
-// running returns a task as its handler sees it.
-func running(t task.Task) *Task {
-	out := &Task{
-		ID: t.ID, Namespace: t.Namespace, Type: t.Type, Queue: t.Queue, State: State(t.State), Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
-		Payload: payloadFrom(t.Payload), RunAt: t.DueAt, CreatedAt: t.CreatedAt, QueuedAt: t.QueuedAt, StartedAt: t.StartedAt, Node: t.Node,
-		Timeout: t.Timeout, Retention: t.Retention, Owner: t.Owner, Labels: t.Labels,
-		Retry: Retry{
-			MaxAttempts: t.Retry.MaxAttempts, MaxElapsed: t.Retry.MaxElapsed, Delays: t.Retry.Delays, Backoff: Backoff(t.Retry.Backoff),
-		},
-	}
-	if of, name, ok := schedule.OfTask(t.Ref); ok {
-		out.Schedule = of
-		out.Tick, _, _ = schedule.ParseTickName(name)
-	}
-	return out
 }

@@ -21,6 +21,9 @@ const (
 // returned as it is. Errors: CodeInvalid, CodeTaskConflict, CodeUnavailable; after the last one the task may have been accepted,
 // so that who needs to be sure gives it an ID and submits it again.
 func (c *Client) Submit(ctx context.Context, s Submission) (*Task, error) {
+	if c.useCases != nil {
+		return c.submitDirect(ctx, s)
+	}
 	body, err := s.wire()
 	if err != nil {
 		return nil, err
@@ -42,6 +45,9 @@ type Submitted struct {
 // SubmitMany submits tasks, up to 1,000 in a request, and returns a result for each, in their order. One that is refused does not hold
 // back the others. Error: CodeUnavailable; the results are those of the tasks that were asked for before.
 func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Submitted, error) {
+	if c.useCases != nil {
+		return c.submitManyDirect(ctx, submissions)
+	}
 	results := make([]Submitted, len(submissions))
 	var batch []json.RawMessage
 	var places []int // batch[n] is submissions[places[n]]

@@ -70,7 +70,7 @@ func newDevCommand() *cobra.Command {
 are enabled if --listen is a loopback address; otherwise they need --enable-shell.`,
 		Example: `  dtsd dev --demo
   dtsd dev --redis-listen 127.0.0.1:6380`,
-		Args:    cobra.NoArgs,
+		Args: cobra.NoArgs,
 	}
 	executors := builtin.Table()
 	executors.EnableAll()

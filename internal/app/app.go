@@ -36,7 +36,7 @@ type Options struct {
 	Embedded  bool // use a Redis inside this process instead of Config.Redis
 	// EmbeddedListen is the host:port at which that Redis listens; "" means a free port of the loopback interface.
 	EmbeddedListen string
-	Headless  bool // serve nothing, neither health checks nor metrics: for a node inside another program
+	Headless       bool // serve nothing, neither health checks nor metrics: for a node inside another program
 }
 
 // App is one node.

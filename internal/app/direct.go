@@ -28,6 +28,7 @@ type DirectOptions struct {
 
 // Direct is the API without a node and without a port, for programs that talk to Redis themselves.
 type Direct struct {
+	control  *control.Control
 	server   *api.Server
 	cleanups []func() error // Close calls them last in first out
 }
@@ -40,6 +41,9 @@ func OpenDirect(ctx context.Context, o DirectOptions) (*Direct, error) {
 	}
 	return d, nil
 }
+
+// Control holds the use cases that the API serves.
+func (d *Direct) Control() *control.Control { return d.control }
 
 // Handler serves the API.
 func (d *Direct) Handler() http.Handler { return d.server.Handler() }
@@ -66,13 +70,11 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 		return err
 	}
 	hub := events.New(events.Options{Source: data.Tasks, Log: o.Log})
-	d.server, err = api.New(api.Options{
-		Control: control.New(control.Options{
-			Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: types, Log: o.Log,
-			Nodes: cluster.NewObserver(cluster.Options{DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log}),
-		}),
-		Events: hub, Log: o.Log, Types: types,
+	d.control = control.New(control.Options{
+		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: types, Log: o.Log,
+		Nodes: cluster.NewObserver(cluster.Options{DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log}),
 	})
+	d.server, err = api.New(api.Options{Control: d.control, Events: hub, Log: o.Log, Types: types})
 	if err != nil {
 		return err
 	}

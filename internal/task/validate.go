@@ -3,10 +3,13 @@ package task
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
@@ -114,14 +117,22 @@ func validatePayload(p json.RawMessage) error {
 	switch {
 	case len(p) > PayloadLimit:
 		return Invalid("payload", "is %d bytes long, at most %d are allowed", len(p), PayloadLimit)
-	case !json.Valid(p):
-		return Invalid("payload", "is not valid JSON")
-	case !utf8.Valid(p):
-		return Invalid("payload", "is not valid UTF-8")
+	case !jsontext.Value(p).IsValid():
+		return Invalid("payload", "is not valid JSON: %s", strings.TrimPrefix(jsonError(p).Error(), "jsontext: "))
 	case depth(p) > DepthLimit:
 		return Invalid("payload", "is nested %d levels deep, at most %d are allowed", depth(p), DepthLimit)
 	}
 	return nil
+}
+
+// jsonError says why a payload is not valid. A member that is given twice and text that is no Unicode are refused, because readers of
+// JSON understand them in different ways.
+func jsonError(p json.RawMessage) error {
+	strict := jsontext.NewDecoder(bytes.NewReader(p))
+	if _, err := strict.ReadValue(); err != nil {
+		return err
+	}
+	return errors.New("something follows the value")
 }
 
 // depth returns the number of levels of nested arrays and objects in valid JSON. Many JSON parsers refuse deep nesting, and

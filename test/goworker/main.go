@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -28,8 +29,9 @@ func main() {
 	})
 	dts.HandleResult(worker, "http", call)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	if err := worker.Run(ctx); err != nil {
+	err := worker.Run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -47,7 +49,6 @@ func call(ctx context.Context, args struct{ URL string }) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	return string(body), err
+	return string(body), errors.Join(err, response.Body.Close())
 }
