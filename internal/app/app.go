@@ -221,7 +221,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 		}
 		pools = append(pools, worker.Pool{Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, DB: db})
 	}
-	executors, err := a.o.Executors.Build(executor.Options{Version: a.o.Version})
+	executors, err := a.o.Executors.Build(executor.Options{Version: a.o.Version, Redis: url, Prefix: a.o.Config.Prefix})
 	if err != nil {
 		return err
 	}

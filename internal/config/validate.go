@@ -48,14 +48,17 @@ func (c Config) Validate() error {
 	)
 }
 
-func (u URL) validate() error {
+func (u URL) validate() error { return u.Validate("redis") }
+
+// Validate checks the address of a Redis. The error names the setting.
+func (u URL) Validate(setting string) error {
 	scheme, rest, _ := strings.Cut(string(u), "://")
 	if !slices.Contains(redisSchemes, scheme) {
-		return fmt.Errorf("redis: %q must begin with %s://", u, strings.Join(redisSchemes, "://, "))
+		return fmt.Errorf("%s: %q must begin with %s://", setting, u, strings.Join(redisSchemes, "://, "))
 	}
 	host := rest[strings.LastIndex(rest, "@")+1:]
 	if host == "" || scheme != "unix" && strings.HasPrefix(host, "/") {
-		return fmt.Errorf("redis: %q names no host; write it as redis://host:6379/0", u)
+		return fmt.Errorf("%s: %q names no host; write it as redis://host:6379/0", setting, u)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package queue transports deliveries through asynq's queues: no other package imports asynq or uses its keys, whose names
-// are in lua/contract.
+// Package queue transports deliveries through asynq's queues: no other package of DTS's own transport imports asynq or uses its keys, whose
+// names are in lua/contract. (The executor asynqexec does so with the queues of somebody else's fleet.)
 //
 // DTS reads and writes asynq's own format, as asynq 0.26 has it, in batches: Queues enqueues deliveries, a Consumer takes
 // and settles them. asynq's tools, clients and servers can be used on the same queues. asynq itself is used for Monitor, at which

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -62,7 +61,7 @@ func (q *Queues) ForeignSlots(context.Context) (map[string]int, error) {
 	}
 	slots := make(map[string]int)
 	for _, s := range servers {
-		if s.Status != "active" || strings.HasPrefix(s.ID, serverPrefix) {
+		if s.Status != "active" || IsConsumer(s.ID) {
 			continue
 		}
 		for asynqName := range s.Queues {

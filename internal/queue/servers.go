@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,6 +20,9 @@ import (
 
 // serverPrefix begins the ids of DTS's consumers, which tells them from asynq's own servers.
 const serverPrefix = "dts-"
+
+// IsConsumer reports whether a server in asynq's list of servers, by its id, is a consumer of DTS, of any installation.
+func IsConsumer(server string) bool { return strings.HasPrefix(server, serverPrefix) }
 
 // serverRecord describes a consumer as asynq describes its servers.
 type serverRecord struct {

@@ -52,12 +52,21 @@ const (
 // Open connects and waits for the first answer of Redis. It returns an error if the URL is invalid or Redis does not
 // answer. No error contains the password.
 func Open(ctx context.Context, o Options) (*DB, error) {
-	client, err := newClient(o)
+	db, err := New(o)
 	if err != nil {
 		return nil, err
 	}
-	if err := client.Ping(ctx).Err(); err != nil {
-		return nil, errors.Join(fmt.Errorf("redis at %s does not answer: %w", Redact(o.URL), err), client.Close())
+	if err := db.Ping(ctx).Err(); err != nil {
+		return nil, errors.Join(fmt.Errorf("redis at %s does not answer: %w", Redact(o.URL), err), db.Close())
+	}
+	return db, nil
+}
+
+// New is Open without the wait: it connects when the first command is sent. It returns an error if the URL is invalid.
+func New(o Options) (*DB, error) {
+	client, err := newClient(o)
+	if err != nil {
+		return nil, err
 	}
 	return &DB{UniversalClient: client, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}, nil
 }

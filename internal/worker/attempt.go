@@ -132,10 +132,9 @@ func (a *attempt) execute(run *tasks.Run) ending {
 	lines := newLines(a.work, run, a.w.o.Log)
 	defer lines.close()
 	result, err := guarded(func() (string, error) {
-		return exec.Execute(ctx, executor.Attempt{
-			Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Task: t, Checkpoint: t.Checkpoint,
-			Log: lines.add, Progress: lines.progress, Save: a.save,
-		})
+		work := described(t)
+		work.Log, work.Progress, work.Save = lines.add, lines.progress, a.save
+		return exec.Execute(ctx, work)
 	})
 	return judge(ctx, timeout, result, err)
 }
@@ -148,6 +147,18 @@ func (a *attempt) save(ctx context.Context, checkpoint json.RawMessage) error {
 		return fmt.Errorf("%w (%w)", executor.ErrNotCurrent, err)
 	}
 	return err
+}
+
+// described describes the newest attempt of a task to its executor, except where it reports to.
+func described(t task.Task) executor.Attempt {
+	return executor.Attempt{Ref: t.Ref, Number: t.Attempt, Type: t.Type, Payload: t.Payload, Task: t, Checkpoint: t.Checkpoint}
+}
+
+// recorded tells an executor that waits for it that the success of the attempt is recorded.
+func (a *attempt) recorded(run *tasks.Run, e ending) {
+	if keeper, ok := a.w.o.Executors[run.Task.Type].(executor.Keeper); ok && e.outcome == task.OutcomeSucceeded {
+		keeper.Recorded(described(run.Task))
+	}
 }
 
 // guarded turns a panic of an executor into an error.
@@ -189,6 +200,7 @@ func (a *attempt) report(run *tasks.Run, e ending) error {
 		case err == nil && dead:
 			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.reason)
 		case err == nil:
+			a.recorded(run, e)
 			return nil
 		case errors.Is(err, tasks.ErrCancelled):
 			e.outcome = task.OutcomeCancelled

@@ -41,7 +41,7 @@ const callLimit = 256
 var (
 	errTimeout  = errors.New("timeout")
 	errStopped  = errors.New("cancelled")
-	errShutdown = errors.New("the node shut down")
+	errShutdown = executor.ErrShutdown
 )
 
 // Pool is a share of the node's capacity with queues of its own.

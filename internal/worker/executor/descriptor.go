@@ -39,6 +39,8 @@ type Descriptor struct {
 // Options is what every executor is told about its node.
 type Options struct {
 	Version string // of this program; "" if it is not known
+	Redis   string // URL of the Redis of this installation, as redisx.Options has it
+	Prefix  string // of the keys of this installation; "" means "dts"
 }
 
 // optInFlag is the name of the setting that enables the type.

@@ -69,7 +69,7 @@ func (a Attempt) Tick() string {
 // Executor does the work of one task type. It may be used by several goroutines at once.
 //
 // An executor that takes a grace period to stop has a method Grace() time.Duration, which returns its length. One that
-// holds resources is an io.Closer.
+// holds resources is an io.Closer. One that must know when DTS has recorded a success is a Keeper.
 type Executor interface {
 	// Execute does the work and returns its result, valid UTF-8 of at most task.ResultLimit bytes.
 	//
@@ -86,6 +86,16 @@ type Executor interface {
 // ErrNotCurrent means that the attempt has ended, or that another run has it: whatever this run does is in vain. Its context is about
 // to end.
 var ErrNotCurrent = errors.New("this run is not current any more: its attempt has ended, or another run has it")
+
+// Keeper is an executor that keeps the outcome of its work somewhere, so that another attempt finds it if this one's end cannot be recorded.
+type Keeper interface {
+	// Recorded is called when DTS has recorded that an attempt succeeded: no other one will look for the outcome. It returns at once.
+	Recorded(a Attempt)
+}
+
+// ErrShutdown in the cause of a context's end means that the node shuts down: the attempt ends as lost, and another node makes the
+// next one.
+var ErrShutdown = errors.New("the node shut down")
 
 // ErrNoGrace in the cause of a context's end means that the work must stop at once, because another node may be about
 // to do it.

@@ -3,6 +3,7 @@ package builtin
 
 import (
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/asynqexec"
 	"github.com/dts-sched/dts/internal/worker/executor/httpexec"
 	"github.com/dts-sched/dts/internal/worker/executor/noopexec"
 	"github.com/dts-sched/dts/internal/worker/executor/shellexec"
@@ -13,6 +14,7 @@ func Table() executor.Table {
 	return executor.Table{
 		httpexec.Describe(),
 		shellexec.Describe(),
+		asynqexec.Describe(),
 		noopexec.Describe(),
 	}
 }

@@ -53,7 +53,7 @@ func TestTable_SettingsAreNamedAfterTheirTypeAndHaveValidDefaults(t *testing.T) 
 func TestTable_BuildsEveryType(t *testing.T) {
 	table := Table()
 	table.EnableAll()
-	built, err := table.Build(executor.Options{})
+	built, err := table.Build(executor.Options{Redis: "redis://127.0.0.1:6379"})
 	if err != nil {
 		t.Fatal(err)
 	}

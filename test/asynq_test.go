@@ -1,0 +1,132 @@
+package test
+
+import (
+	"bufio"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/redistest"
+)
+
+// asynqWorker is a process that has asynq in it and nothing of DTS. It keeps its own record, outside Redis, of what it handled.
+type asynqWorker struct {
+	mu      sync.Mutex
+	handled map[string]int // by payload
+}
+
+func startAsynqWorker(t *testing.T, redis *redistest.Server, queue string) *asynqWorker {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "asynqworker")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./testdata/asynqworker").CombinedOutput(); err != nil {
+		t.Fatalf("building the worker: %v\n%s", err, out)
+	}
+	cmd := exec.Command(binary, "--redis", redis.Addr(), "--queue", queue)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w := &asynqWorker{handled: make(map[string]int)}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			if payload, ok := strings.CutPrefix(lines.Text(), "handled "); ok {
+				w.note(payload)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		<-read
+		_ = cmd.Wait()
+	})
+	return w
+}
+
+func (w *asynqWorker) note(payload string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.handled[payload]++
+}
+
+// record is how often each payload was handled.
+func (w *asynqWorker) record() map[string]int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	record := make(map[string]int, len(w.handled))
+	for payload, n := range w.handled {
+		record[payload] = n
+	}
+	return record
+}
+
+// The workers of a fleet that uses asynq do what DTS schedules, each task once, though the node that leads and follows most of them dies.
+func TestAsynqWorkers_HandleEachTaskOnceThroughACrashOfTheLeader(t *testing.T) {
+	t.Parallel()
+	const count, spread = 1000, 8 * time.Second
+	redis := redistest.Start(t)
+	worker := startAsynqWorker(t, redis, "mails")
+	var nodes []*node
+	for range 3 {
+		nodes = append(nodes, startNode(t, redis.URL(), "--enable-asynq"))
+	}
+	await(t, 30*time.Second, "every node leads", func() bool {
+		for _, n := range nodes {
+			if len(nodes[0].partitions(n.id)) < 5 {
+				return false
+			}
+		}
+		return true
+	})
+
+	var tasks []client.Submission
+	payloads := make(map[string]string)
+	for i := range count {
+		id, payload := fmt.Sprintf("t%04d", i), fmt.Sprintf(`{"to":%d}`, i)
+		payloads[id] = payload
+		tasks = append(tasks, client.Submission{
+			ID: &id, Type: "asynq", Delay: ptr((time.Duration(i) * spread / count).String()),
+			Payload: fmt.Appendf(nil, `{"type":"email:send","queue":"mails","payload":%s}`, payload),
+		})
+	}
+	nodes[1].submit(tasks...)
+	await(t, time.Minute, "a third is handled", func() bool { return len(worker.record()) > count/3 })
+	nodes[0].kill()
+	await(t, 2*time.Minute, "all have ended", func() bool { return len(nodes[1].all("scheduled", "queued", "running")) == 0 })
+
+	record := worker.record()
+	for id, payload := range payloads {
+		if n := record[payload]; n != 1 {
+			t.Errorf("%s was handled %d times", id, n)
+		}
+	}
+	again := 0
+	for _, one := range nodes[1].all("succeeded") {
+		if want := fmt.Sprintf("sent %s", payloads[one.ID]); one.Result == nil || *one.Result != want {
+			t.Errorf("%s has the result %v, want %q", one.ID, one.Result, want)
+		}
+		if one.Attempt > 1 {
+			again++
+		}
+	}
+	t.Logf("%d tasks were followed by a second worker", again)
+	if done := len(nodes[1].all("succeeded")); done != count {
+		t.Errorf("%d have succeeded, and %d have failed", done, len(nodes[1].all("failed")))
+	}
+	inspector := asynq.NewInspectorFromRedisClient(redis.DB(t).UniversalClient)
+	await(t, 10*time.Second, "asynq keeps nothing but what the dead node had no time to delete", func() bool {
+		info, err := inspector.GetQueueInfo("mails")
+		return err == nil && info.Completed <= 20 && info.Size <= 20
+	})
+}
