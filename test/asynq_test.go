@@ -2,6 +2,7 @@ package test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // asynqWorker is a process that has asynq in it and nothing of DTS. It keeps its own record, outside Redis, of what it handled.
@@ -128,5 +130,62 @@ func TestAsynqWorkers_HandleEachTaskOnceThroughACrashOfTheLeader(t *testing.T) {
 	await(t, 10*time.Second, "asynq keeps nothing but what the dead node had no time to delete", func() bool {
 		info, err := inspector.GetQueueInfo("mails")
 		return err == nil && info.Completed <= 20 && info.Size <= 20
+	})
+}
+
+// fromAsynq runs examples/from-asynq, and returns how it describes the change of each config.
+func fromAsynq(t *testing.T, binary string, flags ...string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), binary, flags...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	var changes []string
+	for line := range strings.Lines(string(out)) {
+		changes = append(changes, strings.Split(line, "\t")[1])
+	}
+	return changes
+}
+
+// The program that docs/from-asynq.md describes imports configs once, and what it imports is done by asynq's workers.
+func TestFromAsynq_ImportsConfigsThatAsynqWorkersThenHandle(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	n := startNode(t, redis.URL(), "--prefix", "sched", "--enable-asynq", "--pool", "fleet:5:asynq=1")
+	binary := filepath.Join(t.TempDir(), "from-asynq")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../examples/from-asynq").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	flags := []string{"--server", n.url, "--queue", "asynq"}
+	same(t, "a dry run says", []string{"created", "created"}, fromAsynq(t, binary, append(flags, "--dry-run")...))
+	e := &examples{node: n}
+	same(t, "a dry run leaves", 0, len(e.schedules()))
+	same(t, "at first", []string{"created", "created"}, fromAsynq(t, binary, flags...))
+	same(t, "again", []string{"unchanged", "unchanged"}, fromAsynq(t, binary, flags...))
+	same(t, "with another time zone", []string{"unchanged", "unchanged"}, fromAsynq(t, binary, append(flags, "--timezone", "Asia/Tokyo")...))
+
+	server := asynq.NewServer(asynq.RedisClientOpt{Addr: redis.Addr()}, asynq.Config{
+		Queues: map[string]int{"mails": 1}, LogLevel: asynq.FatalLevel, TaskCheckInterval: 50 * time.Millisecond,
+	})
+	done := make(chan string, 10)
+	if err := server.Start(asynq.HandlerFunc(func(_ context.Context, t *asynq.Task) error {
+		done <- t.Type() + " " + string(t.Payload())
+		return nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Shutdown)
+	for _, s := range e.schedules() {
+		if !strings.HasPrefix(s.ID, "email-digest-") {
+			continue
+		}
+		if _, err := n.TriggerScheduleWithResponse(t.Context(), s.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same(t, "asynq handles", `email:digest {"audience":"customers"}`, testkit.Receive(t, done, "the task"))
+	await(t, 30*time.Second, "DTS has its end", func() bool {
+		all := n.all("succeeded")
+		return len(all) > 0 && all[0].Type == "asynq"
 	})
 }

@@ -129,6 +129,10 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	}
 	a.Log("stdout", fmt.Sprintf("asynq task %s in queue %q: %s", at.id, task.Cut(at.queue, nameLimit), said))
 	result, err := e.await(ctx, at, a.Log)
+	var end *archivedError
+	if o.final && errors.As(err, &end) {
+		err = executor.Permanent(err)
+	}
 	return result, short(err)
 }
 

@@ -114,6 +114,16 @@ func TestExecutor_RunsAnArchivedTaskAgainInTheNextAttempt(t *testing.T) {
 	}
 }
 
+func TestExecutor_MakesNoOtherAttemptAfterAnArchivedTaskIfThePayloadSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.serve(func(context.Context, *asynq.Task) error { return errors.New("no paper") })
+	a := attempt(`{"type": "email:send", "queue": "mails", "archived_is_final": true}`)
+	if got := testkit.Receive(t, start(t.Context(), f.executor(), a.Attempt), "the end"); !executor.IsPermanent(got.err) {
+		t.Errorf("it ends with %v", got.err)
+	}
+}
+
 func TestExecutor_FollowsTheRetriesOfAsynq(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -1,6 +1,7 @@
 package asynqexec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,13 +78,19 @@ func (e *Executor) outcome(at location, f *followed) outcome {
 	return outcome{}
 }
 
+// archivedError says that asynq has archived the task: its retries are used up, or the handler or a person said so.
+type archivedError struct {
+	retries int
+	reason  string
+}
+
+func (e *archivedError) Error() string {
+	return fmt.Sprintf("asynq archived the task after %d retries: %s", e.retries, e.reason)
+}
+
 // archived is the error of an archived task. Without an own one, somebody archived it by hand.
 func archived(info *asynq.TaskInfo) error {
-	reason := strings.ToValidUTF8(info.LastErr, "\uFFFD")
-	if reason == "" {
-		reason = "by hand"
-	}
-	return fmt.Errorf("asynq archived the task after %d retries: %s", info.Retried, reason)
+	return &archivedError{info.Retried, cmp.Or(strings.ToValidUTF8(info.LastErr, "\uFFFD"), "by hand")}
 }
 
 // abandon leaves the asynq task when ctx has ended. It goes on if this node shuts down or may not act any more, because another attempt

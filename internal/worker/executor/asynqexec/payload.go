@@ -34,6 +34,7 @@ type order struct {
 	retries   int
 	timeout   time.Duration // 0: as long as the attempt
 	retention time.Duration // 0: until DTS has recorded the outcome
+	final     bool          // whether there is no other attempt once asynq has archived the task
 }
 
 // fields are the members of a payload as JSON has them.
@@ -42,20 +43,22 @@ type fields struct {
 	payload                                     json.RawMessage
 	headers                                     map[string]string
 	retries                                     int
+	final                                       bool
 }
 
 // parseOrder reads a payload. Error: *executor.InvalidPayloadError.
 func parseOrder(payload json.RawMessage) (*order, error) {
 	f := fields{queue: defaultQueue}
 	err := executor.DecodePayload(payload, map[string]executor.Field{
-		"type":           {Into: &f.taskType, Want: "a string"},
-		"payload":        {Into: &f.payload, Want: "a JSON value"},
-		"payload_base64": {Into: &f.base64, Want: "a string"},
-		"headers":        {Into: &f.headers, Want: "an object of strings"},
-		"queue":          {Into: &f.queue, Want: "a string"},
-		"max_retry":      {Into: &f.retries, Want: "a whole number"},
-		"timeout":        {Into: &f.timeout, Want: "a string"},
-		"retention":      {Into: &f.retention, Want: "a string"},
+		"type":              {Into: &f.taskType, Want: "a string"},
+		"payload":           {Into: &f.payload, Want: "a JSON value"},
+		"payload_base64":    {Into: &f.base64, Want: "a string"},
+		"archived_is_final": {Into: &f.final, Want: "true or false"},
+		"headers":           {Into: &f.headers, Want: "an object of strings"},
+		"queue":             {Into: &f.queue, Want: "a string"},
+		"max_retry":         {Into: &f.retries, Want: "a whole number"},
+		"timeout":           {Into: &f.timeout, Want: "a string"},
+		"retention":         {Into: &f.retention, Want: "a string"},
 	})
 	if err != nil {
 		return nil, err
@@ -75,7 +78,7 @@ func (f fields) order() (*order, error) {
 	if string(f.payload) == "null" { // as if it were left out
 		f.payload = nil
 	}
-	o := &order{taskType: f.taskType, payload: f.payload, headers: f.headers, queue: f.queue, retries: f.retries}
+	o := &order{taskType: f.taskType, payload: f.payload, headers: f.headers, queue: f.queue, retries: f.retries, final: f.final}
 	if f.base64 != "" {
 		if f.payload != nil {
 			return nil, executor.Invalid("payload_base64", "must not be there together with payload")
