@@ -78,6 +78,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 	a := &App{
 		o: o, types: o.Executors.Types(), metrics: telemetry.New(), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
+	if a.unhurried() {
+		a.o.Config = a.o.Config.Unhurried()
+	}
 	a.node = cluster.NewNodeID(a.host())
 	a.o.Log = o.Log.With("node", a.node)
 	if err := a.build(ctx); err != nil {
@@ -88,6 +91,9 @@ func New(ctx context.Context, o Options) (*App, error) {
 
 // Node is this node's id.
 func (a *App) Node() string { return a.node }
+
+// unhurried reports whether the Redis is inside the process, and in a test.
+func (a *App) unhurried() bool { return a.o.Config.Redis.Embedded() }
 
 // host is the configured name of the node, or that of its machine.
 func (a *App) host() string { return cmp.Or(a.o.Config.NodeName, cluster.Host()) }
@@ -204,7 +210,7 @@ func (a *App) buildScheduler(db *redisx.DB, queues *queue.Queues) {
 	}
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: queues, Members: a.registry, Node: a.node,
-		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, HandOver: a.o.Config.HandOver, Metrics: a.metrics, Log: a.o.Log,
+		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, HandOver: a.o.Config.HandOver, Unhurried: a.unhurried(), Metrics: a.metrics, Log: a.o.Log,
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
 }
@@ -230,7 +236,7 @@ func (a *App) buildWorker(ctx context.Context, url string) error {
 	a.worker = worker.New(worker.Options{
 		Store: a.store, Prefix: a.o.Config.Prefix, Node: a.node,
 		Capacity: a.o.Config.Concurrency, Pools: pools, Executors: executors, Types: a.types,
-		DrainTimeout: a.o.Config.DrainTimeout, Grace: executors.Grace(), Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
+		Unhurried: a.unhurried(), DrainTimeout: a.o.Config.DrainTimeout, Grace: executors.Grace(), Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
 	})
 	return nil
 }

@@ -59,6 +59,9 @@ func (d *Direct) Close() error {
 }
 
 func (d *Direct) build(ctx context.Context, o DirectOptions) error {
+	if o.Config.Redis.Embedded() {
+		o.Config = o.Config.Unhurried()
+	}
 	db, err := redisx.Open(ctx, redisx.Options{URL: string(o.Config.Redis)})
 	if err != nil {
 		return err

@@ -41,7 +41,12 @@ func (u *URL) Set(text string) error {
 	return nil
 }
 
+// Embedded reports whether the Redis is one without a port inside the process, which only tests have.
+func (u URL) Embedded() bool { return strings.HasPrefix(string(u), embeddedScheme+"://") }
+
 // Type is what --help calls the value.
 func (u *URL) Type() string { return "URL" }
 
 var redisSchemes = []string{"redis", "rediss", "unix", "redis+sentinel", "redis+cluster"}
+
+const embeddedScheme = "embedded"

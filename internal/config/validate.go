@@ -53,6 +53,9 @@ func (u URL) validate() error { return u.Validate("redis") }
 // Validate checks the address of a Redis. The error names the setting.
 func (u URL) Validate(setting string) error {
 	scheme, rest, _ := strings.Cut(string(u), "://")
+	if u.Embedded() {
+		return nil
+	}
 	if !slices.Contains(redisSchemes, scheme) {
 		return fmt.Errorf("%s: %q must begin with %s://", setting, u, strings.Join(redisSchemes, "://, "))
 	}

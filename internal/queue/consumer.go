@@ -38,6 +38,7 @@ type ConsumerOptions struct {
 	Name        string         // for logs
 	Concurrency int            // most deliveries handled at once, for asynq's page of servers
 	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
+	Unhurried   bool           // Redis loses no message: look at the queues once an hour only, and beat only while a delivery is held
 	Log         *slog.Logger
 }
 
@@ -200,7 +201,7 @@ func (c *Consumer) Await(ctx context.Context) error {
 		return err
 	}
 	for ctx.Err() == nil && !c.sources.ready() {
-		timer := time.NewTimer(lookInterval + rand.N(lookInterval))
+		timer := time.NewTimer(c.lookPause())
 		select {
 		case <-ctx.Done():
 		case <-c.sources.arrived:
@@ -210,6 +211,14 @@ func (c *Consumer) Await(ctx context.Context) error {
 		timer.Stop()
 	}
 	return ctx.Err()
+}
+
+// lookPause is the time until the next look at the queues.
+func (c *Consumer) lookPause() time.Duration {
+	if c.o.Unhurried {
+		return time.Hour
+	}
+	return lookInterval + rand.N(lookInterval)
 }
 
 // awaitTurn waits after failures, and while too many endings wait to be settled. Meanwhile the other workers are woken for what this one

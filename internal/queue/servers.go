@@ -113,6 +113,9 @@ func (c *Consumer) beats(ctx context.Context) {
 
 func (c *Consumer) beat(ctx context.Context) error {
 	held := c.holding()
+	if c.o.Unhurried && len(held) == 0 {
+		return nil
+	}
 	if err := c.extend(ctx, held); err != nil {
 		return err
 	}

@@ -68,7 +68,11 @@ func New(o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &DB{UniversalClient: client, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}, nil
+	pingAfter := defaultPingAfter
+	if strings.HasPrefix(o.URL, hiddenScheme) {
+		pingAfter = hiddenPingAfter
+	}
+	return &DB{UniversalClient: client, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, pingAfter)}, nil
 }
 
 // Number returns the number of the database in use. A cluster has only database 0.
@@ -92,6 +96,8 @@ func Redact(raw string) string {
 func newClient(o Options) (redis.UniversalClient, error) {
 	scheme, _, _ := strings.Cut(o.URL, "://")
 	switch scheme {
+	case hiddenScheme:
+		return newHiddenClient(o)
 	case "redis", "rediss", "unix":
 		opt, err := redis.ParseURL(o.URL)
 		if err != nil {
@@ -115,6 +121,19 @@ func newClient(o Options) (redis.UniversalClient, error) {
 		return newClusterClient(o)
 	}
 	return nil, fmt.Errorf("redis URL %q: the scheme must be redis, rediss, unix, redis+sentinel or redis+cluster", Redact(o.URL))
+}
+
+func newHiddenClient(o Options) (redis.UniversalClient, error) {
+	server, err := findHidden(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	o.PoolSize = cmp.Or(o.PoolSize, hiddenPool)
+	if o.Dial == nil {
+		o.Dial = server.Dial
+	}
+	o.URL = "redis://127.0.0.1:0/0" // an address and not a host name, because go-redis resolves host names
+	return newClient(o)
 }
 
 func newSentinelClient(o Options) (redis.UniversalClient, error) {

@@ -30,6 +30,11 @@ var defaultPace = pace{
 	peek: 3 * time.Second,
 }
 
+// unhurriedPace is that of Options.Unhurried.
+var unhurriedPace = pace{
+	maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: defaultPace.ask, peek: time.Hour,
+}
+
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.
 // After a failure it tries again soon: deleting finished tasks is what frees memory in a Redis that is full.
 func (t *term) maintain(ctx context.Context) error {

@@ -52,9 +52,11 @@ type Options struct {
 	Node     string        // this node's id
 	LeaseTTL time.Duration // upper bound of the time without a leader after a crash
 	Keep     int           // finished tasks kept at most, over all partitions
-	HandOver int           // deliveries that may wait in a queue for each slot of its living workers
-	Metrics  *telemetry.Metrics
-	Log      *slog.Logger
+	// Unhurried means that Redis loses no message: what is only a net under lost ones happens once an hour.
+	Unhurried bool
+	HandOver  int // deliveries that may wait in a queue for each slot of its living workers
+	Metrics   *telemetry.Metrics
+	Log       *slog.Logger
 }
 
 // Scheduler leads its share of the partitions.
@@ -80,6 +82,9 @@ type Scheduler struct {
 func New(o Options) *Scheduler {
 	s := &Scheduler{
 		o: o, pace: defaultPace, freed: make(chan struct{}, 1), ready: make(chan struct{}), led: make(map[int]*partition.Leader),
+	}
+	if o.Unhurried {
+		s.pace = unhurriedPace
 	}
 	s.quotas = newQuotas(s)
 	s.listener = o.Store.Partitions.NewListener(partition.Wakes{

@@ -64,6 +64,7 @@ type Options struct {
 	DrainTimeout time.Duration // how long attempts may go on after the worker was told to stop
 	Grace        time.Duration // how long an executor may take to return after its context has ended
 	Random       func() float64
+	Unhurried    bool // see queue.ConsumerOptions
 	Metrics      *telemetry.Metrics
 	Log          *slog.Logger
 }
@@ -145,7 +146,7 @@ func (w *Worker) pools() []*pool {
 	pools := make([]*pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
 		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), consumer: queue.NewConsumer(queue.ConsumerOptions{
-			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Log: w.o.Log,
+			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Unhurried: w.o.Unhurried, Log: w.o.Log,
 		})}
 	}
 	return pools

@@ -1,5 +1,5 @@
 // Command apitext prints what a program can use of a package: its exported declarations without comments, bodies and unexported parts, in
-// the order of their names. api.txt is its output for package dts. A line that goes or changes there is an incompatible change.
+// the order of their names. api.txt is its output for packages dts and dtstest. A line that goes or changes there is an incompatible change.
 package main
 
 import (
@@ -16,7 +16,10 @@ import (
 )
 
 func main() {
-	for _, dir := range os.Args[1:] {
+	for i, dir := range os.Args[1:] {
+		if i > 0 {
+			fmt.Println()
+		}
 		text, err := describe(dir)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,0 +1,171 @@
+// Package dtstest runs DTS inside a test, in memory and on a clock of its own: an hour of retries and schedules passes in moments.
+//
+//	func TestSignUp(t *testing.T) {
+//		dtstest.Run(t, func(w *dts.Worker) {
+//			dts.Handle(w, "email.send", send)
+//		}, func(t *testing.T, d *dtstest.DTS) {
+//			signUp(d.Client, "ada") // submits email.send for in an hour
+//			d.Advance(time.Hour)
+//			if got := d.Tasks("email.send"); len(got) != 1 || got[0].State != dts.StateSucceeded {
+//				t.Errorf("got %+v", got)
+//			}
+//		})
+//	}
+//
+// It is DTS itself that runs, not an imitation: leaders, workers and scripts are those of a fleet, on an embedded Redis. The clock is that of
+// [testing/synctest]: it stands while something works, and jumps to the next thing that is due when everything waits. What holds for
+// functions in a bubble of synctest holds for handlers as well: they should not wait for the network or for processes.
+package dtstest
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/dts-sched/dts"
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+)
+
+// Start is the time at which the clock of every test begins.
+var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// DTS is a worker that leads, a client, and a Redis in memory. Time passes when the test waits.
+type DTS struct {
+	*dts.Client
+	t  testing.TB
+	mu sync.Mutex // see order
+}
+
+// Run runs test with a DTS whose worker has the handlers that add gives it; add may be nil. When test returns, the worker stops: what runs is
+// interrupted, and what waits is dropped.
+func Run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		if err := clock.Sleep(t.Context(), clock.Until(Start)); err != nil {
+			t.Fatal(err)
+		}
+		redis, err := redisx.StartHidden()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		d := &DTS{t: t}
+		defer func() {
+			stop()
+			<-ended
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			redis.Close()
+			_ = clock.Sleep(context.Background(), time.Minute) // in which the clients of Redis end what they do by themselves
+		}()
+		go func() {
+			defer close(ended)
+			d.work(ctx, redis.URL(), add)
+		}()
+		d.Client, err = dts.Open(redis.URL(), dts.WithLogger(d.log()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		test(t, d)
+	})
+}
+
+// work runs the worker until ctx ends.
+func (d *DTS) work(ctx context.Context, redis string, add func(w *dts.Worker)) {
+	w := dts.NewWorker(dts.WorkerOptions{Redis: redis, Lead: true, Name: "test", DrainTimeout: time.Millisecond, Log: d.log()})
+	w.Use(func(next dts.Handler) dts.Handler {
+		return func(ctx context.Context, t *dts.Task) (any, error) {
+			d.order()
+			defer d.order()
+			return next(ctx, t)
+		}
+	})
+	dts.Handle(w, nothing, func(context.Context, struct{}) error { return nil }) // a worker must have a handler
+	if add != nil {
+		add(w)
+	}
+	if err := w.Run(ctx); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// order puts what the test did before it waited before what handlers do then, and the other way round: for the race detector, time that
+// passes orders nothing.
+func (d *DTS) order() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+}
+
+// log returns a logger to the test, for what goes wrong.
+func (d *DTS) log() *slog.Logger {
+	return slog.New(slog.NewTextHandler(d.t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// nothing is the type of tasks that do nothing.
+const nothing = "dtstest.nothing"
+
+// Settle runs what is due to its end, or to the wait before the next attempt. The clock moves no further than that takes.
+func (d *DTS) Settle() {
+	d.t.Helper()
+	d.order()
+	defer d.order()
+	synctest.Wait()
+	if !d.busy() {
+		return
+	}
+	for _, err := range d.Events(d.t.Context(), dts.TaskFilter{}) { // the first one says that none is missed from now on
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		synctest.Wait()
+		if !d.busy() {
+			return
+		}
+	}
+}
+
+// busy reports whether a task is due or running.
+func (d *DTS) busy() bool {
+	waiting := dts.TaskFilter{States: []dts.State{dts.StateScheduled, dts.StateQueued, dts.StateRunning}}
+	for task, err := range d.List(d.t.Context(), waiting) {
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if task.State != dts.StateScheduled || !task.RunAt.After(clock.Now()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Advance moves the clock. What becomes due meanwhile, ticks of schedules and further attempts included, runs at its time; what is due at the
+// end is settled.
+func (d *DTS) Advance(by time.Duration) {
+	d.t.Helper()
+	d.order()
+	_ = clock.Sleep(context.Background(), by)
+	d.Settle()
+}
+
+// Tasks returns the tasks of a type that were submitted or created by schedules, the oldest first; "" means all types. Those that ended long
+// ago are forgotten: after 24 hours, or after seven days if they failed, unless their Retention says otherwise.
+func (d *DTS) Tasks(taskType string) []*dts.Task {
+	d.t.Helper()
+	var tasks []*dts.Task
+	for task, err := range d.List(d.t.Context(), dts.TaskFilter{Type: taskType}) {
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		tasks = append(tasks, task)
+	}
+	slices.Reverse(tasks)
+	return tasks
+}
