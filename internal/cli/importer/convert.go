@@ -1,0 +1,162 @@
+package importer
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/importer/crontab"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// imported is a line of a crontab as a schedule, or why it is none.
+type imported struct {
+	number     int
+	id         string
+	definition client.ScheduleDefinition
+	outcome    string // created, changed, unchanged or refused; "" before it is put
+	reason     string // of a refusal
+}
+
+const refused = "refused"
+
+// convert turns the lines of a crontab into schedules, in their order. Error: a *command.UsageError if no zone is known.
+func convert(text string, system bool, s settings) ([]imported, error) {
+	entries, refusals := crontab.Parse(text, system)
+	if err := s.checkZone(entries); err != nil {
+		return nil, err
+	}
+	ids := identify(entries)
+	first := make(map[string]int) // the line of each id
+	var lines []imported
+	for _, r := range refusals {
+		lines = append(lines, imported{number: r.Line, outcome: refused, reason: r.Reason})
+	}
+	for i, e := range entries {
+		line := imported{number: e.Line, id: s.Prefix + ids[i]}
+		err := s.define(&line, e)
+		if earlier := first[line.id]; err == nil && earlier > 0 {
+			err = fmt.Errorf("is the same as line %d: one schedule runs a command once at a time", earlier)
+		}
+		if err != nil {
+			line.outcome, line.reason = refused, err.Error()
+		} else {
+			first[line.id] = e.Line
+		}
+		lines = append(lines, line)
+	}
+	slices.SortFunc(lines, func(a, b imported) int { return cmp.Compare(a.number, b.number) })
+	return lines, nil
+}
+
+// checkZone refuses to guess in which zone a time is meant.
+func (s settings) checkZone(entries []crontab.Entry) error {
+	if s.Timezone != "" {
+		return nil
+	}
+	for _, e := range entries {
+		if e.Zone == "" {
+			return command.Usagef("--timezone is missing: line %d has no CRON_TZ above it. In which zone is the machine of cron, such as Europe/Berlin or UTC?", e.Line)
+		}
+	}
+	return nil
+}
+
+// define makes the definition of a line. Error: DTS does not know the time or the zone.
+func (s settings) define(line *imported, e crontab.Entry) error {
+	zone := cmp.Or(e.Zone, s.Timezone)
+	spec := schedule.Spec{Rules: []schedule.Rule{{Cron: e.When}}, Exclude: e.Exclude, Timezone: zone}
+	if _, err := schedule.Compile(spec, task.Ref{Namespace: task.DefaultNamespace, ID: line.id}, time.Time{}); err != nil {
+		var invalid *task.Error
+		if errors.As(err, &invalid) {
+			return fmt.Errorf("%s %s", invalid.Field, invalid.Message)
+		}
+		return err
+	}
+	template, err := s.template(e)
+	if err != nil {
+		return err
+	}
+	overlap := client.Overlap(s.Overlap)
+	line.definition = client.ScheduleDefinition{
+		Cron: &e.When, Timezone: &zone, Exclude: e.Exclude, Overlap: &overlap, Labels: &client.Labels{"imported-from": "crontab"},
+		Description: new(task.Cut(fmt.Sprintf("Line %d of %s", e.Line, s.Source), schedule.DescriptionLimit)), Task: template,
+	}
+	if e.MailTo != "" {
+		line.definition.Owner = new(task.Cut(e.MailTo, task.OwnerLimit))
+	}
+	return nil
+}
+
+// shellPayload is the payload of a task of type shell.
+type shellPayload struct {
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"env,omitempty"`
+	Dir     string            `json:"dir,omitempty"`
+	Stdin   string            `json:"stdin,omitempty"`
+	User    string            `json:"user,omitempty"`
+}
+
+// template makes the task of a line. Cron goes to HOME before it runs a command.
+func (s settings) template(e crontab.Entry) (client.TaskTemplate, error) {
+	payload, err := rest.Encode(shellPayload{
+		Command: []string{cmp.Or(e.Shell, "/bin/sh"), "-c", e.Command}, Env: e.Env, Dir: e.Env["HOME"], Stdin: e.Stdin, User: e.User,
+	})
+	t := client.TaskTemplate{Type: "shell", Payload: payload, Timeout: new(s.Timeout.String()), Retry: &client.Retry{MaxAttempts: &s.MaxAttempts}}
+	if s.Queue != "" {
+		t.Queue = &s.Queue
+	}
+	return t, err
+}
+
+// identify names each entry after its command. Where several that differ have the same name, a digest of the whole entry is added to each.
+func identify(entries []crontab.Entry) []string {
+	ids := make([]string, len(entries))
+	digests := make(map[string]map[string]bool) // by name
+	for i, e := range entries {
+		ids[i] = readable(e.Command)
+		if digests[ids[i]] == nil {
+			digests[ids[i]] = make(map[string]bool)
+		}
+		digests[ids[i]][digest(e)] = true
+	}
+	for i, e := range entries {
+		if len(digests[ids[i]]) > 1 {
+			ids[i] += "-" + digest(e)
+		}
+	}
+	return ids
+}
+
+var (
+	changesDir = regexp.MustCompile(`^\s*cd\s+\S+\s*(?:&&|;)\s*`)
+	shellRest  = regexp.MustCompile(`\s*(?:\d*[<>]|[|;&]).*$`)
+	folders    = regexp.MustCompile(`[^\s=:]*/`)
+	notInIDs   = regexp.MustCompile(`[^a-z0-9._]+`)
+)
+
+// nameLimit leaves room for a prefix and a digest.
+const nameLimit = 60
+
+// readable makes a name of the first words of a command, without folders: "backup.sh-full" of "/opt/backup.sh --full >/dev/null".
+func readable(line string) string {
+	line = changesDir.ReplaceAllString(strings.ToLower(line), "")
+	line = folders.ReplaceAllString(shellRest.ReplaceAllString(line, ""), "")
+	name := strings.Trim(notInIDs.ReplaceAllString(line, "-"), "-._")
+	return cmp.Or(strings.Trim(name[:min(len(name), nameLimit)], "-._"), "command")
+}
+
+func digest(e crontab.Entry) string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{e.When, strings.Join(e.Exclude, ","), e.Zone, e.User, e.Command, e.Stdin}, "\x00")))
+	return hex.EncodeToString(sum[:3])
+}

@@ -1,0 +1,218 @@
+// Package crontab reads crontabs as cron does (Vixie cron and its descendants, cronie among them), and says what they mean in the words of DTS.
+package crontab
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Entry is a line of a crontab that has a command run.
+type Entry struct {
+	Line    int
+	When    string            // a cron expression of DTS
+	Exclude []string          // cron expressions of DTS: times at which it does not run
+	Zone    string            // CRON_TZ; "" if there is none
+	User    string            // "" in the crontab of a user
+	Shell   string            // SHELL; "" if there is none
+	MailTo  string            // MAILTO; "" if there is none
+	Env     map[string]string // the other variables of the lines above
+	Command string
+	Stdin   string // what follows an unescaped % in the line
+}
+
+// Refusal says why a line has no Entry.
+type Refusal struct {
+	Line   int
+	Reason string
+}
+
+// LineLimit is the longest line in bytes. Cron's own limit is about 1,000.
+const LineLimit = 64 << 10
+
+// parser reads line by line; variables hold for the lines below them.
+type parser struct {
+	system bool
+	env    map[string]string
+}
+
+// Parse reads a crontab; system says that its lines have a column for the user, as those of /etc/crontab and /etc/cron.d. Each line is taken by
+// itself: what is refused does not hold up the others.
+func Parse(text string, system bool) (entries []Entry, refusals []Refusal) {
+	p := parser{system: system, env: map[string]string{}}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		e, err := p.line(strings.TrimRight(line, "\r\n"))
+		switch {
+		case err != nil:
+			refusals = append(refusals, Refusal{number, err.Error()})
+		case e != nil:
+			e.Line = number
+			entries = append(entries, *e)
+		}
+	}
+	return entries, refusals
+}
+
+// variable is a line that sets one: NAME = VALUE. Either side may be in quotes.
+var variable = regexp.MustCompile(`^(?:"([^"]*)"|'([^']*)'|([^\s="']+))[ \t]*=[ \t]*(.*)$`)
+
+// line reads a line; there is no entry if it is empty, a comment or a variable.
+func (p *parser) line(line string) (*Entry, error) {
+	line = strings.TrimLeft(line, " \t")
+	switch {
+	case strings.TrimSpace(line) == "" || line[0] == '#':
+		return nil, nil
+	case len(line) > LineLimit:
+		return nil, fmt.Errorf("is longer than %d bytes", LineLimit)
+	case strings.ContainsRune(line, 0):
+		return nil, errors.New("contains a NUL")
+	}
+	if m := variable.FindStringSubmatch(line); m != nil {
+		return nil, p.set(m[1]+m[2]+m[3], unquote(m[4]))
+	}
+	return p.entry(line)
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// set sets a variable. Cron does not expand others in its value.
+func (p *parser) set(name, value string) error {
+	if !variableName.MatchString(name) {
+		return fmt.Errorf("%q is not the name of a variable", name)
+	}
+	p.env[name] = value
+	return nil
+}
+
+// unquote removes a pair of quotes around a value, and otherwise the blanks behind it.
+func unquote(value string) string {
+	value = strings.TrimRight(value, " \t")
+	if n := len(value); n >= 2 && (value[0] == '"' || value[0] == '\'') && value[n-1] == value[0] {
+		return value[1 : n-1]
+	}
+	return value
+}
+
+// entry reads a line that has a command run.
+func (p *parser) entry(line string) (*Entry, error) {
+	line = strings.TrimPrefix(line, "-") // cronie: leave it out of the system's log
+	columns := 5
+	if line != "" && line[0] == '@' {
+		columns = 1
+	}
+	when, rest := cut(line, columns)
+	e := p.withVariables()
+	if err := e.setTimes(when); err != nil {
+		return nil, err
+	}
+	if p.system {
+		var user []string
+		if user, rest = cut(rest, 1); len(user) == 0 {
+			return nil, errors.New("has no user and no command")
+		}
+		e.User = user[0]
+	}
+	e.Command, e.Stdin = split(rest)
+	if strings.TrimSpace(e.Command) == "" {
+		return nil, errors.New("has no command")
+	}
+	return e, nil
+}
+
+// withVariables is an entry with the variables of the lines above.
+func (p *parser) withVariables() *Entry {
+	e := &Entry{Zone: p.env["CRON_TZ"], Shell: p.env["SHELL"], MailTo: p.env["MAILTO"], Env: maps.Clone(p.env)}
+	for _, own := range []string{"CRON_TZ", "SHELL", "MAILTO", "MAILFROM", "RANDOM_DELAY"} { // these are for cron itself
+		delete(e.Env, own)
+	}
+	return e
+}
+
+// cut returns up to n words of a line, and what follows the blanks behind them.
+func cut(line string, n int) (words []string, rest string) {
+	for rest = strings.TrimLeft(line, " \t"); rest != "" && len(words) < n; rest = strings.TrimLeft(rest, " \t") {
+		end := strings.IndexAny(rest, " \t")
+		if end < 0 {
+			end = len(rest)
+		}
+		words, rest = append(words, rest[:end]), rest[end:]
+	}
+	return words, rest
+}
+
+// split divides what follows the times: an unescaped % ends the command, and each further one is the end of a line of its standard input. \% is
+// a %.
+func split(text string) (command, stdin string) {
+	var b strings.Builder
+	var lines []string
+	for i := 0; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && i+1 < len(text) && text[i+1] == '%':
+			b.WriteByte('%')
+			i++
+		case text[i] == '%':
+			lines = append(lines, b.String())
+			b.Reset()
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	lines = append(lines, b.String())
+	if stdin = strings.Join(lines[1:], "\n"); stdin != "" && !strings.HasSuffix(stdin, "\n") {
+		stdin += "\n" // cron ends the last line, too
+	}
+	return lines[0], stdin
+}
+
+// setTimes takes the times of a line: five columns, or a descriptor.
+func (e *Entry) setTimes(words []string) error {
+	if len(words) == 1 && words[0][0] == '@' {
+		return e.setDescriptor(words[0])
+	}
+	if len(words) < len(columns) {
+		return fmt.Errorf("has %d of the 5 columns minute, hour, day of month, month and day of week", len(words))
+	}
+	for i, c := range columns {
+		if err := c.check(words[i]); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	e.When = strings.Join(words, " ")
+	dom, dow := words[2], words[4]
+	if isAny(dom) || isAny(dow) || dom[0] != '*' && dow[0] != '*' {
+		return nil
+	}
+	return e.setBothDays(words)
+}
+
+// setBothDays takes times where both columns of days restrict, and one of them begins with a *: then cron wants a day that fits both. (If
+// none does, it wants one that fits either, as DTS does.)
+func (e *Entry) setBothDays(words []string) error {
+	days, err := weekdays(words[4])
+	if err != nil {
+		return err
+	}
+	if e.When = strings.Join(append(slices.Clone(words[:4]), "*"), " "); len(days) > 0 {
+		e.Exclude = []string{"* * * * " + strings.Join(days, ",")}
+	}
+	return nil
+}
+
+// descriptors are those that DTS has, too.
+var descriptors = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
+
+func (e *Entry) setDescriptor(word string) error {
+	e.When = strings.ToLower(word)
+	switch {
+	case e.When == "@reboot":
+		return errors.New("@reboot has no counterpart: DTS has times, not machines that start; a unit of systemd does it")
+	case !slices.Contains(descriptors, e.When):
+		return fmt.Errorf("%s is not known: there is %s", word, strings.Join(descriptors, ", "))
+	}
+	return nil
+}

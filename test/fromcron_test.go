@@ -1,0 +1,77 @@
+package test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redistest"
+)
+
+// blocks are the blocks of a language in a page.
+func blocks(t *testing.T, page, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		found = append(found, m[1])
+	}
+	return found
+}
+
+// The commands of docs/from-cron.md do what the page says, with its crontab.
+func TestFromCron_ThePageDoesWhatItSays(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, redistest.Start(t).URL(), "--enable-shell")
+	dir := t.TempDir()
+	crontabs := blocks(t, "../docs/from-cron.md", "crontab")
+	if len(crontabs) != 1 {
+		t.Fatalf("found %d crontabs", len(crontabs))
+	}
+	if err := os.WriteFile(filepath.Join(dir, "my-crontab"), []byte(crontabs[0]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(script string) string {
+		cmd := exec.CommandContext(t.Context(), "bash", "-ec", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GORACE="+quickRace, "DTSCTL_SERVER="+n.url, "PATH="+binaries+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", script, err, out)
+		}
+		return string(out)
+	}
+	scripts := blocks(t, "../docs/from-cron.md", "sh")
+	for i, want := range [][]string{
+		{"line 8: @reboot has no counterpart", "cron: 30 2 * * *", "it is a new month."},
+		{"web1-echo-backup-of-date-a\tcreated", "web1-test-d-tmp\tcreated", "web1-cat\tcreated", "3 of 4 lines were imported, 1 refused"},
+		{"+01:00", "web1-cat@"},
+	} {
+		out := run(scripts[i])
+		for _, text := range want {
+			if !strings.Contains(out, text) {
+				t.Errorf("%s: no %q in\n%s", scripts[i], text, out)
+			}
+		}
+	}
+	if again := run(scripts[1]); !strings.Contains(again, "3 of 4 lines were imported (3 of them unchanged), 1 refused") {
+		t.Errorf("again:\n%s", again)
+	}
+	await(t, 30*time.Second, "the triggered command has run", func() bool {
+		all := n.all("succeeded")
+		return len(all) == 1 && strings.TrimSpace(*all[0].Result) == "Hello,\nit is a new month."
+	})
+	out := run("dtsctl schedule trigger web1-echo-backup-of-date-a")
+	id, _, _ := strings.Cut(out, "\t")
+	run("dtsctl task wait " + id)
+	if got := *n.task(id).Result; !regexp.MustCompile(`^BACKUP OF [A-Z]+DAY$`).MatchString(strings.TrimSpace(got)) {
+		t.Errorf("the backup's result is %q", got)
+	}
+}
