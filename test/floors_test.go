@@ -48,7 +48,6 @@ var floors = []floor{
 	{5, []string{"internal/app", "internal/cli"}},
 	{6, []string{"cmd/dtsctl", "cmd/dtsd", root}},
 	{6, []string{"dtstest", "examples"}},
-	{6, []string{"examples/from-asynq"}},
 }
 
 type floor struct {
