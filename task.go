@@ -35,7 +35,7 @@ type Submission struct {
 	Payload any
 	RunAt   time.Time     // when it is due; zero, or in the past: at once
 	Delay   time.Duration // how long after the submission it is due; not together with RunAt
-	// Timeout is how long one attempt may take, at most 7 days; 0 means 10 minutes, or 30 s for http.
+	// Timeout is how long one attempt may take, at most 7 days; 0 means 10 minutes, or 30 s for http and grpc.
 	Timeout   time.Duration
 	Retry     Retry
 	Retention time.Duration     // how long it is kept after its end; 0 means 24 h, or 7 days if it failed

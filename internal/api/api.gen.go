@@ -741,7 +741,8 @@ type Outcome string
 type Overlap string
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 // `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
 
@@ -1209,7 +1210,8 @@ type Submission struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
@@ -1227,7 +1229,7 @@ type Submission struct {
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
 	RunAt string `json:"run_at,omitempty,omitzero"`
 
-	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http`, else 10m.
+	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
 	Timeout Duration `json:"timeout,omitempty,omitzero"`
 
 	// Type Which executor runs the task, such as `http` or `shell`.
@@ -1281,7 +1283,8 @@ type Task struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
 
@@ -1344,7 +1347,8 @@ type TaskChange struct {
 	Delay Duration `json:"delay,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
@@ -1378,7 +1382,8 @@ type TaskTemplate struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
 
@@ -1393,7 +1398,7 @@ type TaskTemplate struct {
 	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
-	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http`, else 10m.
+	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
 	Timeout Duration `json:"timeout,omitempty,omitzero"`
 
 	// Type Which executor runs the task, such as `http` or `shell`.

@@ -746,7 +746,8 @@ type Outcome string
 type Overlap string
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 // `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
 
@@ -1214,7 +1215,8 @@ type Submission struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
@@ -1232,7 +1234,7 @@ type Submission struct {
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
 	RunAt *time.Time `json:"run_at,omitempty"`
 
-	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http`, else 10m.
+	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
 	Timeout *Duration `json:"timeout,omitempty"`
 
 	// Type Which executor runs the task, such as `http` or `shell`.
@@ -1286,7 +1288,8 @@ type Task struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
 
@@ -1349,7 +1352,8 @@ type TaskChange struct {
 	Delay *Duration `json:"delay,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
@@ -1383,7 +1387,8 @@ type TaskTemplate struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `shell`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
 
@@ -1398,7 +1403,7 @@ type TaskTemplate struct {
 	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
 	Retry *Retry `json:"retry,omitempty"`
 
-	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http`, else 10m.
+	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.
 	Timeout *Duration `json:"timeout,omitempty"`
 
 	// Type Which executor runs the task, such as `http` or `shell`.

@@ -47,7 +47,7 @@ give the tasks ids, so that the file can be submitted again.`,
 	}
 	opts.bind(cmd)
 	set := cmd.Flags()
-	set.StringVar(&opts.Type, "type", "", "which executor runs it, such as http or shell")
+	set.StringVar(&opts.Type, "type", "", "which executor runs it, such as http, grpc or shell")
 	flags.String(set, &opts.Payload, "payload", "what the executor gets: JSON, @FILE, or @- for standard input")
 	flags.StringP(set, &opts.File, "file", "f", "submit the tasks in this file, one JSON object per line; - is standard input")
 	return cmd

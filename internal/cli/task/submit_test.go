@@ -15,6 +15,8 @@ import (
 func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "payload.json")
 	testkit.Must(t, os.WriteFile(file, []byte("{\"a\": \"<b>\"}\n"), 0o600))
+	set := filepath.Join(t.TempDir(), "set.binpb")
+	testkit.Must(t, os.WriteFile(set, []byte{255, 0}, 0o600))
 	for name, c := range map[string]struct {
 		args  []string
 		stdin string
@@ -46,6 +48,19 @@ func TestSubmit_SendsWhatTheFlagsSay(t *testing.T) {
 		"shell as another user, with limits": {
 			[]string{"shell", "--user", "reports", "--memory", "512MiB", "--cpu-time", "90s", "--open-files", "64", "--", "true"}, "",
 			`{"payload":{"command":["true"],"user":"reports","limits":{"memory":"512MiB","cpu_time":"1m30s","open_files":64}},"type":"shell"}`,
+		},
+		"grpc": {[]string{"grpc", "a:1", "b.C/D"}, "", `{"payload":{"target":"a:1","method":"b.C/D"},"type":"grpc"}`},
+		"grpc with all": {
+			[]string{
+				"grpc", "a:1", "b.C/D", "-d", `{"n": 1}`, "-H", "Authorization: Bearer abc", "--tls-ca", "@-", "--tls-server-name", "b",
+				"--descriptor-set", set, "--retry-codes", "NOT_FOUND,ABORTED",
+			}, "PEM",
+			`{"payload":{"target":"a:1","method":"b.C/D","request":{"n":1},"metadata":{"Authorization":"Bearer abc"},"tls":{"ca":"PEM","server_name":"b"},` +
+				`"descriptor_set":"/wA=","retry_codes":["NOT_FOUND","ABORTED"]},"type":"grpc"}`,
+		},
+		"grpc with a file of the node": {
+			[]string{"grpc", "a:1", "b.C/D", "--tls", "--descriptor-file", "b.binpb"}, "",
+			`{"payload":{"target":"a:1","method":"b.C/D","tls":{},"descriptor_file":"b.binpb"},"type":"grpc"}`,
 		},
 		"http with all": {
 			[]string{"http", "https://e.x", "-X", "PUT", "-H", "A: b: c", "-H", "D:e", "-d", "text", "--success-codes", "200,300-302", "--id", "h"}, "",

@@ -17,7 +17,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
   dtsctl task logs -f backup`,
 	}
 	cmd.AddCommand(
-		newSubmitCommand(f), newHTTPCommand(f), newShellCommand(f),
+		newSubmitCommand(f), newHTTPCommand(f), newGRPCCommand(f), newShellCommand(f),
 		newGetCommand(f), newListCommand(f), newWaitCommand(f), newAttemptsCommand(f), newLogsCommand(f),
 		newCancelCommand(f), newRetryCommand(f), newChangeCommand(f),
 	)

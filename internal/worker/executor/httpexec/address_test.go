@@ -13,13 +13,14 @@ import (
 
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/address"
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
 // restricted is an executor on a node with these settings.
 func restricted(t *testing.T, settings ...string) *Executor {
 	t.Helper()
-	d := Describe()
+	d := Describe(address.New())
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	d.Settings.Declare(flags)
 	testkit.Must(t, flags.Parse(settings))
@@ -84,9 +85,9 @@ func TestExecutor_CallsNoMetadataOfClouds(t *testing.T) {
 	}
 	_, err := execute(t, h, object{"url": "http://[::ffff:169.254.169.254]/"})
 	wantDenied(t, err, "169.254.169.254")
-	a := newAddresses()
-	testkit.Must(t, a.allow.Set("169.254.169.254"))
-	testkit.Must(t, a.check(netip.MustParseAddr("169.254.169.254")))
+	a := address.New()
+	testkit.Must(t, a.Allow.Set("169.254.169.254"))
+	testkit.Must(t, a.Check(netip.MustParseAddr("169.254.169.254")))
 }
 
 func hostOf(address string) string {
@@ -107,7 +108,7 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 	checked := h.client.Transport.(once).RoundTripper.(guard)
 	h.transport.Proxy = http.ProxyURL(via)
 	checked.proxy = h.transport.Proxy
-	checked.addresses.lookUp = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+	checked.addresses.LookUp = func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		if host == "inside.test" {
 			return []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.7")}, nil
 		}
@@ -134,54 +135,9 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 	if _, err := execute(t, h, object{"url": "http://198.51.100.1/"}); err != nil || asked != 1 {
 		t.Errorf("%v; the proxy was asked %d times, want once", err, asked)
 	}
-	checked.addresses.deny = nil
+	checked.addresses.Deny = nil
 	if _, err := execute(t, h, object{"url": "http://name.invalid/"}); err != nil || asked != 2 {
 		t.Errorf("%v; the proxy was asked %d times, want twice", err, asked)
-	}
-}
-
-func TestAddresses_KnowOtherFormsOfAnAddress(t *testing.T) {
-	t.Parallel()
-	a := newAddresses()
-	testkit.Must(t, a.deny.Set("127.0.0.0/8,::ffff:10.0.0.0/104,::ffff:192.168.0.1"))
-	for _, text := range []string{
-		"0.0.0.0", "::", "::ffff:0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1", "10.1.2.3", "64:ff9b::a00:1", "192.168.0.1", "fe80::a9fe:a9fe", "fe80::a9fe:a9fe%eth0",
-	} {
-		if a.check(netip.MustParseAddr(text)) == nil {
-			t.Errorf("%s may be called", text)
-		}
-	}
-	for _, text := range []string{"192.168.0.2", "64:ff9b::c0a8:2", "2001:db8::1"} {
-		testkit.Must(t, a.check(netip.MustParseAddr(text)))
-	}
-}
-
-// A name may have addresses that are denied beside one that cannot be reached at the moment.
-func TestAddresses_AreFinallyDeniedOnlyIfAllAre(t *testing.T) {
-	t.Parallel()
-	a := newAddresses()
-	testkit.Must(t, a.deny.Set("::1"))
-	_, err := a.dial(t.Context(), "tcp", "localhost:1")
-	if err == nil || executor.IsPermanent(err) {
-		t.Errorf("127.0.0.1 may be called and refuses: %v", err)
-	}
-	testkit.Must(t, a.deny.Set("::1,127.0.0.0/8"))
-	if _, err = a.dial(t.Context(), "tcp", "localhost:1"); !executor.IsPermanent(err) {
-		t.Errorf("both are denied: %v", err)
-	}
-}
-
-func TestNetworks_ReadsBlocksAndAddresses(t *testing.T) {
-	t.Parallel()
-	var n networks
-	testkit.Must(t, n.Set("10.1.2.3/8, 192.0.2.1,fd00::/8,"))
-	if got, want := n.String(), "10.0.0.0/8,192.0.2.1/32,fd00::/8"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-	for _, text := range []string{"10.0.0.0/33", "::ffff:0.0.0.0/90", "host", "10.0.0", "1.2.3.4-5"} {
-		if err := n.Set(text); err == nil || !strings.Contains(err.Error(), `"`+text+`" is no address`) {
-			t.Errorf("%s: %v", text, err)
-		}
 	}
 }
 

@@ -3,10 +3,12 @@ package httpexec
 import (
 	"testing"
 	"time"
+
+	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
 
 func TestDescribe_AnAttemptMayTakeHalfAMinute(t *testing.T) {
-	if got := Describe().Timeout; got != 30*time.Second {
+	if got := Describe(address.New()).Timeout; got != 30*time.Second {
 		t.Errorf("the default timeout is %s, want 30s", got)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
 
 const (
@@ -42,9 +43,8 @@ const (
 	idleTimeout = 4 * time.Second
 )
 
-// Describe describes the executor.
-func Describe() *executor.Descriptor {
-	a := newAddresses()
+// Describe describes the executor. The rules say which addresses it may call; their settings are those of this executor.
+func Describe(a *address.Rules) *executor.Descriptor {
 	return &executor.Descriptor{
 		Type:         "http",
 		Timeout:      defaultTimeout,
@@ -66,12 +66,12 @@ type Executor struct {
 }
 
 // New makes an executor with its own connection pool, which calls every address but those of cloud metadata. Close it at the end.
-func New(o executor.Options) *Executor { return build(o, newAddresses()) }
+func New(o executor.Options) *Executor { return build(o, address.New()) }
 
-func build(o executor.Options, a *addresses) *Executor {
+func build(o executor.Options, a *address.Rules) *Executor {
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            a.dial,
+		DialContext:            a.Dial,
 		TLSHandshakeTimeout:    dialTimeout,
 		ForceAttemptHTTP2:      true,
 		MaxConnsPerHost:        connsPerHost,

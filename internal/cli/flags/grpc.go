@@ -1,0 +1,92 @@
+package flags
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/cli/command"
+)
+
+// GRPCCall is the flags that say how a task of type grpc calls its method.
+type GRPCCall struct {
+	Data           *string
+	Metadata       []string
+	TLS            bool
+	CA             string
+	ServerName     string
+	DescriptorSet  string
+	DescriptorFile string
+	RetryCodes     []string
+}
+
+// Bind adds the flags.
+func (g *GRPCCall) Bind(f *pflag.FlagSet) {
+	StringP(f, &g.Data, "data", "d", "the request, as JSON; @FILE, or @- for standard input (default {})")
+	f.StringArrayVarP(&g.Metadata, "metadata", "H", nil, "metadata of the call, as 'name: value'; may be repeated")
+	f.BoolVar(&g.TLS, "tls", false, "encrypt the connection, and check the server's certificate")
+	f.StringVar(&g.CA, "tls-ca", "", "who must have signed the server's certificate, as PEM: @FILE, or @- for standard input; implies --tls")
+	f.StringVar(&g.ServerName, "tls-server-name", "", "the name that the server's certificate must have; implies --tls")
+	f.StringVar(&g.DescriptorSet, "descriptor-set", "", "a FILE that describes the method, written by protoc --descriptor_set_out --include_imports (default: the worker asks the server)")
+	f.StringVar(&g.DescriptorFile, "descriptor-file", "", "such a file in the worker's folder, --grpc-descriptors")
+	f.StringSliceVar(&g.RetryCodes, "retry-codes", nil, "which status codes are tried again though they are final, as NOT_FOUND")
+}
+
+// grpcPayload is what the grpc executor takes.
+type grpcPayload struct {
+	Target         string            `json:"target"`
+	Method         string            `json:"method"`
+	Request        json.RawMessage   `json:"request,omitempty"`
+	Metadata       map[string]string `json:"metadata,omitempty"`
+	TLS            *grpcTLS          `json:"tls,omitempty"`
+	DescriptorSet  string            `json:"descriptor_set,omitempty"`
+	DescriptorFile string            `json:"descriptor_file,omitempty"`
+	RetryCodes     []string          `json:"retry_codes,omitempty"`
+}
+
+type grpcTLS struct {
+	CA         string `json:"ca,omitempty"`
+	ServerName string `json:"server_name,omitempty"`
+}
+
+// Payload returns the payload of a task that calls the method.
+func (g *GRPCCall) Payload(stdin io.Reader, target, method string) (json.RawMessage, error) {
+	p := grpcPayload{Target: target, Method: method, DescriptorFile: g.DescriptorFile, RetryCodes: g.RetryCodes}
+	var err error
+	if p.Request, err = JSON(stdin, "--data", g.Data); err != nil {
+		return nil, err
+	}
+	if p.Metadata, err = Pairs("--metadata", ":", g.Metadata); err != nil {
+		return nil, err
+	}
+	for name, value := range p.Metadata {
+		p.Metadata[name] = strings.TrimSpace(value)
+	}
+	if p.TLS, err = g.encryption(stdin); err != nil {
+		return nil, err
+	}
+	if g.DescriptorSet != "" {
+		set, err := Text(stdin, "--descriptor-set", "@"+g.DescriptorSet)
+		if err != nil {
+			return nil, err
+		}
+		p.DescriptorSet = base64.StdEncoding.EncodeToString([]byte(set))
+	}
+	return rest.Encode(p)
+}
+
+// encryption returns nil if no flag asks for it.
+func (g *GRPCCall) encryption(stdin io.Reader) (*grpcTLS, error) {
+	if !g.TLS && g.CA == "" && g.ServerName == "" {
+		return nil, nil
+	}
+	if g.CA != "" && !strings.HasPrefix(g.CA, "@") {
+		return nil, command.Usagef("--tls-ca: %q must be @FILE, or @- for standard input", g.CA)
+	}
+	ca, err := Text(stdin, "--tls-ca", g.CA)
+	return &grpcTLS{CA: ca, ServerName: g.ServerName}, err
+}

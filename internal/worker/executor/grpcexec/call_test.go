@@ -1,0 +1,123 @@
+package grpcexec
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/executortest"
+)
+
+func TestParseCall_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
+	t.Parallel()
+	set := descriptorSet(t, grpc_health_v1.File_grpc_health_v1_health_proto)
+	with := func(field string, value any) string {
+		payload := object{"target": "orders.internal:50051", "method": check, "descriptor_set": set}
+		if payload[field] = value; value == nil {
+			delete(payload, field)
+		}
+		return executortest.JSON(t, payload)
+	}
+	for name, c := range map[string]struct{ payload, field, message string }{
+		"no object":                {`[]`, "payload", "must be a JSON object"},
+		"an unknown field":         {with("metod", 1), "payload.metod", "descriptor_file, descriptor_set, metadata, method, request, retry_codes, target, tls"},
+		"no target":                {with("target", nil), "payload.target", "HOST:PORT"},
+		"a target without port":    {with("target", "orders.internal"), "payload.target", "HOST:PORT"},
+		"a target with port 0":     {with("target", "orders.internal:0"), "payload.target", "HOST:PORT"},
+		"a target with a name":     {with("target", "orders.internal:http"), "payload.target", "HOST:PORT"},
+		"a target without host":    {with("target", ":50051"), "payload.target", "HOST:PORT"},
+		"a URL as target":          {with("target", "dns:///orders.internal:50051"), "payload.target", "HOST:PORT"},
+		"a socket as target":       {with("target", "unix:/run/a.sock"), "payload.target", "HOST:PORT"},
+		"no method":                {with("method", nil), "payload.method", "package.Service/Method"},
+		"a method with a slash":    {with("method", "/grpc.health.v1.Health/Check"), "payload.method", "package.Service/Method"},
+		"a method without service": {with("method", "Check"), "payload.method", "package.Service/Method"},
+		"a missing method":         {with("method", "grpc.health.v1.Health/Chekc"), "payload.method", "only Check, List, Watch"},
+		"a missing service":        {with("method", "grpc.health.v2.Health/Check"), "payload.method", "there is no service grpc.health.v2.Health"},
+		"a stream":                 {with("method", "grpc.health.v1.Health/Watch"), "payload.method", "is a stream"},
+		"a request of another":     {with("request", object{"a": 1}), "payload.request", `unknown field "a"`},
+		"a request of a type":      {with("request", 1), "payload.request", "is not a grpc.health.v1.HealthCheckRequest"},
+		"no base64":                {with("descriptor_set", "*"), "payload.descriptor_set", "is not base64"},
+		"no descriptors":           {with("descriptor_set", "AAAA"), "payload.descriptor_set", "is not a serialized FileDescriptorSet"},
+		"descriptors in part":      {with("descriptor_set", descriptorSet(t, grpc_testing.File_grpc_testing_test_proto)), "payload.descriptor_set", "could not resolve import"},
+		"both descriptors":         {with("descriptor_file", "a"), "payload.descriptor_file", "give one of them"},
+		"a path as a file":         {`{"target": "a:1", "method": "a.B/C", "descriptor_file": "../a"}`, "payload.descriptor_file", "without a folder"},
+		"a folder as a file":       {`{"target": "a:1", "method": "a.B/C", "descriptor_file": ".."}`, "payload.descriptor_file", "without a folder"},
+		"metadata of a type":       {with("metadata", object{"a": 1}), "payload.metadata", "an object of strings"},
+		"a key with a space":       {with("metadata", object{"a b": ""}), "payload.metadata", `"a b" is not a key`},
+		"a pseudo header":          {with("metadata", object{":path": ""}), "payload.metadata", "not a key"},
+		"the task's id":            {with("metadata", object{"Dts-Task-Id": "x"}), "payload.metadata", "dts-task-id is set by DTS"},
+		"the timeout":              {with("metadata", object{"grpc-timeout": "1S"}), "payload.metadata", "set by gRPC"},
+		"the user agent":           {with("metadata", object{"User-Agent": "x"}), "payload.metadata", "set by gRPC"},
+		"a key twice":              {with("metadata", object{"a": "", "A": ""}), "payload.metadata", "a is given twice"},
+		"a value with a line end":  {with("metadata", object{"a": "b\nc"}), "payload.metadata", "the value of a has characters"},
+		"bytes that are no base64": {with("metadata", object{"a-bin": "*"}), "payload.metadata", "the value of a-bin is not base64"},
+		"tls of a type":            {with("tls", true), "payload.tls", "must be a JSON object"},
+		"tls with a field":         {with("tls", object{"insecure": true}), "payload.tls.insecure", "ca, server_name"},
+		"a ca that is none":        {with("tls", object{"ca": "x"}), "payload.tls.ca", "has no certificate in PEM"},
+		"an unknown code":          {with("retry_codes", []string{"NOT_FOUND", "GONE"}), "payload.retry_codes[1]", "such as NOT_FOUND"},
+		"the code of a success":    {with("retry_codes", []string{"OK"}), "payload.retry_codes[0]", "such as NOT_FOUND"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := parseCall(json.RawMessage(c.payload))
+			executortest.WantInvalid(t, err, c.field, c.message)
+		})
+	}
+	for _, payload := range []string{with("request", nil), with("target", "[::1]:1"), with("tls", object{}), with("request", object{"service": "a"})} {
+		if _, err := parseCall(json.RawMessage(payload)); err != nil {
+			t.Errorf("%.100s: %v", payload, err)
+		}
+	}
+}
+
+// protobuf knows the messages of its own by their names, and expects their fields to be there.
+func TestParseCall_RefusesDescriptorsAtWhichProtobufPanics(t *testing.T) {
+	t.Parallel()
+	stamp := ".google.protobuf.Timestamp"
+	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+		Name: proto.String("a.proto"), Package: proto.String("google.protobuf"), Syntax: proto.String("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Timestamp")}},
+		Service: []*descriptorpb.ServiceDescriptorProto{{
+			Name: proto.String("B"), Method: []*descriptorpb.MethodDescriptorProto{{Name: proto.String("C"), InputType: &stamp, OutputType: &stamp}},
+		}},
+	}}}
+	serialized, err := proto.Marshal(set)
+	testkit.Must(t, err)
+	_, err = parseCall(json.RawMessage(executortest.JSON(t, object{
+		"target": "a:1", "method": "google.protobuf.B/C", "request": "2026-01-02T15:04:05Z", "descriptor_set": serialized,
+	})))
+	executortest.WantInvalid(t, err, "payload.request", "the descriptors are unusable")
+	m, err := methodOfSet("descriptor_set", serialized, methodName{"google.protobuf.B", "C"})
+	testkit.Must(t, err)
+	if _, err := resultOf(dynamicpb.NewMessage(m.Output()), m); err == nil {
+		t.Error("a response of such a message has a result")
+	}
+}
+
+func FuzzParseCall(f *testing.F) {
+	f.Add(`{"target": "a:1", "method": "a.B/C", "request": {"a": [1]}, "metadata": {"a-bin": "AA=="}, "tls": {"server_name": "a"}}`)
+	f.Add(`{"target": "[::1]:65535", "method": "a.B/C", "descriptor_set": "CgA=", "retry_codes": ["ABORTED"]}`)
+	f.Add(`{"target": "a:1", "method": "a.B/C", "descriptor_file": "a.binpb"}`)
+	f.Fuzz(func(t *testing.T, payload string) {
+		c, err := parseCall(json.RawMessage(payload))
+		if err != nil {
+			var invalid *executor.InvalidPayloadError
+			if !errors.As(err, &invalid) || c != nil {
+				t.Fatalf("%q: got %v, %v", payload, c, err)
+			}
+			return
+		}
+		if strings.ContainsAny(c.file, "/\x00") || strings.Count(c.method.path(), "/") != 2 {
+			t.Fatalf("%q: file %q, method %q", payload, c.file, c.method)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Package grpcexec runs tasks of type grpc: it makes a unary gRPC call for each attempt, of any method that the server describes by
+// reflection, or a descriptor set does.
+package grpcexec
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/address"
+)
+
+const (
+	defaultTimeout = 30 * time.Second
+	messageLimit   = 4 << 20  // bytes of an answer, and of a request
+	headerLimit    = 64 << 10 // bytes of an answer's metadata
+	excerptLimit   = 200      // bytes that an error quotes from a status
+)
+
+// Describe describes the executor. The rules say which addresses it may call; http declares their settings.
+func Describe(rules *address.Rules) *executor.Descriptor {
+	s := &settings{}
+	return &executor.Descriptor{
+		Type:         "grpc",
+		Timeout:      defaultTimeout,
+		CheckPayload: func(payload json.RawMessage) error { _, err := parseCall(payload); return err },
+		Settings:     s,
+		New: func(o executor.Options) (executor.Executor, error) {
+			return New(Options{Version: o.Version, Rules: rules, Descriptors: s.descriptors}), nil
+		},
+	}
+}
+
+type settings struct{ descriptors string }
+
+func (s *settings) Declare(flags *pflag.FlagSet) {
+	flags.StringVar(&s.descriptors, "grpc-descriptors", s.descriptors, "folder with the descriptor sets that grpc tasks name in descriptor_file (default: none)")
+}
+
+// Validate finds nothing: whether a file is there shows when a task names it.
+func (s *settings) Validate() error { return nil }
+
+// Options say how an executor makes its calls.
+type Options struct {
+	Version     string         // of this program, for the user agent; "" if it is not known
+	Rules       *address.Rules // nil for every address but those of cloud metadata
+	Descriptors string         // folder of descriptor sets; "" for none
+}
+
+// Executor makes the call that the payload of an attempt describes. The response, as JSON, is the result.
+//
+// A call is sent at most once in an attempt. Attempts share connections to the same target, whose number is bounded, and what was learned
+// by reflection. Each address to which the executor connects is checked against the rules; there are no proxies.
+type Executor struct {
+	pool    *pool
+	methods *methods
+}
+
+// New makes an executor. Close it at the end.
+func New(o Options) *Executor {
+	if o.Rules == nil {
+		o.Rules = address.New()
+	}
+	return &Executor{
+		pool:    newPool(&dialer{rules: o.Rules, userAgent: "dts/" + cmp.Or(o.Version, "dev")}),
+		methods: &methods{folder: o.Descriptors, known: newCache(cacheLimit)},
+	}
+}
+
+// Close closes the connections.
+func (e *Executor) Close() error { return e.pool.close() }
+
+// Execute makes the call. There is no grace period: it gives up as soon as ctx ends.
+func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, error) {
+	c, err := parseCall(a.Payload)
+	if err != nil {
+		return "", err
+	}
+	result, err := e.do(ctx, c, a)
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return "", fmt.Errorf("%s: %w", task.Cut(c.method.String(), excerptLimit), context.Cause(ctx))
+	case executor.IsPermanent(err) || executor.Wait(err) > 0: // these are short
+		return "", err
+	}
+	return "", errors.New(task.Cut(err.Error(), task.ErrorLimit))
+}
+
+func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (_ string, err error) {
+	conn, err := e.pool.get(ctx, c.server)
+	if err != nil {
+		return "", err
+	}
+	defer func() { e.pool.put(conn, conn.unusable(ctx, err)) }()
+	ctx = metadata.NewOutgoingContext(ctx, c.metadataOf(a))
+	request, m, err := e.methods.request(ctx, conn, c)
+	if err != nil {
+		return "", conn.explain(c.judge(err))
+	}
+	response := dynamicpb.NewMessage(m.Output())
+	if err := conn.Invoke(ctx, c.method.path(), request, response); err != nil {
+		if isCode(err, codes.Unimplemented) {
+			e.methods.forget(c)
+		}
+		return "", conn.explain(c.judge(err))
+	}
+	text, err := resultOf(response, m)
+	if err != nil {
+		a.Log("stderr", task.Cut("the response cannot be written as JSON: "+err.Error(), task.LogLineLimit))
+		return "", nil // the call itself was a success, and must not be made again
+	}
+	return text, nil
+}
+
+// resultOf is a response as JSON, cut at task.ResultLimit.
+func resultOf(response proto.Message, m *method) (string, error) {
+	var text []byte
+	err := guarded(func() (err error) {
+		text, err = protojson.MarshalOptions{Resolver: m.types}.Marshal(response)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	var compact bytes.Buffer // protojson adds spaces, which differ from build to build
+	if err := json.Compact(&compact, text); err != nil {
+		return "", err
+	}
+	return task.Cut(compact.String(), task.ResultLimit), nil
+}

@@ -1,0 +1,65 @@
+package grpcexec
+
+import (
+	"errors"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// retryInfoLimit is the longest wait that a response can ask for.
+const retryInfoLimit = 24 * time.Hour
+
+// final are the codes that say that the call itself is wrong, or that the server has to change before it can succeed.
+var final = map[codes.Code]bool{
+	codes.InvalidArgument: true, codes.NotFound: true, codes.AlreadyExists: true, codes.PermissionDenied: true, codes.Unauthenticated: true,
+	codes.FailedPrecondition: true, codes.OutOfRange: true, codes.Unimplemented: true,
+}
+
+// judge is the error for a call that was no success. If it has a status, that says whether, and when, another attempt may be.
+func (c *call) judge(err error) error {
+	if _, ok := status.FromError(err); !ok || executor.IsPermanent(err) {
+		return err
+	}
+	s := status.Convert(err)
+	refusal := error(&statusError{s})
+	switch {
+	case final[s.Code()] && !c.again[s.Code()]:
+		return executor.Permanent(refusal)
+	case retryInfo(s) > 0:
+		return executor.RetryAfter(refusal, min(retryInfo(s), retryInfoLimit))
+	}
+	return refusal
+}
+
+// statusError is "NOT_FOUND: <the beginning of the message>".
+type statusError struct{ *status.Status }
+
+func (e *statusError) Error() string {
+	return code.Code(e.Code()).String() + ": " + task.Cut(e.Message(), excerptLimit)
+}
+
+// GRPCStatus makes status.Code find the code.
+func (e *statusError) GRPCStatus() *status.Status { return e.Status }
+
+// retryInfo is how long the server asks to wait; 0 if it does not (google.rpc.RetryInfo).
+func retryInfo(s *status.Status) time.Duration {
+	for _, detail := range s.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().IsValid() {
+			return info.GetRetryDelay().AsDuration()
+		}
+	}
+	return 0
+}
+
+// isCode reports whether err is a status with that code.
+func isCode(err error, c codes.Code) bool {
+	var s interface{ GRPCStatus() *status.Status }
+	return errors.As(err, &s) && s.GRPCStatus().Code() == c
+}
