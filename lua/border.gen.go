@@ -24,6 +24,7 @@ const (
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
 	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
 	CodeState     Code = "STATE"      // begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
+	CodeType      Code = "TYPE"       // begin
 )
 
 // AcquireLease runs acquire_lease.lua: takes a free lease, or extends the lease that the owner holds already.
@@ -208,12 +209,14 @@ func (Beat) Decode(r *Reply) (v BeatReply) {
 //   - CodeState: the task is not queued; the detail is its state
 //   - CodeStale: the task is queued for another attempt; the detail is the number of that attempt
 //   - CodeMoved: the task is in another queue; the detail is its name
+//   - CodeType: the worker does not run tasks of its type; the detail is the type
 //
 // Repeated: harmless: a run with the same token is let through again; another one is refused
 type Begin struct {
 	States   StatesKey     // HASH the script makes further keys of the same partition
 	Node     NodeID        // of the worker
 	Lease    time.Duration // how long the runs are leased
+	Types    string        // those that the worker runs, each between blanks; "" for all
 	Events   EventsChannel
 	Attempts []BeginAttempt // run: the token of a run, which is new for each handling of a delivery, and the same when the call is repeated; queue: from which the delivery was taken; "" if that is not known
 }
@@ -248,7 +251,7 @@ func (c Begin) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c Begin) Args() []any {
-	args := []any{string(c.Node), c.Lease.Milliseconds(), string(c.Events)}
+	args := []any{string(c.Node), c.Lease.Milliseconds(), c.Types, string(c.Events)}
 	for _, e := range c.Attempts {
 		args = append(args, e.Member.String(), e.Attempt, string(e.Run), e.Queue)
 	}
@@ -401,7 +404,8 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 
 // Claim runs claim.lua: a leader takes due tasks, as many of each queue as its quota says, and queues each for its next attempt. Due tasks
 // beyond a quota wait in the queue's set of ready tasks, so that they do not hold up those of other queues. Within a queue,
-// tasks are taken in order of their due time.
+// tasks are taken in order of their due time. Tasks of a queue and a type of which the leader, or the backlog, knows a lane count and
+// wait there, as if the lane was a queue of its own.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -415,7 +419,7 @@ type Claim struct {
 	Quota  int           // for each queue that is not in quotas and has no backlog
 	Look   time.Duration // until the leader looks after their deliveries
 	Events EventsChannel
-	Quotas []ClaimQuota // of other queues; 0 for a queue with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
+	Quotas []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
 }
 
 // ClaimReply is the reply to Claim.
@@ -424,7 +428,7 @@ type ClaimReply struct {
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
 	Watched int            // queued and running tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
-	Backlog []ClaimBacklog // queues of which tasks wait, and when the first of them was due; none if the quota is 0
+	Backlog []ClaimBacklog // queues and lanes of which tasks wait, and when the first of them was due; none if the quota is 0
 }
 
 // ClaimQuota is an element of quotas of claim.lua.
@@ -521,6 +525,46 @@ func (c Convert) Args() []any {
 // Decode reads its reply.
 func (Convert) Decode(r *Reply) (v ConvertReply) {
 	v.Converted = r.Number("converted")
+	return v
+}
+
+// CountTypes runs count_types.lua: counts the deliveries of each type among those of a queue that have waited longest.
+//
+// Repeated: harmless: it only reads
+type CountTypes struct {
+	Pending PendingKey // LIST
+	Limit   int        // maximum number of deliveries to look at
+}
+
+// CountTypesReply is the reply to CountTypes.
+type CountTypesReply struct {
+	Seen  int // deliveries that it looked at
+	Types []CountTypesType
+}
+
+// CountTypesType is an element of types of count_types.lua.
+type CountTypesType struct {
+	Type   string
+	Number int
+}
+
+// Script is count_types.lua.
+func (CountTypes) Script() *Script { return scriptOf("count_types") }
+
+// Keys are its KEYS.
+func (c CountTypes) Keys() []string { return []string{string(c.Pending)} }
+
+// Args are its ARGV.
+func (c CountTypes) Args() []any {
+	return []any{c.Limit}
+}
+
+// Decode reads its reply.
+func (CountTypes) Decode(r *Reply) (v CountTypesReply) {
+	v.Seen = r.Number("seen")
+	for e := range r.List("types", 2) {
+		v.Types = append(v.Types, CountTypesType{Type: e.Text("type"), Number: e.Number("number")})
+	}
 	return v
 }
 
@@ -723,10 +767,11 @@ type Enqueue struct {
 	Archived   ArchivedKey   // ZSET
 	Completed  CompletedKey  // ZSET
 	Called     CalledKey     // STRING
+	Skipped    SkippedKey    // STRING
 	Stale      time.Duration // a delivery is abandoned if its worker's lease of it ends within this time
 	Arrivals   ArrivalsChannel
 	Queue      string            // its name in DTS
-	Workers    string            // channels of the workers to wake if the queue was empty, separated by blanks; "" to wake all
+	Workers    string            // channels of the workers to wake if the queue was empty, or those that look into it do not run what waits, separated by blanks; "" to wake all
 	Deliveries []EnqueueDelivery // at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no delivery of another claim has
 }
 
@@ -758,7 +803,7 @@ func (Enqueue) Script() *Script { return scriptOf("enqueue") }
 
 // Keys are its KEYS.
 func (c Enqueue) Keys() []string {
-	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Archived), string(c.Completed), string(c.Called)}
+	return []string{string(c.Pending), string(c.Active), string(c.Deadline), string(c.Archived), string(c.Completed), string(c.Called), string(c.Skipped)}
 }
 
 // Args are its ARGV.
@@ -1619,6 +1664,42 @@ func (Reap) Decode(r *Reply) (v ReapReply) {
 	return v
 }
 
+// Recall runs recall.lua: removes deliveries from a queue that wait for a worker.
+//
+// Repeated: harmless, but does not say again which ones waited
+type Recall struct {
+	Pending PendingKey // LIST
+	Ids     []string
+}
+
+// RecallReply is the reply to Recall.
+type RecallReply struct {
+	Recalled []string // those that waited; no worker can take them any more
+}
+
+// Script is recall.lua.
+func (Recall) Script() *Script { return scriptOf("recall") }
+
+// Keys are its KEYS.
+func (c Recall) Keys() []string { return []string{string(c.Pending)} }
+
+// Args are its ARGV.
+func (c Recall) Args() []any {
+	args := []any{}
+	for _, e := range c.Ids {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Recall) Decode(r *Reply) (v RecallReply) {
+	for e := range r.List("recalled", 1) {
+		v.Recalled = append(v.Recalled, e.Text("recalled"))
+	}
+	return v
+}
+
 // ReleaseLease runs release_lease.lua: releases a lease before it expires, and publishes that it is free.
 //
 // Repeated: harmless: the caller does not hold the lease any more
@@ -1808,7 +1889,9 @@ func (Sweep) Decode(r *Reply) (v SweepReply) {
 	return v
 }
 
-// Take runs take.lua: a worker takes deliveries that have waited longest, unless their queue is paused.
+// Take runs take.lua: a worker takes deliveries that have waited longest, of the types that it runs, unless their queue is paused. Others stay where
+// they are. If the first SCAN_LIMIT deliveries are too few of its own, the others of these go behind all that wait, so that the next
+// take finds further ones.
 //
 // Repeated: takes further deliveries. Those of the lost reply are enqueued again when nobody has begun them in time
 type Take struct {
@@ -1818,9 +1901,11 @@ type Take struct {
 	Deadline DeadlineKey   // ZSET
 	Awaited  AwaitedKey    // STRING
 	Called   CalledKey     // STRING
+	Skipped  SkippedKey    // STRING
 	Limit    int           // maximum number of deliveries, 1 to 100
 	Lease    time.Duration // for which the worker holds them
 	Queue    string        // its name in DTS
+	Types    string        // those that the worker runs, each between blanks; "" for all
 	Leaders  LeadersChannel
 	Arrivals ArrivalsChannel
 }
@@ -1829,6 +1914,7 @@ type Take struct {
 type TakeReply struct {
 	Paused bool        // the queue is paused; nothing was taken
 	Left   int         // deliveries that still wait
+	Passed int         // those of them that were passed over, as the worker does not run their types
 	Taken  []TakeTaken // msg is the delivery in asynq's encoding
 }
 
@@ -1843,26 +1929,27 @@ func (Take) Script() *Script { return scriptOf("take") }
 
 // Keys are its KEYS.
 func (c Take) Keys() []string {
-	return []string{string(c.Pending), string(c.Paused), string(c.Active), string(c.Deadline), string(c.Awaited), string(c.Called)}
+	return []string{string(c.Pending), string(c.Paused), string(c.Active), string(c.Deadline), string(c.Awaited), string(c.Called), string(c.Skipped)}
 }
 
 // Args are its ARGV.
 func (c Take) Args() []any {
-	return []any{c.Limit, c.Lease.Milliseconds(), c.Queue, string(c.Leaders), string(c.Arrivals)}
+	return []any{c.Limit, c.Lease.Milliseconds(), c.Queue, c.Types, string(c.Leaders), string(c.Arrivals)}
 }
 
 // Decode reads its reply.
 func (Take) Decode(r *Reply) (v TakeReply) {
 	v.Paused = r.Flag("paused")
 	v.Left = r.Number("left")
+	v.Passed = r.Number("passed")
 	for e := range r.List("taken", 2) {
 		v.Taken = append(v.Taken, TakeTaken{ID: e.Text("id"), Msg: e.Text("msg")})
 	}
 	return v
 }
 
-// TakeBack runs take_back.lua: a leader takes queued tasks back whose deliveries it has not enqueued, as nobody serves their queue. They wait
-// in the queue's set of ready tasks for the same attempt.
+// TakeBack runs take_back.lua: a leader takes queued tasks back whose deliveries no worker can take, as it has not enqueued them or has recalled them.
+// They wait in the set of ready tasks of their queue, or of their lane, for the same attempt.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -1873,7 +1960,7 @@ type TakeBack struct {
 	States     StatesKey // HASH
 	Fence      Fence     // that this leader got with the lease
 	Events     EventsChannel
-	Deliveries []TakeBackDelivery
+	Deliveries []TakeBackDelivery // apart: in their lane
 }
 
 // TakeBackReply is the reply to TakeBack.
@@ -1885,6 +1972,7 @@ type TakeBackReply struct {
 type TakeBackDelivery struct {
 	Member  task.Ref
 	Attempt int
+	Apart   bool
 }
 
 // Script is take_back.lua.
@@ -1897,7 +1985,7 @@ func (c TakeBack) Keys() []string { return []string{string(c.Lease), string(c.St
 func (c TakeBack) Args() []any {
 	args := []any{string(c.Fence), string(c.Events)}
 	for _, e := range c.Deliveries {
-		args = append(args, e.Member.String(), e.Attempt)
+		args = append(args, e.Member.String(), e.Attempt, flag(e.Apart))
 	}
 	return args
 }
@@ -2061,7 +2149,7 @@ func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
 }
 
-// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel.
+// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do.
 type ReadyKey string
 
 // Ready makes the key dts:{p}:ready:<queue>.
@@ -2069,7 +2157,7 @@ func (p Partition) Ready(queue string) ReadyKey {
 	return ReadyKey(p.prefix + "ready:" + queue)
 }
 
-// BacklogKey names a SET: the queues of which tasks wait for room.
+// BacklogKey names a SET: the queues, and lanes, of which tasks wait for room.
 type BacklogKey string
 
 // Backlog makes the key dts:{p}:backlog.
@@ -2467,6 +2555,14 @@ type CalledKey string
 // Called makes the key asynq:{q}:called.
 func (q AsynqQueue) Called() CalledKey {
 	return CalledKey(q.prefix() + "called")
+}
+
+// SkippedKey names a STRING: DTS, not asynq: exists while workers pass over deliveries that wait, as they do not run their types; expires.
+type SkippedKey string
+
+// Skipped makes the key asynq:{q}:skipped.
+func (q AsynqQueue) Skipped() SkippedKey {
+	return SkippedKey(q.prefix() + "skipped")
 }
 
 // QueuesKey names a SET: asynq: the names of all queues.

@@ -10,11 +10,13 @@
 --   archived   ZSET
 --   completed  ZSET
 --   called     STRING
+--   skipped    STRING
 -- args:
 --   stale       ms  a delivery is abandoned if its worker's lease of it ends within this time
 --   arrivals    channel
 --   queue       text  its name in DTS
---   workers     text  channels of the workers to wake if the queue was empty, separated by blanks; "" to wake all
+--   workers     text  channels of the workers to wake if the queue was empty, or those that look into it do not run what waits,
+--     separated by blanks; "" to wake all
 --   deliveries  (id text, msg text, stamp text)*  at most 100; msg is the delivery in asynq's encoding; stamp: a part of it that no
 --     delivery of another claim has
 -- reply:
@@ -68,7 +70,7 @@ put_first(returned)
 local came = #added + #returned
 if waits then
   wake_all() -- as somebody was woken and did not come
-elseif before == 0 and came > 0 then
+elseif came > 0 and (before == 0 or redis.call('EXISTS', skipped) == 1) then
   wake_some(workers, queue)
 end
 return { #added, #returned, before + came, ended }

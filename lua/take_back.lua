@@ -1,5 +1,5 @@
--- take_back: a leader takes queued tasks back whose deliveries it has not enqueued, as nobody serves their queue. They wait
--- in the queue's set of ready tasks for the same attempt.
+-- take_back: a leader takes queued tasks back whose deliveries no worker can take, as it has not enqueued them or has recalled them.
+-- They wait in the set of ready tasks of their queue, or of their lane, for the same attempt.
 -- includes: clock, number, refuse, fence, state, changes, definition, events
 -- keys:
 --   lease   STRING  the script makes further keys of the same partition
@@ -7,7 +7,7 @@
 -- args:
 --   fence       fence  that this leader got with the lease
 --   events      channel
---   deliveries  (member member, attempt attempt)*
+--   deliveries  (member member, attempt attempt, apart flag)*  apart: in their lane
 -- reply:
 --   taken  number  tasks that were taken back
 -- refuses:
@@ -19,15 +19,16 @@ if leader then
 end
 
 local taken = 0
-for member, attempt in deliveries() do
+for member, attempt, apart in deliveries() do
   local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
   if record and text and queued_attempt(text) == attempt then
     local fields = parse_state(text)
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
     remove_later(queued_key(), member)
-    put_later(ready_key(queue_of(record)), fields.due, member)
-    add_later(backlog_key(), queue_of(record))
+    local name = apart and lane_of(record) or queue_of(record)
+    put_later(ready_key(name), fields.due, member)
+    add_later(backlog_key(), name)
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
     taken = taken + 1
   end

@@ -71,7 +71,7 @@ func TestChangeTask_OfATaskWhoseDeliveryIsTaken(t *testing.T) {
 	}
 	w.claim(made.Ref) // for the same attempt, in the queue high
 	begin := func(queue, run string) error {
-		return w.store.Tasks.BeginEach(w.ctx, "node", []tasks.Start{{Ref: made.Ref, Attempt: 1, Run: run, Queue: queue}})[0].Err
+		return w.store.Tasks.BeginEach(w.ctx, tasks.Runner{Node: "node"}, []tasks.Start{{Ref: made.Ref, Attempt: 1, Run: run, Queue: queue}})[0].Err
 	}
 	if err := begin(taken[0].Queue, "node#2"); !errors.Is(err, tasks.ErrLeftover) || !strings.Contains(err.Error(), "MOVED") {
 		t.Errorf("a worker of the old queue begins it: %v, want %v", err, tasks.ErrLeftover)

@@ -30,7 +30,8 @@ const (
 	closeBudget   = 2 * time.Second        // how long Run tries to settle what is left when its context has ended
 )
 
-// ConsumerOptions describe a consumer. DB, Queues and Log are required.
+// ConsumerOptions describe a consumer. DB, Queues and Log are required. Deliveries of other types than Types are left to other
+// consumers; none means that all are taken.
 type ConsumerOptions struct {
 	DB          *redisx.DB     // open until Run has returned
 	Prefix      string         // prefix of the installation; "" means "dts"
@@ -39,6 +40,7 @@ type ConsumerOptions struct {
 	Concurrency int            // most deliveries handled at once, for asynq's page of servers
 	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
 	Unhurried   bool           // Redis loses no message: look at the queues once an hour only, and beat only while a delivery is held
+	Types       []string       // of the tasks that are run here
 	Log         *slog.Logger
 }
 
@@ -48,6 +50,7 @@ type Consumer struct {
 	o       ConsumerOptions
 	log     *slog.Logger
 	keys    lua.Keyspace
+	types   string // as the scripts take them
 	sources *sources
 	outage  *outage
 	ends    *endings
@@ -85,7 +88,7 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 		weights[names(o.Prefix).asynq(name)] = weight
 	}
 	return &Consumer{
-		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), sources: newSources(weights), outage: &outage{log: log}, ends: newEndings(),
+		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: lua.TypesText(o.Types), sources: newSources(weights), outage: &outage{log: log}, ends: newEndings(),
 		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), held: make(map[*Taken]struct{}),
 	}
 }
@@ -267,7 +270,7 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 		k, name := lua.AsynqQueue(p.queue), c.queueOf(p.queue)
 		calls[i] = lua.Take{
 			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Called: k.Called(),
-			Limit: p.limit, Lease: takeLease, Queue: name, Leaders: c.keys.Leaders(), Arrivals: c.keys.Arrivals(name),
+			Skipped: k.Skipped(), Limit: p.limit, Lease: takeLease, Queue: name, Types: c.types, Leaders: c.keys.Leaders(), Arrivals: c.keys.Arrivals(name),
 		}
 	}
 	start := clock.Now()
@@ -281,8 +284,8 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 			c.sources.mark(portions[i].queue)
 			continue
 		}
-		if r.Reply.Left > 0 && !r.Reply.Paused {
-			c.sources.mark(portions[i].queue)
+		if !r.Reply.Paused {
+			c.sources.took(portions[i].queue, len(r.Reply.Taken), r.Reply.Passed, r.Reply.Left)
 		}
 		for _, d := range r.Reply.Taken {
 			all = append(all, &Taken{Queue: calls[i].Queue, id: d.ID, encoded: d.Msg, queue: portions[i].queue, at: start})

@@ -109,9 +109,9 @@ type Ended struct {
 	Result, Error string
 }
 
-// Choose returns the nodes whose workers are to take that many deliveries from a queue. If it returns none, all workers of the queue are
-// woken.
-type Choose func(queue string, deliveries int) []string
+// Choose returns the nodes whose workers are to take that many deliveries of each type from a queue. If it returns none, all workers of
+// the queue are woken.
+type Choose func(queue string, byType map[string]int) []string
 
 // HandOver makes sure that deliveries whose attempts have not begun reach a worker. It adds those that are missing to
 // their queues, and wakes the chosen workers of a queue that was empty, or all if choose is nil. It enqueues a delivery again that
@@ -121,9 +121,12 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choos
 	h := Handed{Failures: make([]error, len(deliveries)), Lengths: make(map[string]int), Ended: make(map[int]Ended)}
 	batches := q.batches(deliveries)
 	calls := make([]lua.Enqueue, len(batches))
-	total := make(map[string]int, 1) // deliveries by queue
-	for _, b := range batches {
-		total[b.call.Queue] += len(b.places)
+	total := make(map[string]map[string]int, 1) // deliveries by queue and type
+	for _, d := range deliveries {
+		if total[d.Queue] == nil {
+			total[d.Queue] = make(map[string]int, 1)
+		}
+		total[d.Queue][d.Type]++
 	}
 	for i, b := range batches {
 		if choose != nil {
@@ -206,7 +209,7 @@ func (q *Queues) newBatch(queue string) *batch {
 	k := lua.AsynqQueue(name)
 	return &batch{queue: name, call: lua.Enqueue{
 		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Archived: k.Archived(), Completed: k.Completed(), Called: k.Called(),
-		Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Queue: queue, Workers: "", Deliveries: nil,
+		Skipped: k.Skipped(), Stale: abandoned, Arrivals: q.keys.Arrivals(queue), Queue: queue, Workers: "", Deliveries: nil,
 	}}
 }
 
@@ -233,6 +236,34 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 		q.published[name] = now
 	}
 	return nil
+}
+
+// Recall removes those deliveries from their queues that no worker has taken, and returns them. Error: one of Redis, after which some may
+// have been removed.
+func (q *Queues) Recall(ctx context.Context, deliveries []task.Delivery) ([]task.Delivery, error) {
+	byQueue := make(map[string][]task.Delivery, 1)
+	for _, d := range deliveries {
+		byQueue[d.Queue] = append(byQueue[d.Queue], d)
+	}
+	var recalled []task.Delivery
+	var failures []error
+	for name, some := range byQueue {
+		call := lua.Recall{Pending: lua.AsynqQueue(q.names.asynq(name)).Pending(), Ids: make([]string, len(some))}
+		for i, d := range some {
+			call.Ids[i] = d.String()
+		}
+		reply, err := redisx.Run(ctx, q.db, call)
+		if err != nil {
+			failures = append(failures, fmt.Errorf("recalling deliveries from queue %s: %w", name, err))
+			continue
+		}
+		for _, d := range some {
+			if slices.Contains(reply.Recalled, d.String()) {
+				recalled = append(recalled, d)
+			}
+		}
+	}
+	return recalled, errors.Join(failures...)
 }
 
 // Settle removes a delivery that one of asynq's own servers has handled, and whose attempt has ended in DTS too, from what asynq's

@@ -8,16 +8,24 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
 )
 
 // awaitedFor is how long workers tell leaders that a queue has room, after one has asked for it.
 const awaitedFor = 5 * time.Second
 
+// countLimit is the most waiting deliveries whose types are counted.
+const countLimit = 256
+
+// NoLevel stands for a queue whose workers are not asked to tell anything.
+const NoLevel = -1
+
 // Look is what a leader sees of a queue for which it has more deliveries.
 type Look struct {
-	Waiting int   // deliveries that wait for a worker
-	Ended   int64 // deliveries that have ended so far
+	Waiting int            // deliveries that wait for a worker
+	Ended   int64          // deliveries that have ended so far
+	Types   map[string]int // how many of those that wait have each type, if workers pass over some, else nil: an estimate
 }
 
 // AwaitRoom looks at queues, and has their workers tell all leaders when that many deliveries are left of those that wait,
@@ -27,13 +35,18 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 	type reply struct {
 		waiting *redis.IntCmd
 		ended   *redis.StringCmd
+		skipped *redis.IntCmd
 	}
 	replies := make(map[string]reply, len(levels))
 	pipe := q.db.Pipeline()
 	for name, level := range levels {
 		k := lua.AsynqQueue(q.names.asynq(name))
-		pipe.Set(ctx, string(k.Awaited()), level, awaitedFor) // before the look, so that nothing is missed between the two
-		replies[name] = reply{pipe.LLen(ctx, string(k.Pending())), pipe.Get(ctx, string(k.Processed()))}
+		if level != NoLevel {
+			pipe.Set(ctx, string(k.Awaited()), level, awaitedFor) // before the look, so that nothing is missed between the two
+		}
+		replies[name] = reply{
+			pipe.LLen(ctx, string(k.Pending())), pipe.Get(ctx, string(k.Processed())), pipe.Exists(ctx, string(k.Skipped())),
+		}
 	}
 	_, _ = pipe.Exec(ctx) // each reply has its error
 	looks := make(map[string]Look, len(levels))
@@ -47,9 +60,30 @@ func (q *Queues) AwaitRoom(ctx context.Context, levels map[string]int) (map[stri
 			failures = append(failures, fmt.Errorf("looking at queue %s: %w", name, err))
 			continue
 		}
-		looks[name] = Look{Waiting: int(r.waiting.Val()), Ended: ended}
+		look := Look{Waiting: int(r.waiting.Val()), Ended: ended}
+		if r.skipped.Val() > 0 {
+			if look.Types, err = q.countTypes(ctx, name, look.Waiting); err != nil {
+				failures = append(failures, err)
+			}
+		}
+		looks[name] = look
 	}
 	return looks, errors.Join(failures...)
+}
+
+// countTypes returns how many of the deliveries that wait in a queue have each type. It looks at those that have waited longest, and
+// takes them for a sample of all. Error: one of Redis.
+func (q *Queues) countTypes(ctx context.Context, name string, waiting int) (map[string]int, error) {
+	pending := lua.AsynqQueue(q.names.asynq(name)).Pending()
+	reply, err := redisx.Run(ctx, q.db, lua.CountTypes{Pending: pending, Limit: countLimit})
+	if err != nil {
+		return nil, fmt.Errorf("counting the types in queue %s: %w", name, err)
+	}
+	counts := make(map[string]int, len(reply.Types))
+	for _, t := range reply.Types {
+		counts[t.Type] = t.Number * max(waiting, reply.Seen) / reply.Seen
+	}
+	return counts, nil
 }
 
 // ForeignSlots reads how many deliveries asynq's own servers work on at once, by queue. A server of several queues counts for

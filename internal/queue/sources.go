@@ -26,6 +26,7 @@ type source struct {
 	credit int  // grows by the weight with each turn of another queue
 	ready  bool // the queue may hold deliveries: it is one of the marked
 	alone  bool // it is ready, and not all workers of the queue were told
+	passed int  // deliveries passed over since one was taken
 }
 
 // newSources returns the queues with their weights, by asynq's names. All of them are ready. A weight below 1 counts as 1.
@@ -67,6 +68,24 @@ func (s *sources) mark(name string) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.add(q)
+	}
+}
+
+// took records what came of a take from a queue: so many deliveries were taken, so many passed over, and so many are left. The queue is
+// ready again if some may be left that were not passed over. What was passed over may have gone behind the others, so it ends when as
+// many have been passed over as there are.
+func (s *sources) took(name string, taken, passed, left int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.byName[name]
+	q.passed += passed
+	if taken > 0 {
+		q.passed = passed
+	}
+	if left > q.passed {
+		s.add(q)
+	} else {
+		q.passed = 0
 	}
 }
 

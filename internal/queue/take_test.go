@@ -135,9 +135,9 @@ func TestHandOver_WakesTheChosenAndTheRestWhenTheyLeaveSome(t *testing.T) {
 	chosen := []string{"a", "b"}
 	handOver := func(from, n int) func() {
 		return func() {
-			choose := func(queue string, count int) []string {
-				if queue != "default" || count != n {
-					t.Errorf("chose workers for %d deliveries of %s, want %d", count, queue, n)
+			choose := func(queue string, byType map[string]int) []string {
+				if queue != "default" || byType["echo"] != n {
+					t.Errorf("chose workers for %d deliveries of %s, want %d", byType["echo"], queue, n)
 				}
 				return chosen
 			}

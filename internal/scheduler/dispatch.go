@@ -3,12 +3,14 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -83,11 +85,12 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	if err != nil {
 		return claimed, got, err
 	}
-	for _, d := range claimed.Deliveries {
-		o.claimed[d.Queue]++
-	}
 	o.backlog = claimed.Backlog
-	served, unserved := t.s.quotas.splitServed(claimed.Deliveries)
+	split := t.s.quotas.splitServed(claimed.Deliveries)
+	for _, d := range slices.Concat(split.served, split.unserved) {
+		o.claimed[quotaOf(reserved, d)]++
+	}
+	served := split.served
 	var failures []error
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
@@ -101,13 +104,26 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 			t.s.o.Metrics.DispatchLateness.Observe((claimed.Now.Sub(served[i].DueAt) + clock.Since(got)).Seconds())
 		}
 	}
-	if len(unserved) > 0 {
-		failures = append(failures, t.leader.TakeBack(ctx, unserved))
-		for _, d := range unserved {
-			o.backlog[d.Queue] = time.Time{}
+	failures = append(failures, t.takeBack(ctx, split, o.backlog))
+	return claimed, got, errors.Join(failures...)
+}
+
+// takeBack takes back what was claimed and cannot be handed over, and notes it in what waits in the partition.
+func (t *term) takeBack(ctx context.Context, s split, backlog partition.Backlog) error {
+	var failures []error
+	if len(s.unserved) > 0 {
+		failures = append(failures, t.leader.TakeBack(ctx, s.unserved, false))
+		for _, d := range s.unserved {
+			backlog[d.Queue] = time.Time{}
 		}
 	}
-	return claimed, got, errors.Join(failures...)
+	if len(s.apart) > 0 {
+		failures = append(failures, t.leader.TakeBack(ctx, s.apart, true))
+		for _, d := range s.apart {
+			backlog[lua.LaneName(d.Queue, d.Type)] = time.Time{}
+		}
+	}
+	return errors.Join(failures...)
 }
 
 // handOver enqueues deliveries in asynq. It finishes even if ctx ends meanwhile, within dispatchBudget.

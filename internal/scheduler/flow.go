@@ -16,13 +16,14 @@ const (
 	orderSlack = 100 * time.Millisecond
 )
 
-// flow is what this node knows of a queue that has a backlog, or was more than half full a moment ago.
+// flow is what this node knows of a queue, or of a lane, that has a backlog, or was more than half full a moment ago.
 type flow struct {
 	oldest   map[int]time.Time // by partition in which tasks wait: when the first of them was due; zero if that is not known
 	free     int               // tasks that may be claimed, beyond those that are reserved
 	reserved int               // tasks that terms may be claiming at the moment
 	asked    time.Time         // when Redis was asked for free, and the workers for word; zero: ask again
 	used     time.Time         // when deliveries were handed over last
+	apart    int               // of a queue: waiting deliveries at the last look that count for lanes and not for the queue
 	ended    int64             // deliveries that had ended in the queue at the time measured
 	measured time.Time
 	rate     float64 // deliveries that end in a second

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -17,9 +18,9 @@ const (
 	leastAhead = 16
 	// aheadTime is how much of the work of fast workers may wait as well.
 	aheadTime = 250 * time.Millisecond
-	// foreignPause is the time between two looks at a queue with a backlog that only asynq's own servers serve: they tell no
-	// leader what they take.
-	foreignPause = 50 * time.Millisecond
+	// silentPause is the time between two looks at what tells no leader that it has room: a queue with a backlog that only asynq's own
+	// servers serve, and a lane with a backlog, as workers tell only how many deliveries of all types are left.
+	silentPause = 50 * time.Millisecond
 )
 
 // quotas decides how many deliveries this node hands over to each of asynq's queues: enough to keep the living workers busy, and
@@ -28,11 +29,14 @@ const (
 // Most queues have no backlog, and nothing is known of them here: a claim takes up to leastAhead of their tasks. Of a queue with
 // a backlog, quotas knows how many more deliveries it may get, and which partitions have tasks for it. The partitions whose tasks
 // have waited longest get what is free.
+//
+// Deliveries that only some of a queue's living workers run, or none, must not take the room of the others. What is too much of them
+// waits in a lane of their type, which quotas treats as a queue of its own (lanes.go).
 type quotas struct {
 	s *Scheduler
 
 	mu    sync.Mutex
-	flows map[string]*flow // by queue
+	flows map[string]*flow // by name of a queue or a lane
 	slots slots
 
 	asking sync.Mutex // is held while Redis is asked, so that one term asks for all
@@ -52,7 +56,7 @@ func (q *quotas) flow(name string) *flow {
 	return f
 }
 
-// bound is how many deliveries may wait in a queue: 0 if nobody serves it. f may be nil. The caller holds the mutex.
+// bound is how many deliveries may wait in a queue, or of a lane: 0 if nobody serves it. f may be nil. The caller holds the mutex.
 func (q *quotas) bound(name string, f *flow) int {
 	n := q.slots.of(name)
 	if n == 0 {
@@ -97,7 +101,7 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 
 // outcome is what came of a reservation.
 type outcome struct {
-	claimed map[string]int    // tasks by queue
+	claimed map[string]int    // tasks by name of the quota
 	lengths map[string]int    // deliveries that wait now, by queue to which some were handed over
 	backlog partition.Backlog // what waits in the partition now; nil if that is not known
 }
@@ -160,9 +164,11 @@ func (q *quotas) wake(f *flow) {
 func (q *quotas) told(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if f := q.flows[name]; f != nil {
-		f.asked = time.Time{}
-		q.wake(f)
+	for of, f := range q.flows {
+		if served, _ := lua.SplitLane(of); served == name {
+			f.asked = time.Time{}
+			q.wake(f)
+		}
 	}
 }
 
@@ -180,6 +186,9 @@ func (q *quotas) toldAll() {
 func (q *quotas) note(lengths map[string]int) {
 	for name, length := range lengths {
 		f := q.flows[name]
+		if f != nil {
+			length -= f.apart
+		}
 		free := q.share(q.bound(name, f) - length)
 		if f == nil {
 			if 2*length <= q.bound(name, nil) {
@@ -208,8 +217,9 @@ func (q *quotas) pause(p int) (time.Duration, bool) {
 
 // askPause is the time between two looks at a queue with a backlog.
 func (q *quotas) askPause(name string) time.Duration {
-	if q.slots.onlyForeign(name) {
-		return min(foreignPause, q.s.pace.ask)
+	_, taskType := lua.SplitLane(name)
+	if q.slots.onlyForeign(name) || taskType != "" && q.slots.of(name) > 0 {
+		return min(silentPause, q.s.pace.ask)
 	}
 	return q.s.pace.ask
 }
@@ -226,8 +236,8 @@ func (q *quotas) ask(ctx context.Context, p int) {
 	if err := q.readForeign(ctx, names); err != nil {
 		q.failed(ctx, p, err)
 	}
-	levels := q.levels(p, names)
-	if len(levels) == 0 {
+	asked, levels := q.levels(p, names)
+	if len(asked) == 0 {
 		return
 	}
 	looks, err := q.s.o.Queues.AwaitRoom(ctx, levels)
@@ -236,16 +246,28 @@ func (q *quotas) ask(ctx context.Context, p int) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for name := range levels {
-		f := q.flow(name)
-		look, ok := looks[name]
-		if !ok {
-			f.free = 0
-			continue
+	for _, name := range asked {
+		of, _ := lua.SplitLane(name)
+		if look, ok := looks[of]; ok {
+			q.evaluate(name, look)
+		} else {
+			q.flow(name).free = 0
 		}
-		f.measure(look)
-		f.free = max(q.share(q.bound(name, f)-look.Waiting)-f.reserved, 0)
 	}
+}
+
+// evaluate finds out from a look at its queue what a queue or a lane may get. The caller holds the mutex.
+func (q *quotas) evaluate(name string, look queue.Look) {
+	f := q.flow(name)
+	f.measure(look)
+	waiting := look.Waiting
+	if _, taskType := lua.SplitLane(name); taskType == "" {
+		f.apart = q.closeLanes(name, look.Types)
+		waiting -= f.apart
+	} else if look.Types != nil {
+		waiting = look.Types[taskType]
+	}
+	f.free = max(q.share(q.bound(name, f)-waiting)-f.reserved, 0)
 }
 
 func (q *quotas) failed(ctx context.Context, p int, err error) {
@@ -267,12 +289,12 @@ func (q *quotas) backlogOf(p int) []string {
 	return names
 }
 
-// levels returns the queues to ask for, of those that have tasks in a partition, and for each the number of waiting deliveries at
-// which its workers are to tell.
-func (q *quotas) levels(p int, names []string) map[string]int {
+// levels returns the queues and lanes to ask for, of those that have tasks in a partition, and for each of their queues the number of
+// waiting deliveries at which its workers are to tell.
+func (q *quotas) levels(p int, names []string) (asked []string, levels map[string]int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	levels := make(map[string]int)
+	levels = make(map[string]int)
 	for _, name := range names {
 		f := q.flow(name)
 		bound := q.bound(name, f)
@@ -281,10 +303,16 @@ func (q *quotas) levels(p int, names []string) map[string]int {
 			f.free = 0
 		case clock.Since(f.asked) >= q.askPause(name) && slices.Contains(f.first(), p):
 			f.asked = clock.Now() // before Redis is asked: word that comes meanwhile makes it zero again
-			levels[name] = bound / 2
+			asked = append(asked, name)
+			of, taskType := lua.SplitLane(name)
+			if _, known := levels[of]; taskType == "" {
+				levels[of] = bound / 2
+			} else if !known {
+				levels[of] = queue.NoLevel
+			}
 		}
 	}
-	return levels
+	return asked, levels
 }
 
 // readForeign reads the slots of asynq's own servers if no node serves some of the queues.
@@ -302,23 +330,9 @@ func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	return err
 }
 
-// splitServed separates deliveries of queues that are served from those of queues that nobody serves.
-func (q *quotas) splitServed(deliveries []task.Delivery) (served, unserved []task.Delivery) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, d := range deliveries {
-		if q.slots.of(d.Queue) > 0 {
-			served = append(served, d)
-		} else {
-			unserved = append(unserved, d)
-		}
-	}
-	return served, unserved
-}
-
 // choose is queue.Choose: the nodes to wake for deliveries of a queue that was empty.
-func (q *quotas) choose(name string, deliveries int) []string {
+func (q *quotas) choose(name string, byType map[string]int) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.slots.choose(name, deliveries)
+	return q.slots.choose(name, byType)
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,7 +39,8 @@ type world struct {
 	srv   *redistest.Server
 	db    *redisx.DB
 	store *store.Store
-	slots int // of each node as a worker of the queue default
+	slots int      // of each node as a worker of the queue default
+	types []string // that these run; none if they do not say
 }
 
 func newWorld(t *testing.T, opts ...redistest.Option) *world {
@@ -111,7 +113,11 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 func (w *world) member(id, role string, db *redisx.DB) *cluster.Registry {
 	return cluster.New(cluster.Options{
 		DB: db, Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: id, Beat: beat,
-		Self: func() cluster.Node { return serving(role, w.slots) },
+		Self: func() cluster.Node {
+			n := serving(role, w.slots)
+			n.Types = w.types
+			return n
+		},
 	})
 }
 
@@ -178,7 +184,7 @@ func (w *world) fences() []string {
 
 func (w *world) create(d task.Definition) task.Ref {
 	w.t.Helper()
-	d.Type = "echo"
+	d.Type = cmp.Or(d.Type, "echo")
 	c, err := useCases(w.store).Submit(w.t.Context(), caller, d)
 	testkit.Must(w.t, err)
 	return c.Task.Ref

@@ -1,12 +1,12 @@
 package scheduler
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -14,30 +14,68 @@ const (
 	foreignFirst = 500 * time.Millisecond // the same if there is a queue that had a server the last time, or was not asked for
 )
 
-// slots knows how many attempts the living workers of each queue can run at once.
+// slots knows how many attempts the living workers of each queue can run at once, and of which types. A name is that of a queue or of a
+// lane.
 type slots struct {
 	members Members
-	at      time.Time      // of the view that own and nodes come from
-	own     map[string]int // of nodes, by queue
-	nodes   int            // that lead partitions, or want to
-	foreign map[string]int // of asynq's own servers, by queue
+	at      time.Time         // of the view that own and nodes come from
+	own     map[string]served // of nodes, by queue
+	nodes   int               // that lead partitions, or want to
+	foreign map[string]int    // of asynq's own servers, by queue
 	asked   map[string]bool
 	read    time.Time // when foreign was read
 }
 
-// of returns the slots of a queue. Those of asynq's own servers count if no node serves it.
-func (s *slots) of(name string) int {
-	s.refresh()
-	if n := s.own[name]; n > 0 {
-		return n
-	}
-	return s.foreign[name]
+// served is how many attempts the nodes that serve a queue can run at once.
+type served struct {
+	all    int            // of whatever type
+	any    int            // of any type: of nodes that do not say which ones they run
+	byType map[string]int // of the others
 }
 
-func (s *slots) onlyForeign(name string) bool {
-	s.refresh()
-	return s.own[name] == 0 && s.foreign[name] > 0
+// add counts a node.
+func (v *served) add(n cluster.Node) {
+	v.all += n.Capacity
+	if len(n.Types) == 0 {
+		v.any += n.Capacity
+	}
+	for _, taskType := range n.Types {
+		if v.byType == nil {
+			v.byType = make(map[string]int, len(n.Types))
+		}
+		v.byType[taskType] += n.Capacity
+	}
 }
+
+// of returns the slots for a type; "" stands for all slots.
+func (v served) of(taskType string) int {
+	if taskType == "" {
+		return v.all
+	}
+	return v.any + v.byType[taskType]
+}
+
+// of returns the slots of a queue, or of a lane. Those of asynq's own servers, which say of no type that they do not run it, count if no
+// node serves it.
+func (s *slots) of(name string) int { return s.ofType(lua.SplitLane(name)) }
+
+// ofType returns the slots for tasks of a type in a queue.
+func (s *slots) ofType(queue, taskType string) int {
+	s.refresh()
+	if n := s.own[queue].of(taskType); n > 0 {
+		return n
+	}
+	return s.foreign[queue]
+}
+
+// ofNodes returns the slots of a queue, or of a lane, without those of asynq's own servers.
+func (s *slots) ofNodes(name string) int {
+	s.refresh()
+	queue, taskType := lua.SplitLane(name)
+	return s.own[queue].of(taskType)
+}
+
+func (s *slots) onlyForeign(name string) bool { return s.ofNodes(name) == 0 && s.of(name) > 0 }
 
 // leaders is the number of living nodes that lead partitions, or want to.
 func (s *slots) leaders() int {
@@ -51,55 +89,16 @@ func (s *slots) refresh() {
 	if s.own != nil && view.At.Equal(s.at) {
 		return
 	}
-	s.at, s.own, s.nodes = view.At, make(map[string]int), len(view.Alive(config.RoleScheduler))
+	s.at, s.own, s.nodes = view.At, make(map[string]served), len(view.Alive(config.RoleScheduler))
 	for _, n := range view.Nodes {
 		if n.State == cluster.StateAlive && n.Has(config.RoleWorker) {
 			for name := range n.Queues {
-				s.own[name] += n.Capacity
+				v := s.own[name]
+				v.add(n)
+				s.own[name] = v
 			}
 		}
 	}
-}
-
-// wakeLimit is the most nodes that are chosen to take from a queue. For more it is as well to wake all.
-const wakeLimit = 16
-
-// choose returns nodes that serve a queue and are likely to have so many free slots together, the freest most often; none to wake all.
-func (s *slots) choose(name string, deliveries int) []string {
-	var ids []string
-	var free []int
-	total := 0
-	for _, n := range s.members.View().Nodes {
-		if _, serves := n.Queues[name]; !serves || n.State != cluster.StateAlive || !n.Has(config.RoleWorker) || n.Running >= n.Capacity {
-			continue
-		}
-		ids, free = append(ids, n.ID), append(free, n.Capacity-n.Running)
-		total += n.Capacity - n.Running
-	}
-	var chosen []string
-	for deliveries > 0 && total > 0 {
-		if len(chosen) == wakeLimit {
-			return nil
-		}
-		at := pick(free, rand.IntN(total))
-		chosen = append(chosen, ids[at])
-		deliveries, total, free[at] = deliveries-free[at], total-free[at], 0
-	}
-	if deliveries > 0 {
-		return nil
-	}
-	return chosen
-}
-
-// pick returns the index of the weight in which the nth of all units is, from 0.
-func pick(weights []int, n int) int {
-	for i, weight := range weights {
-		if n < weight {
-			return i
-		}
-		n -= weight
-	}
-	return len(weights) - 1
 }
 
 // readAgain reports whether asynq's list of servers is to be read, as no node serves some of the queues.
@@ -107,8 +106,9 @@ func (s *slots) readAgain(names []string) bool {
 	s.refresh()
 	passed := clock.Since(s.read)
 	for _, name := range names {
-		unknown := !s.asked[name] || s.foreign[name] > 0
-		if s.own[name] == 0 && (passed >= foreignTime || unknown && passed >= foreignFirst) {
+		queue, _ := lua.SplitLane(name)
+		unknown := !s.asked[name] || s.foreign[queue] > 0
+		if s.ofNodes(name) == 0 && (passed >= foreignTime || unknown && passed >= foreignFirst) {
 			return true
 		}
 	}

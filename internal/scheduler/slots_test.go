@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -31,7 +32,7 @@ func TestChoose_PicksAsManyNodesAsTheDeliveriesNeed(t *testing.T) {
 	}}
 	picked := map[string]int{}
 	for range 1100 {
-		chosen := s.choose("q", 1)
+		chosen := s.choose("q", map[string]int{"http": 1})
 		if len(chosen) != 1 {
 			t.Fatalf("chose %v for one delivery, want one node", chosen)
 		}
@@ -40,12 +41,12 @@ func TestChoose_PicksAsManyNodesAsTheDeliveriesNeed(t *testing.T) {
 	if picked["a"]+picked["b"] != 1100 || picked["a"] < 50 || picked["a"] > 150 {
 		t.Errorf("chose %v, want only a and b, in the proportion of their free slots, 1 and 10", picked)
 	}
-	both := s.choose("q", 11)
+	both := s.choose("q", map[string]int{"http": 5, "shell": 6})
 	if slices.Sort(both); !slices.Equal(both, []string{"a", "b"}) {
 		t.Errorf("chose %v for 11 deliveries, want a and b", both)
 	}
 	for what, chosen := range map[string][]string{
-		"more deliveries than free slots": s.choose("q", 12), "a queue that nobody serves": s.choose("none", 1),
+		"more deliveries than free slots": s.choose("q", map[string]int{"http": 12}), "a queue that nobody serves": s.choose("none", map[string]int{"http": 1}),
 	} {
 		if chosen != nil {
 			t.Errorf("%s: chose %v, want to wake all", what, chosen)
@@ -57,13 +58,35 @@ func TestChoose_WakesAllRatherThanManyOneByOne(t *testing.T) {
 	t.Parallel()
 	var many nodes
 	for range 100 {
-		many = append(many, aWorker("n", 1, 0, "q"))
+		many = append(many, aWorker(fmt.Sprint(len(many)), 1, 0, "q"))
 	}
 	s := slots{members: many}
-	if chosen := s.choose("q", wakeLimit); len(chosen) != wakeLimit {
+	if chosen := s.choose("q", map[string]int{"http": wakeLimit}); len(chosen) != wakeLimit {
 		t.Errorf("chose %d nodes, want %d", len(chosen), wakeLimit)
 	}
-	if chosen := s.choose("q", wakeLimit+1); chosen != nil {
+	if chosen := s.choose("q", map[string]int{"http": wakeLimit + 1}); chosen != nil {
 		t.Errorf("chose %d nodes, want to wake all", len(chosen))
+	}
+}
+
+func TestChoose_PicksOnlyNodesThatRunTheType(t *testing.T) {
+	t.Parallel()
+	shell, http, older := aWorker("shell", 10, 0, "q"), aWorker("http", 10, 0, "q"), aWorker("older", 1, 0, "q")
+	shell.Types, http.Types = []string{"http", "shell"}, []string{"http"}
+	s := slots{members: nodes{http, shell}}
+	for range 100 {
+		if chosen := s.choose("q", map[string]int{"shell": 3}); !slices.Equal(chosen, []string{"shell"}) {
+			t.Fatalf("chose %v, want the node that runs the type", chosen)
+		}
+	}
+	if chosen := s.choose("q", map[string]int{"http": 10, "shell": 10}); !slices.Contains(chosen, "shell") || len(chosen) > 2 {
+		t.Errorf("chose %v, want the node that runs both, and the other if need be", chosen)
+	}
+	if chosen := s.choose("q", map[string]int{"email": 1}); chosen != nil {
+		t.Errorf("chose %v for a type that no node runs, want to wake all", chosen)
+	}
+	s = slots{members: nodes{http, older}}
+	if chosen := s.choose("q", map[string]int{"email": 1}); !slices.Equal(chosen, []string{"older"}) {
+		t.Errorf("chose %v, want the node that does not say which types it runs", chosen)
 	}
 }

@@ -80,6 +80,7 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 		t.s.o.Log.Info("recovered lost attempts", "partition", t.partition, "count", n)
 		t.s.wake(t.partition)
 	}
+	failures = append(failures, t.parkUnrunnable(ctx, &w))
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
 	handed := t.handOver(ctx, w.Waiting)
 	failures = append(failures, handed.Failure())

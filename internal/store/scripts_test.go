@@ -42,7 +42,7 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 		}
 		return errors.New("not claimed")
 	case task.ActTakeBack:
-		err := w.Leader(ref).TakeBack(w.Ctx, []task.Delivery{{Ref: ref, Attempt: max(current.Attempt, 1)}})
+		err := w.Leader(ref).TakeBack(w.Ctx, []task.Delivery{{Ref: ref, Attempt: max(current.Attempt, 1)}}, false)
 		if err == nil && w.Get(ref).State == current.State {
 			return errors.New("not taken back")
 		}

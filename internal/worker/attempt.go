@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -43,7 +42,7 @@ func (a *attempt) end() {
 
 // begin asks Redis for the attempt until there is an answer. When the connection breaks, the worker does not know
 // whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
-// counts as running and that nobody runs. Errors: tasks.ErrLeftover; or the worker ends first. An attempt that may have
+// counts as running and that nobody runs. Errors: tasks.ErrLeftover, tasks.ErrForeignType; or the worker ends first. An attempt that may have
 // begun then is recovered when the lease of its run is over.
 func (a *attempt) begin(d *queue.Taken) error {
 	token := a.w.token()
@@ -52,7 +51,7 @@ func (a *attempt) begin(d *queue.Taken) error {
 			return fmt.Errorf("delivery %s: %w", a.name, errShutdown)
 		}
 		err := a.tryBegin(tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Run: token, Queue: d.Queue})
-		if err == nil || errors.Is(err, tasks.ErrLeftover) {
+		if err == nil || errors.Is(err, tasks.ErrLeftover) || errors.Is(err, tasks.ErrForeignType) {
 			return err
 		}
 		a.warn(try, "cannot begin an attempt", err)
@@ -118,11 +117,7 @@ func (a *attempt) perform() error {
 // execute runs the executor under the task's timeout.
 func (a *attempt) execute(run *tasks.Run) ending {
 	t := run.Task
-	exec, known := a.w.o.Executors[t.Type]
-	if !known {
-		return ending{outcome: task.OutcomeFailed, reason: fmt.Sprintf("node %s has no executor for tasks of type %q, only for %s",
-			a.w.o.Node, t.Type, strings.Join(a.w.o.Executors.Types(), ", "))}
-	}
+	exec := a.w.o.Executors[t.Type] // which there is, as other attempts do not begin here
 	timeout := a.w.o.Types.Timeout(t.Definition)
 	if cause := context.Cause(a.ctx); cause != nil { // cancelled or without a lease before it has done anything
 		return judge(a.ctx, timeout, "", cause)

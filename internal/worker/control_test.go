@@ -286,7 +286,7 @@ func TestWorker_WithoutAFreeSlotWakesTheOthersOfItsQueue(t *testing.T) {
 	w := newWorld(t)
 	do, begun, _ := untilStopped()
 	r := w.start(do, func(o *Options) { o.Capacity = 1 })
-	choose := func(string, int) []string { return []string{node} }
+	choose := func(string, map[string]int) []string { return []string{node} }
 	first := w.create(task.Definition{})
 	testkit.Must(t, w.queues.HandOver(t.Context(), w.claim(), choose).Failure())
 	testkit.Receive(t, begun, "the first attempt")

@@ -153,16 +153,38 @@ func TestAttempt_FailureSaysHowLongTheNextOneWaits(t *testing.T) {
 	w.expectDelay(ref, time.Hour)
 }
 
-func TestAttempt_OfAnUnknownTypeIsRepeatedLater(t *testing.T) {
+// The first delivery says its type, so the worker passes over it. The second one says another, as it is of an older task of that name,
+// until a leader looks after it.
+func TestWorker_GivesBackWhatItDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.start(fails)
-	ref := w.submit(task.Definition{Type: "mystery"})
-	got := w.reaches(ref, task.Scheduled)
-	if !strings.Contains(got.Error, node) || !strings.Contains(got.Error, `"mystery"`) {
-		t.Errorf("the error is %q, want the node and the type named", got.Error)
+	left := w.submit(task.Definition{Type: "mystery"})
+	given := w.create(task.Definition{Type: "mystery"})
+	own := w.claim()
+	older := own[0]
+	older.Type, older.ClaimedAt = "echo", older.ClaimedAt.Add(-time.Minute)
+	testkit.Must(t, w.queues.HandOver(t.Context(), []task.Delivery{older}, nil).Failure())
+	testkit.Eventually(t, "it was taken", func() bool { return w.delivery(given, 1) == "active" })
+	testkit.Eventually(t, "it was given back", func() bool { return w.delivery(given, 1) == "pending" })
+	for _, ref := range []task.Ref{left, given} {
+		if got := w.get(ref); got.State != task.Queued || len(w.attempts(ref)) != 0 {
+			t.Errorf("%s is %s, after %d attempts", ref, got.State, len(w.attempts(ref)))
+		}
 	}
-	w.expectDelay(ref, time.Second)
+	do, _ := echo()
+	w.start(do, func(o *Options) {
+		o.Executors = executor.Registry{"mystery": do}
+	})
+	testkit.Eventually(t, "the delivery is replaced", func() bool {
+		testkit.Must(t, w.queues.HandOver(t.Context(), own, nil).Failure())
+		return w.get(given).State == task.Succeeded
+	})
+	for _, ref := range []task.Ref{left, given} {
+		if got := w.reaches(ref, task.Succeeded); got.Attempt != 1 {
+			t.Errorf("%s succeeded in attempt %d", ref, got.Attempt)
+		}
+	}
 }
 
 func TestAttempt_IsStoppedAtItsTimeout(t *testing.T) {

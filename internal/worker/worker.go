@@ -91,11 +91,12 @@ func New(o Options) *Worker {
 	w := &Worker{
 		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), active: make(map[string]*attempt),
 	}
+	types := o.Executors.Types()
 	// Attempts share the calls, so a call has a limit of its own: an attempt tries again.
 	w.begins = batch.New(callLimit, func(starts []tasks.Start) []tasks.Begun {
 		ctx, cancel := context.WithTimeout(context.Background(), o.Store.Tasks.RunLease())
 		defer cancel()
-		return o.Store.Tasks.BeginEach(ctx, o.Node, starts)
+		return o.Store.Tasks.BeginEach(ctx, tasks.Runner{Node: o.Node, Types: types}, starts)
 	})
 	w.ends = batch.New(callLimit, func(ends []tasks.End) []error {
 		ctx, cancel := context.WithTimeout(context.Background(), reportBudget)
@@ -146,7 +147,8 @@ func (w *Worker) pools() []*pool {
 	pools := make([]*pool, len(w.o.Pools))
 	for i, p := range w.o.Pools {
 		pools[i] = &pool{slots: make(chan struct{}, p.Concurrency), consumer: queue.NewConsumer(queue.ConsumerOptions{
-			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, Unhurried: w.o.Unhurried, Log: w.o.Log,
+			DB: p.DB, Prefix: w.o.Prefix, Node: w.o.Node, Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues,
+			Types: w.o.Executors.Types(), Unhurried: w.o.Unhurried, Log: w.o.Log,
 		})}
 	}
 	return pools
@@ -321,7 +323,8 @@ func (w *Worker) leave(a *attempt) {
 }
 
 // handle runs the attempt of one delivery. If it returns nil, the delivery has served its purpose. Errors:
-// queue.ErrDeadLetter if the task has failed for good; errShutdown if the attempt did not begin.
+// queue.ErrDeadLetter if the task has failed for good; errShutdown or tasks.ErrForeignType if the attempt did not begin, so that the
+// delivery returns to its queue.
 func (w *Worker) handle(work context.Context, d *queue.Taken) error {
 	name := task.Delivery{Ref: d.Ref, Attempt: d.Attempt}.String()
 	a, err := w.enter(work, name)

@@ -13,6 +13,9 @@ var Constants = map[string]any{
 	"ATTEMPT_HISTORY_LIMIT": task.HistoryLimit,
 	"INLINE_PAYLOAD_LIMIT":  task.InlinePayloadLimit,
 	"CALLED_FOR":            time.Minute.Milliseconds(),        // how long it counts which workers of a queue were woken
+	"REFERENCE_LIMIT":       2*task.IDLimit + 100,              // bytes of the payload of a delivery
+	"SCAN_LIMIT":            256,                               // deliveries at which a worker looks for those of its types
+	"SKIPPED_FOR":           (10 * time.Second).Milliseconds(), // longer than workers sleep between two looks
 	"LOOK_LIMIT":            (10 * time.Second).Milliseconds(), // how long a leader leaves a queued task alone at most
 	"LOG_LIMIT":             task.LogLimit,
 	"DEFAULT_QUEUE":         task.DefaultQueue,

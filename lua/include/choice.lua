@@ -1,35 +1,71 @@
--- choice: chooses due tasks of queues.
+-- choice: chooses due tasks of queues and lanes. A name is that of a queue or, with a blank in it, of a lane.
+-- needs: arg limit, arg quota
 -- includes: changes, definition
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
-local left, waits, oldest = {}, {}, {} -- by queue
+local left, waits, oldest = {}, {}, {} -- by name
+local lanes = false -- whether any lane is known
 
--- choose takes a task for a queue.
-local function choose(queue, member, due, record)
-  local i = #members + 1
-  members[i], dues[i], records[i] = member, due, record
-  left[queue] = left[queue] - 1
+-- know_name notes a name of which tasks wait, or which has a quota.
+local function know_name(name)
+  lanes = lanes or string.find(name, ' ', 1, true) ~= nil
+  return name
 end
 
--- choose_ready takes up to n tasks that wait for a queue, n > 0: the first one, and those that were due by then.
-local function choose_ready(queue, n, upto)
-  local first = redis.call('ZRANGE', ready_key(queue), 0, n, 'WITHSCORES')
+-- name_of returns the name under which a task is chosen or waits: that of its lane if the lane is known.
+local function name_of(record)
+  local lane = lanes and lane_of(record)
+  if lane and (waits[lane] or left[lane]) then
+    return lane
+  end
+  return queue_of(record)
+end
+
+-- choose takes a task.
+local function choose(name, member, due, record)
+  local i = #members + 1
+  members[i], dues[i], records[i] = member, due, record
+  left[name] = left[name] - 1
+end
+
+-- choose_or_leave takes a due task, or leaves it in the set of ready tasks if there is no room for it or others wait already.
+local function choose_or_leave(name, member, due, record)
+  left[name] = left[name] or quota
+  if left[name] > 0 and not waits[name] and #members < limit then
+    return choose(name, member, due, record)
+  end
+  put_later(ready_key(name), due, member)
+  if not waits[name] then
+    waits[name], oldest[name] = true, tonumber(due)
+    add_later(backlog_key(), name)
+  end
+end
+
+-- choose_ready takes up to n tasks that wait under a name, n > 0: the first one, and those that were due by then. Those that belong to
+-- a lane go there.
+local function choose_ready(name, n, upto)
+  local first = redis.call('ZRANGE', ready_key(name), 0, n, 'WITHSCORES')
   local names = {}
   for i = 1, math.min(#first, 2 * n), 2 do
     if i > 1 and tonumber(first[i + 1]) > upto then
       break
     end
     names[#names + 1] = first[i]
-    remove_later(ready_key(queue), first[i])
+    remove_later(ready_key(name), first[i])
+  end
+  if #first > 2 * #names then
+    oldest[name] = tonumber(first[2 * #names + 2])
+  else
+    redis.call('SREM', backlog_key(), name)
+    waits[name] = nil
   end
   local found = #names > 0 and redis.call('HMGET', defs_key(), unpack(names)) or {}
   for i, member in ipairs(names) do
-    choose(queue, member, first[2 * i], found[i])
-  end
-  if #first > 2 * #names then
-    oldest[queue] = tonumber(first[2 * #names + 2])
-  else
-    redis.call('SREM', backlog_key(), queue)
-    waits[queue] = nil
+    local place = found[i] and name_of(found[i]) or name
+    if place == name then
+      choose(name, member, first[2 * i], found[i])
+    else
+      choose_or_leave(place, member, first[2 * i], found[i])
+    end
   end
 end

@@ -42,6 +42,17 @@ local function queue_of(record)
   return string.match(record, '^%d+{"type":"[^"]*","queue":"([^"]*)"') or DEFAULT_QUEUE
 end
 
+-- type_of returns the type of a task.
+local function type_of(record)
+  return string.match(record, '^%d+{"type":"([^"]*)"') or ''
+end
+
+-- lane_of returns the name of a task's lane: where it waits instead of with the others of its queue, while these may be handed over and
+-- those of its type may not. Neither a queue's name nor a type has a blank.
+local function lane_of(record)
+  return queue_of(record) .. ' ' .. type_of(record)
+end
+
 -- head_of returns the first line of a definition, which has everything but the payload; '' if there is none, as somebody has
 -- written to Redis by hand.
 local function head_of(record)

@@ -8,7 +8,7 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// ready is the set of tasks of a queue that are due and wait in a partition.
+// ready is a set of tasks of a queue that are due and wait in a partition: those of one lane, or the others.
 type ready struct {
 	partition int
 	queue     string
@@ -28,7 +28,8 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	var sets []ready
 	for i, p := range partitions {
 		for _, name := range backlogs[i].Val() {
-			sets = append(sets, ready{p, name, l.Keys.Partition(p).Ready(name)})
+			queue, _ := lua.SplitLane(name)
+			sets = append(sets, ready{p, queue, l.Keys.Partition(p).Ready(name)})
 		}
 	}
 	return sets, nil

@@ -32,11 +32,11 @@ type Claimed struct {
 	Backlog    Backlog
 }
 
-// Backlog has the queues of which due tasks wait, and when the first of them was due: the zero time if that was not looked up, as
+// Backlog has the queues, and lanes, of which due tasks wait, and when the first of them was due: the zero time if that was not looked up, as
 // the quota of the queue was 0.
 type Backlog map[string]time.Time
 
-// Quotas is how many tasks of each queue a claim may take: of Queues as it says there, of any other queue with a backlog none, of
+// Quotas is how many tasks of each queue, and lane, a claim may take: of Queues as it says there, of any other with a backlog none, of
 // the rest Default.
 type Quotas struct {
 	Queues  map[string]Quota
@@ -78,14 +78,14 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 	}, nil
 }
 
-// TakeBack takes tasks back that Claim has queued and whose deliveries were not enqueued: they wait as if they had not been
-// claimed. Errors: ErrFenced, or an error of Redis.
-func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery) error {
+// TakeBack takes tasks back that Claim has queued and whose deliveries no worker can take: they wait as if they had not been
+// claimed, in their queues or, if apart, in their lanes. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery, apart bool) error {
 	call := lua.TakeBack{
 		Lease: l.keys.Lease(), States: l.keys.States(), Fence: l.fence, Events: l.o.Layout.Keys.Events(), Deliveries: nil,
 	}
 	for _, d := range deliveries {
-		call.Deliveries = append(call.Deliveries, lua.TakeBackDelivery{Member: d.Ref, Attempt: d.Attempt})
+		call.Deliveries = append(call.Deliveries, lua.TakeBackDelivery{Member: d.Ref, Attempt: d.Attempt, Apart: apart})
 	}
 	_, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	return fenced(err)

@@ -38,7 +38,7 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 		calls := map[string]error{}
 		_, calls["claim"] = stale.Claim(w.Ctx, 10, storetest.Quotas, time.Second)
 		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10)
-		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}})
+		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}}, false)
 		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
 		_, calls["sweep"] = stale.Sweep(w.Ctx, 0, 10)
 		for name, err := range calls {
@@ -267,7 +267,7 @@ func TestTakeBack_LetsATaskWaitForTheSameAttempt(t *testing.T) {
 	due := w.Get(ref).DueAt
 	d := task.Delivery{Ref: ref, Attempt: 1}
 	for range 2 {
-		testkit.Must(t, w.Leader(ref).TakeBack(w.Ctx, []task.Delivery{d, {Ref: ref, Attempt: 7}}))
+		testkit.Must(t, w.Leader(ref).TakeBack(w.Ctx, []task.Delivery{d, {Ref: ref, Attempt: 7}}, false))
 		w.CheckSets()
 		if got := w.Get(ref); got.State != task.Scheduled || got.Attempt != 0 || !got.DueAt.Equal(due) {
 			t.Fatalf("it is %s, attempt %d, due at %s", got.State, got.Attempt, got.DueAt)

@@ -85,7 +85,7 @@ func (w *World) listedStates(k lua.Partition, namespaces []string) map[string]ta
 	for _, queue := range w.DB.SMembers(w.Ctx, string(k.Backlog())).Val() {
 		sets[string(k.Ready(queue))] = task.Scheduled
 		if w.DB.ZCard(w.Ctx, string(k.Ready(queue))).Val() == 0 {
-			w.t.Errorf("queue %s is on the list of those with a backlog, and has none", queue)
+			w.t.Errorf("queue or lane %s is on the list of those with a backlog, and has none", queue)
 		}
 	}
 	listed := map[string]task.State{}

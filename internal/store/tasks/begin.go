@@ -20,23 +20,32 @@ type Start struct {
 	Queue   string
 }
 
-// Begun is the result of a Start. Err is ErrLeftover if the task is not queued for that attempt and in that queue, or an error of
-// Redis, after which the attempt may have begun.
+// Begun is the result of a Start. Err is ErrLeftover if the task is not queued for that attempt and in that queue, ErrForeignType if it is,
+// but is not one for this node, or an error of Redis, after which the attempt may have begun.
 type Begun struct {
 	Run *Run
 	Err error
 }
 
+// Runner is who begins attempts: a node, and the types of the tasks that it runs; none means all.
+type Runner struct {
+	Node  string
+	Types []string
+}
+
 // BeginEach starts attempts on a node, in one round trip, and returns a result for each, in order. The same Start sent again
 // succeeds again; one with another token does not.
-func (s *Tasks) BeginEach(ctx context.Context, node string, starts []Start) []Begun {
+func (s *Tasks) BeginEach(ctx context.Context, who Runner, starts []Start) []Begun {
 	refs := make([]task.Ref, len(starts))
 	for i, start := range starts {
 		refs[i] = start.Ref
 	}
 	begun := make([]Begun, len(starts))
 	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.Begin {
-		call := lua.Begin{States: p.keys.States(), Node: lua.NodeID(node), Lease: s.runLease, Events: s.l.Keys.Events(), Attempts: nil}
+		call := lua.Begin{
+			States: p.keys.States(), Node: lua.NodeID(who.Node), Lease: s.runLease, Types: lua.TypesText(who.Types),
+			Events: s.l.Keys.Events(), Attempts: nil,
+		}
 		for _, i := range p.places {
 			call.Attempts = append(call.Attempts, lua.BeginAttempt{
 				Member: starts[i].Ref, Attempt: starts[i].Attempt, Run: lua.RunToken(starts[i].Run), Queue: starts[i].Queue,
@@ -53,6 +62,9 @@ func (s *Tasks) BeginEach(ctx context.Context, node string, starts []Start) []Be
 
 // begun decodes one answer of begin.
 func (s *Tasks) begun(start Start, answer lua.BeginAnswer) Begun {
+	if answer.Refused.Code == lua.CodeType {
+		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrForeignType, answer.Refused.Detail)}
+	}
 	if code := answer.Refused.Code; code != "" {
 		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrLeftover, code)}
 	}
@@ -68,6 +80,6 @@ func (s *Tasks) begun(start Start, answer lua.BeginAnswer) Begun {
 // Begin starts one attempt, as BeginEach does. The node is the part of the run token before "#".
 func (s *Tasks) Begin(ctx context.Context, ref task.Ref, attempt int, run string) (*Run, error) {
 	node, _, _ := strings.Cut(run, "#")
-	begun := s.BeginEach(ctx, node, []Start{{Ref: ref, Attempt: attempt, Run: run}})[0]
+	begun := s.BeginEach(ctx, Runner{Node: node}, []Start{{Ref: ref, Attempt: attempt, Run: run}})[0]
 	return begun.Run, begun.Err
 }

@@ -15,6 +15,8 @@ import (
 var (
 	// ErrLeftover is returned if the attempt of a delivery cannot begin any more. The delivery can be dropped.
 	ErrLeftover = errors.New("the task is not queued for this attempt")
+	// ErrForeignType is returned if the node does not run tasks of the type. The attempt has not begun: another node may begin it.
+	ErrForeignType = errors.New("this node does not run tasks of the type")
 	// ErrStale is returned if the attempt has ended or another run has it. Nothing was written.
 	ErrStale = errors.New("the attempt has ended or another run has it")
 	// ErrCancelled is returned if the task was asked to stop: its attempt must end as cancelled.
