@@ -568,13 +568,15 @@ func (CountTypes) Decode(r *Reply) (v CountTypesReply) {
 	return v
 }
 
-// Create runs create.lua: creates tasks, which wait on the wheel. Each of them is created, or is not, by itself.
+// Create runs create.lua: creates tasks, which wait on the wheel. Each of them is created, or is not, by itself. A dry run only says what would come of
+// it.
 //
 // Repeated: harmless: the second run finds the same content
 type Create struct {
 	Defs   DefsKey // HASH the script makes further keys of the same partition
 	Events EventsChannel
 	Wake   WakeChannel
+	Dry    bool
 	Tasks  []CreateTask // def: the head, a line break, and the payload; run_at: none to be due after delay, from now
 }
 
@@ -600,7 +602,7 @@ func (c Create) Keys() []string { return []string{string(c.Defs)} }
 
 // Args are its ARGV.
 func (c Create) Args() []any {
-	args := []any{string(c.Events), string(c.Wake)}
+	args := []any{string(c.Events), string(c.Wake), flag(c.Dry)}
 	for _, e := range c.Tasks {
 		args = append(args, e.Member.String(), e.Def, moment(e.RunAt), e.Delay.Milliseconds())
 	}

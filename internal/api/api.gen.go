@@ -1337,7 +1337,8 @@ type Task struct {
 	Type TypeName `json:"type"`
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
-	// its type.
+	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
+	// seconds ago at most.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
@@ -1442,6 +1443,9 @@ type BodyNamespace = Name
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// DryRun defines model for DryRun.
+type DryRun = bool
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -1565,7 +1569,7 @@ type PutScheduleParams struct {
 	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// DryRun Only say what would come of it.
-	DryRun bool `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
 
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
@@ -1697,6 +1701,9 @@ type SubmitTaskParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
+
 	// IdempotencyKey The id of the task if the body has none: 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. The same
 	// request sent again with the same key answers with the task that is there.
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
@@ -1706,6 +1713,9 @@ type SubmitTaskParams struct {
 type SubmitTasksParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// DryRun Only say what would come of it.
+	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
 }
 
 // CancelTaskParams defines parameters for CancelTask.
@@ -2638,6 +2648,13 @@ func (w *ServerInterfaceWrapper) SubmitTask(ctx echo.Context) error {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
 	}
 
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
+	}
+
 	headers := ctx.Request().Header
 	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
@@ -2671,6 +2688,13 @@ func (w *ServerInterfaceWrapper) SubmitTasks(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "dry_run" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dry_run", ctx.QueryParams(), &params.DryRun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter dry_run: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

@@ -19,7 +19,7 @@ import (
 const batchOperation = "submitTasks"
 
 // SubmitTasks answers POST /v1/tasks/batch.
-func (e *endpoints) SubmitTasks(c echo.Context, _ SubmitTasksParams) error {
+func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error {
 	var in struct {
 		Tasks []json.RawMessage `json:"tasks"`
 	}
@@ -37,7 +37,11 @@ func (e *endpoints) SubmitTasks(c echo.Context, _ SubmitTasksParams) error {
 		}
 		defs, places = append(defs, d), append(places, i)
 	}
-	submitted, err := e.Control.SubmitEach(c.Request().Context(), callerOf(c), defs)
+	submit := e.Control.SubmitEach
+	if params.DryRun {
+		submit = e.Control.PreviewEach
+	}
+	submitted, err := submit(c.Request().Context(), callerOf(c), defs)
 	if err != nil {
 		return err
 	}

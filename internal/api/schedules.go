@@ -36,7 +36,7 @@ func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutSchedul
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set("Dts-Change", changeBy(put))
+	c.Response().Header().Set(changeHeader, changeBy(put))
 	tagRevision(c, put.Schedule)
 	out := scheduleOf(put.Schedule)
 	out.Warnings = put.Warnings

@@ -17,6 +17,9 @@ const (
 	defaultLogLimit  = 500
 )
 
+// changeHeader says what a request has changed, or would change.
+const changeHeader = "Dts-Change"
+
 // SubmitTask answers POST /v1/tasks.
 func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	var in Submission
@@ -32,6 +35,9 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	if err != nil {
 		return err
 	}
+	if params.DryRun {
+		return e.previewTask(c, who, d)
+	}
 	submitted, err := e.Control.Submit(c.Request().Context(), who, d)
 	switch {
 	case err != nil:
@@ -41,6 +47,24 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", submitted.Task.Ref))
 	return reply(c, http.StatusCreated, jsonType, e.submittedOf(submitted))
+}
+
+// previewTask answers with the task that a submission would make, or has made.
+func (e *endpoints) previewTask(c echo.Context, who control.Caller, d task.Definition) error {
+	d.Namespace = who.Namespace
+	previews, err := e.Control.PreviewEach(c.Request().Context(), who, []task.Definition{d})
+	if err != nil {
+		return err
+	}
+	if err := previews[0].Err; err != nil {
+		return err
+	}
+	change := "created"
+	if previews[0].Existed {
+		change = "unchanged"
+	}
+	c.Response().Header().Set(changeHeader, change)
+	return ok(c, e.submittedOf(previews[0]))
 }
 
 // submittedOf is the task that a submission made.
@@ -68,7 +92,8 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, TaskList{Tasks: each(page.Tasks, e.taskOf), NextCursor: page.NextCursor})
+	shown := func(t task.Task) Task { return e.explained(c, t) }
+	return ok(c, TaskList{Tasks: each(page.Tasks, shown), NextCursor: page.NextCursor})
 }
 
 // GetTask answers GET /v1/tasks/{id}.
@@ -107,7 +132,14 @@ func (e *endpoints) answerTask(c echo.Context, t task.Task, err error) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, e.taskOf(t))
+	return ok(c, e.explained(c, t))
+}
+
+// explained is a task, with the reasons why it waits.
+func (e *endpoints) explained(c echo.Context, t task.Task) Task {
+	out := e.taskOf(t)
+	out.Warnings = e.Control.WhyWaiting(c.Request().Context(), t)
+	return out
 }
 
 // ListAttempts answers GET /v1/tasks/{id}/attempts.

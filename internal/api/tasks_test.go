@@ -279,3 +279,34 @@ func TestListNodes_AndQueues(t *testing.T) {
 		}
 	}
 }
+
+func TestSubmitTask_DryRunAnswersAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	body := `{"id":"a","type":"http","payload":{"url":"http://127.0.0.1/"}}`
+	for _, want := range []string{"created", "created"} {
+		got := r.call("POST", "/v1/tasks?dry_run=true", body)
+		if got.status != http.StatusOK || got.header.Get("Dts-Change") != want || got.header.Get("Location") != "" {
+			t.Fatalf("%d, %q, %s", got.status, got.header.Get("Dts-Change"), got.body)
+		}
+	}
+	if got := r.call("GET", "/v1/tasks/a", ""); got.status != http.StatusNotFound {
+		t.Errorf("it exists: %s", got.body)
+	}
+	r.call("POST", "/v1/tasks", body)
+	if got := r.call("POST", "/v1/tasks?dry_run=true", body); got.status != http.StatusOK || got.header.Get("Dts-Change") != "unchanged" {
+		t.Errorf("again: %d, %q, %s", got.status, got.header.Get("Dts-Change"), got.body)
+	}
+	if p := r.call("POST", "/v1/tasks?dry_run=true", `{"id":"a","type":"shell"}`).problem(t); p.Code != "task_conflict" {
+		t.Errorf("other content: %+v", p)
+	}
+	got := r.call("POST", "/v1/tasks/batch?dry_run=true", `{"tasks":[`+body+`,{"id":"b","type":"http"},{"type":7}]}`)
+	var batch BatchAnswer
+	testkit.Must(t, json.Unmarshal(got.body, &batch))
+	if got.status != http.StatusOK || batch.Results[0].Status != 200 || batch.Results[1].Status != 201 || batch.Results[2].Status != 400 {
+		t.Errorf("a batch: %d, %s", got.status, got.body)
+	}
+	if got := r.call("GET", "/v1/tasks/b", ""); got.status != http.StatusNotFound {
+		t.Errorf("the task of a batch exists: %s", got.body)
+	}
+}

@@ -37,6 +37,7 @@ type Control struct {
 	memory     memoryGuard
 	namespaces namespaceNotes
 	foreign    foreignQueues
+	paused     pausedQueues
 }
 
 // New makes the use cases. There is nothing to close.

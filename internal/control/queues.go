@@ -44,6 +44,7 @@ func (c *Control) ResumeQueue(ctx context.Context, _ Caller, name string) error 
 
 // onQueue does something to a queue. If asynq has not seen the queue, but tasks wait for it, it is listed in asynq first.
 func (c *Control) onQueue(ctx context.Context, name string, do func(context.Context, string) error) error {
+	defer c.paused.forget(name)
 	err := do(ctx, name)
 	if task.CodeOf(err) != task.CodeQueueNotFound {
 		return err

@@ -32,6 +32,26 @@ func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Su
 // does not affect the others. A definition that names no namespace belongs to the caller's. Error: CodeUnavailable while
 // Redis is nearly full; none is created then.
 func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
+	answers, err := c.submit(ctx, who, defs, c.store.Tasks.Create)
+	accepted := make([]string, 0, len(answers)) // namespaces
+	for _, a := range answers {
+		if a.Err == nil {
+			accepted = append(accepted, a.Task.Namespace)
+		}
+	}
+	c.noteNamespaces(ctx, accepted...)
+	return answers, err
+}
+
+// PreviewEach returns what SubmitEach would, and creates nothing.
+func (c *Control) PreviewEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
+	return c.submit(ctx, who, defs, c.store.Tasks.Preview)
+}
+
+// submit checks definitions, has create look at those that are valid, and adds warnings. Error: as SubmitEach.
+func (c *Control) submit(
+	ctx context.Context, who Caller, defs []task.Definition, create func(context.Context, []task.Definition) []tasks.Created,
+) ([]Submitted, error) {
 	if err := c.newWork(ctx, who); err != nil {
 		return nil, err
 	}
@@ -46,15 +66,10 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 		}
 		valid, places = append(valid, d), append(places, i)
 	}
-	accepted := make([]string, 0, len(valid)) // namespaces
 	warned := make(map[[2]string][]string, 1) // by type and queue
-	for n, created := range c.store.Tasks.Create(ctx, valid) {
+	for n, created := range create(ctx, valid) {
 		answers[places[n]].Created = created
-		if created.Err != nil {
-			continue
-		}
-		accepted = append(accepted, created.Task.Namespace)
-		if created.Task.State.Final() {
+		if created.Err != nil || created.Task.State.Final() {
 			continue
 		}
 		kind := [2]string{created.Task.Type, created.Task.Queue}
@@ -63,7 +78,6 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 		}
 		answers[places[n]].Warnings = warned[kind]
 	}
-	c.noteNamespaces(ctx, accepted...)
 	return answers, nil
 }
 

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -62,5 +65,31 @@ func TestSubmit_ChecksThePayload(t *testing.T) {
 	var invalid *task.Error
 	if !errors.As(err, &invalid) || invalid.Field != "task.payload" {
 		t.Errorf("a schedule: %v", err)
+	}
+}
+
+func TestPreviewEach_SaysWhatWouldComeOfItAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.nodes = fleet{}
+	there := task.Definition{Ref: task.Ref{Namespace: "default", ID: "there"}, Type: "http"}
+	w.submit([]task.Definition{there})
+	other := there
+	other.Owner = "somebody"
+	defs := []task.Definition{{Ref: task.Ref{ID: "fresh"}, Type: "http", Queue: "reports"}, there, other, {}, {Ref: task.Ref{ID: "fresh"}, Type: "shell"}}
+	before := redistest.Dump(t, w.db)
+	previews, err := w.PreviewEach(w.ctx, me, defs)
+	testkit.Must(t, err)
+	if diff := cmp.Diff(before, redistest.Dump(t, w.db)); diff != "" {
+		t.Errorf("it wrote (-before +after):\n%s", diff)
+	}
+	for i, answer := range w.submit(defs) {
+		p := previews[i]
+		if p.Existed != answer.Existed || task.CodeOf(p.Err) != task.CodeOf(answer.Err) || p.Task.State != answer.Task.State || len(p.Warnings) != len(answer.Warnings) {
+			t.Errorf("task %d: the preview is %+v, the answer %+v", i, p, answer)
+		}
+	}
+	if previews[0].Existed || len(previews[0].Warnings) != 1 || !previews[1].Existed || task.CodeOf(previews[2].Err) != task.CodeTaskConflict {
+		t.Errorf("the previews are %+v", previews)
 	}
 }

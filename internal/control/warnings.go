@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // warnings says what keeps tasks of a type from running that wait in a queue, as far as the last heartbeat tells: no living node serves the
@@ -33,12 +34,28 @@ func (c *Control) warnings(ctx context.Context, taskType, queue string) []string
 		served = true
 	}
 	switch {
-	case served:
-		return []string{c.unrunnable(taskType, queue)}
 	case c.queues != nil && c.foreign.serve(ctx, queue, c.queues.ForeignSlots):
 		return nil
+	case served:
+		return []string{c.unrunnable(taskType, queue)}
 	}
 	return []string{fmt.Sprintf("no living node serves the queue %q: its tasks wait until one does (dtsd serve --queues %s=1)", queue, queue)}
+}
+
+// WhyWaiting says why a task has not begun though it is due, as far as that is known without looking at other tasks: it has no worker, or
+// its queue is paused. It is nil for any other task. What it says may be some seconds old.
+func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
+	if c.nodes == nil || t.State != task.Queued && t.State != task.Scheduled {
+		return nil
+	}
+	if at := c.nodes.View().At; at.IsZero() || t.DueAt.After(at) {
+		return nil
+	}
+	reasons := c.warnings(ctx, t.Type, t.Queue)
+	if c.queues != nil && c.paused.is(ctx, t.Queue, c.queues.Paused) {
+		reasons = append(reasons, fmt.Sprintf("the queue %q is paused (dtsctl queue resume %s)", t.Queue, t.Queue))
+	}
+	return reasons
 }
 
 // unrunnable says that no node that serves a queue runs a type, and how one would.

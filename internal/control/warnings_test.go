@@ -103,3 +103,55 @@ func TestPutSchedule_WarnsOfWhatNoLivingNodeRuns(t *testing.T) {
 		}
 	}
 }
+
+func TestWhyWaiting_NamesWhatKeepsADueTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.types = task.Types{"shell": {Setting: "enable-shell"}}
+	w.nodes = fleet{aNode("alive", []string{"http"}, "default", "held")}
+	testkit.Must(t, w.queues.Add(w.ctx, "held"))
+	testkit.Must(t, w.PauseQueue(w.ctx, me, "held"))
+	due := time.Now().Add(-time.Minute)
+	for name, c := range map[string]struct {
+		task task.Task
+		want []string
+	}{
+		"served":              {task.Task{Definition: task.Definition{Type: "http", Queue: "default"}, State: task.Queued, DueAt: due}, nil},
+		"unserved":            {task.Task{Definition: task.Definition{Type: "http", Queue: "reports"}, State: task.Scheduled, DueAt: due}, []string{unserved}},
+		"not due":             {task.Task{Definition: task.Definition{Type: "http", Queue: "reports"}, State: task.Scheduled, DueAt: due.Add(time.Hour)}, nil},
+		"running":             {task.Task{Definition: task.Definition{Type: "http", Queue: "reports"}, State: task.Running, DueAt: due}, nil},
+		"ended":               {task.Task{Definition: task.Definition{Type: "http", Queue: "reports"}, State: task.Failed, DueAt: due}, nil},
+		"paused":              {task.Task{Definition: task.Definition{Type: "http", Queue: "held"}, State: task.Queued, DueAt: due}, []string{held}},
+		"not run, and paused": {task.Task{Definition: task.Definition{Type: "shell", Queue: "held"}, State: task.Scheduled, DueAt: due}, []string{shellInHeld, held}},
+	} {
+		if got := w.WhyWaiting(w.ctx, c.task); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	testkit.Must(t, w.ResumeQueue(w.ctx, me, "held"))
+	resumed := task.Task{Definition: task.Definition{Type: "http", Queue: "held"}, State: task.Queued, DueAt: due}
+	if got := w.WhyWaiting(w.ctx, resumed); got != nil {
+		t.Errorf("after the queue was resumed: %q", got)
+	}
+}
+
+const (
+	held        = `the queue "held" is paused (dtsctl queue resume held)`
+	shellInHeld = `no living node that serves the queue "held" runs tasks of type "shell" (dtsd serve --enable-shell)`
+)
+
+// A list of many tasks asks Redis once for each queue.
+func TestWhyWaiting_AsksRedisSeldom(t *testing.T) {
+	t.Parallel()
+	var p pausedQueues
+	reads := 0
+	read := func(context.Context, string) (bool, error) { reads++; return true, nil }
+	for range 100 {
+		if !p.is(t.Context(), "a", read) {
+			t.Fatal("it is not paused")
+		}
+	}
+	if reads > 2 { // the machine may be slow
+		t.Errorf("it was read %d times", reads)
+	}
+}

@@ -26,6 +26,15 @@ func (q *Queues) Resume(ctx context.Context, name string) error {
 	})
 }
 
+// Paused reports whether a queue is paused. Error: CodeUnavailable.
+func (q *Queues) Paused(ctx context.Context, name string) (bool, error) {
+	n, err := q.db.Exists(ctx, q.pausedKey(name)).Result()
+	if err != nil {
+		return false, unavailable(err)
+	}
+	return n > 0, nil
+}
+
 // Add puts a queue on asynq's list of queues, on which those are that got a delivery or have a worker. Error: CodeUnavailable.
 func (q *Queues) Add(ctx context.Context, name string) error {
 	if err := publish(ctx, q.db, []string{q.names.asynq(name)}); err != nil {

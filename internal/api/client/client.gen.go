@@ -1342,7 +1342,8 @@ type Task struct {
 	Type TypeName `json:"type"`
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
-	// its type.
+	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
+	// seconds ago at most.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -1447,6 +1448,9 @@ type BodyNamespace = Name
 
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// DryRun defines model for DryRun.
+type DryRun = bool
 
 // IdempotencyKey defines model for IdempotencyKey.
 type IdempotencyKey = string
@@ -1570,7 +1574,7 @@ type PutScheduleParams struct {
 	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// DryRun Only say what would come of it.
-	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
 	// happens (`schedule_changed`). `*`: there must be one. A weak tag (`W/"3"`, as some proxies write it) is taken
@@ -1702,6 +1706,9 @@ type SubmitTaskParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
+
 	// IdempotencyKey The id of the task if the body has none: 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. The same
 	// request sent again with the same key answers with the task that is there.
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
@@ -1711,6 +1718,9 @@ type SubmitTaskParams struct {
 type SubmitTasksParams struct {
 	// Namespace The namespace, where the body names none. Where the body names another one, it is refused.
 	Namespace *BodyNamespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// DryRun Only say what would come of it.
+	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 }
 
 // CancelTaskParams defines parameters for CancelTask.
@@ -2139,6 +2149,9 @@ type ClientInterface interface {
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -2152,6 +2165,9 @@ type ClientInterface interface {
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+	//
 	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -2164,6 +2180,8 @@ type ClientInterface interface {
 	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 	// tasks ids.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
 	// Takes any type of body and a specified content type.
 	//
 	// Corresponds with POST /v1/tasks/batch (the `SubmitTasks` operationId).
@@ -2175,6 +2193,8 @@ type ClientInterface interface {
 	// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
 	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 	// tasks ids.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2817,6 +2837,9 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -2840,6 +2863,9 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+//
 // Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -2862,6 +2888,8 @@ func (c *Client) SubmitTask(ctx context.Context, params *SubmitTaskParams, body 
 // back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 // tasks ids.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
 // Takes any type of body and a specified content type.
 //
 // Corresponds with POST /v1/tasks/batch (the `SubmitTasks` operationId).
@@ -2883,6 +2911,8 @@ func (c *Client) SubmitTasksWithBody(ctx context.Context, params *SubmitTasksPar
 // one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
 // back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 // tasks ids.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -4776,6 +4806,18 @@ func NewSubmitTaskRequestWithBody(server string, params *SubmitTaskParams, conte
 
 		}
 
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -4849,6 +4891,18 @@ func NewSubmitTasksRequestWithBody(server string, params *SubmitTasksParams, con
 		if params.Namespace != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.DryRun != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "dry_run", *params.DryRun, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -5736,6 +5790,9 @@ type ClientWithResponsesInterface interface {
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -5749,6 +5806,9 @@ type ClientWithResponsesInterface interface {
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -5761,6 +5821,8 @@ type ClientWithResponsesInterface interface {
 	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 	// tasks ids.
 	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v1/tasks/batch (the `SubmitTasks` operationId).
@@ -5772,6 +5834,8 @@ type ClientWithResponsesInterface interface {
 	// one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
 	// back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 	// tasks ids.
+	//
+	// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7221,6 +7285,11 @@ func (r ListTasksResponse) ContentType() string {
 	return ""
 }
 
+// SubmitTaskResponse200Headers the declared response headers of an HTTP 200 response for SubmitTask
+type SubmitTaskResponse200Headers struct {
+	DtsChange *string
+}
+
 // SubmitTaskResponse201Headers the declared response headers of an HTTP 201 response for SubmitTask
 type SubmitTaskResponse201Headers struct {
 	Location *string
@@ -7240,6 +7309,8 @@ type SubmitTaskResponse struct {
 	JSON201 *Task
 	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
 	ApplicationProblemJSONDefault *Problem
+	// Headers200 the parsed response headers for an HTTP 200 response
+	Headers200 *SubmitTaskResponse200Headers
 	// Headers201 the parsed response headers for an HTTP 201 response
 	Headers201 *SubmitTaskResponse201Headers
 	// HeadersDefault the parsed response headers for an HTTP default response
@@ -8205,6 +8276,9 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -8224,6 +8298,9 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
+// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
+//
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/tasks (the `SubmitTask` operationId).
@@ -8242,6 +8319,8 @@ func (c *ClientWithResponses) SubmitTaskWithResponse(ctx context.Context, params
 // back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 // tasks ids.
 //
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
+//
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v1/tasks/batch (the `SubmitTasks` operationId).
@@ -8259,6 +8338,8 @@ func (c *ClientWithResponses) SubmitTasksWithBodyWithResponse(ctx context.Contex
 // one that is refused, also one that is not of the right shape (an unknown field, a wrong type), does not hold
 // back the others. A body that is not valid JSON is refused as a whole. To repeat a batch safely, give the
 // tasks ids.
+//
+// With `dry_run` everything is checked and answered as without it, but nothing is changed.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9631,6 +9712,16 @@ func ParseSubmitTaskResponse(rsp *http.Response) (*SubmitTaskResponse, error) {
 	}
 
 	switch {
+	case rsp.StatusCode == 200:
+		var headers SubmitTaskResponse200Headers
+		if values := rsp.Header.Values("Dts-Change"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "Dts-Change", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.DtsChange = &value
+		}
+		response.Headers200 = &headers
 	case rsp.StatusCode == 201:
 		var headers SubmitTaskResponse201Headers
 		if values := rsp.Header.Values("Location"); len(values) > 0 {

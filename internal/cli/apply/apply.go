@@ -52,8 +52,8 @@ All files are read and checked first; with an error in any of them, nothing is s
 applied by itself: the exit code is 1 if any was refused. Applying the same files again changes nothing. A task
 that has ended counts as long as the server remembers it (retention); after that it would be run again.
 
-With --dry-run, nothing is changed: the server checks the schedules, and they are compared with those in force, field by
-field; tasks are only looked up.
+With --dry-run, nothing is changed: the server checks everything, and schedules are compared with those in force, field by
+field.
 
 With --prune, the schedules with the labels of --selector that are in none of the files are deleted, in the namespaces
 that the files name; their tasks that are not running are cancelled, running ones go on. Nothing is pruned if anything was

@@ -269,3 +269,13 @@ func TestApply_LimitsWhatAliasesExpandTo(t *testing.T) {
 		}
 	}
 }
+
+func TestApply_DryRunHasTheServerCheckTasks(t *testing.T) {
+	s := clitest.Start(t)
+	clitest.AcceptBatches(s)
+	applyText(t, s.Pipe(), "tasks: [{id: a, type: x}, {id: b, type: bad}]", "--dry-run").Expect(t, 1,
+		"task\tdefault\ta\tcreated\t\ntask\tdefault\tb\trefused\t\n", "dtsctl: -:1: task b: type: is bad (invalid)\n")
+	if lines := s.Lines(); len(lines) != 1 || lines[0] != "POST /v1/tasks/batch?dry_run=true" {
+		t.Errorf("it asked %q", lines)
+	}
+}

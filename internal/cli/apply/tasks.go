@@ -18,7 +18,7 @@ import (
 // tasksPerRequest is few enough that a small or busy Redis answers soon.
 const tasksPerRequest = 100
 
-// submission is one task to submit or look up.
+// submission is one task to submit.
 type submission struct {
 	entry *entry
 	id    string
@@ -48,10 +48,6 @@ func (s *submission) result(r client.BatchResult) result {
 
 // applyTasks applies the tasks of all entries, batch by batch.
 func (a *applier) applyTasks(ctx context.Context, entries []entry) error {
-	handle := a.submit
-	if a.dryRun {
-		handle = a.lookUp
-	}
 	var (
 		batch []submission
 		size  int
@@ -60,7 +56,7 @@ func (a *applier) applyTasks(ctx context.Context, entries []entry) error {
 		if len(batch) == 0 {
 			return nil
 		}
-		results, err := handle(ctx, batch)
+		results, err := a.submit(ctx, batch)
 		err = a.finish(batch, results, err)
 		batch, size = nil, 0
 		return err
@@ -127,7 +123,7 @@ func (a *applier) refuseTasks(e *entry, results []result) {
 	}
 }
 
-// submit submits tasks and returns their results. If one of them keeps the server from reading the request, it repeats
+// submit submits tasks, or previews that, and returns their results. If one of them keeps the server from reading the request, it repeats
 // the request without the tasks of that entry.
 func (a *applier) submit(ctx context.Context, batch []submission) ([]result, error) {
 	results := make([]result, len(batch))
@@ -140,7 +136,11 @@ func (a *applier) submit(ctx context.Context, batch []submission) ([]result, err
 		for i, index := range open {
 			bodies[i] = batch[index].body
 		}
-		answer, err := a.client.SubmitBatch(ctx, nil, bodies)
+		send := a.client.SubmitBatch
+		if a.dryRun {
+			send = a.client.PreviewBatch
+		}
+		answer, err := send(ctx, nil, bodies)
 		refusal := rest.RefusalIn(err)
 		switch {
 		case err == nil:

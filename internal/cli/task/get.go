@@ -65,6 +65,9 @@ func details(t client.Task) []printer.Detail {
 	if t.Labels != nil {
 		all = append(all, printer.Detail{Name: "labels", Value: labelList(*t.Labels)})
 	}
+	if len(t.Warnings) > 0 {
+		all = append(all, printer.Detail{Name: "warnings", Value: printer.List(t.Warnings)})
+	}
 	return all
 }
 

@@ -29,12 +29,17 @@ func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 		}
 		return []Created{created}
 	}
-	return s.createEach(ctx, defs)
+	return s.createEach(ctx, defs, false)
 }
 
-func (s *Tasks) createEach(ctx context.Context, defs []task.Definition) []Created {
+// Preview returns what Create would, and creates nothing.
+func (s *Tasks) Preview(ctx context.Context, defs []task.Definition) []Created {
+	return s.createEach(ctx, defs, true)
+}
+
+func (s *Tasks) createEach(ctx context.Context, defs []task.Definition, dry bool) []Created {
 	results := make([]Created, len(defs))
-	b := createCalls{l: s.l}
+	b := createCalls{l: s.l, dry: dry}
 	for i := range defs {
 		d := defs[i].Normalize()
 		results[i].Task.Definition = d
@@ -78,6 +83,7 @@ func (s *Tasks) readExisting(ctx context.Context, results []Created, places []in
 // createCalls groups tasks by partition into calls of create.
 type createCalls struct {
 	l      *layout.Layout
+	dry    bool
 	calls  []lua.Create
 	places [][]int     // places[n][k] is the place of the kth task of calls[n] in the submission
 	bytes  []int       // of the definitions of each call
@@ -94,7 +100,7 @@ func (b *createCalls) add(place int, d task.Definition, def string) {
 		n = len(b.calls)
 		b.open[p] = n
 		b.calls = append(b.calls, lua.Create{
-			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(p), Tasks: nil,
+			Defs: b.l.Keys.Partition(p).Defs(), Events: b.l.Keys.Events(), Wake: b.l.Keys.Wake(p), Dry: b.dry, Tasks: nil,
 		})
 		b.places, b.bytes = append(b.places, nil), append(b.bytes, 0)
 	}

@@ -35,7 +35,7 @@ func New(l *layout.Layout, runLease time.Duration) *Tasks {
 	s.creates = batch.New(createShared, func(defs []task.Definition) []Created {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
 		defer cancel()
-		return s.createEach(ctx, defs)
+		return s.createEach(ctx, defs, false)
 	})
 	return s
 }
