@@ -6,11 +6,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -79,6 +81,34 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 	await(t, 30*time.Second, "the demo has cancelled the task of an hour, so that none of its processes is left", func() bool {
 		return n.task("too-long").State == "cancelled"
 	})
+}
+
+// Whoever runs the first commands on nodes of the second section, which do not run shell, is told so, and loses no attempt.
+func TestREADME_QuickstartUsesNoAttemptsWithoutShell(t *testing.T) {
+	t.Parallel()
+	n := startProcess(t, "serve", "--redis", redistest.Start(t).URL(), "--listen", "127.0.0.1:0")
+	control := filepath.Join(binaries, "dtsctl")
+	for _, line := range shellBlocks(t) {
+		if strings.Contains(line, "dtsctl task shell") || strings.HasPrefix(line, "curl") {
+			bash(t, line, "go run ./cmd/dtsctl", control+" --server "+n.url, "http://127.0.0.1:8080", n.url, " --wait", "", `, "delay": "3s"`, "")
+		}
+	}
+	list := func() []client.Task {
+		answer, err := n.ListTasksWithResponse(t.Context(), &client.ListTasksParams{Type: new("shell")})
+		if err != nil || answer.JSON200 == nil {
+			t.Fatalf("listing tasks: %v, %s", err, answer.Body)
+		}
+		return answer.JSON200.Tasks
+	}
+	await(t, 30*time.Second, "the leader has taken them off the wheel", func() bool {
+		answer, err := n.ListQueuesWithResponse(t.Context())
+		return err == nil && answer.JSON200 != nil && slices.ContainsFunc(answer.JSON200.Queues, func(q client.Queue) bool { return q.Waiting == 2 })
+	})
+	for _, task := range list() {
+		if task.Attempt != 0 || task.State != client.StateScheduled || len(task.Warnings) != 1 || !strings.Contains(task.Warnings[0], "--enable-shell") {
+			t.Errorf("%s is %s, attempt %d, with the warnings %q", task.ID, task.State, task.Attempt, task.Warnings)
+		}
+	}
 }
 
 func TestREADME_TwoNodesFindEachOther(t *testing.T) {

@@ -69,7 +69,7 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	r.reportRecovery()
 	r.announced = self.State
 	members := r.members(reply.Now, reply.Nodes)
-	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self})
+	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self, seen: clock.Now()})
 	r.markReady()
 	return max(r.untilNextBeat(reply.Now, members)-clock.Since(start), r.o.Beat/10)
 }

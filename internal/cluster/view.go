@@ -3,6 +3,8 @@ package cluster
 import (
 	"slices"
 	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
 )
 
 // View is the list of nodes at the time of one heartbeat. It does not change; each heartbeat creates a new View.
@@ -13,6 +15,15 @@ type View struct {
 	Nodes []Node
 
 	self Node
+	seen time.Time // when the heartbeat was answered, by this node's clock
+}
+
+// Now is the time by Redis's clock, as far as this node can tell: since At, it has measured the time itself.
+func (v View) Now() time.Time {
+	if v.seen.IsZero() {
+		return v.At
+	}
+	return v.At.Add(clock.Since(v.seen))
 }
 
 // Alive returns the sorted ids of the nodes with the role that accept work: they are alive and not draining. The

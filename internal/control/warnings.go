@@ -48,7 +48,7 @@ func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
 	if c.nodes == nil || t.State != task.Queued && t.State != task.Scheduled {
 		return nil
 	}
-	if at := c.nodes.View().At; at.IsZero() || t.DueAt.After(at) {
+	if now := c.nodes.View().Now(); now.IsZero() || t.DueAt.After(now) {
 		return nil
 	}
 	reasons := c.warnings(ctx, t.Type, t.Queue)
