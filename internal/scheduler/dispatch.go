@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -87,9 +86,8 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	}
 	o.backlog = claimed.Backlog
 	split := t.s.quotas.splitServed(claimed.Deliveries)
-	for _, d := range slices.Concat(split.served, split.unserved) {
-		o.claimed[quotaOf(reserved, d)]++
-	}
+	countByQuota(o.claimed, reserved, split.served)
+	countByQuota(o.claimed, reserved, split.unserved)
 	served := split.served
 	var failures []error
 	if len(served) > 0 {

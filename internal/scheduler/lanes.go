@@ -35,15 +35,23 @@ func (q *quotas) splitServed(deliveries []task.Delivery) split {
 	return s
 }
 
-// quotaOf returns the name of the quota under which claim.lua has claimed a delivery.
-func quotaOf(reserved partition.Quotas, d task.Delivery) string {
-	if len(reserved.Queues) > 0 {
-		lane := lua.LaneName(d.Queue, d.Type)
-		if _, known := reserved.Queues[lane]; known {
-			return lane
-		}
+// countByQuota adds deliveries to the numbers of those that were claimed, by the quota under which claim.lua has claimed them.
+func countByQuota(claimed map[string]int, reserved partition.Quotas, deliveries []task.Delivery) {
+	lanes := false
+	for name := range reserved.Queues {
+		_, taskType := lua.SplitLane(name)
+		lanes = lanes || taskType != ""
 	}
-	return d.Queue
+	for _, d := range deliveries {
+		name := d.Queue
+		if lanes {
+			lane := lua.LaneName(d.Queue, d.Type)
+			if _, known := reserved.Queues[lane]; known {
+				name = lane
+			}
+		}
+		claimed[name]++
+	}
 }
 
 // closeLanes returns how many of the deliveries that wait in a queue have types that only some of its workers run, or none. A type of
