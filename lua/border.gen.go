@@ -568,8 +568,8 @@ func (CountTypes) Decode(r *Reply) (v CountTypesReply) {
 	return v
 }
 
-// Create runs create.lua: creates tasks, which wait on the wheel. Each of them is created, or is not, by itself. A dry run only says what would come of
-// it.
+// Create runs create.lua: creates tasks, which wait on the wheel. Each of them is created, or is not, by itself. The name of a task that was deleted is
+// taken as long as it is remembered. A dry run only says what would come of it.
 //
 // Repeated: harmless: the second run finds the same content
 type Create struct {
@@ -583,7 +583,7 @@ type Create struct {
 // CreateReply is the reply to Create.
 type CreateReply struct {
 	Now     time.Time
-	Answers []string // for each task new, existed (with the same content) or conflict (with other content)
+	Answers []string // for each task new, existed (with the same content), conflict (with other content), or the final state and the times of creation and end of one with the same content that was deleted, separated by blanks
 }
 
 // CreateTask is an element of tasks of create.lua.
@@ -1847,27 +1847,34 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 	return v
 }
 
-// Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next.
+// Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
+// than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
+// submit. Names are forgotten after that time and, if there are too many, before.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
 //
 // Repeated: harmless: it deletes further tasks, if any
 type Sweep struct {
-	Lease  LeaseKey  // STRING
-	Expiry ExpiryKey // ZSET
-	Wheel  WheelKey  // ZSET
-	Ticks  TicksKey  // ZSET
-	Fence  Fence     // that this leader got with the lease
-	Keep   int       // maximum number of finished tasks in the partition
-	Limit  int       // maximum number of tasks to delete
+	Lease         LeaseKey      // STRING
+	Expiry        ExpiryKey     // ZSET
+	Wheel         WheelKey      // ZSET
+	Ticks         TicksKey      // ZSET
+	Fence         Fence         // that this leader got with the lease
+	Keep          int           // maximum number of finished tasks in the partition
+	Limit         int           // maximum number of tasks to delete, and of names to forget
+	Remember      time.Duration // how long after its end the name of a task is taken at least
+	RememberLimit int           // maximum number of names of deleted tasks in the partition
 }
 
 // SweepReply is the reply to Sweep.
 type SweepReply struct {
-	Forgotten    int // tasks that were deleted
-	DueTasks     int // scheduled tasks that are due
-	DueSchedules int // schedules whose ticks the leader has to plan now
+	Deleted      int           // tasks that were deleted
+	Forgotten    int           // names that were forgotten
+	Early        int           // those of them that were forgotten before their time
+	Shortest     time.Duration // how long the last one of these was remembered after the end of its task; 0 if there are none
+	DueTasks     int           // scheduled tasks that are due
+	DueSchedules int           // schedules whose ticks the leader has to plan now
 }
 
 // Script is sweep.lua.
@@ -1880,12 +1887,15 @@ func (c Sweep) Keys() []string {
 
 // Args are its ARGV.
 func (c Sweep) Args() []any {
-	return []any{string(c.Fence), c.Keep, c.Limit}
+	return []any{string(c.Fence), c.Keep, c.Limit, c.Remember.Milliseconds(), c.RememberLimit}
 }
 
 // Decode reads its reply.
 func (Sweep) Decode(r *Reply) (v SweepReply) {
+	v.Deleted = r.Number("deleted")
 	v.Forgotten = r.Number("forgotten")
+	v.Early = r.Number("early")
+	v.Shortest = r.Duration("shortest")
 	v.DueTasks = r.Number("due_tasks")
 	v.DueSchedules = r.Number("due_schedules")
 	return v
@@ -2197,6 +2207,22 @@ type ExpiryKey string
 // Expiry makes the key dts:{p}:expiry.
 func (p Partition) Expiry() ExpiryKey {
 	return ExpiryKey(p.prefix + "expiry")
+}
+
+// RememberedKey names a HASH: tasks that were deleted and whose names are still taken: the first 16 digits of the SHA-1 of the definition, as stored or as submitted, the final state, the time of the creation and of the end, separated by blanks.
+type RememberedKey string
+
+// Remembered makes the key dts:{p}:remembered.
+func (p Partition) Remembered() RememberedKey {
+	return RememberedKey(p.prefix + "remembered")
+}
+
+// RememberedOrderKey names a LIST: their names, those that were deleted first at the beginning.
+type RememberedOrderKey string
+
+// RememberedOrder makes the key dts:{p}:remembered:order.
+func (p Partition) RememberedOrder() RememberedOrderKey {
+	return RememberedOrderKey(p.prefix + "remembered:order")
 }
 
 // ListenersKey names a STRING: exists while somebody follows events; expires.

@@ -1,16 +1,23 @@
--- sweep: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next.
--- includes: clock, number, refuse, fence, changes
+-- sweep: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
+-- than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
+-- submit. Names are forgotten after that time and, if there are too many, before.
+-- includes: clock, number, refuse, fence, changes, definition, memory
 -- keys:
 --   lease   STRING
 --   expiry  ZSET
 --   wheel   ZSET
 --   ticks   ZSET
 -- args:
---   fence  fence   that this leader got with the lease
---   keep   number  maximum number of finished tasks in the partition
---   limit  number  maximum number of tasks to delete
+--   fence           fence   that this leader got with the lease
+--   keep            number  maximum number of finished tasks in the partition
+--   limit           number  maximum number of tasks to delete, and of names to forget
+--   remember        ms      how long after its end the name of a task is taken at least
+--   remember_limit  number  maximum number of names of deleted tasks in the partition
 -- reply:
---   forgotten      number  tasks that were deleted
+--   deleted        number  tasks that were deleted
+--   forgotten      number  names that were forgotten
+--   early          number  those of them that were forgotten before their time
+--   shortest       ms      how long the last one of these was remembered after the end of its task; 0 if there are none
 --   due_tasks      number  scheduled tasks that are due
 --   due_schedules  number  schedules whose ticks the leader has to plan now
 -- refuses:
@@ -25,20 +32,21 @@ local due_tasks, due_schedules = redis.call('ZCOUNT', wheel, '-inf', int(now)), 
 local surplus = redis.call('ZCARD', expiry) - keep
 local over = redis.call('ZCOUNT', expiry, '-inf', int(now))
 local count = math.min(limit, math.max(surplus, over))
-if count <= 0 then
-  return { 0, due_tasks, due_schedules }
-end
-local members = redis.call('ZRANGE', expiry, 0, count - 1)
-local states = redis.call('HMGET', states_key(), unpack(members))
-for i, member in ipairs(members) do
-  local state = string.match(states[i] or '', '^%a+')
-  if state then
-    remove_later(index_key(string.match(member, '^[^:]+'), state), member)
+local members = count > 0 and redis.call('ZRANGE', expiry, 0, count - 1) or {}
+if #members > 0 then
+  local states = redis.call('HMGET', states_key(), unpack(members))
+  remember_tasks(members, states)
+  for i, member in ipairs(members) do
+    local state = string.match(states[i] or '', '^%a+')
+    if state then
+      remove_later(index_key(string.match(member, '^[^:]+'), state), member)
+    end
+    for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key() }) do
+      delete_later(hash, member)
+    end
+    redis.call('DEL', attempts_key(member), log_key(member))
+    remove_later(expiry, member)
   end
-  for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key() }) do
-    delete_later(hash, member)
-  end
-  redis.call('DEL', attempts_key(member), log_key(member))
-  remove_later(expiry, member)
 end
-return { #members, due_tasks, due_schedules }
+local forgotten, early, shortest = forget_names()
+return { #members, forgotten, early, int(shortest), due_tasks, due_schedules }

@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/scheduler"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/worker"
@@ -210,7 +211,10 @@ func (a *App) buildScheduler(db *redisx.DB, queues *queue.Queues) {
 	}
 	a.scheduler = scheduler.New(scheduler.Options{
 		DB: db, Store: a.store, Queues: queues, Members: a.registry, Node: a.node,
-		LeaseTTL: a.o.Config.LeaseTTL, Keep: a.o.Config.RetentionMaxTasks, HandOver: a.o.Config.HandOver, Unhurried: a.unhurried(), Metrics: a.metrics, Log: a.o.Log,
+		LeaseTTL: a.o.Config.LeaseTTL, HandOver: a.o.Config.HandOver, Unhurried: a.unhurried(), Metrics: a.metrics, Log: a.o.Log,
+		Keep: partition.Keep{
+			Tasks: a.o.Config.RetentionMaxTasks, Remember: a.o.Config.Remember, Names: a.o.Config.RememberMaxIDs,
+		},
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
 }

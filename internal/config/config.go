@@ -53,6 +53,9 @@ type Config struct {
 	HandOver          int // most deliveries that wait in a queue for each slot of its living workers
 	RetentionMaxTasks int // most finished tasks to keep
 
+	Remember       time.Duration // how long the id of a task is taken after its end at least, also if the task itself is not kept
+	RememberMaxIDs int           // of tasks that are not kept at most
+
 	Monitor         bool // serve asynqmon at /monitor
 	MonitorWritable bool // let asynqmon pause queues and delete deliveries
 
@@ -76,6 +79,8 @@ func Default() Config {
 		Heartbeat:         2 * time.Second,
 		HandOver:          4,
 		RetentionMaxTasks: 100_000,
+		Remember:          time.Hour,
+		RememberMaxIDs:    1_000_000,
 		Monitor:           true,
 		LogLevel:          slog.LevelInfo,
 		LogFormat:         LogText,

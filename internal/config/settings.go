@@ -68,6 +68,8 @@ func (s *Settings) declareData() {
 	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
 	f.IntVar(&c.HandOver, "hand-over", c.HandOver, "how many deliveries wait in an asynq queue for each slot of its workers; other due tasks wait in DTS")
 	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "most finished tasks to keep")
+	f.DurationVar(&c.Remember, "remember", c.Remember, "how long after its end the id of a task is taken at least, also if the task itself is not kept; 0 for no longer than the task")
+	f.IntVar(&c.RememberMaxIDs, "remember-max-ids", c.RememberMaxIDs, "most ids to remember of tasks that are not kept; beyond, the oldest are forgotten early")
 }
 
 func (s *Settings) declareWatching() {

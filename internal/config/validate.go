@@ -42,6 +42,8 @@ func (c Config) Validate() error {
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
 		checkRange("hand-over", c.HandOver, 1, 1000),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),
+		CheckSpan("remember", c.Remember, 0, 30*24*time.Hour),
+		checkRange("remember-max-ids", c.RememberMaxIDs, 0, tasksLimit),
 		c.checkMonitor(),
 		c.checkDebug(),
 		checkChoice("log-format", c.LogFormat, LogText, LogJSON),

@@ -16,6 +16,9 @@ type Submitted struct {
 	Warnings []string
 }
 
+// deletedWarning is the answer to a task that was there before, and is not kept any more.
+const deletedWarning = "a task with this id and content has ended, and is not kept any more: it does not run again as long as its id is remembered"
+
 // Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
 // content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeUnavailable while Redis is nearly
 // full.
@@ -69,6 +72,9 @@ func (c *Control) submit(
 	warned := make(map[[2]string][]string, 1) // by type and queue
 	for n, created := range create(ctx, valid) {
 		answers[places[n]].Created = created
+		if created.Deleted {
+			answers[places[n]].Warnings = []string{deletedWarning}
+		}
 		if created.Err != nil || created.Task.State.Final() {
 			continue
 		}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -91,5 +93,25 @@ func TestPreviewEach_SaysWhatWouldComeOfItAndWritesNothing(t *testing.T) {
 	}
 	if previews[0].Existed || len(previews[0].Warnings) != 1 || !previews[1].Existed || task.CodeOf(previews[2].Err) != task.CodeTaskConflict {
 		t.Errorf("the previews are %+v", previews)
+	}
+}
+
+// A client that repeats its request after the task was deleted is answered as before, and nothing runs again.
+func TestSubmit_AnswersForATaskThatIsNotKeptAnyMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	d := task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http"}
+	w.submit([]task.Definition{d})
+	_, err := w.CancelTask(w.ctx, me, "a")
+	testkit.Must(t, err)
+	leader := w.store.Partitions.At(w.store.PartitionOf(d.Ref)).Lead(fence)
+	_, err = leader.Sweep(w.ctx, partition.Keep{Remember: time.Hour, Names: 10}, 10)
+	testkit.Must(t, err)
+	got, err := w.Submit(w.ctx, me, d)
+	if err != nil || !got.Existed || got.Task.State != task.Cancelled || len(got.Warnings) != 1 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := w.GetTask(w.ctx, me, "a"); task.CodeOf(err) != task.CodeTaskNotFound {
+		t.Errorf("reading it: %v", err)
 	}
 }

@@ -56,11 +56,14 @@ func (t *term) maintain(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes finished tasks whose retention is over, and the oldest ones if there are too many. The same script
-// counts due tasks and schedules: dispatch and tick are woken in case they missed a wake-up, as after a step of Redis's
-// clock. busy says that it deleted some.
+// forget deletes finished tasks whose retention is over, and the oldest ones if there are too many; and forgets the names of tasks that
+// ended long ago. The same script counts due tasks and schedules: dispatch and tick are woken in case they missed a wake-up, as after a
+// step of Redis's clock. busy says that it deleted some.
 func (t *term) forget(ctx context.Context) (busy bool, _ error) {
-	keep := max(t.s.o.Keep/len(t.s.locks), 1)
+	keep := t.s.o.Keep
+	keep.Tasks, keep.Names = max(keep.Tasks/len(t.s.locks), 1), keep.Names/len(t.s.locks)
+	early, shortest := 0, time.Duration(0)
+	defer func() { t.warnEarly(early, shortest) }()
 	for ctx.Err() == nil {
 		swept, err := t.leader.Sweep(ctx, keep, forgetLimit)
 		if err != nil {
@@ -72,11 +75,28 @@ func (t *term) forget(ctx context.Context) (busy bool, _ error) {
 		if swept.DueSchedules > 0 {
 			t.s.wakeTick(t.partition)
 		}
-		busy = busy || swept.Forgotten > 0
-		t.s.o.Metrics.Forgotten.Add(float64(swept.Forgotten))
-		if swept.Forgotten < forgetLimit {
+		busy = busy || swept.Deleted > 0
+		if swept.Early > 0 {
+			early, shortest = early+swept.Early, swept.Shortest
+		}
+		t.s.o.Metrics.Forgotten.Add(float64(swept.Deleted))
+		t.s.o.Metrics.ForgottenEarly.Add(float64(swept.Early))
+		if max(swept.Deleted, swept.Forgotten) < forgetLimit {
 			return busy, nil
 		}
 	}
 	return busy, nil
+}
+
+// earlyPause is the time between two warnings of one term that names are forgotten too early.
+const earlyPause = 10 * time.Minute
+
+// warnEarly says that so many names of ended tasks were forgotten before their time, as there are too many.
+func (t *term) warnEarly(count int, shortest time.Duration) {
+	if count == 0 || !t.warnedEarly.IsZero() && clock.Since(t.warnedEarly) < earlyPause {
+		return
+	}
+	t.warnedEarly = clock.Now()
+	t.s.o.Log.Warn("forgetting ids of ended tasks before --remember is over; raise --remember-max-ids, or lower --remember",
+		"partition", t.partition, "count", count, "remembered", shortest.Round(time.Second), "remember", t.s.o.Keep.Remember)
 }

@@ -81,7 +81,7 @@ func TestMaintenance_DeletesExcessTasksTheFirstToExpireFirst(t *testing.T) {
 		_, err := w.store.Tasks.Cancel(t.Context(), ref)
 		testkit.Must(t, err)
 	}
-	w.start("a", never, func(n *node) { n.o.Keep = 2 * 16 })
+	w.start("a", never, func(n *node) { n.o.Keep.Tasks = 2 * 16 })
 	testkit.Eventually(t, "two are left", func() bool { return w.there(refs) == 2 })
 	if w.there(refs[3:]) != 2 {
 		t.Error("those went whose time was last")

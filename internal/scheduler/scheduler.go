@@ -49,12 +49,12 @@ type Options struct {
 	Store    *store.Store
 	Queues   *queue.Queues
 	Members  Members
-	Node     string        // this node's id
-	LeaseTTL time.Duration // upper bound of the time without a leader after a crash
-	Keep     int           // finished tasks kept at most, over all partitions
+	Node     string         // this node's id
+	LeaseTTL time.Duration  // upper bound of the time without a leader after a crash
+	Keep     partition.Keep // what is kept of the past, over all partitions
+	HandOver int            // deliveries that may wait in a queue for each slot of its living workers
 	// Unhurried means that Redis loses no message: what is only a net under lost ones happens once an hour.
 	Unhurried bool
-	HandOver  int // deliveries that may wait in a queue for each slot of its living workers
 	Metrics   *telemetry.Metrics
 	Log       *slog.Logger
 }

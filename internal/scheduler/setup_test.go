@@ -20,6 +20,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -99,7 +100,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 	n.members = &registry{Registry: w.member(id, config.RoleScheduler, db)}
 	s := w.open(db)
 	n.Scheduler = New(Options{
-		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: 10_000, HandOver: 4,
+		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: ttl, Keep: partition.Keep{Tasks: 10_000}, HandOver: 4,
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never, peek: never}

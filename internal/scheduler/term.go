@@ -18,7 +18,9 @@ type term struct {
 	leader    *partition.Leader
 	stop      context.CancelFunc
 	claimed   chan struct{} // signalled when tasks were claimed
-	done      chan struct{}
+	// warnedEarly is when maintain last warned that names are forgotten too early.
+	warnedEarly time.Time
+	done        chan struct{}
 }
 
 // begin starts to lead a partition. ended is signalled when the term ends.

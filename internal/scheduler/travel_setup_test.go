@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -137,7 +138,7 @@ func (v *voyage) start() *traveller {
 	testkit.Must(v.t, err)
 	n.members = v.member(id, config.RoleScheduler, v.rhythm.beat, db)
 	n.Scheduler = New(Options{
-		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: 1000, HandOver: 4,
+		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: partition.Keep{Tasks: 1000}, HandOver: 4,
 		Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
 	})
 	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute, peek: time.Hour}

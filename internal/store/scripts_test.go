@@ -13,6 +13,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -67,7 +68,7 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 		_, err := w.Tasks.Retry(w.Ctx, ref)
 		return err
 	case task.ActExpire:
-		swept, err := w.Leader(ref).Sweep(w.Ctx, 0, 100)
+		swept, err := w.Leader(ref).Sweep(w.Ctx, partition.Keep{}, 100)
 		if err == nil && swept.Forgotten == 0 {
 			return errors.New("no task was forgotten")
 		}

@@ -189,22 +189,36 @@ func (l *Leader) reap(ctx context.Context, t task.Task, to task.State, until tim
 
 // Swept is the result of a sweep.
 type Swept struct {
-	Forgotten    int // tasks that were deleted
-	Due          int // scheduled tasks that are due and not claimed yet
-	DueSchedules int // schedules that are due and not planned yet
+	Deleted      int           // tasks
+	Forgotten    int           // names of tasks that were deleted before
+	Early        int           // those of them that were forgotten before their time
+	Shortest     time.Duration // how long the last one of these was remembered after the end of its task
+	Due          int           // scheduled tasks that are due and not claimed yet
+	DueSchedules int           // schedules that are due and not planned yet
 }
 
-// Sweep deletes up to limit finished tasks: those whose retention is over, and those nearest to it while more than keep
-// are stored. Errors: ErrFenced, or an error of Redis.
-func (l *Leader) Sweep(ctx context.Context, keep, limit int) (Swept, error) {
+// Keep is what a partition keeps of the past.
+type Keep struct {
+	Tasks    int           // finished ones at most
+	Remember time.Duration // how long after its end the name of a task is taken at least
+	Names    int           // of deleted tasks at most
+}
+
+// Sweep deletes up to limit finished tasks: those whose retention is over, and those nearest to it while too many are stored; and forgets
+// up to limit names of tasks that were deleted before. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) Sweep(ctx context.Context, keep Keep, limit int) (Swept, error) {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.Sweep{
-		Lease: k.Lease(), Expiry: k.Expiry(), Wheel: k.Wheel(), Ticks: k.Ticks(), Fence: l.fence, Keep: keep, Limit: limit,
+		Lease: k.Lease(), Expiry: k.Expiry(), Wheel: k.Wheel(), Ticks: k.Ticks(), Fence: l.fence, Keep: keep.Tasks, Limit: limit,
+		Remember: keep.Remember, RememberLimit: keep.Names,
 	})
 	if err != nil {
 		return Swept{}, fenced(err)
 	}
-	return Swept{Forgotten: reply.Forgotten, Due: reply.DueTasks, DueSchedules: reply.DueSchedules}, nil
+	return Swept{
+		Deleted: reply.Deleted, Forgotten: reply.Forgotten, Early: reply.Early, Shortest: reply.Shortest,
+		Due: reply.DueTasks, DueSchedules: reply.DueSchedules,
+	}, nil
 }
 
 // fenced adds ErrFenced to a refusal for the fence. Other errors stay as they are.

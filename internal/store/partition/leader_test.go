@@ -40,7 +40,7 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10)
 		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}}, false)
 		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
-		_, calls["sweep"] = stale.Sweep(w.Ctx, 0, 10)
+		_, calls["sweep"] = stale.Sweep(w.Ctx, partition.Keep{}, 10)
 		for name, err := range calls {
 			if !errors.Is(err, partition.ErrFenced) {
 				t.Errorf("%s: %v, want ErrFenced", name, err)
@@ -343,7 +343,7 @@ func TestSweep_ForgetsFinishedTasksByAgeAndByNumber(t *testing.T) {
 	}
 	sweep := func(keep int) {
 		for p := range w.Partitions.Count() {
-			_, err := w.Partitions.At(p).Lead(storetest.Fence).Sweep(w.Ctx, keep, 10)
+			_, err := w.Partitions.At(p).Lead(storetest.Fence).Sweep(w.Ctx, partition.Keep{Tasks: keep}, 10)
 			testkit.Must(t, err)
 		}
 	}

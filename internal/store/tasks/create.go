@@ -2,6 +2,8 @@ package tasks
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -54,7 +56,7 @@ func (s *Tasks) createEach(ctx context.Context, defs []task.Definition, dry bool
 	for n, reply := range redisx.RunEach[lua.CreateReply](ctx, s.l.DB, b.calls) {
 		for k, i := range b.places[n] {
 			results[i] = created(results[i].Task.Definition, reply, k)
-			if results[i].Existed {
+			if results[i].Existed && !results[i].Deleted {
 				existed = append(existed, i)
 			}
 		}
@@ -118,8 +120,24 @@ func created(d task.Definition, result redisx.Result[lua.CreateReply], k int) Cr
 		return Created{Err: &task.Error{Code: task.CodeTaskConflict, Message: sentence(task.CodeTaskConflict, d.Ref, "")}}
 	case result.Reply.Answers[k] == "existed":
 		return Created{Task: task.Task{Definition: d}, Existed: true}
+	case result.Reply.Answers[k] != "new":
+		return deleted(d, result.Reply.Answers[k])
 	}
 	t := task.Task{Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
 	t.DueAt = d.FirstDue(t.CreatedAt)
 	return Created{Task: t}
+}
+
+// deleted is the result for a task that has ended and was deleted; answer is its final state and the times of its creation and its end.
+func deleted(d task.Definition, answer string) Created {
+	fields := strings.Fields(answer)
+	if len(fields) != 3 {
+		return Created{Err: fmt.Errorf("task %s: what is remembered of it, %q, cannot be read", d.Ref, answer)}
+	}
+	t := task.Task{
+		Definition: d, State: task.State(fields[0]), MaxAttempts: d.Retry.Attempts(),
+		CreatedAt: codec.FromMS(codec.Number(fields[1])), FinishedAt: codec.FromMS(codec.Number(fields[2])),
+	}
+	t.DueAt = d.FirstDue(t.CreatedAt)
+	return Created{Task: t, Existed: true, Deleted: true}
 }

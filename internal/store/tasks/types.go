@@ -7,10 +7,12 @@ import (
 )
 
 // Created is the result of one submission. If Err is nil, Task is the task as it is now, and Existed is true if a task with
-// the same name and content existed before.
+// the same name and content existed before. Deleted says that it has ended and was deleted since, and only its name is remembered: of Task
+// there are the definition, the state, and the times of its creation and its end.
 type Created struct {
 	Task    task.Task
 	Existed bool
+	Deleted bool
 	Err     error
 }
 

@@ -1,0 +1,58 @@
+-- memory: the names of deleted tasks that are still taken.
+-- needs: arg remember, arg remember_limit, arg limit
+-- includes: clock, number, changes, definition
+-- finally: write_names()
+
+local names = {} -- to append
+
+-- remember_tasks remembers those of ended tasks with these states that ended less than remember ago, and that somebody can submit
+-- again. The caller deletes them.
+local function remember_tasks(members, states)
+  if remember == 0 or remember_limit == 0 then
+    return
+  end
+  local records, originals
+  for i, member in ipairs(members) do
+    local state, finished = string.match(states[i] or '', '^(%a+) %d+ %d+ %d+ %d+ %d+ %d+ %S+ %d+ %d+ (%d+)')
+    if finished and tonumber(finished) + remember > now and not string.find(member, '@', 1, true) then
+      records = records or redis.call('HMGET', defs_key(), unpack(members))
+      originals = originals or redis.call('HMGET', originals_key(), unpack(members))
+      if records[i] then
+        local created = string.sub(records[i], 1, 13)
+        local digest = originals[i] or redis.sha1hex(def_of(records[i]))
+        set_later(remembered_key(), member, string.sub(digest, 1, 16) .. ' ' .. state .. ' ' .. created .. ' ' .. finished)
+        names[#names + 1] = member
+      end
+    end
+  end
+end
+
+-- forget_names forgets up to limit names whose time is over, and of those that are too many. Returns how many, how many of them were
+-- forgotten before their time, and how long after the end of its task the last one of these was remembered.
+local function forget_names()
+  local surplus = redis.call('LLEN', remembered_order_key()) + #names - remember_limit
+  local oldest = redis.call('LRANGE', remembered_order_key(), 0, limit - 1)
+  local kept = #oldest > 0 and redis.call('HMGET', remembered_key(), unpack(oldest)) or {}
+  local count, early, shortest = 0, 0, 0
+  for i, member in ipairs(oldest) do
+    local age = now - tonumber(string.match(kept[i] or '', '(%d+)$') or 0)
+    if age < remember and i > surplus then
+      break
+    end
+    if age < remember then
+      early, shortest = early + 1, age
+    end
+    count = i
+    delete_later(remembered_key(), member)
+  end
+  if count > 0 then
+    redis.call('LTRIM', remembered_order_key(), count, -1)
+  end
+  return count, early, shortest
+end
+
+local function write_names()
+  if #names > 0 then
+    redis.call('RPUSH', remembered_order_key(), unpack(names))
+  end
+end
