@@ -1338,7 +1338,7 @@ type Task struct {
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
 	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
-	// seconds ago at most.
+	// seconds ago at most. In the answer to a submission of a task that has ended and was deleted: that it does not run again.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 
@@ -1705,7 +1705,7 @@ type SubmitTaskParams struct {
 	DryRun DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty,omitzero"`
 
 	// IdempotencyKey The id of the task if the body has none: 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. The same
-	// request sent again with the same key answers with the task that is there.
+	// request sent again with the same key answers with the task that is there, as long as its id is remembered (see above).
 	IdempotencyKey IdempotencyKey `json:"Idempotency-Key,omitempty,omitzero"`
 }
 

@@ -80,7 +80,7 @@ func Default() Config {
 		HandOver:          4,
 		RetentionMaxTasks: 100_000,
 		Remember:          time.Hour,
-		RememberMaxIDs:    1_000_000,
+		RememberMaxIDs:    500_000,
 		Monitor:           true,
 		LogLevel:          slog.LevelInfo,
 		LogFormat:         LogText,

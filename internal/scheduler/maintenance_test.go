@@ -2,9 +2,13 @@ package scheduler
 
 import (
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/control"
@@ -88,6 +92,31 @@ func TestMaintenance_DeletesExcessTasksTheFirstToExpireFirst(t *testing.T) {
 	}
 }
 
+// Each partition may remember one name.
+func TestMaintenance_TellsIfItForgetsIDsTooEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refs := w.siblings(3)
+	for _, ref := range refs {
+		w.create(task.Definition{Ref: ref, Delay: time.Hour, Retention: time.Millisecond})
+		_, err := w.store.Tasks.Cancel(t.Context(), ref)
+		testkit.Must(t, err)
+	}
+	var log logText
+	a := w.start("a", never, eager, func(n *node) {
+		n.o.Keep.Remember, n.o.Keep.Names, n.o.Log = time.Hour, 16, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	testkit.Eventually(t, "the names beyond the limit are counted", func() bool {
+		var m dto.Metric
+		testkit.Must(t, a.metrics.ForgottenEarly.Write(&m))
+		return m.GetCounter().GetValue() == 2
+	})
+	testkit.Eventually(t, "the log says it", func() bool { return log.count("--remember-max-ids") == 1 })
+	if n := w.db.HLen(t.Context(), string(w.store.KeysOf(refs[0]).Remembered())).Val(); n != 1 {
+		t.Errorf("%d names are remembered, want 1", n)
+	}
+}
+
 func TestMaintenance_DeletesTasksWhoseRetentionIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -156,4 +185,22 @@ func TestMaintenance_WakesALeaderThatOversleeps(t *testing.T) {
 	p := w.store.PartitionOf(ref)
 	testkit.Must(t, w.db.ZAdd(t.Context(), fmt.Sprintf("dts:{%d}:wheel", p), redis.Z{Score: 1, Member: ref.String()}).Err())
 	w.dispatched(ref, 1)
+}
+
+// logText is a log that a test reads.
+type logText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logText) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logText) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
 }

@@ -1343,7 +1343,7 @@ type Task struct {
 
 	// Warnings In the answer to a submission: why it may not run, though it is accepted; no living node serves its queue, or runs
 	// its type. Otherwise: why it waits, though it is due; one of these, or its queue is paused. They tell what was so some
-	// seconds ago at most.
+	// seconds ago at most. In the answer to a submission of a task that has ended and was deleted: that it does not run again.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -1710,7 +1710,7 @@ type SubmitTaskParams struct {
 	DryRun *DryRun `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// IdempotencyKey The id of the task if the body has none: 1-200 of `A-Z a-z 0-9 . _ -`, with or without quotation marks around it. The same
-	// request sent again with the same key answers with the task that is there.
+	// request sent again with the same key answers with the task that is there, as long as its id is remembered (see above).
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
@@ -2149,6 +2149,10 @@ type ClientInterface interface {
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
+	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+	// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
+	//
 	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 	//
@@ -2164,6 +2168,10 @@ type ClientInterface interface {
 	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	//
+	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+	// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
 	//
 	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
@@ -2837,6 +2845,10 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
+// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
+//
 // With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 // task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 //
@@ -2862,6 +2874,10 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 // the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+//
+// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
 //
 // With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 // task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
@@ -5790,6 +5806,10 @@ type ClientWithResponsesInterface interface {
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 	//
+	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+	// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
+	//
 	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 	//
@@ -5805,6 +5825,10 @@ type ClientWithResponsesInterface interface {
 	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 	// space between the tokens. So whoever needs to be able to repeat
 	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	//
+	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+	// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
 	//
 	// With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 	// task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
@@ -8276,6 +8300,10 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
 //
+// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
+//
 // With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 // task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.
 //
@@ -8297,6 +8325,10 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 // the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
 // space between the tokens. So whoever needs to be able to repeat
 // a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+//
+// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
+// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
+// content of the request, the final state, `created_at`, `finished_at`, and a warning that says so.
 //
 // With `dry_run` everything is checked and answered as without it, but nothing is changed: the answer is the
 // task as it would be. Its status is always 200; the header `Dts-Change` says what would have happened.

@@ -50,7 +50,8 @@ documents of this form:
 
 All files are read and checked first; with an error in any of them, nothing is sent. Then every schedule and task is
 applied by itself: the exit code is 1 if any was refused. Applying the same files again changes nothing. A task
-that has ended counts as long as the server remembers it (retention); after that it would be run again.
+that has ended counts as long as the server remembers its id (retention, and --remember of dtsd); after that it would be
+run again.
 
 With --dry-run, nothing is changed: the server checks everything, and schedules are compared with those in force, field by
 field.
