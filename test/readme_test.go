@@ -88,7 +88,7 @@ func TestREADME_QuickstartUsesNoAttemptsWithoutShell(t *testing.T) {
 	t.Parallel()
 	n := startProcess(t, "serve", "--redis", redistest.Start(t).URL(), "--listen", "127.0.0.1:0")
 	control := filepath.Join(binaries, "dtsctl")
-	for _, line := range shellBlocks(t) {
+	for _, line := range shellBlocks(t, "Try it in a minute") {
 		if strings.Contains(line, "dtsctl task shell") || strings.HasPrefix(line, "curl") {
 			bash(t, line, "go run ./cmd/dtsctl", control+" --server "+n.url, "http://127.0.0.1:8080", n.url, " --wait", "", `, "delay": "3s"`, "")
 		}

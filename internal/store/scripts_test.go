@@ -69,7 +69,7 @@ func apply(t *testing.T, w *storetest.World, ref task.Ref, action task.Action) e
 		return err
 	case task.ActExpire:
 		swept, err := w.Leader(ref).Sweep(w.Ctx, partition.Keep{}, 100)
-		if err == nil && swept.Forgotten == 0 {
+		if err == nil && swept.Deleted == 0 {
 			return errors.New("no task was forgotten")
 		}
 		return err
