@@ -91,7 +91,7 @@ type Task struct {
 	Labels    map[string]string
 	Schedule  string    // the schedule that created it; "": none did
 	Tick      time.Time // the time of the schedule for which it was created
-	Warnings  []string  // why it may not run, though it was accepted: no living node serves its queue, or runs its type
+	Warnings  []string  // why it waits or may not run: no living node serves its queue, or runs its type, or the queue is paused
 }
 
 // IdempotencyKey names the work for whoever does it: "<namespace>:<id>", the same for all attempts of the task.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/dts-sched/dts/internal/app"
@@ -46,6 +47,7 @@ type Worker struct {
 	handlers   map[string]Handler
 	middleware []func(Handler) Handler
 	ready      chan struct{}
+	ran        atomic.Bool
 }
 
 // NewWorker returns a worker without handlers. It does nothing before Run.
@@ -97,8 +99,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
-	if len(w.handlers) == 0 {
+	switch {
+	case len(w.handlers) == 0:
 		return &Error{Code: CodeInvalid, Message: "the worker has no handlers: add some with dts.Handle"}
+	case w.ran.Swap(true):
+		return &Error{Code: CodeInvalid, Message: "the worker has run already: make another one"}
 	}
 	node, err := app.New(ctx, app.Options{
 		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Log, slog.Default()), Headless: true,
@@ -106,11 +111,13 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err != nil {
 		return &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}
 	}
+	ended, end := context.WithCancel(ctx)
+	defer end()
 	go func() {
 		select {
 		case <-node.Ready():
 			close(w.ready)
-		case <-ctx.Done():
+		case <-ended.Done():
 		}
 	}()
 	return node.Run(ctx)

@@ -297,6 +297,12 @@ func TestWorker_RefusesWhatCannotWork(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	again := handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1"})
+	for _, text := range []string{"127.0.0.1:1", "has run already"} {
+		if err := again.Run(t.Context()); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("got %v, want %s", err, text)
+		}
+	}
 	for name, add := range map[string]func(w *dts.Worker){
 		"an invalid type": func(w *dts.Worker) { dts.Handle(w, "a b", func(context.Context, struct{}) error { return nil }) },
 		"a type twice":    func(w *dts.Worker) { dts.Handle(w, "a", func(context.Context, struct{}) error { return nil }) },
