@@ -20,7 +20,8 @@ import (
 func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "import", Short: "Turn what another scheduler is told into schedules",
-		Long: `import reads what another scheduler is told and puts it as schedules. Importing the same again changes nothing.`, Example: `  dtsctl import crontab --timezone Europe/Berlin --dry-run my-crontab`,
+		Long: `import reads what another scheduler is told and puts it as schedules. Importing the same again changes nothing.`,
+		Example: `  dtsctl import crontab --timezone Europe/Berlin --dry-run my-crontab`,
 	}
 	cmd.AddCommand(newCrontabCommand(f))
 	return command.Group(cmd)
@@ -62,22 +63,28 @@ func newCrontabCommand(f *command.Factory) *cobra.Command {
 			}
 			return nil
 		},
-		Long: `crontab puts a schedule for each line of a crontab that has a command run. Cron's shell runs the command, with the variables that the lines
-above set, and what follows a % as its standard input. Workers run it if they have --enable-shell.
+		Long: `crontab puts a schedule for each line of a crontab that has a command run. Cron's shell runs the command,
+with the variables that the lines above set, and what follows a % as its standard input. Workers run it
+if they have --enable-shell.
 
-A schedule means what its line means to cron: it is tried once, may overlap with the run before, and has a day of the month and a day of
-the week that go together as in cron. --timezone is the zone of the machine on which cron runs, where the crontab has no CRON_TZ. There is no
-default for it: this machine and the one of the server may be in other zones, and the same import would mean something else there.
+A schedule means what its line means to cron: it is tried once, may overlap with the run before, and has
+a day of the month and a day of the week that go together as in cron. --timezone is the zone of the
+machine on which cron runs, where the crontab has no CRON_TZ. There is no default for it: this machine
+and the one of the server may be in other zones, and the same import would mean something else there.
 
-Each schedule is named after its command, with --prefix in front; where several lines have the same name, a part of each name is made
-from all of the line. Its description says the line. Importing the same file again changes nothing.
+Each schedule is named after its command, with --prefix in front; where several lines have the same name,
+a part of each name is made from all of the line. Its description says the line. Importing the same file
+again changes nothing.
 
-With --system, the lines have a column for the user, as those of /etc/crontab and /etc/cron.d; the workers need --shell-users.
+With --system, the lines have a column for the user, as those of /etc/crontab and /etc/cron.d; the
+workers need --shell-users.
 
-Each line is taken by itself: one that cannot be imported, such as @reboot, is named on stderr with the reason, and the exit code is 1
-then. A pipe gets for each line: number, id, result (created, changed, unchanged, refused), reason.
+Each line is taken by itself: one that cannot be imported, such as @reboot, is named on stderr with the
+reason, and the exit code is 1 then. A pipe gets for each line: number, id, result (created, changed,
+unchanged, refused), reason.
 
-With --dry-run, nothing is sent: the output is the YAML, or with -o json the JSON, that "dtsctl apply -f -" takes.`,
+With --dry-run, nothing is sent: the output is the YAML, or with -o json the JSON, that "dtsctl apply -f
+-" takes.`,
 		Example: `  crontab -l | dtsctl import crontab - --timezone Europe/Berlin --dry-run
   dtsctl import crontab /etc/crontab --system --timezone UTC --prefix web1-
   crontab -l | dtsctl import crontab - --timezone UTC --dry-run > schedules.yaml`,
