@@ -22,6 +22,7 @@ const (
 	CodeMoved     Code = "MOVED"      // begin
 	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
+	CodeOver      Code = "OVER"       // extend_runs
 	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
 	CodeState     Code = "STATE"      // begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
 	CodeType      Code = "TYPE"       // begin
@@ -201,6 +202,44 @@ func (Beat) Decode(r *Reply) (v BeatReply) {
 	v.Nodes = r.Hash("nodes")
 	return v
 }
+
+// BeatFor runs beat_for.lua: records that workers are alive which reach Redis through the node that calls.
+//
+// Repeated: harmless: it records a later beat
+type BeatFor struct {
+	Nodes   NodesKey      // HASH
+	Dead    time.Duration // without a beat after which a worker counts as dead
+	Members MembersChannel
+	Guests  []BeatForGuest // the workers, and their descriptions of themselves
+}
+
+// BeatForReply is the reply to BeatFor.
+type BeatForReply struct {
+}
+
+// BeatForGuest is an element of guests of beat_for.lua.
+type BeatForGuest struct {
+	ID    NodeID
+	Entry string
+}
+
+// Script is beat_for.lua.
+func (BeatFor) Script() *Script { return scriptOf("beat_for") }
+
+// Keys are its KEYS.
+func (c BeatFor) Keys() []string { return []string{string(c.Nodes)} }
+
+// Args are its ARGV.
+func (c BeatFor) Args() []any {
+	args := []any{c.Dead.Milliseconds(), string(c.Members)}
+	for _, e := range c.Guests {
+		args = append(args, string(e.ID), e.Entry)
+	}
+	return args
+}
+
+// Decode returns its reply, which is empty.
+func (BeatFor) Decode(*Reply) BeatForReply { return BeatForReply{} }
 
 // Begin runs begin.lua: a worker starts claimed attempts. The script lets at most one run of an attempt through.
 //
@@ -866,16 +905,18 @@ func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 //   - CodeNotFound: no such task
 //   - CodeState: the task is neither running nor queued; the detail is its state
 //   - CodeStale: another attempt, claim or run is current; the detail is the number of the current attempt
+//   - CodeOver: the limit is over
 //
 // Repeated: harmless: it extends them once more
 type ExtendRuns struct {
 	States StatesKey       // HASH the script makes further keys of the same partition
 	Lease  time.Duration   // how long the runs are leased from now on
-	Runs   []ExtendRunsRun // queued: when the attempt was claimed
+	Runs   []ExtendRunsRun // queued: when the attempt was claimed; limit: when the lease ends at the latest, none for no limit
 }
 
 // ExtendRunsReply is the reply to ExtendRuns.
 type ExtendRunsReply struct {
+	Now     time.Time
 	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop
 }
 
@@ -886,6 +927,7 @@ type ExtendRunsRun struct {
 	Run     RunToken
 	Queued  time.Time
 	Started time.Time
+	Limit   time.Time
 }
 
 // ExtendRunsAnswer is an element of answers of extend_runs.lua.
@@ -904,13 +946,14 @@ func (c ExtendRuns) Keys() []string { return []string{string(c.States)} }
 func (c ExtendRuns) Args() []any {
 	args := []any{c.Lease.Milliseconds()}
 	for _, e := range c.Runs {
-		args = append(args, e.Member.String(), e.Attempt, string(e.Run), moment(e.Queued), moment(e.Started))
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), moment(e.Queued), moment(e.Started), moment(e.Limit))
 	}
 	return args
 }
 
 // Decode reads its reply.
 func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
+	v.Now = r.Time("now")
 	for e := range r.List("answers", 2) {
 		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled")})
 	}
@@ -1128,14 +1171,14 @@ func (Leave) Decode(r *Reply) (v LeaveReply) {
 //   - CodeState: the task is not running; the detail is its state
 //   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
 //
-// Repeated: harmless: lines that are in the log already are not appended again
+// Repeated: harmless: lines that are in the log already are not appended again, unless first is 0
 type Log struct {
 	States  StatesKey // HASH the script makes further keys of the same partition
 	Log     LogKey    // STREAM
 	Member  task.Ref
 	Attempt int
 	Run     RunToken // of the run that reports
-	First   int      // number of the first line, from 1 in each attempt
+	First   int      // number of the first line, from 1 in each attempt; 0 for the next one
 	Events  EventsChannel
 	Lines   []LogLine
 }
@@ -2353,7 +2396,7 @@ func (k Keyspace) Namespaces() NamespacesKey {
 	return NamespacesKey(k.prefix + "namespaces")
 }
 
-// MetaKey names a HASH: the number of partitions, the version of the layout; `3-unfinished` while data of an older layout is converted.
+// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted.
 type MetaKey string
 
 // Meta makes the key dts:meta.

@@ -26,7 +26,7 @@ const (
 // internal/worker), and packages that belong to the same one may import each other.
 //
 // Some layers have several rows, each of which may import the rows before it. In layer 0, schedule uses task, and the Lua
-// border uses both. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 5, the commands
+// border uses both. In layer 3, the use cases have the sessions of remote workers below them. In layer 2, the conversion of older data asks the registry which nodes are alive. In layer 5, the commands
 // of dtsctl use what they share, and do not import each other.
 var floors = []floor{
 	{0, []string{"internal/batch", "internal/clock", "internal/config", "internal/task"}},
@@ -35,6 +35,7 @@ var floors = []floor{
 	{1, []string{"internal/redisx", "internal/telemetry"}},
 	{2, []string{"internal/cluster", "internal/lease", "internal/queue"}},
 	{2, []string{"internal/store"}},
+	{3, []string{"internal/remote"}},
 	{3, []string{"internal/control", "internal/events", "internal/scheduler", "internal/worker"}},
 	{4, []string{"internal/api", "internal/api/client"}},
 	{4, []string{"internal/api/rest"}},

@@ -12,6 +12,30 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for AttemptEndOutcome.
+const (
+	EndCancelled AttemptEndOutcome = "cancelled"
+	EndFailed    AttemptEndOutcome = "failed"
+	EndSucceeded AttemptEndOutcome = "succeeded"
+	EndTimeout   AttemptEndOutcome = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the AttemptEndOutcome enum.
+func (e AttemptEndOutcome) Valid() bool {
+	switch e {
+	case EndCancelled:
+		return true
+	case EndFailed:
+		return true
+	case EndSucceeded:
+		return true
+	case EndTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeleteTasks.
 const (
 	DeleteTasksAll     DeleteTasks = "all"
@@ -48,6 +72,30 @@ func (e DroppedReason) Valid() bool {
 	case DroppedSlowReader:
 		return true
 	case DroppedUnreadable:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExtendedAttemptVerdict.
+const (
+	VerdictCancelled ExtendedAttemptVerdict = "cancelled"
+	VerdictLost      ExtendedAttemptVerdict = "lost"
+	VerdictRunning   ExtendedAttemptVerdict = "running"
+	VerdictTimeout   ExtendedAttemptVerdict = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the ExtendedAttemptVerdict enum.
+func (e ExtendedAttemptVerdict) Valid() bool {
+	switch e {
+	case VerdictCancelled:
+		return true
+	case VerdictLost:
+		return true
+	case VerdictRunning:
+		return true
+	case VerdictTimeout:
 		return true
 	default:
 		return false
@@ -252,6 +300,24 @@ func (e ReadinessStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReportedLineStream.
+const (
+	LineStderr ReportedLineStream = "stderr"
+	LineStdout ReportedLineStream = "stdout"
+)
+
+// Valid indicates whether the value is a known member of the ReportedLineStream enum.
+func (e ReportedLineStream) Valid() bool {
+	switch e {
+	case LineStderr:
+		return true
+	case LineStdout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for State.
 const (
 	StateCancelled State = "cancelled"
@@ -331,10 +397,59 @@ type Attempt struct {
 	StartedAt string  `json:"started_at"`
 }
 
+// AttemptEnd defines model for AttemptEnd.
+type AttemptEnd struct {
+	// Error Why it did not succeed; cut at 2 KiB.
+	Error string `json:"error,omitempty,omitzero"`
+
+	// Outcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
+	Outcome AttemptEndOutcome `json:"outcome"`
+
+	// Permanent No further attempt can succeed, so there is none.
+	Permanent bool `json:"permanent,omitempty,omitzero"`
+
+	// Result Of one that succeeded; cut at 16 KiB.
+	Result string `json:"result,omitempty,omitzero"`
+
+	// RetryAfter The least time until the next attempt.
+	RetryAfter Duration `json:"retry_after,omitempty,omitzero"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+}
+
+// AttemptEndOutcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
+type AttemptEndOutcome string
+
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
 }
+
+// AttemptReport defines model for AttemptReport.
+type AttemptReport struct {
+	// Checkpoint What the next attempt gets if this one does not succeed; any JSON of up to 64 KiB.
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
+
+	// FirstLine The number of the first of `lines` within the attempt, from 1: lines that are in the log already are not appended again. 0, or
+	// left out: they are appended, also by a repeat.
+	FirstLine int `json:"first_line,omitempty,omitzero"`
+
+	// Lines Lines for the log, each cut at 4 KiB.
+	Lines []ReportedLine `json:"lines,omitempty,omitzero"`
+
+	// Note What the attempt is at, for people, with `progress`; cut at 200 bytes.
+	Note string `json:"note,omitempty,omitzero"`
+
+	// Progress Percent.
+	Progress *int `json:"progress,omitempty"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+}
+
+// AttemptToken What `take` or a call of the http executor gave to whoever runs the attempt.
+type AttemptToken = string
 
 // AuditReport defines model for AuditReport.
 type AuditReport struct {
@@ -523,6 +638,42 @@ type Event struct {
 // Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
 type Every = Duration
 
+// ExtendRequest defines model for ExtendRequest.
+type ExtendRequest struct {
+	Attempts []HeldAttempt `json:"attempts"`
+
+	// Lease As in `take`.
+	Lease Duration `json:"lease,omitempty,omitzero"`
+}
+
+// ExtendedAttempt defines model for ExtendedAttempt.
+type ExtendedAttempt struct {
+	Attempt int `json:"attempt"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace,omitempty,omitzero"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+
+	// Verdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
+	// accepted any more.
+	Verdict ExtendedAttemptVerdict `json:"verdict"`
+}
+
+// ExtendedAttemptVerdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
+// accepted any more.
+type ExtendedAttemptVerdict string
+
+// ExtendedList defines model for ExtendedList.
+type ExtendedList struct {
+	Attempts []ExtendedAttempt `json:"attempts"`
+}
+
 // Forecast defines model for Forecast.
 type Forecast struct {
 	// From The start of the first minute.
@@ -549,6 +700,24 @@ type Health struct {
 
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
+
+// HeldAttempt defines model for HeldAttempt.
+type HeldAttempt struct {
+	Attempt int `json:"attempt"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace,omitempty,omitzero"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+}
 
 // HotMinute defines model for HotMinute.
 type HotMinute struct {
@@ -719,6 +888,9 @@ type Node struct {
 	// Types The types of the tasks that its workers run; left out by nodes of earlier versions.
 	Types   []string `json:"types,omitempty,omitzero"`
 	Version string   `json:"version"`
+
+	// Via Of a worker that reaches DTS by HTTP, the node that it talks to; left out for nodes.
+	Via string `json:"via,omitempty,omitzero"`
 }
 
 // NodeState `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
@@ -879,6 +1051,16 @@ type Readiness struct {
 
 // ReadinessStatus defines model for Readiness.Status.
 type ReadinessStatus string
+
+// ReportedLine defines model for ReportedLine.
+type ReportedLine struct {
+	// Stream `stdout` unless it is said.
+	Stream ReportedLineStream `json:"stream,omitempty,omitzero"`
+	Text   string             `json:"text"`
+}
+
+// ReportedLineStream `stdout` unless it is said.
+type ReportedLineStream string
 
 // Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
 type Retry struct {
@@ -1243,6 +1425,83 @@ type SubmissionBatch struct {
 	Tasks []Submission `json:"tasks"`
 }
 
+// TakeRequest defines model for TakeRequest.
+type TakeRequest struct {
+	// Capacity How many attempts it runs at once; `max` unless it is said. Leaders hand over tasks by it.
+	Capacity int `json:"capacity,omitempty,omitzero"`
+
+	// Lease How long the worker's word holds that it runs an attempt; 1s to 10m, 15s unless it is said.
+	Lease Duration `json:"lease,omitempty,omitzero"`
+
+	// Max How many attempts to answer with at most; 1 unless it is said.
+	Max int `json:"max,omitempty,omitzero"`
+
+	// Queues The queues that it serves; `default` unless it is said.
+	Queues []Name `json:"queues,omitempty,omitzero"`
+
+	// Types The types of tasks that the worker runs.
+	Types []TypeName `json:"types"`
+
+	// Wait How long to wait for the first one; up to 1m, 30s unless it is said.
+	Wait Duration `json:"wait,omitempty,omitzero"`
+}
+
+// TakenAttempt defines model for TakenAttempt.
+type TakenAttempt struct {
+	// Attempt The number of the attempt, from 1.
+	Attempt int `json:"attempt"`
+
+	// Checkpoint The newest one that an earlier attempt saved; left out if none did.
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty,omitzero"`
+
+	// IdempotencyKey Names the work; the same for all attempts of the task.
+	IdempotencyKey string `json:"idempotency_key,omitempty,omitzero"`
+
+	// LeaseUntil When the lease ends unless it is extended, by the clock of Redis.
+	LeaseUntil string `json:"lease_until"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
+	Payload Payload `json:"payload"`
+
+	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Queue     Name   `json:"queue"`
+	StartedAt string `json:"started_at"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+
+	// Tick The nominal time for which a schedule created the task.
+	Tick string `json:"tick,omitempty,omitzero"`
+
+	// Timeout How long the attempt may take. Afterwards `extend` says `timeout`, and 10 s later `lost`.
+	Timeout Duration `json:"timeout"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+
+	// Type Which executor runs the task, such as `http` or `shell`.
+	//
+	// Example: http
+	Type TypeName `json:"type"`
+}
+
+// TakenList defines model for TakenList.
+type TakenList struct {
+	Attempts []TakenAttempt `json:"attempts"`
+}
+
 // Task defines model for Task.
 type Task struct {
 	// Attempt The number of the newest attempt; 0 before the first.
@@ -1436,6 +1695,9 @@ type UpcomingTick struct {
 	Tick string `json:"tick"`
 }
 
+// AttemptNumber defines model for AttemptNumber.
+type AttemptNumber = int
+
 // BodyNamespace 1-200 of `A-Z a-z 0-9 . _ -`.
 //
 // Example: default
@@ -1489,6 +1751,11 @@ type States = []State
 //
 // Example: http
 type TypeFilter = TypeName
+
+// WorkerID 1-200 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: default
+type WorkerID = Name
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
@@ -1742,6 +2009,18 @@ type ListAttemptsParams struct {
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
+// FinishAttemptParams defines parameters for FinishAttempt.
+type FinishAttemptParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// ReportAttemptParams defines parameters for ReportAttempt.
+type ReportAttemptParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
 	// Namespace The namespace of the task or schedule.
@@ -1793,8 +2072,20 @@ type SubmitTasksJSONRequestBody = SubmissionBatch
 // ChangeTaskJSONRequestBody defines body for ChangeTask for application/json ContentType.
 type ChangeTaskJSONRequestBody = TaskChange
 
+// FinishAttemptJSONRequestBody defines body for FinishAttempt for application/json ContentType.
+type FinishAttemptJSONRequestBody = AttemptEnd
+
+// ReportAttemptJSONRequestBody defines body for ReportAttempt for application/json ContentType.
+type ReportAttemptJSONRequestBody = AttemptReport
+
 // ReportProgressJSONRequestBody defines body for ReportProgress for application/json ContentType.
 type ReportProgressJSONRequestBody = ProgressReport
+
+// ExtendAttemptsJSONRequestBody defines body for ExtendAttempts for application/json ContentType.
+type ExtendAttemptsJSONRequestBody = ExtendRequest
+
+// TakeAttemptsJSONRequestBody defines body for TakeAttempts for application/json ContentType.
+type TakeAttemptsJSONRequestBody = TakeRequest
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1888,6 +2179,12 @@ type ServerInterface interface {
 	// ListAttempts History of a task's attempts
 	// (GET /v1/tasks/{id}/attempts)
 	ListAttempts(ctx echo.Context, id TaskID, params ListAttemptsParams) error
+	// FinishAttempt End a running attempt
+	// (POST /v1/tasks/{id}/attempts/{number}/finish)
+	FinishAttempt(ctx echo.Context, id TaskID, number AttemptNumber, params FinishAttemptParams) error
+	// ReportAttempt Report on a running attempt
+	// (POST /v1/tasks/{id}/attempts/{number}/report)
+	ReportAttempt(ctx echo.Context, id TaskID, number AttemptNumber, params ReportAttemptParams) error
 	// ReadLogs Lines a task wrote
 	// (GET /v1/tasks/{id}/logs)
 	ReadLogs(ctx echo.Context, id TaskID, params ReadLogsParams) error
@@ -1897,6 +2194,15 @@ type ServerInterface interface {
 	// RetryTask Run an ended task again
 	// (POST /v1/tasks/{id}/retry)
 	RetryTask(ctx echo.Context, id TaskID, params RetryTaskParams) error
+	// LeaveWorker Take a worker off the list of nodes
+	// (DELETE /v1/workers/{worker})
+	LeaveWorker(ctx echo.Context, worker WorkerID) error
+	// ExtendAttempts Extend the leases of attempts
+	// (POST /v1/workers/{worker}/extend)
+	ExtendAttempts(ctx echo.Context, worker WorkerID) error
+	// TakeAttempts Take attempts and begin them
+	// (POST /v1/workers/{worker}/take)
+	TakeAttempts(ctx echo.Context, worker WorkerID) error
 }
 
 // ServerInterfaceWrapper converts echo contexts to parameters.
@@ -2802,6 +3108,72 @@ func (w *ServerInterfaceWrapper) ListAttempts(ctx echo.Context) error {
 	return err
 }
 
+// FinishAttempt converts echo context to params.
+func (w *ServerInterfaceWrapper) FinishAttempt(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id TaskID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// ------------- Path parameter "number" -------------
+	var number AttemptNumber
+
+	err = runtime.BindStyledParameterWithOptions("simple", "number", ctx.Param("number"), &number, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "integer", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter number: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params FinishAttemptParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.FinishAttempt(ctx, id, number, params)
+	return err
+}
+
+// ReportAttempt converts echo context to params.
+func (w *ServerInterfaceWrapper) ReportAttempt(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "id" -------------
+	var id TaskID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", ctx.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter id: %s", err))
+	}
+
+	// ------------- Path parameter "number" -------------
+	var number AttemptNumber
+
+	err = runtime.BindStyledParameterWithOptions("simple", "number", ctx.Param("number"), &number, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "integer", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter number: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReportAttemptParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReportAttempt(ctx, id, number, params)
+	return err
+}
+
 // ReadLogs converts echo context to params.
 func (w *ServerInterfaceWrapper) ReadLogs(ctx echo.Context) error {
 	var err error
@@ -2915,6 +3287,54 @@ func (w *ServerInterfaceWrapper) RetryTask(ctx echo.Context) error {
 	return err
 }
 
+// LeaveWorker converts echo context to params.
+func (w *ServerInterfaceWrapper) LeaveWorker(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "worker" -------------
+	var worker WorkerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "worker", ctx.Param("worker"), &worker, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter worker: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.LeaveWorker(ctx, worker)
+	return err
+}
+
+// ExtendAttempts converts echo context to params.
+func (w *ServerInterfaceWrapper) ExtendAttempts(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "worker" -------------
+	var worker WorkerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "worker", ctx.Param("worker"), &worker, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter worker: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ExtendAttempts(ctx, worker)
+	return err
+}
+
+// TakeAttempts converts echo context to params.
+func (w *ServerInterfaceWrapper) TakeAttempts(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "worker" -------------
+	var worker WorkerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "worker", ctx.Param("worker"), &worker, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter worker: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.TakeAttempts(ctx, worker)
+	return err
+}
+
 // This is a simple interface which specifies echo.Route addition functions which
 // are present on both echo.Echo and echo.Group, since we want to allow using
 // either of them for path registration
@@ -2972,6 +3392,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/tasks/:id/attempts", wrapper.ListAttempts, options.OperationMiddlewares["listAttempts"]...)
 	router.GET(options.BaseURL+"/v1/tasks/:id/logs", wrapper.ReadLogs, options.OperationMiddlewares["readLogs"]...)
 	router.POST(options.BaseURL+"/v1/tasks/:id/progress", wrapper.ReportProgress, options.OperationMiddlewares["reportProgress"]...)
+	router.POST(options.BaseURL+"/v1/tasks/:id/attempts/:number/report", wrapper.ReportAttempt, options.OperationMiddlewares["reportAttempt"]...)
+	router.POST(options.BaseURL+"/v1/tasks/:id/attempts/:number/finish", wrapper.FinishAttempt, options.OperationMiddlewares["finishAttempt"]...)
+	router.POST(options.BaseURL+"/v1/workers/:worker/take", wrapper.TakeAttempts, options.OperationMiddlewares["takeAttempts"]...)
+	router.POST(options.BaseURL+"/v1/workers/:worker/extend", wrapper.ExtendAttempts, options.OperationMiddlewares["extendAttempts"]...)
+	router.DELETE(options.BaseURL+"/v1/workers/:worker", wrapper.LeaveWorker, options.OperationMiddlewares["leaveWorker"]...)
 	router.GET(options.BaseURL+"/v1/schedules", wrapper.ListSchedules, options.OperationMiddlewares["listSchedules"]...)
 	router.DELETE(options.BaseURL+"/v1/schedules/:id", wrapper.DeleteSchedule, options.OperationMiddlewares["deleteSchedule"]...)
 	router.GET(options.BaseURL+"/v1/schedules/:id", wrapper.GetSchedule, options.OperationMiddlewares["getSchedule"]...)

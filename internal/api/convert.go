@@ -235,7 +235,7 @@ func eventOf(e task.Event) Event {
 func nodeOf(n cluster.Node) Node {
 	return Node{
 		ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: list(n.Roles), State: NodeState(n.State),
-		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues), Types: n.Types,
+		Capacity: n.Capacity, Running: n.Running, Partitions: list(n.Partitions), Queues: weights(n.Queues), Types: n.Types, Via: n.Via,
 		CPU: n.CPU, Memory: n.Memory, StartedAt: formatTime(n.StartedAt), LastBeat: formatTime(n.LastBeat),
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -138,10 +139,14 @@ func (s *Server) limitTime(op *openapi3.Operation) echo.MiddlewareFunc {
 	if streams(op) {
 		return func(next echo.HandlerFunc) echo.HandlerFunc { return next }
 	}
+	limit := s.options.RequestTimeout
+	if op.OperationID == takeOperation {
+		limit += control.TakeWaitLimit
+	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			r := c.Request()
-			ctx, cancel := context.WithTimeout(r.Context(), s.options.RequestTimeout)
+			ctx, cancel := context.WithTimeout(r.Context(), limit)
 			defer cancel()
 			c.SetRequest(r.WithContext(ctx))
 			defer c.SetRequest(r)

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/dts-sched/dts/internal/control"
 )
 
 const (
@@ -50,7 +52,7 @@ func (s *Server) httpServer(requests context.Context) *http.Server {
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       s.options.ReadTimeout,
-		WriteTimeout:      s.options.ReadTimeout + 2*s.options.RequestTimeout,
+		WriteTimeout:      s.options.ReadTimeout + 2*s.options.RequestTimeout + control.TakeWaitLimit,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    headerLimit,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),

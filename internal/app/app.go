@@ -19,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/scheduler"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -42,15 +43,16 @@ type Options struct {
 
 // App is one node.
 //
-// Its parts start in the order profiles, registry, event hub, API, worker, scheduler, and stop in the opposite order:
+// Its parts start in the order profiles, registry, event hub, remote workers, API, worker, scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
 //     running attempts for lost.
 //  3. The API stops and ends its streams of events.
-//  4. The event hub stops. It has no readers left.
-//  5. The registry takes the node off the list.
-//  6. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
+//  4. The sessions of remote workers end. The workers go on through other nodes.
+//  5. The event hub stops. It has no readers left.
+//  6. The registry takes the node off the list.
+//  7. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
 //
 // Last, the executors, the listeners and the connections to Redis are closed.
 type App struct {
@@ -65,6 +67,7 @@ type App struct {
 	events    *events.Hub
 	scheduler *scheduler.Scheduler // nil without the role
 	worker    *worker.Worker       // nil without the role
+	remote    *remote.Workers      // workers by HTTP; nil without the role api
 	runs      []string             // the types of tasks that the worker runs
 	api       *api.Server          // nil if it is headless
 	listener  net.Listener
@@ -133,6 +136,9 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.events = events.New(events.Options{Source: a.store.Tasks, Log: a.o.Log})
+	if err := a.buildRemote(ctx, url); err != nil {
+		return err
+	}
 	queues := queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db, queues)
 	if err := a.buildWorker(ctx, url); err != nil {
@@ -179,7 +185,7 @@ func (a *App) buildRegistry(db *redisx.DB) error {
 	started := clock.Now()
 	a.registry = cluster.New(cluster.Options{
 		DB: db, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
-		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) },
+		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) }, Guests: a.guests,
 	})
 	return nil
 }
@@ -217,6 +223,27 @@ func (a *App) buildScheduler(db *redisx.DB, queues *queue.Queues) {
 		},
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
+}
+
+// buildRemote builds the sessions of workers by HTTP, which share a connection.
+func (a *App) buildRemote(ctx context.Context, url string) error {
+	if a.o.Headless || !a.o.Config.Roles.Has(config.RoleAPI) {
+		return nil
+	}
+	db, err := a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript, FailFast: true})
+	if err != nil {
+		return err
+	}
+	a.remote = remote.New(remote.Options{DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Log: a.o.Log})
+	return nil
+}
+
+// guests are the workers by HTTP that talk to this node.
+func (a *App) guests() []cluster.Node {
+	if a.remote == nil {
+		return nil
+	}
+	return a.remote.Guests()
 }
 
 func (a *App) buildWorker(ctx context.Context, url string) error {

@@ -57,6 +57,9 @@ func (a *App) parts() []part {
 		{name: "registry", run: a.registry.Run, ready: a.registry.Ready()},
 		{name: "events", run: a.events.Run},
 	}...)
+	if a.remote != nil {
+		parts = append(parts, part{name: "remote workers", run: a.remote.Run})
+	}
 	if a.api != nil {
 		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }})
 	}

@@ -56,7 +56,7 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 // buildControl builds the use cases that the API serves.
 func (a *App) buildControl(queues *queue.Queues) *control.Control {
 	return control.New(control.Options{
-		Store: a.store, Queues: queues, Nodes: a.registry, Types: a.types, Log: a.o.Log,
+		Store: a.store, Queues: queues, Nodes: a.registry, Types: a.types, Workers: a.remote, Log: a.o.Log,
 	})
 }
 

@@ -16,7 +16,7 @@ const (
 	StateDead     = "dead"     // missed three heartbeats
 )
 
-// Node is one running dtsd, as it describes itself.
+// Node is one running dtsd, or a worker that reaches DTS by HTTP, as it describes itself.
 type Node struct {
 	ID         string         `json:"id"`
 	Host       string         `json:"host"`
@@ -29,6 +29,7 @@ type Node struct {
 	Partitions []int          `json:"partitions"`      // numbers of the partitions it leads
 	Queues     map[string]int `json:"queues"`          // name -> weight
 	Types      []string       `json:"types,omitempty"` // of the tasks it runs; none if it does not say, as older versions do not
+	Via        string         `json:"via,omitempty"`   // of a worker by HTTP: the node that it talks to; "" for a dtsd
 	CPU        float64        `json:"cpu"`             // share of the machine's processors it uses, 0 to 1
 	Memory     uint64         `json:"memory"`          // resident bytes
 	StartedAt  time.Time      `json:"started_at"`

@@ -36,6 +36,9 @@ type Options struct {
 	// Self returns the current data of this node. The registry calls it at each heartbeat and sets ID, State
 	// and LastBeat, and StartedAt if it is zero.
 	Self func() Node
+	// Guests returns the workers that reach Redis through this node, each with its ID. They are on the list while they are
+	// among them. nil means none.
+	Guests func() []Node
 	// Log receives warnings about failed heartbeats and invalid entries. nil discards them.
 	Log *slog.Logger
 }
@@ -72,6 +75,9 @@ func New(o Options) *Registry {
 	}
 	if o.Self == nil {
 		o.Self = func() Node { return Node{} }
+	}
+	if o.Guests == nil {
+		o.Guests = func() []Node { return nil }
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -112,6 +118,9 @@ func (r *Registry) SetDraining(draining bool) {
 	r.draining.Store(draining)
 	r.requestBeat()
 }
+
+// BeatNow has Run send a heartbeat at once, because the data of this node, or its guests, have changed.
+func (r *Registry) BeatNow() { r.requestBeat() }
 
 // requestBeat makes Run send a heartbeat at once.
 func (r *Registry) requestBeat() {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -61,8 +62,9 @@ func (r *Registry) wait(ctx context.Context, d time.Duration) {
 func (r *Registry) beat(ctx context.Context) time.Duration {
 	start := clock.Now()
 	self := r.self()
-	reply, err := r.send(ctx, self)
-	if err != nil {
+	err := r.beatForGuests(ctx) // before this node reads the list
+	reply, failure := r.send(ctx, self)
+	if err = errors.Join(failure, err); err != nil {
 		r.reportFailure(ctx, err)
 		return r.o.Beat / 4
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -24,7 +25,9 @@ type Options struct {
 	Queues *queue.Queues // nil: for callers that use no queues; deliveries in asynq are not cleaned up then
 	Nodes  NodeLister    // nil: for callers that do not list nodes; nobody is warned of what no node runs then
 	Types  task.Types    // checks the payload of every new or changed task and schedule; nil knows no type
-	Log    *slog.Logger  // nil: nothing is logged
+	// Workers take attempts for workers that reach DTS by HTTP; nil: for callers that have none.
+	Workers *remote.Workers
+	Log     *slog.Logger // nil: nothing is logged
 }
 
 // Control holds the use cases. It keeps no state that it could not lose, and is safe for concurrent use.
@@ -33,6 +36,7 @@ type Control struct {
 	queues     *queue.Queues
 	nodes      NodeLister
 	types      task.Types
+	workers    *remote.Workers
 	log        *slog.Logger
 	memory     memoryGuard
 	namespaces namespaceNotes
@@ -42,7 +46,7 @@ type Control struct {
 
 // New makes the use cases. There is nothing to close.
 func New(o Options) *Control {
-	c := &Control{store: o.Store, queues: o.Queues, nodes: o.Nodes, types: o.Types, log: o.Log}
+	c := &Control{store: o.Store, queues: o.Queues, nodes: o.Nodes, types: o.Types, workers: o.Workers, log: o.Log}
 	c.memory.read = o.Store.Memory
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)

@@ -92,30 +92,21 @@ func (a *attempt) warn(try int, what string, err error) {
 	}
 }
 
-// ending is how an attempt ended.
-type ending struct {
-	outcome task.Outcome
-	result  string
-	reason  string
-	final   bool          // no further attempt can succeed, whatever the retry policy allows
-	wait    time.Duration // least time until the next attempt
-}
-
 // perform runs the executor and reports how the attempt ended.
 func (a *attempt) perform() error {
 	run := a.run.Load()
 	start := clock.Now()
 	a.redisNow = func() time.Time { return run.Task.StartedAt.Add(clock.Since(start)) }
 	e := a.execute(run)
-	e.reason = task.Cut(e.reason, task.ErrorLimit)
+	e.Reason = task.Cut(e.Reason, task.ErrorLimit)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
-	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(e.outcome)).Inc()
-	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", e.outcome, "error", e.reason)
+	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(e.Outcome)).Inc()
+	a.w.o.Log.Debug("attempt ended", "delivery", a.name, "outcome", e.Outcome, "error", e.Reason)
 	return a.report(run, e)
 }
 
 // execute runs the executor under the task's timeout.
-func (a *attempt) execute(run *tasks.Run) ending {
+func (a *attempt) execute(run *tasks.Run) tasks.Ending {
 	t := run.Task
 	exec := a.w.o.Executors[t.Type] // which there is, as other attempts do not begin here
 	timeout := a.w.o.Types.Timeout(t.Definition)
@@ -150,8 +141,8 @@ func described(t task.Task) executor.Attempt {
 }
 
 // recorded tells an executor that waits for it that the success of the attempt is recorded.
-func (a *attempt) recorded(run *tasks.Run, e ending) {
-	if keeper, ok := a.w.o.Executors[run.Task.Type].(executor.Keeper); ok && e.outcome == task.OutcomeSucceeded {
+func (a *attempt) recorded(run *tasks.Run, e tasks.Ending) {
+	if keeper, ok := a.w.o.Executors[run.Task.Type].(executor.Keeper); ok && e.Outcome == task.OutcomeSucceeded {
 		keeper.Recorded(described(run.Task))
 	}
 }
@@ -167,42 +158,42 @@ func guarded(execute func() (string, error)) (_ string, err error) {
 }
 
 // judge tells how the attempt ended from what its executor returned and why ctx ended, if it did.
-func judge(ctx context.Context, timeout time.Duration, result string, err error) ending {
+func judge(ctx context.Context, timeout time.Duration, result string, err error) tasks.Ending {
 	if err == nil {
-		return ending{outcome: task.OutcomeSucceeded, result: result}
+		return tasks.Ending{Outcome: task.OutcomeSucceeded, Result: result}
 	}
 	cause := context.Cause(ctx)
 	switch {
 	case executor.IsCancelled(err):
-		return ending{outcome: task.OutcomeCancelled, reason: err.Error()}
+		return tasks.Ending{Outcome: task.OutcomeCancelled, Reason: err.Error()}
 	case cause == nil || executor.IsPermanent(err):
-		return ending{outcome: task.OutcomeFailed, reason: err.Error(), final: executor.IsPermanent(err), wait: executor.Wait(err)}
+		return tasks.Ending{Outcome: task.OutcomeFailed, Reason: err.Error(), Final: executor.IsPermanent(err), Wait: executor.Wait(err)}
 	case errors.Is(cause, errTimeout):
-		return ending{outcome: task.OutcomeTimeout, reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}
+		return tasks.Ending{Outcome: task.OutcomeTimeout, Reason: fmt.Sprintf("timeout after %s: %s", timeout, err)}
 	case errors.Is(cause, errStopped):
-		return ending{outcome: task.OutcomeCancelled, reason: err.Error()}
+		return tasks.Ending{Outcome: task.OutcomeCancelled, Reason: err.Error()}
 	}
-	return ending{outcome: task.OutcomeLost, reason: cause.Error()} // the node shut down, or was cut off from the others
+	return tasks.Ending{Outcome: task.OutcomeLost, Reason: cause.Error()} // the node shut down, or was cut off from the others
 }
 
 // report tells Redis how the attempt ended, until there is an answer. Whatever the outcome, it returns nil or
 // queue.ErrDeadLetter, so that asynq does not deliver the attempt again; any other error means that the worker ended
 // before Redis answered.
-func (a *attempt) report(run *tasks.Run, e ending) error {
+func (a *attempt) report(run *tasks.Run, e tasks.Ending) error {
 	for try := 0; ; try++ {
 		dead, err := a.reportOnce(run, e)
 		switch {
 		case err == nil && dead:
-			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.reason)
+			return fmt.Errorf("%w: %s", queue.ErrDeadLetter, e.Reason)
 		case err == nil:
 			a.recorded(run, e)
 			return nil
 		case errors.Is(err, tasks.ErrCancelled):
-			e.outcome = task.OutcomeCancelled
+			e.Outcome = task.OutcomeCancelled
 			continue
 		case errors.Is(err, tasks.ErrStale):
 			a.w.o.Metrics.Refused.Inc()
-			a.w.o.Log.Warn("this worker no longer holds the attempt; its report was refused", "delivery", a.name, "outcome", e.outcome)
+			a.w.o.Log.Warn("this worker no longer holds the attempt; its report was refused", "delivery", a.name, "outcome", e.Outcome)
 			return nil
 		}
 		a.warn(try, "cannot report the end of an attempt", err)
@@ -222,18 +213,7 @@ func (a *attempt) finish(e tasks.End) error {
 }
 
 // reportOnce reports the ending. It returns true if the task has failed for good: it is a dead letter.
-func (a *attempt) reportOnce(run *tasks.Run, e ending) (dead bool, _ error) {
-	t := run.Task
-	switch {
-	case e.outcome == task.OutcomeSucceeded:
-		return false, a.finish(tasks.End{Run: run, State: task.Succeeded, Outcome: e.outcome, Result: e.result})
-	case e.outcome == task.OutcomeCancelled:
-		return false, a.finish(tasks.End{Run: run, State: task.Cancelled, Outcome: e.outcome, Reason: e.reason})
-	}
-	now := a.redisNow()
-	due, again := t.NextAttempt(e.outcome, now, e.wait, a.w.o.Random())
-	if e.final || !again {
-		return true, a.finish(tasks.End{Run: run, State: task.Failed, Outcome: e.outcome, Reason: e.reason})
-	}
-	return false, a.finish(tasks.End{Run: run, State: task.Scheduled, Outcome: e.outcome, Reason: e.reason, Delay: due.Sub(now)})
+func (a *attempt) reportOnce(run *tasks.Run, e tasks.Ending) (dead bool, _ error) {
+	end := run.End(e, a.redisNow(), a.w.o.Random())
+	return end.State == task.Failed, a.finish(end)
 }

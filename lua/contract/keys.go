@@ -67,7 +67,7 @@ var Keys = []Kind{
 	{"term", String, "dts:{p}:lease:<fence>", "exists while the node with that fence leads; expires with the lease"},
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`"},
 	{"namespaces", ZSet, "dts:namespaces", "the namespaces, by the time of the last submission to them"},
-	{"meta", Hash, "dts:meta", "the number of partitions, the version of the layout; `3-unfinished` while data of an older layout is converted"},
+	{"meta", Hash, "dts:meta", "the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted"},
 	{"conversion", String, "dts:conversion", "the node that converts data of an older layout; expires"},
 	{"old_task", Hash, "dts:{p}:task:<ref>", "layouts 1 and 2 only: one task. The conversion leaves those that it cannot read"},
 	{"old_epoch", String, "dts:{p}:epoch", "layouts 1 and 2 only: the newest fencing token"},

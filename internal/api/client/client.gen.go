@@ -17,6 +17,30 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for AttemptEndOutcome.
+const (
+	EndCancelled AttemptEndOutcome = "cancelled"
+	EndFailed    AttemptEndOutcome = "failed"
+	EndSucceeded AttemptEndOutcome = "succeeded"
+	EndTimeout   AttemptEndOutcome = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the AttemptEndOutcome enum.
+func (e AttemptEndOutcome) Valid() bool {
+	switch e {
+	case EndCancelled:
+		return true
+	case EndFailed:
+		return true
+	case EndSucceeded:
+		return true
+	case EndTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DeleteTasks.
 const (
 	DeleteTasksAll     DeleteTasks = "all"
@@ -53,6 +77,30 @@ func (e DroppedReason) Valid() bool {
 	case DroppedSlowReader:
 		return true
 	case DroppedUnreadable:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ExtendedAttemptVerdict.
+const (
+	VerdictCancelled ExtendedAttemptVerdict = "cancelled"
+	VerdictLost      ExtendedAttemptVerdict = "lost"
+	VerdictRunning   ExtendedAttemptVerdict = "running"
+	VerdictTimeout   ExtendedAttemptVerdict = "timeout"
+)
+
+// Valid indicates whether the value is a known member of the ExtendedAttemptVerdict enum.
+func (e ExtendedAttemptVerdict) Valid() bool {
+	switch e {
+	case VerdictCancelled:
+		return true
+	case VerdictLost:
+		return true
+	case VerdictRunning:
+		return true
+	case VerdictTimeout:
 		return true
 	default:
 		return false
@@ -257,6 +305,24 @@ func (e ReadinessStatus) Valid() bool {
 	}
 }
 
+// Defines values for ReportedLineStream.
+const (
+	LineStderr ReportedLineStream = "stderr"
+	LineStdout ReportedLineStream = "stdout"
+)
+
+// Valid indicates whether the value is a known member of the ReportedLineStream enum.
+func (e ReportedLineStream) Valid() bool {
+	switch e {
+	case LineStderr:
+		return true
+	case LineStdout:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for State.
 const (
 	StateCancelled State = "cancelled"
@@ -336,10 +402,59 @@ type Attempt struct {
 	StartedAt time.Time `json:"started_at"`
 }
 
+// AttemptEnd defines model for AttemptEnd.
+type AttemptEnd struct {
+	// Error Why it did not succeed; cut at 2 KiB.
+	Error *string `json:"error,omitempty"`
+
+	// Outcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
+	Outcome AttemptEndOutcome `json:"outcome"`
+
+	// Permanent No further attempt can succeed, so there is none.
+	Permanent *bool `json:"permanent,omitempty"`
+
+	// Result Of one that succeeded; cut at 16 KiB.
+	Result *string `json:"result,omitempty"`
+
+	// RetryAfter The least time until the next attempt.
+	RetryAfter *Duration `json:"retry_after,omitempty"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+}
+
+// AttemptEndOutcome `cancelled` ends the task; `failed` and `timeout` are followed by another attempt if there is one left.
+type AttemptEndOutcome string
+
 // AttemptList defines model for AttemptList.
 type AttemptList struct {
 	Attempts []Attempt `json:"attempts"`
 }
+
+// AttemptReport defines model for AttemptReport.
+type AttemptReport struct {
+	// Checkpoint What the next attempt gets if this one does not succeed; any JSON of up to 64 KiB.
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
+
+	// FirstLine The number of the first of `lines` within the attempt, from 1: lines that are in the log already are not appended again. 0, or
+	// left out: they are appended, also by a repeat.
+	FirstLine *int `json:"first_line,omitempty"`
+
+	// Lines Lines for the log, each cut at 4 KiB.
+	Lines []ReportedLine `json:"lines,omitempty"`
+
+	// Note What the attempt is at, for people, with `progress`; cut at 200 bytes.
+	Note *string `json:"note,omitempty"`
+
+	// Progress Percent.
+	Progress *int `json:"progress,omitempty"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+}
+
+// AttemptToken What `take` or a call of the http executor gave to whoever runs the attempt.
+type AttemptToken = string
 
 // AuditReport defines model for AuditReport.
 type AuditReport struct {
@@ -528,6 +643,42 @@ type Event struct {
 // Every An interval, 100ms to 10 years. It is counted from `start_at`, or from the schedule's creation, and never drifts.
 type Every = Duration
 
+// ExtendRequest defines model for ExtendRequest.
+type ExtendRequest struct {
+	Attempts []HeldAttempt `json:"attempts"`
+
+	// Lease As in `take`.
+	Lease *Duration `json:"lease,omitempty"`
+}
+
+// ExtendedAttempt defines model for ExtendedAttempt.
+type ExtendedAttempt struct {
+	Attempt int `json:"attempt"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace *Name `json:"namespace,omitempty"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+
+	// Verdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
+	// accepted any more.
+	Verdict ExtendedAttemptVerdict `json:"verdict"`
+}
+
+// ExtendedAttemptVerdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
+// accepted any more.
+type ExtendedAttemptVerdict string
+
+// ExtendedList defines model for ExtendedList.
+type ExtendedList struct {
+	Attempts []ExtendedAttempt `json:"attempts"`
+}
+
 // Forecast defines model for Forecast.
 type Forecast struct {
 	// From The start of the first minute.
@@ -554,6 +705,24 @@ type Health struct {
 
 // HealthStatus defines model for Health.Status.
 type HealthStatus string
+
+// HeldAttempt defines model for HeldAttempt.
+type HeldAttempt struct {
+	Attempt int `json:"attempt"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace *Name `json:"namespace,omitempty"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+}
 
 // HotMinute defines model for HotMinute.
 type HotMinute struct {
@@ -724,6 +893,9 @@ type Node struct {
 	// Types The types of the tasks that its workers run; left out by nodes of earlier versions.
 	Types   []string `json:"types,omitempty"`
 	Version string   `json:"version"`
+
+	// Via Of a worker that reaches DTS by HTTP, the node that it talks to; left out for nodes.
+	Via *string `json:"via,omitempty"`
 }
 
 // NodeState `draining`: shuts down, takes no new work. `dead`: missed its heartbeats.
@@ -884,6 +1056,16 @@ type Readiness struct {
 
 // ReadinessStatus defines model for Readiness.Status.
 type ReadinessStatus string
+
+// ReportedLine defines model for ReportedLine.
+type ReportedLine struct {
+	// Stream `stdout` unless it is said.
+	Stream *ReportedLineStream `json:"stream,omitempty"`
+	Text   string              `json:"text"`
+}
+
+// ReportedLineStream `stdout` unless it is said.
+type ReportedLineStream string
 
 // Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
 type Retry struct {
@@ -1248,6 +1430,83 @@ type SubmissionBatch struct {
 	Tasks []Submission `json:"tasks"`
 }
 
+// TakeRequest defines model for TakeRequest.
+type TakeRequest struct {
+	// Capacity How many attempts it runs at once; `max` unless it is said. Leaders hand over tasks by it.
+	Capacity *int `json:"capacity,omitempty"`
+
+	// Lease How long the worker's word holds that it runs an attempt; 1s to 10m, 15s unless it is said.
+	Lease *Duration `json:"lease,omitempty"`
+
+	// Max How many attempts to answer with at most; 1 unless it is said.
+	Max *int `json:"max,omitempty"`
+
+	// Queues The queues that it serves; `default` unless it is said.
+	Queues []Name `json:"queues,omitempty"`
+
+	// Types The types of tasks that the worker runs.
+	Types []TypeName `json:"types"`
+
+	// Wait How long to wait for the first one; up to 1m, 30s unless it is said.
+	Wait *Duration `json:"wait,omitempty"`
+}
+
+// TakenAttempt defines model for TakenAttempt.
+type TakenAttempt struct {
+	// Attempt The number of the attempt, from 1.
+	Attempt int `json:"attempt"`
+
+	// Checkpoint The newest one that an earlier attempt saved; left out if none did.
+	Checkpoint json.RawMessage `json:"checkpoint,omitempty"`
+
+	// IdempotencyKey Names the work; the same for all attempts of the task.
+	IdempotencyKey *string `json:"idempotency_key,omitempty"`
+
+	// LeaseUntil When the lease ends unless it is extended, by the clock of Redis.
+	LeaseUntil time.Time `json:"lease_until"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
+	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
+	Payload Payload `json:"payload"`
+
+	// Queue 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Queue     Name      `json:"queue"`
+	StartedAt time.Time `json:"started_at"`
+
+	// Task 1-200 of `A-Z a-z 0-9 . _ -`; an `@` separates a schedule and its tick in the ids of a schedule's tasks.
+	//
+	// Example: nightly-report
+	Task TaskID `json:"task"`
+
+	// Tick The nominal time for which a schedule created the task.
+	Tick *time.Time `json:"tick,omitempty"`
+
+	// Timeout How long the attempt may take. Afterwards `extend` says `timeout`, and 10 s later `lost`.
+	Timeout Duration `json:"timeout"`
+
+	// Token What `take` or a call of the http executor gave to whoever runs the attempt.
+	Token AttemptToken `json:"token"`
+
+	// Type Which executor runs the task, such as `http` or `shell`.
+	//
+	// Example: http
+	Type TypeName `json:"type"`
+}
+
+// TakenList defines model for TakenList.
+type TakenList struct {
+	Attempts []TakenAttempt `json:"attempts"`
+}
+
 // Task defines model for Task.
 type Task struct {
 	// Attempt The number of the newest attempt; 0 before the first.
@@ -1441,6 +1700,9 @@ type UpcomingTick struct {
 	Tick time.Time `json:"tick"`
 }
 
+// AttemptNumber defines model for AttemptNumber.
+type AttemptNumber = int
+
 // BodyNamespace 1-200 of `A-Z a-z 0-9 . _ -`.
 //
 // Example: default
@@ -1494,6 +1756,11 @@ type States = []State
 //
 // Example: http
 type TypeFilter = TypeName
+
+// WorkerID 1-200 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: default
+type WorkerID = Name
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
@@ -1747,6 +2014,18 @@ type ListAttemptsParams struct {
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
+// FinishAttemptParams defines parameters for FinishAttempt.
+type FinishAttemptParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ReportAttemptParams defines parameters for ReportAttempt.
+type ReportAttemptParams struct {
+	// Namespace The namespace of the task or schedule.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
 	// Namespace The namespace of the task or schedule.
@@ -1798,8 +2077,20 @@ type SubmitTasksJSONRequestBody = SubmissionBatch
 // ChangeTaskJSONRequestBody defines body for ChangeTask for application/json ContentType.
 type ChangeTaskJSONRequestBody = TaskChange
 
+// FinishAttemptJSONRequestBody defines body for FinishAttempt for application/json ContentType.
+type FinishAttemptJSONRequestBody = AttemptEnd
+
+// ReportAttemptJSONRequestBody defines body for ReportAttempt for application/json ContentType.
+type ReportAttemptJSONRequestBody = AttemptReport
+
 // ReportProgressJSONRequestBody defines body for ReportProgress for application/json ContentType.
 type ReportProgressJSONRequestBody = ProgressReport
+
+// ExtendAttemptsJSONRequestBody defines body for ExtendAttempts for application/json ContentType.
+type ExtendAttemptsJSONRequestBody = ExtendRequest
+
+// TakeAttemptsJSONRequestBody defines body for TakeAttempts for application/json ContentType.
+type TakeAttemptsJSONRequestBody = TakeRequest
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -2250,6 +2541,46 @@ type ClientInterface interface {
 	// Corresponds with GET /v1/tasks/{id}/attempts (the `ListAttempts` operationId).
 	ListAttempts(ctx context.Context, id TaskID, params *ListAttemptsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// FinishAttemptWithBody End a running attempt
+	//
+	// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+	// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+	FinishAttemptWithBody(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// FinishAttempt End a running attempt
+	//
+	// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+	// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+	FinishAttempt(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, body FinishAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReportAttemptWithBody Report on a running attempt
+	//
+	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+	ReportAttemptWithBody(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReportAttempt Report on a running attempt
+	//
+	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+	ReportAttempt(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, body ReportAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ReadLogs Lines a task wrote
 	//
 	// Answers log lines in the order they were written; the newest 1,000 are remembered.
@@ -2289,6 +2620,55 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /v1/tasks/{id}/retry (the `RetryTask` operationId).
 	RetryTask(ctx context.Context, id TaskID, params *RetryTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LeaveWorker Take a worker off the list of nodes
+	//
+	// What it still runs is lost when its leases are over.
+	//
+	// Corresponds with DELETE /v1/workers/{worker} (the `LeaveWorker` operationId).
+	LeaveWorker(ctx context.Context, worker WorkerID, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExtendAttemptsWithBody Extend the leases of attempts
+	//
+	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// It counts as a sign of life of the worker, also without attempts.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+	ExtendAttemptsWithBody(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ExtendAttempts Extend the leases of attempts
+	//
+	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// It counts as a sign of life of the worker, also without attempts.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+	ExtendAttempts(ctx context.Context, worker WorkerID, body ExtendAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TakeAttemptsWithBody Take attempts and begin them
+	//
+	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// runs them, and finishes them.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+	TakeAttemptsWithBody(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TakeAttempts Take attempts and begin them
+	//
+	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// runs them, and finishes them.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+	TakeAttempts(ctx context.Context, worker WorkerID, body TakeAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // Healthz Is the process alive?
@@ -3036,6 +3416,86 @@ func (c *Client) ListAttempts(ctx context.Context, id TaskID, params *ListAttemp
 	return c.Client.Do(req)
 }
 
+// FinishAttemptWithBody End a running attempt
+//
+// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+func (c *Client) FinishAttemptWithBody(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFinishAttemptRequestWithBody(c.Server, id, number, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// FinishAttempt End a running attempt
+//
+// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+func (c *Client) FinishAttempt(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, body FinishAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFinishAttemptRequest(c.Server, id, number, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReportAttemptWithBody Report on a running attempt
+//
+// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+func (c *Client) ReportAttemptWithBody(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportAttemptRequestWithBody(c.Server, id, number, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReportAttempt Report on a running attempt
+//
+// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+func (c *Client) ReportAttempt(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, body ReportAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportAttemptRequest(c.Server, id, number, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // ReadLogs Lines a task wrote
 //
 // Answers log lines in the order they were written; the newest 1,000 are remembered.
@@ -3106,6 +3566,105 @@ func (c *Client) ReportProgress(ctx context.Context, id TaskID, params *ReportPr
 // Corresponds with POST /v1/tasks/{id}/retry (the `RetryTask` operationId).
 func (c *Client) RetryTask(ctx context.Context, id TaskID, params *RetryTaskParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewRetryTaskRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LeaveWorker Take a worker off the list of nodes
+//
+// What it still runs is lost when its leases are over.
+//
+// Corresponds with DELETE /v1/workers/{worker} (the `LeaveWorker` operationId).
+func (c *Client) LeaveWorker(ctx context.Context, worker WorkerID, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLeaveWorkerRequest(c.Server, worker)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExtendAttemptsWithBody Extend the leases of attempts
+//
+// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// It counts as a sign of life of the worker, also without attempts.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+func (c *Client) ExtendAttemptsWithBody(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExtendAttemptsRequestWithBody(c.Server, worker, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ExtendAttempts Extend the leases of attempts
+//
+// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// It counts as a sign of life of the worker, also without attempts.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+func (c *Client) ExtendAttempts(ctx context.Context, worker WorkerID, body ExtendAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExtendAttemptsRequest(c.Server, worker, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TakeAttemptsWithBody Take attempts and begin them
+//
+// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// runs them, and finishes them.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+func (c *Client) TakeAttemptsWithBody(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTakeAttemptsRequestWithBody(c.Server, worker, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TakeAttempts Take attempts and begin them
+//
+// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// runs them, and finishes them.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+func (c *Client) TakeAttempts(ctx context.Context, worker WorkerID, body TakeAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTakeAttemptsRequest(c.Server, worker, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5201,6 +5760,168 @@ func NewListAttemptsRequest(server string, id TaskID, params *ListAttemptsParams
 	return req, nil
 }
 
+// NewFinishAttemptRequest calls the generic FinishAttempt builder with application/json body
+func NewFinishAttemptRequest(server string, id TaskID, number AttemptNumber, params *FinishAttemptParams, body FinishAttemptJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewFinishAttemptRequestWithBody(server, id, number, params, "application/json", bodyReader)
+}
+
+// NewFinishAttemptRequestWithBody constructs an http.Request for the FinishAttempt method, with any body, and a specified content type
+func NewFinishAttemptRequestWithBody(server string, id TaskID, number AttemptNumber, params *FinishAttemptParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tasks/%s/attempts/%s/finish", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewReportAttemptRequest calls the generic ReportAttempt builder with application/json body
+func NewReportAttemptRequest(server string, id TaskID, number AttemptNumber, params *ReportAttemptParams, body ReportAttemptJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReportAttemptRequestWithBody(server, id, number, params, "application/json", bodyReader)
+}
+
+// NewReportAttemptRequestWithBody constructs an http.Request for the ReportAttempt method, with any body, and a specified content type
+func NewReportAttemptRequestWithBody(server string, id TaskID, number AttemptNumber, params *ReportAttemptParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "integer", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/tasks/%s/attempts/%s/report", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewReadLogsRequest constructs an http.Request for the ReadLogs method
 func NewReadLogsRequest(server string, id TaskID, params *ReadLogsParams) (*http.Request, error) {
 	var err error
@@ -5444,6 +6165,134 @@ func NewRetryTaskRequest(server string, id TaskID, params *RetryTaskParams) (*ht
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewLeaveWorkerRequest constructs an http.Request for the LeaveWorker method
+func NewLeaveWorkerRequest(server string, worker WorkerID) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "worker", worker, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workers/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewExtendAttemptsRequest calls the generic ExtendAttempts builder with application/json body
+func NewExtendAttemptsRequest(server string, worker WorkerID, body ExtendAttemptsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewExtendAttemptsRequestWithBody(server, worker, "application/json", bodyReader)
+}
+
+// NewExtendAttemptsRequestWithBody constructs an http.Request for the ExtendAttempts method, with any body, and a specified content type
+func NewExtendAttemptsRequestWithBody(server string, worker WorkerID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "worker", worker, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workers/%s/extend", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewTakeAttemptsRequest calls the generic TakeAttempts builder with application/json body
+func NewTakeAttemptsRequest(server string, worker WorkerID, body TakeAttemptsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTakeAttemptsRequestWithBody(server, worker, "application/json", bodyReader)
+}
+
+// NewTakeAttemptsRequestWithBody constructs an http.Request for the TakeAttempts method, with any body, and a specified content type
+func NewTakeAttemptsRequestWithBody(server string, worker WorkerID, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "worker", worker, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/workers/%s/take", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -5913,6 +6762,46 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/tasks/{id}/attempts (the `ListAttempts` operationId).
 	ListAttemptsWithResponse(ctx context.Context, id TaskID, params *ListAttemptsParams, reqEditors ...RequestEditorFn) (*ListAttemptsResponse, error)
 
+	// FinishAttemptWithBodyWithResponse End a running attempt
+	//
+	// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+	// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+	FinishAttemptWithBodyWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*FinishAttemptResponse, error)
+
+	// FinishAttemptWithResponse End a running attempt
+	//
+	// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+	// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+	FinishAttemptWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, body FinishAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*FinishAttemptResponse, error)
+
+	// ReportAttemptWithBodyWithResponse Report on a running attempt
+	//
+	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+	ReportAttemptWithBodyWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportAttemptResponse, error)
+
+	// ReportAttemptWithResponse Report on a running attempt
+	//
+	// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+	// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+	ReportAttemptWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, body ReportAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportAttemptResponse, error)
+
 	// ReadLogsWithResponse Lines a task wrote
 	//
 	// Answers log lines in the order they were written; the newest 1,000 are remembered.
@@ -5956,6 +6845,57 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /v1/tasks/{id}/retry (the `RetryTask` operationId).
 	RetryTaskWithResponse(ctx context.Context, id TaskID, params *RetryTaskParams, reqEditors ...RequestEditorFn) (*RetryTaskResponse, error)
+
+	// LeaveWorkerWithResponse Take a worker off the list of nodes
+	//
+	// What it still runs is lost when its leases are over.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /v1/workers/{worker} (the `LeaveWorker` operationId).
+	LeaveWorkerWithResponse(ctx context.Context, worker WorkerID, reqEditors ...RequestEditorFn) (*LeaveWorkerResponse, error)
+
+	// ExtendAttemptsWithBodyWithResponse Extend the leases of attempts
+	//
+	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// It counts as a sign of life of the worker, also without attempts.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+	ExtendAttemptsWithBodyWithResponse(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExtendAttemptsResponse, error)
+
+	// ExtendAttemptsWithResponse Extend the leases of attempts
+	//
+	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// It counts as a sign of life of the worker, also without attempts.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+	ExtendAttemptsWithResponse(ctx context.Context, worker WorkerID, body ExtendAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*ExtendAttemptsResponse, error)
+
+	// TakeAttemptsWithBodyWithResponse Take attempts and begin them
+	//
+	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// runs them, and finishes them.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+	TakeAttemptsWithBodyWithResponse(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TakeAttemptsResponse, error)
+
+	// TakeAttemptsWithResponse Take attempts and begin them
+	//
+	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// runs them, and finishes them.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+	TakeAttemptsWithResponse(ctx context.Context, worker WorkerID, body TakeAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*TakeAttemptsResponse, error)
 }
 
 // HealthzResponseDefaultHeaders the declared response headers of an HTTP default response for Healthz
@@ -7660,6 +8600,102 @@ func (r ListAttemptsResponse) ContentType() string {
 	return ""
 }
 
+// FinishAttemptResponseDefaultHeaders the declared response headers of an HTTP default response for FinishAttempt
+type FinishAttemptResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type FinishAttemptResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *FinishAttemptResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r FinishAttemptResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r FinishAttemptResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r FinishAttemptResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r FinishAttemptResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r FinishAttemptResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ReportAttemptResponseDefaultHeaders the declared response headers of an HTTP default response for ReportAttempt
+type ReportAttemptResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ReportAttemptResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReportAttemptResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReportAttemptResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReportAttemptResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReportAttemptResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReportAttemptResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReportAttemptResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ReadLogsResponseDefaultHeaders the declared response headers of an HTTP default response for ReadLogs
 type ReadLogsResponseDefaultHeaders struct {
 	RetryAfter *int
@@ -7812,6 +8848,164 @@ func (r RetryTaskResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r RetryTaskResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// LeaveWorkerResponseDefaultHeaders the declared response headers of an HTTP default response for LeaveWorker
+type LeaveWorkerResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type LeaveWorkerResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *LeaveWorkerResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r LeaveWorkerResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r LeaveWorkerResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LeaveWorkerResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LeaveWorkerResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LeaveWorkerResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ExtendAttemptsResponseDefaultHeaders the declared response headers of an HTTP default response for ExtendAttempts
+type ExtendAttemptsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ExtendAttemptsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ExtendedList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ExtendAttemptsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ExtendAttemptsResponse) GetJSON200() *ExtendedList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ExtendAttemptsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ExtendAttemptsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExtendAttemptsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExtendAttemptsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExtendAttemptsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// TakeAttemptsResponseDefaultHeaders the declared response headers of an HTTP default response for TakeAttempts
+type TakeAttemptsResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type TakeAttemptsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *TakenList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *TakeAttemptsResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TakeAttemptsResponse) GetJSON200() *TakenList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r TakeAttemptsResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r TakeAttemptsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TakeAttemptsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TakeAttemptsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TakeAttemptsResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -8461,6 +9655,70 @@ func (c *ClientWithResponses) ListAttemptsWithResponse(ctx context.Context, id T
 	return ParseListAttemptsResponse(rsp)
 }
 
+// FinishAttemptWithBodyWithResponse End a running attempt
+//
+// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+func (c *ClientWithResponses) FinishAttemptWithBodyWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*FinishAttemptResponse, error) {
+	rsp, err := c.FinishAttemptWithBody(ctx, id, number, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFinishAttemptResponse(rsp)
+}
+
+// FinishAttemptWithResponse End a running attempt
+//
+// Says how the attempt ended. Its task ends with it, or is tried again, as its `retry` says. A repeat is harmless: an attempt that
+// has ended in this way stays as it is. One that has ended otherwise is `stale_attempt`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/finish (the `FinishAttempt` operationId).
+func (c *ClientWithResponses) FinishAttemptWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *FinishAttemptParams, body FinishAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*FinishAttemptResponse, error) {
+	rsp, err := c.FinishAttempt(ctx, id, number, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFinishAttemptResponse(rsp)
+}
+
+// ReportAttemptWithBodyWithResponse Report on a running attempt
+//
+// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+func (c *ClientWithResponses) ReportAttemptWithBodyWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReportAttemptResponse, error) {
+	rsp, err := c.ReportAttemptWithBody(ctx, id, number, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportAttemptResponse(rsp)
+}
+
+// ReportAttemptWithResponse Report on a running attempt
+//
+// Records progress, a checkpoint and log lines, each if it is given. Whoever has the token of the attempt may report, through any
+// node. A report on an attempt that has ended, or that another run has, is `stale_attempt`.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/tasks/{id}/attempts/{number}/report (the `ReportAttempt` operationId).
+func (c *ClientWithResponses) ReportAttemptWithResponse(ctx context.Context, id TaskID, number AttemptNumber, params *ReportAttemptParams, body ReportAttemptJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportAttemptResponse, error) {
+	rsp, err := c.ReportAttempt(ctx, id, number, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportAttemptResponse(rsp)
+}
+
 // ReadLogsWithResponse Lines a task wrote
 //
 // Answers log lines in the order they were written; the newest 1,000 are remembered.
@@ -8527,6 +9785,87 @@ func (c *ClientWithResponses) RetryTaskWithResponse(ctx context.Context, id Task
 		return nil, err
 	}
 	return ParseRetryTaskResponse(rsp)
+}
+
+// LeaveWorkerWithResponse Take a worker off the list of nodes
+//
+// What it still runs is lost when its leases are over.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /v1/workers/{worker} (the `LeaveWorker` operationId).
+func (c *ClientWithResponses) LeaveWorkerWithResponse(ctx context.Context, worker WorkerID, reqEditors ...RequestEditorFn) (*LeaveWorkerResponse, error) {
+	rsp, err := c.LeaveWorker(ctx, worker, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLeaveWorkerResponse(rsp)
+}
+
+// ExtendAttemptsWithBodyWithResponse Extend the leases of attempts
+//
+// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// It counts as a sign of life of the worker, also without attempts.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+func (c *ClientWithResponses) ExtendAttemptsWithBodyWithResponse(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ExtendAttemptsResponse, error) {
+	rsp, err := c.ExtendAttemptsWithBody(ctx, worker, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExtendAttemptsResponse(rsp)
+}
+
+// ExtendAttemptsWithResponse Extend the leases of attempts
+//
+// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// It counts as a sign of life of the worker, also without attempts.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workers/{worker}/extend (the `ExtendAttempts` operationId).
+func (c *ClientWithResponses) ExtendAttemptsWithResponse(ctx context.Context, worker WorkerID, body ExtendAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*ExtendAttemptsResponse, error) {
+	rsp, err := c.ExtendAttempts(ctx, worker, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExtendAttemptsResponse(rsp)
+}
+
+// TakeAttemptsWithBodyWithResponse Take attempts and begin them
+//
+// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// runs them, and finishes them.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+func (c *ClientWithResponses) TakeAttemptsWithBodyWithResponse(ctx context.Context, worker WorkerID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TakeAttemptsResponse, error) {
+	rsp, err := c.TakeAttemptsWithBody(ctx, worker, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTakeAttemptsResponse(rsp)
+}
+
+// TakeAttemptsWithResponse Take attempts and begin them
+//
+// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
+// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// runs them, and finishes them.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/workers/{worker}/take (the `TakeAttempts` operationId).
+func (c *ClientWithResponses) TakeAttemptsWithResponse(ctx context.Context, worker WorkerID, body TakeAttemptsJSONRequestBody, reqEditors ...RequestEditorFn) (*TakeAttemptsResponse, error) {
+	rsp, err := c.TakeAttempts(ctx, worker, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTakeAttemptsResponse(rsp)
 }
 
 // ParseHealthzResponse parses an HTTP response from a HealthzWithResponse call
@@ -10009,6 +11348,90 @@ func ParseListAttemptsResponse(rsp *http.Response) (*ListAttemptsResponse, error
 	return response, nil
 }
 
+// ParseFinishAttemptResponse parses an HTTP response from a FinishAttemptWithResponse call
+func ParseFinishAttemptResponse(rsp *http.Response) (*FinishAttemptResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &FinishAttemptResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers FinishAttemptResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReportAttemptResponse parses an HTTP response from a ReportAttemptWithResponse call
+func ParseReportAttemptResponse(rsp *http.Response) (*ReportAttemptResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReportAttemptResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReportAttemptResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
 // ParseReadLogsResponse parses an HTTP response from a ReadLogsWithResponse call
 func ParseReadLogsResponse(rsp *http.Response) (*ReadLogsResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -10133,6 +11556,140 @@ func ParseRetryTaskResponse(rsp *http.Response) (*RetryTaskResponse, error) {
 	switch {
 	case true:
 		var headers RetryTaskResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseLeaveWorkerResponse parses an HTTP response from a LeaveWorkerWithResponse call
+func ParseLeaveWorkerResponse(rsp *http.Response) (*LeaveWorkerResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LeaveWorkerResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers LeaveWorkerResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseExtendAttemptsResponse parses an HTTP response from a ExtendAttemptsWithResponse call
+func ParseExtendAttemptsResponse(rsp *http.Response) (*ExtendAttemptsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExtendAttemptsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ExtendedList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ExtendAttemptsResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseTakeAttemptsResponse parses an HTTP response from a TakeAttemptsWithResponse call
+func ParseTakeAttemptsResponse(rsp *http.Response) (*TakeAttemptsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TakeAttemptsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest TakenList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers TakeAttemptsResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

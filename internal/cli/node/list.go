@@ -24,10 +24,10 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Use: "list", Short: "List the nodes", Args: command.ExactArgs(),
 		Long: `list lists the nodes that are alive or have died recently.
 
-The columns are: id, state, host, ip, version, roles, running, capacity, partitions, queues, cpu, memory, started, beat.
+The columns are: id, state, host, ip, version, roles, running, capacity, partitions, queues, cpu, memory, started, beat, via.
 Running is how many tasks it runs, capacity how many it can run; partitions are those it leads, queues those it serves,
 with their weights; cpu is the share of the machine's processors in use, memory what the process holds, beat its last
-heartbeat.`,
+heartbeat, via the node that a worker by HTTP talks to.`,
 		Example: `  dtsctl node list`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return listRun(cmd.Context(), opts) },
 	}
@@ -62,6 +62,7 @@ var listColumns = []printer.Column[client.Node]{
 	{Name: "memory", Value: func(n client.Node) any { return printer.Bytes(n.Memory) }},
 	{Name: "started", Value: func(n client.Node) any { return n.StartedAt }},
 	{Name: "beat", Value: func(n client.Node) any { return n.LastBeat }},
+	{Name: "via", Value: func(n client.Node) any { return n.Via }},
 }
 
 func queueList(weights map[string]int) printer.List {

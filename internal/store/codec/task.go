@@ -199,11 +199,12 @@ func DecodeState(t *task.Task, text string) error {
 	t.Run, t.CancelRequested = field(7), at(9)
 	t.Progress, t.ProgressNote = decodeProgress(field(8))
 	t.FinishedAt, t.Outcome = at(10), task.Outcome(field(11))
-	if i := strings.LastIndexByte(t.Run, '#'); i >= 0 {
-		t.Node = t.Run[:i]
-	}
+	t.Node = NodeOf(t.Run)
 	return nil
 }
+
+// NodeOf returns the node that made a run token; "" for none.
+func NodeOf(run string) string { return run[:max(strings.LastIndexByte(run, '#'), 0)] }
 
 // decodeProgress reads the progress in a state: a percentage, and a colon and a note behind it if there is one. What cannot be read
 // is left out.

@@ -5,6 +5,7 @@ package layout
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -30,6 +31,7 @@ type Layout struct {
 	DB         *redisx.DB
 	Keys       lua.Keyspace
 	partitions int
+	secret     []byte       // of the installation, see Sign
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
 }
 
@@ -53,7 +55,8 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	pipe := o.DB.TxPipeline()
 	pipe.HSetNX(ctx, meta, "partitions", cmp.Or(o.Partitions, DefaultPartitions))
 	pipe.HSetNX(ctx, meta, "layout", version)
-	found := pipe.HMGet(ctx, meta, "partitions", "layout")
+	pipe.HSetNX(ctx, meta, "secret", rand.Text())
+	found := pipe.HMGet(ctx, meta, "partitions", "layout", "secret")
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", meta, err)
 	}
@@ -67,7 +70,7 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	return l, err
 }
 
-// adopt checks the two fields of dts:meta, partitions and layout, and takes over the number of partitions. expected is 0
+// adopt checks the fields of dts:meta partitions and layout, and takes over the number of partitions and the secret. expected is 0
 // if any number will do. It returns the version of the layout, which is the present one or can be converted.
 func (l *Layout) adopt(meta []any, expected int) (string, error) {
 	count, _ := meta[0].(string)
@@ -83,7 +86,8 @@ func (l *Layout) adopt(meta []any, expected int) (string, error) {
 	if expected != 0 && expected != n {
 		return "", fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
 	}
-	l.partitions = n
+	secret, _ := meta[2].(string)
+	l.partitions, l.secret = n, []byte(secret)
 	return found, nil
 }
 

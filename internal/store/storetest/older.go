@@ -52,7 +52,8 @@ func ReadOlder(t testing.TB, path string) Older {
 	return o
 }
 
-// Restore writes the keys into an empty Redis. Those that expire live for an hour.
+// Restore writes the keys into an empty Redis. Those that expire live for an hour. The secret, which older versions do not have, is
+// the same each time, so that two installations can be compared.
 func (o Older) Restore(t testing.TB, db *redisx.DB) {
 	t.Helper()
 	testkit.Must(t, db.FlushDB(t.Context()).Err())
@@ -63,6 +64,7 @@ func (o Older) Restore(t testing.TB, db *redisx.DB) {
 			pipe.PExpire(t.Context(), k.Key, time.Hour)
 		}
 	}
+	pipe.HSet(t.Context(), "dts:meta", "secret", "tester")
 	_, err := pipe.Exec(t.Context())
 	testkit.Must(t, err)
 }

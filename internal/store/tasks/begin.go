@@ -1,9 +1,11 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -27,13 +29,14 @@ type Begun struct {
 	Err error
 }
 
-// Runner is who begins attempts: a node, and the types of the tasks that it runs; none means all.
+// Runner is who begins attempts.
 type Runner struct {
-	Node  string
-	Types []string
+	Node  string        // its id
+	Types []string      // of the tasks that it runs; none means all
+	Lease time.Duration // how long its runs are leased; 0 means RunLease
 }
 
-// BeginEach starts attempts on a node, in one round trip, and returns a result for each, in order. The same Start sent again
+// BeginEach starts attempts for a worker, in one round trip, and returns a result for each, in order. The same Start sent again
 // succeeds again; one with another token does not.
 func (s *Tasks) BeginEach(ctx context.Context, who Runner, starts []Start) []Begun {
 	refs := make([]task.Ref, len(starts))
@@ -43,7 +46,7 @@ func (s *Tasks) BeginEach(ctx context.Context, who Runner, starts []Start) []Beg
 	begun := make([]Begun, len(starts))
 	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.Begin {
 		call := lua.Begin{
-			States: p.keys.States(), Node: lua.NodeID(who.Node), Lease: s.runLease, Types: lua.TypesText(who.Types),
+			States: p.keys.States(), Node: lua.NodeID(who.Node), Lease: cmp.Or(who.Lease, s.runLease), Types: lua.TypesText(who.Types),
 			Events: s.l.Keys.Events(), Attempts: nil,
 		}
 		for _, i := range p.places {

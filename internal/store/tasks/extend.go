@@ -2,15 +2,17 @@ package tasks
 
 import (
 	"context"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
-// Extended is the result of extending the lease of a run. Err is ErrStale if the run does not hold its attempt any more, or
-// an error of Redis. Cancelled says that the task was asked to stop.
+// Extended is the result of extending the lease of a run. Err is ErrStale if the run does not hold its attempt any more, ErrOver if
+// its time is over, or an error of Redis. Cancelled says that the task was asked to stop.
 type Extended struct {
+	Now       time.Time // by the clock of Redis
 	Cancelled bool
 	Err       error
 }
@@ -18,24 +20,29 @@ type Extended struct {
 // ExtendEach extends the leases of runs by RunLease from now, in one round trip, and returns a result for each, in order. A run
 // whose begin Redis has lost begins again, unless its task was claimed again.
 func (s *Tasks) ExtendEach(ctx context.Context, runs []*Run) []Extended {
+	return s.ExtendFor(ctx, s.runLease, runs)
+}
+
+// ExtendFor is ExtendEach for a lease of that length, which ends at the run's Limit if it has one.
+func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run) []Extended {
 	refs := make([]task.Ref, len(runs))
 	for i, r := range runs {
 		refs[i] = r.Task.Ref
 	}
 	extended := make([]Extended, len(runs))
 	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.ExtendRuns {
-		call := lua.ExtendRuns{States: p.keys.States(), Lease: s.runLease, Runs: nil}
+		call := lua.ExtendRuns{States: p.keys.States(), Lease: lease, Runs: nil}
 		for _, i := range p.places {
 			t := runs[i].Task
 			call.Runs = append(call.Runs, lua.ExtendRunsRun{
-				Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), Queued: t.QueuedAt, Started: t.StartedAt,
+				Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), Queued: t.QueuedAt, Started: t.StartedAt, Limit: runs[i].Limit,
 			})
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.ExtendRunsReply]) {
 		if extended[i].Err = r.Err; r.Err == nil {
 			answer := r.Reply.Answers[k]
-			extended[i] = Extended{Cancelled: answer.Cancelled, Err: refusedReport(runs[i].Task, answer.Refused.Code)}
+			extended[i] = Extended{Now: r.Reply.Now, Cancelled: answer.Cancelled, Err: refusedReport(runs[i].Task, answer.Refused.Code)}
 		}
 	})
 	return extended

@@ -19,6 +19,32 @@ type End struct {
 	Delay   time.Duration // until the further attempt is due
 }
 
+// Ending is how an attempt ended.
+type Ending struct {
+	Outcome task.Outcome
+	Result  string
+	Reason  string        // the error
+	Final   bool          // no further attempt can succeed, whatever the retry policy allows
+	Wait    time.Duration // least time until the next attempt
+}
+
+// End decides what becomes of the task after an attempt that ended so: it ends with it, or another attempt follows. now is the time of
+// Redis; random, from 0 to less than 1, selects the wait from the range that the jitter of the retry policy allows.
+func (r *Run) End(e Ending, now time.Time, random float64) End {
+	end := End{Run: r, State: task.Failed, Outcome: e.Outcome, Reason: e.Reason}
+	switch e.Outcome {
+	case task.OutcomeSucceeded:
+		return End{Run: r, State: task.Succeeded, Outcome: e.Outcome, Result: e.Result}
+	case task.OutcomeCancelled:
+		end.State = task.Cancelled
+		return end
+	}
+	if due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random); again && !e.Final {
+		end.State, end.Delay = task.Scheduled, due.Sub(now)
+	}
+	return end
+}
+
 // FinishEach reports the ends of attempts in one round trip, and returns an error for each, in order: ErrStale; ErrCancelled,
 // if the task was asked to stop and State is neither Succeeded nor Cancelled; or an error of Redis.
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {

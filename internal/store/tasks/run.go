@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -21,6 +22,8 @@ var (
 	ErrStale = errors.New("the attempt has ended or another run has it")
 	// ErrCancelled is returned if the task was asked to stop: its attempt must end as cancelled.
 	ErrCancelled = errors.New("the task was asked to stop")
+	// ErrOver is returned if the lease of a run cannot be extended because its time is over.
+	ErrOver = errors.New("the time of the attempt is over")
 )
 
 // DefaultRunLease is how long a worker's word holds that it runs an attempt. The worker extends it three times in this time;
@@ -36,10 +39,16 @@ type Run struct {
 	s    *Tasks
 	keys lua.Partition
 	Task task.Task
+	// Limit is when the lease ends at the latest, however often it is extended; zero for no limit. A worker that is not of this program
+	// has one, as nobody else ends what it does not end in time.
+	Limit time.Time
 }
 
 // RunOf returns the run whose token is t.Run, without a call to Redis.
 func (s *Tasks) RunOf(t task.Task) *Run { return &Run{s: s, keys: s.l.KeysOf(t.Ref), Task: t} }
+
+// Node is the node, or the worker, that made the run token.
+func (r *Run) Node() string { return codec.NodeOf(r.Task.Run) }
 
 // Progress reports the attempt's progress in percent, and what it is at, cut to its limit. Errors: ErrStale, CodeInvalid, CodeUnavailable.
 func (r *Run) Progress(ctx context.Context, percent int, note string) error {
@@ -58,7 +67,7 @@ type Line struct {
 }
 
 // Log appends lines to the task's log. first is the number of the first line within this attempt, from 1; lines that the
-// log has already are not appended again. Errors: ErrStale, or an error of Redis.
+// log has already are not appended again. If first is 0, they are appended whatever the log has. Errors: ErrStale, or an error of Redis.
 func (r *Run) Log(ctx context.Context, first int, lines []Line) error {
 	t := r.Task
 	written := make([]lua.LogLine, len(lines))
@@ -88,6 +97,8 @@ func refusedReport(t task.Task, code lua.Code) error {
 		return nil
 	case lua.CodeCancelled:
 		return fmt.Errorf("task %s: %w", t.Ref, ErrCancelled)
+	case lua.CodeOver:
+		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, ErrOver)
 	}
 	return fmt.Errorf("task %s, attempt %d: %w: %s", t.Ref, t.Attempt, ErrStale, code)
 }

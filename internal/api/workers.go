@@ -1,0 +1,134 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	takeOperation   = "takeAttempts" // waits: see limitTime
+	defaultTakeWait = 30 * time.Second
+)
+
+// TakeAttempts answers POST /v1/workers/{worker}/take.
+func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
+	var in TakeRequest
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	var r reader
+	limit, wait := cmp.Or(in.Max, 1), defaultTakeWait
+	if in.Wait != "" {
+		wait = r.duration("wait", in.Wait)
+	}
+	offer := control.WorkerOffer{
+		Types: in.Types, Queues: in.Queues, Capacity: cmp.Or(in.Capacity, limit), Lease: cmp.Or(r.span("lease", in.Lease), control.DefaultWorkerLease),
+	}
+	if len(offer.Queues) == 0 {
+		offer.Queues = []string{task.DefaultQueue}
+	}
+	if r.err != nil {
+		return r.err
+	}
+	ctx, cancel := context.WithCancelCause(c.Request().Context())
+	defer cancel(nil)
+	defer context.AfterFunc(e.stopping, func() { cancel(control.ErrStopping) })()
+	taken, err := e.Control.TakeAttempts(ctx, callerOf(c), worker, offer, limit, wait)
+	if err != nil {
+		return err
+	}
+	return ok(c, TakenList{Attempts: each(taken, takenOf)})
+}
+
+func takenOf(t control.Taken) TakenAttempt {
+	out := TakenAttempt{
+		Namespace: t.Task.Namespace, Task: t.Task.ID, Attempt: t.Task.Attempt, Token: t.Token, Type: t.Task.Type, Queue: t.Task.Queue,
+		Payload: t.Task.Payload, Checkpoint: t.Task.Checkpoint, Timeout: formatDuration(t.Timeout), StartedAt: formatTime(t.Task.StartedAt),
+		LeaseUntil: formatTime(t.LeaseUntil), IdempotencyKey: t.Task.Ref.String(),
+	}
+	if _, name, ok := schedule.OfTask(t.Task.Ref); ok {
+		tick, _, _ := schedule.ParseTickName(name) // zero, and so left out, if it is none
+		out.Tick = formatTime(tick)
+	}
+	return out
+}
+
+// ExtendAttempts answers POST /v1/workers/{worker}/extend.
+func (e *endpoints) ExtendAttempts(c echo.Context, worker WorkerID) error {
+	var in ExtendRequest
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	var r reader
+	lease := cmp.Or(r.span("lease", in.Lease), control.DefaultWorkerLease)
+	if r.err != nil {
+		return r.err
+	}
+	verdicts, err := e.Control.ExtendAttempts(c.Request().Context(), callerOf(c), worker, each(in.Attempts, heldOf), lease)
+	if err != nil {
+		return err
+	}
+	out := ExtendedList{Attempts: make([]ExtendedAttempt, len(verdicts))}
+	for i, v := range verdicts {
+		h := in.Attempts[i]
+		out.Attempts[i] = ExtendedAttempt{Namespace: h.Namespace, Task: h.Task, Attempt: h.Attempt, Verdict: ExtendedAttemptVerdict(v)}
+	}
+	return ok(c, out)
+}
+
+func heldOf(h HeldAttempt) control.Held {
+	ref := task.Ref{Namespace: cmp.Or(h.Namespace, task.DefaultNamespace), ID: h.Task}
+	return control.Held{ID: ref, Attempt: h.Attempt, Token: h.Token}
+}
+
+// LeaveWorker answers DELETE /v1/workers/{worker}.
+func (e *endpoints) LeaveWorker(c echo.Context, worker WorkerID) error {
+	if err := e.Control.LeaveWorker(c.Request().Context(), callerOf(c), worker); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// ReportAttempt answers POST /v1/tasks/{id}/attempts/{number}/report.
+func (e *endpoints) ReportAttempt(c echo.Context, id TaskID, number AttemptNumber, _ ReportAttemptParams) error {
+	var in AttemptReport
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	report := control.Report{Progress: in.Progress, Note: in.Note, Checkpoint: in.Checkpoint, FirstLine: in.FirstLine}
+	for _, l := range in.Lines {
+		report.Lines = append(report.Lines, tasks.Line{Stream: string(cmp.Or(l.Stream, LineStdout)), Text: l.Text})
+	}
+	if err := e.Control.ReportAttempt(c.Request().Context(), callerOf(c), id, number, in.Token, report); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
+// FinishAttempt answers POST /v1/tasks/{id}/attempts/{number}/finish.
+func (e *endpoints) FinishAttempt(c echo.Context, id TaskID, number AttemptNumber, _ FinishAttemptParams) error {
+	var in AttemptEnd
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	var r reader
+	ending := control.AttemptEnding{
+		Outcome: task.Outcome(in.Outcome), Result: in.Result, Reason: in.Error, Final: in.Permanent, Wait: r.duration("retry_after", in.RetryAfter),
+	}
+	if r.err != nil {
+		return r.err
+	}
+	if err := e.Control.FinishAttempt(c.Request().Context(), callerOf(c), id, number, in.Token, ending); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}

@@ -1,0 +1,326 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/remote"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// members is a list of nodes that keeps who left.
+type members struct {
+	mu   sync.Mutex
+	left []string
+}
+
+func (m *members) View() cluster.View {
+	return cluster.View{At: start, Nodes: []cluster.Node{{ID: "n1", State: cluster.StateAlive}}}
+}
+func (m *members) BeatNow() {}
+func (m *members) RemoveGuest(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left = append(m.left, id)
+	return nil
+}
+
+// workerRig is a rig on which workers may take attempts.
+type workerRig struct {
+	*rig
+	members *members
+	remote  *remote.Workers
+}
+
+func startWorkerRig(t *testing.T) *workerRig {
+	t.Helper()
+	b, _ := startBackend(t)
+	w := &workerRig{members: &members{}}
+	w.rig = w.join(b)
+	return w
+}
+
+// join starts a node on a backend.
+func (w *workerRig) join(b *backend) *rig {
+	b.t.Helper()
+	db := b.redis.DB(b.t)
+	w.remote = remote.New(remote.Options{DB: db, Store: openStore(b.t, db), Members: w.members, Log: slog.New(slog.DiscardHandler)})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	workers := w.remote
+	go func() { ended <- workers.Run(ctx) }()
+	b.t.Cleanup(func() {
+		cancel()
+		if err := testkit.Receive(b.t, ended, "the end of the workers"); err != nil {
+			b.t.Errorf("Run: %v", err)
+		}
+	})
+	useCases := control.New(control.Options{Store: openStore(b.t, db), Queues: queue.New(queue.Options{DB: db}), Workers: workers})
+	return startRigOn(b.t, b, useCases)
+}
+
+// dispatch does what the leader does.
+func (w *workerRig) dispatch() {
+	w.t.Helper()
+	claimed, err := w.store.Partitions.At(0).Lead(fence).Claim(w.ctx, 100, partition.Quotas{Default: 1000}, time.Second)
+	testkit.Must(w.t, err)
+	testkit.Must(w.t, w.queues.HandOver(w.ctx, claimed.Deliveries, nil).Failure())
+}
+
+func (w *workerRig) submit(id string, retry *client.Retry) {
+	w.t.Helper()
+	s := client.Submission{ID: &id, Type: "count", Payload: json.RawMessage(`{"to":3}`), Retry: retry, Timeout: new("10s")}
+	if answer, err := w.SubmitTaskWithResponse(w.ctx, nil, s); err != nil || answer.JSON201 == nil {
+		w.t.Fatalf("%v: %s", err, answer.Body)
+	}
+	w.dispatch()
+}
+
+func (w *workerRig) take(worker string, limit int) []client.TakenAttempt {
+	w.t.Helper()
+	answer, err := w.TakeAttemptsWithResponse(w.ctx, worker, client.TakeRequest{Types: []string{"count"}, Max: &limit, Wait: new("10s"), Lease: new("1m")})
+	testkit.Must(w.t, err)
+	if answer.JSON200 == nil {
+		w.t.Fatalf("take: %s", answer.Body)
+	}
+	return answer.JSON200.Attempts
+}
+
+func (w *workerRig) extend(r *rig, a client.TakenAttempt) client.ExtendedAttemptVerdict {
+	w.t.Helper()
+	held := client.HeldAttempt{Namespace: &a.Namespace, Task: a.Task, Attempt: a.Attempt, Token: a.Token}
+	answer, err := r.ExtendAttemptsWithResponse(w.ctx, "py-1", client.ExtendRequest{Attempts: []client.HeldAttempt{held}, Lease: new("1m")})
+	testkit.Must(w.t, err)
+	if answer.JSON200 == nil || len(answer.JSON200.Attempts) != 1 {
+		w.t.Fatalf("extend: %s", answer.Body)
+	}
+	return answer.JSON200.Attempts[0].Verdict
+}
+
+// finish ends an attempt and returns the code of the problem; "" for none.
+func (w *workerRig) finish(a client.TakenAttempt, end client.AttemptEnd) client.ProblemCode {
+	w.t.Helper()
+	end.Token = a.Token
+	answer, err := w.FinishAttemptWithResponse(w.ctx, a.Task, a.Attempt, nil, end)
+	testkit.Must(w.t, err)
+	if answer.StatusCode() == http.StatusNoContent {
+		return ""
+	}
+	return answer.ApplicationProblemJSONDefault.Code
+}
+
+func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	w.submit("a", nil)
+	w.submit("b", nil)
+	taken := w.take("py-1", 2)
+	if len(taken) != 2 {
+		t.Fatalf("took %d attempts, want 2", len(taken))
+	}
+	a := taken[0]
+	if a.Attempt != 1 || string(a.Payload) != `{"to":3}` || a.Timeout != "10s" || a.Checkpoint != nil || *a.IdempotencyKey != "default:"+a.Task || a.LeaseUntil.Sub(a.StartedAt) != time.Minute {
+		t.Errorf("taken: %+v", a)
+	}
+	if guests := w.remote.Guests(); len(guests) != 1 || guests[0].ID != "py-1" || guests[0].Running != 2 || guests[0].Capacity != 2 {
+		t.Errorf("guests: %+v", guests)
+	}
+	if got := w.extend(w.rig, a); got != client.VerdictRunning {
+		t.Errorf("the verdict is %s", got)
+	}
+	reported, err := w.ReportAttemptWithResponse(w.ctx, a.Task, 1, nil, client.AttemptReport{
+		Token: a.Token, Progress: new(40), Note: new("row 5"), Checkpoint: json.RawMessage(`{"row": 5}`), FirstLine: new(1),
+		Lines: []client.ReportedLine{{Text: "one"}, {Text: "two", Stream: new(client.LineStderr)}},
+	})
+	testkit.Must(t, err)
+	if reported.StatusCode() != http.StatusNoContent {
+		t.Errorf("reported: %s", reported.Body)
+	}
+	got := w.get(ref(a.Task))
+	if got.Node != "py-1" || got.Progress != 40 || got.ProgressNote != "row 5" || string(got.Checkpoint) != `{"row":5}` {
+		t.Errorf("it is %+v", got)
+	}
+	lines, err := w.store.Tasks.Logs(w.ctx, ref(a.Task), "", 10)
+	if err != nil || len(lines) != 2 || lines[1].Stream != "stderr" || lines[1].Text != "two" {
+		t.Errorf("the log is %+v, %v", lines, err)
+	}
+	for range 2 { // a repeat is harmless
+		if code := w.finish(a, client.AttemptEnd{Outcome: client.EndSucceeded, Result: new("done")}); code != "" {
+			t.Errorf("finish: %s", code)
+		}
+	}
+	if got := w.get(ref(a.Task)); got.State != task.Succeeded || got.Result != "done" {
+		t.Errorf("it is %+v", got)
+	}
+	if code := w.finish(a, client.AttemptEnd{Outcome: client.EndFailed, Error: new("no")}); code != client.StaleAttempt && code != client.TaskNotRunning {
+		t.Errorf("another end: %q", code)
+	}
+	testkit.Eventually(t, "its delivery is settled", func() bool {
+		return w.db.Exists(w.ctx, "asynq:{default}:t:default:"+a.Task+":1").Val() == 0
+	})
+}
+
+func TestWorker_FailuresFollowTheRetryPolicy(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	again := client.Retry{Delays: []client.Duration{"1s", "1s"}}
+	for id, c := range map[string]struct {
+		end   client.AttemptEnd
+		state task.State
+		wait  time.Duration
+	}{
+		"failed":    {client.AttemptEnd{Outcome: client.EndFailed, Error: new("no")}, task.Scheduled, time.Second},
+		"later":     {client.AttemptEnd{Outcome: client.EndFailed, RetryAfter: new("1h")}, task.Scheduled, time.Hour},
+		"permanent": {client.AttemptEnd{Outcome: client.EndFailed, Permanent: new(true)}, task.Failed, 0},
+		"timeout":   {client.AttemptEnd{Outcome: client.EndTimeout}, task.Scheduled, time.Second},
+		"cancelled": {client.AttemptEnd{Outcome: client.EndCancelled}, task.Cancelled, 0},
+	} {
+		w.submit(id, &again)
+		a := w.take("py-1", 1)[0]
+		before, err := w.store.Now(w.ctx)
+		testkit.Must(t, err)
+		if code := w.finish(a, c.end); code != "" {
+			t.Errorf("%s: %s", id, code)
+		}
+		got := w.get(ref(id))
+		if got.State != c.state || c.wait > 0 && (got.DueAt.Sub(before.Truncate(time.Millisecond)) < c.wait || got.DueAt.Sub(before) > c.wait+time.Minute) {
+			t.Errorf("%s: it is %s, due at %s", id, got.State, got.DueAt)
+		}
+	}
+}
+
+func TestWorker_IsToldToStop(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	w.submit("cancelled", nil)
+	cancelled := w.take("py-1", 1)[0]
+	_, err := w.CancelTaskWithResponse(w.ctx, "cancelled", nil)
+	testkit.Must(t, err)
+	if got := w.extend(w.rig, cancelled); got != client.VerdictCancelled {
+		t.Errorf("after a cancel: %s", got)
+	}
+	if code := w.finish(cancelled, client.AttemptEnd{Outcome: client.EndFailed, Error: new("interrupted")}); code != "" {
+		t.Errorf("finish: %s", code)
+	}
+	if got := w.get(ref("cancelled")); got.State != task.Cancelled {
+		t.Errorf("it is %s, though it was asked to stop", got.State)
+	}
+	if got := w.extend(w.rig, cancelled); got != client.VerdictLost {
+		t.Errorf("after its end: %s", got)
+	}
+	id := "brief"
+	s := client.Submission{ID: &id, Type: "count", Timeout: new("1ms")}
+	_, err = w.SubmitTaskWithResponse(w.ctx, nil, s)
+	testkit.Must(t, err)
+	w.dispatch()
+	brief := w.take("py-1", 1)[0]
+	testkit.Eventually(t, "its time is over", func() bool { return w.extend(w.rig, brief) == client.VerdictTimeout })
+}
+
+// What a worker has begun is not bound to the node through which it did.
+func TestWorker_GoesOnThroughAnotherNode(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	w.submit("a", nil)
+	a := w.take("py-1", 1)[0]
+	first := w.remote
+	other := w.join(w.backend)
+	if got := w.extend(other, a); got != client.VerdictRunning {
+		t.Errorf("the verdict is %s", got)
+	}
+	answer, err := other.FinishAttemptWithResponse(w.ctx, "a", 1, nil, client.AttemptEnd{Token: a.Token, Outcome: client.EndSucceeded})
+	if err != nil || answer.StatusCode() != http.StatusNoContent {
+		t.Fatalf("finish: %v, %s", err, answer.Body)
+	}
+	if got := w.get(ref("a")).State; got != task.Succeeded {
+		t.Errorf("it is %s", got)
+	}
+	if got := w.extend(w.rig, a); got != client.VerdictLost {
+		t.Errorf("the first node says %s", got)
+	}
+	testkit.Eventually(t, "the first node drops it", func() bool { return first.Guests()[0].Running == 0 || first == w.remote })
+}
+
+func TestWorker_LeavesTheList(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	w.submit("a", nil)
+	w.take("py-1", 1)
+	answer, err := w.LeaveWorkerWithResponse(w.ctx, "py-1")
+	testkit.Must(t, err)
+	if answer.StatusCode() != http.StatusNoContent || len(w.remote.Guests()) != 0 || fmt.Sprint(w.members.left) != "[py-1]" {
+		t.Errorf("%d; guests %+v, left %v", answer.StatusCode(), w.remote.Guests(), w.members.left)
+	}
+}
+
+// The server does not keep a worker waiting that has nothing to do when it stops.
+func TestWorker_IsAnsweredWhenTheServerStops(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	answered := make(chan []client.TakenAttempt, 1)
+	go func() { answered <- w.take("py-1", 1) }()
+	testkit.Eventually(t, "it waits", func() bool { return len(w.remote.Guests()) == 1 })
+	testkit.Must(t, w.stop())
+	if got := testkit.Receive(t, answered, "the answer"); len(got) != 0 {
+		t.Errorf("it got %+v", got)
+	}
+}
+
+// A caller that goes away while it waits takes nothing with it.
+func TestWorker_ThatHangsUpTakesNothing(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	ctx, hangUp := context.WithCancel(w.ctx)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.TakeAttemptsWithResponse(ctx, "py-1", client.TakeRequest{Types: []string{"count"}, Wait: new("1m")})
+		ended <- err
+	}()
+	testkit.Eventually(t, "it waits", func() bool { return len(w.remote.Guests()) == 1 })
+	hangUp()
+	if err := testkit.Receive(t, ended, "its end"); err == nil {
+		t.Error("it was answered")
+	}
+	w.submit("a", nil)
+	if got := w.take("py-2", 1); len(got) != 1 {
+		t.Errorf("another worker got %+v", got)
+	}
+}
+
+func TestWorker_RefusesWhatIsInvalid(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	w.submit("a", nil)
+	a := w.take("py-1", 1)[0]
+	for _, c := range []struct{ name, method, path, body, field string }{
+		{"no types", "POST", "/v1/workers/py-1/take", `{"types":[]}`, "types"},
+		{"a type that is none", "POST", "/v1/workers/py-1/take", `{"types":["a b"]}`, "types[0]"},
+		{"too many at once", "POST", "/v1/workers/py-1/take", `{"types":["a"],"max":65}`, "max"},
+		{"a wait that is too long", "POST", "/v1/workers/py-1/take", `{"types":["a"],"wait":"2m"}`, "wait"},
+		{"a lease that is too short", "POST", "/v1/workers/py-1/take", `{"types":["a"],"lease":"1ms"}`, "lease"},
+		{"the id of a node", "POST", "/v1/workers/n1/take", `{"types":["a"]}`, "worker"},
+		{"a worker that is none", "DELETE", "/v1/workers/a%20b", "", "worker"},
+		{"another token", "POST", "/v1/workers/py-1/extend", `{"attempts":[{"task":"a","attempt":1,"token":"x"}]}`, "attempts[0].token"},
+		{"no token", "POST", "/v1/tasks/a/attempts/1/finish", `{"outcome":"succeeded"}`, "token"},
+		{"no outcome of an attempt", "POST", "/v1/tasks/a/attempts/1/finish", `{"token":"x","outcome":"lost"}`, "outcome"},
+		{"the token of another attempt", "POST", "/v1/tasks/a/attempts/2/finish", `{"token":"` + a.Token + `","outcome":"succeeded"}`, "token"},
+		{"the token of another task", "POST", "/v1/tasks/b/attempts/1/report", `{"token":"` + a.Token + `","progress":1}`, "token"},
+	} {
+		got := w.call(c.method, c.path, c.body)
+		if p := got.problem(t); p.Code != Invalid || p.Field != c.field {
+			t.Errorf("%s: %d %+v, want the field %s", c.name, got.status, p, c.field)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// linesLimit is the most log lines in one report.
+const linesLimit = 200
+
+// Report is what somebody says of an attempt that runs elsewhere. What is nil is left out.
+type Report struct {
+	Progress   *int // percent
+	Note       string
+	Checkpoint json.RawMessage
+	FirstLine  int // the number of the first line within the attempt, from 1, so that a repeat is harmless; 0 for the next one
+	Lines      []tasks.Line
+}
+
+// ReportAttempt records a report on a running attempt, which whoever has its token may make. Errors: CodeInvalid, CodeStaleAttempt if
+// the attempt has ended or another run has it, CodeUnavailable; a part of the report may have been recorded then.
+func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, attempt int, token string, r Report) error {
+	run, err := c.store.Tasks.RunWith(who.Ref(id), attempt, token)
+	if err != nil {
+		return err
+	}
+	if len(r.Lines) > linesLimit {
+		return task.Invalid("lines", "has %d entries, at most %d are allowed", len(r.Lines), linesLimit)
+	}
+	if r.Progress != nil {
+		if err := run.Progress(ctx, *r.Progress, r.Note); err != nil {
+			return reportError(run, err)
+		}
+	}
+	if r.Checkpoint != nil {
+		if err := run.Save(ctx, r.Checkpoint); err != nil {
+			return reportError(run, err)
+		}
+	}
+	if len(r.Lines) == 0 {
+		return nil
+	}
+	for i := range r.Lines {
+		r.Lines[i].Text = task.Cut(r.Lines[i].Text, task.LogLineLimit)
+	}
+	return reportError(run, run.Log(ctx, r.FirstLine, r.Lines))
+}
+
+// AttemptEnding is how an attempt ended, as whoever ran it says.
+type AttemptEnding = tasks.Ending
+
+// FinishAttempt ends a running attempt, which whoever has its token may do, and decides what becomes of the task, as the node's own
+// workers do. A repeat is harmless. Errors: CodeInvalid, CodeTaskNotFound, CodeStaleAttempt if the attempt has ended otherwise or
+// another run has it, CodeUnavailable.
+func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding) error {
+	run, err := c.store.Tasks.RunWith(who.Ref(id), attempt, token)
+	if err != nil {
+		return err
+	}
+	stored, err := c.store.Tasks.Get(ctx, run.Task.Ref)
+	if err != nil {
+		return err
+	}
+	run.Task = asRun(stored, run.Task)
+	now, err := c.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	e.Result, e.Reason = task.Cut(e.Result, task.ResultLimit), task.Cut(e.Reason, task.ErrorLimit)
+	end := run.End(e, now, rand.Float64())
+	err = c.store.Tasks.FinishEach(ctx, []tasks.End{end})[0]
+	if errors.Is(err, tasks.ErrCancelled) {
+		e.Outcome = task.OutcomeCancelled
+		end = run.End(e, now, 0)
+		err = c.store.Tasks.FinishEach(ctx, []tasks.End{end})[0]
+	}
+	if err != nil {
+		return reportError(run, err)
+	}
+	c.settle(run, end)
+	return nil
+}
+
+// asRun returns a task as it is for a run, of which run has what its token says.
+func asRun(stored, run task.Task) task.Task {
+	stored.Attempt, stored.Run, stored.QueuedAt, stored.StartedAt = run.Attempt, run.Run, run.QueuedAt, run.StartedAt
+	return stored
+}
+
+// settle ends the delivery of a run that has ended.
+func (c *Control) settle(run *tasks.Run, end tasks.End) {
+	if c.workers == nil {
+		return
+	}
+	var dead error
+	if end.State == task.Failed {
+		dead = fmt.Errorf("%w: %s", queue.ErrDeadLetter, end.Reason)
+	}
+	c.workers.Settle(run, dead)
+}
+
+// reportError is the public form of an error of a report.
+func reportError(run *tasks.Run, err error) error {
+	var public *task.Error
+	switch {
+	case err == nil || errors.As(err, &public):
+		return err
+	case errors.Is(err, tasks.ErrStale):
+		return task.Errorf(task.CodeStaleAttempt, "attempt %d of task %q has ended, or another run has it: stop working on it", run.Task.Attempt, run.Task.ID)
+	}
+	return &task.Error{Code: task.CodeUnavailable, Message: "the report may not have been recorded: try again", Err: err}
+}

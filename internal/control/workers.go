@@ -1,0 +1,181 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/dts-sched/dts/internal/remote"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// The limits of workers by HTTP.
+const (
+	DefaultWorkerLease = 15 * time.Second
+	leastWorkerLease   = time.Second
+	workerLeaseLimit   = 10 * time.Minute
+	TakeWaitLimit      = time.Minute
+	workerIDLimit      = 100 // characters
+	offerLimit         = 100 // types, and queues
+	capacityLimit      = 10_000
+	extendLimit        = 1000 // attempts in one call
+)
+
+// remoteGrace is how long after the timeout of an attempt a worker by HTTP may still report on it.
+const remoteGrace = 10 * time.Second
+
+// WorkerOffer is what a worker by HTTP can do.
+type WorkerOffer = remote.Offer
+
+// ErrStopping as the cause of a context's end has TakeAttempts return what it has.
+var ErrStopping = remote.ErrStopping
+
+// Taken is an attempt that a worker by HTTP has begun.
+type Taken struct {
+	Task       task.Task
+	Token      string
+	Timeout    time.Duration
+	LeaseUntil time.Time // by the clock of Redis
+}
+
+// TakeAttempts takes up to limit attempts for a worker and begins them; it waits for the first one, for that time at most, and returns
+// none if there is none. The attempts may be of any namespace. Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) TakeAttempts(ctx context.Context, _ Caller, worker string, offer WorkerOffer, limit int, wait time.Duration) ([]Taken, error) {
+	if err := checkTake(worker, offer, limit, wait); err != nil {
+		return nil, err
+	}
+	if c.workers == nil {
+		return nil, task.Errorf(task.CodeUnavailable, "this node takes no attempts for workers")
+	}
+	runs, err := c.workers.Take(ctx, worker, offer, limit, wait)
+	if err != nil {
+		return nil, err
+	}
+	taken := make([]Taken, len(runs))
+	for i, r := range runs {
+		timeout := c.types.Timeout(r.Task.Definition)
+		r.Limit = r.Task.StartedAt.Add(timeout + remoteGrace)
+		taken[i] = Taken{Task: r.Task, Token: r.Token(), Timeout: timeout, LeaseUntil: r.Task.StartedAt.Add(offer.Lease)}
+	}
+	return taken, nil
+}
+
+var workerID = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
+func checkWorker(id string) error {
+	if len(id) > workerIDLimit || !workerID.MatchString(id) {
+		return task.Invalid("worker", "%q must be 1 to %d of A-Z a-z 0-9 . _ -", id, workerIDLimit)
+	}
+	return nil
+}
+
+func checkTake(worker string, offer WorkerOffer, limit int, wait time.Duration) error {
+	if err := checkWorker(worker); err != nil {
+		return err
+	}
+	switch {
+	case len(offer.Types) < 1 || len(offer.Types) > offerLimit:
+		return task.Invalid("types", "has %d entries, must have 1 to %d", len(offer.Types), offerLimit)
+	case len(offer.Queues) < 1 || len(offer.Queues) > offerLimit:
+		return task.Invalid("queues", "has %d entries, must have 1 to %d", len(offer.Queues), offerLimit)
+	case offer.Capacity < 1 || offer.Capacity > capacityLimit:
+		return task.Invalid("capacity", "%d must be 1 to %d", offer.Capacity, capacityLimit)
+	case limit < 1 || limit > remote.TakeLimit:
+		return task.Invalid("max", "%d must be 1 to %d", limit, remote.TakeLimit)
+	case wait < 0 || wait > TakeWaitLimit:
+		return task.Invalid("wait", "%s must be 0 to %s", wait, TakeWaitLimit)
+	}
+	return checkWorkerLease(offer.Lease)
+}
+
+func checkWorkerLease(lease time.Duration) error {
+	if lease < leastWorkerLease || lease > workerLeaseLimit {
+		return task.Invalid("lease", "%s must be %s to %s", lease, leastWorkerLease, workerLeaseLimit)
+	}
+	return nil
+}
+
+// Held is an attempt that a worker by HTTP holds, by its word.
+type Held struct {
+	ID      task.Ref
+	Attempt int
+	Token   string
+}
+
+// Verdict says whether a worker goes on with an attempt.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictRunning   Verdict = "running"   // go on
+	VerdictCancelled Verdict = "cancelled" // stop, and finish it as cancelled: somebody cancelled the task
+	VerdictTimeout   Verdict = "timeout"   // stop, and finish it as timed out
+	VerdictLost      Verdict = "lost"      // drop it: it has ended, or another run has it
+)
+
+// ExtendAttempts extends the leases of attempts that a worker runs, and returns a verdict for each, in order. It counts as a sign of life
+// of the worker, also without attempts. Errors: CodeInvalid, also for a token that is none of its attempt; CodeUnavailable, after which
+// leases may not have been extended.
+func (c *Control) ExtendAttempts(ctx context.Context, _ Caller, worker string, attempts []Held, lease time.Duration) ([]Verdict, error) {
+	if err := errors.Join(checkWorker(worker), checkWorkerLease(lease)); err != nil {
+		return nil, err
+	}
+	if len(attempts) > extendLimit {
+		return nil, task.Invalid("attempts", "has %d entries, at most %d are allowed", len(attempts), extendLimit)
+	}
+	runs := make([]*tasks.Run, len(attempts))
+	for i, a := range attempts {
+		run, err := c.store.Tasks.RunWith(a.ID, a.Attempt, a.Token)
+		if err != nil {
+			return nil, task.Invalid(fmt.Sprintf("attempts[%d].token", i), "is not the token of attempt %d of task %q", a.Attempt, a.ID.ID)
+		}
+		runs[i] = run
+	}
+	verdicts := make([]Verdict, len(runs))
+	var held, lost []*tasks.Run
+	for i, e := range c.store.Tasks.ExtendFor(ctx, lease, runs) {
+		verdict, err := verdictOf(runs[i], e)
+		if err != nil {
+			return nil, err
+		}
+		if verdicts[i] = verdict; verdict == VerdictLost {
+			lost = append(lost, runs[i])
+		} else {
+			held = append(held, runs[i])
+		}
+	}
+	if c.workers != nil {
+		c.workers.Extended(worker, held, lost, lease)
+	}
+	return verdicts, nil
+}
+
+// verdictOf is what follows from extending the lease of a run. Error: CodeUnavailable.
+func verdictOf(run *tasks.Run, e tasks.Extended) (Verdict, error) {
+	switch {
+	case errors.Is(e.Err, tasks.ErrStale), errors.Is(e.Err, tasks.ErrOver):
+		return VerdictLost, nil
+	case e.Err != nil:
+		return "", &task.Error{Code: task.CodeUnavailable, Message: "cannot extend the leases: try again", Err: e.Err}
+	case e.Cancelled:
+		return VerdictCancelled, nil
+	case !run.Limit.IsZero() && e.Now.After(run.Limit.Add(-remoteGrace)):
+		return VerdictTimeout, nil
+	}
+	return VerdictRunning, nil
+}
+
+// LeaveWorker takes a worker by HTTP off the list of nodes. What it still runs is lost when its lease is over.
+// Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) LeaveWorker(ctx context.Context, _ Caller, worker string) error {
+	if err := checkWorker(worker); err != nil {
+		return err
+	}
+	if c.workers == nil {
+		return nil
+	}
+	return c.workers.Leave(ctx, worker)
+}

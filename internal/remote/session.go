@@ -1,0 +1,173 @@
+package remote
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/tasks"
+)
+
+// session takes deliveries for one worker.
+type session struct {
+	o        Options
+	id       string
+	offer    Offer
+	consumer *queue.Consumer
+	started  time.Time
+	turn     chan struct{} // held by the call that takes: its capacity is 1
+
+	taking    context.Context // ends when no call may take any more
+	stopTakes context.CancelFunc
+	work      context.Context // of the consumer
+	stopWork  context.CancelFunc
+	stopOnce  sync.Once
+
+	mu    sync.Mutex
+	calls int             // of the worker that are under way
+	heard time.Time       // when the worker called last
+	held  map[string]held // by run token
+}
+
+// held is the delivery of an attempt that the worker runs.
+type held struct {
+	delivery *queue.Taken
+	until    time.Time // when the run's lease ends, by the clock of this node
+}
+
+func newSession(o Options, id string, offer Offer) *session {
+	queues := make(map[string]int, len(offer.Queues))
+	for _, name := range offer.Queues {
+		queues[name] = 1
+	}
+	s := &session{
+		o: o, id: id, offer: offer, started: clock.Now(), heard: clock.Now(), turn: make(chan struct{}, 1), held: map[string]held{},
+		consumer: queue.NewConsumer(queue.ConsumerOptions{
+			DB: o.DB, Prefix: o.Prefix, Node: id, Name: "worker " + id, Concurrency: offer.Capacity, Queues: queues, Types: offer.Types,
+			Log: o.Log,
+		}),
+	}
+	s.taking, s.stopTakes = context.WithCancel(context.Background())
+	s.work, s.stopWork = context.WithCancel(context.Background())
+	s.consumer.Wait(s.work) // until a call takes
+	return s
+}
+
+// run runs the consumer until stop is called.
+func (s *session) run() {
+	if err := s.consumer.Run(s.work); err != nil {
+		s.o.Log.Warn("cannot take deliveries for a worker", "worker", s.id, "error", err)
+	}
+}
+
+// inherit takes over what the worker runs from an earlier session of it, whose deliveries have served their purpose.
+func (s *session) inherit(earlier *session) {
+	earlier.mu.Lock()
+	defer earlier.mu.Unlock()
+	s.started = earlier.started
+	for run, h := range earlier.held {
+		s.held[run] = held{until: h.until}
+	}
+}
+
+// stop ends the session. Deliveries of attempts that have begun have served their purpose.
+func (s *session) stop() { s.stopOnce.Do(s.stopNow) }
+
+func (s *session) stopNow() {
+	s.stopTakes()
+	s.turn <- struct{}{} // no call takes any more
+	s.mu.Lock()
+	for run := range s.held {
+		s.end(run, nil)
+	}
+	s.mu.Unlock()
+	s.consumer.Quiesce()
+	s.stopWork()
+}
+
+// call records that a call of the worker begins; the function that it returns, that it ends.
+func (s *session) call() (end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.calls--
+		s.heard = clock.Now()
+	}
+}
+
+// silent reports whether the worker has not called for so long that it counts as gone.
+func (s *session) silent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls == 0 && clock.Since(s.heard) > max(s.offer.Lease, silenceLimit)
+}
+
+func (s *session) describe() cluster.Node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := cluster.Node{
+		ID: s.id, Roles: []string{config.RoleWorker}, Capacity: s.offer.Capacity, Running: len(s.held), Partitions: []int{},
+		Queues: make(map[string]int, len(s.offer.Queues)), Types: s.offer.Types, StartedAt: s.started,
+	}
+	for _, name := range s.offer.Queues {
+		n.Queues[name] = 1
+	}
+	return n
+}
+
+// keep records that the worker runs an attempt.
+func (s *session) keep(run *tasks.Run, d *queue.Taken) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[run.Task.Run] = held{d, clock.Now().Add(s.offer.Lease)}
+}
+
+func (s *session) extended(kept, lost []*tasks.Run, lease time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = clock.Now()
+	for _, r := range kept {
+		h := s.held[r.Task.Run] // without a delivery if the attempt began through another node
+		h.until = clock.Now().Add(lease)
+		s.held[r.Task.Run] = h
+	}
+	for _, r := range lost {
+		s.end(r.Task.Run, nil)
+	}
+}
+
+// dropLost ends the deliveries of runs whose lease is over: their attempts are lost, or have ended through another node.
+func (s *session) dropLost() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for run, h := range maps.All(s.held) {
+		if clock.Until(h.until) < 0 {
+			s.end(run, nil)
+		}
+	}
+}
+
+// settle ends the delivery of a run.
+func (s *session) settle(run string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = clock.Now()
+	s.end(run, err)
+}
+
+// end ends the delivery of a run, if this session has one. The caller holds mu.
+func (s *session) end(run string, err error) {
+	h, ok := s.held[run]
+	delete(s.held, run)
+	if ok && h.delivery != nil {
+		s.consumer.End(h.delivery, err)
+	}
+}

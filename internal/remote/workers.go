@@ -1,0 +1,199 @@
+// Package remote stands in for workers that reach DTS by HTTP. Such a worker is anybody who takes attempts through the API, extends
+// their leases and reports on them: a program in any language.
+//
+// What a worker has begun is in Redis and in the tokens that it got, so that it can go on through any node. A node that is asked for
+// attempts keeps a session with the worker: it takes deliveries for it, is woken for it, and shows it in the list of nodes, until the
+// worker is silent for a while.
+package remote
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// The limits of a node.
+const (
+	SessionsLimit = 200              // workers at once
+	TakeLimit     = 64               // attempts in one answer
+	silenceLimit  = 10 * time.Second // without a call after which a worker counts as gone; its lease if that is longer
+	lookInterval  = time.Second      // between two looks for workers that are gone
+)
+
+// Members is the list of nodes.
+type Members interface {
+	View() cluster.View
+	BeatNow()
+	RemoveGuest(ctx context.Context, id string) error
+}
+
+// Options says what the workers work on. All are required.
+type Options struct {
+	DB      *redisx.DB // open until Run has returned
+	Prefix  string     // of the keys of this installation
+	Store   *store.Store
+	Members Members
+	Log     *slog.Logger
+}
+
+// Workers are the sessions of one node.
+type Workers struct {
+	o       Options
+	running sync.WaitGroup // counts the sessions that have not ended
+
+	mu       sync.Mutex
+	sessions map[string]*session // by the worker's id
+	closed   bool
+}
+
+// New returns no sessions yet. Take makes them, while Run runs.
+func New(o Options) *Workers { return &Workers{o: o, sessions: map[string]*session{}} }
+
+// Offer is what a worker can do.
+type Offer struct {
+	Types    []string      // of the tasks that it runs, at least one
+	Queues   []string      // that it serves, at least one
+	Capacity int           // most attempts at once
+	Lease    time.Duration // how long its word holds that it runs an attempt
+}
+
+func (o Offer) equal(other Offer) bool {
+	return o.Capacity == other.Capacity && o.Lease == other.Lease && slices.Equal(o.Types, other.Types) && slices.Equal(o.Queues, other.Queues)
+}
+
+// Run ends the sessions of workers that are gone, until ctx ends. Then it ends all, and returns nil. Attempts that have begun go on:
+// their workers talk to other nodes.
+func (w *Workers) Run(ctx context.Context) error {
+	for clock.Sleep(ctx, lookInterval) == nil {
+		for _, s := range w.all() {
+			s.dropLost()
+			if s.silent() {
+				w.end(s)
+			}
+		}
+	}
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	for _, s := range w.all() {
+		w.end(s)
+	}
+	w.running.Wait()
+	return nil
+}
+
+func (w *Workers) all() []*session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all := make([]*session, 0, len(w.sessions))
+	for _, s := range w.sessions {
+		all = append(all, s)
+	}
+	return all
+}
+
+// end ends a session.
+func (w *Workers) end(s *session) {
+	w.mu.Lock()
+	if w.sessions[s.id] == s {
+		delete(w.sessions, s.id)
+	}
+	w.mu.Unlock()
+	s.stop()
+}
+
+// Take takes up to limit attempts for a worker and begins them. It waits until there is one, for that time at most. Nobody gets the
+// attempts of a caller whose ctx ends: they are lost, so that others follow at once. Errors: CodeInvalid if the id is that of a node;
+// CodeUnavailable if this node has too many workers, or stops.
+func (w *Workers) Take(ctx context.Context, id string, offer Offer, limit int, wait time.Duration) ([]*tasks.Run, error) {
+	s, err := w.session(id, offer)
+	if err != nil {
+		return nil, err
+	}
+	defer s.call()()
+	return s.take(ctx, min(limit, TakeLimit), wait), nil
+}
+
+// session returns the session of a worker. A worker that offers something else than before gets another one.
+func (w *Workers) session(id string, offer Offer) (*session, error) {
+	if w.isNode(id) {
+		return nil, task.Invalid("worker", "%q is the id of a node: choose another one", id)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.sessions[id]
+	switch {
+	case w.closed:
+		return nil, task.Errorf(task.CodeUnavailable, "this node is shutting down: ask another one")
+	case s != nil && s.offer.equal(offer):
+		return s, nil
+	case s == nil && len(w.sessions) >= SessionsLimit:
+		return nil, task.Errorf(task.CodeUnavailable, "this node has %d workers already: ask another one", SessionsLimit)
+	}
+	fresh := newSession(w.o, id, offer)
+	w.sessions[id] = fresh
+	w.running.Go(fresh.run)
+	if s != nil {
+		w.running.Go(s.stop)
+		fresh.inherit(s)
+	}
+	w.o.Members.BeatNow()
+	return fresh, nil
+}
+
+func (w *Workers) isNode(id string) bool {
+	return slices.ContainsFunc(w.o.Members.View().Nodes, func(n cluster.Node) bool {
+		return n.ID == id && n.Via == "" && n.State != cluster.StateDead
+	})
+}
+
+// Extended records that a worker has extended the leases of runs. lost are those that it does not hold any more.
+func (w *Workers) Extended(id string, held, lost []*tasks.Run, lease time.Duration) {
+	if s := w.of(id); s != nil {
+		s.extended(held, lost, lease)
+	}
+}
+
+// Settle ends the delivery of a run that has ended: with nil, or queue.ErrDeadLetter if its task has failed for good. If the run
+// began through another node, that one ends it when it notices.
+func (w *Workers) Settle(run *tasks.Run, err error) {
+	if s := w.of(run.Node()); s != nil {
+		s.settle(run.Task.Run, err)
+	}
+}
+
+func (w *Workers) of(id string) *session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.sessions[id]
+}
+
+// Leave ends the session of a worker that stops, and removes it from the list of nodes. Errors: CodeInvalid if the id is that of a
+// node; CodeUnavailable.
+func (w *Workers) Leave(ctx context.Context, id string) error {
+	if w.isNode(id) {
+		return task.Invalid("worker", "%q is the id of a node", id)
+	}
+	if s := w.of(id); s != nil {
+		w.end(s)
+	}
+	return w.o.Members.RemoveGuest(ctx, id)
+}
+
+// Guests returns the workers with a session, as they are in the list of nodes.
+func (w *Workers) Guests() []cluster.Node {
+	var guests []cluster.Node
+	for _, s := range w.all() {
+		guests = append(guests, s.describe())
+	}
+	return guests
+}
