@@ -913,7 +913,7 @@ type Outcome string
 type Overlap string
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 // `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 // `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
@@ -1392,7 +1392,7 @@ type Submission struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
@@ -1466,7 +1466,7 @@ type TakenAttempt struct {
 	Namespace Name `json:"namespace"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
@@ -1542,7 +1542,7 @@ type Task struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
@@ -1607,7 +1607,7 @@ type TaskChange struct {
 	Delay Duration `json:"delay,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`
@@ -1642,7 +1642,7 @@ type TaskTemplate struct {
 	Owner string `json:"owner,omitempty,omitzero"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty,omitzero"`

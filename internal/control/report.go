@@ -84,7 +84,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	if err != nil {
 		return reportError(run, err)
 	}
-	c.settle(run, end)
+	c.settle(ctx, run, end)
 	return nil
 }
 
@@ -94,8 +94,12 @@ func asRun(stored, run task.Task) task.Task {
 	return stored
 }
 
-// settle ends the delivery of a run that has ended.
-func (c *Control) settle(run *tasks.Run, end tasks.End) {
+// settle ends the delivery of a run that has ended. If a node's own worker holds it, that one is told.
+func (c *Control) settle(ctx context.Context, run *tasks.Run, end tasks.End) {
+	if run.Limit.IsZero() {
+		c.store.Tasks.TellWorker(ctx, run)
+		return
+	}
 	if c.workers == nil {
 		return
 	}

@@ -26,6 +26,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	work   context.Context // of reports: it outlives ctx
 	run    atomic.Pointer[tasks.Run]
+	shared atomic.Bool // somebody else has the token of the run
 	lease  *time.Timer // stops the work if the lease of the run is not extended; set before run
 	// redisNow is the time of Redis: the start of the attempt, which Redis recorded, and what this node measured since.
 	redisNow func() time.Time // nil until Redis has answered begin
@@ -98,6 +99,9 @@ func (a *attempt) perform() error {
 	start := clock.Now()
 	a.redisNow = func() time.Time { return run.Task.StartedAt.Add(clock.Since(start)) }
 	e := a.execute(run)
+	if a.endedByOther() {
+		return a.settleShared(run)
+	}
 	e.Reason = task.Cut(e.Reason, task.ErrorLimit)
 	a.w.o.Metrics.AttemptSeconds.WithLabelValues(a.w.label(run.Task.Type)).Observe(clock.Since(start).Seconds())
 	a.w.o.Metrics.Attempts.WithLabelValues(a.w.label(run.Task.Type), string(e.Outcome)).Inc()
@@ -119,7 +123,7 @@ func (a *attempt) execute(run *tasks.Run) tasks.Ending {
 	defer lines.close()
 	result, err := guarded(func() (string, error) {
 		work := described(t)
-		work.Log, work.Progress, work.Save = lines.add, lines.progress, a.save
+		work.Log, work.Progress, work.Save, work.Token = lines.add, lines.progress, a.save, a.share
 		return exec.Execute(ctx, work)
 	})
 	return judge(ctx, timeout, result, err)
@@ -191,6 +195,8 @@ func (a *attempt) report(run *tasks.Run, e tasks.Ending) error {
 		case errors.Is(err, tasks.ErrCancelled):
 			e.Outcome = task.OutcomeCancelled
 			continue
+		case errors.Is(err, tasks.ErrStale) && a.shared.Load():
+			return a.settleShared(run)
 		case errors.Is(err, tasks.ErrStale):
 			a.w.o.Metrics.Refused.Inc()
 			a.w.o.Log.Warn("this worker no longer holds the attempt; its report was refused", "delivery", a.name, "outcome", e.Outcome)

@@ -918,7 +918,7 @@ type Outcome string
 type Overlap string
 
 // Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 // `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 // `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 type Payload = json.RawMessage
@@ -1397,7 +1397,7 @@ type Submission struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
@@ -1471,7 +1471,7 @@ type TakenAttempt struct {
 	Namespace Name `json:"namespace"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
@@ -1547,7 +1547,7 @@ type Task struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload"`
@@ -1612,7 +1612,7 @@ type TaskChange struct {
 	Delay *Duration `json:"delay,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`
@@ -1647,7 +1647,7 @@ type TaskTemplate struct {
 	Owner *string `json:"owner,omitempty"`
 
 	// Payload Any JSON, at most 256 KiB; what it means is up to the executor of the type. For `http`:
-	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?}`; for `grpc`:
+	// `{method?, url, headers?, body?, success_codes?, retry_codes?, expect?, accept?}`; for `grpc`:
 	// `{target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}`; for `shell`:
 	// `{command: [...], env?, dir?, stdin?, final_exit_codes?, user?, limits?}`. docs/executors.md explains them.
 	Payload Payload `json:"payload,omitempty"`

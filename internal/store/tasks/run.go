@@ -103,6 +103,15 @@ func refusedReport(t task.Task, code lua.Code) error {
 	return fmt.Errorf("task %s, attempt %d: %w: %s", t.Ref, t.Attempt, ErrStale, code)
 }
 
+// TellWorker has the worker of a run look whether it still holds its attempt. If the message is lost, the worker finds out when it
+// extends the lease.
+func (s *Tasks) TellWorker(ctx context.Context, run *Run) {
+	message := task.Delivery{Ref: run.Task.Ref, Attempt: run.Task.Attempt}.String()
+	if err := s.l.DB.Publish(ctx, string(s.l.Keys.Control()), message).Err(); err != nil {
+		s.l.Log.DebugContext(ctx, "cannot tell a worker that its attempt has ended", "delivery", message, "error", err)
+	}
+}
+
 // ListenStops calls stop for every attempt that is asked to stop, until ctx ends; then it returns nil. It calls connected
 // whenever the subscription is established: earlier requests may have been missed (see ExtendEach).
 func (s *Tasks) ListenStops(ctx context.Context, connected func(), stop func(ref task.Ref, attempt int)) error {

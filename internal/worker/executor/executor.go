@@ -44,7 +44,11 @@ type Attempt struct {
 	// earlier one. It returns once Redis has it, or when ctx ends. Errors: a *task.Error with task.CodeInvalid if it is not JSON or
 	// too long; ErrNotCurrent; any other error means that it may not have been saved, and that it may be tried again.
 	//
-	// Log, Progress and Save must be set, and none of them is called after Execute has returned.
+	// Token returns what somebody else can report on the attempt with, and end it, over the API. When that has happened, the context
+	// of Execute ends.
+	Token func() string
+
+	// Log, Progress, Save and Token must be set, and none of them is called after Execute has returned.
 	Save func(ctx context.Context, checkpoint json.RawMessage) error
 }
 

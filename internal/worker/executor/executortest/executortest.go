@@ -38,7 +38,8 @@ func NewRecorder(payload string) *Recorder {
 		Progress: func(percent int, note string) {
 			r.Percents, r.Notes = append(r.Percents, percent), append(r.Notes, note)
 		},
-		Save: func(_ context.Context, c json.RawMessage) error { r.Saved = append(r.Saved, string(c)); return nil },
+		Token: func() string { return "token-3" },
+		Save:  func(_ context.Context, c json.RawMessage) error { r.Saved = append(r.Saved, string(c)); return nil },
 	}
 	return r
 }

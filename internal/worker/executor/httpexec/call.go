@@ -15,7 +15,8 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// call is the payload of an http task: {method?, url, headers?, body?, success_codes?, retry_codes?, expect?}.
+// call is the payload of an http task: {method?, url, headers?, body?, success_codes?, retry_codes?, expect?,
+// accept?}.
 type call struct {
 	method string
 	url    *url.URL
@@ -26,6 +27,7 @@ type call struct {
 	codes  codeRanges // of success
 	again  codeRanges // that are tried again, besides those that always are
 	expect *expect    // nil for any answer
+	accept *accept    // nil if 202 is an answer as any other
 }
 
 // codeRange is a range of status codes, including both ends.
@@ -53,7 +55,7 @@ func parseCall(payload json.RawMessage) (*call, error) {
 	var headers map[string]string
 	var body json.RawMessage
 	var codes, again []json.RawMessage
-	var expected json.RawMessage
+	var expected, accepted json.RawMessage
 	err := executor.DecodePayload(payload, map[string]executor.Field{
 		"method":        {Into: &method, Want: "a string"},
 		"url":           {Into: &target, Want: "a string"},
@@ -62,6 +64,7 @@ func parseCall(payload json.RawMessage) (*call, error) {
 		"success_codes": {Into: &codes, Want: "a list of status codes and ranges"},
 		"retry_codes":   {Into: &again, Want: "a list of status codes and ranges"},
 		"expect":        {Into: &expected, Want: "an object"},
+		"accept":        {Into: &accepted, Want: "an object"},
 	})
 	if err != nil {
 		return nil, err
@@ -88,6 +91,9 @@ func parseCall(payload json.RawMessage) (*call, error) {
 	if c.expect, err = parseExpect(expected); err != nil {
 		return nil, err
 	}
+	if c.accept, err = parseAccept(accepted); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -110,7 +116,7 @@ func (c *call) setURL(target string) error {
 		return executor.Invalid("url", "is missing")
 	}
 	u, err := url.Parse(target)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+	if err != nil || !callable(u) {
 		return executor.Invalid("url", "must be an absolute http or https URL")
 	}
 	u.Fragment, u.RawFragment = "", ""
@@ -122,7 +128,7 @@ func (c *call) setURL(target string) error {
 // that net/http sets to describe the message.
 var reservedHeaders = map[string]bool{
 	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true,
-	checkpointHeader: true, checkpointBytesHeader: true,
+	checkpointHeader: true, checkpointBytesHeader: true, tokenHeader: true, callbackHeader: true, reportHeader: true,
 	"Content-Length": true, "Transfer-Encoding": true, "Trailer": true, "Connection": true, "Upgrade": true,
 }
 

@@ -15,7 +15,7 @@ func TestParseCall_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"not JSON":                   {`{`, "payload", "object"},
 		"null":                       {`null`, "payload.url", "missing"},
 		"no url":                     {`{}`, "payload.url", "missing"},
-		"unknown field":              {`{"url": "http://a", "methud": "GET"}`, "payload.methud", "not known: there is body, expect, headers,"},
+		"unknown field":              {`{"url": "http://a", "methud": "GET"}`, "payload.methud", "not known: there is accept, body, expect, headers,"},
 		"a field in capitals":        {`{"URL": "http://a"}`, "payload.URL", "not known"},
 		"url of a wrong type":        {`{"url": 1}`, "payload.url", "a string"},
 		"relative url":               {`{"url": "/path"}`, "payload.url", "absolute"},

@@ -43,14 +43,15 @@ const (
 	idleTimeout = 4 * time.Second
 )
 
-// Describe describes the executor. The rules say which addresses it may call; their settings are those of this executor.
+// Describe describes the executor. The rules say which addresses it may call; their settings are among those of this executor.
 func Describe(a *address.Rules) *executor.Descriptor {
+	s := &settings{Rules: a}
 	return &executor.Descriptor{
 		Type:         "http",
 		Timeout:      defaultTimeout,
 		CheckPayload: func(payload json.RawMessage) error { _, err := parseCall(payload); return err },
-		Settings:     a,
-		New:          func(o executor.Options) (executor.Executor, error) { return build(o, a), nil },
+		Settings:     s,
+		New:          func(o executor.Options) (executor.Executor, error) { return build(o, s), nil },
 	}
 }
 
@@ -63,12 +64,14 @@ type Executor struct {
 	client    *http.Client
 	transport *http.Transport
 	userAgent string
+	callback  string // the URL at which services reach the API; "" if that is not known
 }
 
 // New makes an executor with its own connection pool, which calls every address but those of cloud metadata. Close it at the end.
-func New(o executor.Options) *Executor { return build(o, address.New()) }
+func New(o executor.Options) *Executor { return build(o, &settings{Rules: address.New()}) }
 
-func build(o executor.Options, a *address.Rules) *Executor {
+func build(o executor.Options, s *settings) *Executor {
+	a := s.Rules
 	transport := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            a.Dial,
@@ -82,7 +85,7 @@ func build(o executor.Options, a *address.Rules) *Executor {
 	}
 	checked := guard{RoundTripper: transport, addresses: a, proxy: transport.Proxy}
 	client := &http.Client{Transport: once{checked}, CheckRedirect: keepMethod}
-	return &Executor{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev")}
+	return &Executor{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev"), callback: s.callback}
 }
 
 // Close closes the idle connections.
@@ -119,6 +122,11 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 	defer func() { _ = resp.Body.Close() }()
 	keepCheckpoint(ctx, resp.Header, a)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.expect.limit()))
+	if c.accepted(resp.StatusCode) {
+		_ = resp.Body.Close() // the connection is for others meanwhile
+		tellProgress(a, body)
+		return e.await(ctx, c, a, resp)
+	}
 	if !c.codes.contain(resp.StatusCode) {
 		return "", c.refused(resp, string(body))
 	}
@@ -136,16 +144,10 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 
 func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *http.Request {
 	header := c.header.Clone()
-	header.Set("Dts-Task-Id", a.ID)
-	header.Set("Dts-Attempt", strconv.Itoa(a.Number))
-	header.Set("Dts-Namespace", a.Namespace)
-	if tick := a.Tick(); tick != "" {
-		header.Set("Dts-Tick", tick)
-	}
+	e.introduce(header, c, a)
 	sendCheckpoint(header, a.Checkpoint)
-	header[idempotencyKey] = []string{cmp.Or(c.key, a.IdempotencyKey())}
-	if header.Get("User-Agent") == "" {
-		header.Set("User-Agent", e.userAgent)
+	if c.accept != nil {
+		e.sendToken(header, a)
 	}
 	req := (&http.Request{Method: c.method, URL: c.url, Host: c.host, Header: header}).WithContext(ctx)
 	if len(c.body) > 0 {
@@ -155,6 +157,38 @@ func (e *Executor) request(ctx context.Context, c *call, a executor.Attempt) *ht
 	}
 	return req
 }
+
+// introduce adds the headers that tell which attempt asks.
+func (e *Executor) introduce(header http.Header, c *call, a executor.Attempt) {
+	header.Set("Dts-Task-Id", a.ID)
+	header.Set("Dts-Attempt", strconv.Itoa(a.Number))
+	header.Set("Dts-Namespace", a.Namespace)
+	if tick := a.Tick(); tick != "" {
+		header.Set("Dts-Tick", tick)
+	}
+	header[idempotencyKey] = []string{cmp.Or(c.key, a.IdempotencyKey())}
+	if header.Get("User-Agent") == "" {
+		header.Set("User-Agent", e.userAgent)
+	}
+}
+
+// sendToken adds the headers with which the service can report on the attempt.
+func (e *Executor) sendToken(header http.Header, a executor.Attempt) {
+	header.Set(tokenHeader, a.Token())
+	if e.callback == "" {
+		return
+	}
+	at := fmt.Sprintf("%s/v1/tasks/%s/attempts/%d/%%s?namespace=%s", e.callback, url.PathEscape(a.ID), a.Number, url.QueryEscape(a.Namespace))
+	header.Set(callbackHeader, fmt.Sprintf(at, "finish"))
+	header.Set(reportHeader, fmt.Sprintf(at, "report"))
+}
+
+// Headers of calls whose payload has the field accept.
+const (
+	tokenHeader    = "Dts-Token"
+	callbackHeader = "Dts-Callback" // where to end the attempt
+	reportHeader   = "Dts-Report"   // where to tell its progress
+)
 
 // idempotencyKey is in lower case so that net/http does not recognize it. net/http sends a request with the canonical
 // "Idempotency-Key" again when a reused connection breaks before the answer, but max_attempts: 1 means at most once. To

@@ -1,0 +1,39 @@
+package httpexec
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/dts-sched/dts/internal/worker/executor/address"
+)
+
+// settings are those of a node for http tasks.
+type settings struct {
+	*address.Rules
+	callback string // the URL at which services reach the API, without a slash at its end; "" if that is not known
+}
+
+func (s *settings) Declare(flags *pflag.FlagSet) {
+	s.Rules.Declare(flags)
+	flags.StringVar(&s.callback, "http-callback-url", s.callback, "URL at which services that http tasks call reach the API of DTS, for their callbacks")
+}
+
+func (s *settings) Validate() error {
+	s.callback = strings.TrimRight(s.callback, "/")
+	return errors.Join(s.Rules.Validate(), s.checkCallback())
+}
+
+func (s *settings) checkCallback() error {
+	if s.callback == "" {
+		return nil
+	}
+	u, err := url.Parse(s.callback)
+	if err != nil || !callable(u) || u.RawQuery != "" || u.Fragment != "" || strings.Contains(s.callback, "%") {
+		return fmt.Errorf("http-callback-url: %q must be a URL such as https://dts.example.com", s.callback)
+	}
+	return nil
+}
