@@ -107,7 +107,7 @@ func (s *session) call() (end func()) {
 func (s *session) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls == 0 && clock.Since(s.heard) > max(s.offer.Lease, silenceLimit)
+	return s.calls == 0 && clock.Since(s.heard) > max(s.offer.Lease, s.o.Silence)
 }
 
 func (s *session) describe() cluster.Node {

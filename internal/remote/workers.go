@@ -7,6 +7,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -23,11 +24,12 @@ import (
 
 // The limits of a node.
 const (
-	SessionsLimit = 200              // workers at once
-	TakeLimit     = 64               // attempts in one answer
-	silenceLimit  = 10 * time.Second // without a call after which a worker counts as gone; its lease if that is longer
-	lookInterval  = time.Second      // between two looks for workers that are gone
+	SessionsLimit = 200 // workers at once
+	TakeLimit     = 64  // attempts in one answer
 )
+
+// DefaultSilence is how long a worker may be without a call before it counts as gone; its lease if that is longer.
+const DefaultSilence = 10 * time.Second
 
 // Members is the list of nodes.
 type Members interface {
@@ -36,12 +38,13 @@ type Members interface {
 	RemoveGuest(ctx context.Context, id string) error
 }
 
-// Options says what the workers work on. All are required.
+// Options says what the workers work on. All but Silence are required.
 type Options struct {
 	DB      *redisx.DB // open until Run has returned
 	Prefix  string     // of the keys of this installation
 	Store   *store.Store
 	Members Members
+	Silence time.Duration // 0 means DefaultSilence
 	Log     *slog.Logger
 }
 
@@ -56,7 +59,10 @@ type Workers struct {
 }
 
 // New returns no sessions yet. Take makes them, while Run runs.
-func New(o Options) *Workers { return &Workers{o: o, sessions: map[string]*session{}} }
+func New(o Options) *Workers {
+	o.Silence = cmp.Or(o.Silence, DefaultSilence)
+	return &Workers{o: o, sessions: map[string]*session{}}
+}
 
 // Offer is what a worker can do.
 type Offer struct {
@@ -73,7 +79,7 @@ func (o Offer) equal(other Offer) bool {
 // Run ends the sessions of workers that are gone, until ctx ends. Then it ends all, and returns nil. Attempts that have begun go on:
 // their workers talk to other nodes.
 func (w *Workers) Run(ctx context.Context) error {
-	for clock.Sleep(ctx, lookInterval) == nil {
+	for clock.Sleep(ctx, w.o.Silence/10) == nil {
 		for _, s := range w.all() {
 			s.dropLost()
 			if s.silent() {
