@@ -8,7 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/rest"
 )
 
-// Node is a process of the fleet.
+// Node is a process of the fleet: one of dtsd, a [Worker], or a worker that talks HTTP.
 type Node struct {
 	ID         string
 	Host       string
@@ -21,6 +21,7 @@ type Node struct {
 	Partitions []int          // that it leads
 	Queues     map[string]int // that its workers serve, with their weights
 	Types      []string       // of the tasks that its workers run
+	Via        string         // the node through which a worker that talks HTTP was last heard; "" for others
 	StartedAt  time.Time
 	LastBeat   time.Time
 }
@@ -44,7 +45,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	return each(list.Nodes, func(n client.Node) Node {
 		return Node{
 			ID: n.ID, Host: n.Host, IP: n.IP, Version: n.Version, Roles: n.Roles, State: string(n.State), Capacity: n.Capacity, Running: n.Running,
-			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, StartedAt: n.StartedAt, LastBeat: n.LastBeat,
+			Partitions: n.Partitions, Queues: n.Queues, Types: n.Types, Via: value(n.Via), StartedAt: n.StartedAt, LastBeat: n.LastBeat,
 		}
 	}), err
 }

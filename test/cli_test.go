@@ -118,7 +118,7 @@ func TestCLI_EventsAreFollowedUntilAnInterrupt(t *testing.T) {
 		}
 	})
 	fields := strings.Split(line, "\t")
-	if len(fields) != 13 || fields[1] != "task.succeeded" || fields[4] != "succeeded" {
+	if len(fields) != 14 || fields[1] != "task.succeeded" || fields[4] != "succeeded" {
 		t.Errorf("events printed %q", fields)
 	}
 	if err := events.Process.Signal(syscall.SIGINT); err != nil {
