@@ -26,6 +26,8 @@ const (
 	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the one that was named
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now
 	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or has forgotten it
+	CodeLockHeld         Code = "lock_held"          // somebody else holds the lock
+	CodeLockLost         Code = "lock_lost"          // the lock is no longer held, or may not be
 	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
 	CodeInternal         Code = "internal"           // a fault of DTS
 )

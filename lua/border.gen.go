@@ -17,8 +17,9 @@ const (
 	CodeChanged   Code = "CHANGED"    // change, fire, put_schedule
 	CodeEarly     Code = "EARLY"      // put_schedule
 	CodeFenced    Code = "FENCED"     // claim, due_schedules, fire, look_after, postpone_schedule, reap, sweep, take_back
-	CodeHeld      Code = "HELD"       // acquire_lease, reap
-	CodeLost      Code = "LOST"       // renew_lease
+	CodeFull      Code = "FULL"       // acquire_lock
+	CodeHeld      Code = "HELD"       // acquire_lease, acquire_lock, reap
+	CodeLost      Code = "LOST"       // renew_lease, renew_lock
 	CodeMoved     Code = "MOVED"      // begin
 	CodeNotFound  Code = "NOT_FOUND"  // backfill_schedule, begin, cancel, change, checkpoint, delete_schedule, extend_runs, finish, log, pause_schedule, progress, reap, resume_schedule, retry, trigger_schedule
 	CodeNotPaused Code = "NOT_PAUSED" // delete_schedule
@@ -59,6 +60,53 @@ func (c AcquireLease) Args() []any {
 // Decode reads its reply.
 func (AcquireLease) Decode(r *Reply) (v AcquireLeaseReply) {
 	v.Token = r.Number("token")
+	return v
+}
+
+// AcquireLock runs acquire_lock.lua: takes a free lock, or extends the lock that the holder holds already.
+// A fencing token is at least the time in ms, so that tokens grow even if Redis lost the newest ones, and nothing is kept of locks
+// that nobody holds.
+//
+// Refusals:
+//   - CodeHeld: another holder has it; the detail is the ms until it expires and, after a blank, the holder
+//   - CodeFull: LOCKS_LIMIT locks of the partition are held; the detail is this number
+//
+// Repeated: harmless: the holder gets the same token again, and the ttl starts again
+type AcquireLock struct {
+	Lock   LockKey       // HASH
+	Locks  LocksKey      // ZSET
+	Token  TokenKey      // STRING
+	Member task.Ref      // the lock
+	Holder string        // names who asks: the same name is the same holder
+	TTL    time.Duration // after which the lock is free unless it is renewed
+	Note   string        // for people
+}
+
+// AcquireLockReply is the reply to AcquireLock.
+type AcquireLockReply struct {
+	Fence   int       // fencing token: higher than that of every earlier holder
+	Since   time.Time // when the holder got the lock
+	Expires time.Time // when the lock is free unless it is renewed
+}
+
+// Script is acquire_lock.lua.
+func (AcquireLock) Script() *Script { return scriptOf("acquire_lock") }
+
+// Keys are its KEYS.
+func (c AcquireLock) Keys() []string {
+	return []string{string(c.Lock), string(c.Locks), string(c.Token)}
+}
+
+// Args are its ARGV.
+func (c AcquireLock) Args() []any {
+	return []any{c.Member.String(), c.Holder, c.TTL.Milliseconds(), c.Note}
+}
+
+// Decode reads its reply.
+func (AcquireLock) Decode(r *Reply) (v AcquireLockReply) {
+	v.Fence = r.Number("fence")
+	v.Since = r.Time("since")
+	v.Expires = r.Time("expires")
 	return v
 }
 
@@ -1777,6 +1825,40 @@ func (ReleaseLease) Decode(r *Reply) (v ReleaseLeaseReply) {
 	return v
 }
 
+// ReleaseLock runs release_lock.lua: releases a lock before it expires, and publishes that it is free.
+//
+// Repeated: harmless: the holder does not have the lock any more
+type ReleaseLock struct {
+	Lock     LockKey  // HASH
+	Locks    LocksKey // ZSET
+	Member   task.Ref // the lock
+	Holder   string   // as it was given to acquire_lock
+	Fence    int      // that acquire_lock replied; 0: any, for a holder that got no reply
+	Unlocked UnlockedChannel
+}
+
+// ReleaseLockReply is the reply to ReleaseLock.
+type ReleaseLockReply struct {
+	Released bool // false if the holder did not have the lock any more
+}
+
+// Script is release_lock.lua.
+func (ReleaseLock) Script() *Script { return scriptOf("release_lock") }
+
+// Keys are its KEYS.
+func (c ReleaseLock) Keys() []string { return []string{string(c.Lock), string(c.Locks)} }
+
+// Args are its ARGV.
+func (c ReleaseLock) Args() []any {
+	return []any{c.Member.String(), c.Holder, c.Fence, string(c.Unlocked)}
+}
+
+// Decode reads its reply.
+func (ReleaseLock) Decode(r *Reply) (v ReleaseLockReply) {
+	v.Released = r.Flag("released")
+	return v
+}
+
 // RenewLease runs renew_lease.lua: extends a lease.
 //
 // Refusals:
@@ -1806,6 +1888,43 @@ func (c RenewLease) Args() []any {
 
 // Decode returns its reply, which is empty.
 func (RenewLease) Decode(*Reply) RenewLeaseReply { return RenewLeaseReply{} }
+
+// RenewLock runs renew_lock.lua: extends a lock.
+//
+// Refusals:
+//   - CodeLost: the lock has expired or was released; the detail is its present holder, "" if there is none
+//
+// Repeated: harmless: the ttl starts again
+type RenewLock struct {
+	Lock   LockKey        // HASH
+	Locks  LocksKey       // ZSET
+	Member task.Ref       // the lock
+	Holder string         // as it was given to acquire_lock
+	Fence  int            // that acquire_lock replied
+	TTL    *time.Duration // from now after which the lock is free; nil: as it was
+}
+
+// RenewLockReply is the reply to RenewLock.
+type RenewLockReply struct {
+	Expires time.Time // when the lock is free unless it is renewed
+}
+
+// Script is renew_lock.lua.
+func (RenewLock) Script() *Script { return scriptOf("renew_lock") }
+
+// Keys are its KEYS.
+func (c RenewLock) Keys() []string { return []string{string(c.Lock), string(c.Locks)} }
+
+// Args are its ARGV.
+func (c RenewLock) Args() []any {
+	return []any{c.Member.String(), c.Holder, c.Fence, span(c.TTL)}
+}
+
+// Decode reads its reply.
+func (RenewLock) Decode(r *Reply) (v RenewLockReply) {
+	v.Expires = r.Time("expires")
+	return v
+}
 
 // ResumeSchedule runs resume_schedule.lua: lets a paused schedule create tasks again. The leader plans the ticks of the pause at once, as misfires.
 //
@@ -2380,6 +2499,30 @@ func (p Partition) Term(fence string) TermKey {
 	return TermKey(p.prefix + "lease:" + fence)
 }
 
+// LockKey names a HASH: one lock that is held: holder, fence, since, expires, ttl, note; expires with it.
+type LockKey string
+
+// Lock makes the key dts:{p}:lock:<ref>.
+func (p Partition) Lock(ref task.Ref) LockKey {
+	return LockKey(p.prefix + "lock:" + ref.String())
+}
+
+// LocksKey names a ZSET: the locks that are held, by the time at which they expire; those that have expired go when another one is taken.
+type LocksKey string
+
+// Locks makes the key dts:{p}:locks.
+func (p Partition) Locks() LocksKey {
+	return LocksKey(p.prefix + "locks")
+}
+
+// TokenKey names a STRING: the newest fencing token of all locks of the partition.
+type TokenKey string
+
+// Token makes the key dts:{p}:token.
+func (p Partition) Token() TokenKey {
+	return TokenKey(p.prefix + "token")
+}
+
 // NodesKey names a HASH: the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`.
 type NodesKey string
 
@@ -2457,6 +2600,12 @@ type WakeChannel string
 func (k Keyspace) Wake(partition int) WakeChannel {
 	return WakeChannel(k.channel("wake:" + strconv.Itoa(partition)))
 }
+
+// UnlockedChannel names a CHANNEL: the name of each lock that was released.
+type UnlockedChannel string
+
+// Unlocked names the channel dts:unlocked.
+func (k Keyspace) Unlocked() UnlockedChannel { return UnlockedChannel(k.channel("unlocked")) }
 
 // LeadersChannel names a CHANNEL: for all leaders: `room <queue>`: a queue of which tasks wait has room; `free`: a lease was released.
 type LeadersChannel string

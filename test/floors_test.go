@@ -43,8 +43,8 @@ var floors = []floor{
 	{5, []string{"internal/cli/command", "internal/cli/diff"}},
 	{5, []string{"internal/cli/flags", "internal/cli/taskview"}},
 	{5, []string{
-		"internal/cli/apply", "internal/cli/bench", "internal/cli/events", "internal/cli/importer", "internal/cli/namespace", "internal/cli/node", "internal/cli/queue",
-		"internal/cli/schedule", "internal/cli/task",
+		"internal/cli/apply", "internal/cli/bench", "internal/cli/events", "internal/cli/importer", "internal/cli/lock", "internal/cli/namespace",
+		"internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
 	}},
 	{5, []string{"internal/app", "internal/cli"}},
 	{6, []string{"cmd/dtsctl", "cmd/dtsd", root}},

@@ -216,6 +216,9 @@ const (
 	CrossOrigin          ProblemCode = "cross_origin"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
+	LockHeld             ProblemCode = "lock_held"
+	LockLost             ProblemCode = "lock_lost"
+	LockNotFound         ProblemCode = "lock_not_found"
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
 	QueueNotFound        ProblemCode = "queue_not_found"
@@ -245,6 +248,12 @@ func (e ProblemCode) Valid() bool {
 	case Internal:
 		return true
 	case Invalid:
+		return true
+	case LockHeld:
+		return true
+	case LockLost:
+		return true
+	case LockNotFound:
 		return true
 	case MethodNotAllowed:
 		return true
@@ -674,6 +683,9 @@ type ExtendedList struct {
 	Attempts []ExtendedAttempt `json:"attempts"`
 }
 
+// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
+type Fence = int64
+
 // Forecast defines model for Forecast.
 type Forecast struct {
 	// From The start of the first minute.
@@ -786,6 +798,109 @@ type LedgerPage struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor string `json:"next_cursor,omitempty,omitzero"`
 }
+
+// Lock A lock that somebody holds.
+type Lock struct {
+	// ExpiresAt When it is free, unless it is renewed.
+	ExpiresAt string `json:"expires_at"`
+
+	// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
+	Fence Fence `json:"fence"`
+
+	// Holder Who holds it, as the holder calls itself.
+	Holder string `json:"holder"`
+
+	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Name Name `json:"name"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Note What the holder said about it.
+	Note string `json:"note,omitempty,omitzero"`
+
+	// Since When the holder got it.
+	Since string `json:"since"`
+
+	// TTL A duration as Go writes it, in whole milliseconds.
+	//
+	// Example: 1m30s
+	TTL Duration `json:"ttl"`
+
+	// Waited In the answer to a request that waited: how long after the server had the request it asked for the lock that it got. A
+	// Go duration.
+	Waited string `json:"waited,omitempty,omitzero"`
+}
+
+// LockExtension defines model for LockExtension.
+type LockExtension struct {
+	// ExpiresAt When the lock is free, unless it is renewed.
+	ExpiresAt string `json:"expires_at"`
+}
+
+// LockHolder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+// random.
+type LockHolder = string
+
+// LockList defines model for LockList.
+type LockList struct {
+	Locks []Lock `json:"locks"`
+
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+}
+
+// LockRelease defines model for LockRelease.
+type LockRelease struct {
+	// Fence Left out, any of the holder, for one whose request was not answered.
+	Fence Fence `json:"fence,omitempty,omitzero"`
+
+	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+	// random.
+	Holder LockHolder `json:"holder"`
+}
+
+// LockReleased defines model for LockReleased.
+type LockReleased struct {
+	// Released Whether this request released the lock. If not, it had expired, or was released before.
+	Released bool `json:"released"`
+}
+
+// LockRenewal defines model for LockRenewal.
+type LockRenewal struct {
+	// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
+	Fence Fence `json:"fence"`
+
+	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+	// random.
+	Holder LockHolder `json:"holder"`
+
+	// TTL From now; left out, as it was.
+	TTL Duration `json:"ttl,omitempty,omitzero"`
+}
+
+// LockRequest defines model for LockRequest.
+type LockRequest struct {
+	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+	// random.
+	Holder LockHolder `json:"holder"`
+
+	// Note For people, what the lock is held for; free text of at most 500 bytes.
+	Note string `json:"note,omitempty,omitzero"`
+
+	// TTL How long the lock is held unless it is renewed, 1s to 24h.
+	TTL LockTTL `json:"ttl"`
+
+	// Wait How long to wait for a lock that somebody else holds, at most 20s; left out, not at all.
+	Wait Duration `json:"wait,omitempty,omitzero"`
+}
+
+// LockTTL How long the lock is held unless it is renewed, 1s to 24h.
+type LockTTL = Duration
 
 // LogCursor Where a line stands in the log.
 //
@@ -936,6 +1051,9 @@ type Problem struct {
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
 	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
 	// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
+	// | `lock_held` | 409 | somebody else holds the lock |
+	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
+	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
@@ -982,6 +1100,9 @@ type Problem struct {
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
 // | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
 // | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
+// | `lock_held` | 409 | somebody else holds the lock |
+// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
+// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
@@ -1720,6 +1841,11 @@ type IfMatch = RevisionTag
 // Limit defines model for Limit.
 type Limit = int
 
+// LockName 1-200 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: default
+type LockName = Name
+
 // Namespace defines model for Namespace.
 type Namespace = string
 
@@ -1793,9 +1919,45 @@ type ForecastParams struct {
 	Hours int `form:"hours,omitempty" json:"hours,omitempty,omitzero"`
 }
 
+// ListLocksParams defines parameters for ListLocks.
+type ListLocksParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Limit How many to answer at most.
+	Limit Limit `form:"limit,omitempty" json:"limit,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+}
+
+// GetLockParams defines parameters for GetLock.
+type GetLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// AcquireLockParams defines parameters for AcquireLock.
+type AcquireLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// ReleaseLockParams defines parameters for ReleaseLock.
+type ReleaseLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
+// RenewLockParams defines parameters for RenewLock.
+type RenewLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+}
+
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// Paused Only schedules that are paused, or only those that are not.
@@ -1816,7 +1978,7 @@ type ListSchedulesParams struct {
 
 // DeleteScheduleParams defines parameters for DeleteSchedule.
 type DeleteScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// Tasks `waiting`: tasks that are not running are cancelled, running ones go on. `all`: running ones are asked to stop as
@@ -1826,7 +1988,7 @@ type DeleteScheduleParams struct {
 
 // GetScheduleParams defines parameters for GetSchedule.
 type GetScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
@@ -1849,7 +2011,7 @@ type PutScheduleParams struct {
 
 // AuditScheduleParams defines parameters for AuditSchedule.
 type AuditScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// From The start of the range. Left out, it is the creation of the schedule, or as far back as its ledger goes.
@@ -1861,19 +2023,19 @@ type AuditScheduleParams struct {
 
 // BackfillScheduleParams defines parameters for BackfillSchedule.
 type BackfillScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
 type ListRevisionsParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ReadLedgerParams defines parameters for ReadLedger.
 type ReadLedgerParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// Since Only ticks at this time or later.
@@ -1894,7 +2056,7 @@ type ReadLedgerParams struct {
 
 // PreviewScheduleParams defines parameters for PreviewSchedule.
 type PreviewScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// Count How many ticks to answer at most.
@@ -1906,19 +2068,19 @@ type PreviewScheduleParams struct {
 
 // PauseScheduleParams defines parameters for PauseSchedule.
 type PauseScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ResumeScheduleParams defines parameters for ResumeSchedule.
 type ResumeScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // RollbackScheduleParams defines parameters for RollbackSchedule.
 type RollbackScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
@@ -1929,13 +2091,13 @@ type RollbackScheduleParams struct {
 
 // TriggerScheduleParams defines parameters for TriggerSchedule.
 type TriggerScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// State Only tasks in these states, separated by commas.
@@ -1987,43 +2149,43 @@ type SubmitTasksParams struct {
 
 // CancelTaskParams defines parameters for CancelTask.
 type CancelTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
 type ChangeTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ListAttemptsParams defines parameters for ListAttempts.
 type ListAttemptsParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // FinishAttemptParams defines parameters for FinishAttempt.
 type FinishAttemptParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ReportAttemptParams defines parameters for ReportAttempt.
 type ReportAttemptParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 
 	// Follow Keep the answer open and send lines as they are written.
@@ -2041,15 +2203,24 @@ type ReadLogsParams struct {
 
 // ReportProgressParams defines parameters for ReportProgress.
 type ReportProgressParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
 
 // RetryTaskParams defines parameters for RetryTask.
 type RetryTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
 }
+
+// AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
+type AcquireLockJSONRequestBody = LockRequest
+
+// ReleaseLockJSONRequestBody defines body for ReleaseLock for application/json ContentType.
+type ReleaseLockJSONRequestBody = LockRelease
+
+// RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
+type RenewLockJSONRequestBody = LockRenewal
 
 // PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
 type PutScheduleJSONRequestBody = ScheduleDefinition
@@ -2104,6 +2275,21 @@ type ServerInterface interface {
 	// Forecast How many ticks each minute ahead will see
 	// (GET /v1/forecast)
 	Forecast(ctx echo.Context, params ForecastParams) error
+	// ListLocks List the locks that are held
+	// (GET /v1/locks)
+	ListLocks(ctx echo.Context, params ListLocksParams) error
+	// GetLock Tell who holds a lock
+	// (GET /v1/locks/{name})
+	GetLock(ctx echo.Context, name LockName, params GetLockParams) error
+	// AcquireLock Take a lock
+	// (POST /v1/locks/{name}/acquire)
+	AcquireLock(ctx echo.Context, name LockName, params AcquireLockParams) error
+	// ReleaseLock Give a lock back
+	// (POST /v1/locks/{name}/release)
+	ReleaseLock(ctx echo.Context, name LockName, params ReleaseLockParams) error
+	// RenewLock Keep a lock
+	// (POST /v1/locks/{name}/renew)
+	RenewLock(ctx echo.Context, name LockName, params RenewLockParams) error
 	// ListNamespaces List namespaces
 	// (GET /v1/namespaces)
 	ListNamespaces(ctx echo.Context) error
@@ -2326,6 +2512,138 @@ func (w *ServerInterfaceWrapper) Forecast(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.Forecast(ctx, params)
+	return err
+}
+
+// ListLocks converts echo context to params.
+func (w *ServerInterfaceWrapper) ListLocks(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListLocksParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", ctx.QueryParams(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter limit: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ListLocks(ctx, params)
+	return err
+}
+
+// GetLock converts echo context to params.
+func (w *ServerInterfaceWrapper) GetLock(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LockName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetLockParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.GetLock(ctx, name, params)
+	return err
+}
+
+// AcquireLock converts echo context to params.
+func (w *ServerInterfaceWrapper) AcquireLock(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LockName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AcquireLockParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.AcquireLock(ctx, name, params)
+	return err
+}
+
+// ReleaseLock converts echo context to params.
+func (w *ServerInterfaceWrapper) ReleaseLock(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LockName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReleaseLockParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.ReleaseLock(ctx, name, params)
+	return err
+}
+
+// RenewLock converts echo context to params.
+func (w *ServerInterfaceWrapper) RenewLock(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "name" -------------
+	var name LockName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", ctx.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter name: %s", err))
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RenewLockParams
+	// ------------- Optional query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.RenewLock(ctx, name, params)
 	return err
 }
 
@@ -3411,6 +3729,11 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/schedules/:id/history", wrapper.ListRevisions, options.OperationMiddlewares["listRevisions"]...)
 	router.POST(options.BaseURL+"/v1/schedules/:id/rollback", wrapper.RollbackSchedule, options.OperationMiddlewares["rollbackSchedule"]...)
 	router.GET(options.BaseURL+"/v1/forecast", wrapper.Forecast, options.OperationMiddlewares["forecast"]...)
+	router.GET(options.BaseURL+"/v1/locks", wrapper.ListLocks, options.OperationMiddlewares["listLocks"]...)
+	router.GET(options.BaseURL+"/v1/locks/:name", wrapper.GetLock, options.OperationMiddlewares["getLock"]...)
+	router.POST(options.BaseURL+"/v1/locks/:name/acquire", wrapper.AcquireLock, options.OperationMiddlewares["acquireLock"]...)
+	router.POST(options.BaseURL+"/v1/locks/:name/renew", wrapper.RenewLock, options.OperationMiddlewares["renewLock"]...)
+	router.POST(options.BaseURL+"/v1/locks/:name/release", wrapper.ReleaseLock, options.OperationMiddlewares["releaseLock"]...)
 	router.GET(options.BaseURL+"/v1/namespaces", wrapper.ListNamespaces, options.OperationMiddlewares["listNamespaces"]...)
 	router.GET(options.BaseURL+"/v1/nodes", wrapper.ListNodes, options.OperationMiddlewares["listNodes"]...)
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)

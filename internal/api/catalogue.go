@@ -38,6 +38,9 @@ var catalogue = map[task.Code]entry{
 	task.CodeScheduleChanged:  {http.StatusPreconditionFailed, "Another revision is in force"},
 	task.CodeScheduleBusy:     {http.StatusConflict, "The overlap policy refuses a run now"},
 	task.CodeRevisionNotFound: {http.StatusNotFound, "No such revision"},
+	task.CodeLockHeld:         {http.StatusConflict, "Somebody else holds the lock"},
+	task.CodeLockLost:         {http.StatusConflict, "The lock is not held any more"},
+	task.CodeLockNotFound:     {http.StatusNotFound, "Nobody holds the lock"},
 	task.CodeUnavailable:      {http.StatusServiceUnavailable, "Not available at the moment"},
 	task.CodeInternal:         {http.StatusInternalServerError, "Internal error"},
 

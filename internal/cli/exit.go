@@ -24,9 +24,12 @@ const (
 func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed bool, err error) int {
 	var unreachable *rest.Unreachable
 	var address *rest.InvalidAddress
+	var exit *command.ExitError
 	switch {
 	case err == nil:
 		return exitOK
+	case errors.As(err, &exit):
+		return exit.Code
 	case ctx.Err() != nil:
 		return exitInterrupted
 	case errors.Is(err, command.ErrReported):

@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/command"
 	"github.com/dts-sched/dts/internal/cli/events"
 	"github.com/dts-sched/dts/internal/cli/importer"
+	"github.com/dts-sched/dts/internal/cli/lock"
 	"github.com/dts-sched/dts/internal/cli/namespace"
 	"github.com/dts-sched/dts/internal/cli/node"
 	"github.com/dts-sched/dts/internal/cli/queue"
@@ -31,6 +32,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
   dtsctl task shell --id backup --wait -- /usr/local/bin/backup --full
   dtsctl task list --state failed
   dtsctl schedule put nightly --cron '30 2 * * *' -- /usr/local/bin/backup
+  dtsctl lock deploy -- ./deploy.sh
   dtsctl events`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
@@ -42,7 +44,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 	command.Complete(root, "output", "table", "json", "yaml")
 	root.AddCommand(
 		task.NewCommand(f), schedule.NewCommand(f), apply.NewCommand(f), node.NewCommand(f), queue.NewCommand(f),
-		namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), bench.NewCommand(f), newVersionCommand(f),
+		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), bench.NewCommand(f), newVersionCommand(f),
 	)
 	root.AddCommand(newTopics()...)
 	root.InitDefaultCompletionCmd()

@@ -22,6 +22,9 @@ func newTopics() []*cobra.Command {
   2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was sent
   3    the server cannot be reached, or something that is not DTS answered. What was sent may have arrived:
        a submission with an --id can be repeated safely
+  125  "lock": the lock was lost, and the command was ended
+  126  "lock": the command cannot be run; 127: there is no such command. Else "lock" ends with the code of the command,
+       or 128 and the number of the signal that ended it
   130  interrupted (SIGINT or SIGTERM). "events" and "task logs -f" go on until they are interrupted, and then
        end with 0`,
 		},

@@ -1,5 +1,5 @@
-// Package store keeps tasks and schedules in Redis. Nothing outside of it knows the stored form: package layout knows the
-// keys, package codec the content, and the packages tasks, schedules and partition have the operations. Every change is
+// Package store keeps tasks, schedules and locks in Redis. Nothing outside of it knows the stored form: package layout knows the
+// keys, package codec the content, and the packages tasks, schedules, locks and partition have the operations. Every change is
 // one run of a Lua script.
 package store
 
@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -21,6 +22,7 @@ type Store struct {
 	*layout.Layout
 	Tasks      *tasks.Tasks
 	Schedules  *schedules.Schedules
+	Locks      *locks.Locks
 	Partitions *partition.Partitions
 }
 
@@ -41,7 +43,7 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease), Schedules: schedules.New(l)}
+	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease), Schedules: schedules.New(l), Locks: locks.New(l)}
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

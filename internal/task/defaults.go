@@ -41,6 +41,16 @@ const (
 	NamespacesLimit = 10_000                    // namespaces remembered, those with the newest submissions
 )
 
+// Limits on locks.
+const (
+	LockTTLMin      = time.Second
+	LockTTLMax      = 24 * time.Hour
+	LockWaitLimit   = 20 * time.Second // of one request; clients ask again
+	LockHolderLimit = 200              // bytes
+	LockNoteLimit   = 500              // bytes
+	LocksLimit      = 2000             // locks that are held in one partition
+)
+
 // InlinePayloadLimit is the size, in bytes, of the longest payload that is stored together with the rest of a definition.
 const InlinePayloadLimit = 1 << 10
 

@@ -25,6 +25,9 @@ const (
 	CodeScheduleChanged  Code = "schedule_changed"   // the current revision is not the one that the request names
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now
 	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or it has been deleted from the history
+	CodeLockHeld         Code = "lock_held"          // somebody else holds the lock
+	CodeLockLost         Code = "lock_lost"          // the caller does not hold the lock, or no longer
+	CodeLockNotFound     Code = "lock_not_found"     // nobody holds a lock with this name
 	CodeUnavailable      Code = "unavailable"        // Redis is unreachable or refuses writes
 	CodeInternal         Code = "internal"           // a bug in DTS
 )

@@ -20,7 +20,7 @@ const nameAlphabet = "A-Z a-z 0-9 . _ -"
 // ("nightly@20260102T150405Z"), which Definition.Validate refuses, because only schedules create such tasks. Error:
 // CodeInvalid.
 func ValidateRef(r Ref) error {
-	if err := validateName("namespace", r.Namespace); err != nil {
+	if err := ValidateName("namespace", r.Namespace); err != nil {
 		return err
 	}
 	if len(r.ID) > IDLimit {
@@ -34,7 +34,7 @@ func ValidateRef(r Ref) error {
 }
 
 // ValidateQueue checks the name of a queue. Error: CodeInvalid.
-func ValidateQueue(name string) error { return validateName("queue", name) }
+func ValidateQueue(name string) error { return ValidateName("queue", name) }
 
 // Normalize sets a missing namespace, queue or payload to the default, compacts the payload and cuts times to whole ms. Call
 // it before Validate.
@@ -60,7 +60,7 @@ func (d Definition) Normalize() Definition {
 // and its message says what would be valid.
 func (d Definition) Validate(now time.Time) error {
 	checks := []func() error{
-		func() error { return validateName("namespace", d.Namespace) },
+		func() error { return ValidateName("namespace", d.Namespace) },
 		func() error { return validateID(d.ID) },
 		func() error { return ValidateType(d.Type) },
 		func() error { return ValidateQueue(d.Queue) },
@@ -69,7 +69,7 @@ func (d Definition) Validate(now time.Time) error {
 		func() error { return validateSpan("timeout", d.Timeout, TimeoutLimit) },
 		func() error { return validateSpan("retention", d.Retention, RetentionLimit) },
 		d.Retry.validate,
-		func() error { return validateText("owner", d.Owner, OwnerLimit) },
+		func() error { return ValidateText("owner", d.Owner, OwnerLimit) },
 		func() error { return validateLabels(d.Labels) },
 	}
 	for _, check := range checks {
@@ -80,7 +80,8 @@ func (d Definition) Validate(now time.Time) error {
 	return nil
 }
 
-func validateName(field, name string) error {
+// ValidateName checks a name, which a field has: 1 to IDLimit characters that can stand in a URL. Error: CodeInvalid.
+func ValidateName(field, name string) error {
 	if len(name) > IDLimit {
 		return Invalid(field, "is %d characters long, at most %d are allowed", len(name), IDLimit)
 	}
@@ -97,7 +98,7 @@ func validateID(id string) error {
 	if strings.Contains(id, "@") {
 		return Invalid("id", "%q must not contain @, which is reserved for the ticks of schedules; use %s", id, nameAlphabet)
 	}
-	return validateName("id", id)
+	return ValidateName("id", id)
 }
 
 // ValidateType checks the name of a type. Error: CodeInvalid.
@@ -198,18 +199,18 @@ func validateLabels(labels map[string]string) error {
 		if k == "" {
 			return Invalid("labels", "has a label without a name; give it one")
 		}
-		if err := validateText("labels", k, LabelLimit); err != nil {
+		if err := ValidateText("labels", k, LabelLimit); err != nil {
 			return err
 		}
-		if err := validateText("labels."+k, v, LabelLimit); err != nil {
+		if err := ValidateText("labels."+k, v, LabelLimit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// validateText checks that a text is valid UTF-8 of at most limit bytes.
-func validateText(field, s string, limit int) error {
+// ValidateText checks that a text is valid UTF-8 of at most limit bytes. Error: CodeInvalid.
+func ValidateText(field, s string, limit int) error {
 	switch {
 	case len(s) > limit:
 		return Invalid(field, "is %d bytes long, at most %d are allowed", len(s), limit)

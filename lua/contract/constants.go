@@ -20,6 +20,7 @@ var Constants = map[string]any{
 	"LOG_LIMIT":             task.LogLimit,
 	"DEFAULT_QUEUE":         task.DefaultQueue,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
+	"LOCKS_LIMIT":           task.LocksLimit,
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,

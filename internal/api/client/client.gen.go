@@ -221,6 +221,9 @@ const (
 	CrossOrigin          ProblemCode = "cross_origin"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
+	LockHeld             ProblemCode = "lock_held"
+	LockLost             ProblemCode = "lock_lost"
+	LockNotFound         ProblemCode = "lock_not_found"
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
 	QueueNotFound        ProblemCode = "queue_not_found"
@@ -250,6 +253,12 @@ func (e ProblemCode) Valid() bool {
 	case Internal:
 		return true
 	case Invalid:
+		return true
+	case LockHeld:
+		return true
+	case LockLost:
+		return true
+	case LockNotFound:
 		return true
 	case MethodNotAllowed:
 		return true
@@ -679,6 +688,9 @@ type ExtendedList struct {
 	Attempts []ExtendedAttempt `json:"attempts"`
 }
 
+// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
+type Fence = int64
+
 // Forecast defines model for Forecast.
 type Forecast struct {
 	// From The start of the first minute.
@@ -791,6 +803,109 @@ type LedgerPage struct {
 	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
 	NextCursor *string `json:"next_cursor,omitempty"`
 }
+
+// Lock A lock that somebody holds.
+type Lock struct {
+	// ExpiresAt When it is free, unless it is renewed.
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
+	Fence Fence `json:"fence"`
+
+	// Holder Who holds it, as the holder calls itself.
+	Holder string `json:"holder"`
+
+	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Name Name `json:"name"`
+
+	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.
+	//
+	// Example: default
+	Namespace Name `json:"namespace"`
+
+	// Note What the holder said about it.
+	Note *string `json:"note,omitempty"`
+
+	// Since When the holder got it.
+	Since time.Time `json:"since"`
+
+	// TTL A duration as Go writes it, in whole milliseconds.
+	//
+	// Example: 1m30s
+	TTL Duration `json:"ttl"`
+
+	// Waited In the answer to a request that waited: how long after the server had the request it asked for the lock that it got. A
+	// Go duration.
+	Waited *string `json:"waited,omitempty"`
+}
+
+// LockExtension defines model for LockExtension.
+type LockExtension struct {
+	// ExpiresAt When the lock is free, unless it is renewed.
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// LockHolder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+// random.
+type LockHolder = string
+
+// LockList defines model for LockList.
+type LockList struct {
+	Locks []Lock `json:"locks"`
+
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor *string `json:"next_cursor,omitempty"`
+}
+
+// LockRelease defines model for LockRelease.
+type LockRelease struct {
+	// Fence Left out, any of the holder, for one whose request was not answered.
+	Fence *Fence `json:"fence,omitempty"`
+
+	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+	// random.
+	Holder LockHolder `json:"holder"`
+}
+
+// LockReleased defines model for LockReleased.
+type LockReleased struct {
+	// Released Whether this request released the lock. If not, it had expired, or was released before.
+	Released bool `json:"released"`
+}
+
+// LockRenewal defines model for LockRenewal.
+type LockRenewal struct {
+	// Fence The fencing token of a holder. It is higher than that of every earlier holder, and less than 2^53.
+	Fence Fence `json:"fence"`
+
+	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+	// random.
+	Holder LockHolder `json:"holder"`
+
+	// TTL From now; left out, as it was.
+	TTL *Duration `json:"ttl,omitempty"`
+}
+
+// LockRequest defines model for LockRequest.
+type LockRequest struct {
+	// Holder Names who holds the lock, at most 200 bytes. Two that use the same name are the same holder: it should contain something
+	// random.
+	Holder LockHolder `json:"holder"`
+
+	// Note For people, what the lock is held for; free text of at most 500 bytes.
+	Note *string `json:"note,omitempty"`
+
+	// TTL How long the lock is held unless it is renewed, 1s to 24h.
+	TTL LockTTL `json:"ttl"`
+
+	// Wait How long to wait for a lock that somebody else holds, at most 20s; left out, not at all.
+	Wait *Duration `json:"wait,omitempty"`
+}
+
+// LockTTL How long the lock is held unless it is renewed, 1s to 24h.
+type LockTTL = Duration
 
 // LogCursor Where a line stands in the log.
 //
@@ -941,6 +1056,9 @@ type Problem struct {
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
 	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
 	// | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
+	// | `lock_held` | 409 | somebody else holds the lock |
+	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
+	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
@@ -987,6 +1105,9 @@ type Problem struct {
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
 // | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
 // | `revision_not_found` | 404 | the schedule had no such revision, or no longer remembers it |
+// | `lock_held` | 409 | somebody else holds the lock |
+// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
+// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
@@ -1725,6 +1846,11 @@ type IfMatch = RevisionTag
 // Limit defines model for Limit.
 type Limit = int
 
+// LockName 1-200 of `A-Z a-z 0-9 . _ -`.
+//
+// Example: default
+type LockName = Name
+
 // Namespace defines model for Namespace.
 type Namespace = string
 
@@ -1798,9 +1924,45 @@ type ForecastParams struct {
 	Hours *int `form:"hours,omitempty" json:"hours,omitempty"`
 }
 
+// ListLocksParams defines parameters for ListLocks.
+type ListLocksParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Limit How many to answer at most.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// GetLockParams defines parameters for GetLock.
+type GetLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// AcquireLockParams defines parameters for AcquireLock.
+type AcquireLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// ReleaseLockParams defines parameters for ReleaseLock.
+type ReleaseLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
+// RenewLockParams defines parameters for RenewLock.
+type RenewLockParams struct {
+	// Namespace The namespace of the task, schedule or lock.
+	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+}
+
 // ListSchedulesParams defines parameters for ListSchedules.
 type ListSchedulesParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Paused Only schedules that are paused, or only those that are not.
@@ -1821,7 +1983,7 @@ type ListSchedulesParams struct {
 
 // DeleteScheduleParams defines parameters for DeleteSchedule.
 type DeleteScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Tasks `waiting`: tasks that are not running are cancelled, running ones go on. `all`: running ones are asked to stop as
@@ -1831,7 +1993,7 @@ type DeleteScheduleParams struct {
 
 // GetScheduleParams defines parameters for GetSchedule.
 type GetScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
@@ -1854,7 +2016,7 @@ type PutScheduleParams struct {
 
 // AuditScheduleParams defines parameters for AuditSchedule.
 type AuditScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// From The start of the range. Left out, it is the creation of the schedule, or as far back as its ledger goes.
@@ -1866,19 +2028,19 @@ type AuditScheduleParams struct {
 
 // BackfillScheduleParams defines parameters for BackfillSchedule.
 type BackfillScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
 type ListRevisionsParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ReadLedgerParams defines parameters for ReadLedger.
 type ReadLedgerParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Since Only ticks at this time or later.
@@ -1899,7 +2061,7 @@ type ReadLedgerParams struct {
 
 // PreviewScheduleParams defines parameters for PreviewSchedule.
 type PreviewScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Count How many ticks to answer at most.
@@ -1911,19 +2073,19 @@ type PreviewScheduleParams struct {
 
 // PauseScheduleParams defines parameters for PauseSchedule.
 type PauseScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ResumeScheduleParams defines parameters for ResumeSchedule.
 type ResumeScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // RollbackScheduleParams defines parameters for RollbackSchedule.
 type RollbackScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// IfMatch The `ETag` of the revision that is to be changed, as in `"3"`; if another one is in force by now, nothing
@@ -1934,13 +2096,13 @@ type RollbackScheduleParams struct {
 
 // TriggerScheduleParams defines parameters for TriggerSchedule.
 type TriggerScheduleParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListTasksParams defines parameters for ListTasks.
 type ListTasksParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// State Only tasks in these states, separated by commas.
@@ -1992,43 +2154,43 @@ type SubmitTasksParams struct {
 
 // CancelTaskParams defines parameters for CancelTask.
 type CancelTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // GetTaskParams defines parameters for GetTask.
 type GetTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ChangeTaskParams defines parameters for ChangeTask.
 type ChangeTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ListAttemptsParams defines parameters for ListAttempts.
 type ListAttemptsParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // FinishAttemptParams defines parameters for FinishAttempt.
 type FinishAttemptParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ReportAttemptParams defines parameters for ReportAttempt.
 type ReportAttemptParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // ReadLogsParams defines parameters for ReadLogs.
 type ReadLogsParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 
 	// Follow Keep the answer open and send lines as they are written.
@@ -2046,15 +2208,24 @@ type ReadLogsParams struct {
 
 // ReportProgressParams defines parameters for ReportProgress.
 type ReportProgressParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
 
 // RetryTaskParams defines parameters for RetryTask.
 type RetryTaskParams struct {
-	// Namespace The namespace of the task or schedule.
+	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
 }
+
+// AcquireLockJSONRequestBody defines body for AcquireLock for application/json ContentType.
+type AcquireLockJSONRequestBody = LockRequest
+
+// ReleaseLockJSONRequestBody defines body for ReleaseLock for application/json ContentType.
+type ReleaseLockJSONRequestBody = LockRelease
+
+// RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
+type RenewLockJSONRequestBody = LockRenewal
 
 // PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
 type PutScheduleJSONRequestBody = ScheduleDefinition
@@ -2209,6 +2380,78 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
 	Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListLocks List the locks that are held
+	//
+	// By name. There are at most 2,000 for each partition of the data.
+	//
+	// Corresponds with GET /v1/locks (the `ListLocks` operationId).
+	ListLocks(ctx context.Context, params *ListLocksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetLock Tell who holds a lock
+	//
+	// Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
+	GetLock(ctx context.Context, name LockName, params *GetLockParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcquireLockWithBody Take a lock
+	//
+	// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+	// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+	// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+	// particular order.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+	AcquireLockWithBody(ctx context.Context, name LockName, params *AcquireLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcquireLock Take a lock
+	//
+	// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+	// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+	// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+	// particular order.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+	AcquireLock(ctx context.Context, name LockName, params *AcquireLockParams, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReleaseLockWithBody Give a lock back
+	//
+	// Harmless if the holder does not have it any more.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+	ReleaseLockWithBody(ctx context.Context, name LockName, params *ReleaseLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReleaseLock Give a lock back
+	//
+	// Harmless if the holder does not have it any more.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+	ReleaseLock(ctx context.Context, name LockName, params *ReleaseLockParams, body ReleaseLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RenewLockWithBody Keep a lock
+	//
+	// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+	RenewLockWithBody(ctx context.Context, name LockName, params *RenewLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RenewLock Keep a lock
+	//
+	// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+	RenewLock(ctx context.Context, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListNamespaces List namespaces
 	//
@@ -2755,6 +2998,158 @@ func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, r
 // Corresponds with GET /v1/forecast (the `Forecast` operationId).
 func (c *Client) Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewForecastRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListLocks List the locks that are held
+//
+// By name. There are at most 2,000 for each partition of the data.
+//
+// Corresponds with GET /v1/locks (the `ListLocks` operationId).
+func (c *Client) ListLocks(ctx context.Context, params *ListLocksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListLocksRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetLock Tell who holds a lock
+//
+// Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
+func (c *Client) GetLock(ctx context.Context, name LockName, params *GetLockParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetLockRequest(c.Server, name, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcquireLockWithBody Take a lock
+//
+// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+// particular order.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+func (c *Client) AcquireLockWithBody(ctx context.Context, name LockName, params *AcquireLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcquireLockRequestWithBody(c.Server, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcquireLock Take a lock
+//
+// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+// particular order.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+func (c *Client) AcquireLock(ctx context.Context, name LockName, params *AcquireLockParams, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcquireLockRequest(c.Server, name, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReleaseLockWithBody Give a lock back
+//
+// Harmless if the holder does not have it any more.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+func (c *Client) ReleaseLockWithBody(ctx context.Context, name LockName, params *ReleaseLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReleaseLockRequestWithBody(c.Server, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReleaseLock Give a lock back
+//
+// Harmless if the holder does not have it any more.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+func (c *Client) ReleaseLock(ctx context.Context, name LockName, params *ReleaseLockParams, body ReleaseLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReleaseLockRequest(c.Server, name, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RenewLockWithBody Keep a lock
+//
+// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+func (c *Client) RenewLockWithBody(ctx context.Context, name LockName, params *RenewLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenewLockRequestWithBody(c.Server, name, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RenewLock Keep a lock
+//
+// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+func (c *Client) RenewLock(ctx context.Context, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRenewLockRequest(c.Server, name, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -3956,6 +4351,367 @@ func NewForecastRequest(server string, params *ForecastParams) (*http.Request, e
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewListLocksRequest constructs an http.Request for the ListLocks method
+func NewListLocksRequest(server string, params *ListLocksParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetLockRequest constructs an http.Request for the GetLock method
+func NewGetLockRequest(server string, name LockName, params *GetLockParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAcquireLockRequest calls the generic AcquireLock builder with application/json body
+func NewAcquireLockRequest(server string, name LockName, params *AcquireLockParams, body AcquireLockJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAcquireLockRequestWithBody(server, name, params, "application/json", bodyReader)
+}
+
+// NewAcquireLockRequestWithBody constructs an http.Request for the AcquireLock method, with any body, and a specified content type
+func NewAcquireLockRequestWithBody(server string, name LockName, params *AcquireLockParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks/%s/acquire", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewReleaseLockRequest calls the generic ReleaseLock builder with application/json body
+func NewReleaseLockRequest(server string, name LockName, params *ReleaseLockParams, body ReleaseLockJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReleaseLockRequestWithBody(server, name, params, "application/json", bodyReader)
+}
+
+// NewReleaseLockRequestWithBody constructs an http.Request for the ReleaseLock method, with any body, and a specified content type
+func NewReleaseLockRequestWithBody(server string, name LockName, params *ReleaseLockParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks/%s/release", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRenewLockRequest calls the generic RenewLock builder with application/json body
+func NewRenewLockRequest(server string, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRenewLockRequestWithBody(server, name, params, "application/json", bodyReader)
+}
+
+// NewRenewLockRequestWithBody constructs an http.Request for the RenewLock method, with any body, and a specified content type
+func NewRenewLockRequestWithBody(server string, name LockName, params *RenewLockParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "name", name, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/locks/%s/renew", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Namespace != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "namespace", *params.Namespace, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -6395,6 +7151,82 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
 	ForecastWithResponse(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*ForecastResponse, error)
 
+	// ListLocksWithResponse List the locks that are held
+	//
+	// By name. There are at most 2,000 for each partition of the data.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/locks (the `ListLocks` operationId).
+	ListLocksWithResponse(ctx context.Context, params *ListLocksParams, reqEditors ...RequestEditorFn) (*ListLocksResponse, error)
+
+	// GetLockWithResponse Tell who holds a lock
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
+	GetLockWithResponse(ctx context.Context, name LockName, params *GetLockParams, reqEditors ...RequestEditorFn) (*GetLockResponse, error)
+
+	// AcquireLockWithBodyWithResponse Take a lock
+	//
+	// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+	// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+	// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+	// particular order.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+	AcquireLockWithBodyWithResponse(ctx context.Context, name LockName, params *AcquireLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error)
+
+	// AcquireLockWithResponse Take a lock
+	//
+	// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+	// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+	// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+	// particular order.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+	AcquireLockWithResponse(ctx context.Context, name LockName, params *AcquireLockParams, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error)
+
+	// ReleaseLockWithBodyWithResponse Give a lock back
+	//
+	// Harmless if the holder does not have it any more.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+	ReleaseLockWithBodyWithResponse(ctx context.Context, name LockName, params *ReleaseLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReleaseLockResponse, error)
+
+	// ReleaseLockWithResponse Give a lock back
+	//
+	// Harmless if the holder does not have it any more.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+	ReleaseLockWithResponse(ctx context.Context, name LockName, params *ReleaseLockParams, body ReleaseLockJSONRequestBody, reqEditors ...RequestEditorFn) (*ReleaseLockResponse, error)
+
+	// RenewLockWithBodyWithResponse Keep a lock
+	//
+	// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+	RenewLockWithBodyWithResponse(ctx context.Context, name LockName, params *RenewLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RenewLockResponse, error)
+
+	// RenewLockWithResponse Keep a lock
+	//
+	// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+	RenewLockWithResponse(ctx context.Context, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*RenewLockResponse, error)
+
 	// ListNamespacesWithResponse List namespaces
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -7160,6 +7992,281 @@ func (r ForecastResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ForecastResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ListLocksResponseDefaultHeaders the declared response headers of an HTTP default response for ListLocks
+type ListLocksResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ListLocksResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LockList
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ListLocksResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListLocksResponse) GetJSON200() *LockList {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ListLocksResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ListLocksResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListLocksResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListLocksResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListLocksResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// GetLockResponseDefaultHeaders the declared response headers of an HTTP default response for GetLock
+type GetLockResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type GetLockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Lock
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *GetLockResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetLockResponse) GetJSON200() *Lock {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r GetLockResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r GetLockResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetLockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetLockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetLockResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// AcquireLockResponseDefaultHeaders the declared response headers of an HTTP default response for AcquireLock
+type AcquireLockResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type AcquireLockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Lock
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *AcquireLockResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AcquireLockResponse) GetJSON200() *Lock {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r AcquireLockResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r AcquireLockResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcquireLockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcquireLockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcquireLockResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ReleaseLockResponseDefaultHeaders the declared response headers of an HTTP default response for ReleaseLock
+type ReleaseLockResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ReleaseLockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LockReleased
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ReleaseLockResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReleaseLockResponse) GetJSON200() *LockReleased {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ReleaseLockResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ReleaseLockResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReleaseLockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReleaseLockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReleaseLockResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RenewLockResponseDefaultHeaders the declared response headers of an HTTP default response for RenewLock
+type RenewLockResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type RenewLockResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *LockExtension
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *RenewLockResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RenewLockResponse) GetJSON200() *LockExtension {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RenewLockResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RenewLockResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RenewLockResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RenewLockResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RenewLockResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -9096,6 +10203,130 @@ func (c *ClientWithResponses) ForecastWithResponse(ctx context.Context, params *
 	return ParseForecastResponse(rsp)
 }
 
+// ListLocksWithResponse List the locks that are held
+//
+// By name. There are at most 2,000 for each partition of the data.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/locks (the `ListLocks` operationId).
+func (c *ClientWithResponses) ListLocksWithResponse(ctx context.Context, params *ListLocksParams, reqEditors ...RequestEditorFn) (*ListLocksResponse, error) {
+	rsp, err := c.ListLocks(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListLocksResponse(rsp)
+}
+
+// GetLockWithResponse Tell who holds a lock
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/locks/{name} (the `GetLock` operationId).
+func (c *ClientWithResponses) GetLockWithResponse(ctx context.Context, name LockName, params *GetLockParams, reqEditors ...RequestEditorFn) (*GetLockResponse, error) {
+	rsp, err := c.GetLock(ctx, name, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetLockResponse(rsp)
+}
+
+// AcquireLockWithBodyWithResponse Take a lock
+//
+// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+// particular order.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+func (c *ClientWithResponses) AcquireLockWithBodyWithResponse(ctx context.Context, name LockName, params *AcquireLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error) {
+	rsp, err := c.AcquireLockWithBody(ctx, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcquireLockResponse(rsp)
+}
+
+// AcquireLockWithResponse Take a lock
+//
+// Takes the lock if it is free. If the same holder has it already, it keeps its `fence`, and the `ttl` starts again: so the
+// request can be repeated when its answer was lost. If another one holds it, the answer is `lock_held`, after `wait` at the
+// latest; it comes within milliseconds after a release. Who waits longer asks again. Those who wait get the lock in no
+// particular order.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/{name}/acquire (the `AcquireLock` operationId).
+func (c *ClientWithResponses) AcquireLockWithResponse(ctx context.Context, name LockName, params *AcquireLockParams, body AcquireLockJSONRequestBody, reqEditors ...RequestEditorFn) (*AcquireLockResponse, error) {
+	rsp, err := c.AcquireLock(ctx, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcquireLockResponse(rsp)
+}
+
+// ReleaseLockWithBodyWithResponse Give a lock back
+//
+// Harmless if the holder does not have it any more.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+func (c *ClientWithResponses) ReleaseLockWithBodyWithResponse(ctx context.Context, name LockName, params *ReleaseLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReleaseLockResponse, error) {
+	rsp, err := c.ReleaseLockWithBody(ctx, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReleaseLockResponse(rsp)
+}
+
+// ReleaseLockWithResponse Give a lock back
+//
+// Harmless if the holder does not have it any more.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/{name}/release (the `ReleaseLock` operationId).
+func (c *ClientWithResponses) ReleaseLockWithResponse(ctx context.Context, name LockName, params *ReleaseLockParams, body ReleaseLockJSONRequestBody, reqEditors ...RequestEditorFn) (*ReleaseLockResponse, error) {
+	rsp, err := c.ReleaseLock(ctx, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReleaseLockResponse(rsp)
+}
+
+// RenewLockWithBodyWithResponse Keep a lock
+//
+// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+func (c *ClientWithResponses) RenewLockWithBodyWithResponse(ctx context.Context, name LockName, params *RenewLockParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RenewLockResponse, error) {
+	rsp, err := c.RenewLockWithBody(ctx, name, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRenewLockResponse(rsp)
+}
+
+// RenewLockWithResponse Keep a lock
+//
+// The `ttl` starts again, from now. `lock_lost`: the lock has expired or was released, whether anybody took it since or not.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/locks/{name}/renew (the `RenewLock` operationId).
+func (c *ClientWithResponses) RenewLockWithResponse(ctx context.Context, name LockName, params *RenewLockParams, body RenewLockJSONRequestBody, reqEditors ...RequestEditorFn) (*RenewLockResponse, error) {
+	rsp, err := c.RenewLock(ctx, name, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRenewLockResponse(rsp)
+}
+
 // ListNamespacesWithResponse List namespaces
 //
 // Returns a wrapper object for the known response body format(s).
@@ -10078,6 +11309,236 @@ func ParseForecastResponse(rsp *http.Response) (*ForecastResponse, error) {
 	switch {
 	case true:
 		var headers ForecastResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseListLocksResponse parses an HTTP response from a ListLocksWithResponse call
+func ParseListLocksResponse(rsp *http.Response) (*ListLocksResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListLocksResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LockList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ListLocksResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseGetLockResponse parses an HTTP response from a GetLockWithResponse call
+func ParseGetLockResponse(rsp *http.Response) (*GetLockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetLockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Lock
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers GetLockResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseAcquireLockResponse parses an HTTP response from a AcquireLockWithResponse call
+func ParseAcquireLockResponse(rsp *http.Response) (*AcquireLockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcquireLockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Lock
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers AcquireLockResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseReleaseLockResponse parses an HTTP response from a ReleaseLockWithResponse call
+func ParseReleaseLockResponse(rsp *http.Response) (*ReleaseLockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReleaseLockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LockReleased
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ReleaseLockResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRenewLockResponse parses an HTTP response from a RenewLockWithResponse call
+func ParseRenewLockResponse(rsp *http.Response) (*RenewLockResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RenewLockResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest LockExtension
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers RenewLockResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -20,6 +20,11 @@ func Usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(f
 // ErrReported is the error for a failure that the command has already told the user.
 var ErrReported = errors.New("did not succeed")
 
+// ExitError ends dtsctl with a code. Whatever there is to say has been said.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
 // ForEach calls do for each id. A refusal of one is told and does not hold back the others; any other error does. The
 // error is ErrReported if any was refused.
 func ForEach(p *printer.Printer, ids []string, do func(id string) error) error {

@@ -1,0 +1,94 @@
+package api
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/dts-sched/dts/internal/control"
+)
+
+// AcquireLock answers POST /v1/locks/{name}/acquire.
+func (e *endpoints) AcquireLock(c echo.Context, name LockName, _ AcquireLockParams) error {
+	var in LockRequest
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	var r reader
+	wanted := control.LockRequest{
+		Name: name, Holder: in.Holder, TTL: r.duration("ttl", in.TTL), Wait: r.duration("wait", in.Wait), Note: in.Note,
+		Stop: e.stopping.Done(),
+	}
+	if r.err != nil {
+		return r.err
+	}
+	got, err := e.Control.AcquireLock(c.Request().Context(), callerOf(c), wanted)
+	if err != nil {
+		return err
+	}
+	out := lockOf(got.Lock)
+	if wanted.Wait > 0 {
+		out.Waited = got.Waited.String()
+	}
+	return ok(c, out)
+}
+
+// RenewLock answers POST /v1/locks/{name}/renew.
+func (e *endpoints) RenewLock(c echo.Context, name LockName, _ RenewLockParams) error {
+	var in LockRenewal
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	var ttl *time.Duration
+	if in.TTL != "" {
+		d, err := parseDuration("ttl", in.TTL)
+		if err != nil {
+			return err
+		}
+		ttl = &d
+	}
+	expires, err := e.Control.RenewLock(c.Request().Context(), callerOf(c), name, in.Holder, in.Fence, ttl)
+	if err != nil {
+		return err
+	}
+	return ok(c, LockExtension{ExpiresAt: formatTime(expires)})
+}
+
+// ReleaseLock answers POST /v1/locks/{name}/release.
+func (e *endpoints) ReleaseLock(c echo.Context, name LockName, _ ReleaseLockParams) error {
+	var in LockRelease
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	released, err := e.Control.ReleaseLock(c.Request().Context(), callerOf(c), name, in.Holder, in.Fence)
+	if err != nil {
+		return err
+	}
+	return ok(c, LockReleased{Released: released})
+}
+
+// GetLock answers GET /v1/locks/{name}.
+func (e *endpoints) GetLock(c echo.Context, name LockName, _ GetLockParams) error {
+	l, err := e.Control.GetLock(c.Request().Context(), callerOf(c), name)
+	if err != nil {
+		return err
+	}
+	return ok(c, lockOf(l))
+}
+
+// ListLocks answers GET /v1/locks.
+func (e *endpoints) ListLocks(c echo.Context, params ListLocksParams) error {
+	page, err := e.Control.ListLocks(c.Request().Context(), callerOf(c), cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	if err != nil {
+		return err
+	}
+	return ok(c, LockList{Locks: each(page.Locks, lockOf), NextCursor: page.NextCursor})
+}
+
+func lockOf(l control.Lock) Lock {
+	return Lock{
+		Name: l.Ref.ID, Namespace: l.Ref.Namespace, Holder: l.Holder, Fence: l.Fence, Since: formatTime(l.Since),
+		ExpiresAt: formatTime(l.Expires), TTL: formatDuration(l.TTL), Note: l.Note,
+	}
+}

@@ -1,0 +1,146 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+const (
+	lockWaitLimit   = 20 * time.Second       // of one request, as the document has it
+	lockAskMargin   = 5 * time.Second        // of a request's timeout that is not spent waiting
+	lockPause       = 200 * time.Millisecond // before asking a server again that answered at once, or not at all
+	lockAbandonTime = time.Second            // for giving back a lock that nobody waits for any more
+)
+
+// LockRequest says which lock is wanted.
+type LockRequest struct {
+	Name    string
+	TTL     time.Duration          // the lock is free after it unless it is renewed
+	Note    string                 // for people
+	Wait    *time.Duration         // how long to wait while somebody else holds it; nil: until the context ends
+	Waiting func(refusal *Refusal) // called before waiting for somebody else; may be nil
+}
+
+// lockHolder names a holder as no other is named: by the host and the process for people, and at random.
+func lockHolder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%.100s:%d:%s", host, os.Getpid(), rand.Text()[:13])
+}
+
+// Lock waits until it has the lock, and keeps it until the Lease is released or lost. It outlasts a server that goes away after it
+// has answered once. Errors: a *Refusal with the code lock_held, where somebody else holds the lock and the time to wait is over; those
+// of Read; and that of ctx.
+func (c *Client) Lock(ctx context.Context, r LockRequest) (*Lease, error) {
+	a := acquisition{LockRequest: r, client: c, holder: lockHolder(), began: clock.Now()}
+	lock, trusted, err := a.run(ctx)
+	if err != nil {
+		if !IsFinal(err) {
+			a.abandon(ctx)
+		}
+		return nil, err
+	}
+	return hold(c, lock, r.TTL, trusted), nil
+}
+
+// acquisition is the acquisition of one lock, by a holder that never asks for another one.
+type acquisition struct {
+	LockRequest
+	client  *Client
+	holder  string
+	began   time.Time
+	reached bool // the server has answered before
+}
+
+// run returns the lock, and the moment from which it can be trusted. The first request does not wait, so that Waiting can be called.
+func (a *acquisition) run(ctx context.Context) (client.Lock, time.Time, error) {
+	for wait := time.Duration(0); ; wait = a.nextWait() {
+		asked := clock.Now()
+		lock, err := a.ask(ctx, wait)
+		switch {
+		case err == nil:
+			waited, err := parseWaited(lock)
+			return lock, asked.Add(waited), err
+		case ctx.Err() != nil:
+			return lock, asked, ctx.Err()
+		case !isLockHeld(err) && (!a.reached || IsFinal(err)), a.isOver():
+			return lock, asked, err
+		}
+		if !a.reached && a.Waiting != nil {
+			a.Waiting(RefusalIn(err))
+		}
+		first := !a.reached
+		a.reached = true
+		if !first && clock.Since(asked) < lockPause {
+			if err := clock.Sleep(ctx, min(lockPause, a.left())); err != nil {
+				return lock, asked, err
+			}
+		}
+	}
+}
+
+// ask sends one request, which waits for so long.
+func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock, error) {
+	body := client.LockRequest{Holder: a.holder, TTL: a.TTL.String()}
+	if wait > 0 {
+		body.Wait = new(wait.String())
+	}
+	if a.Note != "" {
+		body.Note = &a.Note
+	}
+	params := &client.AcquireLockParams{Namespace: a.client.Namespace}
+	answer, err := Read[client.Lock](a.client.AcquireLockWithResponse(ctx, a.Name, params, body))
+	return answer.Value, err
+}
+
+// left is how much of the time to wait is left; much where it has no end.
+func (a *acquisition) left() time.Duration {
+	if a.Wait == nil {
+		return time.Hour
+	}
+	return max(0, *a.Wait-clock.Since(a.began))
+}
+
+func (a *acquisition) isOver() bool { return a.left() < time.Millisecond }
+
+// nextWait is how long the next request waits: less than it may take.
+func (a *acquisition) nextWait() time.Duration {
+	longest := max(a.client.timeout-lockAskMargin, a.client.timeout/2)
+	return max(min(a.left(), lockWaitLimit, longest), time.Millisecond).Truncate(time.Millisecond)
+}
+
+// abandon gives back what the holder may have got without learning of it. The lock expires if that fails.
+func (a *acquisition) abandon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockAbandonTime)
+	defer cancel()
+	_ = a.client.releaseLock(ctx, a.Name, client.LockRelease{Holder: a.holder})
+}
+
+func (c *Client) releaseLock(ctx context.Context, name string, body client.LockRelease) error {
+	_, err := Read[client.LockReleased](c.ReleaseLockWithResponse(ctx, name, &client.ReleaseLockParams{Namespace: c.Namespace}, body))
+	return err
+}
+
+// parseWaited returns how long the server waited before it asked for the lock; 0 where it did not.
+func parseWaited(lock client.Lock) (time.Duration, error) {
+	waited, err := time.ParseDuration(cmp.Or(text(lock.Waited), "0s"))
+	if err != nil || waited < 0 {
+		return 0, Misunderstood(errors.Join(errors.New("waited is no duration"), err))
+	}
+	return waited, nil
+}
+
+func isLockHeld(err error) bool {
+	refusal := RefusalIn(err)
+	return refusal != nil && refusal.Code == client.LockHeld
+}
