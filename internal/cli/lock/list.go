@@ -27,8 +27,8 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Use: "list", Short: "List the locks that are held", Args: command.ExactArgs(),
 		Long: `list lists the locks of a namespace that somebody holds, by name.
 
-The columns are: name, holder, fence, since, expires, note. The holder is the host, the process and something random; since is
-when it got the lock; expires is when the lock is free if the holder does not renew it.`,
+The columns are: name, holder, fence, since, expires, note. The holder is the host, the process and something random;
+since is when it got the lock; expires is when the lock is free if the holder does not renew it.`,
 		Example: `  dtsctl lock list
   dtsctl lock list --all -o json`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -40,18 +40,18 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &options{Client: f.Client, Printer: f.Printer, In: f.In}
 	cmd := &cobra.Command{
 		Use: "lock NAME [flags] -- COMMAND [ARGUMENT...]", Short: "Run a command while holding a lock",
-		Long: `lock waits until it has the lock of that name, runs the command, and gives the lock back when the command has ended. The
-command is run directly, without a shell: for pipes and variables, run sh -c. It has DTS_LOCK_NAME and DTS_LOCK_FENCE in its
-environment. The fence is a number that is higher than that of every earlier holder: hand it to what the lock protects, and
-have that refuse a lower one than it has seen.
+		Long: `lock waits until it has the lock of that name, runs the command, and gives the lock back when the command has
+ended. The command is run directly, without a shell: for pipes and variables, run sh -c. It has DTS_LOCK_NAME and
+DTS_LOCK_FENCE in its environment. The fence is a number that is higher than that of every earlier holder: hand it to
+what the lock protects, and have that refuse a lower one than it has seen.
 
-The lock is renewed while the command runs. If dtsctl dies, or cannot reach the server for too long, others can have the lock
-when --ttl is over. A little before that, dtsctl says that it lost the lock and sends SIGTERM to the command, and SIGKILL after
---grace: to the process group of the command or, on a terminal, where the command shares the group of dtsctl, to the
-command alone. The signals that dtsctl gets are passed on to the command.
+The lock is renewed while the command runs. If dtsctl dies, or cannot reach the server for too long, others can have
+the lock when --ttl is over. A little before that, dtsctl says that it lost the lock and sends SIGTERM to the command,
+and SIGKILL after --grace: to the process group of the command or, on a terminal, where the command shares the group
+of dtsctl, to the command alone. The signals that dtsctl gets are passed on to the command.
 
-The exit code is that of the command, or 128 and the number of the signal that ended it. 1: somebody else has the lock, and the
-time to wait is over. 125: the lock was lost. 126 and 127: the command cannot be run, or does not exist.`,
+The exit code is that of the command, or 128 and the number of the signal that ended it. 1: somebody else has the lock,
+and the time to wait is over. 125: the lock was lost. 126 and 127: the command cannot be run, or does not exist.`,
 		Example: `  dtsctl lock deploy -- ./deploy.sh production
   dtsctl lock nightly-import --try -- import --all
   dtsctl lock migrate --ttl 1m --wait 10m --note "schema 42" -- sh -c 'migrate --fence "$DTS_LOCK_FENCE"'
