@@ -156,3 +156,39 @@ var errUnknown, errBusy, errSold = errors.New("unknown"), errors.New("busy"), er
 
 func ship(context.Context, string) error       { return nil }
 func copyRows(context.Context, int, int) error { return nil }
+
+// ledger is something that two holders must not write to at once, such as a row in a database.
+type ledger struct{ newest int64 }
+
+// Append refuses a holder that does not know yet that it has lost the lock.
+func (l *ledger) Append(fence int64, entry string) error {
+	if fence < l.newest {
+		return fmt.Errorf("fence %d is older than %d", fence, l.newest)
+	}
+	l.newest = fence
+	fmt.Println("appended", entry)
+	return nil
+}
+
+func ExampleClient_Lock() {
+	client, err := dts.Open(redisURL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	ctx := context.Background()
+	lock, err := client.Lock(ctx, "ledger", 15*time.Second, dts.WaitAtMost(time.Minute))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Unlock(ctx)
+
+	// Whatever is done under the lock ends when the lock is lost, and hands on the fence.
+	ctx = lock.Context()
+	var l ledger
+	if err := l.Append(lock.Fence(), "closing entry"); err != nil || ctx.Err() != nil {
+		log.Fatal(err, context.Cause(ctx))
+	}
+	// Output: appended closing entry
+}
