@@ -267,7 +267,9 @@ func TestLock_OutlastsAnInterruption(t *testing.T) {
 		t.Errorf("unlocking without Redis: %v", err)
 	}
 	proxy.Mend()
-	testkit.Eventually(t, "unlocked", func() bool { return l.Unlock(t.Context()) == nil || dts.CodeOf(l.Unlock(t.Context())) == dts.CodeLockLost })
+	testkit.Eventually(t, "unlocked", func() bool {
+		return l.Unlock(t.Context()) == nil || dts.CodeOf(l.Unlock(t.Context())) == dts.CodeLockLost
+	})
 	unlock(t, take(t, free, "deploy", time.Second, dts.WaitAtMost(0)))
 }
 

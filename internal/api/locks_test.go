@@ -89,7 +89,9 @@ func TestAcquireLock_AnswersWhenTheServerEnds(t *testing.T) {
 	r := startRig(t)
 	r.acquireLock("deploy", `{"holder":"me","ttl":"1m"}`)
 	answers := make(chan answer, 1)
-	go func() { answers <- r.call("POST", "/v1/locks/deploy/acquire", `{"holder":"you","ttl":"1m","wait":"20s"}`) }()
+	go func() {
+		answers <- r.call("POST", "/v1/locks/deploy/acquire", `{"holder":"you","ttl":"1m","wait":"20s"}`)
+	}()
 	testkit.Eventually(t, "the request waits", func() bool {
 		return r.db.PubSubNumSub(t.Context(), "dts:unlocked").Val()["dts:unlocked"] == 1
 	})
