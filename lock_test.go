@@ -28,10 +28,10 @@ func unlock(t *testing.T, l *dts.Lock) {
 	testkit.Must(t, l.Unlock(t.Context()))
 }
 
-// refused checks that somebody else holds a lock.
-func refused(t *testing.T, c *dts.Client, name string) {
+// refused checks that somebody else holds the lock deploy.
+func refused(t *testing.T, c *dts.Client) {
 	t.Helper()
-	if _, err := c.Lock(t.Context(), name, time.Minute, dts.WaitAtMost(0)); dts.CodeOf(err) != dts.CodeLockHeld {
+	if _, err := c.Lock(t.Context(), "deploy", time.Minute, dts.WaitAtMost(0)); dts.CodeOf(err) != dts.CodeLockHeld {
 		t.Errorf("taking the lock that another holds: %v", err)
 	}
 }
@@ -40,7 +40,7 @@ func TestLock_IsHeldUntilUnlock(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		l := take(t, c, "deploy", time.Minute, dts.LockNote("v42"))
-		refused(t, c, "deploy")
+		refused(t, c)
 		unlock(t, take(t, c, "other", time.Minute))
 		held := collect(t, c.ListLocks(t.Context()))
 		if len(held) != 1 || held[0].Name != "deploy" || held[0].Fence != l.Fence() || held[0].Note != "v42" || held[0].TTL != time.Minute ||
@@ -84,7 +84,7 @@ func TestLock_IsReentrantForItsHolder(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		outer := take(t, c, "deploy", time.Minute)
-		inner, err := c.Lock(context.WithValue(outer.Context(), "any", "value"), "deploy", time.Minute, dts.WaitAtMost(0)) //nolint:revive,staticcheck // any
+		inner, err := c.Lock(context.WithoutCancel(outer.Context()), "deploy", time.Minute, dts.WaitAtMost(0))
 		testkit.Must(t, err)
 		if inner.Fence() != outer.Fence() {
 			t.Errorf("fences %d and %d", outer.Fence(), inner.Fence())
@@ -100,11 +100,11 @@ func TestLock_IsReentrantForItsHolder(t *testing.T) {
 		if outer.Context().Err() != nil {
 			t.Error("the inner Unlock ended the outer lock")
 		}
-		refused(t, c, "deploy")
+		refused(t, c)
 		last, err := c.Lock(outer.Context(), "deploy", time.Minute, dts.WaitAtMost(0))
 		testkit.Must(t, err)
 		unlock(t, outer)
-		refused(t, c, "deploy") // last is still there
+		refused(t, c) // last is still there
 		unlock(t, last)
 		again, err := c.Lock(context.WithoutCancel(outer.Context()), "deploy", time.Minute, dts.WaitAtMost(0))
 		testkit.Must(t, err)
@@ -238,7 +238,7 @@ func TestLock_IsLostBeforeAnotherCanHaveIt(t *testing.T) {
 	if err := l.Unlock(t.Context()); dts.CodeOf(err) != dts.CodeLockLost {
 		t.Errorf("unlocking a lost lock: %v", err)
 	}
-	refused(t, free, "deploy")
+	refused(t, free)
 	if held := collect(t, free.ListLocks(t.Context())); len(held) != 1 || held[0].Fence != next.Fence() || next.Fence() <= l.Fence() {
 		t.Errorf("held are %+v, want fence %d", held, next.Fence())
 	}

@@ -37,7 +37,7 @@ func (o *options) run(lease *rest.Lease, signals <-chan os.Signal) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- p.cmd.Wait() }()
-	err := o.attend(p, lease.Context(), signals, ended)
+	err := o.attend(lease.Context(), p, signals, ended)
 	if isLost(lease) {
 		p.kill() // what the command left behind
 		return &command.ExitError{Code: exitLost}
@@ -47,7 +47,7 @@ func (o *options) run(lease *rest.Lease, signals <-chan os.Signal) error {
 
 // process returns the command, ready to start.
 func (o *options) process(fence int64) *process {
-	cmd := exec.Command(o.Command[0], o.Command[1:]...)
+	cmd := exec.Command(o.Command[0], o.Command[1:]...) //nolint:noctx // attend ends it
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.In, o.Printer.Out, o.Printer.Err
 	cmd.Env = append(os.Environ(), "DTS_LOCK_NAME="+o.Name, "DTS_LOCK_FENCE="+strconv.FormatInt(fence, 10))
 	cmd.WaitDelay = pipeDelay
@@ -55,7 +55,7 @@ func (o *options) process(fence int64) *process {
 }
 
 // attend passes signals on until the command has ended. When the lease is lost, it ends the command.
-func (o *options) attend(p *process, leased context.Context, signals <-chan os.Signal, ended <-chan error) error {
+func (o *options) attend(leased context.Context, p *process, signals <-chan os.Signal, ended <-chan error) error {
 	lost := leased.Done()
 	var tooLong <-chan time.Time
 	for {
@@ -68,7 +68,7 @@ func (o *options) attend(p *process, leased context.Context, signals <-chan os.S
 			o.Printer.Errorf("the lock %s was lost (%v): ending the command", o.Name, context.Cause(leased))
 			p.terminate()
 			grace := time.NewTimer(o.Grace)
-			defer grace.Stop() //nolint:revive // at most one
+			defer grace.Stop()
 			lost, tooLong = nil, grace.C
 		case <-tooLong:
 			p.kill()
