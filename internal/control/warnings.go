@@ -14,8 +14,13 @@ import (
 )
 
 // warnings says what keeps tasks of a type from running that wait in a queue, as far as the last heartbeat tells: no living node serves the
-// queue, or none that does runs the type. Both may change: the tasks are accepted.
+// queue, or none that does runs the type. Both may change: the tasks are accepted. Nodes that drain count, as they mostly come again.
 func (c *Control) warnings(ctx context.Context, taskType, queue string) []string {
+	return c.unserved(ctx, taskType, queue, cluster.StateAlive, cluster.StateDraining)
+}
+
+// unserved is warnings for nodes in those states.
+func (c *Control) unserved(ctx context.Context, taskType, queue string, states ...string) []string {
 	if c.nodes == nil {
 		return nil
 	}
@@ -25,7 +30,7 @@ func (c *Control) warnings(ctx context.Context, taskType, queue string) []string
 	}
 	served := false
 	for _, n := range view.Nodes {
-		if _, serves := n.Queues[queue]; !serves || n.State == cluster.StateDead || !n.Has(config.RoleWorker) {
+		if _, serves := n.Queues[queue]; !serves || !slices.Contains(states, n.State) || !n.Has(config.RoleWorker) {
 			continue
 		}
 		if len(n.Types) == 0 || slices.Contains(n.Types, taskType) {
@@ -51,7 +56,7 @@ func (c *Control) WhyWaiting(ctx context.Context, t task.Task) []string {
 	if now := c.nodes.View().Now(); now.IsZero() || t.DueAt.After(now) {
 		return nil
 	}
-	reasons := c.warnings(ctx, t.Type, t.Queue)
+	reasons := c.unserved(ctx, t.Type, t.Queue, cluster.StateAlive)
 	if c.queues != nil && c.paused.is(ctx, t.Queue, c.queues.Paused) {
 		reasons = append(reasons, fmt.Sprintf("the queue %q is paused (dtsctl queue resume %s)", t.Queue, t.Queue))
 	}

@@ -1,6 +1,6 @@
 -- memory: the names of deleted tasks that are still taken.
 -- needs: arg remember, arg remember_limit, arg limit
--- includes: clock, number, changes, definition
+-- includes: clock, number, state, changes, definition
 -- finally: write_names()
 
 local names = {} -- to append
@@ -13,8 +13,8 @@ local function remember_tasks(members, states)
   end
   local records, originals
   for i, member in ipairs(members) do
-    local state, finished = string.match(states[i] or '', '^(%a+) %d+ %d+ %d+ %d+ %d+ %d+ %S+ %d+ %d+ (%d+)')
-    if finished and tonumber(finished) + remember > now and not string.find(member, '@', 1, true) then
+    local state, finished = end_of(states[i] or '')
+    if state and tonumber(finished) + remember > now and not string.find(member, '@', 1, true) then
       records = records or redis.call('HMGET', defs_key(), unpack(members))
       originals = originals or redis.call('HMGET', originals_key(), unpack(members))
       if records[i] then

@@ -66,6 +66,12 @@ local function ended_state(text, state, at, outcome)
     ' ' .. outcome
 end
 
+-- end_of returns the state of a task that has ended and when it did (text); nil for a task that has not.
+local function end_of(text)
+  local state, finished = string.match(text, '^(%a+) %d+ %d+ %d+ %d+ %d+ %d+ %S+ %S+ %d+ (%d+)')
+  return finished ~= '0' and state or nil, finished
+end
+
 -- node_of returns the node that made a run token; '' for nil.
 local function node_of(run)
   return run and string.match(run, '^(.*)#') or ''

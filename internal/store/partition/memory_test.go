@@ -69,6 +69,26 @@ func TestSweep_RemembersTheNamesOfTasksThatItDeletes(t *testing.T) {
 	}
 }
 
+// The state of a task that told its progress in words, or has a checkpoint, has a longer form.
+func TestSweep_RemembersTasksWithNotesAndCheckpoints(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	for name, state := range map[string]task.State{"succeeded": task.Succeeded, "failed": task.Failed, "cancelled": task.Cancelled} {
+		d := task.Definition{Ref: task.Ref{Namespace: "default", ID: name}, Type: "http"}
+		w.Create(d)
+		run := w.Begin(d.Ref)
+		testkit.Must(t, run.Progress(w.Ctx, 40, "rows copied"))
+		testkit.Must(t, run.Save(w.Ctx, json.RawMessage(`{"row":5}`)))
+		testkit.Must(t, run.Finish(w.Ctx, state, task.OutcomeFailed, "", "over"))
+		if swept := sweepAll(w, t, forgetful); swept.Deleted != 1 {
+			t.Fatalf("%s: deleted %d", name, swept.Deleted)
+		}
+		if again := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]; again.Err != nil || !again.Deleted || again.Task.State != state {
+			t.Errorf("%s, submitted again: %+v", name, again)
+		}
+	}
+}
+
 // What counts is what was submitted, as for a task that is kept.
 func TestSweep_RemembersAChangedTaskAsItWasSubmitted(t *testing.T) {
 	t.Parallel()

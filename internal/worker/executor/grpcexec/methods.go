@@ -25,6 +25,9 @@ import (
 // descriptorsLimit bounds the serialized descriptors of a server or a file.
 const descriptorsLimit = 4 << 20
 
+// descriptorFilesLimit bounds their number.
+const descriptorFilesLimit = 10_000
+
 // method is a unary method and what is needed to read and write its messages.
 type method struct {
 	protoreflect.MethodDescriptor

@@ -51,13 +51,15 @@ func brief(err error) error {
 type reader struct {
 	stream grpc.BidiStreamingClient[reflection.ServerReflectionRequest, reflection.ServerReflectionResponse]
 	files  []*descriptorpb.FileDescriptorProto
-	have   map[string]bool // by name of the file
-	size   int
+	have   map[string]bool // by name of the file: it was asked for, or came
+	// received are the names of files. A server may send a great many tiny ones.
+	received map[string]bool
+	size     int
 }
 
 func openReflection(ctx context.Context, conn grpc.ClientConnInterface, version string) (*reader, error) {
 	stream, err := conn.NewStream(ctx, &reflection.ServerReflection_ServiceDesc.Streams[0], version, grpc.MaxCallRecvMsgSize(descriptorsLimit))
-	r := &reader{have: map[string]bool{}}
+	r := &reader{have: map[string]bool{}, received: map[string]bool{}}
 	r.stream = &grpc.GenericClientStream[reflection.ServerReflectionRequest, reflection.ServerReflectionResponse]{ClientStream: stream}
 	return r, err
 }
@@ -128,12 +130,14 @@ func (r *reader) keep(serialized []byte) error {
 	if err := proto.Unmarshal(serialized, &file); err != nil {
 		return fmt.Errorf("the server sent an unreadable descriptor: %s", task.Cut(plain(err), excerptLimit))
 	}
-	for _, known := range r.files {
-		if known.GetName() == file.GetName() {
-			return nil
-		}
-	}
 	r.have[file.GetName()] = true
+	if r.received[file.GetName()] {
+		return nil
+	}
+	if len(r.files) == descriptorFilesLimit {
+		return executor.Permanent(fmt.Errorf("payload.method: the server describes the method by more than %d files (reflection)", descriptorFilesLimit))
+	}
+	r.received[file.GetName()] = true
 	r.files = append(r.files, &file)
 	return nil
 }
