@@ -1,9 +1,12 @@
 package dts
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
@@ -19,16 +22,29 @@ type Client struct {
 	api      *rest.Client
 	useCases *control.Control // of a client that Open returned, for what must be fast; else nil
 	types    task.Types       // the same
-	close    func() error
+	life     *life
 }
 
-// Option changes how [Dial] and [Open] connect.
+// life ends with the client, and with all that In made of it.
+type life struct {
+	ctx     context.Context
+	end     context.CancelCauseFunc // with ErrClosed
+	release func() error            // closes the connections; nil: there are none
+
+	once sync.Once
+	err  error // of release
+}
+
+// ErrClosed is the error of all that a client does after Close.
+var ErrClosed = errors.New("dts: the client is closed")
+
+// Option changes how [Dial] or [Open] connects.
 type Option func(*options)
 
 type options struct {
-	transport http.RoundTripper
-	prefix    string
-	log       *slog.Logger
+	transport http.RoundTripper // for Dial
+	prefix    string            // for Open
+	log       *slog.Logger      // for Open
 }
 
 // WithTransport has [Dial] send requests through a transport, for TLS, proxies, or headers of your own.
@@ -41,7 +57,7 @@ func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = pre
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 func collect(given []Option) options {
-	o := options{prefix: config.Default().Prefix, log: slog.New(slog.DiscardHandler)}
+	var o options
 	for _, option := range given {
 		option(&o)
 	}
@@ -52,7 +68,13 @@ func collect(given []Option) options {
 // for the address.
 func Dial(address string, given ...Option) (*Client, error) {
 	o := collect(given)
-	return newClient(rest.Options{Address: address, Transport: o.transport, UserAgent: "dts-go"}, func() error { return nil })
+	if o.prefix != "" || o.log != nil {
+		return nil, &Error{Code: CodeInvalid, Field: "options", Message: "options: WithPrefix and WithLogger are for Open"}
+	}
+	if o.transport == nil {
+		o.transport = http.DefaultTransport
+	}
+	return newClient(rest.Options{Address: address, Transport: o.transport, UserAgent: "dts-go"}, nil)
 }
 
 // Open returns a client that needs no server but Redis, whose URL has the form of dtsd's setting redis: redis://, rediss://, unix://,
@@ -60,8 +82,14 @@ func Dial(address string, given ...Option) (*Client, error) {
 // Errors: CodeInvalid for the URL or the prefix; CodeUnavailable if Redis does not answer or holds other data.
 func Open(redis string, given ...Option) (*Client, error) {
 	o := collect(given)
+	if o.transport != nil {
+		return nil, &Error{Code: CodeInvalid, Field: "options", Message: "options: WithTransport is for Dial"}
+	}
+	if o.log == nil {
+		o.log = slog.New(slog.DiscardHandler)
+	}
 	settings := config.Default()
-	settings.Redis, settings.Prefix = config.URL(redis), o.prefix
+	settings.Redis, settings.Prefix = config.URL(redis), cmp.Or(o.prefix, settings.Prefix)
 	if err := settings.Validate(); err != nil {
 		return nil, &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
@@ -80,12 +108,35 @@ func Open(redis string, given ...Option) (*Client, error) {
 	return c, nil
 }
 
-func newClient(o rest.Options, end func() error) (*Client, error) {
+func newClient(o rest.Options, release func() error) (*Client, error) {
+	l := &life{release: release}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	o.Transport = openTransport{l, o.Transport}
 	api, err := rest.New(o)
 	if err != nil {
 		return nil, &Error{Code: CodeInvalid, Field: "address", Message: err.Error(), Err: err}
 	}
-	return &Client{api: api, close: end}, nil
+	return &Client{api: api, life: l}, nil
+}
+
+// openTransport refuses requests of a client that is closed.
+type openTransport struct {
+	life *life
+	next http.RoundTripper
+}
+
+func (t openTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.life.ctx.Err() != nil {
+		return nil, ErrClosed
+	}
+	return t.next.RoundTrip(r)
+}
+
+// untilClosed returns a context that ends with ErrClosed when the client is closed. The caller calls stop in the end.
+func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	after := context.AfterFunc(c.life.ctx, func() { cancel(ErrClosed) })
+	return ctx, func() { after(); cancel(nil) }
 }
 
 // In returns a client of another namespace, over the same connections: close only one of them. The namespace of a new client is
@@ -93,11 +144,20 @@ func newClient(o rest.Options, end func() error) (*Client, error) {
 func (c *Client) In(namespace string) *Client {
 	api := *c.api
 	api.Namespace = &namespace
-	return &Client{api: &api, useCases: c.useCases, types: c.types, close: c.close}
+	return &Client{api: &api, useCases: c.useCases, types: c.types, life: c.life}
 }
 
-// Close ends what follows events or logs and, of a client that [Open] returned, the connections to Redis.
-func (c *Client) Close() error { return c.close() }
+// Close ends what waits for tasks or follows events or logs, with ErrClosed, and of a client that [Open] returned the connections to Redis.
+// Locks that are held stay until their time is over.
+func (c *Client) Close() error {
+	c.life.once.Do(func() {
+		c.life.end(ErrClosed)
+		if c.life.release != nil {
+			c.life.err = c.life.release()
+		}
+	})
+	return c.life.err
+}
 
 // call returns the value of an answer of the API.
 func call[T any](r rest.Reply, err error) (T, error) {

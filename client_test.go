@@ -331,3 +331,91 @@ func TestOpen_RefusesWhatIsNoRedis(t *testing.T) {
 		}
 	}
 }
+
+func TestClient_CloseEndsWhatWaits(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	for name, connect := range map[string]func() (*dts.Client, error){
+		"dial": func() (*dts.Client, error) { return dts.Dial(f.address) },
+		"open": func() (*dts.Client, error) { return dts.Open(f.redis) },
+	} {
+		c, err := connect()
+		testkit.Must(t, err)
+		_, err = c.In(name).Submit(t.Context(), dts.Submission{ID: "a", Type: "noop", Delay: time.Hour})
+		testkit.Must(t, err)
+		ends := make(chan error, 3)
+		connected := make(chan struct{})
+		go func() { _, err := c.In(name).Wait(t.Context(), "a"); ends <- err }()
+		go func() {
+			for _, err := range c.In(name).FollowLogs(t.Context(), "a") {
+				ends <- err
+			}
+		}()
+		go func() {
+			for e, err := range c.Events(t.Context(), dts.TaskFilter{}) {
+				if e.Type == dts.EventConnected {
+					close(connected)
+					continue
+				}
+				ends <- err
+			}
+		}()
+		testkit.Receive(t, connected, "the feed")
+		testkit.Must(t, c.Close())
+		for range 3 {
+			if err := testkit.Receive(t, ends, name); !errors.Is(err, dts.ErrClosed) {
+				t.Errorf("%s: it ended with %v", name, err)
+			}
+		}
+		for call, err := range map[string]error{
+			"Get":    func() error { _, err := c.Get(t.Context(), "a"); return err }(),
+			"Submit": func() error { _, err := c.Submit(t.Context(), dts.Submission{Type: "noop"}); return err }(),
+			"Close":  errors.Join(dts.ErrClosed, c.Close()),
+		} {
+			if !errors.Is(err, dts.ErrClosed) {
+				t.Errorf("%s: %s after Close: %v", name, call, err)
+			}
+		}
+	}
+}
+
+func TestClient_ReturnsTheErrorOfTheContext(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, get := c.Get(ctx, "a")
+		_, submit := c.Submit(ctx, dts.Submission{ID: "a", Type: "noop"})
+		results, many := c.SubmitMany(ctx, []dts.Submission{{ID: "a", Type: "noop"}, {ID: "b", Type: "noop"}})
+		for call, err := range map[string]error{"Get": get, "Submit": submit, "SubmitMany": many, "its second": results[1].Err} {
+			if !errors.Is(err, context.Canceled) || dts.CodeOf(err) != "" {
+				t.Errorf("%s: %v", call, err)
+			}
+		}
+		if _, err := c.Get(t.Context(), "a"); dts.CodeOf(err) != dts.CodeTaskNotFound {
+			t.Errorf("it was submitted: %v", err)
+		}
+	})
+}
+
+func TestClient_RefusesPayloadsAloneAndAlike(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		results, err := c.SubmitMany(t.Context(), []dts.Submission{
+			{ID: "a", Type: "noop"},
+			{ID: "b", Type: "noop", Payload: strings.Repeat("x", 10<<20)},
+			{ID: "c", Type: "noop", Payload: json.RawMessage(`{"a":1,"a":2}`)},
+			{ID: "d", Type: "noop", Payload: json.RawMessage(`{bad`)},
+			{ID: "e", Type: "noop", Payload: json.RawMessage(`"\ud800"`)},
+			{ID: "f", Type: "noop"},
+		})
+		testkit.Must(t, err)
+		for i, r := range results {
+			var e *dts.Error
+			refused := errors.As(r.Err, &e) && e.Code == dts.CodeInvalid && e.Field == "payload"
+			if wanted := i > 0 && i < 5; refused != wanted || wanted == (r.Task != nil) {
+				t.Errorf("%d: %v, %+v", i, r.Err, r.Task)
+			}
+		}
+	})
+}

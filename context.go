@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/task"
@@ -58,7 +59,8 @@ func Logger(ctx context.Context) *slog.Logger {
 	return slog.Default()
 }
 
-// Progress tells how far the attempt is, in percent, and with what; note may be "". It returns at once: what comes too fast is left out.
+// Progress tells how far the attempt is, in percent, and with what; note may be "". It returns at once: what comes too fast is left out, as is a
+// report of less than 0 or more than 100.
 // Outside of a handler, it does nothing.
 func Progress(ctx context.Context, percent int, note string) {
 	if r := runOf(ctx); r != nil {
@@ -66,9 +68,13 @@ func Progress(ctx context.Context, percent int, note string) {
 	}
 }
 
+// checkpointTimeout is how long Redis may take to have a checkpoint.
+const checkpointTimeout = 5 * time.Second
+
 // Checkpoint saves how far the work is, as JSON of at most 64 KiB, in place of any earlier checkpoint of the task. When it returns nil,
-// the next attempt finds it by [Resume], on whatever node. Errors: the value is no JSON or too long; another attempt may run by
-// now, so that this one should stop; Redis cannot be reached; ctx is not that of a handler.
+// the next attempt finds it by [Resume], on whatever node. It works for a while after ctx has ended, too: a handler that is told to stop can
+// save where it was. Errors: the value is no JSON or too long; another attempt may run by now, so that this one should stop; Redis
+// does not answer within 5 s; ctx is not that of a handler.
 func Checkpoint(ctx context.Context, value any) error {
 	r := runOf(ctx)
 	if r == nil {
@@ -78,6 +84,8 @@ func Checkpoint(ctx context.Context, value any) error {
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkpointTimeout)
+	defer cancel()
 	return r.attempt.Save(ctx, raw)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // given returns a pointer to a value, nil if it is the zero value: the API leaves out what has none.
@@ -70,13 +71,13 @@ func payload(v any) (json.RawMessage, error) {
 	case nil:
 		return nil, nil
 	case json.RawMessage:
-		return v, nil
+		return v, errorOfUseCase(task.ValidatePayload(v))
 	}
 	raw, err := rest.Encode(v)
 	if err != nil {
 		return nil, &Error{Code: CodeInvalid, Field: "payload", Message: fmt.Sprintf("payload: %v", err), Err: err}
 	}
-	return raw, nil
+	return raw, errorOfUseCase(task.ValidatePayload(raw))
 }
 
 func (s Submission) wire() (client.Submission, error) {

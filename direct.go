@@ -1,10 +1,8 @@
 package dts
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -14,12 +12,18 @@ import (
 // Submissions of a client that Open returned go to the use cases without the encoding of the API, which would cost more than Redis does.
 
 func (c *Client) caller() control.Caller {
-	return control.Caller{Namespace: cmp.Or(value(c.api.Namespace), task.DefaultNamespace)}
+	if c.api.Namespace == nil {
+		return control.Caller{Namespace: task.DefaultNamespace}
+	}
+	return control.Caller{Namespace: *c.api.Namespace}
 }
 
 func (c *Client) submitDirect(ctx context.Context, s Submission) (*Task, error) {
 	d, err := s.definition()
 	if err != nil {
+		return nil, err
+	}
+	if err := c.usable(ctx); err != nil {
 		return nil, err
 	}
 	submitted, err := c.useCases.Submit(ctx, c.caller(), d)
@@ -30,19 +34,22 @@ func (c *Client) submitDirect(ctx context.Context, s Submission) (*Task, error) 
 }
 
 func (c *Client) submitManyDirect(ctx context.Context, submissions []Submission) ([]Submitted, error) {
-	results := make([]Submitted, 0, len(submissions))
-	for some := range slices.Chunk(submissions, batchLimit) {
-		part, err := c.submitSomeDirect(ctx, some)
-		if err != nil {
-			return results, errorOfUseCase(err)
+	results := make([]Submitted, len(submissions))
+	for first := 0; first < len(submissions); first += batchLimit {
+		last := min(first+batchLimit, len(submissions))
+		if err := c.submitSomeDirect(ctx, submissions[first:last], results[first:last]); err != nil {
+			err = errorOfUseCase(err)
+			return failed(results, err), err
 		}
-		results = append(results, part...)
 	}
 	return results, nil
 }
 
-func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission) ([]Submitted, error) {
-	results := make([]Submitted, len(submissions))
+// submitSomeDirect submits tasks and writes the results to their places.
+func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission, results []Submitted) error {
+	if err := c.usable(ctx); err != nil {
+		return err
+	}
 	definitions := make([]task.Definition, 0, len(submissions))
 	places := make([]int, 0, len(submissions)) // definitions[n] is of submissions[places[n]]
 	for i, s := range submissions {
@@ -55,7 +62,7 @@ func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission)
 	}
 	answers, err := c.useCases.SubmitEach(ctx, c.caller(), definitions)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for n, answer := range answers {
 		to := &results[places[n]]
@@ -63,7 +70,15 @@ func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission)
 			to.Task, to.Existed = c.submittedTask(answer), answer.Existed
 		}
 	}
-	return results, nil
+	return nil
+}
+
+// usable returns why a request need not be sent: the client is closed, or ctx has ended.
+func (c *Client) usable(ctx context.Context) error {
+	if c.life.ctx.Err() != nil {
+		return ErrClosed
+	}
+	return ctx.Err()
 }
 
 func (s Submission) definition() (task.Definition, error) {
@@ -105,7 +120,7 @@ func taskKnown(t task.Task, types task.Types) *Task {
 // errorOfUseCase turns an error of package control into an *Error.
 func errorOfUseCase(err error) error {
 	var e *task.Error
-	if !errors.As(err, &e) {
+	if err == nil || !errors.As(err, &e) {
 		return err
 	}
 	return &Error{Code: Code(e.Code), Field: e.Field, Message: (&task.Error{Field: e.Field, Message: e.Message}).Error(), Err: e.Err}

@@ -1,8 +1,10 @@
 package dts
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/url"
 
 	"github.com/dts-sched/dts/internal/api/rest"
 )
@@ -28,6 +30,8 @@ const (
 	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or has forgotten it
 	CodeLockHeld         Code = "lock_held"          // somebody else holds the lock
 	CodeLockLost         Code = "lock_lost"          // the lock is no longer held, or may not be
+	CodeNotFound         Code = "not_found"          // there is nothing of this name, such as of no id at all
+	CodeBodyTooLarge     Code = "body_too_large"     // the request is too long
 	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
 	CodeInternal         Code = "internal"           // a fault of DTS
 )
@@ -56,6 +60,16 @@ func CodeOf(err error) Code {
 	return ""
 }
 
+// ofContext returns the error of the caller's context, if that is why a request has no answer. The limit that the client itself sets on the time of
+// a request is another error.
+func ofContext(err error) error {
+	var transport *url.Error
+	if errors.As(err, &transport) && (transport.Err == context.Canceled || transport.Err == context.DeadlineExceeded) { //nolint:errorlint // the limit of the client is a DeadlineExceeded for errors.Is
+		return transport.Err
+	}
+	return nil
+}
+
 // errorOf turns an error of package rest into an *Error. Errors of the caller's context stay what they are.
 func errorOf(err error) error {
 	var unreachable *rest.Unreachable
@@ -63,6 +77,10 @@ func errorOf(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrClosed):
+		return ErrClosed
+	case ofContext(err) != nil:
+		return ofContext(err)
 	case refusal != nil:
 		e := &Error{Code: Code(refusal.Code), Message: refusal.Detail, RequestID: refusal.RequestID}
 		if refusal.Field != nil {

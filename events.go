@@ -3,6 +3,7 @@ package dts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -49,7 +50,7 @@ func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, erro
 		Namespace: c.api.Namespace, State: states(f.States), Queue: given(f.Queue), Type: given(f.Type), Owner: given(f.Owner),
 		Node: given(f.Node), Schedule: given(f.Schedule),
 	}
-	return follow(ctx, c.api, followed[Event]{
+	return follow(ctx, c, followed[Event]{
 		open:   func(ctx context.Context) (*http.Response, error) { return c.api.Streams.FollowEvents(ctx, &params) },
 		opened: &Event{Type: EventConnected},
 		take: func(m client.Message) (e Event, known, last bool, err error) {
@@ -79,17 +80,18 @@ type followed[T any] struct {
 	take   func(client.Message) (v T, known, last bool, err error) // known: v is one to yield; last: the stream has served
 }
 
-// follow yields the values of a stream. It ends without an error when the stream has served or ctx ends.
-func follow[T any](ctx context.Context, api *rest.Client, f followed[T]) iter.Seq2[T, error] {
+// follow yields the values of a stream. It ends without an error when the stream has served or ctx ends, and with ErrClosed when the client
+// is closed.
+func follow[T any](ctx context.Context, c *Client, f followed[T]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
-		ctx, stop := context.WithCancel(ctx)
+		ctx, stop := c.untilClosed(ctx)
 		defer stop()
 		pass := func(v T) {
 			if !yield(v, nil) {
 				stop()
 			}
 		}
-		err := api.Follow(ctx, rest.Stream{
+		err := c.api.Follow(ctx, rest.Stream{
 			Open: f.open,
 			Opened: func() {
 				if f.opened != nil {
@@ -107,8 +109,11 @@ func follow[T any](ctx context.Context, api *rest.Client, f followed[T]) iter.Se
 				return last, err
 			},
 		})
-		if err != nil && ctx.Err() == nil {
-			var none T
+		var none T
+		switch {
+		case errors.Is(context.Cause(ctx), ErrClosed):
+			yield(none, ErrClosed)
+		case err != nil && ctx.Err() == nil:
 			yield(none, errorOf(err))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 )
 
 // logHandler is a slog.Handler that writes each record as one line, level=INFO msg="..." and so on: the log has the time.
@@ -23,13 +24,7 @@ type logBuffer struct {
 
 func newLogHandler(write func(stream, line string)) logHandler {
 	shared := &logBuffer{write: write}
-	withoutTime := func(groups []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey && len(groups) == 0 {
-			return slog.Attr{}
-		}
-		return a
-	}
-	return logHandler{slog.NewTextHandler(&shared.text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutTime}), shared}
+	return logHandler{slog.NewTextHandler(&shared.text, &slog.HandlerOptions{Level: slog.LevelDebug}), shared}
 }
 
 // Handle formats the record and writes it.
@@ -41,6 +36,7 @@ func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
 	h.shared.mu.Lock()
 	defer h.shared.mu.Unlock()
 	h.shared.text.Reset()
+	r.Time = time.Time{}
 	if err := h.Handler.Handle(ctx, r); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package dts
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -37,13 +38,14 @@ func (c *Client) Submit(ctx context.Context, s Submission) (*Task, error) {
 
 // Submitted is what came of one of many submissions.
 type Submitted struct {
-	Task    *Task // nil if it was refused
+	Task    *Task // nil if there is an Err
 	Existed bool  // it had been accepted before, with the same content
-	Err     error // an *Error if it was refused
+	Err     error // why it was refused, or may not have been accepted
 }
 
 // SubmitMany submits tasks, up to 1,000 in a request, and returns a result for each, in their order. One that is refused does not hold
-// back the others. Error: CodeUnavailable; the results are those of the tasks that were asked for before.
+// back the others. If a request fails as a whole, that is the error, and the Err of its tasks and of those that were to follow: they may
+// have been accepted.
 func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Submitted, error) {
 	if c.useCases != nil {
 		return c.submitManyDirect(ctx, submissions)
@@ -68,12 +70,25 @@ func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Su
 		}
 		if len(batch) == batchLimit || bytes+len(raw) > rest.BatchBytes {
 			if err := send(); err != nil {
-				return results[:i], err
+				return failed(results, err), err
 			}
 		}
 		batch, places, bytes = append(batch, raw), append(places, i), bytes+len(raw)
 	}
-	return results, send()
+	if err := send(); err != nil {
+		return failed(results, err), err
+	}
+	return results, nil
+}
+
+// failed sets an error for the submissions that have no result.
+func failed(results []Submitted, err error) []Submitted {
+	for i := range results {
+		if results[i].Task == nil && results[i].Err == nil {
+			results[i].Err = err
+		}
+	}
+	return results
 }
 
 // submitBatch sends one request, and writes the results to their places.
@@ -148,8 +163,13 @@ func states(all []State) []client.State {
 // Wait waits for the end of a task and returns it, however it ended. Once the server has answered, Wait outlasts its absence.
 // Errors: CodeTaskNotFound, CodeUnavailable, or that of ctx.
 func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
-	answer, err := c.api.Wait(ctx, rest.Wait{ID: id})
-	if err != nil {
+	life, stop := c.untilClosed(ctx)
+	defer stop()
+	answer, err := c.api.Wait(life, rest.Wait{ID: id})
+	switch {
+	case errors.Is(context.Cause(life), ErrClosed):
+		return nil, ErrClosed
+	case err != nil:
 		return nil, errorOf(err)
 	}
 	return taskFrom(answer.Value), nil
@@ -207,8 +227,8 @@ func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] 
 // FollowLogs yields the lines of a task's log, those that are there and those to come, until the task has ended or ctx ends. It outlasts
 // broken connections. Error: CodeTaskNotFound.
 func (c *Client) FollowLogs(ctx context.Context, id string) iter.Seq2[LogLine, error] {
-	params := client.ReadLogsParams{Namespace: c.api.Namespace, Follow: new(true)}
-	return follow(ctx, c.api, followed[LogLine]{
+	params := client.ReadLogsParams{Namespace: c.api.Namespace, Follow: new(true)} // goes on where it was: range over it once
+	return follow(ctx, c, followed[LogLine]{
 		open: func(ctx context.Context) (*http.Response, error) { return c.api.Streams.ReadLogs(ctx, id, &params) },
 		take: func(m client.Message) (line LogLine, known, last bool, err error) {
 			if m.Name != "log" {

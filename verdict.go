@@ -1,17 +1,37 @@
 package dts
 
-import "time"
+import (
+	"time"
 
-// Permanent wraps an error after which no further attempt is made: the task has failed.
-func Permanent(err error) error { return &verdict{error: err, kind: permanent} }
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// Permanent wraps an error after which no further attempt is made: the task has failed. nil stays nil.
+func Permanent(err error) error { return judged(verdict{error: err, kind: permanent}) }
 
 // RetryAfter wraps an error after which the next attempt, if the task has one left, waits at least that long, at most 30 days.
+// nil stays nil.
 func RetryAfter(err error, wait time.Duration) error {
-	return &verdict{error: err, kind: retryAfter, wait: wait}
+	return judged(verdict{error: err, kind: retryAfter, wait: wait})
 }
 
-// Cancelled wraps the reason why a handler has given up a task that nobody needs any more: it ends as cancelled, not as failed.
-func Cancelled(reason error) error { return &verdict{error: reason, kind: cancelled} }
+// Cancelled wraps the reason why a handler has given up a task that nobody needs any more: it ends as cancelled, not as failed. nil
+// stays nil.
+func Cancelled(reason error) error { return judged(verdict{error: reason, kind: cancelled}) }
+
+func judged(v verdict) error {
+	if v.error == nil {
+		return nil
+	}
+	return &v
+}
+
+// Why the context of a handler ended, by context.Cause. Any other cause means that another worker may run the task: stop at once.
+var (
+	ErrTimeout   = executor.ErrTimeout   // the Timeout of the attempt is over
+	ErrCancelled = executor.ErrCancelled // somebody cancelled the task
+	ErrShutdown  = executor.ErrShutdown  // the worker stops: the task runs again elsewhere
+)
 
 // verdict is an error that says what it means for the task.
 type verdict struct {

@@ -18,11 +18,11 @@ import (
 )
 
 // Handler does the work of one attempt of a task. What it returns becomes the result of the task, at most 16 KiB: a string or
-// a json.RawMessage as it is, anything else as JSON, nil as no result. An error means that the attempt failed, and [Permanent],
+// a []byte as it is, anything else as JSON, which must not be longer, nil as no result. An error means that the attempt failed, and [Permanent],
 // [RetryAfter] and [Cancelled] say what follows; otherwise the task's Retry does.
 //
-// ctx ends when the timeout of the attempt is over, somebody cancels the task, or the worker stops; context.Cause says which. Then
-// a Handler should return soon: the worker waits for it, and counts it in its concurrency.
+// ctx ends when the timeout of the attempt is over, somebody cancels the task, or the worker stops; context.Cause says which:
+// [ErrTimeout], [ErrCancelled] or [ErrShutdown]. Then a Handler should return soon: the worker waits for it, and counts it in its concurrency.
 type Handler func(ctx context.Context, t *Task) (result any, err error)
 
 // WorkerOptions says where a worker finds its tasks, and how many it runs. Redis is required.
@@ -34,7 +34,7 @@ type WorkerOptions struct {
 	Concurrency int            // attempts at once; 0 means twice the number of processors, at least 10
 	Queues      map[string]int // queues to serve and their weights; nil means critical=6, default=3, low=1
 	// DrainTimeout is how long running attempts may go on when the worker stops; 0 means 30 s. Those that take longer are interrupted,
-	// and run again elsewhere.
+	// and run again elsewhere. Handlers that do not return then hold up Run for another 15 s.
 	DrainTimeout time.Duration
 	// Lead has the worker lead partitions as well, so that a fleet of such workers needs no dtsd.
 	Lead bool
@@ -56,7 +56,7 @@ func NewWorker(o WorkerOptions) *Worker {
 }
 
 // Handle has a worker run tasks of a type with a function, which gets the payload decoded into A. A payload that cannot be decoded fails
-// the task for good. It panics if the type is invalid or has a handler already.
+// the task for good; fields of it that A does not have are left out. It panics if the type is invalid or has a handler already.
 func Handle[A any](w *Worker, taskType string, handle func(ctx context.Context, args A) error) {
 	HandleResult(w, taskType, func(ctx context.Context, args A) (any, error) { return nil, handle(ctx, args) })
 }
@@ -79,7 +79,10 @@ func (w *Worker) Handle(taskType string, h Handler) {
 	if err := task.ValidateType(taskType); err != nil {
 		panic("dts: " + err.Error())
 	}
-	if w.handlers[taskType] != nil {
+	switch {
+	case h == nil:
+		panic(fmt.Sprintf("dts: the handler of type %q is nil", taskType))
+	case w.handlers[taskType] != nil:
 		panic(fmt.Sprintf("dts: type %q has a handler already", taskType))
 	}
 	w.handlers[taskType] = h
@@ -88,11 +91,11 @@ func (w *Worker) Handle(taskType string, h Handler) {
 // Use wraps all handlers of the worker; of several wrappers, the first is the outermost.
 func (w *Worker) Use(wrap ...func(Handler) Handler) { w.middleware = append(w.middleware, wrap...) }
 
-// Ready is closed when the worker takes tasks.
+// Ready is closed when the worker takes tasks; never, if Run fails before.
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
 // Run runs tasks until ctx ends. Then it takes no more, lets running attempts go on for up to DrainTimeout, reports how they ended,
-// leaves the fleet and returns nil. It must be called once. Errors: CodeInvalid for an option; CodeUnavailable if Redis does not answer at
+// leaves the fleet and returns nil. Once it has connected to Redis, it cannot be called again. Errors: CodeInvalid for an option; CodeUnavailable if Redis does not answer at
 // the start or holds other data. A Redis that goes away later is waited for.
 func (w *Worker) Run(ctx context.Context) error {
 	settings, err := w.options.settings()
@@ -102,15 +105,21 @@ func (w *Worker) Run(ctx context.Context) error {
 	switch {
 	case len(w.handlers) == 0:
 		return &Error{Code: CodeInvalid, Message: "the worker has no handlers: add some with dts.Handle"}
-	case w.ran.Swap(true):
+	case w.ran.Load():
 		return &Error{Code: CodeInvalid, Message: "the worker has run already: make another one"}
+	case ctx.Err() != nil:
+		return nil
 	}
 	node, err := app.New(ctx, app.Options{
 		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Log, slog.Default()), Headless: true,
 	})
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil
+	case err != nil:
 		return &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}
 	}
+	w.ran.Store(true)
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	go func() {

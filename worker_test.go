@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +117,14 @@ func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 		w.Handle("again", func(_ context.Context, t *dts.Task) (any, error) { return nil, fmt.Errorf("failure %d", t.Attempt) })
 		w.Handle("panic", func(context.Context, *dts.Task) (any, error) { panic("oops") })
 		w.Handle("unfit", func(context.Context, *dts.Task) (any, error) { return func() {}, nil })
+		w.Handle("nothing", func(context.Context, *dts.Task) (any, error) {
+			return nil, errors.Join(dts.Permanent(nil), dts.RetryAfter(nil, time.Hour), dts.Cancelled(nil))
+		})
+		w.Handle("exit", func(context.Context, *dts.Task) (any, error) { runtime.Goexit(); return nil, nil })
+		w.Handle("long", func(context.Context, *dts.Task) (any, error) {
+			return strings.Split(strings.Repeat("x", 20_000), ""), nil
+		})
+		w.Handle("error", func(context.Context, *dts.Task) (any, error) { panic(dts.Permanent(errors.New("never again"))) })
 	})
 	quick := dts.Retry{MaxAttempts: 3, Delays: []time.Duration{time.Millisecond}}
 	for _, row := range []struct {
@@ -130,6 +139,10 @@ func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 		{"again", dts.StateFailed, 3, "failure 3"},
 		{"panic", dts.StateFailed, 3, "panic: oops\n"},
 		{"unfit", dts.StateFailed, 1, "result: "},
+		{"nothing", dts.StateSucceeded, 1, ""},
+		{"exit", dts.StateFailed, 3, "the handler ended its goroutine"},
+		{"long", dts.StateFailed, 1, "result: is 80001 bytes long"},
+		{"error", dts.StateFailed, 1, "panic: never again\n"},
 	} {
 		got := s.run(dts.Submission{ID: row.taskType, Type: row.taskType, Retry: quick})
 		if got.State != row.state || got.Attempt != row.attempts || !strings.HasPrefix(got.Error, row.err) || (row.err == "") != (got.Error == "") {
@@ -143,7 +156,7 @@ func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 	}
 	panicked, err := s.Get(t.Context(), "panic")
 	testkit.Must(t, err)
-	if log := strings.Join(s.lines("panic"), "\n"); !strings.Contains(log, "worker_test.go") || !strings.Contains(panicked.Error, "goroutine") {
+	if log := strings.Join(s.lines("panic"), "\n"); !strings.Contains(log, "worker_test.go") || !strings.Contains(panicked.Error, "worker_test.go") {
 		t.Errorf("the log shows no stack of the handler:\n%s\nerror: %s", log, panicked.Error)
 	}
 }
@@ -240,8 +253,9 @@ func TestHandler_IsToldWhyItIsToStop(t *testing.T) {
 		w.Handle("wait", func(ctx context.Context, t *dts.Task) (any, error) {
 			begun <- t.ID
 			<-ctx.Done()
-			dts.Logger(ctx).Info(context.Cause(ctx).Error())
-			return nil, ctx.Err()
+			dts.Logger(ctx).Info(context.Cause(ctx).Error(), "cancelled", errors.Is(context.Cause(ctx), dts.ErrCancelled),
+				"timeout", errors.Is(context.Cause(ctx), dts.ErrTimeout))
+			return nil, errors.Join(ctx.Err(), dts.Checkpoint(ctx, "last words"))
 		})
 	})
 	ctx := t.Context()
@@ -253,11 +267,11 @@ func TestHandler_IsToldWhyItIsToStop(t *testing.T) {
 	testkit.Must(t, err)
 	cancelled, err := s.Wait(ctx, "cancel")
 	testkit.Must(t, err)
-	if cancelled.State != dts.StateCancelled || !strings.Contains(s.lines("cancel")[0], "cancelled") {
+	if cancelled.State != dts.StateCancelled || !strings.Contains(s.lines("cancel")[0], "cancelled=true") || string(cancelled.Checkpoint) != `"last words"` {
 		t.Errorf("%s: %s, log %q", cancelled.State, cancelled.Error, s.lines("cancel"))
 	}
 	late := s.run(dts.Submission{ID: "late", Type: "wait", Retry: once, Timeout: 100 * time.Millisecond})
-	if late.State != dts.StateFailed || !strings.HasPrefix(late.Error, "timeout after 100ms") || !strings.Contains(s.lines("late")[0], "timeout") {
+	if late.State != dts.StateFailed || !strings.HasPrefix(late.Error, "timeout after 100ms") || !strings.Contains(s.lines("late")[0], "timeout=true") {
 		t.Errorf("%s: %s, log %q", late.State, late.Error, s.lines("late"))
 	}
 }
@@ -297,14 +311,9 @@ func TestWorker_RefusesWhatCannotWork(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	again := handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1"})
-	for _, text := range []string{"127.0.0.1:1", "has run already"} {
-		if err := again.Run(t.Context()); err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("got %v, want %s", err, text)
-		}
-	}
 	for name, add := range map[string]func(w *dts.Worker){
 		"an invalid type": func(w *dts.Worker) { dts.Handle(w, "a b", func(context.Context, struct{}) error { return nil }) },
+		"no handler":      func(w *dts.Worker) { w.Handle("b", nil) },
 		"a type twice":    func(w *dts.Worker) { dts.Handle(w, "a", func(context.Context, struct{}) error { return nil }) },
 	} {
 		func() {

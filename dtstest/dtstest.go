@@ -42,8 +42,8 @@ type DTS struct {
 }
 
 // Run runs test with a DTS whose worker has the handlers that add gives it; add may be nil. When test returns, the worker stops: what runs is
-// interrupted, and what waits is dropped.
-func Run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS)) {
+// interrupted, and what waits is dropped. The worker serves the queues critical, default and low, and those that are named.
+func Run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS), queues ...string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		if err := clock.Sleep(t.Context(), clock.Until(Start)); err != nil {
@@ -59,15 +59,17 @@ func Run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS))
 		defer func() {
 			stop()
 			<-ended
-			if err := d.Close(); err != nil {
-				t.Error(err)
+			if d.Client != nil {
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
 			}
 			redis.Close()
 			_ = clock.Sleep(context.Background(), time.Minute) // in which the clients of Redis end what they do by themselves
 		}()
 		go func() {
 			defer close(ended)
-			d.work(ctx, redis.URL(), add)
+			d.work(ctx, redis.URL(), add, queues)
 		}()
 		d.Client, err = dts.Open(redis.URL(), dts.WithLogger(d.log()))
 		if err != nil {
@@ -79,8 +81,14 @@ func Run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS))
 }
 
 // work runs the worker until ctx ends.
-func (d *DTS) work(ctx context.Context, redis string, add func(w *dts.Worker)) {
-	w := dts.NewWorker(dts.WorkerOptions{Redis: redis, Lead: true, Name: "test", DrainTimeout: time.Millisecond, Log: d.log()})
+func (d *DTS) work(ctx context.Context, redis string, add func(w *dts.Worker), queues []string) {
+	weights := map[string]int{"critical": 6, "default": 3, "low": 1}
+	for _, name := range queues {
+		weights[name] = 1
+	}
+	w := dts.NewWorker(dts.WorkerOptions{
+		Redis: redis, Lead: true, Name: "test", Queues: weights, DrainTimeout: time.Millisecond, Log: d.log(),
+	})
 	w.Use(func(next dts.Handler) dts.Handler {
 		return func(ctx context.Context, t *dts.Task) (any, error) {
 			d.order()
@@ -112,38 +120,59 @@ func (d *DTS) log() *slog.Logger {
 // nothing is the type of tasks that do nothing.
 const nothing = "dtstest.nothing"
 
-// Settle runs what is due to its end, or to the wait before the next attempt. The clock moves no further than that takes.
+// Settle runs what is due to its end, or to the wait before the next attempt. The clock moves no further than that takes. It looks at the
+// namespace "default", and leaves out tasks that nobody can take: those without a handler, in a queue that is not served or is paused. It fails
+// the test if a task takes longer than its timeout allows.
 func (d *DTS) Settle() {
 	d.t.Helper()
 	d.order()
 	defer d.order()
 	synctest.Wait()
-	if !d.busy() {
+	busy := d.busy()
+	if len(busy) == 0 {
 		return
 	}
-	for _, err := range d.Events(d.t.Context(), dts.TaskFilter{}) { // the first one says that none is missed from now on
+	ctx, cancel := context.WithTimeout(d.t.Context(), longest(busy)+settleMargin)
+	defer cancel()
+	for _, err := range d.Events(ctx, dts.TaskFilter{}) { // the first one says that none is missed from now on
 		if err != nil {
 			d.t.Fatal(err)
 		}
 		synctest.Wait()
-		if !d.busy() {
+		if busy = d.busy(); len(busy) == 0 {
 			return
 		}
 	}
+	for _, task := range busy {
+		d.t.Errorf("dtstest: task %s of type %s has not ended in time: it is %s, attempt %d; does its handler look at its context?",
+			task.ID, task.Type, task.State, task.Attempt)
+	}
+	d.t.FailNow()
 }
 
-// busy reports whether a task is due or running.
-func (d *DTS) busy() bool {
+// settleMargin is how long Settle waits for what has not ended at its timeout.
+const settleMargin = time.Minute
+
+// longest returns the longest timeout of some tasks.
+func longest(tasks []*dts.Task) (most time.Duration) {
+	for _, task := range tasks {
+		most = max(most, task.Timeout)
+	}
+	return most
+}
+
+// busy returns the tasks that run, or are due and can be taken: of others, Warnings says why they wait.
+func (d *DTS) busy() (busy []*dts.Task) {
 	waiting := dts.TaskFilter{States: []dts.State{dts.StateScheduled, dts.StateQueued, dts.StateRunning}}
 	for task, err := range d.List(d.t.Context(), waiting) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		if task.State != dts.StateScheduled || !task.RunAt.After(clock.Now()) {
-			return true
+		if task.State == dts.StateRunning || !task.RunAt.After(clock.Now()) && len(task.Warnings) == 0 {
+			busy = append(busy, task)
 		}
 	}
-	return false
+	return busy
 }
 
 // Advance moves the clock. What becomes due meanwhile, ticks of schedules and further attempts included, runs at its time; what is due at the

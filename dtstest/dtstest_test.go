@@ -101,10 +101,29 @@ func TestDTS_ClockStandsWhileNothingIsDue(t *testing.T) {
 
 func TestDTS_TasksOfTypesWithoutAHandlerWait(t *testing.T) {
 	dtstest.Run(t, nil, func(t *testing.T, d *dtstest.DTS) {
-		task, err := d.Submit(t.Context(), dts.Submission{Type: "email.send", Delay: time.Minute})
+		task, err := d.Submit(t.Context(), dts.Submission{Type: "email.send"})
 		testkit.Must(t, err)
-		if got := d.Tasks("email.send"); len(got) != 1 || got[0].ID != task.ID || got[0].State != dts.StateScheduled || len(task.Warnings) != 1 {
+		d.Settle()
+		d.Advance(time.Hour)
+		if got := d.Tasks("email.send"); len(got) != 1 || got[0].ID != task.ID || got[0].State.Final() || len(got[0].Warnings) != 1 {
 			t.Errorf("tasks: %+v, warnings %q", got, task.Warnings)
 		}
 	})
+}
+
+func TestDTS_ServesTheQueuesThatAreNamed(t *testing.T) {
+	noop := func(w *dts.Worker) { dts.Handle(w, "noop", func(context.Context, struct{}) error { return nil }) }
+	dtstest.Run(t, noop, func(t *testing.T, d *dtstest.DTS) {
+		for id, queue := range map[string]string{"served": "mail", "other": "nobody", "paused": "low"} {
+			_, err := d.Submit(t.Context(), dts.Submission{ID: id, Type: "noop", Queue: queue, Delay: time.Second})
+			testkit.Must(t, err)
+		}
+		testkit.Must(t, d.PauseQueue(t.Context(), "low"))
+		d.Advance(time.Minute)
+		for _, task := range d.Tasks("") {
+			if ended := task.ID == "served"; task.State.Final() != ended {
+				t.Errorf("%s is %s: %q", task.ID, task.State, task.Warnings)
+			}
+		}
+	}, "mail")
 }

@@ -36,10 +36,10 @@ func (o *Observer) View() View {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), viewTimeout)
 	defer cancel()
-	nodes, err := o.registry.Nodes(ctx)
+	at, nodes, err := o.registry.read(ctx)
 	o.read, o.view = clock.Now(), View{}
 	if err == nil {
-		o.view = View{At: o.read, Nodes: nodes}
+		o.view = View{At: at, Nodes: nodes, seen: o.read}
 	}
 	return o.view
 }

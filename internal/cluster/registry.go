@@ -105,11 +105,17 @@ func (r *Registry) View() View {
 // Nodes reads the list from Redis, including dead nodes, sorted by id.
 // Error: *task.Error with CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {
+	_, nodes, err := r.read(ctx)
+	return nodes, err
+}
+
+// read is Nodes with the time of Redis.
+func (r *Registry) read(ctx context.Context) (time.Time, []Node, error) {
 	reply, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
 	if err != nil {
-		return nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot read the list of nodes", Err: err}
+		return time.Time{}, nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot read the list of nodes", Err: err}
 	}
-	return nodesOf(r.members(reply.Now, reply.Nodes)), nil
+	return reply.Now, nodesOf(r.members(reply.Now, reply.Nodes)), nil
 }
 
 // SetDraining sets whether this node finishes its work and accepts no new work. A heartbeat tells the other nodes

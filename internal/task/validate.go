@@ -64,7 +64,7 @@ func (d Definition) Validate(now time.Time) error {
 		func() error { return validateID(d.ID) },
 		func() error { return ValidateType(d.Type) },
 		func() error { return ValidateQueue(d.Queue) },
-		func() error { return validatePayload(d.Payload) },
+		func() error { return ValidatePayload(d.Payload) },
 		func() error { return d.validateDue(now) },
 		func() error { return validateSpan("timeout", d.Timeout, TimeoutLimit) },
 		func() error { return validateSpan("retention", d.Retention, RetentionLimit) },
@@ -114,7 +114,8 @@ func ValidateType(name string) error {
 	return nil
 }
 
-func validatePayload(p json.RawMessage) error {
+// ValidatePayload checks a payload. Error: CodeInvalid.
+func ValidatePayload(p json.RawMessage) error {
 	switch {
 	case len(p) > PayloadLimit:
 		return Invalid("payload", "is %d bytes long, at most %d are allowed", len(p), PayloadLimit)

@@ -39,8 +39,8 @@ const callLimit = 256
 
 // Why an attempt's context ended.
 var (
-	errTimeout  = errors.New("timeout")
-	errStopped  = errors.New("cancelled")
+	errTimeout  = executor.ErrTimeout
+	errStopped  = executor.ErrCancelled
 	errShutdown = executor.ErrShutdown
 )
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // Older is data that an older version wrote, with what that version's API answered about it.
@@ -64,7 +65,7 @@ func (o Older) Restore(t testing.TB, db *redisx.DB) {
 			pipe.PExpire(t.Context(), k.Key, time.Hour)
 		}
 	}
-	pipe.HSet(t.Context(), "dts:meta", "secret", "tester")
+	pipe.HSet(t.Context(), string(lua.NewKeyspace("", 0).Meta()), "secret", "tester")
 	_, err := pipe.Exec(t.Context())
 	testkit.Must(t, err)
 }

@@ -97,9 +97,15 @@ type Keeper interface {
 	Recorded(a Attempt)
 }
 
-// ErrShutdown in the cause of a context's end means that the node shuts down: the attempt ends as lost, and another node makes the
-// next one.
-var ErrShutdown = errors.New("the node shut down")
+// Why the context of an attempt ended, in its cause.
+var (
+	// ErrTimeout means that the attempt's time is over.
+	ErrTimeout = errors.New("timeout")
+	// ErrCancelled means that somebody cancelled the task.
+	ErrCancelled = errors.New("cancelled")
+	// ErrShutdown means that the node shuts down: the attempt ends as lost, and another node makes the next one.
+	ErrShutdown = errors.New("the node shut down")
+)
 
 // ErrNoGrace in the cause of a context's end means that the work must stop at once, because another node may be about
 // to do it.
