@@ -152,35 +152,63 @@ func short(err error) error {
 func (e *Executor) handOver(ctx context.Context, o *order, at location) (said string, err error) {
 	const rounds = 3 // more are needed only while somebody else changes the task
 	for range rounds {
-		// A client remembers for ever which queues it has added to the list of queues, also those that were deleted meanwhile.
-		client := asynq.NewClientFromRedisClient(e.db.UniversalClient)
-		_, err = client.EnqueueContext(context.WithoutCancel(ctx), o.task(ctx, at.id))
-		switch {
-		case err == nil:
+		if err = e.enqueue(ctx, o, at); err == nil {
 			return "enqueued", nil
-		case !errors.Is(err, asynq.ErrTaskIDConflict):
-			return "", fmt.Errorf("cannot enqueue the asynq task: %w", err)
 		}
-		if said, err = e.takeUp(at); err == nil {
+		if !errors.Is(err, asynq.ErrTaskIDConflict) {
+			return "", err
+		}
+		if said, err = e.takeUp(ctx, o, at); err == nil {
 			return said, nil
 		}
 	}
 	return "", err
 }
 
-// takeUp goes on with an asynq task that an earlier attempt enqueued. One that is archived runs again.
-func (e *Executor) takeUp(at location) (said string, err error) {
+// enqueue enqueues the asynq task. Error: asynq.ErrTaskIDConflict if there is one already.
+func (e *Executor) enqueue(ctx context.Context, o *order, at location) error {
+	// A client remembers for ever which queues it has added to the list of queues, also those that were deleted meanwhile.
+	client := asynq.NewClientFromRedisClient(e.db.UniversalClient)
+	if _, err := client.EnqueueContext(context.WithoutCancel(ctx), o.task(ctx, at.id)); err != nil {
+		return fmt.Errorf("cannot enqueue the asynq task: %w", err)
+	}
+	return nil
+}
+
+// takeUp goes on with an asynq task that an earlier attempt enqueued. One that is archived runs again. If the payload was changed after
+// that attempt, the asynq task is replaced, unless it has begun.
+func (e *Executor) takeUp(ctx context.Context, o *order, at location) (said string, err error) {
 	info, err := e.inspector.GetTaskInfo(at.queue, at.id)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the asynq task: %w", err)
 	}
-	if info.State != asynq.TaskStateArchived {
+	begun := info.State == asynq.TaskStateActive || info.State == asynq.TaskStateCompleted
+	switch same := o.describes(ctx, info); {
+	case begun && !same:
+		return "found, and " + info.State.String() + " with what was there before the task was changed", nil
+	case !same:
+		return e.replace(ctx, o, at, info.State)
+	case info.State != asynq.TaskStateArchived:
 		return "found, and " + info.State.String(), nil
 	}
 	if err := e.inspector.RunTask(at.queue, at.id); err != nil {
 		return "", fmt.Errorf("cannot run the archived asynq task again: %w", err)
 	}
 	return "found archived, and run again", nil
+}
+
+// replace enqueues the asynq task anew. A worker whose attempt has ended must not do that: its order may be the older one.
+func (e *Executor) replace(ctx context.Context, o *order, at location, state asynq.TaskState) (said string, err error) {
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	if err := e.inspector.DeleteTask(at.queue, at.id); err != nil { // as when it has begun meanwhile
+		return "", fmt.Errorf("cannot delete the asynq task from before the change: %w", err)
+	}
+	if err := e.enqueue(ctx, o, at); err != nil {
+		return "", err
+	}
+	return "found " + state.String() + ", and replaced because the task was changed", nil
 }
 
 // Recorded deletes the asynq task, unless its payload says how long asynq keeps it.

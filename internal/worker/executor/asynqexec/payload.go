@@ -1,9 +1,12 @@
 package asynqexec
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -22,7 +25,9 @@ const (
 	safeRetention = 24 * time.Hour
 	// retentionLeast is longer than it takes until another worker of DTS looks for the outcome.
 	retentionLeast = time.Minute
-	nameLimit      = 200
+	// handOverSlack is by how much the times may differ that two attempts had left when they handed the same order over.
+	handOverSlack = 2 * time.Second
+	nameLimit     = 200
 )
 
 // order is the payload of a task: what asynq's client is to enqueue.
@@ -114,15 +119,21 @@ func span(name, text string, least, most time.Duration) (time.Duration, error) {
 
 // task returns what asynq's client takes. ctx is the attempt's: its deadline is the timeout of an order that has none.
 func (o *order) task(ctx context.Context, id string) *asynq.Task {
-	retention := safeRetention
-	if o.retention > 0 {
-		retention = o.retention
-	}
 	options := []asynq.Option{
-		asynq.TaskID(id), asynq.Queue(o.queue), asynq.MaxRetry(o.retries), asynq.Retention(retention), asynq.Timeout(o.timeLeft(ctx)),
+		asynq.TaskID(id), asynq.Queue(o.queue), asynq.MaxRetry(o.retries), asynq.Retention(o.kept()), asynq.Timeout(o.timeLeft(ctx)),
 	}
 	return asynq.NewTaskWithHeaders(o.taskType, o.payload, o.headers, options...)
 }
+
+// describes reports whether the order is what an asynq task was enqueued from, by an attempt with the same timeout as that of ctx.
+func (o *order) describes(ctx context.Context, info *asynq.TaskInfo) bool {
+	off := (info.Timeout - o.timeLeft(ctx)).Abs()
+	return info.Type == o.taskType && bytes.Equal(info.Payload, o.payload) && maps.Equal(info.Headers, o.headers) &&
+		info.MaxRetry == o.retries && info.Retention == o.kept() && (off == 0 || o.timeout == 0 && off <= handOverSlack)
+}
+
+// kept is how long asynq is to keep the completed task.
+func (o *order) kept() time.Duration { return cmp.Or(o.retention, safeRetention) }
 
 // timeLeft is in whole seconds, and at least one: asynq reads less as half an hour.
 func (o *order) timeLeft(ctx context.Context) time.Duration {
