@@ -217,10 +217,3 @@ func (e *Executor) Recorded(a executor.Attempt) {
 		e.poller.settle(e.locate(o, a))
 	}
 }
-
-// remove deletes asynq tasks. One that cannot be deleted stays for its retention.
-func (e *Executor) remove(settled []location) {
-	for _, at := range settled {
-		_ = e.inspector.DeleteTask(at.queue, at.id)
-	}
-}

@@ -20,6 +20,8 @@ const (
 	lookMost  = time.Second
 	// lookLimit is the most tasks in one pipeline.
 	lookLimit = 1000
+	// answerLimit is how long Redis may take to answer one pipeline, and to delete what it can of all settled tasks.
+	answerLimit = time.Second
 )
 
 // gone is the state of a task that is not there.
@@ -34,6 +36,7 @@ type poller struct {
 	mu       sync.Mutex
 	followed map[*followed]struct{}
 	settled  []location // whose outcome is recorded
+	removeAt time.Time  // when they are to be deleted; only run uses it
 }
 
 // location is where an asynq task is.
@@ -77,9 +80,6 @@ func (p *poller) soon(f *followed) {
 
 func (p *poller) forget(f *followed) { p.change(func() { delete(p.followed, f) }) }
 
-// settle notes that the outcome of a task is recorded.
-func (p *poller) settle(at location) { p.change(func() { p.settled = append(p.settled, at) }) }
-
 // change changes what the poller works on, and wakes it.
 func (p *poller) change(f func()) {
 	p.mu.Lock()
@@ -91,8 +91,9 @@ func (p *poller) change(f func()) {
 	}
 }
 
-// run looks until ctx ends. remove deletes tasks whose outcome is recorded; the last ones when ctx has ended.
-func (p *poller) run(ctx context.Context, remove func([]location)) {
+// run looks until ctx ends. remove deletes tasks whose outcome is recorded; the last ones when ctx has ended. It returns those that are to
+// be tried again.
+func (p *poller) run(ctx context.Context, remove func(context.Context, []location) []location) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
@@ -101,28 +102,25 @@ func (p *poller) run(ctx context.Context, remove func([]location)) {
 		case <-p.wake:
 		case <-timer.C:
 		}
-		remove(p.takeSettled())
 		for some := range slices.Chunk(p.due(), lookLimit) {
 			p.look(ctx, some)
 		}
+		if !clock.Now().Before(p.removeAt) {
+			p.clear(ctx, remove)
+		}
 		timer.Reset(p.untilNext())
 	}
-	remove(p.takeSettled())
+	p.clear(context.WithoutCancel(ctx), remove)
 }
 
-func (p *poller) takeSettled() []location {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	settled := p.settled
-	p.settled = nil
-	return settled
-}
-
-// untilNext is the time until the next look; a long one if nothing is followed.
+// untilNext is the time until the next look or deletion; a long one if nothing is followed or settled.
 func (p *poller) untilNext() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	next := time.Hour
+	if len(p.settled) > 0 {
+		next = clock.Until(p.removeAt)
+	}
 	for f := range p.followed {
 		next = min(next, clock.Until(f.nextAt))
 	}
@@ -139,6 +137,8 @@ func (p *poller) due() []*followed {
 
 // look reads the states of tasks. If Redis does not answer, they keep the ones they have.
 func (p *poller) look(ctx context.Context, some []*followed) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
 	pipe := p.db.Pipeline()
 	states := make([]*redis.StringCmd, len(some))
 	for i, f := range some {
