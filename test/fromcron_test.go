@@ -51,8 +51,15 @@ func TestFromCron_ThePageDoesWhatItSays(t *testing.T) {
 	scripts := blocks(t, "../docs/from-cron.md", "sh")
 	for i, want := range [][]string{
 		{"line 8: @reboot has no counterpart", "cron: 30 2 * * *", "it is a new month."},
-		{"web1-echo-backup-of-date-a\tcreated", "web1-test-d-tmp\tcreated", "web1-cat\tcreated", "3 of 4 lines were imported, 1 refused"},
-		{"+01:00", "web1-cat@"},
+		{
+			"web1-echo-backup-of-date-a-505afa7784f8\tcreated", "web1-test-d-tmp-76d377e81a29\tcreated", "web1-cat-c714127b816b\tcreated",
+			"3 of 4 lines were imported, 1 refused",
+		},
+		{
+			"1 schedule is not in the file any more: web1-test-d-tmp-76d377e81a29; --prune deletes them", "\tweb1-test-d-tmp-76d377e81a29\tpruned",
+			"2 of 3 lines were imported (2 of them unchanged), 1 refused",
+		},
+		{"+01:00", "web1-cat-c714127b816b@"},
 	} {
 		out := run(scripts[i])
 		for _, text := range want {
@@ -61,14 +68,14 @@ func TestFromCron_ThePageDoesWhatItSays(t *testing.T) {
 			}
 		}
 	}
-	if again := run(scripts[1]); !strings.Contains(again, "3 of 4 lines were imported (3 of them unchanged), 1 refused") {
+	if again := run(scripts[1]); !strings.Contains(again, "2 of 3 lines were imported (2 of them unchanged), 1 refused") {
 		t.Errorf("again:\n%s", again)
 	}
 	await(t, 30*time.Second, "the triggered command has run", func() bool {
 		all := n.all("succeeded")
 		return len(all) == 1 && strings.TrimSpace(*all[0].Result) == "Hello,\nit is a new month."
 	})
-	out := run("dtsctl schedule trigger web1-echo-backup-of-date-a")
+	out := run("dtsctl schedule trigger web1-echo-backup-of-date-a-505afa7784f8")
 	id, _, _ := strings.Cut(out, "\t")
 	run("dtsctl task wait " + id)
 	if got := *n.task(id).Result; !regexp.MustCompile(`^BACKUP OF [A-Z]+DAY$`).MatchString(strings.TrimSpace(got)) {

@@ -45,19 +45,17 @@ type order struct {
 	Retention     string          `json:"retention,omitempty"`
 }
 
-// convertAll converts all configs. The id of a schedule comes from what the task is, so that a new time changes the schedule. Where
-// several configs have the same task, the time is a part of the id.
+// convertAll converts all configs. The id of a schedule comes from what the task is and not from its time, so that a new time
+// changes the schedule instead of making a second one. Configs of the same task get -2, -3 and so on in their order.
 func convertAll(configs []*asynq.PeriodicTaskConfig, d defaults) []converted {
 	all := make([]converted, len(configs))
 	count := make(map[string]int)
 	for i, c := range configs {
-		all[i] = convert(c, d)
-		count[all[i].id]++
-	}
-	for i, c := range configs {
-		if one := &all[i]; one.err == nil && count[one.id] > 1 {
-			one.id += "-" + digest(c.Cronspec)
+		one := convert(c, d)
+		if count[one.id]++; one.err == nil && count[one.id] > 1 {
+			one.id += fmt.Sprintf("-%d", count[one.id])
 		}
+		all[i] = one
 	}
 	return all
 }

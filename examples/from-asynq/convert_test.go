@@ -80,7 +80,8 @@ func TestConvertAll_NamesSchedulesAfterTheirTasks(t *testing.T) {
 	if alone == id(0, config("0 9 * * *", other)) {
 		t.Error("another task has the same id")
 	}
-	if a, b := id(0, config("0 9 * * *", mail), config("0 10 * * *", mail)), id(1, config("0 9 * * *", mail), config("0 10 * * *", mail)); a == b {
-		t.Errorf("two times of one task have the id %s", a)
+	twice := []*asynq.PeriodicTaskConfig{config("0 9 * * *", mail), config("@daily", other), config("0 10 * * *", mail)}
+	if a, b := id(0, twice...), id(2, twice...); a != alone || b != alone+"-2" {
+		t.Errorf("two times of one task have the ids %s and %s, want %s and %[3]s-2", a, b, alone)
 	}
 }

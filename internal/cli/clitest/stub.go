@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -184,6 +185,20 @@ func (s *Stub) Last() Call {
 		s.T.Fatal("no request was sent")
 	}
 	return s.calls[len(s.calls)-1]
+}
+
+// LastOf returns the newest request with a method.
+func (s *Stub) LastOf(method string) Call {
+	s.T.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range slices.Backward(s.calls) {
+		if strings.HasPrefix(c.Line, method+" ") {
+			return c
+		}
+	}
+	s.T.Fatalf("no %s was sent", method)
+	return Call{}
 }
 
 // Lines returns the lines of all requests.

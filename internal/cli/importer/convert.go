@@ -2,13 +2,9 @@ package importer
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -26,6 +22,7 @@ type imported struct {
 	definition client.ScheduleDefinition
 	outcome    string // created, changed, unchanged or refused; "" before it is put
 	reason     string // of a refusal
+	isReboot   bool   // it is refused, and never was a schedule
 }
 
 const refused = "refused"
@@ -36,22 +33,20 @@ func convert(text string, system bool, s settings) ([]imported, error) {
 	if err := s.checkZone(entries); err != nil {
 		return nil, err
 	}
-	ids := identify(entries)
-	first := make(map[string]int) // the line of each id
 	var lines []imported
 	for _, r := range refusals {
-		lines = append(lines, imported{number: r.Line, outcome: refused, reason: r.Reason})
+		lines = append(lines, imported{number: r.Line, outcome: refused, reason: r.Reason, isReboot: r.Reboot})
 	}
-	for i, e := range entries {
-		line := imported{number: e.Line, id: s.Prefix + ids[i]}
+	n := newNaming()
+	for _, e := range entries {
+		id, twin := n.name(e)
+		line := imported{number: e.Line, id: s.Prefix + id}
 		err := s.define(&line, e)
-		if earlier := first[line.id]; err == nil && earlier > 0 {
-			err = fmt.Errorf("is the same as line %d: one schedule runs a command once at a time", earlier)
+		if twin > 0 {
+			err = fmt.Errorf("is the same as line %d: one schedule runs a command once at a time", twin)
 		}
 		if err != nil {
 			line.outcome, line.reason = refused, err.Error()
-		} else {
-			first[line.id] = e.Line
 		}
 		lines = append(lines, line)
 	}
@@ -89,7 +84,7 @@ func (s settings) define(line *imported, e crontab.Entry) error {
 	}
 	overlap := client.Overlap(s.Overlap)
 	line.definition = client.ScheduleDefinition{
-		Cron: &e.When, Timezone: &zone, Exclude: e.Exclude, Overlap: &overlap, Labels: &client.Labels{"imported-from": "crontab"},
+		Cron: &e.When, Timezone: &zone, Exclude: e.Exclude, Overlap: &overlap, Labels: new(s.labels()),
 		Description: new(task.Cut(fmt.Sprintf("Line %d of %s", e.Line, s.Source), schedule.DescriptionLimit)), Task: template,
 	}
 	if e.MailTo != "" {
@@ -107,56 +102,31 @@ type shellPayload struct {
 	User    string            `json:"user,omitempty"`
 }
 
+// The labels of an imported schedule say which import looks after it.
+const (
+	labelFrom   = "imported-from"
+	labelSource = "crontab"
+	labelPrefix = "crontab-prefix" // not set without --prefix
+)
+
+func (s settings) labels() client.Labels {
+	l := client.Labels{labelFrom: "crontab", labelSource: task.Cut(s.Source, task.LabelLimit)}
+	if s.Prefix != "" {
+		l[labelPrefix] = task.Cut(s.Prefix, task.LabelLimit)
+	}
+	return l
+}
+
+const defaultShell = "/bin/sh" // of cron
+
 // template makes the task of a line. Cron goes to HOME before it runs a command.
 func (s settings) template(e crontab.Entry) (client.TaskTemplate, error) {
 	payload, err := rest.Encode(shellPayload{
-		Command: []string{cmp.Or(e.Shell, "/bin/sh"), "-c", e.Command}, Env: e.Env, Dir: e.Env["HOME"], Stdin: e.Stdin, User: e.User,
+		Command: []string{cmp.Or(e.Shell, defaultShell), "-c", e.Command}, Env: e.Env, Dir: e.Env["HOME"], Stdin: e.Stdin, User: e.User,
 	})
 	t := client.TaskTemplate{Type: "shell", Payload: payload, Timeout: new(s.Timeout.String()), Retry: &client.Retry{MaxAttempts: &s.MaxAttempts}}
 	if s.Queue != "" {
 		t.Queue = &s.Queue
 	}
 	return t, err
-}
-
-// identify names each entry after its command. Where several that differ have the same name, a digest of the whole entry is added to each.
-func identify(entries []crontab.Entry) []string {
-	ids := make([]string, len(entries))
-	digests := make(map[string]map[string]bool) // by name
-	for i, e := range entries {
-		ids[i] = readable(e.Command)
-		if digests[ids[i]] == nil {
-			digests[ids[i]] = make(map[string]bool)
-		}
-		digests[ids[i]][digest(e)] = true
-	}
-	for i, e := range entries {
-		if len(digests[ids[i]]) > 1 {
-			ids[i] += "-" + digest(e)
-		}
-	}
-	return ids
-}
-
-var (
-	changesDir = regexp.MustCompile(`^\s*cd\s+\S+\s*(?:&&|;)\s*`)
-	shellRest  = regexp.MustCompile(`\s*(?:\d*[<>]|[|;&]).*$`)
-	folders    = regexp.MustCompile(`[^\s=:]*/`)
-	notInIDs   = regexp.MustCompile(`[^a-z0-9._]+`)
-)
-
-// nameLimit leaves room for a prefix and a digest.
-const nameLimit = 60
-
-// readable makes a name of the first words of a command, without folders: "backup.sh-full" of "/opt/backup.sh --full >/dev/null".
-func readable(line string) string {
-	line = changesDir.ReplaceAllString(strings.ToLower(line), "")
-	line = folders.ReplaceAllString(shellRest.ReplaceAllString(line, ""), "")
-	name := strings.Trim(notInIDs.ReplaceAllString(line, "-"), "-._")
-	return cmp.Or(strings.Trim(name[:min(len(name), nameLimit)], "-._"), "command")
-}
-
-func digest(e crontab.Entry) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{e.When, strings.Join(e.Exclude, ","), e.Zone, e.User, e.Command, e.Stdin}, "\x00")))
-	return hex.EncodeToString(sum[:3])
 }

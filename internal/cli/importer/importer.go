@@ -36,12 +36,13 @@ type crontabOptions struct {
 	File   string
 	System bool
 	DryRun bool
+	Prune  bool
 	settings
 }
 
 // settings are what all schedules of an import have in common.
 type settings struct {
-	Source      string // the crontab, for the descriptions
+	Source      string // the crontab, for the descriptions and labels
 	Prefix      string // of their ids
 	Timezone    string // where CRON_TZ says nothing
 	Queue       string // "" for the default one
@@ -72,16 +73,23 @@ a day of the month and a day of the week that go together as in cron. --timezone
 machine on which cron runs, where the crontab has no CRON_TZ. There is no default for it: this machine
 and the one of the server may be in other zones, and the same import would mean something else there.
 
-Each schedule is named after its command, with --prefix in front; where several lines have the same name,
-a part of each name is made from all of the line. Its description says the line. Importing the same file
-again changes nothing.
+Each schedule is named after its command, with --prefix in front and a digest of the command, the user, the
+standard input and the variables behind it. The time is no part of the name: importing the same file again
+changes nothing, and a new time changes the schedule. Lines that run the same at several times get -2, -3
+and so on behind their names. The description says the line, and labels say the name of the file and the
+prefix.
+
+Schedules with the same labels that are of no line any more are named on stderr. With --prune, they are
+deleted; their tasks that are not running are cancelled, running ones go on. Nothing is pruned if no line
+was imported, or if one was refused for another reason than @reboot. Crontabs that have the same file name,
+or come from standard input, are told apart by --prefix alone.
 
 With --system, the lines have a column for the user, as those of /etc/crontab and /etc/cron.d; the
 workers need --shell-users.
 
 Each line is taken by itself: one that cannot be imported, such as @reboot, is named on stderr with the
 reason, and the exit code is 1 then. A pipe gets for each line: number, id, result (created, changed,
-unchanged, refused), reason.
+unchanged, refused), reason; and for each pruned schedule the same without a number.
 
 With --dry-run, nothing is sent: the output is the YAML, or with -o json the JSON, that "dtsctl apply -f
 -" takes.`,
@@ -90,12 +98,21 @@ With --dry-run, nothing is sent: the output is the YAML, or with -o json the JSO
   crontab -l | dtsctl import crontab - --timezone UTC --dry-run > schedules.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			opts.File = args[0]
+			if opts.Prune && opts.DryRun {
+				return command.Usagef("--prune does not go with --dry-run, which asks no server: an import without --prune names what it would delete")
+			}
 			return crontabRun(cmd.Context(), opts)
 		},
 	}
+	opts.addFlags(cmd)
+	return cmd
+}
+
+func (opts *crontabOptions) addFlags(cmd *cobra.Command) {
 	set := cmd.Flags()
 	set.BoolVar(&opts.System, "system", false, "the lines have a column for the user")
 	set.BoolVar(&opts.DryRun, "dry-run", false, "send nothing, print the YAML that dtsctl apply takes")
+	set.BoolVar(&opts.Prune, "prune", false, "delete the schedules of earlier imports of this file that are of no line any more")
 	set.StringVar(&opts.Prefix, "prefix", "", "what the ids begin with")
 	set.StringVar(&opts.Timezone, "timezone", "", "zone of cron's machine, such as Europe/Berlin or UTC; required unless CRON_TZ says it for every line")
 	set.StringVar(&opts.Queue, "queue", "", "queue of the tasks; workers of the machine that has the commands serve it")
@@ -103,7 +120,6 @@ With --dry-run, nothing is sent: the output is the YAML, or with -o json the JSO
 	set.DurationVar(&opts.Timeout, "timeout", 24*time.Hour, "how long a command may take; cron has no limit")
 	set.IntVar(&opts.MaxAttempts, "max-attempts", 1, "how often a command is tried; cron tries once")
 	command.Complete(cmd, "overlap", "allow", "skip", "queue", "replace")
-	return cmd
 }
 
 func crontabRun(ctx context.Context, opts *crontabOptions) error {
@@ -122,8 +138,8 @@ func crontabRun(ctx context.Context, opts *crontabOptions) error {
 	if err != nil {
 		return err
 	}
-	i := importing{client: c, printer: opts.Printer, lines: lines}
-	return i.conclude(i.put(ctx))
+	i := importing{client: c, printer: opts.Printer, lines: lines, labels: opts.labels(), prune: opts.Prune}
+	return i.conclude(i.run(ctx))
 }
 
 // read reads the file.

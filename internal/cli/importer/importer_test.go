@@ -13,19 +13,25 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
-// takePuts answers every PUT of a schedule, and says that it came to this.
-func takePuts(s *clitest.Stub, change string) {
+// inForce is an imported schedule with labels as the server has it.
+func inForce(id string, labels client.Labels) client.Schedule {
+	return client.Schedule{
+		ID: id, Namespace: "default", Revision: 1, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now, Labels: &labels,
+		Every: new("1h"), Task: client.TaskTemplate{Type: "shell", Queue: new("default"), Payload: []byte("{}")},
+	}
+}
+
+// takePuts answers every PUT of a schedule, and says that it came to this. The server lists what is found.
+func takePuts(s *clitest.Stub, change string, found ...client.Schedule) {
 	s.Handle("PUT /v1/schedules/{id}", func(w http.ResponseWriter, r *http.Request) {
-		if r.PathValue("id") == "bad" {
+		if strings.HasPrefix(r.PathValue("id"), "bad-") {
 			s.Reply(w, http.StatusBadRequest, clitest.Problem(400, client.Invalid, "cron", "cron: is bad"))
 			return
 		}
 		w.Header().Set("Dts-Change", change)
-		s.Reply(w, http.StatusOK, client.Schedule{
-			ID: r.PathValue("id"), Namespace: "default", Revision: 1, CreatedAt: clitest.Now, UpdatedAt: clitest.Now, Cursor: clitest.Now,
-			Every: new("1h"), Task: client.TaskTemplate{Type: "shell", Queue: new("default"), Payload: []byte("{}")},
-		})
+		s.Reply(w, http.StatusOK, inForce(r.PathValue("id"), client.Labels{}))
 	})
+	s.On("GET /v1/schedules", http.StatusOK, client.ScheduleList{Schedules: append([]client.Schedule{}, found...)})
 }
 
 // importText runs "dtsctl import crontab" on a text.
@@ -38,16 +44,16 @@ func importText(t *testing.T, sh clitest.Shell, text string, args ...string) cli
 func TestCrontab_PutsAScheduleThatMeansWhatTheLineMeans(t *testing.T) {
 	const rest = `,"timeout":"24h0m0s","type":"shell"},"timezone":"UTC"}`
 	for line, want := range map[string]string{
-		"@daily x": `{"cron":"@daily","description":"Line 1 of a crontab","labels":{"imported-from":"crontab"},"overlap":"allow",` +
+		"@daily x": `{"cron":"@daily","description":"Line 1 of a crontab","labels":{"crontab":"a crontab","imported-from":"crontab"},"overlap":"allow",` +
 			`"task":{"payload":{"command":["/bin/sh","-c","x"]},"retry":{"max_attempts":1}` + rest,
 		"SHELL=/bin/bash\nHOME=/srv\nMAILTO=ops\n0 0 */2 * mon x <&%in": `{"cron":"0 0 */2 * *","description":"Line 4 of a crontab","exclude":["* * * * 0,2,3,4,5,6"],` +
-			`"labels":{"imported-from":"crontab"},"overlap":"allow","owner":"ops",` +
+			`"labels":{"crontab":"a crontab","imported-from":"crontab"},"overlap":"allow","owner":"ops",` +
 			`"task":{"payload":{"command":["/bin/bash","-c","x <&"],"env":{"HOME":"/srv"},"dir":"/srv","stdin":"in\n"},"retry":{"max_attempts":1}` + rest,
 	} {
 		s := clitest.Start(t)
 		takePuts(s, "created")
-		if got := importText(t, s.Pipe(), line, "--timezone", "UTC"); got.Code != 0 || s.Last().Body != want {
-			t.Errorf("%q: %+v, sent\n%s, want\n%s", line, got, s.Last().Body, want)
+		if got := importText(t, s.Pipe(), line, "--timezone", "UTC"); got.Code != 0 || s.LastOf("PUT").Body != want {
+			t.Errorf("%q: %+v, sent\n%s, want\n%s", line, got, s.LastOf("PUT").Body, want)
 		}
 	}
 }
@@ -56,10 +62,10 @@ func TestCrontab_TakesWhatTheFlagsSay(t *testing.T) {
 	s := clitest.Start(t)
 	takePuts(s, "created")
 	importText(t, s.Pipe(), "@daily root x", "--system", "--timezone", "Asia/Tokyo", "--prefix", "web1-", "--queue", "web1", "--overlap", "skip",
-		"--timeout", "5m", "--max-attempts", "3", "-n", "ops").Expect(t, 0, "1\tweb1-x\tcreated\t\n", "1 of 1 lines were imported\n")
-	want := `{"cron":"@daily","description":"Line 1 of a crontab","labels":{"imported-from":"crontab"},"overlap":"skip",` +
+		"--timeout", "5m", "--max-attempts", "3", "-n", "ops").Expect(t, 0, "1\tweb1-x-1d305a1a254a\tcreated\t\n", "1 of 1 lines were imported\n")
+	want := `{"cron":"@daily","description":"Line 1 of a crontab","labels":{"crontab":"a crontab","crontab-prefix":"web1-","imported-from":"crontab"},"overlap":"skip",` +
 		`"task":{"payload":{"command":["/bin/sh","-c","x"],"user":"root"},"queue":"web1","retry":{"max_attempts":3},"timeout":"5m0s","type":"shell"},"timezone":"Asia/Tokyo"}`
-	if got := s.Last(); got.Line != "PUT /v1/schedules/web1-x?namespace=ops" || got.Body != want {
+	if got := s.LastOf("PUT"); got.Line != "PUT /v1/schedules/web1-x-1d305a1a254a?namespace=ops" || got.Body != want {
 		t.Errorf("sent %s %s", got.Line, got.Body)
 	}
 }
@@ -73,7 +79,7 @@ func TestCrontab_NamesEachRefusedLineAndTakesTheOthers(t *testing.T) {
 	if got.Code != 1 || len(lines) != 8 || !strings.HasSuffix(got.Err, "2 of 7 lines were imported (2 of them unchanged), 5 refused\n") {
 		t.Fatalf("%+v", got)
 	}
-	for i, want := range []string{"1\t\trefused\t@reboot has", "2\tb\tunchanged", "3\tbad\trefused\tcron: is bad (invalid)", "4\tb-x\tunchanged\t", "5\tb\trefused", "6\tb\trefused", "7\tc\trefused\t"} {
+	for i, want := range []string{"1\t\trefused\t@reboot has", "2\tb-88e738cd4ff4\tunchanged", "3\tbad-bbe9b8c7ee07\trefused\tcron: is bad (invalid)", "4\tb-x-d661c27cab59\tunchanged\t", "5\tb-88e738cd4ff4\trefused", "6\tb-88e738cd4ff4\trefused", "7\tc-16b9ae77a108\trefused\t"} {
 		if !strings.HasPrefix(lines[i], want) {
 			t.Errorf("line %d is %q, want %q", i+1, lines[i], want)
 		}
@@ -92,7 +98,7 @@ func TestCrontab_DoesNotGuessTheTimeZone(t *testing.T) {
 		t.Errorf("%+v after %q", got, s.Lines())
 	}
 	takePuts(s, "created")
-	importText(t, s.Pipe(), "CRON_TZ=UTC\n@daily a").Expect(t, 0, "2\ta\tcreated\t\n", "1 of 1 lines were imported\n")
+	importText(t, s.Pipe(), "CRON_TZ=UTC\n@daily a").Expect(t, 0, "2\ta-a987f66ead9d\tcreated\t\n", "1 of 1 lines were imported\n")
 	got = importText(t, s.Pipe(), "@daily a", "--timezone", "Europe/Nowhere")
 	if got.Code != 1 || !strings.Contains(got.Err, `line 1: timezone "Europe/Nowhere" is not a known time zone`) {
 		t.Errorf("%+v", got)
@@ -102,16 +108,16 @@ func TestCrontab_DoesNotGuessTheTimeZone(t *testing.T) {
 func TestCrontab_DryRunPrintsWhatApplyTakes(t *testing.T) {
 	s := clitest.Start(t)
 	got := importText(t, s.Pipe(), "@daily a\n@reboot b", "--timezone", "UTC", "--dry-run", "-n", "ops")
-	if got.Code != 1 || !strings.Contains(got.Err, "line 2: @reboot") || len(s.Lines()) > 0 || !strings.HasPrefix(got.Out, "---\nnamespace: ops\nschedules:\n  - id: a\n    cron: '@daily'\n") {
+	if got.Code != 1 || !strings.Contains(got.Err, "line 2: @reboot") || len(s.Lines()) > 0 || !strings.HasPrefix(got.Out, "---\nnamespace: ops\nschedules:\n  - id: a-a987f66ead9d\n    cron: '@daily'\n") {
 		t.Fatalf("%+v after %q", got, s.Lines())
 	}
 	takePuts(s, "created")
 	sh := s.Pipe()
 	sh.Stdin = got.Out
-	sh.Run(t, "apply", "-f", "-").Expect(t, 0, "schedule\tops\ta\tcreated\t1\n", "")
-	applied := s.Last().Body
+	sh.Run(t, "apply", "-f", "-").Expect(t, 0, "schedule\tops\ta-a987f66ead9d\tcreated\t1\n", "")
+	applied := s.LastOf("PUT").Body
 	importText(t, s.Pipe(), "@daily a", "--timezone", "UTC", "-n", "ops")
-	if put := s.Last().Body; put != applied {
+	if put := s.LastOf("PUT").Body; put != applied {
 		t.Errorf("apply sends\n%s, and import\n%s", applied, put)
 	}
 }
@@ -121,13 +127,13 @@ func TestCrontab_TellsWhatWasDoneBeforeTheServerWasGone(t *testing.T) {
 	takePuts(s, "created")
 	sh := s.Pipe()
 	sh.Transport = clitest.RoundTripper(func(r *http.Request) (*http.Response, error) {
-		if strings.HasSuffix(r.URL.Path, "/b") {
+		if strings.Contains(r.URL.Path, "/b-") {
 			return nil, os.ErrDeadlineExceeded
 		}
 		return s.Transport.RoundTrip(r)
 	})
 	got := importText(t, sh, "@daily a\n@daily b\n@daily c", "--timezone", "UTC")
-	if got.Code != 3 || got.Out != "1\ta\tcreated\t\n" || !strings.Contains(got.Err, "1 of 3 lines were imported") {
+	if got.Code != 3 || got.Out != "1\ta-a987f66ead9d\tcreated\t\n" || !strings.Contains(got.Err, "1 of 3 lines were imported") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
@@ -13,9 +14,27 @@ import (
 
 // importing puts the schedules of an import.
 type importing struct {
-	client  *rest.Client
-	printer *printer.Printer
-	lines   []imported
+	client    *rest.Client
+	printer   *printer.Printer
+	lines     []imported
+	labels    client.Labels // of its schedules
+	prune     bool          // delete the leftovers
+	leftovers []imported
+}
+
+// run puts all schedules, and looks for those of earlier imports that are left over. Error: the server cannot be reached, and
+// the rest is not done.
+func (i *importing) run(ctx context.Context) error {
+	if err := i.put(ctx); err != nil {
+		return err
+	}
+	if err := i.findLeftovers(ctx); err != nil {
+		return fmt.Errorf("looking for schedules that are left over: %w", err)
+	}
+	if i.prune && i.whyNotPrune() == "" {
+		return i.pruneLeftovers(ctx)
+	}
+	return nil
 }
 
 // put puts all schedules; a refusal of one does not hold back the others. Error: the server cannot be reached, and the rest is not put.
@@ -59,15 +78,16 @@ func (i *importing) conclude(failure error) error {
 		failure = err
 	}
 	i.printer.Notef("%s", summary(i.lines))
+	i.tellLeftovers()
 	if failure == nil {
-		failure = anyRefused(i.lines)
+		failure = anyRefused(slices.Concat(i.lines, i.leftovers))
 	}
 	return failure
 }
 
-// result is what became of a line, as JSON.
+// result is what became of a line, or of a schedule that is of no line any more, as JSON.
 type result struct {
-	Line    int    `json:"line"`
+	Line    int    `json:"line,omitempty"`
 	ID      string `json:"id,omitempty"`
 	Outcome string `json:"outcome"`
 	Reason  string `json:"reason,omitempty"`
@@ -76,12 +96,12 @@ type result struct {
 func (i *importing) show() error {
 	results := []result{}
 	var rows [][]any
-	for _, line := range i.lines {
+	for _, line := range slices.Concat(i.lines, i.leftovers) {
 		if line.outcome == "" {
 			continue
 		}
 		results = append(results, result{line.number, line.id, line.outcome, line.reason})
-		rows = append(rows, []any{line.number, line.id, line.outcome, line.reason})
+		rows = append(rows, []any{cell(line.number), line.id, line.outcome, line.reason})
 	}
 	raw, err := rest.Encode(map[string]any{"results": results})
 	if err != nil {
@@ -95,12 +115,28 @@ func (i *importing) show() error {
 			if r.Outcome == refused {
 				continue // it is told already
 			}
-			if err := i.printer.Printf("line %d: schedule %s %s\n", r.Line, r.ID, r.Outcome); err != nil {
+			if err := i.printer.Printf("%sschedule %s %s\n", r.place(), r.ID, r.Outcome); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// place is where a person finds the line.
+func (r result) place() string {
+	if r.Line == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", r.Line)
+}
+
+// cell is the number of a line in a table; it is empty for what is of no line.
+func cell(number int) any {
+	if number == 0 {
+		return ""
+	}
+	return number
 }
 
 // tellRefusals names the lines that were not imported.

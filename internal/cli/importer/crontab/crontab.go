@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Entry is a line of a crontab that has a command run.
@@ -28,10 +29,14 @@ type Entry struct {
 type Refusal struct {
 	Line   int
 	Reason string
+	Reboot bool // it has no time, and is no schedule that has become unreadable
 }
 
 // LineLimit is the longest line in bytes. Cron's own limit is about 1,000.
 const LineLimit = 64 << 10
+
+// byteOrderMark is what some editors put in front of UTF-8.
+const byteOrderMark = "\ufeff"
 
 // parser reads line by line; variables hold for the lines below them.
 type parser struct {
@@ -44,12 +49,12 @@ type parser struct {
 func Parse(text string, system bool) (entries []Entry, refusals []Refusal) {
 	p := parser{system: system, env: map[string]string{}}
 	number := 0
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(strings.TrimPrefix(text, byteOrderMark)) {
 		number++
 		e, err := p.line(strings.TrimRight(line, "\r\n"))
 		switch {
 		case err != nil:
-			refusals = append(refusals, Refusal{number, err.Error()})
+			refusals = append(refusals, Refusal{Line: number, Reason: err.Error(), Reboot: errors.Is(err, errReboot)})
 		case e != nil:
 			e.Line = number
 			entries = append(entries, *e)
@@ -75,17 +80,43 @@ func (p *parser) line(line string) (*Entry, error) {
 	if m := variable.FindStringSubmatch(line); m != nil {
 		return nil, p.set(m[1]+m[2]+m[3], unquote(m[4]))
 	}
+	if !utf8.ValidString(line) {
+		return nil, errNotUTF8
+	}
 	return p.entry(line)
 }
 
+// Schedules are text in UTF-8: other bytes would arrive as another command.
+var errNotUTF8 = errors.New("is not UTF-8: convert the crontab, as with iconv -f LATIN1 -t UTF-8")
+
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// set sets a variable. Cron does not expand others in its value.
+// ownVariables are those that DTS sets for each attempt: it refuses a task that has them.
+var ownVariables = []string{"DTS_TASK_ID", "DTS_NAMESPACE", "DTS_ATTEMPT", "DTS_IDEMPOTENCY_KEY", "DTS_CHECKPOINT", "DTS_TICK"}
+
+// set sets a variable. Cron does not expand others in its value. A value that is not UTF-8 is kept, so that lines that would
+// run with it are refused, too.
 func (p *parser) set(name, value string) error {
-	if !variableName.MatchString(name) {
+	switch {
+	case !variableName.MatchString(name):
 		return fmt.Errorf("%q is not the name of a variable", name)
+	case slices.Contains(ownVariables, name):
+		return fmt.Errorf("%s is set by DTS; the lines below are taken without it", name)
 	}
 	p.env[name] = value
+	if !utf8.ValidString(value) {
+		return errNotUTF8
+	}
+	return nil
+}
+
+// checkVariables refuses a line that would run with another value than cron gives it.
+func (p *parser) checkVariables() error {
+	for _, name := range slices.Sorted(maps.Keys(p.env)) {
+		if !utf8.ValidString(p.env[name]) {
+			return fmt.Errorf("the variable %s above it is not UTF-8", name)
+		}
+	}
 	return nil
 }
 
@@ -100,6 +131,9 @@ func unquote(value string) string {
 
 // entry reads a line that has a command run.
 func (p *parser) entry(line string) (*Entry, error) {
+	if err := p.checkVariables(); err != nil {
+		return nil, err
+	}
 	line = strings.TrimPrefix(line, "-") // cronie: leave it out of the system's log
 	columns := 5
 	if line != "" && line[0] == '@' {
@@ -206,11 +240,13 @@ func (e *Entry) setBothDays(words []string) error {
 // descriptors are those that DTS has, too.
 var descriptors = []string{"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 
+var errReboot = errors.New("@reboot has no counterpart: DTS has times, not machines that start; a unit of systemd does it")
+
 func (e *Entry) setDescriptor(word string) error {
 	e.When = strings.ToLower(word)
 	switch {
 	case e.When == "@reboot":
-		return errors.New("@reboot has no counterpart: DTS has times, not machines that start; a unit of systemd does it")
+		return errReboot
 	case !slices.Contains(descriptors, e.When):
 		return fmt.Errorf("%s is not known: there is %s", word, strings.Join(descriptors, ", "))
 	}

@@ -1,15 +1,19 @@
 package crontab
 
 import (
+	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor/shellexec"
 )
 
 // one parses a line that must be an entry.
@@ -89,6 +93,9 @@ func TestParse_RefusesALineByItself(t *testing.T) {
 		"0 0 * * * x\x00":       "contains a NUL",
 		"0 0 * * 1-5,*/0 x":     "a step must be at least 1",
 		"* * * * 99999999999 x": "must be 0 to 7",
+		"0 0 * * * caf\xe9":     "is not UTF-8: convert the crontab, as with iconv",
+		"DTS_TASK_ID=x":         "DTS_TASK_ID is set by DTS",
+		"'DTS_TICK' = x":        "DTS_TICK is set by DTS",
 	} {
 		entries, refusals := Parse(line+"\n@daily next", false)
 		if len(refusals) != 1 || !strings.Contains(refusals[0].Reason, want) || refusals[0].Line != 1 || len(entries) != 1 || entries[0].Line != 2 {
@@ -97,6 +104,46 @@ func TestParse_RefusesALineByItself(t *testing.T) {
 	}
 	if _, refusals := Parse("@daily\n0 0 * * *", true); len(refusals) != 2 || refusals[0].Reason != "has no user and no command" {
 		t.Errorf("got %+v", refusals)
+	}
+}
+
+func TestParse_LeavesNoVariableOfDTSToTheLinesBelow(t *testing.T) {
+	t.Parallel()
+	entries, _ := Parse("DTS_TASK_ID=x\nDTS_OTHER=y\n@daily a", false)
+	if len(entries) != 1 || !maps.Equal(entries[0].Env, map[string]string{"DTS_OTHER": "y"}) {
+		t.Errorf("got %+v", entries)
+	}
+}
+
+// The executor refuses each of the variables, so that a schedule with it would never run.
+func TestParse_RefusesTheVariablesThatTheShellExecutorRefuses(t *testing.T) {
+	t.Parallel()
+	shell := shellexec.Describe()
+	for _, name := range append([]string{"OTHER"}, ownVariables...) {
+		payload, err := json.Marshal(map[string]any{"command": []string{"x"}, "env": map[string]string{name: "y"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shell.CheckPayload(payload); (err != nil) != (name != "OTHER") {
+			t.Errorf("%s: the executor says %v", name, err)
+		}
+	}
+}
+
+func TestParse_RefusesLinesBelowAVariableThatIsNotUTF8(t *testing.T) {
+	t.Parallel()
+	entries, refusals := Parse("DIR=/caf\xe9\n@daily a\nDIR=/tea\n@daily b # caf\xc3\xa9\n# caf\xe9", false)
+	if len(entries) != 1 || entries[0].Line != 4 || len(refusals) != 2 || refusals[0].Line != 1 || refusals[1] != (Refusal{Line: 2, Reason: "the variable DIR above it is not UTF-8"}) {
+		t.Errorf("got %+v and %+v", entries, refusals)
+	}
+}
+
+func TestParse_StripsAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"\ufeff@daily a", "\ufeffA=b\n@daily a", "\ufeff# comment\n@daily a"} {
+		if entries, refusals := Parse(text, false); len(entries) != 1 || len(refusals) > 0 {
+			t.Errorf("%q: got %+v and %+v", text, entries, refusals)
+		}
 	}
 }
 
@@ -152,7 +199,7 @@ func TestParse_KeepsHowCronCombinesTheColumnsOfDays(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		"", "# a", "A=b\n@daily x", "0 0 */2 * mon x%y\\%", "17 * * * * root cd /", "-*/5 * * * * x", "@", "=", "\"a\" = 'b'", "@reboot", "a=\"", "* * * * * ",
-		"1-5/2,*/3 0 1 jan sun-7 x", "\x00", "@daily\t", "* * * * */9223372036854775807 x", "* * */2 * 0-7 x", "é=ü", "\r\n\r",
+		"1-5/2,*/3 0 1 jan sun-7 x", "\x00", "@daily\t", "* * * * */9223372036854775807 x", "* * */2 * 0-7 x", "é=ü", "\r\n\r", "A=\xe9\n@daily x", "\ufeff@daily \xe9",
 	} {
 		f.Add(text, true)
 		f.Add(text, false)
@@ -173,6 +220,11 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		for _, e := range entries {
+			for _, sent := range append(slices.Collect(maps.Values(e.Env)), e.Command, e.Stdin, e.User, e.Shell, e.MailTo) {
+				if !utf8.ValidString(sent) {
+					t.Errorf("line %d became %q, which is not UTF-8", e.Line, sent)
+				}
+			}
 			if tell(e.Line); e.When == "" || strings.TrimSpace(e.Command) == "" || system != (e.User != "") {
 				t.Errorf("line %d became %+v", e.Line, e)
 			}
