@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api"
@@ -58,7 +57,7 @@ type Options struct {
 type App struct {
 	o        Options
 	types    task.Types
-	cleanups []func() error // close calls them last in, first out
+	cleanups cleanups
 
 	node      string
 	metrics   *telemetry.Metrics
@@ -168,14 +167,7 @@ func (a *App) openWith(ctx context.Context, o redisx.Options) (*redisx.DB, error
 func (a *App) cleanup(f func() error) { a.cleanups = append(a.cleanups, f) }
 
 // close closes what build opened, the last one first.
-func (a *App) close() error {
-	var failures []error
-	for _, f := range slices.Backward(a.cleanups) {
-		failures = append(failures, f())
-	}
-	a.cleanups = nil
-	return errors.Join(failures...)
-}
+func (a *App) close() error { return a.cleanups.run() }
 
 func (a *App) buildRegistry(db *redisx.DB) error {
 	meter, err := cluster.NewMeter()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/cluster"
@@ -30,7 +29,7 @@ type DirectOptions struct {
 type Direct struct {
 	control  *control.Control
 	server   *api.Server
-	cleanups []func() error // Close calls them last in first out
+	cleanups cleanups
 }
 
 // OpenDirect connects to Redis. Errors: Redis does not answer or holds other data.
@@ -49,14 +48,7 @@ func (d *Direct) Control() *control.Control { return d.control }
 func (d *Direct) Handler() http.Handler { return d.server.Handler() }
 
 // Close ends streams that are followed, and closes the connections.
-func (d *Direct) Close() error {
-	var failures []error
-	for _, f := range slices.Backward(d.cleanups) {
-		failures = append(failures, f())
-	}
-	d.cleanups = nil
-	return errors.Join(failures...)
-}
+func (d *Direct) Close() error { return d.cleanups.run() }
 
 func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	if o.Config.Redis.Embedded() {

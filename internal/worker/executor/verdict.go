@@ -1,8 +1,12 @@
 package executor
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // PermanentError says that no further attempt can succeed.
@@ -61,4 +65,16 @@ func Wait(err error) time.Duration {
 		return max(after.Wait, 0)
 	}
 	return 0
+}
+
+// Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if ctx has ended, the
+// error says that of it and why. An error that says what follows is to be short, and stays as it is; the text of any other is cut.
+func Failure(ctx context.Context, call string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", call, context.Cause(ctx))
+	case IsPermanent(err) || Wait(err) > 0:
+		return err
+	}
+	return errors.New(task.Cut(err.Error(), task.ErrorLimit))
 }

@@ -7,8 +7,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -90,15 +88,10 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 		return "", err
 	}
 	result, err := e.do(ctx, c, a)
-	switch {
-	case err == nil:
-		return result, nil
-	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s: %w", task.Cut(c.method.String(), excerptLimit), context.Cause(ctx))
-	case executor.IsPermanent(err) || executor.Wait(err) > 0: // these are short
-		return "", err
+	if err != nil {
+		return "", executor.Failure(ctx, task.Cut(c.method.String(), excerptLimit), err)
 	}
-	return "", errors.New(task.Cut(err.Error(), task.ErrorLimit))
+	return result, nil
 }
 
 func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (_ string, err error) {

@@ -101,15 +101,10 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 		return "", err
 	}
 	result, err := e.do(ctx, c, a)
-	switch {
-	case err == nil:
-		return result, nil
-	case ctx.Err() != nil:
-		return "", fmt.Errorf("%s %s: %w", c.method, task.Cut(c.url.Redacted(), excerptLimit), context.Cause(ctx))
-	case executor.IsPermanent(err) || executor.Wait(err) > 0: // these are short
-		return "", err
+	if err != nil {
+		return "", executor.Failure(ctx, c.method+" "+task.Cut(c.url.Redacted(), excerptLimit), err)
 	}
-	return "", errors.New(task.Cut(err.Error(), task.ErrorLimit))
+	return result, nil
 }
 
 func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string, error) {
