@@ -130,21 +130,16 @@ func TestLock_WaitsForTheRelease(t *testing.T) {
 		type taken struct {
 			*dts.Lock
 			err error
-			at  time.Time
 		}
 		got := make(chan taken, 1)
 		go func() {
 			l, err := c.Lock(t.Context(), "deploy", time.Minute)
-			got <- taken{l, err, clock.Now()}
+			got <- taken{l, err}
 		}()
 		_ = clock.Sleep(t.Context(), 100*time.Millisecond) // most likely it waits by then; it holds in any case
-		released := clock.Now()
 		unlock(t, first)
-		second := testkit.Receive(t, got, "the lock")
+		second := testkit.Receive(t, got, "the lock, long before it would expire")
 		testkit.Must(t, second.err)
-		if took := second.at.Sub(released); took > 200*time.Millisecond {
-			t.Errorf("taken %s after the release", took)
-		}
 		unlock(t, second.Lock)
 	})
 }

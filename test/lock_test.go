@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts"
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -121,13 +120,15 @@ func TestLockCommand_FreesTheLockWhenItWasKilled(t *testing.T) {
 	t.Parallel()
 	_, c, url := locks(t)
 	j := startLock(t, url, patient, "--ttl", "1s")
-	killed := clock.Now()
+	for held, err := range c.ListLocks(t.Context()) {
+		testkit.Must(t, err)
+		if held.TTL != time.Second {
+			t.Errorf("%s would be free %s after the end of its holder", held.Name, held.TTL)
+		}
+	}
 	testkit.Must(t, j.Process.Kill())
 	l, err := c.Lock(t.Context(), "deploy", time.Minute)
 	testkit.Must(t, err)
-	if took := clock.Since(killed); took > 2*time.Second {
-		t.Errorf("the lock was free after %s", took)
-	}
 	testkit.Must(t, l.Unlock(t.Context()))
 }
 

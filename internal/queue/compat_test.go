@@ -353,11 +353,7 @@ func TestInspector_PausesAndResumesAQueue(t *testing.T) {
 		t.Errorf("the delivery is %s, want pending", got)
 	}
 	testkit.Must(t, x.inspector.UnpauseQueue("default"))
-	start := time.Now()
 	testkit.Receive(t, handled, "the delivery")
-	if took := time.Since(start); took > 2*lookInterval+time.Second {
-		t.Errorf("it took %s after the end of the pause", took)
-	}
 }
 
 func TestInspector_ShowsServersAndWhatTheyWorkOn(t *testing.T) {
