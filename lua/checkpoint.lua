@@ -1,5 +1,5 @@
 -- checkpoint: saves the checkpoint of the running attempt, for the attempts that follow it.
--- includes: refuse, state, progress
+-- includes: running, progress
 -- keys:
 --   states       HASH  the script makes further keys of the same partition
 --   checkpoints  HASH
@@ -14,16 +14,9 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it saves the same checkpoint again
-local text = redis.call('HGET', states, member)
-if redis.call('HEXISTS', defs_key(), member) == 0 then
-  return refuse('NOT_FOUND', member)
-end
-local fields = parse_state(text or 'scheduled 0')
-if fields.state ~= 'running' then
-  return refuse('STATE', fields.state)
-end
-if fields.attempt ~= attempt or fields.run ~= run then
-  return refuse('STALE', fields.attempt)
+local refused, fields = check_running()
+if refused then
+  return refused
 end
 
 fields.progress = with_mark(fields.progress)

@@ -1,5 +1,5 @@
 -- log: appends lines of the running attempt to the task's log.
--- includes: clock, number, refuse, state, events
+-- includes: running, clock, number, events
 -- keys:
 --   states  HASH    the script makes further keys of the same partition
 --   log     STREAM
@@ -16,16 +16,9 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: lines that are in the log already are not appended again, unless first is 0
-local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
-if not record then
-  return refuse('NOT_FOUND', member)
-end
-local fields = parse_state(text or 'scheduled 0')
-if fields.state ~= 'running' then
-  return refuse('STATE', fields.state)
-end
-if fields.attempt ~= attempt or fields.run ~= run then
-  return refuse('STALE', fields.attempt)
+local refused, fields, record = check_running()
+if refused then
+  return refused
 end
 
 local last = redis.call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]

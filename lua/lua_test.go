@@ -95,12 +95,16 @@ func TestHeader_EveryKeyAndArgumentIsUsed(t *testing.T) {
 // The refusals are compared both ways, and Go's list comes from the same header.
 func TestHeader_RefusalsAreThoseOfTheBody(t *testing.T) {
 	literal := regexp.MustCompile(`\breturn refuse\('([^']*)'`)
-	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
 		want, got := map[string]bool{}, map[string]bool{}
 		for _, r := range c.Refusals {
 			want[r.Code] = true
 		}
-		code := contract.WithoutComments(c.Body)
+		source, err := l.Compose(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := strings.Replace(contract.WithoutComments(source), "local function refuse(", "", 1)
 		for _, m := range literal.FindAllStringSubmatch(code, -1) {
 			got[m[1]] = true
 		}
@@ -135,12 +139,13 @@ var command = regexp.MustCompile(`redis\.call\('(\w+)'`)
 var nothingDone = regexp.MustCompile(`if redis\.call\('\w+', [^\n]*\) == 0 then\n\s*return refuse\(`)
 
 // A refusal does not undo what was written before it. The check is by place in the text: no refusal below the first
-// write, whether the body writes or a function of an include.
+// write, whether the body does them or a function of an include.
 func TestBody_WritesNothingBeforeTheLastRefusal(t *testing.T) {
-	writers := regexp.MustCompile(`\b(` + strings.Join(writingFunctions(t), "|") + `)\(`)
+	writers := callOf(writingFunctions(t))
+	refusers := callOf(refusingFunctions(t))
 	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
 		code := nothingDone.ReplaceAllString(contract.WithoutComments(c.Body), "")
-		if i := writesAt(code, writers); i >= 0 && strings.Contains(code[i:], "refuse(") {
+		if i := writesAt(code, writers); i >= 0 && refusers.MatchString(code[i:]) {
 			line, _, _ := strings.Cut(code[i:], "\n")
 			t.Errorf("there is a refusal below the first write:\n%s", line)
 		}
@@ -298,8 +303,8 @@ func unknownFunctions(code string) []string {
 	return unknown
 }
 
-// writingFunctions are those of the includes that write, by themselves or through one another.
-func writingFunctions(t *testing.T) []string {
+// includedFunctions are the functions of the includes with their code, by name.
+func includedFunctions(t *testing.T) map[string]string {
 	t.Helper()
 	bodies := map[string]string{}
 	for _, include := range library(t).Includes {
@@ -313,9 +318,36 @@ func writingFunctions(t *testing.T) []string {
 			bodies[code[m[2]:m[3]]] = code[m[0]:end]
 		}
 	}
+	return bodies
+}
+
+// refusingFunctions are refuse and the functions of includes that refuse.
+func refusingFunctions(t *testing.T) []string {
+	t.Helper()
+	refusing := []string{"refuse"}
+	for name, body := range includedFunctions(t) {
+		if strings.Contains(body, "return refuse(") {
+			refusing = append(refusing, name)
+		}
+	}
+	if len(refusing) < 2 {
+		t.Fatal("no include refuses any more")
+	}
+	return refusing
+}
+
+// callOf matches a call of one of the functions.
+func callOf(functions []string) *regexp.Regexp {
+	return regexp.MustCompile(`\b(` + strings.Join(functions, "|") + `)\(`)
+}
+
+// writingFunctions are those of the includes that write, by themselves or through one another.
+func writingFunctions(t *testing.T) []string {
+	t.Helper()
+	bodies := includedFunctions(t)
 	writing := []string{"announce"}
 	for range len(bodies) {
-		writers := regexp.MustCompile(`\b(` + strings.Join(writing, "|") + `)\(`)
+		writers := callOf(writing)
 		for name, body := range bodies {
 			_, inner, _ := strings.Cut(body, "\n")
 			if !slices.Contains(writing, name) && writesAt(inner, writers) >= 0 {

@@ -1,5 +1,5 @@
 -- progress: records the progress of the running attempt.
--- includes: number, refuse, state, progress, events
+-- includes: running, number, progress, events
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:
@@ -15,16 +15,9 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it records the same progress again
-local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
-if not record then
-  return refuse('NOT_FOUND', member)
-end
-local fields = parse_state(text or 'scheduled 0')
-if fields.state ~= 'running' then
-  return refuse('STATE', fields.state)
-end
-if fields.attempt ~= attempt or (run ~= '' and fields.run ~= run) then
-  return refuse('STALE', fields.attempt)
+local refused, fields, record = check_running()
+if refused then
+  return refused
 end
 
 fields.progress = progress_field(fields.progress, progress, note)

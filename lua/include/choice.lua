@@ -6,8 +6,8 @@ local members, dues, records = {}, {}, {} -- of the chosen tasks
 local left, waits, oldest = {}, {}, {} -- by name
 local lanes = false -- whether any lane is known
 
--- know_name notes a name of which tasks wait, or which has a quota.
-local function know_name(name)
+-- note_name notes a name of which tasks wait, or which has a quota.
+local function note_name(name)
   lanes = lanes or string.find(name, ' ', 1, true) ~= nil
   return name
 end
