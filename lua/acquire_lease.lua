@@ -10,6 +10,7 @@
 -- refuses:
 --   HELD  another owner holds the lease; the detail is the ms until it expires
 -- repeat: harmless: the owner gets the same token again, and the ttl starts again
+-- full: works
 local newest = redis.call('GET', lease) or '0:'
 local token, holder = string.match(newest, '^(%d+):(.*)$')
 local left = redis.call('PTTL', term_of(newest))

@@ -19,6 +19,7 @@
 --   HELD  another holder has it; the detail is the ms until it expires and, after a blank, the holder
 --   FULL  LOCKS_LIMIT locks of the partition are held; the detail is this number
 -- repeat: harmless: the holder gets the same token again, and the ttl starts again
+-- full: refused
 local held = redis.call('HMGET', lock, 'holder', 'fence', 'since')
 if held[1] and held[1] ~= holder then
   return refuse('HELD', int(redis.call('PTTL', lock)) .. ' ' .. held[1])

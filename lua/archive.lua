@@ -14,6 +14,7 @@
 --   archived  number  how many were active
 -- refuses: nothing
 -- repeat: harmless: what is not active is not archived or counted again
+-- full: works
 local n = 0
 for id, msg in letters() do
   if redis.call('LREM', active, -1, id) > 0 then

@@ -16,6 +16,7 @@
 -- refuses:
 --   NOT_FOUND  no such schedule
 -- repeat: harmless: ticks that have a task or wait for their turn are left alone
+-- full: refused
 local revision, def = unpack(redis.call('HMGET', schedule, 'revision', 'task'))
 if not revision then
   return refuse('NOT_FOUND', member)

@@ -15,6 +15,7 @@
 --   nodes   hash  by id: "<ms of the last beat> <the node's description of itself>"
 -- refuses: nothing
 -- repeat: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply
+-- full: works
 local all = redis.call('HGETALL', nodes)
 local own = int(now) .. ' ' .. entry
 local seen, outdated, joined = { id, own }, {}, 1

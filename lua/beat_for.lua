@@ -9,6 +9,7 @@
 -- reply: nothing
 -- refuses: nothing
 -- repeat: harmless: it records a later beat
+-- full: works
 for id, entry in guests() do
   local before = redis.call('HGET', nodes, id)
   redis.call('HSET', nodes, id, int(now) .. ' ' .. entry)

@@ -1829,8 +1829,8 @@ func (ReleaseLease) Decode(r *Reply) (v ReleaseLeaseReply) {
 //
 // Repeated: harmless: the holder does not have the lock any more
 type ReleaseLock struct {
-	Lock     LockKey  // HASH
 	Locks    LocksKey // ZSET
+	Lock     LockKey  // HASH
 	Member   task.Ref // the lock
 	Holder   string   // as it was given to acquire_lock
 	Fence    int      // that acquire_lock replied; 0: any, for a holder that got no reply
@@ -1846,7 +1846,7 @@ type ReleaseLockReply struct {
 func (ReleaseLock) Script() *Script { return scriptOf("release_lock") }
 
 // Keys are its KEYS.
-func (c ReleaseLock) Keys() []string { return []string{string(c.Lock), string(c.Locks)} }
+func (c ReleaseLock) Keys() []string { return []string{string(c.Locks), string(c.Lock)} }
 
 // Args are its ARGV.
 func (c ReleaseLock) Args() []any {
@@ -1896,8 +1896,8 @@ func (RenewLease) Decode(*Reply) RenewLeaseReply { return RenewLeaseReply{} }
 //
 // Repeated: harmless: the ttl starts again
 type RenewLock struct {
-	Lock   LockKey        // HASH
 	Locks  LocksKey       // ZSET
+	Lock   LockKey        // HASH
 	Member task.Ref       // the lock
 	Holder string         // as it was given to acquire_lock
 	Fence  int            // that acquire_lock replied
@@ -1913,7 +1913,7 @@ type RenewLockReply struct {
 func (RenewLock) Script() *Script { return scriptOf("renew_lock") }
 
 // Keys are its KEYS.
-func (c RenewLock) Keys() []string { return []string{string(c.Lock), string(c.Locks)} }
+func (c RenewLock) Keys() []string { return []string{string(c.Locks), string(c.Lock)} }
 
 // Args are its ARGV.
 func (c RenewLock) Args() []any {

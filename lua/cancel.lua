@@ -18,6 +18,7 @@
 --   NOT_FOUND  no such task
 --   STATE      the task has succeeded or failed; the detail is its state
 -- repeat: harmless: a cancelled task stays as it is; the worker of a running one is asked again
+-- full: works
 local fields = state_of(member, redis.call('HGET', defs, member))
 if not fields then
   return refuse('NOT_FOUND', member)

@@ -26,6 +26,7 @@
 --   STATE      the task is neither scheduled nor queued for the recalled attempt; the detail is its state
 --   CHANGED    the definition is neither before nor def any more
 -- repeat: harmless: the second run finds the new definition and writes it again; a delay counts from the second run
+-- full: refused
 local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
 if not record then
   return refuse('NOT_FOUND', member)

@@ -14,6 +14,7 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it saves the same checkpoint again
+-- full: refused
 local refused, fields = check_running()
 if refused then
   return refused

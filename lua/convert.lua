@@ -11,6 +11,7 @@
 --   converted  number  tasks that were in the older form until now
 -- refuses: nothing
 -- repeat: harmless: a converted task has no hash of the older layout any more
+-- full: refused
 local converted = 0
 for member, created, def, state, original, result, reason, held, ended in tasks() do
   if redis.call('EXISTS', old_task_key(member)) == 1 then

@@ -9,6 +9,7 @@
 --   types  (type text, number number)*
 -- refuses: nothing
 -- repeat: harmless: it only reads
+-- full: reads
 local numbers, counted = {}, {}
 local ids = redis.call('LRANGE', pending, -limit, -1)
 for i = 1, #ids do

@@ -15,6 +15,7 @@
 --   NOT_FOUND   no such schedule
 --   NOT_PAUSED  the schedule is not paused, or was resumed in the meantime
 -- repeat: refused with NOT_FOUND
+-- full: works
 local revision, paused = unpack(redis.call('HMGET', schedule, 'revision', 'paused'))
 if not revision then
   return refuse('NOT_FOUND', member)

@@ -11,6 +11,7 @@
 --   done  number  how many were active
 -- refuses: nothing
 -- repeat: harmless: what is not active is not counted again
+-- full: works
 local gone, keys = {}, {}
 for id, lock in ends() do
   if redis.call('LREM', active, -1, id) > 0 then

@@ -14,6 +14,7 @@
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: it only reads
+-- full: reads
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

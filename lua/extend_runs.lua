@@ -16,6 +16,7 @@
 --   STALE      another attempt, claim or run is current; the detail is the number of the current attempt
 --   OVER       the limit is over
 -- repeat: harmless: it extends them once more
+-- full: works
 local members, known = {}, {}
 for member, attempt, run, queued, started, limit in runs() do
   members[#members + 1] = member
@@ -46,7 +47,6 @@ for i, member in ipairs(members) do
   local refused = refusal(member, fields, known[i])
   if not refused then
     local upto = int(math.min(now + lease, known[i].limit))
-    remove_later(held_key(), member) -- a Redis that is full refuses a script that begins with an addition
     if fields.state == 'queued' then
       begin_run(member, texts[i], fields.attempt, known[i].run, int(known[i].started), upto)
     else

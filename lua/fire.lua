@@ -25,6 +25,7 @@
 --   CHANGED  the schedule has another revision or cursor, or is paused
 -- repeat: harmless: the cursor has moved, so it is refused with CHANGED; a plan that does not move the cursor changes
 --   nothing
+-- full: refused
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

@@ -11,6 +11,7 @@
 --   returned  number  how many were active
 -- refuses: nothing
 -- repeat: harmless: what is not active stays where it is
+-- full: works
 local returned = {}
 for id in ids() do
   if redis.call('LREM', active, -1, id) > 0 then

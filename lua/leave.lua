@@ -9,6 +9,7 @@
 --   left  flag  false if the node was not on the list
 -- refuses: nothing
 -- repeat: harmless: the node is not on the list any more, and nothing is published
+-- full: works
 if redis.call('HDEL', nodes, id) == 0 then
   return { 0 }
 end

@@ -16,6 +16,7 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: lines that are in the log already are not appended again, unless first is 0
+-- full: refused
 local refused, fields, record = check_running()
 if refused then
   return refused

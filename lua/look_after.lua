@@ -18,6 +18,7 @@
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: it reads further tasks; the others come again after a while
+-- full: works
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

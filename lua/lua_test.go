@@ -128,12 +128,34 @@ func TestHeader_RefusalsAreThoseOfTheBody(t *testing.T) {
 
 // reading are the commands that change nothing; any other counts as writing.
 var reading = []string{
-	"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HLEN", "HMGET", "LINDEX", "LLEN", "LRANGE", "MGET", "PTTL", "SCARD",
+	"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HLEN", "HMGET", "LINDEX", "LLEN", "LRANGE", "MEMORY", "MGET", "PTTL", "SCARD",
 	"SISMEMBER", "SMEMBERS", "STRLEN", "TIME", "TTL", "TYPE", "XLEN", "XRANGE", "XREVRANGE", "ZCARD", "ZCOUNT", "ZMSCORE",
 	"ZRANGE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCORE",
 }
 
 var command = regexp.MustCompile(`redis\.call\('(\w+)'`)
+
+// A script that writes must say what it does while Redis is full. One that works then begins with a write to a key that never expires.
+func TestHeader_SaysWhatAFullRedisMeans(t *testing.T) {
+	writers := callOf(writingFunctions(t))
+	expires := regexp.MustCompile(`\bexpires\b|\bkept for\b`)
+	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
+		source, err := l.Compose(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if works := strings.Contains(source, "redis.call('PERSIST', KEYS[1])"); works != (c.Full == contract.FullWorks) {
+			t.Errorf("%q: its source says that it works: %t", c.Full, works)
+		}
+		finally := strings.Contains(source, "local reply = body()") // which writes
+		if writes := finally || writesAt(contract.WithoutComments(c.Body), writers) >= 0; writes == (c.Full == contract.FullReads) {
+			t.Errorf("%q is wrong: it writes: %t", c.Full, writes)
+		}
+		if kind, _ := contract.KindOf(c.Keys[0].Name); c.Full == contract.FullWorks && expires.MatchString(kind.Holds) {
+			t.Errorf("its first key %s must not expire", kind.Name)
+		}
+	})
+}
 
 // nothingDone matches a refusal because a command that writes has changed nothing.
 var nothingDone = regexp.MustCompile(`if redis\.call\('\w+', [^\n]*\) == 0 then\n\s*return refuse\(`)
@@ -259,7 +281,7 @@ func TestConstants_AreAllUsed(t *testing.T) {
 
 func TestCompose_AddsOnlyWhatTheScriptUses(t *testing.T) {
 	source := lua.ByName("release_lease").Source
-	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\n-- term_of returns the key for a fence.\nlocal function term_of"
+	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\nredis.call('PERSIST', KEYS[1])\n-- term_of returns the key for a fence.\nlocal function term_of"
 	if !strings.HasPrefix(source, want) {
 		t.Errorf("it begins with\n%s\nwant\n%s", source[:min(len(source), 200)], want)
 	}

@@ -18,6 +18,7 @@
 --   since           number  when the delivery that is taken next began to wait, in ns since 1970; 0 if none waits
 -- refuses: nothing
 -- repeat: harmless: it only reads
+-- full: reads
 local SAMPLE, SAMPLE_GROUPS = 20, 5 -- asynq's; so are the order and the way of adding up, on which the last digit depends
 local size, memory = 0, 0
 

@@ -7,6 +7,7 @@
 -- reply: nothing
 -- refuses: nothing
 -- repeat: harmless: it records a later time
+-- full: refused
 for name in names() do
   redis.call('ZADD', namespaces, int(now), name)
 end

@@ -11,6 +11,7 @@
 -- refuses:
 --   NOT_FOUND  no such schedule
 -- repeat: harmless: the schedule stays paused since the first run
+-- full: works
 local revision, paused, note_before = unpack(redis.call('HMGET', schedule, 'revision', 'paused', 'note'))
 if not revision then
   return refuse('NOT_FOUND', member)

@@ -11,6 +11,7 @@
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: the delay counts from the second run
+-- full: works
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

@@ -15,6 +15,7 @@
 --   STATE      the task is not running; the detail is its state
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it records the same progress again
+-- full: works
 local refused, fields, record = check_running()
 if refused then
   return refused

@@ -8,6 +8,7 @@
 -- reply: nothing
 -- refuses: nothing
 -- repeat: harmless: the tasks are in no other set any more
+-- full: refused
 for member in members() do
   local namespace = string.match(member, '^[^:]*')
   local sets = { wheel_key(), queued_key(), running_key(), expiry_key() }

@@ -20,6 +20,7 @@
 --   CHANGED  the schedule has another revision; the detail is its number, 0 for none
 --   EARLY    ticks later than asked have been decided in the meantime: read the schedule and call again
 -- repeat: refused with CHANGED and the revision after base: the caller reads the schedule and finds its own definition
+-- full: refused
 local revision, cursor, from, ended, old_def, old_task, paused =
   unpack(redis.call('HMGET', schedule, 'revision', 'cursor', 'from', 'ended', 'def', 'task', 'paused'))
 if tonumber(revision or '0') ~= base then

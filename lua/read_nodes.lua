@@ -8,4 +8,5 @@
 --   nodes  hash  by id: "<ms of the last beat> <the node's description of itself>"
 -- refuses: nothing
 -- repeat: harmless: it only reads
+-- full: reads
 return { now, redis.call('HGETALL', nodes) }

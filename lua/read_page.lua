@@ -14,6 +14,7 @@
 --   entries  (member text, score number)*
 -- refuses: nothing
 -- repeat: harmless: it only reads
+-- full: reads
 
 -- after_member is first_of for a set with members of the score of the last member read.
 local function after_member(key)

@@ -11,6 +11,7 @@
 --     tasks
 -- refuses: nothing
 -- repeat: harmless: it only reads
+-- full: reads
 local names = {}
 for member in members() do
   names[#names + 1] = member

@@ -25,6 +25,7 @@
 --   HELD       the run is leased again
 --   CANCELLED  the task was asked to stop: end it as cancelled
 -- repeat: refused with STATE or STALE, because the first run ended the attempt
+-- full: works
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

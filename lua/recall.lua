@@ -8,6 +8,7 @@
 --   recalled  text*  those that waited; no worker can take them any more
 -- refuses: nothing
 -- repeat: harmless, but does not say again which ones waited
+-- full: works
 local recalled = {}
 for id in ids() do
   if redis.call('HGET', delivery_key(id), 'state') == 'pending' and redis.call('LREM', pending, -1, id) > 0 then

@@ -10,6 +10,7 @@
 --   released  flag  false if the caller did not hold the lease any more
 -- refuses: nothing
 -- repeat: harmless: the caller does not hold the lease any more
+-- full: works
 if redis.call('DEL', term_of(fence)) == 0 then
   return { 0 }
 end

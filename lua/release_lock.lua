@@ -1,8 +1,8 @@
 -- release_lock: releases a lock before it expires, and publishes that it is free.
 -- includes: nothing
 -- keys:
---   lock   HASH
 --   locks  ZSET
+--   lock   HASH
 -- args:
 --   member    member  the lock
 --   holder    text    as it was given to acquire_lock
@@ -12,6 +12,7 @@
 --   released  flag  false if the holder did not have the lock any more
 -- refuses: nothing
 -- repeat: harmless: the holder does not have the lock any more
+-- full: works
 local held = redis.call('HMGET', lock, 'holder', 'fence')
 if held[1] ~= holder or fence ~= 0 and tonumber(held[2]) ~= fence then
   return { 0 }

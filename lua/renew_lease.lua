@@ -9,6 +9,7 @@
 -- refuses:
 --   LOST  the lease has expired; the detail is the newest fence, "" if there is none
 -- repeat: harmless: the ttl starts again
+-- full: works
 if redis.call('PEXPIRE', term_of(fence), int(ttl)) == 0 then
   return refuse('LOST', redis.call('GET', lease) or '')
 end

@@ -1,8 +1,8 @@
 -- renew_lock: extends a lock.
 -- includes: clock, number, refuse
 -- keys:
---   lock   HASH
 --   locks  ZSET
+--   lock   HASH
 -- args:
 --   member  member    the lock
 --   holder  text      as it was given to acquire_lock
@@ -13,6 +13,7 @@
 -- refuses:
 --   LOST  the lock has expired or was released; the detail is its present holder, "" if there is none
 -- repeat: harmless: the ttl starts again
+-- full: works
 local held = redis.call('HMGET', lock, 'holder', 'fence', 'ttl')
 if held[1] ~= holder or tonumber(held[2]) ~= fence then
   return refuse('LOST', held[1] or '')

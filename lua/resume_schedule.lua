@@ -10,6 +10,7 @@
 -- refuses:
 --   NOT_FOUND  no such schedule
 -- repeat: harmless: a schedule that is not paused stays as it is
+-- full: refused
 local revision, paused, rest, cursor = unpack(redis.call('HMGET', schedule, 'revision', 'paused', 'rest', 'cursor'))
 if not revision then
   return refuse('NOT_FOUND', member)

@@ -20,6 +20,7 @@
 --   NOT_FOUND  no such task
 --   STATE      the task has not ended; the detail is its state
 -- repeat: refused with STATE, because the first run scheduled the task
+-- full: refused
 local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
 if not record then
   return refuse('NOT_FOUND', member)

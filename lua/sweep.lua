@@ -23,6 +23,7 @@
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: it deletes further tasks, if any
+-- full: works
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
@@ -44,7 +45,7 @@ if #members > 0 then
     for _, hash in ipairs({ defs_key(), states_key(), payloads_key(), originals_key(), results_key(), errors_key(), checkpoints_key() }) do
       delete_later(hash, member)
     end
-    redis.call('DEL', attempts_key(member), log_key(member))
+    redis.call('UNLINK', attempts_key(member), log_key(member)) -- a log may have megabytes
     remove_later(expiry, member)
   end
 end

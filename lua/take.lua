@@ -24,6 +24,7 @@
 --   taken   (id text, msg text)*  msg is the delivery in asynq's encoding
 -- refuses: nothing
 -- repeat: takes further deliveries. Those of the lost reply are enqueued again when nobody has begun them in time
+-- full: works
 if redis.call('EXISTS', paused) == 1 then
   return { 1, redis.call('LLEN', pending), 0, {} }
 end

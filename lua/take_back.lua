@@ -13,6 +13,7 @@
 -- refuses:
 --   FENCED  another leader holds the lease of the partition, or none does
 -- repeat: harmless: the tasks are not queued any more
+-- full: works
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)

@@ -18,6 +18,7 @@
 --   deleted    number  dead letters and finished tasks
 -- refuses: nothing
 -- repeat: harmless: it finds less to do
+-- full: works
 local seconds = int(now / 1000)
 local function due(set, before)
   return redis.call('ZRANGE', set, '-inf', before, 'BYSCORE', 'LIMIT', 0, 100)

@@ -18,6 +18,7 @@
 --   NOT_FOUND  no such schedule
 --   BUSY       the overlap policy forbids the run; the detail says why
 -- repeat: harmless: it returns the record of that name
+-- full: refused
 local fields = read_fields(schedule, { 'revision', 'paused', 'def', 'task' })
 if not fields.revision then
   return refuse('NOT_FOUND', member)

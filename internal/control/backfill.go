@@ -23,7 +23,7 @@ type Backfilled = schedules.Backfilled
 // many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeUnavailable while Redis is
 // nearly full.
 func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {
-	if err := c.newWork(ctx, who); err != nil {
+	if err := c.newWork(ctx, who, who.Ref(id)); err != nil {
 		return Backfilled{}, err
 	}
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))

@@ -38,7 +38,6 @@ type Control struct {
 	types      task.Types
 	workers    *remote.Workers
 	log        *slog.Logger
-	memory     memoryGuard
 	namespaces namespaceNotes
 	foreign    foreignQueues
 	paused     pausedQueues
@@ -47,13 +46,8 @@ type Control struct {
 // New makes the use cases. There is nothing to close.
 func New(o Options) *Control {
 	c := &Control{store: o.Store, queues: o.Queues, nodes: o.Nodes, types: o.Types, workers: o.Workers, log: o.Log}
-	c.memory.read = o.Store.Memory
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	return c
 }
-
-// newWork is the first step of every use case that creates work. Whatever limits new work belongs here.
-// Error: CodeUnavailable while Redis is nearly full.
-func (c *Control) newWork(ctx context.Context, _ Caller) error { return c.memory.check(ctx) }

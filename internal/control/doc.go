@@ -7,7 +7,7 @@
 // What depends on who asks (tokens, quotas, an audit log) belongs to the Caller and to the use cases here, not to the
 // edges.
 //
-// A use case that creates work begins with newWork, which refuses it while Redis is nearly full.
+// A use case that creates work calls newWork first, which refuses it while Redis is nearly full.
 //
 // Errors that the caller can do something about are *task.Error with one of the codes that the methods name. Every
 // method can also return CodeUnavailable, if Redis does not answer or refuses.

@@ -37,10 +37,10 @@ type Put struct {
 // none is lost or runs twice. A dry run returns the same, except for what leaders do in the meantime.
 // Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable while Redis is nearly full.
 func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
-	if err := c.newWork(ctx, who); err != nil {
+	d.Namespace = who.Namespace
+	if err := c.newWork(ctx, who, d.Ref); err != nil {
 		return Put{}, err
 	}
-	d.Namespace = who.Namespace
 	put, err := c.put(ctx, d, o)
 	if err != nil {
 		return put, err

@@ -45,7 +45,7 @@ func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (sc
 // overlap policy lets it wait. Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses it;
 // CodeUnavailable while Redis is nearly full.
 func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (schedule.Entry, error) {
-	if err := c.newWork(ctx, who); err != nil {
+	if err := c.newWork(ctx, who, who.Ref(id)); err != nil {
 		return schedule.Entry{}, err
 	}
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))

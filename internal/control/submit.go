@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -33,7 +34,7 @@ func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Su
 
 // SubmitEach creates many tasks and returns an answer to each, in order, as Submit does for one; a task that is refused
 // does not affect the others. A definition that names no namespace belongs to the caller's. Error: CodeUnavailable while
-// Redis is nearly full; none is created then.
+// Redis is nearly full and none can be created.
 func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
 	answers, err := c.submit(ctx, who, defs, c.store.Tasks.Create)
 	accepted := make([]string, 0, len(answers)) // namespaces
@@ -55,19 +56,24 @@ func (c *Control) PreviewEach(ctx context.Context, who Caller, defs []task.Defin
 func (c *Control) submit(
 	ctx context.Context, who Caller, defs []task.Definition, create func(context.Context, []task.Definition) []tasks.Created,
 ) ([]Submitted, error) {
-	if err := c.newWork(ctx, who); err != nil {
-		return nil, err
-	}
 	answers := make([]Submitted, len(defs))
 	valid := make([]task.Definition, 0, len(defs))
 	places := make([]int, 0, len(defs)) // valid[n] is defs[places[n]]
+	var full error
 	for i, d := range defs {
 		d, err := c.complete(who, d)
+		if err == nil {
+			err = c.newWork(ctx, who, d.Ref)
+			full = cmp.Or(full, err)
+		}
 		if err != nil {
 			answers[i].Err = err
 			continue
 		}
 		valid, places = append(valid, d), append(places, i)
+	}
+	if full != nil && len(valid) == 0 {
+		return nil, full
 	}
 	warned := make(map[[2]string][]string, 1) // by type and queue
 	for n, created := range create(ctx, valid) {

@@ -83,6 +83,20 @@ func (db *DB) Number() int {
 	return 0
 }
 
+// ServerOf returns the server that holds a key, and its address. A Redis that is not a cluster is one server, "".
+// Error: the cluster cannot be reached, or no server of it holds the key.
+func (db *DB) ServerOf(ctx context.Context, key string) (redis.Cmdable, string, error) {
+	c, ok := db.UniversalClient.(*redis.ClusterClient)
+	if !ok {
+		return db.UniversalClient, "", nil
+	}
+	server, err := c.MasterForKey(ctx, key)
+	if err != nil {
+		return nil, "", fmt.Errorf("finding the server of %s: %w", key, err)
+	}
+	return server, server.Options().Addr, nil
+}
+
 // Redact returns the URL with its password masked, for messages and logs.
 func Redact(raw string) string {
 	u, err := url.Parse(raw)

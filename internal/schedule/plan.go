@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -28,6 +29,7 @@ type Agenda struct {
 	Now       time.Time // of Redis
 	LastPause Span      // ticks in it are misfires
 	Done      bool      // the schedule has ended: no further tick runs
+	Held      string    // why ticks were held back, for the ledger; "" if they were not
 }
 
 // Decision is the decision about one tick.
@@ -140,6 +142,9 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 		d.Action, d.Reason = ActMiss, a.whyMissed(t, caughtUp)
 	case misfire:
 		d.Delay, d.Reason = time.Duration(i-caughtUp.first)*CatchUpPace, "misfire, fired late"
+		if a.Held != "" {
+			d.Reason += "; " + a.Held
+		}
 	}
 	return d
 }
@@ -147,7 +152,7 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 // whyMissed returns the reason, for the ledger, why a misfire does not run.
 func (a Agenda) whyMissed(t Tick, caughtUp misfireRange) string {
 	m := a.Misfire.WithDefaults()
-	cause := "not fired in time"
+	cause := cmp.Or(a.Held, "not fired in time")
 	if a.LastPause.Contains(t.At) {
 		cause = "paused"
 	}

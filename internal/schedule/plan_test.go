@@ -101,6 +101,19 @@ func TestPlan_TreatsTicksOfAPauseAsMisfiresHoweverLateTheyAre(t *testing.T) {
 	}
 }
 
+func TestPlan_SaysWhyTicksWereHeldBack(t *testing.T) {
+	t.Parallel()
+	a := agenda(t, 3*time.Minute+time.Second, Misfire{})
+	a.Held = "held back"
+	var reasons []string
+	for _, d := range MakePlan(a).Decisions {
+		reasons = append(reasons, d.Reason)
+	}
+	if diff := cmp.Diff([]string{"held back; a later tick runs for all", "misfire, fired late; held back", ""}, reasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}
+
 func TestPlan_RecordsAnExcludedTickThatNeverRuns(t *testing.T) {
 	t.Parallel()
 	a := agenda(t, 3*time.Minute+20*time.Second, Misfire{})

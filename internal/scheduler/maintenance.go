@@ -3,16 +3,20 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
 )
 
 const (
-	busyRounds  = 4   // rounds are so many times more frequent while finished tasks are being deleted
-	forgetLimit = 500 // finished tasks deleted by one script
+	busyRounds  = 4           // rounds are so many times more frequent while finished tasks are being deleted
+	forgetLimit = 500         // finished tasks deleted by one script
+	evictLimit  = 1000        // finished tasks deleted by one script while Redis is almost full
+	evictPause  = time.Second // after it: then the memory is known again
 )
 
 // pace is how often a scheduler does what nothing wakes it for.
@@ -40,28 +44,78 @@ var unhurriedPace = pace{
 func (t *term) maintain(ctx context.Context) error {
 	for ctx.Err() == nil {
 		busy, err := t.forget(ctx)
-		if errors.Is(err, partition.ErrFenced) {
+		if err == nil {
+			err = t.rest(ctx, busy)
+		}
+		switch {
+		case errors.Is(err, partition.ErrFenced):
 			return err
-		} else if err != nil {
+		case err != nil:
 			t.failed(ctx, "maintenance failed", err)
-			continue
 		}
-		signal(t.claimed) // in case there is something to look after that dispatch does not know of
-		interval := t.s.pace.maintenance
-		if busy {
-			interval /= busyRounds
-		}
-		_ = clock.Sleep(ctx, interval*3/4+rand.N(interval/2)) // spread the partitions' rounds
 	}
 	return nil
+}
+
+// rest waits until the next round of maintenance. If Redis is or becomes almost full, it deletes finished tasks before their retention is
+// over, those first that would go next: so a backlog drains though finished tasks need more memory than waiting ones.
+func (t *term) rest(ctx context.Context, busy bool) error {
+	signal(t.claimed) // in case there is something to look after that dispatch does not know of
+	interval := t.s.pace.maintenance
+	if busy {
+		interval /= busyRounds
+	}
+	timer := time.NewTimer(interval*3/4 + rand.N(interval/2)) // spread the partitions' rounds
+	defer timer.Stop()
+	for {
+		if err := t.evict(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			return nil
+		case <-t.s.evictWakes[t.partition]:
+		}
+	}
+}
+
+// crowded reports whether the Redis that holds a partition is almost full.
+func (s *Scheduler) crowded(ctx context.Context, partition int) bool {
+	return s.o.Store.MemoryInUse(ctx, partition) > layout.AlmostFull
+}
+
+var errCrowded = fmt.Errorf("redis uses more than %.0f %% of its maxmemory", layout.AlmostFull*100)
+
+// evict deletes finished tasks while Redis is almost full and there are any. Errors: ErrFenced, or one of Redis.
+func (t *term) evict(ctx context.Context) error {
+	keep := t.keep()
+	keep.Tasks = 0
+	for ctx.Err() == nil && t.s.crowded(ctx, t.partition) {
+		swept, err := t.leader.Sweep(ctx, keep, evictLimit)
+		if err != nil || swept.Deleted == 0 {
+			return err
+		}
+		t.warn(ctx, "deleting finished tasks before their retention is over", errCrowded)
+		t.s.o.Metrics.Evicted.Add(float64(swept.Deleted))
+		_ = clock.Sleep(ctx, evictPause)
+	}
+	return nil
+}
+
+// keep is what the partition keeps of the past.
+func (t *term) keep() partition.Keep {
+	keep := t.s.o.Keep
+	keep.Tasks, keep.Names = max(keep.Tasks/len(t.s.locks), 1), keep.Names/len(t.s.locks)
+	return keep
 }
 
 // forget deletes finished tasks whose retention is over, and the oldest ones if there are too many; and forgets the names of tasks that
 // ended long ago. The same script counts due tasks and schedules: dispatch and tick are woken in case they missed a wake-up, as after a
 // step of Redis's clock. busy says that it deleted some.
 func (t *term) forget(ctx context.Context) (busy bool, _ error) {
-	keep := t.s.o.Keep
-	keep.Tasks, keep.Names = max(keep.Tasks/len(t.s.locks), 1), keep.Names/len(t.s.locks)
+	keep := t.keep()
 	early, shortest := 0, time.Duration(0)
 	defer func() { t.warnEarly(early, shortest) }()
 	for ctx.Err() == nil {

@@ -117,6 +117,35 @@ func TestMaintenance_TellsIfItForgetsIDsTooEarly(t *testing.T) {
 	}
 }
 
+// All that is kept of the past goes, and nothing else.
+func TestMaintenance_DeletesHistoryWhileRedisIsAlmostFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refs := w.siblings(10)
+	for i, ref := range refs {
+		w.create(task.Definition{Ref: ref, Delay: time.Hour})
+		if i < 5 {
+			_, err := w.store.Tasks.Cancel(t.Context(), ref)
+			testkit.Must(t, err)
+		}
+	}
+	a := w.start("a", never, func(n *node) { n.pace.peek = 50 * time.Millisecond })
+	w.leads(map[*node]int{a: 16})
+	if n := w.there(refs); n != 10 {
+		t.Fatalf("%d tasks are there", n)
+	}
+	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	testkit.Eventually(t, "the finished ones are gone", func() bool { return w.there(refs[:5]) == 0 })
+	if n := w.there(refs[5:]); n != 5 {
+		t.Errorf("%d of those that wait are left", n)
+	}
+	testkit.Eventually(t, "they are counted", func() bool {
+		var m dto.Metric
+		testkit.Must(t, a.metrics.Evicted.Write(&m))
+		return m.GetCounter().GetValue() == 5
+	})
+}
+
 func TestMaintenance_DeletesTasksWhoseRetentionIsOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,8 +6,9 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// peek wakes terms that have missed a message, until ctx ends: those of partitions in which the counter of wake-ups has changed. It
-// costs Redis one command for all partitions that this node leads, or one for each in a cluster.
+// peek wakes terms, until ctx ends: those that have missed a message, as the counter of wake-ups in their partition has changed; and, to
+// delete finished tasks, those whose Redis is almost full. It costs Redis two commands for all partitions that this node leads, or one for
+// each of them and of the servers of a cluster.
 func (s *Scheduler) peek(ctx context.Context) error {
 	seen := make(map[int]string) // by partition led
 	for clock.Sleep(ctx, s.pace.peek) == nil {
@@ -29,6 +30,11 @@ func (s *Scheduler) peek(ctx context.Context) error {
 			}
 		}
 		seen = wakes
+		for _, p := range led {
+			if s.crowded(ctx, p) {
+				signal(s.evictWakes[p])
+			}
+		}
 	}
 	return nil
 }

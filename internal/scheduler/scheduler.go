@@ -61,16 +61,17 @@ type Options struct {
 
 // Scheduler leads its share of the partitions.
 type Scheduler struct {
-	o         Options
-	pace      pace
-	locks     []*lease.Lock   // by partition
-	wakes     []chan struct{} // by partition: claim again
-	roomWakes []chan struct{} // by partition: waiting tasks may be claimed
-	tickWakes []chan struct{} // by partition: read due schedules again
-	freed     chan struct{}   // some node released a lease
-	listener  *partition.Listener
-	ready     chan struct{}
-	heard     sync.Once
+	o          Options
+	pace       pace
+	locks      []*lease.Lock   // by partition
+	wakes      []chan struct{} // by partition: claim again
+	roomWakes  []chan struct{} // by partition: waiting tasks may be claimed
+	tickWakes  []chan struct{} // by partition: read due schedules again
+	evictWakes []chan struct{} // by partition: Redis is almost full
+	freed      chan struct{}   // some node released a lease
+	listener   *partition.Listener
+	ready      chan struct{}
+	heard      sync.Once
 
 	quotas *quotas
 
@@ -98,6 +99,7 @@ func New(o Options) *Scheduler {
 		s.wakes = append(s.wakes, make(chan struct{}, 1))
 		s.roomWakes = append(s.roomWakes, make(chan struct{}, 1))
 		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
+		s.evictWakes = append(s.evictWakes, make(chan struct{}, 1))
 	}
 	return s
 }

@@ -24,15 +24,24 @@ const (
 // moves the schedule's cursor, so a repeat after a lost reply or a crash applies them once.
 func (t *term) tick(ctx context.Context) error {
 	unsure := false // a reply was lost: there may be new tasks on the wheel
+	held := ""      // why ticks were held back
 	for ctx.Err() == nil {
 		due, err := t.leader.Due(ctx, lookLimit)
 		got := clock.Now()
+		if err == nil && len(due.Agendas) > 0 && t.s.crowded(ctx, t.partition) {
+			held = "held back while Redis was almost full"
+			t.failed(ctx, "holding ticks back", errCrowded)
+			continue
+		}
 		if err == nil {
 			if unsure {
 				t.s.wake(t.partition)
 			}
-			err = t.fire(ctx, due.Agendas)
+			err = t.fire(ctx, due.Agendas, held)
 			unsure = err != nil
+		}
+		if err == nil {
+			held = ""
 		}
 		switch {
 		case errors.Is(err, partition.ErrFenced):
@@ -46,10 +55,12 @@ func (t *term) tick(ctx context.Context) error {
 	return nil
 }
 
-// fire plans the due ticks, applies the plans, and wakes dispatch for the new tasks. It finishes even if ctx ends meanwhile, within fireBudget.
-func (t *term) fire(ctx context.Context, agendas []partition.Agenda) error {
+// fire plans the due ticks, applies the plans, and wakes dispatch for the new tasks. It finishes even if ctx ends meanwhile, within
+// fireBudget. held says why ticks were held back.
+func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held string) error {
 	planned := make([]partition.Planned, len(agendas))
 	for i, a := range agendas {
+		a.Held = held
 		planned[i] = partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
 		if until := planned[i].Plan.Forgotten; !until.IsZero() {
 			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1
 	"encoding/hex"
 	"fmt"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -332,6 +333,26 @@ func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
 	if !report.Proved || report.Outcomes[schedule.Fired] != report.Expected {
 		t.Errorf("the audit says %+v", report)
 	}
+}
+
+func TestFire_HoldsTicksBackWhileRedisIsAlmostFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var log logText
+	a := w.start("a", never, func(n *node) { n.o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	w.leads(map[*node]int{a: 16})
+	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "100mb").Err())
+	s := w.put("secondly", schedule.Spec{Rules: []schedule.Rule{{Every: time.Second}}}, schedule.OverlapAllow)
+	testkit.Eventually(t, "it ticks", func() bool { return len(w.ledger(s)) > 0 })
+	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	testkit.Eventually(t, "ticks are held back", func() bool { return log.count("holding ticks back") > 0 })
+	ticked := len(w.ledger(s))
+	testkit.Eventually(t, "they are held back again", func() bool { return log.count("holding ticks back") > 2 })
+	if n := len(w.ledger(s)); n != ticked {
+		t.Errorf("%d ticks were decided meanwhile", n-ticked)
+	}
+	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	testkit.Eventually(t, "it goes on", func() bool { return len(w.ledger(s)) > ticked })
 }
 
 // By overlap queue a tick waits for the task before it; its end lets the tick go on, and nothing else is needed.

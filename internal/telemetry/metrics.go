@@ -25,6 +25,7 @@ type Metrics struct {
 	Restored         prometheus.Counter       // deliveries checked, of which lost ones were enqueued again
 	Reaped           prometheus.Counter       // attempts ended as lost, of workers that died or had lost them
 	Forgotten        prometheus.Counter       // finished tasks deleted because of age or number
+	Evicted          prometheus.Counter       // finished tasks deleted before their time, because Redis was almost full
 	ForgottenEarly   prometheus.Counter       // ids of ended tasks forgotten before their time, as there were too many
 	LeaseChanges     *prometheus.CounterVec   // changes of leases, by kind
 	LeasesHeld       prometheus.Gauge         // partitions that this node leads
@@ -54,6 +55,7 @@ func New() *Metrics {
 		Restored:         counter("restored_deliveries_total", "Checks of deliveries that waited too long, whether or not they were lost and had to be enqueued again."),
 		Reaped:           counter("reaped_attempts_total", "Attempts ended as lost, of workers that died or had lost them."),
 		Forgotten:        counter("forgotten_tasks_total", "Finished tasks deleted because of their age or number."),
+		Evicted:          counter("evicted_tasks_total", "Finished tasks deleted before their retention was over, because Redis used more than 95 % of its maxmemory."),
 		ForgottenEarly:   counter("ids_forgotten_early_total", "Ids of ended tasks that were forgotten before --remember was over, because there were more than --remember-max-ids."),
 		LeaseChanges:     counters("lease_changes_total", "Changes of leases of partitions on this node.", "change"),
 		LeasesHeld:       gauge("leases_held", "Partitions this node leads."),
@@ -63,7 +65,7 @@ func New() *Metrics {
 		ScriptRefusals:   counters("script_refusals_total", "Runs of Lua scripts that refused to write.", "script", "code"),
 	}
 	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Ticks, m.TickLateness, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused,
-		m.Restored, m.Reaped, m.Forgotten, m.ForgottenEarly, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
+		m.Restored, m.Reaped, m.Forgotten, m.Evicted, m.ForgottenEarly, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
 		m.ScriptRefusals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }

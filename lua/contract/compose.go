@@ -50,8 +50,9 @@ func parseAll(files fs.FS, pattern string) (map[string]Contract, error) {
 // Names returns the names of the scripts, sorted.
 func (l Library) Names() []string { return slices.Sorted(maps.Keys(l.Scripts)) }
 
-// Compose returns the source of a script as Redis runs it: keys and arguments as local variables, the constants and makers
-// of keys that the code uses, the includes, each after those it includes itself, and the body. Errors: the header names an
+// Compose returns the source of a script as Redis runs it: keys and arguments as local variables, a write that needs no memory if it
+// must work while Redis is full, the constants and makers of keys that the code uses, the includes, each after those it includes itself,
+// and the body. Errors: the header names an
 // include or a type that does not exist, an include lacks what it needs, or includes include each other.
 func (l Library) Compose(c Contract) (string, error) {
 	includes, err := l.resolve(c)
@@ -72,7 +73,15 @@ func (l Library) Compose(c Contract) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
-	return bound + beginnings + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
+	return bound + needsNoMemory(c) + beginnings + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
+}
+
+// needsNoMemory returns the write that a script begins with which works while Redis is full. The script's first key never expires.
+func needsNoMemory(c Contract) string {
+	if c.Full != FullWorks {
+		return ""
+	}
+	return "redis.call('PERSIST', KEYS[1])\n"
 }
 
 // withFinally returns the body of a script, followed by what its includes do after it. A refusal is a table with the field

@@ -15,6 +15,11 @@
 //	-- refuses:
 //	--   NOT_FOUND  when it refuses with this code
 //	-- repeat: what a second run of the same call does
+//	-- full: works, refused or reads
+//
+// The last section says what happens while Redis has no memory left: the script works, as what it does ends work or makes room; it is
+// refused; or it only reads. Redis refuses the first write of a script if it may need memory, and none that comes after another one. So
+// the source of a script that works begins with a write that needs none and changes nothing.
 //
 // A key has the name of its kind in [Keys]; the types of arguments and replies are those of [Types]. In the body, every key
 // and argument is a local variable of the same name, and a list is an iterator: "for member, attempt in claims() do". The
@@ -47,6 +52,7 @@ type Contract struct {
 	Reply    []Field
 	Refusals []Refusal
 	Repeat   string // what a second run of the same call does
+	Full     string // what it does while Redis has no memory left: FullWorks, FullRefused or FullReads; "" for an include
 	Body     string // everything after the header
 }
 
@@ -75,12 +81,19 @@ func (n Need) String() string {
 // Refusal is a code with which a script may refuse, and when it does so.
 type Refusal struct{ Code, When string }
 
+// The values of Contract.Full.
+const (
+	FullWorks   = "works"
+	FullRefused = "refused"
+	FullReads   = "reads"
+)
+
 // Sections are the sections of a script's header below its title, in their order.
-var Sections = []string{"includes", "keys", "args", "reply", "refuses", "repeat"}
+var Sections = []string{"includes", "keys", "args", "reply", "refuses", "repeat", "full"}
 
 var (
 	titleLine   = regexp.MustCompile(`^-- (\w+): (.*)$`)
-	sectionLine = regexp.MustCompile(`^-- (includes|needs|finally|keys|args|reply|refuses|repeat):(?: (.*))?$`)
+	sectionLine = regexp.MustCompile(`^-- (includes|needs|finally|keys|args|reply|refuses|repeat|full):(?: (.*))?$`)
 	fieldLine   = regexp.MustCompile(`^(\w+)\s+(\w+\*?|\([^)]*\)\*)(?:\s+(\S.*))?$`)
 	refusalLine = regexp.MustCompile(`^([A-Z_]+)\s+(\S.*)$`)
 	name        = regexp.MustCompile(`^[a-z]\w*$`)
@@ -174,6 +187,11 @@ func (p *parser) begin(section, rest string) error {
 		p.contract.Finally = rest
 	case section == "repeat":
 		p.contract.Repeat = rest
+	case section == "full":
+		p.contract.Full = rest
+		if !slices.Contains([]string{FullWorks, FullRefused, FullReads}, rest) {
+			return fmt.Errorf("section %q: %q must be works, refused or reads", section, rest)
+		}
 	case rest != "" && rest != "nothing":
 		return fmt.Errorf("section %q: %q must be a line of its own, or \"nothing\"", section, rest)
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +34,7 @@ type Layout struct {
 	partitions int
 	secret     []byte       // of the installation, see Sign
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
+	memory     sync.Map     // by server: *memory
 }
 
 // Options says where the data is. DB is required.

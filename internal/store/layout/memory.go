@@ -4,22 +4,82 @@ import (
 	"context"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
 )
 
-// Memory reads how many bytes Redis uses and how many it may use; limit 0 means no limit. Error: CodeUnavailable.
-func (l *Layout) Memory(ctx context.Context) (used, limit int64, _ error) {
-	info, err := l.DB.Info(ctx, "memory").Result()
+// Shares of Redis's maxmemory. There must be room for work to end, and a finished task needs more memory than one that waits.
+const (
+	NearlyFull = 0.9  // above it, new work is refused
+	AlmostFull = 0.95 // above it, leaders start nothing of what waits already, either
+)
+
+const (
+	memoryLifetime = time.Second // how long a reading of the memory is used
+	memoryTimeout  = time.Second // of reading it
+)
+
+// MemoryInUse is the share of its maxmemory that the server uses which holds a partition, as of about a second ago. It is 0 if there is
+// no limit, and if Redis does not answer: the write that follows fails by itself then.
+func (l *Layout) MemoryInUse(ctx context.Context, partition int) float64 {
+	server, name, err := l.DB.ServerOf(ctx, string(l.Keys.Partition(partition).States()))
 	if err != nil {
-		return 0, 0, Unavailable(err)
+		return 0
 	}
-	for line := range strings.SplitSeq(info, "\n") {
+	r, _ := l.memory.LoadOrStore(name, &memory{})
+	return r.(*memory).inUse(func() float64 {
+		ctx, cancel := context.WithTimeout(ctx, memoryTimeout)
+		defer cancel()
+		return readMemory(ctx, server)
+	})
+}
+
+// memory is how full one server is.
+type memory struct {
+	reading sync.Mutex // held while it is read
+	known   atomic.Pointer[memoryReading]
+}
+
+type memoryReading struct {
+	inUse float64
+	at    time.Time
+}
+
+// inUse returns what is known, after another reading if that is too old. While somebody else reads, it returns what was known before.
+func (m *memory) inUse(read func() float64) float64 {
+	known := m.known.Load()
+	switch {
+	case known == nil:
+		m.reading.Lock()
+	case clock.Since(known.at) <= memoryLifetime || !m.reading.TryLock():
+		return known.inUse
+	}
+	defer m.reading.Unlock()
+	if newer := m.known.Load(); newer != known {
+		return newer.inUse
+	}
+	m.known.Store(&memoryReading{inUse: read(), at: clock.Now()})
+	return m.known.Load().inUse
+}
+
+func readMemory(ctx context.Context, server redis.Cmdable) float64 {
+	var used, limit float64
+	for line := range strings.SplitSeq(server.Info(ctx, "memory").Val(), "\n") {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch name {
 		case "used_memory":
-			used, _ = strconv.ParseInt(value, 10, 64)
+			used, _ = strconv.ParseFloat(value, 64)
 		case "maxmemory":
-			limit, _ = strconv.ParseInt(value, 10, 64)
+			limit, _ = strconv.ParseFloat(value, 64)
 		}
 	}
-	return used, limit, nil
+	if limit <= 0 {
+		return 0
+	}
+	return used / limit
 }

@@ -1,0 +1,141 @@
+package test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// While Redis is full, what runs ends, what waits runs, people can stop things, and nothing new is accepted; history makes room for
+// it. When Redis has room again, everything goes on.
+func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
+	t.Parallel()
+	const running, waiting, history = 40, 60, 2000
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	a := startNode(t, redis.URL())
+	b := startNode(t, redis.URL())
+
+	quick := make([]client.Submission, history)
+	for i := range quick {
+		quick[i] = client.Submission{Type: "noop"}
+	}
+	a.submit(quick...)
+	await(t, time.Minute, "there is a history", func() bool { return len(a.all(client.StateSucceeded)) == history })
+
+	began, release := make(chan struct{}, running+waiting), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done(): // the attempt was stopped
+		}
+	}))
+	t.Cleanup(service.Close)
+	var long []client.Submission
+	for i := range running + waiting {
+		long = append(long, client.Submission{
+			ID: ptr("long-" + strconv.Itoa(i)), Type: "http", Payload: []byte(`{"url": "` + service.URL + `"}`), Timeout: ptr("5m"),
+			Retry: &client.Retry{MaxAttempts: ptr(1)},
+		})
+	}
+	a.submit(long...)
+	a.submit(client.Submission{ID: ptr("later"), Type: "noop", Delay: ptr("1h")})
+	for range running {
+		testkit.Receive(t, began, "an attempt")
+	}
+	for _, id := range []string{"every-second", "unwanted"} {
+		put, err := a.PutScheduleWithResponse(t.Context(), id, nil, client.ScheduleDefinition{
+			Every: ptr("1s"), Overlap: ptr(client.OverlapAllow), Task: client.TaskTemplate{Type: "noop"},
+		})
+		testkit.Must(t, err)
+		if put.JSON201 == nil {
+			t.Fatalf("%s: %s", id, put.Body)
+		}
+	}
+
+	testkit.Must(t, db.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	full, err := db.Time(t.Context()).Result()
+	testkit.Must(t, err)
+	await(t, 30*time.Second, "new work is refused", func() bool { return a.refuses() && b.refuses() })
+	// By then, nodes whose heartbeats were refused would be dead, and runs whose leases were not extended would have been stopped.
+	await(t, time.Minute, "both nodes live on", func() bool { return a.beatAfter(full.Add(10*time.Second), a.id, b.id) })
+	if n := len(a.all(client.StateRunning)); n != running {
+		t.Errorf("%d attempts run, want %d", n, running)
+	}
+	for what, status := range map[string]int{
+		"cancel": must(a.CancelTaskWithResponse(t.Context(), "later", nil)).StatusCode(),
+		"pause":  must(a.PauseScheduleWithResponse(t.Context(), "unwanted", nil, client.PauseScheduleJSONRequestBody{})).StatusCode(),
+		"delete": must(a.DeleteScheduleWithResponse(t.Context(), "unwanted", nil)).StatusCode(),
+	} {
+		if status/100 != 2 {
+			t.Errorf("%s: %d", what, status)
+		}
+	}
+	close(release)
+	for range waiting {
+		testkit.Receive(t, began, "an attempt of a task that waited")
+	}
+	await(t, time.Minute, "nothing is left to do", func() bool { return len(a.all(client.StateScheduled, client.StateQueued, client.StateRunning)) == 0 })
+	await(t, time.Minute, "history makes room", func() bool { return len(a.all(client.StateSucceeded)) < history/2 })
+	if failed := a.all(client.StateFailed); len(failed) != 0 {
+		t.Errorf("%d attempts failed, the first one is %+v", len(failed), failed[0])
+	}
+
+	held := a.ticks("every-second")
+	testkit.Must(t, db.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	await(t, time.Minute, "ticks fire again", func() bool { return a.ticks("every-second") > held })
+	await(t, time.Minute, "new work is accepted", func() bool { return !a.refuses() && !b.refuses() })
+	report := must(a.AuditScheduleWithResponse(t.Context(), "every-second", nil))
+	if report.JSON200 == nil || !report.JSON200.Proved {
+		t.Errorf("the audit says %s", report.Body)
+	}
+}
+
+// refuses reports whether a node refuses a submission because Redis is full.
+func (n *node) refuses() bool {
+	n.t.Helper()
+	answer, err := n.SubmitTaskWithResponse(n.t.Context(), nil, client.Submission{Type: "noop"})
+	testkit.Must(n.t, err)
+	if s := answer.StatusCode(); s != http.StatusCreated && s != http.StatusServiceUnavailable {
+		n.t.Fatalf("submitting: %s", answer.Body)
+	}
+	return answer.StatusCode() == http.StatusServiceUnavailable
+}
+
+// beatAfter reports whether nodes are alive and have sent a heartbeat after that time of Redis.
+func (n *node) beatAfter(at time.Time, ids ...string) bool {
+	n.t.Helper()
+	answer, err := n.ListNodesWithResponse(n.t.Context())
+	testkit.Must(n.t, err)
+	count := 0
+	for _, other := range answer.JSON200.Nodes {
+		for _, id := range ids {
+			if other.ID == id && other.State == client.Alive && other.LastBeat.After(at) {
+				count++
+			}
+		}
+	}
+	return count == len(ids)
+}
+
+// ticks is the number of ticks that the ledger of a schedule has.
+func (n *node) ticks(id string) int {
+	n.t.Helper()
+	page, err := n.ReadLedgerWithResponse(n.t.Context(), id, &client.ReadLedgerParams{Limit: ptr(500)})
+	testkit.Must(n.t, err)
+	return len(page.JSON200.Entries)
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
