@@ -10,7 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/app"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
-	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -27,12 +27,12 @@ func TestMain(m *testing.M) { testkit.Main(withRedis{m}) }
 type withRedis struct{ *testing.M }
 
 func (w withRedis) Run() int {
-	embedded, err := redisx.StartEmbedded("")
+	server, err := embedded.Start("")
 	if err != nil {
 		panic(err)
 	}
-	defer embedded.Close()
-	redisURL = embedded.URL()
+	defer server.Close()
+	redisURL = server.URL()
 	return w.M.Run()
 }
 

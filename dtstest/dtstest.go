@@ -28,7 +28,7 @@ import (
 
 	"github.com/dts-sched/dts"
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/redisx/embedded"
 )
 
 // Start is the time at which the clock of every test begins.
@@ -49,7 +49,7 @@ func Run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS),
 		if err := clock.Sleep(t.Context(), clock.Until(Start)); err != nil {
 			t.Fatal(err)
 		}
-		redis, err := redisx.StartHidden()
+		redis, err := embedded.StartHidden()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/dts-sched/dts/internal/app"
+	"github.com/dts-sched/dts/internal/app/profiles"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
@@ -138,9 +141,15 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 		return err
 	}
 	redisx.LogTo(log)
-	a, err := app.New(cmd.Context(), app.Options{
-		Config: cfg, Executors: n.executors, Version: versionString(), Log: log, Embedded: n.embedded, EmbeddedListen: n.redisListen,
-	})
+	if n.embedded {
+		redis, err := embedded.Start(n.redisListen)
+		if err != nil {
+			return err
+		}
+		defer redis.Close()
+		cfg.Redis = config.URL(redis.URL())
+	}
+	a, err := app.New(cmd.Context(), n.options(cfg, log))
 	if err != nil {
 		return err
 	}
@@ -158,6 +167,16 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 		cancel()
 	}
 	return errors.Join(<-ended, failure)
+}
+
+// options are those of the node's app.
+func (n node) options(cfg config.Config, log *slog.Logger) app.Options {
+	return app.Options{
+		Config: cfg, Executors: n.executors, Version: versionString(), Log: log,
+		LocalOnly: n.embedded && cfg.Loopback(), // dev enables every executor, only for users of this machine
+		Monitor:   func(db *redisx.DB, path string, writable bool) app.Monitor { return monitor.New(db, path, writable) },
+		Profiles:  profiles.Handler(),
+	}
 }
 
 func versionString() string {

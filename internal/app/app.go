@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api"
@@ -34,10 +36,20 @@ type Options struct {
 	Executors executor.Table // the task types, and how this node runs them
 	Version   string
 	Log       *slog.Logger
-	Embedded  bool // use a Redis inside this process instead of Config.Redis
-	// EmbeddedListen is the host:port at which that Redis listens; "" means a free port of the loopback interface.
-	EmbeddedListen string
-	Headless       bool // serve nothing, neither health checks nor metrics: for a node inside another program
+	Headless  bool // serve nothing, neither health checks nor metrics: for a node inside another program
+	LocalOnly bool // the API answers only requests that were sent to this machine by its own name
+
+	// The rest is passed in by dtsd, so that other programs do not link it; nil means that there is none, whatever Config says.
+	// Monitor makes the page, below a path, at which people watch the queues, and which owns db. Profiles is served at
+	// Config.DebugListen.
+	Monitor  func(db *redisx.DB, path string, writable bool) Monitor
+	Profiles http.Handler
+}
+
+// Monitor is a page at which people watch the queues. Close closes its connections.
+type Monitor interface {
+	http.Handler
+	io.Closer
 }
 
 // App is one node.
@@ -110,14 +122,6 @@ func (a *App) Ready() <-chan struct{} { return a.ready }
 
 func (a *App) build(ctx context.Context) error {
 	url := string(a.o.Config.Redis)
-	if a.o.Embedded {
-		embedded, err := redisx.StartEmbedded(a.o.EmbeddedListen)
-		if err != nil {
-			return err
-		}
-		a.cleanup(func() error { embedded.Close(); return nil })
-		url = embedded.URL()
-	}
 	db, err := a.open(ctx, url)
 	if err != nil {
 		return err

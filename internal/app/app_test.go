@@ -13,7 +13,10 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -35,8 +38,15 @@ type running struct {
 	end  chan error
 }
 
+// run runs a node until the test ends: on an embedded Redis, if the settings name no other.
 func run(t *testing.T, o Options) *running {
 	t.Helper()
+	if o.Config.Redis == "" {
+		server, err := embedded.Start("")
+		testkit.Must(t, err)
+		t.Cleanup(server.Close)
+		o.Config.Redis = config.URL(server.URL())
+	}
 	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	o.Executors = builtin.Table()
 	o.Executors.EnableAll()
@@ -100,7 +110,7 @@ func (r *running) mustRun(id string) {
 
 func TestApp_RunsTasksOnAnEmbeddedRedis(t *testing.T) {
 	t.Parallel()
-	run(t, Options{Config: settings(""), Version: "v1.2.3", Embedded: true}).mustRun("embedded")
+	run(t, Options{Config: settings(""), Version: "v1.2.3"}).mustRun("embedded")
 }
 
 func TestApp_RunsTasksOnARealRedis(t *testing.T) {
@@ -113,9 +123,14 @@ func TestApp_RunsTasksOnARealRedis(t *testing.T) {
 	}
 }
 
+// newMonitor makes the monitor as dtsd does.
+func newMonitor(db *redisx.DB, path string, writable bool) Monitor {
+	return monitor.New(db, path, writable)
+}
+
 func TestApp_ServesMetricsAndMonitor(t *testing.T) {
 	t.Parallel()
-	a := run(t, Options{Config: settings(""), Embedded: true})
+	a := run(t, Options{Config: settings(""), Monitor: newMonitor})
 	a.mustRun("counted")
 	_, metrics := a.call(http.MethodGet, "/metrics", "")
 	for _, name := range []string{
@@ -143,12 +158,25 @@ func TestMonitor_PausesQueuesIfWritable(t *testing.T) {
 	t.Parallel()
 	c := settings("")
 	c.MonitorWritable = true
-	a := run(t, Options{Config: c, Embedded: true})
+	a := run(t, Options{Config: c, Monitor: newMonitor})
 	if status, body := a.call(http.MethodPost, "/monitor/api/queues/default:pause", ""); status >= 300 {
 		t.Errorf("%d %s", status, body)
 	}
 	if _, body := a.call(http.MethodGet, "/v1/queues", ""); !strings.Contains(body, `"name":"default","paused":true`) {
 		t.Errorf("queues: %s", body)
+	}
+}
+
+func TestApp_ServesNoMonitorAndNoProfilesThatItDoesNotHave(t *testing.T) {
+	t.Parallel()
+	c := settings("")
+	c.DebugListen = "127.0.0.1:0"
+	a := run(t, Options{Config: c})
+	if status, body := a.call(http.MethodGet, "/monitor", ""); status != http.StatusNotFound {
+		t.Errorf("the monitor: %d %s", status, body)
+	}
+	if a.debug != nil {
+		t.Errorf("it serves profiles on %s", a.debug.Addr())
 	}
 }
 
@@ -261,7 +289,7 @@ func (r *running) history() []struct{ ID string } {
 
 func TestApp_RemovesDeliveriesThatAreNotNeeded(t *testing.T) {
 	t.Parallel()
-	a := run(t, Options{Config: settings(""), Embedded: true})
+	a := run(t, Options{Config: settings("")})
 	if status, body := a.call(http.MethodPost, "/v1/queues/default/pause", ""); status != http.StatusNoContent {
 		t.Fatalf("%d %s", status, body)
 	}

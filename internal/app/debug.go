@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"time"
 )
 
@@ -17,7 +16,7 @@ const debugHeaderTimeout = 10 * time.Second
 // buildDebug binds the port of the profiles, if the settings name one. Config.Validate has seen to it that only this
 // machine can reach it.
 func (a *App) buildDebug(ctx context.Context) error {
-	if a.o.Config.DebugListen == "" {
+	if a.o.Config.DebugListen == "" || a.o.Profiles == nil {
 		return nil
 	}
 	var listen net.ListenConfig
@@ -30,20 +29,10 @@ func (a *App) buildDebug(ctx context.Context) error {
 	return nil
 }
 
-// debugHandler serves the profiles of Go, and nothing else. It has no cmdline: a password of Redis may be in there.
-func debugHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
-}
-
 // serveDebug serves the profiles until ctx ends. It cuts off one that is being taken.
 func (a *App) serveDebug(ctx context.Context) error {
 	srv := &http.Server{
-		Handler: debugHandler(), ReadHeaderTimeout: debugHeaderTimeout, ErrorLog: slog.NewLogLogger(a.o.Log.Handler(), slog.LevelDebug),
+		Handler: a.o.Profiles, ReadHeaderTimeout: debugHeaderTimeout, ErrorLog: slog.NewLogLogger(a.o.Log.Handler(), slog.LevelDebug),
 	}
 	a.o.Log.Info("serving profiles", "debug_listen", a.debug.Addr().String(), "path", "/debug/pprof/")
 	served := make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/app/profiles"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -19,7 +20,7 @@ func debugged(t *testing.T) *running {
 	t.Helper()
 	c := settings("")
 	c.DebugListen = "127.0.0.1:0"
-	return run(t, Options{Config: c, Embedded: true})
+	return run(t, Options{Config: c, Profiles: profiles.Handler()})
 }
 
 // get reads a URL and returns the status and the body of the response.
@@ -96,7 +97,7 @@ func TestDebug_FailsIfItsPortIsTaken(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	c := settings(redistest.Start(t).URL())
 	c.DebugListen = taken.Addr().String()
-	_, err = New(context.Background(), Options{Config: c, Log: slog.New(slog.DiscardHandler)})
+	_, err = New(context.Background(), Options{Config: c, Log: slog.New(slog.DiscardHandler), Profiles: profiles.Handler()})
 	if err == nil || !strings.Contains(err.Error(), "debug-listen: ") || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("got %v", err)
 	}
@@ -104,7 +105,7 @@ func TestDebug_FailsIfItsPortIsTaken(t *testing.T) {
 
 func TestDebug_IsOffUnlessAskedFor(t *testing.T) {
 	t.Parallel()
-	if a := run(t, Options{Config: settings(""), Embedded: true}); a.debug != nil {
+	if a := run(t, Options{Config: settings(""), Profiles: profiles.Handler()}); a.debug != nil {
 		t.Errorf("it listens on %s", a.debug.Addr())
 	}
 }

@@ -25,14 +25,14 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 		Control: a.buildControl(queues), Log: a.o.Log, Version: a.o.Version, Types: a.types,
 		Events:     a.events,
 		HealthOnly: !serves,
-		LocalOnly:  a.o.Embedded && a.o.Config.Loopback(), // dtsd dev enables every executor, only for users of this machine
+		LocalOnly:  a.o.LocalOnly,
 		Metrics:    promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ping},
 			{Name: "roles", Do: a.checkRunning},
 		},
 	}
-	if a.o.Config.Monitor && serves {
+	if a.o.Config.Monitor && a.o.Monitor != nil && serves {
 		monitor, err := a.buildMonitor(ctx, url)
 		if err != nil {
 			return err
@@ -65,7 +65,7 @@ func (a *App) buildMonitor(ctx context.Context, url string) (http.Handler, error
 	if err != nil {
 		return nil, err
 	}
-	monitor := queue.NewMonitor(db, "/monitor", a.o.Config.MonitorWritable)
+	monitor := a.o.Monitor(db, "/monitor", a.o.Config.MonitorWritable)
 	a.cleanup(monitor.Close)
 	return monitor, nil
 }

@@ -1,33 +1,14 @@
 package queue
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
-	"testing/synctest"
 
-	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/testkit"
 )
-
-func TestMonitor_ShowsQueues(t *testing.T) {
-	t.Parallel()
-	x := newTransport(t)
-	x.enqueue(aDelivery("a"))
-	m := x.monitor(false)
-	if code, body := ask(t, m, http.MethodGet, "/monitor/api/queues"); code != http.StatusOK || !strings.Contains(body, `"queue":"default"`) {
-		t.Errorf("answer %d: %s, want 200 and the queue", code, body)
-	}
-	if code, body := ask(t, m, http.MethodGet, "/monitor/"); code != http.StatusOK || !strings.Contains(body, "<html") {
-		t.Errorf("answer %d: %.80s, want 200 and a page", code, body)
-	}
-}
 
 func TestMonitor_ShowsServers(t *testing.T) {
 	t.Parallel()
@@ -35,138 +16,13 @@ func TestMonitor_ShowsServers(t *testing.T) {
 	x.enqueue(aDelivery("a"))
 	c, _ := x.takeNow(1, map[string]int{"default": 3})
 	testkit.Must(t, c.beat(t.Context()))
-	code, body := ask(t, x.monitor(false), http.MethodGet, "/monitor/api/servers")
-	for _, want := range []string{`"id":"` + c.record.id + `"`, `"queue_priorities":{"default":3}`, `"status":"active"`, `"task_id":"default:a:1"`} {
-		if code != http.StatusOK || !strings.Contains(body, want) {
-			t.Errorf("answer %d: %s, want %s in it", code, body, want)
-		}
-	}
-}
-
-func TestMonitor_ChangesNothingUnlessItIsWritable(t *testing.T) {
-	t.Parallel()
-	for _, writable := range []bool{false, true} {
-		x := newTransport(t)
-		x.enqueue(aDelivery("a"))
-		m := x.monitor(writable)
-		before := dump(t, x.db)
-		for method, path := range map[string]string{
-			http.MethodPost:   "/monitor/api/queues/default:pause",
-			http.MethodDelete: "/monitor/api/queues/default/pending_tasks/default:a:1",
-		} {
-			code, body := ask(t, m, method, path)
-			if refused := code == http.StatusMethodNotAllowed; refused == writable {
-				t.Errorf("writable %v: %s %s is answered %d: %s", writable, method, path, code, body)
-			}
-		}
-		if changed := dump(t, x.db) != before; changed != writable {
-			t.Errorf("writable %v: Redis changed: %v", writable, changed)
-		}
-	}
-}
-
-func (x *transport) monitor(writable bool) *Monitor {
-	x.t.Helper()
-	m := NewMonitor(x.srv.DB(x.t), "/monitor", writable)
-	x.t.Cleanup(func() { testkit.Must(x.t, m.Close()) })
-	return m
-}
-
-func ask(t *testing.T, h http.Handler, method, path string) (int, string) {
-	t.Helper()
+	m := monitor.New(x.srv.DB(t), "/monitor", false)
+	defer func() { testkit.Must(t, m.Close()) }()
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
-	return w.Code, w.Body.String()
-}
-
-// The names are those of asynq's own exporter, for the sake of dashboards that exist.
-func TestCollector_UsesTheMetricNamesOfAsynq(t *testing.T) {
-	t.Parallel()
-	x := newTransport(t)
-	x.enqueue(aDelivery("a"))
-	testkit.Must(t, x.Pause(t.Context(), "default"))
-	r := prometheus.NewPedanticRegistry()
-	testkit.Must(t, r.Register(NewCollector(x.Queues)))
-	families, err := r.Gather()
-	testkit.Must(t, err)
-	got := map[string]float64{}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			name := f.GetName()
-			for _, l := range m.GetLabel() {
-				name += "," + l.GetName() + "=" + l.GetValue()
-			}
-			got[name] = m.GetGauge().GetValue()
+	m.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/monitor/api/servers", nil))
+	for _, want := range []string{`"id":"` + c.record.id + `"`, `"queue_priorities":{"default":3}`, `"status":"active"`, `"task_id":"default:a:1"`} {
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("answer %d: %s, want %s in it", w.Code, w.Body, want)
 		}
-	}
-	want := map[string]float64{
-		"asynq_tasks_enqueued_total,queue=default,state=pending":  1,
-		"asynq_tasks_enqueued_total,queue=default,state=active":   0,
-		"asynq_tasks_enqueued_total,queue=default,state=archived": 0,
-		"asynq_queue_size,queue=default":                          1,
-		"asynq_queue_paused_total,queue=default":                  1,
-		"asynq_tasks_processed_total,queue=default":               0,
-		"asynq_tasks_failed_total,queue=default":                  0,
-	}
-	for name, value := range want {
-		if v, known := got[name]; !known || v != value {
-			t.Errorf("%s is %v (there: %v), want %v", name, v, known, value)
-		}
-	}
-	for _, name := range []string{"asynq_queue_latency_seconds", "asynq_queue_memory_usage_approx_bytes"} {
-		if _, known := got[name+",queue=default"]; !known {
-			t.Errorf("%s is missing; there are %v", name, got)
-		}
-	}
-}
-
-func TestCollector_SharesAReadingAmongScrapesThatComeTogether(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		readings := 0
-		c := &Collector{list: func(context.Context) ([]Info, error) {
-			readings++
-			return []Info{{Name: "default", Size: readings}}, nil
-		}}
-		for round := 1; round <= 3; round++ {
-			var scrapes sync.WaitGroup
-			for range 4 {
-				scrapes.Go(func() {
-					if infos := c.infos(); len(infos) != 1 || infos[0].Size != round {
-						t.Errorf("a scrape of round %d shows %+v", round, infos)
-					}
-				})
-			}
-			scrapes.Wait()
-			testkit.Must(t, clock.Sleep(t.Context(), shareInterval))
-		}
-	})
-}
-
-func TestCollector_ShowsTheQueuesBesideABrokenOne(t *testing.T) {
-	t.Parallel()
-	c := &Collector{list: func(context.Context) ([]Info, error) {
-		return []Info{{Name: "a"}, {Name: "c"}}, errors.New("b is broken")
-	}}
-	r := prometheus.NewRegistry()
-	testkit.Must(t, r.Register(c))
-	families, err := r.Gather()
-	testkit.Must(t, err)
-	if len(families) == 0 || len(families[0].GetMetric()) != 2 {
-		t.Errorf("there are %v, want the metrics of two queues", families)
-	}
-}
-
-func TestCollector_HasNoFiguresWhileRedisIsUnreachable(t *testing.T) {
-	t.Parallel()
-	x := newTransport(t)
-	x.enqueue(aDelivery("a"))
-	x.srv.Kill()
-	r := prometheus.NewRegistry()
-	testkit.Must(t, r.Register(NewCollector(x.Queues)))
-	families, err := r.Gather()
-	testkit.Must(t, err)
-	if len(families) != 0 {
-		t.Errorf("there are %d families, want none", len(families))
 	}
 }

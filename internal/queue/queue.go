@@ -2,8 +2,8 @@
 // names are in lua/contract. (The executor asynqexec does so with the queues of somebody else's fleet.)
 //
 // DTS reads and writes asynq's own format, as asynq 0.26 has it, in batches: Queues enqueues deliveries, a Consumer takes
-// and settles them. asynq's tools, clients and servers can be used on the same queues. asynq itself is used for Monitor, at which
-// people look, and where a single call is enough: Queues.Forget and Queues.ForeignSlots.
+// and settles them. asynq's tools, clients and servers can be used on the same queues. asynq itself is used where a single call is
+// enough, in Queues.Forget and Queues.ForeignSlots, and for the UI at which people look, in package monitor.
 //
 // asynq's queues only transport. Attempts, retries, timeouts and recovery are implemented by DTS (packages store,
 // scheduler and worker). The payload of a delivery is a reference to an attempt: the worker reads the task when it begins

@@ -1,5 +1,5 @@
-// Package redisx connects to a Redis of any topology (one server, Sentinel, Cluster, or a server embedded in the
-// process) and runs scripts on it.
+// Package redisx connects to a Redis of any topology (one server, Sentinel, Cluster, or a server inside the process, which package
+// embedded starts) and runs scripts on it.
 package redisx
 
 import (
@@ -135,19 +135,6 @@ func newClient(o Options) (redis.UniversalClient, error) {
 		return newClusterClient(o)
 	}
 	return nil, fmt.Errorf("redis URL %q: the scheme must be redis, rediss, unix, redis+sentinel or redis+cluster", Redact(o.URL))
-}
-
-func newHiddenClient(o Options) (redis.UniversalClient, error) {
-	server, err := findHidden(o.URL)
-	if err != nil {
-		return nil, err
-	}
-	o.PoolSize = cmp.Or(o.PoolSize, hiddenPool)
-	if o.Dial == nil {
-		o.Dial = server.Dial
-	}
-	o.URL = "redis://127.0.0.1:0/0" // an address and not a host name, because go-redis resolves host names
-	return newClient(o)
 }
 
 func newSentinelClient(o Options) (redis.UniversalClient, error) {

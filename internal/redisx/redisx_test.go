@@ -30,6 +30,7 @@ func TestOpen_RefusesAnUnusableURLWithoutShowingItsPassword(t *testing.T) {
 		"redis+cluster://u:secret@a:1,b:2/0":        "has no databases",
 		"redis+cluster://":                          "no host",
 		"redis://:secret@127.0.0.1:1/0":             "does not answer",
+		"embedded://nobody":                         "no such Redis runs in this process",
 	} {
 		_, err := redisx.Open(t.Context(), redisx.Options{URL: url})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

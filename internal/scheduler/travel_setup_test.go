@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/telemetry"
@@ -44,7 +45,7 @@ type gap struct{ from, until time.Time }
 type voyage struct {
 	t      *testing.T
 	rhythm rhythm
-	redis  *redisx.Embedded
+	redis  *embedded.Server
 	db     *redisx.DB
 	store  *store.Store
 	worker *standIn
@@ -59,7 +60,7 @@ func travel(t *testing.T, from time.Time, r rhythm, test func(v *voyage)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		testkit.Must(t, clock.Sleep(t.Context(), clock.Until(from)))
-		redis, err := redisx.StartHidden()
+		redis, err := embedded.StartHidden()
 		testkit.Must(t, err)
 		v := &voyage{t: t, rhythm: r, redis: redis}
 		v.db = v.open(redis.Dial)

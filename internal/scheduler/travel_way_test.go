@@ -10,7 +10,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -21,7 +21,7 @@ var errCut = errors.New("the way to Redis is cut")
 // way leads one node to Redis. It can be cut, for good or for a while, and it can hold up what is sent, so that it
 // arrives late, even if its sender has given up by then.
 type way struct {
-	redis *redisx.Embedded
+	redis *embedded.Server
 	dead  chan struct{} // closed when it is cut for good
 
 	mu     sync.Mutex
@@ -48,7 +48,7 @@ const (
 	sendLate               // the script is held up, with all that follows, until release
 )
 
-func newWay(redis *redisx.Embedded) *way { return &way{redis: redis, dead: make(chan struct{})} }
+func newWay(redis *embedded.Server) *way { return &way{redis: redis, dead: make(chan struct{})} }
 
 func (w *way) dial(ctx context.Context) (net.Conn, error) {
 	w.mu.Lock()

@@ -1,4 +1,4 @@
-package redisx_test
+package embedded_test
 
 import (
 	"bytes"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,16 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/redisx/embedded"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
+func TestMain(m *testing.M) { testkit.Main(m) }
+
 // hidden starts an embedded Redis without a port and opens it.
-func hidden(t *testing.T, change ...func(*redisx.Options)) (*redisx.Embedded, *redisx.DB) {
+func hidden(t *testing.T, change ...func(*redisx.Options)) (*embedded.Server, *redisx.DB) {
 	t.Helper()
-	e, err := redisx.StartHidden()
+	e, err := embedded.StartHidden()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +106,7 @@ func TestHidden_IsNotBlockedByASlowSubscriber(t *testing.T) {
 }
 
 // A subscription of a hundred days in which nothing happens costs a ping each PingAfter, and no connection.
-func TestListen_KeepsAQuietSubscription(t *testing.T) {
+func TestHidden_KeepsAQuietSubscription(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		dials := 0
@@ -151,12 +156,15 @@ func TestHidden_FailsCommandsAfterClose(t *testing.T) {
 		if err := db.Ping(t.Context()).Err(); err == nil {
 			t.Error("it still answers")
 		}
+		if _, err := redisx.New(redisx.Options{URL: e.URL()}); err == nil || !strings.Contains(err.Error(), "no such Redis runs in this process") {
+			t.Errorf("its URL: %v", err)
+		}
 	})
 }
 
-func TestEmbedded_WithAPortCanBeReachedBothWays(t *testing.T) {
+func TestStart_WithAPortCanBeReachedBothWays(t *testing.T) {
 	t.Parallel()
-	e, err := redisx.StartEmbedded("")
+	e, err := embedded.Start("")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,106 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// The names are those of asynq's own exporter, for the sake of dashboards that exist.
+func TestCollector_UsesTheMetricNamesOfAsynq(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	testkit.Must(t, x.Pause(t.Context(), "default"))
+	r := prometheus.NewPedanticRegistry()
+	testkit.Must(t, r.Register(NewCollector(x.Queues)))
+	families, err := r.Gather()
+	testkit.Must(t, err)
+	got := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := f.GetName()
+			for _, l := range m.GetLabel() {
+				name += "," + l.GetName() + "=" + l.GetValue()
+			}
+			got[name] = m.GetGauge().GetValue()
+		}
+	}
+	want := map[string]float64{
+		"asynq_tasks_enqueued_total,queue=default,state=pending":  1,
+		"asynq_tasks_enqueued_total,queue=default,state=active":   0,
+		"asynq_tasks_enqueued_total,queue=default,state=archived": 0,
+		"asynq_queue_size,queue=default":                          1,
+		"asynq_queue_paused_total,queue=default":                  1,
+		"asynq_tasks_processed_total,queue=default":               0,
+		"asynq_tasks_failed_total,queue=default":                  0,
+	}
+	for name, value := range want {
+		if v, known := got[name]; !known || v != value {
+			t.Errorf("%s is %v (there: %v), want %v", name, v, known, value)
+		}
+	}
+	for _, name := range []string{"asynq_queue_latency_seconds", "asynq_queue_memory_usage_approx_bytes"} {
+		if _, known := got[name+",queue=default"]; !known {
+			t.Errorf("%s is missing; there are %v", name, got)
+		}
+	}
+}
+
+func TestCollector_SharesAReadingAmongScrapesThatComeTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		readings := 0
+		c := &Collector{list: func(context.Context) ([]Info, error) {
+			readings++
+			return []Info{{Name: "default", Size: readings}}, nil
+		}}
+		for round := 1; round <= 3; round++ {
+			var scrapes sync.WaitGroup
+			for range 4 {
+				scrapes.Go(func() {
+					if infos := c.infos(); len(infos) != 1 || infos[0].Size != round {
+						t.Errorf("a scrape of round %d shows %+v", round, infos)
+					}
+				})
+			}
+			scrapes.Wait()
+			testkit.Must(t, clock.Sleep(t.Context(), shareInterval))
+		}
+	})
+}
+
+func TestCollector_ShowsTheQueuesBesideABrokenOne(t *testing.T) {
+	t.Parallel()
+	c := &Collector{list: func(context.Context) ([]Info, error) {
+		return []Info{{Name: "a"}, {Name: "c"}}, errors.New("b is broken")
+	}}
+	r := prometheus.NewRegistry()
+	testkit.Must(t, r.Register(c))
+	families, err := r.Gather()
+	testkit.Must(t, err)
+	if len(families) == 0 || len(families[0].GetMetric()) != 2 {
+		t.Errorf("there are %v, want the metrics of two queues", families)
+	}
+}
+
+func TestCollector_HasNoFiguresWhileRedisIsUnreachable(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	x.enqueue(aDelivery("a"))
+	x.srv.Kill()
+	r := prometheus.NewRegistry()
+	testkit.Must(t, r.Register(NewCollector(x.Queues)))
+	families, err := r.Gather()
+	testkit.Must(t, err)
+	if len(families) != 0 {
+		t.Errorf("there are %d families, want none", len(families))
+	}
+}

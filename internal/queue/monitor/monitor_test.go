@@ -1,0 +1,69 @@
+package monitor_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/queue/monitor"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// monitorOf returns the UI of a Redis in which a delivery of task a waits in queue default.
+func monitorOf(t *testing.T, writable bool) (*monitor.UI, *redisx.DB) {
+	t.Helper()
+	srv := redistest.Start(t)
+	db := srv.DB(t)
+	delivery := task.Delivery{Ref: task.Ref{Namespace: "default", ID: "a"}, Attempt: 1, Type: "echo", Queue: "default", Timeout: time.Minute}
+	testkit.Must(t, queue.New(queue.Options{DB: db}).HandOver(t.Context(), []task.Delivery{delivery}, nil).Failure())
+	m := monitor.New(srv.DB(t), "/monitor", writable)
+	t.Cleanup(func() { testkit.Must(t, m.Close()) })
+	return m, db
+}
+
+func ask(t *testing.T, h http.Handler, method, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, path, nil))
+	return w.Code, w.Body.String()
+}
+
+func TestMonitor_ShowsQueues(t *testing.T) {
+	t.Parallel()
+	m, _ := monitorOf(t, false)
+	if code, body := ask(t, m, http.MethodGet, "/monitor/api/queues"); code != http.StatusOK || !strings.Contains(body, `"queue":"default"`) {
+		t.Errorf("answer %d: %s, want 200 and the queue", code, body)
+	}
+	if code, body := ask(t, m, http.MethodGet, "/monitor/"); code != http.StatusOK || !strings.Contains(body, "<html") {
+		t.Errorf("answer %d: %.80s, want 200 and a page", code, body)
+	}
+}
+
+func TestMonitor_ChangesNothingUnlessItIsWritable(t *testing.T) {
+	t.Parallel()
+	for _, writable := range []bool{false, true} {
+		m, db := monitorOf(t, writable)
+		before := redistest.Dump(t, db)
+		for method, path := range map[string]string{
+			http.MethodPost:   "/monitor/api/queues/default:pause",
+			http.MethodDelete: "/monitor/api/queues/default/pending_tasks/default:a:1",
+		} {
+			code, body := ask(t, m, method, path)
+			if refused := code == http.StatusMethodNotAllowed; refused == writable {
+				t.Errorf("writable %v: %s %s is answered %d: %s", writable, method, path, code, body)
+			}
+		}
+		if changed := !reflect.DeepEqual(redistest.Dump(t, db), before); changed != writable {
+			t.Errorf("writable %v: Redis changed: %v", writable, changed)
+		}
+	}
+}
