@@ -14,7 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
-	"github.com/dts-sched/dts/internal/worker/executor/builtin"
+	"github.com/dts-sched/dts/internal/worker/executor/payloads"
 )
 
 // Client submits tasks, keeps schedules, and tells what became of them. It is safe for concurrent use.
@@ -93,9 +93,9 @@ func Open(redis string, given ...Option) (*Client, error) {
 	if err := settings.Validate(); err != nil {
 		return nil, &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
-	known := builtin.Table()
+	known := payloads.Types()
 	direct, err := app.OpenDirect(context.Background(), app.DirectOptions{
-		Config: settings, Executors: known, Log: slog.New(warnings{o.log.Handler()}),
+		Config: settings, Types: known, Log: slog.New(warnings{o.log.Handler()}),
 	})
 	if err != nil {
 		return nil, &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}
@@ -104,7 +104,7 @@ func Open(redis string, given ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.useCases, c.types = direct.Control(), known.Types()
+	c.useCases, c.types = direct.Control(), known
 	return c, nil
 }
 

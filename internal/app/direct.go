@@ -14,15 +14,15 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
-	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/task"
 )
 
-// DirectOptions says which Redis holds the data. Config, Executors and Log are required; of Config, only what concerns the data
+// DirectOptions says which Redis holds the data. Config, Types and Log are required; of Config, only what concerns the data
 // counts.
 type DirectOptions struct {
-	Config    config.Config
-	Executors executor.Table // checks the payloads of the types that are in it
-	Log       *slog.Logger
+	Config config.Config
+	Types  task.Types // payloads of other types are not checked
+	Log    *slog.Logger
 }
 
 // Direct is the API without a node and without a port, for programs that talk to Redis themselves.
@@ -59,17 +59,16 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 		return err
 	}
 	d.cleanups = append(d.cleanups, db.Close)
-	types := o.Executors.Types()
-	data, err := store.Open(ctx, store.Options{DB: db, Prefix: o.Config.Prefix, Partitions: o.Config.Partitions, Types: types, Log: o.Log})
+	data, err := store.Open(ctx, store.Options{DB: db, Prefix: o.Config.Prefix, Partitions: o.Config.Partitions, Types: o.Types, Log: o.Log})
 	if err != nil {
 		return err
 	}
 	hub := events.New(events.Options{Source: data.Tasks, Log: o.Log})
 	d.control = control.New(control.Options{
-		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: types, Log: o.Log,
+		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
 		Nodes: cluster.NewObserver(cluster.Options{DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log}),
 	})
-	d.server, err = api.New(api.Options{Control: d.control, Events: hub, Log: o.Log, Types: types})
+	d.server, err = api.New(api.Options{Control: d.control, Events: hub, Log: o.Log, Types: o.Types})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/payloads"
 )
 
 func TestTable_EveryDescriptorIsComplete(t *testing.T) {
@@ -28,6 +29,19 @@ func TestTable_EveryDescriptorIsComplete(t *testing.T) {
 		var invalid *executor.InvalidPayloadError
 		if err := d.CheckPayload(json.RawMessage(`{"no field has this name": 1}`)); !errors.As(err, &invalid) {
 			t.Errorf("%s accepts a payload with an unknown field: %v", d.Type, err)
+		}
+	}
+}
+
+func TestTable_HasTheTypesThatPackagePayloadsChecks(t *testing.T) {
+	known, checked := Table().Types(), payloads.Types()
+	if len(known) != len(checked) {
+		t.Errorf("there are %d types, and payloads of %d are checked", len(known), len(checked))
+	}
+	for name, want := range known {
+		got := checked[name]
+		if got.Timeout != want.Timeout || got.Setting != want.Setting || (got.CheckPayload == nil) != (want.CheckPayload == nil) {
+			t.Errorf("%s: package payloads has %+v, want %+v", name, got, want)
 		}
 	}
 }

@@ -3,12 +3,18 @@ package executortest
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -86,4 +92,18 @@ func WantInvalid(t *testing.T, err error, field, text string) {
 	if invalid.Field != field || !strings.Contains(invalid.Message, text) {
 		t.Errorf("error is %q, want one of %q with %q", invalid.Error(), field, text)
 	}
+}
+
+// DescriptorSet is a serialized set of files, in base64.
+func DescriptorSet(t *testing.T, files ...protoreflect.FileDescriptor) string {
+	t.Helper()
+	set := &descriptorpb.FileDescriptorSet{}
+	for _, f := range files {
+		set.File = append(set.File, protodesc.ToFileDescriptorProto(f))
+	}
+	serialized, err := proto.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.StdEncoding.EncodeToString(serialized)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 const (
@@ -29,7 +30,7 @@ type cache struct {
 
 type cached struct {
 	key   cacheKey
-	value *method
+	value *grpccall.Method
 	size  int
 	since time.Time
 }
@@ -39,7 +40,7 @@ func newCache(limit int) *cache {
 }
 
 // get returns nil if the method is not there.
-func (c *cache) get(key cacheKey) *method {
+func (c *cache) get(key cacheKey) *grpccall.Method {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	element := c.items[key]
@@ -56,8 +57,8 @@ func (c *cache) get(key cacheKey) *method {
 }
 
 // put keeps a method whose descriptors have that size.
-func (c *cache) put(key cacheKey, value *method, size int) {
-	size += entryCost + len(key.server.ca)
+func (c *cache) put(key cacheKey, value *grpccall.Method, size int) {
+	size += entryCost + len(key.server.CA)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if element := c.items[key]; element != nil {

@@ -3,43 +3,35 @@
 package grpcexec
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"time"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
+	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 const (
-	defaultTimeout = 30 * time.Second
-	messageLimit   = 4 << 20  // bytes of an answer, and of a request
-	headerLimit    = 64 << 10 // bytes of an answer's metadata
-	excerptLimit   = 200      // bytes that an error quotes from a status
+	messageLimit = 4 << 20  // bytes of an answer, and of a request
+	headerLimit  = 64 << 10 // bytes of an answer's metadata
+	excerptLimit = 200      // bytes that an error quotes from a status
 )
 
 // Describe describes the executor. The rules say which addresses it may call; http declares their settings.
 func Describe(rules *address.Rules) *executor.Descriptor {
 	s := &settings{}
-	return &executor.Descriptor{
-		Type:         "grpc",
-		Timeout:      defaultTimeout,
-		CheckPayload: func(payload json.RawMessage) error { _, err := parseCall(payload); return err },
-		Settings:     s,
-		New: func(o executor.Options) (executor.Executor, error) {
-			return New(Options{Version: o.Version, Rules: rules, Descriptors: s.descriptors}), nil
-		},
+	d := grpccall.Describe()
+	d.Settings = s
+	d.New = func(o executor.Options) (executor.Executor, error) {
+		return New(Options{Version: o.Version, Rules: rules, Descriptors: s.descriptors}), nil
 	}
+	return d
 }
 
 type settings struct{ descriptors string }
@@ -83,56 +75,39 @@ func (e *Executor) Close() error { return e.pool.close() }
 
 // Execute makes the call. There is no grace period: it gives up as soon as ctx ends.
 func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, error) {
-	c, err := parseCall(a.Payload)
+	c, err := grpccall.Parse(a.Payload)
 	if err != nil {
 		return "", err
 	}
 	result, err := e.do(ctx, c, a)
 	if err != nil {
-		return "", executor.Failure(ctx, task.Cut(c.method.String(), excerptLimit), err)
+		return "", executor.Failure(ctx, task.Cut(c.Method.String(), excerptLimit), err)
 	}
 	return result, nil
 }
 
-func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (_ string, err error) {
-	conn, err := e.pool.get(ctx, c.server)
+func (e *Executor) do(ctx context.Context, c *grpccall.Call, a executor.Attempt) (_ string, err error) {
+	conn, err := e.pool.get(ctx, c.Server)
 	if err != nil {
 		return "", err
 	}
 	defer func() { e.pool.put(conn, conn.unusable(ctx, err)) }()
-	ctx = metadata.NewOutgoingContext(ctx, c.metadataOf(a))
+	ctx = metadata.NewOutgoingContext(ctx, metadataOf(c, a))
 	request, m, err := e.methods.request(ctx, conn, c)
 	if err != nil {
-		return "", conn.explain(c.judge(err))
+		return "", conn.explain(judge(c, err))
 	}
 	response := dynamicpb.NewMessage(m.Output())
-	if err := conn.Invoke(ctx, c.method.path(), request, response); err != nil {
+	if err := conn.Invoke(ctx, c.Method.Path(), request, response); err != nil {
 		if isCode(err, codes.Unimplemented) {
 			e.methods.forget(c)
 		}
-		return "", conn.explain(c.judge(err))
+		return "", conn.explain(judge(c, err))
 	}
-	text, err := resultOf(response, m)
+	text, err := m.Text(response)
 	if err != nil {
 		a.Log("stderr", task.Cut("the response cannot be written as JSON: "+err.Error(), task.LogLineLimit))
 		return "", nil // the call itself was a success, and must not be made again
 	}
-	return text, nil
-}
-
-// resultOf is a response as JSON, cut at task.ResultLimit.
-func resultOf(response proto.Message, m *method) (string, error) {
-	var text []byte
-	err := guarded(func() (err error) {
-		text, err = protojson.MarshalOptions{Resolver: m.types}.Marshal(response)
-		return err
-	})
-	if err != nil {
-		return "", err
-	}
-	var compact bytes.Buffer // protojson adds spaces, which differ from build to build
-	if err := json.Compact(&compact, text); err != nil {
-		return "", err
-	}
-	return task.Cut(compact.String(), task.ResultLimit), nil
+	return task.Cut(text, task.ResultLimit), nil
 }

@@ -166,7 +166,7 @@ func TestExecutor_CallsOverTLS(t *testing.T) {
 	s := serve(t, false, option)
 	e := newExecutor(t)
 	call := func(tls any) (string, error) {
-		payload := object{"target": s.target, "method": check, "descriptor_set": descriptorSet(t, grpc_health_v1.File_grpc_health_v1_health_proto)}
+		payload := object{"target": s.target, "method": check, "descriptor_set": executortest.DescriptorSet(t, grpc_health_v1.File_grpc_health_v1_health_proto)}
 		if tls != nil {
 			payload["tls"] = tls
 		}

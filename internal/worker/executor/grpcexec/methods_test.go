@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 func TestExecutor_LearnsThatADescriptionHasChanged(t *testing.T) {
@@ -50,21 +51,21 @@ func TestCache_KeepsTheLastUsedWithinItsLimit(t *testing.T) {
 	c := newCache(3 * (entryCost + 10))
 	key := func(i int) cacheKey { return cacheKey{file: fmt.Sprint(i)} }
 	for i := range 3 {
-		c.put(key(i), &method{}, 10)
+		c.put(key(i), &grpccall.Method{}, 10)
 	}
 	c.get(key(0))
-	c.put(key(3), &method{}, 10)
-	c.put(key(3), &method{}, 10)
+	c.put(key(3), &grpccall.Method{}, 10)
+	c.put(key(3), &grpccall.Method{}, 10)
 	for i, want := range []bool{true, false, true, true} {
 		if got := c.get(key(i)) != nil; got != want {
 			t.Errorf("method %d is there: %v, want %v", i, got, want)
 		}
 	}
-	c.put(key(4), &method{}, 3*(entryCost+10))
+	c.put(key(4), &grpccall.Method{}, 3*(entryCost+10))
 	if c.size != 0 || len(c.items) != 0 || c.order.Len() != 0 {
 		t.Errorf("one that is too large leaves %d bytes in %d methods", c.size, len(c.items))
 	}
-	c.put(key(5), &method{}, 1)
+	c.put(key(5), &grpccall.Method{}, 1)
 	c.drop(key(5))
 	if c.get(key(5)) != nil || c.size != 0 {
 		t.Error("a dropped one is there")

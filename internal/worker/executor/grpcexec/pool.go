@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 const (
@@ -27,7 +28,7 @@ type pool struct {
 	idle   time.Duration
 
 	mu     sync.Mutex
-	shared map[server]*conn
+	shared map[grpccall.Server]*conn
 	open   int           // shared ones, and replaced ones that are still in use
 	freed  chan struct{} // closed, and replaced, when a connection is no longer in use
 }
@@ -35,18 +36,18 @@ type pool struct {
 // conn is a connection of the pool. Its fields belong to the pool, but for denied.
 type conn struct {
 	*grpc.ClientConn
-	to     server
+	to     grpccall.Server
 	denied atomic.Pointer[executor.PermanentError]
 	users  int
 	timer  *time.Timer // closes it while it has no users
 }
 
 func newPool(d *dialer) *pool {
-	return &pool{dialer: d, limit: connsLimit, idle: idleTimeout, shared: map[server]*conn{}, freed: make(chan struct{})}
+	return &pool{dialer: d, limit: connsLimit, idle: idleTimeout, shared: map[grpccall.Server]*conn{}, freed: make(chan struct{})}
 }
 
 // get returns a connection, which put gives back. It waits while as many as may be are in use.
-func (p *pool) get(ctx context.Context, to server) (*conn, error) {
+func (p *pool) get(ctx context.Context, to grpccall.Server) (*conn, error) {
 	for {
 		c, freed, err := p.tryGet(to)
 		if c != nil || err != nil {
@@ -61,7 +62,7 @@ func (p *pool) get(ctx context.Context, to server) (*conn, error) {
 }
 
 // tryGet returns a connection, or what to wait for.
-func (p *pool) tryGet(to server) (*conn, <-chan struct{}, error) {
+func (p *pool) tryGet(to grpccall.Server) (*conn, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.shared[to]

@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
+	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 func testPool(t *testing.T, limit int, idle time.Duration) *pool {
@@ -25,7 +26,7 @@ func testPool(t *testing.T, limit int, idle time.Duration) *pool {
 
 func get(t *testing.T, p *pool, target string) *conn {
 	t.Helper()
-	c, err := p.get(t.Context(), server{target: target})
+	c, err := p.get(t.Context(), grpccall.Server{Target: target})
 	testkit.Must(t, err)
 	return c
 }
@@ -37,7 +38,7 @@ func TestPool_SharesAConnectionAmongEqualServers(t *testing.T) {
 	if first != second || first == other || p.open != 2 {
 		t.Errorf("there are %d connections", p.open)
 	}
-	encrypted, err := p.get(t.Context(), server{target: "a:1", encrypted: true})
+	encrypted, err := p.get(t.Context(), grpccall.Server{Target: "a:1", Encrypted: true})
 	testkit.Must(t, err)
 	if encrypted == first {
 		t.Error("a connection without TLS was taken for one with")
@@ -70,12 +71,12 @@ func TestPool_WaitsWhileAllConnectionsAreInUse(t *testing.T) {
 	cause := errors.New("timeout")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
-	if _, err := p.get(ctx, server{target: "a:2"}); !errors.Is(err, cause) {
+	if _, err := p.get(ctx, grpccall.Server{Target: "a:2"}); !errors.Is(err, cause) {
 		t.Errorf("error is %v", err)
 	}
 	got := make(chan *conn, 1)
 	go func() {
-		c, _ := p.get(t.Context(), server{target: "a:2"})
+		c, _ := p.get(t.Context(), grpccall.Server{Target: "a:2"})
 		got <- c
 	}()
 	p.put(first, false)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 // reflectionMethods are the names of the method in its versions, the newest first. Their messages are the same on the wire.
@@ -88,7 +89,7 @@ func (r *reader) readService(name string) error {
 
 // readFile asks for a file, unless it is there. One that the server does not have is left out.
 func (r *reader) readFile(name string) error {
-	if r.have[name] || wellKnown(name) != nil {
+	if r.have[name] || grpccall.WellKnown(name) != nil {
 		return nil
 	}
 	r.have[name] = true
@@ -128,7 +129,7 @@ func (r *reader) keep(serialized []byte) error {
 	}
 	var file descriptorpb.FileDescriptorProto
 	if err := proto.Unmarshal(serialized, &file); err != nil {
-		return fmt.Errorf("the server sent an unreadable descriptor: %s", task.Cut(plain(err), excerptLimit))
+		return fmt.Errorf("the server sent an unreadable descriptor: %s", task.Cut(grpccall.Plain(err), excerptLimit))
 	}
 	r.have[file.GetName()] = true
 	if r.received[file.GetName()] {

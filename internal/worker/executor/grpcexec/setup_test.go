@@ -7,7 +7,6 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/pem"
 	"math/big"
 	"net"
@@ -27,10 +26,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/reflection"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protodesc"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/dts-sched/dts/internal/testkit"
@@ -174,21 +169,9 @@ func execute(t *testing.T, e *Executor, payload object) (string, error) {
 	return e.Execute(ctx, executortest.NewRecorder(executortest.JSON(t, payload)).Attempt)
 }
 
-// descriptorSet is a serialized set of files, in base64.
-func descriptorSet(t *testing.T, files ...protoreflect.FileDescriptor) string {
-	t.Helper()
-	set := &descriptorpb.FileDescriptorSet{}
-	for _, f := range files {
-		set.File = append(set.File, protodesc.ToFileDescriptorProto(f))
-	}
-	serialized, err := proto.Marshal(set)
-	testkit.Must(t, err)
-	return base64.StdEncoding.EncodeToString(serialized)
-}
-
 func testingSet(t *testing.T) string {
 	t.Helper()
-	return descriptorSet(t, grpc_testing.File_grpc_testing_test_proto, grpc_testing.File_grpc_testing_messages_proto, grpc_testing.File_grpc_testing_empty_proto)
+	return executortest.DescriptorSet(t, grpc_testing.File_grpc_testing_test_proto, grpc_testing.File_grpc_testing_messages_proto, grpc_testing.File_grpc_testing_empty_proto)
 }
 
 // certificate is one for orders.test that signs itself, as the option of a server and in PEM.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
 // retryInfoLimit is the longest wait that a response can ask for.
@@ -23,14 +24,14 @@ var final = map[codes.Code]bool{
 }
 
 // judge is the error for a call that was no success. If it has a status, that says whether, and when, another attempt may be.
-func (c *call) judge(err error) error {
+func judge(c *grpccall.Call, err error) error {
 	if _, ok := status.FromError(err); !ok || executor.IsPermanent(err) {
 		return err
 	}
 	s := status.Convert(err)
 	refusal := error(&statusError{s})
 	switch {
-	case final[s.Code()] && !c.again[s.Code()]:
+	case final[s.Code()] && !c.Again[code.Code(s.Code())]:
 		return executor.Permanent(refusal)
 	case retryInfo(s) > 0:
 		return executor.RetryAfter(refusal, min(retryInfo(s), retryInfoLimit))

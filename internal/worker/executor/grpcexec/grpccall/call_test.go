@@ -1,4 +1,4 @@
-package grpcexec
+package grpccall
 
 import (
 	"encoding/json"
@@ -17,11 +17,15 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
-func TestParseCall_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
+type object = map[string]any
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func TestParse_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
 	t.Parallel()
-	set := descriptorSet(t, grpc_health_v1.File_grpc_health_v1_health_proto)
+	set := executortest.DescriptorSet(t, grpc_health_v1.File_grpc_health_v1_health_proto)
 	with := func(field string, value any) string {
-		payload := object{"target": "orders.internal:50051", "method": check, "descriptor_set": set}
+		payload := object{"target": "orders.internal:50051", "method": "grpc.health.v1.Health/Check", "descriptor_set": set}
 		if payload[field] = value; value == nil {
 			delete(payload, field)
 		}
@@ -47,7 +51,7 @@ func TestParseCall_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
 		"a request of a type":      {with("request", 1), "payload.request", "is not a grpc.health.v1.HealthCheckRequest"},
 		"no base64":                {with("descriptor_set", "*"), "payload.descriptor_set", "is not base64"},
 		"no descriptors":           {with("descriptor_set", "AAAA"), "payload.descriptor_set", "is not a serialized FileDescriptorSet"},
-		"descriptors in part":      {with("descriptor_set", descriptorSet(t, grpc_testing.File_grpc_testing_test_proto)), "payload.descriptor_set", "could not resolve import"},
+		"descriptors in part":      {with("descriptor_set", executortest.DescriptorSet(t, grpc_testing.File_grpc_testing_test_proto)), "payload.descriptor_set", "could not resolve import"},
 		"both descriptors":         {with("descriptor_file", "a"), "payload.descriptor_file", "give one of them"},
 		"a path as a file":         {`{"target": "a:1", "method": "a.B/C", "descriptor_file": "../a"}`, "payload.descriptor_file", "without a folder"},
 		"a folder as a file":       {`{"target": "a:1", "method": "a.B/C", "descriptor_file": ".."}`, "payload.descriptor_file", "without a folder"},
@@ -68,19 +72,19 @@ func TestParseCall_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := parseCall(json.RawMessage(c.payload))
+			_, err := Parse(json.RawMessage(c.payload))
 			executortest.WantInvalid(t, err, c.field, c.message)
 		})
 	}
 	for _, payload := range []string{with("request", nil), with("target", "[::1]:1"), with("tls", object{}), with("request", object{"service": "a"})} {
-		if _, err := parseCall(json.RawMessage(payload)); err != nil {
+		if _, err := Parse(json.RawMessage(payload)); err != nil {
 			t.Errorf("%.100s: %v", payload, err)
 		}
 	}
 }
 
 // protobuf knows the messages of its own by their names, and expects their fields to be there.
-func TestParseCall_RefusesDescriptorsAtWhichProtobufPanics(t *testing.T) {
+func TestParse_RefusesDescriptorsAtWhichProtobufPanics(t *testing.T) {
 	t.Parallel()
 	stamp := ".google.protobuf.Timestamp"
 	set := &descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
@@ -92,23 +96,43 @@ func TestParseCall_RefusesDescriptorsAtWhichProtobufPanics(t *testing.T) {
 	}}}
 	serialized, err := proto.Marshal(set)
 	testkit.Must(t, err)
-	_, err = parseCall(json.RawMessage(executortest.JSON(t, object{
+	_, err = Parse(json.RawMessage(executortest.JSON(t, object{
 		"target": "a:1", "method": "google.protobuf.B/C", "request": "2026-01-02T15:04:05Z", "descriptor_set": serialized,
 	})))
 	executortest.WantInvalid(t, err, "payload.request", "the descriptors are unusable")
-	m, err := methodOfSet("descriptor_set", serialized, methodName{"google.protobuf.B", "C"})
+	m, err := MethodOfSet("descriptor_set", serialized, Name{"google.protobuf.B", "C"})
 	testkit.Must(t, err)
-	if _, err := resultOf(dynamicpb.NewMessage(m.Output()), m); err == nil {
+	if _, err := m.Text(dynamicpb.NewMessage(m.Output())); err == nil {
 		t.Error("a response of such a message has a result")
 	}
 }
 
-func FuzzParseCall(f *testing.F) {
+func TestParse_KnowsTheFilesOfProtobufItself(t *testing.T) {
+	t.Parallel()
+	for path, message := range map[string]string{
+		"any": "Any", "descriptor": "FileDescriptorSet", "duration": "Duration", "empty": "Empty", "field_mask": "FieldMask", "struct": "Value",
+		"timestamp": "Timestamp", "wrappers": "StringValue",
+	} {
+		in := ".google.protobuf." + message
+		serialized, err := proto.Marshal(&descriptorpb.FileDescriptorSet{File: []*descriptorpb.FileDescriptorProto{{
+			Name: proto.String("a.proto"), Package: proto.String("a"), Dependency: []string{"google/protobuf/" + path + ".proto"},
+			Service: []*descriptorpb.ServiceDescriptorProto{{
+				Name: proto.String("B"), Method: []*descriptorpb.MethodDescriptorProto{{Name: proto.String("C"), InputType: &in, OutputType: &in}},
+			}},
+		}}})
+		testkit.Must(t, err)
+		if _, err := MethodOfSet("descriptor_set", serialized, Name{"a.B", "C"}); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
 	f.Add(`{"target": "a:1", "method": "a.B/C", "request": {"a": [1]}, "metadata": {"a-bin": "AA=="}, "tls": {"server_name": "a"}}`)
 	f.Add(`{"target": "[::1]:65535", "method": "a.B/C", "descriptor_set": "CgA=", "retry_codes": ["ABORTED"]}`)
 	f.Add(`{"target": "a:1", "method": "a.B/C", "descriptor_file": "a.binpb"}`)
 	f.Fuzz(func(t *testing.T, payload string) {
-		c, err := parseCall(json.RawMessage(payload))
+		c, err := Parse(json.RawMessage(payload))
 		if err != nil {
 			var invalid *executor.InvalidPayloadError
 			if !errors.As(err, &invalid) || c != nil {
@@ -116,8 +140,8 @@ func FuzzParseCall(f *testing.F) {
 			}
 			return
 		}
-		if strings.ContainsAny(c.file, "/\x00") || strings.Count(c.method.path(), "/") != 2 {
-			t.Fatalf("%q: file %q, method %q", payload, c.file, c.method)
+		if strings.ContainsAny(c.File, "/\x00") || strings.Count(c.Method.Path(), "/") != 2 {
+			t.Fatalf("%q: file %q, method %q", payload, c.File, c.Method)
 		}
 	})
 }

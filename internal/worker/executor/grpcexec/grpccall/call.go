@@ -1,4 +1,6 @@
-package grpcexec
+// Package grpccall reads the payloads of tasks of type grpc, and the descriptors of methods. It needs protobuf, but not gRPC: programs that
+// submit such tasks check them with it.
+package grpccall
 
 import (
 	"encoding/base64"
@@ -9,59 +11,70 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/metadata"
 
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// call is the payload of a grpc task:
-// {target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}.
-type call struct {
-	server   server
-	method   methodName
-	request  json.RawMessage
-	metadata metadata.MD
-	set      []byte // a serialized FileDescriptorSet; nil for none
-	file     string // a file with one, in the node's folder
-	again    map[codes.Code]bool
+const defaultTimeout = 30 * time.Second
+
+// Describe describes the type, without settings and without an executor.
+func Describe() *executor.Descriptor {
+	return &executor.Descriptor{
+		Type:         "grpc",
+		Timeout:      defaultTimeout,
+		CheckPayload: func(payload json.RawMessage) error { _, err := Parse(payload); return err },
+	}
 }
 
-// methodName is package.Service and Method.
-type methodName struct{ service, name string }
+// Call is the payload of a grpc task:
+// {target, method, request?, metadata?, tls?, descriptor_set?, descriptor_file?, retry_codes?}.
+type Call struct {
+	Server   Server
+	Method   Name
+	Request  json.RawMessage
+	Metadata map[string][]string // as google.golang.org/grpc/metadata has it
+	Set      []byte              // a serialized FileDescriptorSet; nil for none
+	File     string              // a file with one, in the node's folder
+	Again    map[code.Code]bool  // after these another attempt may succeed
+}
 
-func (m methodName) String() string { return m.service + "/" + m.name }
+// Name is package.Service and Method.
+type Name struct{ Service, Method string }
 
-func (m methodName) path() string { return "/" + m.String() }
+func (n Name) String() string { return n.Service + "/" + n.Method }
 
-// parseCall reads a payload. If it has the descriptors of the method, it checks the method and the request as well. Error:
+// Path is the method in a request.
+func (n Name) Path() string { return "/" + n.String() }
+
+// Parse reads a payload. If it has the descriptors of the method, it checks the method and the request as well. Error:
 // *executor.InvalidPayloadError.
-func parseCall(payload json.RawMessage) (*call, error) {
-	var c call
+func Parse(payload json.RawMessage) (*Call, error) {
+	var c Call
 	var method, set string
 	var pairs map[string]string
 	var encrypted json.RawMessage
 	var again []string
 	err := executor.DecodePayload(payload, map[string]executor.Field{
-		"target":          {Into: &c.server.target, Want: "a string"},
+		"target":          {Into: &c.Server.Target, Want: "a string"},
 		"method":          {Into: &method, Want: "a string"},
-		"request":         {Into: &c.request, Want: "JSON"},
+		"request":         {Into: &c.Request, Want: "JSON"},
 		"metadata":        {Into: &pairs, Want: "an object of strings"},
 		"tls":             {Into: &encrypted, Want: "an object"},
 		"descriptor_set":  {Into: &set, Want: "a string in base64"},
-		"descriptor_file": {Into: &c.file, Want: "a string"},
+		"descriptor_file": {Into: &c.File, Want: "a string"},
 		"retry_codes":     {Into: &again, Want: "a list of names of status codes"},
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, step := range []func() error{
-		func() error { return checkTarget(c.server.target) },
+		func() error { return checkTarget(c.Server.Target) },
 		func() error { return c.setMethod(method) },
 		func() error { return c.setMetadata(pairs) },
-		func() error { return c.server.setTLS(encrypted) },
+		func() error { return c.Server.setTLS(encrypted) },
 		func() error { return c.setDescriptors(set) },
 		func() error { return c.setAgain(again) },
 		c.checkRequest,
@@ -84,55 +97,55 @@ func checkTarget(target string) error {
 
 var methodForm = regexp.MustCompile(`^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)/([A-Za-z_]\w*)$`)
 
-func (c *call) setMethod(text string) error {
+func (c *Call) setMethod(text string) error {
 	m := methodForm.FindStringSubmatch(text)
 	if m == nil {
 		return executor.Invalid("method", "must be package.Service/Method, such as grpc.health.v1.Health/Check")
 	}
-	c.method = methodName{service: m[1], name: m[2]}
+	c.Method = Name{Service: m[1], Method: m[2]}
 	return nil
 }
 
-func (c *call) setDescriptors(set string) (err error) {
+func (c *Call) setDescriptors(set string) (err error) {
 	switch {
-	case set != "" && c.file != "":
+	case set != "" && c.File != "":
 		return executor.Invalid("descriptor_file", "is given beside descriptor_set: give one of them")
-	case c.file != "" && (c.file != filepath.Base(c.file) || strings.ContainsRune(c.file, 0) || c.file == "." || c.file == ".."):
+	case c.File != "" && (c.File != filepath.Base(c.File) || strings.ContainsRune(c.File, 0) || c.File == "." || c.File == ".."):
 		return executor.Invalid("descriptor_file", "must be the name of a file, without a folder")
 	case set == "":
 		return nil
 	}
-	if c.set, err = base64.StdEncoding.DecodeString(set); err != nil {
+	if c.Set, err = base64.StdEncoding.DecodeString(set); err != nil {
 		return executor.Invalid("descriptor_set", "is not base64: %v", err)
 	}
 	return nil
 }
 
 // setAgain reads names of status codes, such as NOT_FOUND.
-func (c *call) setAgain(names []string) error {
-	c.again = make(map[codes.Code]bool, len(names))
+func (c *Call) setAgain(names []string) error {
+	c.Again = make(map[code.Code]bool, len(names))
 	for i, name := range names {
 		number, known := code.Code_value[name]
-		if !known || number == int32(codes.OK) {
+		if !known || code.Code(number) == code.Code_OK {
 			return executor.Invalid(fmt.Sprintf("retry_codes[%d]", i), "must be the name of a status code that is an error, such as NOT_FOUND")
 		}
-		c.again[codes.Code(number)] = true
+		c.Again[code.Code(number)] = true
 	}
 	return nil
 }
 
 // checkRequest checks what can be checked without the server and the files of a node.
-func (c *call) checkRequest() error {
-	if len(c.request) == 0 || string(c.request) == "null" {
-		c.request = json.RawMessage("{}")
+func (c *Call) checkRequest() error {
+	if len(c.Request) == 0 || string(c.Request) == "null" {
+		c.Request = json.RawMessage("{}")
 	}
-	if c.set == nil {
+	if c.Set == nil {
 		return nil
 	}
-	m, err := methodOfSet("descriptor_set", c.set, c.method)
+	m, err := MethodOfSet("descriptor_set", c.Set, c.Method)
 	if err != nil {
 		return err
 	}
-	_, err = m.read(c.request)
+	_, err = m.Read(c.Request)
 	return err
 }
