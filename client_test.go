@@ -63,6 +63,7 @@ func TestClient_ReturnsCodesAndFields(t *testing.T) {
 			"other content":        {submit(dts.Submission{ID: "x", Type: "noop"}), dts.CodeTaskConflict, ""},
 			"no type":              {submit(dts.Submission{}), dts.CodeInvalid, "type"},
 			"bad payload":          {submit(dts.Submission{Type: "noop", Payload: map[string]int{"sleep": 1}}), dts.CodeInvalid, "payload.sleep"},
+			"bad grpc payload":     {submit(dts.Submission{Type: "grpc", Payload: map[string]string{"target": "orders"}}), dts.CodeInvalid, "payload.target"},
 			"payload not JSON":     {submit(dts.Submission{Type: "noop", Payload: func() {}}), dts.CodeInvalid, "payload"},
 			"part of a ms":         {submit(dts.Submission{Type: "noop", Delay: time.Microsecond}), dts.CodeInvalid, "delay"},
 			"bad backoff":          {submit(dts.Submission{Type: "noop", Retry: dts.Retry{Backoff: dts.Backoff{Factor: 0.5}}}), dts.CodeInvalid, "retry.backoff.factor"},

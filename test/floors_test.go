@@ -147,20 +147,36 @@ type listed struct {
 
 func listPackages(t *testing.T) []listed {
 	t.Helper()
+	var all []listed
+	for _, p := range goList(t, module+"/...") {
+		all = append(all, listed{
+			name:        nameOf(p.ImportPath),
+			imports:     ours(p.Imports),
+			testImports: ours(append(p.TestImports, p.XTestImports...)),
+		})
+	}
+	return all
+}
+
+// goPackage is a package as go list knows it.
+type goPackage struct {
+	ImportPath                         string
+	Imports, TestImports, XTestImports []string
+}
+
+func goList(t *testing.T, args ...string) []goPackage {
+	t.Helper()
 	noteSources(t)
-	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", module+"/...")
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Imports,TestImports,XTestImports"}, args...)...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("go list: %v\n%s", err, stderr.String())
 	}
-	var all []listed
+	var all []goPackage
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			ImportPath                         string
-			Imports, TestImports, XTestImports []string
-		}
+		var p goPackage
 		err := d.Decode(&p)
 		if errors.Is(err, io.EOF) {
 			break
@@ -168,11 +184,7 @@ func listPackages(t *testing.T) []listed {
 		if err != nil {
 			t.Fatalf("reading the answer of go list: %v", err)
 		}
-		all = append(all, listed{
-			name:        nameOf(p.ImportPath),
-			imports:     ours(p.Imports),
-			testImports: ours(append(p.TestImports, p.XTestImports...)),
-		})
+		all = append(all, p)
 	}
 	if len(all) == 0 {
 		t.Fatal("go list found no package")

@@ -1,0 +1,43 @@
+package test
+
+import (
+	"slices"
+	"testing"
+)
+
+// notLinked are what a program that imports package dts must not link, with all packages below them, and why. What dtsd needs of them is
+// in packages that only dtsd imports (internal/app.Options).
+var notLinked = map[string]string{
+	"github.com/alicebob/miniredis": "the embedded Redis is for dtsd dev and for tests",
+	"github.com/hibiken/asynqmon":   "only dtsd serves the monitor",
+	"github.com/spf13/cobra":        "commands are for dtsd and dtsctl",
+	"google.golang.org/grpc":        "only dtsd runs tasks of type grpc; package grpccall checks their payloads",
+	"golang.org/x/net/trace":        "it serves what it traces on http.DefaultServeMux, and has templates",
+	"net/http/pprof":                "it serves profiles on http.DefaultServeMux",
+	"testing":                       "it adds flags",
+	module + "/cmd":                 "a program has commands of its own",
+	module + "/internal/cli":        "commands are for dtsctl",
+}
+
+// templates call methods by names that only the data tells. A program that runs one keeps every exported method of every type: with
+// go-redis and protobuf, that doubles its size.
+var templates = []string{"html/template", "text/template"}
+
+// importsTemplates import them and run none: cast, which asynq imports, names a type of html/template.
+var importsTemplates = []string{"github.com/spf13/cast", "html/template", "text/template"}
+
+func TestLinks_AProgramOfAnotherGetsNothingThatOnlyDtsdNeeds(t *testing.T) {
+	t.Parallel()
+	for _, p := range goList(t, "-deps", module) {
+		for banned, why := range notLinked {
+			if belongsTo(p.ImportPath, []string{banned}) != "" {
+				t.Errorf("package dts links %s: %s", p.ImportPath, why)
+			}
+		}
+		for _, imported := range p.Imports {
+			if slices.Contains(templates, imported) && !slices.Contains(importsTemplates, p.ImportPath) {
+				t.Errorf("package dts links %s, which imports %s: templates keep the linker from leaving out methods that nobody calls", p.ImportPath, imported)
+			}
+		}
+	}
+}
