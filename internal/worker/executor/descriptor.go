@@ -30,7 +30,7 @@ type Descriptor struct {
 	// Settings are the executor's own settings; nil if there are none. Their names begin with the type.
 	Settings config.Section
 
-	// New makes the executor. The settings are loaded by then.
+	// New makes the executor. The settings are loaded by then. nil: the descriptor is for those who only check payloads.
 	New func(Options) (Executor, error)
 
 	enabled bool // the value of enable-<type>

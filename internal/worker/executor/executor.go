@@ -1,8 +1,8 @@
 // Package executor says what the executor of a task type is, and holds what is known of each type in one table.
 //
 // An executor does the work of one attempt and knows nothing of queues or states. Each one is a package of its own
-// below this one, which exports Describe; package builtin lists them. To add a type, write such a package and add
-// its line there: settings, timeouts, checks of payloads and the worker all read the table.
+// below this one, which exports Describe; package builtin lists them, and package payloads what programs need of them that only submit.
+// To add a type, write such a package and add its line to both: settings, timeouts, checks of payloads and the worker all read the table.
 //
 // An executor bounds everything that it reads from outside, in bytes and in time, and returns only what fits the limits
 // of package task. The task's retry policy decides whether a failed attempt is followed by another one, and when. An executor can only
