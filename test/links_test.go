@@ -26,7 +26,7 @@ var templates = []string{"html/template", "text/template"}
 // importsTemplates import them and run none: cast, which asynq imports, names a type of html/template.
 var importsTemplates = []string{"github.com/spf13/cast", "html/template", "text/template"}
 
-func TestLinks_AProgramOfAnotherGetsNothingThatOnlyDtsdNeeds(t *testing.T) {
+func TestLinks_ProgramsGetNothingThatOnlyDtsdNeeds(t *testing.T) {
 	t.Parallel()
 	for _, p := range goList(t, "-deps", module) {
 		for banned, why := range notLinked {
