@@ -110,8 +110,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil
 	}
-	node, err := app.New(ctx, app.Options{
-		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Log, slog.Default()), Headless: true,
+	node, err := app.NewHeadless(ctx, app.Options{
+		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Log, slog.Default()),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
@@ -36,10 +35,9 @@ type Options struct {
 	Executors executor.Table // the task types, and how this node runs them
 	Version   string
 	Log       *slog.Logger
-	Headless  bool // serve nothing, neither health checks nor metrics: for a node inside another program
 	LocalOnly bool // the API answers only requests that were sent to this machine by its own name
 
-	// The rest is passed in by dtsd, so that other programs do not link it; nil means that there is none, whatever Config says.
+	// The rest is passed in by dtsd, so that other programs do not link it. nil means that there is none, whatever Config says.
 	// Monitor makes the page, below a path, at which people watch the queues, and which owns db. Profiles is served at
 	// Config.DebugListen.
 	Monitor  func(db *redisx.DB, path string, writable bool) Monitor
@@ -80,16 +78,28 @@ type App struct {
 	worker    *worker.Worker       // nil without the role
 	remote    *remote.Workers      // workers by HTTP; nil without the role api
 	runs      []string             // the types of tasks that the worker runs
-	api       *api.Server          // nil if it is headless
+	queues    *queue.Queues
 	listener  net.Listener
-	debug     net.Listener  // of the profiles; nil without them
-	ready     chan struct{} // closed once every role runs
-	draining  chan struct{} // closed when the node begins to stop
+	serve     func(context.Context, net.Listener) error // runs the API; nil if the node is headless
+	debug     net.Listener                              // of the profiles; nil without them
+	ready     chan struct{}                             // closed once every role runs
+	draining  chan struct{}                             // closed when the node begins to stop
 }
 
 // New connects to Redis, binds the API's port and builds the node, whose parts Run starts. If it fails, it closes what it
 // opened. Errors: Redis does not answer or holds other data, the port is taken, or an executor cannot be built.
 func New(ctx context.Context, o Options) (*App, error) {
+	return newApp(ctx, o, (*App).buildServer)
+}
+
+// NewHeadless is New for a node inside another program. It serves nothing, neither health checks nor metrics, so that the program does not
+// link what serves them.
+func NewHeadless(ctx context.Context, o Options) (*App, error) {
+	return newApp(ctx, o, func(*App, context.Context) error { return nil })
+}
+
+// newApp builds the node, and with last what it serves.
+func newApp(ctx context.Context, o Options, last func(*App, context.Context) error) (*App, error) {
 	a := &App{
 		o: o, types: o.Executors.Types(), metrics: telemetry.New(), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
@@ -98,7 +108,11 @@ func New(ctx context.Context, o Options) (*App, error) {
 	}
 	a.node = cluster.NewNodeID(a.host())
 	a.o.Log = o.Log.With("node", a.node)
-	if err := a.build(ctx); err != nil {
+	err := a.build(ctx)
+	if err == nil {
+		err = last(a, ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, a.close())
 	}
 	return a, nil
@@ -121,8 +135,7 @@ func (a *App) Addr() string { return a.listener.Addr().String() }
 func (a *App) Ready() <-chan struct{} { return a.ready }
 
 func (a *App) build(ctx context.Context) error {
-	url := string(a.o.Config.Redis)
-	db, err := a.open(ctx, url)
+	db, err := a.open(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -139,27 +152,14 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.events = events.New(events.Options{Source: a.store.Tasks, Log: a.o.Log})
-	if err := a.buildRemote(ctx, url); err != nil {
-		return err
-	}
-	queues := queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
-	a.buildScheduler(db, queues)
-	if err := a.buildWorker(ctx, url); err != nil {
-		return err
-	}
-	if a.o.Headless {
-		return nil
-	}
-	return a.buildAPI(ctx, url, queues)
+	a.queues = queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
+	a.buildScheduler(db)
+	return a.buildWorker(ctx)
 }
 
-// open connects to Redis, and closes the connection when the app closes.
-func (a *App) open(ctx context.Context, url string) (*redisx.DB, error) {
-	return a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript})
-}
-
-func (a *App) openWith(ctx context.Context, o redisx.Options) (*redisx.DB, error) {
-	db, err := redisx.Open(ctx, o)
+// open connects to Redis, and closes the connection when the app closes. For failFast, see redisx.Options.
+func (a *App) open(ctx context.Context, failFast bool) (*redisx.DB, error) {
+	db, err := redisx.Open(ctx, redisx.Options{URL: string(a.o.Config.Redis), Observe: a.metrics.ObserveScript, FailFast: failFast})
 	if err != nil {
 		return nil, err
 	}
@@ -207,31 +207,18 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	return n
 }
 
-func (a *App) buildScheduler(db *redisx.DB, queues *queue.Queues) {
+func (a *App) buildScheduler(db *redisx.DB) {
 	if !a.o.Config.Roles.Has(config.RoleScheduler) {
 		return
 	}
 	a.scheduler = scheduler.New(scheduler.Options{
-		DB: db, Store: a.store, Queues: queues, Members: a.registry, Node: a.node,
+		DB: db, Store: a.store, Queues: a.queues, Members: a.registry, Node: a.node,
 		LeaseTTL: a.o.Config.LeaseTTL, HandOver: a.o.Config.HandOver, Unhurried: a.unhurried(), Metrics: a.metrics, Log: a.o.Log,
 		Keep: partition.Keep{
 			Tasks: a.o.Config.RetentionMaxTasks, Remember: a.o.Config.Remember, Names: a.o.Config.RememberMaxIDs,
 		},
 	})
 	a.metrics.Registry.MustRegister(newDepthCollector(a.scheduler))
-}
-
-// buildRemote builds the sessions of workers by HTTP, which share a connection.
-func (a *App) buildRemote(ctx context.Context, url string) error {
-	if a.o.Headless || !a.o.Config.Roles.Has(config.RoleAPI) {
-		return nil
-	}
-	db, err := a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript, FailFast: true})
-	if err != nil {
-		return err
-	}
-	a.remote = remote.New(remote.Options{DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Log: a.o.Log})
-	return nil
 }
 
 // guests are the workers by HTTP that talk to this node.
@@ -242,19 +229,19 @@ func (a *App) guests() []cluster.Node {
 	return a.remote.Guests()
 }
 
-func (a *App) buildWorker(ctx context.Context, url string) error {
+func (a *App) buildWorker(ctx context.Context) error {
 	if !a.o.Config.Roles.Has(config.RoleWorker) {
 		return nil
 	}
 	var pools []worker.Pool
 	for _, p := range a.o.Config.AllPools() {
-		db, err := a.openWith(ctx, redisx.Options{URL: url, Observe: a.metrics.ObserveScript, FailFast: true})
+		db, err := a.open(ctx, true)
 		if err != nil {
 			return err
 		}
 		pools = append(pools, worker.Pool{Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, DB: db})
 	}
-	executors, err := a.o.Executors.Build(executor.Options{Version: a.o.Version, Redis: url, Prefix: a.o.Config.Prefix})
+	executors, err := a.o.Executors.Build(executor.Options{Version: a.o.Version, Redis: string(a.o.Config.Redis), Prefix: a.o.Config.Prefix})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (a *App) Run(ctx context.Context) error {
 
 func (a *App) logRunning() {
 	attributes := []any{"roles", a.o.Config.Roles, "version", a.o.Version}
-	if a.api != nil {
+	if a.serve != nil {
 		attributes = append(attributes, "listen", a.Addr())
 	}
 	a.o.Log.Info("running", attributes...)
@@ -60,8 +60,8 @@ func (a *App) parts() []part {
 	if a.remote != nil {
 		parts = append(parts, part{name: "remote workers", run: a.remote.Run})
 	}
-	if a.api != nil {
-		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.api.Run(ctx, a.listener) }})
+	if a.serve != nil {
+		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.serve(ctx, a.listener) }})
 	}
 	if a.worker != nil {
 		parts = append(parts, part{name: "worker", run: a.worker.Run, ready: a.worker.Ready()})

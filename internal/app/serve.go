@@ -14,15 +14,21 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/remote"
 )
 
-// buildAPI builds the server and binds its port, so that New fails if the port is taken. Every node has one: without the
-// role api it serves health checks and metrics only.
-func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) error {
+// buildServer builds what serves the API and binds its port, so that New fails if the port is taken. Without the role api it serves
+// health checks and metrics only.
+func (a *App) buildServer(ctx context.Context) error {
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
-	a.metrics.Registry.MustRegister(queue.NewCollector(queues))
+	if serves {
+		if err := a.buildRemote(ctx); err != nil {
+			return err
+		}
+	}
+	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues))
 	o := api.Options{
-		Control: a.buildControl(queues), Log: a.o.Log, Version: a.o.Version, Types: a.types,
+		Control: a.buildControl(), Log: a.o.Log, Version: a.o.Version, Types: a.types,
 		Events:     a.events,
 		HealthOnly: !serves,
 		LocalOnly:  a.o.LocalOnly,
@@ -33,7 +39,7 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 		},
 	}
 	if a.o.Config.Monitor && a.o.Monitor != nil && serves {
-		monitor, err := a.buildMonitor(ctx, url)
+		monitor, err := a.buildMonitor(ctx)
 		if err != nil {
 			return err
 		}
@@ -49,19 +55,29 @@ func (a *App) buildAPI(ctx context.Context, url string, queues *queue.Queues) er
 		return fmt.Errorf("listen: %w", err)
 	}
 	a.cleanup(func() error { return ignoreClosed(a.listener.Close()) })
-	a.api = server
+	a.serve = server.Run
 	return nil
 }
 
 // buildControl builds the use cases that the API serves.
-func (a *App) buildControl(queues *queue.Queues) *control.Control {
+func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
-		Store: a.store, Queues: queues, Nodes: a.registry, Types: a.types, Workers: a.remote, Log: a.o.Log,
+		Store: a.store, Queues: a.queues, Nodes: a.registry, Types: a.types, Workers: a.remote, Log: a.o.Log,
 	})
 }
 
-func (a *App) buildMonitor(ctx context.Context, url string) (http.Handler, error) {
-	db, err := redisx.Open(ctx, redisx.Options{URL: url})
+// buildRemote builds the sessions of workers by HTTP, which share a connection.
+func (a *App) buildRemote(ctx context.Context) error {
+	db, err := a.open(ctx, true)
+	if err != nil {
+		return err
+	}
+	a.remote = remote.New(remote.Options{DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Log: a.o.Log})
+	return nil
+}
+
+func (a *App) buildMonitor(ctx context.Context) (http.Handler, error) {
+	db, err := redisx.Open(ctx, redisx.Options{URL: string(a.o.Config.Redis)})
 	if err != nil {
 		return nil, err
 	}
