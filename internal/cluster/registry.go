@@ -55,6 +55,8 @@ type Registry struct {
 	// Only the goroutine of Run uses these.
 	announced string // the state in the last successful heartbeat
 	failing   bool   // whether the last heartbeat failed
+	// spareUntil is until when nodes are spared that missed heartbeats when this node missed its own.
+	spareUntil time.Time
 
 	mu       sync.Mutex
 	view     View

@@ -1,6 +1,8 @@
 package cluster_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -140,6 +143,53 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 	if v := b.View(); stateOf(v.Nodes, "a") != cluster.StateAlive {
 		t.Errorf("b thinks that a is dead: %+v", v)
 	}
+}
+
+// After an outage, the first node back does not take the others for dead.
+func TestRegistry_WhoWasLateItselfJudgesNobodyAtOnce(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.AOF())
+	way := redistest.NewProxy(t, srv.Addr())
+	a := run(t, cluster.Options{DB: redistest.Open(t, way.URL()), ID: "a", Beat: brief})
+	late, lateWay := behindProxy(t, srv)
+	run(t, cluster.Options{DB: late, ID: "late", Beat: brief})
+	a.awaitView("the other one lives", sees("late", cluster.StateAlive))
+	changed, stop := a.Watch()
+	defer stop()
+
+	way.Cut()
+	lateWay.Cut()
+	db := srv.DB(t)
+	entry := lastBeat(t, db, "late")
+	testkit.Eventually(t, "both would be dead", func() bool {
+		now, err := db.Time(t.Context()).Result()
+		testkit.Must(t, err)
+		return now.Sub(entry) > 4*brief
+	})
+	before := a.View().At
+	way.Mend()
+	testkit.Eventually(t, "one is back", func() bool { return a.View().At.After(before) })
+	if got := stateOf(a.View().Nodes, "late"); got != cluster.StateAlive {
+		t.Errorf("the other one is %s", got)
+	}
+	lateWay.Mend()
+	testkit.Eventually(t, "the other one is back", func() bool { return lastBeat(t, db, "late").After(entry) })
+	select {
+	case <-changed:
+		t.Errorf("something changed: %+v", a.View().Nodes)
+	default:
+	}
+	lateWay.Cut()
+	a.awaitView("it is dead", sees("late", cluster.StateDead))
+}
+
+// lastBeat is the time of the newest heartbeat of a node by Redis's clock.
+func lastBeat(t *testing.T, db *redisx.DB, id string) time.Time {
+	t.Helper()
+	ms, _, _ := strings.Cut(db.HGet(t.Context(), key, id).Val(), " ")
+	n, err := strconv.ParseInt(ms, 10, 64)
+	testkit.Must(t, err)
+	return time.UnixMilli(n)
 }
 
 func TestRegistry_NoticesADeathBeforeTheNextRegularBeat(t *testing.T) {

@@ -71,9 +71,29 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	r.reportRecovery()
 	r.announced = self.State
 	members := r.members(reply.Now, reply.Nodes)
+	r.spare(members, reply.Now)
 	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self, seen: clock.Now()})
 	r.markReady()
 	return max(r.untilNextBeat(reply.Now, members)-clock.Since(start), r.o.Beat/10)
+}
+
+// spare lets nodes live that this node knew to be alive, if its own last heartbeat was late: Redis may have been out of reach for all of
+// them. They have the time in which a node counts as dead to send another one.
+func (r *Registry) spare(members []member, now time.Time) {
+	before := r.View()
+	if !before.seen.IsZero() && clock.Since(before.seen) > 2*r.o.Beat {
+		r.spareUntil = clock.Now().Add(missedLimit * r.o.Beat)
+	}
+	left := clock.Until(r.spareUntil)
+	if left <= 0 {
+		return
+	}
+	states := before.liveStates()
+	for i, m := range members {
+		if state, alive := states[m.ID]; alive && m.State == StateDead {
+			members[i].State, members[i].deadAt = state, now.Add(left)
+		}
+	}
 }
 
 // self returns the current data of this node.

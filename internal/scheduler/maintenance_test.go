@@ -47,6 +47,32 @@ func TestWatch_EndsRunsThatNobodyHolds(t *testing.T) {
 	}
 }
 
+// An outage that outlasts the leases of runs is nobody's fault. Their workers have a lease's time to extend them.
+func TestWatch_TakesNoRunForLostRightAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	w := newWorldWith(t, 4*time.Second)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	lives, died := w.create(task.Definition{}), w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	for _, ref := range []task.Ref{lives, died} {
+		w.dispatched(ref, 1)
+	}
+	run := w.begin(lives, "healthy")
+	w.begin(died, "frail")
+	a.proxy.Cut()
+	over := w.now().Add(w.lease)
+	testkit.Eventually(t, "the leases are over", func() bool { return w.now().After(over) })
+	a.proxy.Mend()
+	testkit.Eventually(t, "the leader has been back for a while", func() bool { return a.contact.missing() < w.lease/2 })
+	testkit.Eventually(t, "the run that nobody extends is lost", func() bool {
+		testkit.Must(t, w.store.Tasks.ExtendEach(t.Context(), []*tasks.Run{run})[0].Err)
+		return w.get(died).State == task.Failed
+	})
+	if got := w.get(lives); got.State != task.Running || got.Attempt != 1 {
+		t.Errorf("the task whose worker lives is %s, attempt %d", got.State, got.Attempt)
+	}
+}
+
 func TestWatch_EndsRunsThatTheirWorkerDoesNotExtend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

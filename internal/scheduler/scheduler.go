@@ -73,7 +73,8 @@ type Scheduler struct {
 	ready      chan struct{}
 	heard      sync.Once
 
-	quotas *quotas
+	quotas  *quotas
+	contact *contact
 
 	mu  sync.Mutex
 	led map[int]*partition.Leader
@@ -88,6 +89,7 @@ func New(o Options) *Scheduler {
 		s.pace = unhurriedPace
 	}
 	s.quotas = newQuotas(s)
+	s.contact = &contact{lease: o.Store.Tasks.RunLease(), ping: func(ctx context.Context) error { return o.DB.Ping(ctx).Err() }}
 	s.listener = o.Store.Partitions.NewListener(partition.Wakes{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
 	})
@@ -110,6 +112,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	g.Go(func() error { return s.listener.Run(ctx) })
 	g.Go(func() error { return s.watchMembers(ctx) })
 	g.Go(func() error { return s.peek(ctx) })
+	if !s.o.Unhurried {
+		g.Go(func() error { return s.contact.run(ctx) })
+	}
 	g.Go(func() error { return s.balance(ctx) })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("scheduler: %w", err)

@@ -40,26 +40,33 @@ type world struct {
 	srv   *redistest.Server
 	db    *redisx.DB
 	store *store.Store
+	lease time.Duration // of runs
 	slots int      // of each node as a worker of the queue default
 	types []string // that these run; none if they do not say
 }
 
 func newWorld(t *testing.T, opts ...redistest.Option) *world {
 	t.Helper()
+	return newWorldWith(t, runLease, opts...)
+}
+
+// newWorldWith is a world in which runs are leased for so long.
+func newWorldWith(t *testing.T, lease time.Duration, opts ...redistest.Option) *world {
+	t.Helper()
 	srv := redistest.Start(t, opts...)
-	w := &world{t: t, srv: srv, db: srv.DB(t), slots: 1000}
+	w := &world{t: t, srv: srv, db: srv.DB(t), lease: lease, slots: 1000}
 	w.store = w.open(w.db)
 	return w
 }
 
 func (w *world) open(db *redisx.DB) *store.Store {
 	w.t.Helper()
-	s, err := store.Open(w.t.Context(), store.Options{DB: db, RunLease: runLease})
+	s, err := store.Open(w.t.Context(), store.Options{DB: db, RunLease: w.lease})
 	testkit.Must(w.t, err)
 	return s
 }
 
-// runLease is how long runs are leased in these tests.
+// runLease is how long runs are leased in most tests.
 const runLease = 500 * time.Millisecond
 
 // registry is a node's view of the others that counts how often it is looked at.

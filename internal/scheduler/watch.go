@@ -20,9 +20,14 @@ const watchLimit = claimLimit
 
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and
 // enqueues deliveries again that no worker has begun for a while. It looks when the first of these times comes, and sleeps
-// while nothing is queued and nothing runs: everything that does has been claimed by this leader or found at its first look.
+// while nothing is queued and nothing runs: everything that does has been claimed by this leader or found at its first look. After an
+// outage of Redis it gives the workers the lease of a run to extend their runs.
 func (t *term) watch(ctx context.Context) error {
 	for ctx.Err() == nil {
+		if missing := t.s.contact.missing(); missing > 0 && !t.s.o.Unhurried {
+			_ = clock.Sleep(ctx, missing)
+			continue
+		}
 		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit)
 		got := clock.Now()
 		if err == nil {
