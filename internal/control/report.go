@@ -116,7 +116,7 @@ func reportError(run *tasks.Run, err error) error {
 	switch {
 	case err == nil || errors.As(err, &public):
 		return err
-	case errors.Is(err, tasks.ErrStale):
+	case errors.Is(err, tasks.ErrStale), errors.Is(err, tasks.ErrOver):
 		return task.Errorf(task.CodeStaleAttempt, "attempt %d of task %q has ended, or another run has it: stop working on it", run.Task.Attempt, run.Task.ID)
 	}
 	return &task.Error{Code: task.CodeUnavailable, Message: "the report may not have been recorded: try again", Err: err}

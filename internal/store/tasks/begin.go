@@ -57,14 +57,14 @@ func (s *Tasks) BeginEach(ctx context.Context, who Runner, starts []Start) []Beg
 		return call
 	}, func(i, k int, r redisx.Result[lua.BeginReply]) {
 		if begun[i].Err = r.Err; r.Err == nil {
-			begun[i] = s.begun(starts[i], r.Reply.Answers[k])
+			begun[i] = s.begun(starts[i], who.Lease, r.Reply.Answers[k])
 		}
 	})
 	return begun
 }
 
 // begun decodes one answer of begin.
-func (s *Tasks) begun(start Start, answer lua.BeginAnswer) Begun {
+func (s *Tasks) begun(start Start, lease time.Duration, answer lua.BeginAnswer) Begun {
 	if answer.Refused.Code == lua.CodeType {
 		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrForeignType, answer.Refused.Detail)}
 	}
@@ -77,7 +77,9 @@ func (s *Tasks) begun(start Start, answer lua.BeginAnswer) Begun {
 	if err != nil {
 		return Begun{Err: fmt.Errorf("%w: %w", ErrLeftover, err)} // trying again would not help
 	}
-	return Begun{Run: s.RunOf(t)}
+	run := s.RunOf(t)
+	run.Lease = lease
+	return Begun{Run: run}
 }
 
 // Begin starts one attempt, as BeginEach does. The node is the part of the run token before "#".

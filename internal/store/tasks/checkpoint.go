@@ -14,32 +14,22 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Save saves a checkpoint for the attempts that follow this one, in place of an earlier one, and returns once Redis has it. If Redis
-// has lost that the run began, Save makes it begin again, as extending its lease does. Errors: CodeInvalid if it is not JSON or longer
-// than task.CheckpointLimit; ErrStale; or an error of Redis, after which the checkpoint may have been saved.
+// Save saves a checkpoint for the attempts that follow this one, in place of an earlier one, and returns once Redis has it. Errors:
+// CodeInvalid if it is not JSON or longer than task.CheckpointLimit; those of a report; or an error of Redis, after which the checkpoint
+// may have been saved.
 func (r *Run) Save(ctx context.Context, checkpoint json.RawMessage) error {
 	compact, err := compactCheckpoint(checkpoint)
 	if err != nil {
 		return err
 	}
-	err = r.save(ctx, compact)
-	var refusal *redisx.Refusal
-	if errors.As(err, &refusal) && refusal.Code == lua.CodeState && task.State(refusal.Detail) == task.Queued {
-		if again := r.s.ExtendEach(ctx, []*Run{r})[0]; again.Err != nil {
-			return again.Err
-		}
-		err = r.save(ctx, compact)
-	}
-	return r.reportError(err)
-}
-
-func (r *Run) save(ctx context.Context, compact string) error {
 	t := r.Task
-	_, err := redisx.Run(ctx, r.s.l.DB, lua.Checkpoint{
-		States: r.keys.States(), Checkpoints: r.keys.Checkpoints(), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
-		Checkpoint: compact,
+	return r.report(ctx, func() error {
+		_, err := redisx.Run(ctx, r.s.l.DB, lua.Checkpoint{
+			States: r.keys.States(), Checkpoints: r.keys.Checkpoints(), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
+			Checkpoint: compact,
+		})
+		return err
 	})
-	return err
 }
 
 // compactCheckpoint returns a checkpoint as it is stored. Error: CodeInvalid.

@@ -149,16 +149,6 @@ func TestSave_OfARunThatIsNotCurrentIsRefused(t *testing.T) {
 	}
 }
 
-func TestSave_BeginsARunAgainWhoseBeginRedisHasLost(t *testing.T) {
-	t.Parallel()
-	l := loseBegin(t)
-	testkit.Must(t, l.run.Save(l.Ctx, json.RawMessage(`5`)))
-	if got := l.Get(l.ref); got.State != task.Running || got.Run != l.run.Task.Run || string(got.Checkpoint) != "5" {
-		t.Errorf("it is %+v", got)
-	}
-	l.CheckSets()
-}
-
 func TestProgress_KeepsAnyNote(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)

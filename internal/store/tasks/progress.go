@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"errors"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -17,22 +18,26 @@ var progressCodes = map[lua.Code]task.Code{
 // an HTTP task calls, which knows the attempt's number but not the run token. Errors: CodeInvalid, CodeTaskNotFound,
 // CodeNotRunning, CodeStaleAttempt, CodeUnavailable.
 func (s *Tasks) ReportProgress(ctx context.Context, ref task.Ref, attempt, percent int, note string) error {
-	if err := task.ValidateRef(ref); err != nil {
+	if err := errors.Join(task.ValidateRef(ref), checkPercent(percent)); err != nil {
 		return err
 	}
-	return s.progress(ctx, ref, attempt, "", percent, note)
+	return publicError(s.progress(ctx, ref, attempt, "", percent, note), progressCodes, ref)
+}
+
+func checkPercent(percent int) error {
+	if percent < 0 || percent > 100 {
+		return task.Invalid("progress", "%d must be 0 to 100", percent)
+	}
+	return nil
 }
 
 // progress records the progress of an attempt; run is its run token, or "" on behalf of whoever has it.
 func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua.RunToken, percent int, note string) error {
-	if percent < 0 || percent > 100 {
-		return task.Invalid("progress", "%d must be 0 to 100", percent)
-	}
 	_, err := redisx.Run(ctx, s.l.DB, lua.Progress{
 		States: s.l.KeysOf(ref).States(), Member: ref, Attempt: attempt, Run: run, Progress: percent,
 		Note: task.Cut(note, task.ProgressNoteLimit), Events: s.l.Keys.Events(),
 	})
-	return publicError(err, progressCodes, ref)
+	return err
 }
 
 // WarnIfPaused logs a warning if the end of a task paused its schedule.

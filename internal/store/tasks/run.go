@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,8 @@ type Run struct {
 	// Limit is when the lease ends at the latest, however often it is extended; zero for no limit. A worker that is not of this program
 	// has one, as nobody else ends what it does not end in time.
 	Limit time.Time
+	// Lease is how long the worker's word holds that it runs the attempt; 0 means RunLease.
+	Lease time.Duration
 }
 
 // RunOf returns the run whose token is t.Run, without a call to Redis.
@@ -50,14 +53,28 @@ func (s *Tasks) RunOf(t task.Task) *Run { return &Run{s: s, keys: s.l.KeysOf(t.R
 // Node is the node, or the worker, that made the run token.
 func (r *Run) Node() string { return codec.NodeOf(r.Task.Run) }
 
-// Progress reports the attempt's progress in percent, and what it is at, cut to its limit. Errors: ErrStale, CodeInvalid, CodeUnavailable.
-func (r *Run) Progress(ctx context.Context, percent int, note string) error {
-	err := r.s.progress(ctx, r.Task.Ref, r.Task.Attempt, lua.RunToken(r.Task.Run), percent, note)
-	switch task.CodeOf(err) {
-	case task.CodeTaskNotFound, task.CodeNotRunning, task.CodeStaleAttempt:
-		return fmt.Errorf("task %s: %w", r.Task.Ref, ErrStale)
+// report sends a report. If Redis has lost that the run began, as in a failover, the run begins again, as extending its lease does, and
+// reports then. Errors: ErrStale, ErrOver, or an error of Redis.
+func (r *Run) report(ctx context.Context, send func() error) error {
+	err := send()
+	var refusal *redisx.Refusal
+	if errors.As(err, &refusal) && refusal.Code == lua.CodeState && task.State(refusal.Detail) == task.Queued {
+		if again := r.s.ExtendFor(ctx, cmp.Or(r.Lease, r.s.runLease), []*Run{r})[0]; again.Err != nil {
+			return again.Err
+		}
+		err = send()
 	}
-	return err
+	return r.reportError(err)
+}
+
+// Progress reports the attempt's progress in percent, and what it is at, cut to its limit. Errors: CodeInvalid, and those of a report.
+func (r *Run) Progress(ctx context.Context, percent int, note string) error {
+	if err := checkPercent(percent); err != nil {
+		return err
+	}
+	return r.report(ctx, func() error {
+		return r.s.progress(ctx, r.Task.Ref, r.Task.Attempt, lua.RunToken(r.Task.Run), percent, note)
+	})
 }
 
 // Line is one line of output to log.
@@ -67,18 +84,20 @@ type Line struct {
 }
 
 // Log appends lines to the task's log. first is the number of the first line within this attempt, from 1; lines that the
-// log has already are not appended again. If first is 0, they are appended whatever the log has. Errors: ErrStale, or an error of Redis.
+// log has already are not appended again. If first is 0, they are appended whatever the log has. Errors: those of a report.
 func (r *Run) Log(ctx context.Context, first int, lines []Line) error {
 	t := r.Task
 	written := make([]lua.LogLine, len(lines))
 	for i, l := range lines {
 		written[i] = lua.LogLine(l)
 	}
-	_, err := redisx.Run(ctx, r.s.l.DB, lua.Log{
-		States: r.keys.States(), Log: r.keys.Log(t.Ref), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
-		First: first, Events: r.s.l.Keys.Events(), Lines: written,
+	return r.report(ctx, func() error {
+		_, err := redisx.Run(ctx, r.s.l.DB, lua.Log{
+			States: r.keys.States(), Log: r.keys.Log(t.Ref), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
+			First: first, Events: r.s.l.Keys.Events(), Lines: written,
+		})
+		return err
 	})
-	return r.reportError(err)
 }
 
 // reportError translates the refusal of a report. Other errors stay as they are.

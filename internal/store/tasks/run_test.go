@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -142,6 +143,41 @@ func (l *lostBegin) goBack(state string) {
 func (l *lostBegin) claimedAgain() {
 	last := len(l.queued) - 1
 	l.goBack(l.queued[:last] + map[bool]string{true: "1", false: "2"}[l.queued[last] != '1'])
+}
+
+// The run goes on as it was, with the lease of its worker: a worker by HTTP extends it more seldom than a node does.
+func TestReport_BeginsARunAgainWhoseBeginRedisHasLost(t *testing.T) {
+	t.Parallel()
+	for name, report := range map[string]func(context.Context, *tasks.Run) error{
+		"progress":   func(ctx context.Context, r *tasks.Run) error { return r.Progress(ctx, 40, "") },
+		"checkpoint": func(ctx context.Context, r *tasks.Run) error { return r.Save(ctx, []byte(`5`)) },
+		"log": func(ctx context.Context, r *tasks.Run) error {
+			return r.Log(ctx, 1, []tasks.Line{{Stream: "stdout", Text: "a"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := loseBegin(t)
+			l.run.Limit, l.run.Lease = l.run.Task.StartedAt.Add(time.Hour), time.Minute
+			before := l.DB.Time(l.Ctx).Val()
+			elsewhere, err := l.Tasks.RunWith(l.ref, 1, l.run.Token())
+			testkit.Must(t, err)
+			l.claimedAgain()
+			if err := report(l.Ctx, elsewhere); !errors.Is(err, tasks.ErrStale) {
+				t.Errorf("another task of that name: %v, want ErrStale", err)
+			}
+			l.goBack(l.queued)
+			testkit.Must(t, report(l.Ctx, elsewhere))
+			if got := l.Get(l.ref); got.State != task.Running || got.Run != l.run.Task.Run || !got.StartedAt.Equal(l.run.Task.StartedAt) {
+				t.Errorf("it is %+v", got)
+			}
+			held := l.DB.ZScore(l.Ctx, string(l.KeysOf(l.ref).Held()), l.ref.String()).Val()
+			if held < float64(before.Add(time.Minute).UnixMilli()) {
+				t.Errorf("leased until %f, want for a minute from %d", held, before.UnixMilli())
+			}
+			l.CheckSets()
+		})
+	}
 }
 
 func TestFinish_OfAnAttemptWhoseBeginRedisHasLostIsAccepted(t *testing.T) {

@@ -14,11 +14,13 @@ import (
 const tokenSeparator = "~"
 
 // Token returns the text with which somebody who does not reach Redis reports on the run, through any node: the run token, when the
-// attempt was claimed and begun, the limit, and the signature of these and the name of the attempt. So a node needs no other record of
+// attempt was claimed and begun, the limit, the lease, and the signature of these and the name of the attempt. So a node needs no other record of
 // the run, and nobody can make one up.
 func (r *Run) Token() string {
 	t := r.Task
-	body := strings.Join([]string{t.Run, encodeTime(t.QueuedAt), encodeTime(t.StartedAt), encodeTime(r.Limit)}, tokenSeparator)
+	body := strings.Join([]string{
+		t.Run, encodeTime(t.QueuedAt), encodeTime(t.StartedAt), encodeTime(r.Limit), encodeNumber(r.Lease.Milliseconds()),
+	}, tokenSeparator)
 	return body + tokenSeparator + r.s.l.Sign(signedText(t.Ref, t.Attempt, body))
 }
 
@@ -31,7 +33,7 @@ func (s *Tasks) RunWith(ref task.Ref, attempt int, token string) (*Run, error) {
 		return nil, invalid
 	}
 	parts := strings.Split(token[:i], tokenSeparator)
-	if len(parts) != 4 {
+	if len(parts) != 5 {
 		return nil, invalid
 	}
 	t := task.Task{
@@ -39,7 +41,7 @@ func (s *Tasks) RunWith(ref task.Ref, attempt int, token string) (*Run, error) {
 		QueuedAt: decodeTime(parts[1]), StartedAt: decodeTime(parts[2]),
 	}
 	run := s.RunOf(t)
-	run.Limit = decodeTime(parts[3])
+	run.Limit, run.Lease = decodeTime(parts[3]), time.Duration(decodeNumber(parts[4]))*time.Millisecond
 	return run, nil
 }
 
@@ -52,10 +54,14 @@ func encodeTime(t time.Time) string {
 	if t.IsZero() {
 		return "0"
 	}
-	return strconv.FormatInt(t.UnixMilli(), 36)
+	return encodeNumber(t.UnixMilli())
 }
 
-func decodeTime(text string) time.Time {
-	ms, _ := strconv.ParseInt(text, 36, 64) // what was signed can be read
-	return codec.FromMS(ms)
+func decodeTime(text string) time.Time { return codec.FromMS(decodeNumber(text)) }
+
+func encodeNumber(n int64) string { return strconv.FormatInt(n, 36) }
+
+func decodeNumber(text string) int64 {
+	n, _ := strconv.ParseInt(text, 36, 64) // what was signed can be read
+	return n
 }
