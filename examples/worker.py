@@ -71,7 +71,8 @@ while running or not stopping.is_set():
     if not free:
         time.sleep(0.1)
         continue
-    offer = {"types": list(handlers), "capacity": capacity, "max": free, "wait": "5s", "lease": f"{lease}s"}
+    offer = {"types": list(handlers), "capacity": capacity, "max": free, "wait": "5s", "lease": f"{lease}s",
+             "request": str(time.monotonic_ns())}  # call() repeats it with this name if the answer is lost
     for given in call("POST", f"/v1/workers/{worker}/take", offer)["attempts"]:
         running[given["token"]] = Attempt(given)
         threading.Thread(target=running[given["token"]].run).start()

@@ -2531,6 +2531,14 @@ func (k Keyspace) Nodes() NodesKey {
 	return NodesKey(k.prefix + "nodes")
 }
 
+// TakenKey names a STRING: what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over.
+type TakenKey string
+
+// Taken makes the key dts:taken:<worker>.
+func (k Keyspace) Taken(worker string) TakenKey {
+	return TakenKey(k.prefix + "taken:" + worker)
+}
+
 // NamespacesKey names a ZSET: the namespaces, by the time of the last submission to them.
 type NamespacesKey string
 

@@ -26,12 +26,12 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
 		return err
 	}
 	var r reader
-	limit, wait := cmp.Or(in.Max, 1), defaultTakeWait
+	request := control.TakeRequest{ID: in.Request, Limit: cmp.Or(in.Max, 1), Wait: defaultTakeWait}
 	if in.Wait != "" {
-		wait = r.duration("wait", in.Wait)
+		request.Wait = r.duration("wait", in.Wait)
 	}
 	offer := control.WorkerOffer{
-		Types: in.Types, Queues: in.Queues, Capacity: cmp.Or(in.Capacity, limit), Lease: cmp.Or(r.span("lease", in.Lease), control.DefaultWorkerLease),
+		Types: in.Types, Queues: in.Queues, Capacity: cmp.Or(in.Capacity, request.Limit), Lease: cmp.Or(r.span("lease", in.Lease), control.DefaultWorkerLease),
 	}
 	if len(offer.Queues) == 0 {
 		offer.Queues = []string{task.DefaultQueue}
@@ -42,7 +42,7 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	defer context.AfterFunc(e.stopping, func() { cancel(control.ErrStopping) })()
-	taken, err := e.Control.TakeAttempts(ctx, callerOf(c), worker, offer, limit, wait)
+	taken, err := e.Control.TakeAttempts(ctx, callerOf(c), worker, offer, request)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -41,13 +42,14 @@ func (m *members) RemoveGuest(_ context.Context, id string) error {
 type workerRig struct {
 	*rig
 	members *members
+	metrics *telemetry.Metrics // of all nodes
 	remote  *remote.Workers
 }
 
 func startWorkerRig(t *testing.T) *workerRig {
 	t.Helper()
 	b, _ := startBackend(t)
-	w := &workerRig{members: &members{}}
+	w := &workerRig{members: &members{}, metrics: telemetry.New()}
 	w.rig = w.join(b)
 	return w
 }
@@ -56,7 +58,7 @@ func startWorkerRig(t *testing.T) *workerRig {
 func (w *workerRig) join(b *backend) *rig {
 	b.t.Helper()
 	db := b.redis.DB(b.t)
-	w.remote = remote.New(remote.Options{DB: db, Store: openStore(b.t, db), Members: w.members, Log: slog.New(slog.DiscardHandler)})
+	w.remote = remote.New(remote.Options{DB: db, Store: openStore(b.t, db), Members: w.members, Metrics: w.metrics, Log: slog.New(slog.DiscardHandler)})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	workers := w.remote
@@ -201,6 +203,95 @@ func TestWorker_FailuresFollowTheRetryPolicy(t *testing.T) {
 	}
 }
 
+// The answer of a finish may be lost at any time. Whoever repeats it hears that all is well, also when the next attempt runs already.
+func TestWorker_MayRepeatAFinish(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	again := client.Retry{Delays: []client.Duration{"0s"}}
+	for id, c := range map[string]struct {
+		end, other client.AttemptEnd
+		state      task.State
+		outcome    task.Outcome
+		cancel     bool
+	}{
+		"succeeded": {client.AttemptEnd{Outcome: client.EndSucceeded}, client.AttemptEnd{Outcome: client.EndFailed}, task.Succeeded, task.OutcomeSucceeded, false},
+		"failed":    {client.AttemptEnd{Outcome: client.EndFailed}, client.AttemptEnd{Outcome: client.EndTimeout}, task.Running, task.OutcomeFailed, false},
+		"for-good":  {client.AttemptEnd{Outcome: client.EndFailed, Permanent: new(true)}, client.AttemptEnd{Outcome: client.EndSucceeded}, task.Failed, task.OutcomeFailed, false},
+		"timeout":   {client.AttemptEnd{Outcome: client.EndTimeout}, client.AttemptEnd{Outcome: client.EndCancelled}, task.Running, task.OutcomeTimeout, false},
+		"cancelled": {client.AttemptEnd{Outcome: client.EndFailed}, client.AttemptEnd{Outcome: client.EndSucceeded}, task.Cancelled, task.OutcomeCancelled, true},
+	} {
+		t.Run(id, func(t *testing.T) {
+			w.submit(id, &again)
+			a := w.take("py-1", 1)[0]
+			if c.cancel {
+				_, err := w.CancelTaskWithResponse(w.ctx, id, nil)
+				testkit.Must(t, err)
+			}
+			counted := w.counted(c.outcome)
+			for range 2 {
+				if code := w.finish(a, c.end); code != "" {
+					t.Errorf("finish: %s", code)
+				}
+			}
+			if c.state == task.Running {
+				w.dispatch()
+				w.take("py-2", 1)
+			}
+			if code := w.finish(a, c.end); code != "" {
+				t.Errorf("finish once more: %s", code)
+			}
+			refused := testkit.Metric(t, w.metrics.Refused)
+			if code := w.finish(a, c.other); code != client.StaleAttempt {
+				t.Errorf("another end: %q", code)
+			}
+			if got := w.get(ref(id)).State; got != c.state {
+				t.Errorf("it is %s, want %s", got, c.state)
+			}
+			if n := w.counted(c.outcome) - counted; n != 1 {
+				t.Errorf("%v ends are counted", n)
+			}
+			if n := testkit.Metric(t, w.metrics.Refused) - refused; n != 1 {
+				t.Errorf("%v ends are counted as refused", n)
+			}
+		})
+	}
+	if n := testkit.Metric(t, w.metrics.AttemptSeconds.WithLabelValues("count")); n != 5 {
+		t.Errorf("the durations of %v attempts are counted, want 5", n)
+	}
+}
+
+// counted is how many attempts the metrics say that ended so.
+func (w *workerRig) counted(o task.Outcome) float64 {
+	return testkit.Metric(w.t, w.metrics.Attempts.WithLabelValues("count", string(o)))
+}
+
+// The answer of a take is lost on its way. The same call through another node gets the same attempt.
+func TestWorker_MayRepeatATake(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	other := w.join(w.backend)
+	w.submit("a", nil)
+	call := func(r *rig, request string) []client.TakenAttempt {
+		t.Helper()
+		answer, err := r.TakeAttemptsWithResponse(w.ctx, "py-1", client.TakeRequest{Types: []string{"count"}, Wait: new("10s"), Lease: new("1m"), Request: &request})
+		testkit.Must(t, err)
+		if answer.JSON200 == nil {
+			t.Fatalf("take: %s", answer.Body)
+		}
+		return answer.JSON200.Attempts
+	}
+	first, second := call(w.rig, "7"), call(other, "7")
+	if len(first) != 1 || len(second) != 1 || second[0].Token != first[0].Token || second[0].Attempt != 1 || string(second[0].Payload) != `{"to":3}` {
+		t.Fatalf("first %+v, then %+v", first, second)
+	}
+	if code := w.finish(second[0], client.AttemptEnd{Outcome: client.EndSucceeded}); code != "" {
+		t.Errorf("finish: %s", code)
+	}
+	if got := w.get(ref("a")); got.State != task.Succeeded || got.Attempt != 1 {
+		t.Errorf("it is %s after attempt %d", got.State, got.Attempt)
+	}
+}
+
 func TestWorker_IsToldToStop(t *testing.T) {
 	t.Parallel()
 	w := startWorkerRig(t)
@@ -309,6 +400,7 @@ func TestWorker_RefusesWhatIsInvalid(t *testing.T) {
 		{"a type that is none", "POST", "/v1/workers/py-1/take", `{"types":["a b"]}`, "types[0]"},
 		{"too many at once", "POST", "/v1/workers/py-1/take", `{"types":["a"],"max":65}`, "max"},
 		{"a wait that is too long", "POST", "/v1/workers/py-1/take", `{"types":["a"],"wait":"2m"}`, "wait"},
+		{"a name of a call that is none", "POST", "/v1/workers/py-1/take", `{"types":["a"],"request":"a b"}`, "request"},
 		{"a lease that is too short", "POST", "/v1/workers/py-1/take", `{"types":["a"],"lease":"1ms"}`, "lease"},
 		{"the id of a node", "POST", "/v1/workers/n1/take", `{"types":["a"]}`, "worker"},
 		{"a worker that is none", "DELETE", "/v1/workers/a%20b", "", "worker"},

@@ -57,8 +57,8 @@ func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, atte
 type AttemptEnding = tasks.Ending
 
 // FinishAttempt ends a running attempt, which whoever has its token may do, and decides what becomes of the task, as the node's own
-// workers do. A repeat is harmless. Errors: CodeInvalid, CodeTaskNotFound, CodeStaleAttempt if the attempt has ended otherwise or
-// another run has it, CodeUnavailable.
+// workers do. A repeat succeeds and changes nothing, also when the next attempt has begun. Errors: CodeInvalid, CodeTaskNotFound,
+// CodeStaleAttempt if the attempt has ended otherwise or another run has it, CodeUnavailable.
 func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding) error {
 	run, err := c.store.Tasks.RunWith(who.Ref(id), attempt, token)
 	if err != nil {
@@ -81,11 +81,37 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 		end = run.End(e, now, 0)
 		err = c.store.Tasks.FinishEach(ctx, []tasks.End{end})[0]
 	}
+	if errors.Is(err, tasks.ErrStale) {
+		return c.finishedBefore(ctx, run, e.Outcome)
+	}
 	if err != nil {
 		return reportError(run, err)
 	}
+	repeated := stored.State != task.Running && stored.State != task.Queued // queued: Redis has lost that it began
+	if c.workers != nil && !repeated {
+		c.workers.CountEnd(run.Task.Type, e.Outcome, now.Sub(run.Task.StartedAt))
+	}
 	c.settle(ctx, run, end)
 	return nil
+}
+
+// finishedBefore returns nil if an attempt that does not run has ended with that outcome because of an earlier report on the same run: the
+// answer to that was lost. Errors: CodeStaleAttempt, CodeTaskNotFound, CodeUnavailable.
+func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Outcome) error {
+	attempts, err := c.store.Tasks.Attempts(ctx, run.Task.Ref)
+	if err != nil {
+		return err
+	}
+	for _, a := range attempts {
+		cancelled := a.Outcome == task.OutcomeCancelled && o != task.OutcomeSucceeded // of a task that was asked to stop
+		if a.Number == run.Task.Attempt && a.Node == run.Node() && a.StartedAt.Equal(run.Task.StartedAt) && (a.Outcome == o || cancelled) {
+			return nil
+		}
+	}
+	if c.workers != nil {
+		c.workers.CountRefused()
+	}
+	return reportError(run, tasks.ErrStale)
 }
 
 // asRun returns a task as it is for a run, of which run has what its token says.

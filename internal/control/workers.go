@@ -30,6 +30,9 @@ const remoteGrace = 10 * time.Second
 // WorkerOffer is what a worker by HTTP can do.
 type WorkerOffer = remote.Offer
 
+// TakeRequest is one call of a worker by HTTP for attempts.
+type TakeRequest = remote.Request
+
 // ErrStopping as the cause of a context's end has TakeAttempts return what it has.
 var ErrStopping = remote.ErrStopping
 
@@ -41,16 +44,17 @@ type Taken struct {
 	LeaseUntil time.Time // by the clock of Redis
 }
 
-// TakeAttempts takes up to limit attempts for a worker and begins them; it waits for the first one, for that time at most, and returns
-// none if there is none. The attempts may be of any namespace. Errors: CodeInvalid, CodeUnavailable.
-func (c *Control) TakeAttempts(ctx context.Context, _ Caller, worker string, offer WorkerOffer, limit int, wait time.Duration) ([]Taken, error) {
-	if err := checkTake(worker, offer, limit, wait); err != nil {
+// TakeAttempts takes attempts for a worker and begins them; it waits for the first one, and returns none if there is none. The attempts
+// may be of any namespace. A repeat of a request with an id gets the same ones. Errors: CodeInvalid; CodeUnavailable, after which the same
+// request can be repeated.
+func (c *Control) TakeAttempts(ctx context.Context, _ Caller, worker string, offer WorkerOffer, r TakeRequest) ([]Taken, error) {
+	if err := checkTake(worker, offer, r); err != nil {
 		return nil, err
 	}
 	if c.workers == nil {
 		return nil, task.Errorf(task.CodeUnavailable, "this node takes no attempts for workers")
 	}
-	runs, err := c.workers.Take(ctx, worker, offer, limit, wait)
+	runs, err := c.workers.Take(ctx, worker, offer, r)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +76,7 @@ func checkWorker(id string) error {
 	return nil
 }
 
-func checkTake(worker string, offer WorkerOffer, limit int, wait time.Duration) error {
+func checkTake(worker string, offer WorkerOffer, r TakeRequest) error {
 	if err := checkWorker(worker); err != nil {
 		return err
 	}
@@ -83,10 +87,12 @@ func checkTake(worker string, offer WorkerOffer, limit int, wait time.Duration) 
 		return task.Invalid("queues", "has %d entries, must have 1 to %d", len(offer.Queues), offerLimit)
 	case offer.Capacity < 1 || offer.Capacity > capacityLimit:
 		return task.Invalid("capacity", "%d must be 1 to %d", offer.Capacity, capacityLimit)
-	case limit < 1 || limit > remote.TakeLimit:
-		return task.Invalid("max", "%d must be 1 to %d", limit, remote.TakeLimit)
-	case wait < 0 || wait > TakeWaitLimit:
-		return task.Invalid("wait", "%s must be 0 to %s", wait, TakeWaitLimit)
+	case r.Limit < 1 || r.Limit > remote.TakeLimit:
+		return task.Invalid("max", "%d must be 1 to %d", r.Limit, remote.TakeLimit)
+	case r.Wait < 0 || r.Wait > TakeWaitLimit:
+		return task.Invalid("wait", "%s must be 0 to %s", r.Wait, TakeWaitLimit)
+	case r.ID != "" && (len(r.ID) > workerIDLimit || !workerID.MatchString(r.ID)):
+		return task.Invalid("request", "%q must be 1 to %d of A-Z a-z 0-9 . _ -", task.Cut(r.ID, workerIDLimit), workerIDLimit)
 	}
 	return checkWorkerLease(offer.Lease)
 }

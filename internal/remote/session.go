@@ -16,6 +16,7 @@ import (
 // session takes deliveries for one worker.
 type session struct {
 	o        Options
+	workers  *Workers
 	id       string
 	offer    Offer
 	consumer *queue.Consumer
@@ -40,13 +41,14 @@ type held struct {
 	until    time.Time // when the run's lease ends, by the clock of this node
 }
 
-func newSession(o Options, id string, offer Offer) *session {
+func newSession(w *Workers, id string, offer Offer) *session {
+	o := w.o
 	queues := make(map[string]int, len(offer.Queues))
 	for _, name := range offer.Queues {
 		queues[name] = 1
 	}
 	s := &session{
-		o: o, id: id, offer: offer, started: clock.Now(), heard: clock.Now(), turn: make(chan struct{}, 1), held: map[string]held{},
+		o: o, workers: w, id: id, offer: offer, started: clock.Now(), heard: clock.Now(), turn: make(chan struct{}, 1), held: map[string]held{},
 		consumer: queue.NewConsumer(queue.ConsumerOptions{
 			DB: o.DB, Prefix: o.Prefix, Node: id, Name: "worker " + id, Concurrency: offer.Capacity, Queues: queues, Types: offer.Types,
 			Log: o.Log,
@@ -55,6 +57,7 @@ func newSession(o Options, id string, offer Offer) *session {
 	s.taking, s.stopTakes = context.WithCancel(context.Background())
 	s.work, s.stopWork = context.WithCancel(context.Background())
 	s.consumer.Wait(s.work) // until a call takes
+	o.Metrics.Capacity.Add(float64(offer.Capacity))
 	return s
 }
 
@@ -71,7 +74,7 @@ func (s *session) inherit(earlier *session) {
 	defer earlier.mu.Unlock()
 	s.started = earlier.started
 	for run, h := range earlier.held {
-		s.held[run] = held{until: h.until}
+		s.hold(run, held{until: h.until})
 	}
 }
 
@@ -86,6 +89,7 @@ func (s *session) stopNow() {
 		s.end(run, nil)
 	}
 	s.mu.Unlock()
+	s.o.Metrics.Capacity.Sub(float64(s.offer.Capacity))
 	s.consumer.Quiesce()
 	s.stopWork()
 }
@@ -123,11 +127,17 @@ func (s *session) describe() cluster.Node {
 	return n
 }
 
-// keep records that the worker runs an attempt.
+// keep records that the worker runs an attempt, whose delivery is nil if another session has that.
 func (s *session) keep(run *tasks.Run, d *queue.Taken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held[run.Task.Run] = held{d, clock.Now().Add(s.offer.Lease)}
+	h := s.held[run.Task.Run]
+	if d != nil {
+		h.delivery = d
+		s.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
+	}
+	h.until = clock.Now().Add(s.offer.Lease)
+	s.hold(run.Task.Run, h)
 }
 
 func (s *session) extended(kept, lost []*tasks.Run, lease time.Duration) {
@@ -137,11 +147,19 @@ func (s *session) extended(kept, lost []*tasks.Run, lease time.Duration) {
 	for _, r := range kept {
 		h := s.held[r.Task.Run] // without a delivery if the attempt began through another node
 		h.until = clock.Now().Add(lease)
-		s.held[r.Task.Run] = h
+		s.hold(r.Task.Run, h)
 	}
 	for _, r := range lost {
 		s.end(r.Task.Run, nil)
 	}
+}
+
+// hold sets what is known of a run that the worker has. The caller holds mu.
+func (s *session) hold(run string, h held) {
+	if _, known := s.held[run]; !known {
+		s.o.Metrics.Running.Inc()
+	}
+	s.held[run] = h
 }
 
 // dropLost ends the deliveries of runs whose lease is over: their attempts are lost, or have ended through another node.
@@ -166,8 +184,12 @@ func (s *session) settle(run string, err error) {
 // end ends the delivery of a run, if this session has one. The caller holds mu.
 func (s *session) end(run string, err error) {
 	h, ok := s.held[run]
+	if !ok {
+		return
+	}
 	delete(s.held, run)
-	if ok && h.delivery != nil {
+	s.o.Metrics.Running.Dec()
+	if h.delivery != nil {
 		s.consumer.End(h.delivery, err)
 	}
 }

@@ -22,65 +22,142 @@ const (
 // attempts.
 var ErrStopping = errors.New("the node stops")
 
-// take takes up to limit attempts and begins them; it waits for the first one, for that time at most.
-func (s *session) take(ctx context.Context, limit int, wait time.Duration) []*tasks.Run {
-	waiting, cancel := context.WithTimeout(ctx, max(wait, time.Millisecond))
+// Request is one call of a worker for attempts.
+type Request struct {
+	ID    string        // tells a repeat, after an answer that was lost, from another call; "" if the call is not repeated
+	Limit int           // most attempts, at least 1
+	Wait  time.Duration // for the first one
+}
+
+// take takes attempts and begins them. Error: CodeUnavailable.
+func (s *session) take(ctx context.Context, r Request) ([]*tasks.Run, error) {
+	waiting, cancel := context.WithTimeout(ctx, max(r.Wait, time.Millisecond))
 	defer cancel()
 	defer context.AfterFunc(s.taking, cancel)()
 	select {
 	case s.turn <- struct{}{}:
 	case <-waiting.Done():
-		return nil
+		return nil, nil
 	}
 	defer func() { <-s.turn }()
+	if again, err := s.repeat(ctx, r); len(again) > 0 || err != nil {
+		return again, err
+	}
 	s.consumer.Resume()
 	defer s.consumer.Wait(s.work) // from now on other workers are woken for what this one is woken for
 	for s.consumer.Await(waiting) == nil {
-		begun := s.begin(ctx, s.consumer.Take(waiting, limit))
-		if len(begun) == 0 {
+		begun, err := s.takeNow(ctx, waiting, r)
+		if len(begun) == 0 && err == nil {
 			continue
 		}
-		if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrStopping) {
+		if ctx.Err() != nil && r.ID == "" && !errors.Is(context.Cause(ctx), ErrStopping) {
 			s.abandon(ctx, begun)
-			return nil
+			return nil, nil
 		}
-		return begun
+		return begun, err
 	}
-	return nil
+	return nil, nil
 }
 
-// begin begins the attempts of deliveries, and returns those that it could. It asks Redis until there is an answer, for beginBudget
-// at most; whatever may have begun then is recovered when its lease is over.
-func (s *session) begin(ctx context.Context, taken []*queue.Taken) []*tasks.Run {
+// start is an attempt to begin, and its delivery; nil if another session has that.
+type start struct {
+	tasks.Start
+	delivery *queue.Taken
+}
+
+// repeat returns the attempts that an earlier call with the same id has begun, or has not come to begin, and that the worker holds
+// still; with new leases. Error: CodeUnavailable.
+func (s *session) repeat(ctx context.Context, r Request) ([]*tasks.Run, error) {
+	if r.ID == "" {
+		return nil, nil
+	}
+	earlier, err := s.o.Store.Tasks.Taken(ctx, s.id, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	starts := make([]start, len(earlier))
+	for i, e := range earlier {
+		starts[i] = start{Start: e}
+	}
+	return s.begin(ctx, starts)
+}
+
+// takeNow takes what is there, notes it if the call may be repeated, and begins it. Error: CodeUnavailable.
+func (s *session) takeNow(ctx, waiting context.Context, r Request) ([]*tasks.Run, error) {
+	taken := s.consumer.Take(waiting, min(r.Limit, TakeLimit))
+	starts, noted := make([]start, len(taken)), make([]tasks.Start, len(taken))
+	for i, d := range taken {
+		noted[i] = tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Queue: d.Queue, Run: s.id + "#" + rand.Text()[:runDigits]}
+		starts[i] = start{noted[i], d}
+	}
+	if r.ID != "" && len(noted) > 0 {
+		if err := s.note(ctx, r, noted); err != nil {
+			for _, d := range taken {
+				s.consumer.End(d, queue.ErrGiveBack)
+			}
+			return nil, err
+		}
+	}
+	begun, err := s.begin(ctx, starts)
+	if r.ID == "" { // what may have begun cannot be asked for again
+		err = nil
+	}
+	return begun, err
+}
+
+// note records what is about to begin, for as long as it may be held without a sign of the worker.
+func (s *session) note(ctx context.Context, r Request, starts []tasks.Start) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginBudget)
 	defer cancel()
-	starts := make([]tasks.Start, len(taken))
-	for i, d := range taken {
-		starts[i] = tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Queue: d.Queue, Run: s.id + "#" + rand.Text()[:runDigits]}
-	}
+	return s.o.Store.Tasks.NoteTaken(ctx, s.id, r.ID, starts, s.offer.Lease+beginBudget)
+}
+
+// begin begins attempts, and returns those that it could. It asks Redis until there is an answer, for beginBudget at most; whatever may
+// have begun then is recovered when its lease is over. Error: CodeUnavailable if there are such.
+func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginBudget)
+	defer cancel()
+	who := tasks.Runner{Node: s.id, Types: s.offer.Types, Lease: s.offer.Lease}
 	var begun []*tasks.Run
+	var failure error
 	for len(starts) > 0 {
-		var againStarts []tasks.Start
-		var again []*queue.Taken
-		for i, b := range s.o.Store.Tasks.BeginEach(ctx, tasks.Runner{Node: s.id, Types: s.offer.Types, Lease: s.offer.Lease}, starts) {
+		calls := make([]tasks.Start, len(starts))
+		for i, one := range starts {
+			calls[i] = one.Start
+		}
+		var again []start
+		for i, b := range s.o.Store.Tasks.BeginEach(ctx, who, calls) {
 			switch {
 			case b.Err == nil:
-				s.keep(b.Run, taken[i])
+				s.keep(b.Run, starts[i].delivery)
 				begun = append(begun, b.Run)
 			case errors.Is(b.Err, tasks.ErrLeftover):
-				s.consumer.End(taken[i], nil)
-			case errors.Is(b.Err, tasks.ErrForeignType), ctx.Err() != nil: // it returns to its queue
-				s.consumer.End(taken[i], b.Err)
+				s.drop(starts[i].delivery, nil)
+			case errors.Is(b.Err, tasks.ErrForeignType):
+				s.drop(starts[i].delivery, b.Err)
+			case ctx.Err() != nil:
+				failure = &task.Error{Code: task.CodeUnavailable, Message: "attempts may not have begun: try again", Err: b.Err}
+				s.drop(starts[i].delivery, b.Err)
 			default:
-				againStarts, again = append(againStarts, starts[i]), append(again, taken[i])
+				again = append(again, starts[i])
 			}
 		}
-		starts, taken = againStarts, again
-		if len(starts) > 0 {
+		if starts = again; len(starts) > 0 {
 			_ = clock.Sleep(ctx, beginPause)
 		}
 	}
-	return begun
+	return begun, failure
+}
+
+// drop ends the delivery of an attempt that has not begun; nil if this session has none. It returns to its queue if there is an error.
+func (s *session) drop(d *queue.Taken, err error) {
+	if d == nil {
+		return
+	}
+	if err == nil {
+		s.o.Metrics.Leftovers.Inc()
+	}
+	s.consumer.End(d, err)
 }
 
 // abandon ends attempts whose worker has gone before it heard of them. Those that cannot be ended are lost when their lease is over.
@@ -96,6 +173,7 @@ func (s *session) abandon(ctx context.Context, runs []*tasks.Run) {
 		if err != nil {
 			s.o.Log.Warn("cannot end the attempt of a worker that is gone", "task", runs[i].Task.Ref.String(), "error", err)
 		}
+		s.workers.CountEnd(runs[i].Task.Type, task.OutcomeLost, 0)
 		s.settle(runs[i].Task.Run, nil)
 	}
 }

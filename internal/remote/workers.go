@@ -20,6 +20,7 @@ import (
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
 )
 
 // The limits of a node.
@@ -45,12 +46,14 @@ type Options struct {
 	Store   *store.Store
 	Members Members
 	Silence time.Duration // 0 means DefaultSilence
+	Metrics *telemetry.Metrics
 	Log     *slog.Logger
 }
 
 // Workers are the sessions of one node.
 type Workers struct {
 	o       Options
+	labels  labels
 	running sync.WaitGroup // counts the sessions that have not ended
 
 	mu       sync.Mutex
@@ -61,7 +64,7 @@ type Workers struct {
 // New returns no sessions yet. Take makes them, while Run runs.
 func New(o Options) *Workers {
 	o.Silence = cmp.Or(o.Silence, DefaultSilence)
-	return &Workers{o: o, sessions: map[string]*session{}}
+	return &Workers{o: o, labels: labels{types: map[string]bool{}}, sessions: map[string]*session{}}
 }
 
 // Offer is what a worker can do.
@@ -117,16 +120,17 @@ func (w *Workers) end(s *session) {
 	s.stop()
 }
 
-// Take takes up to limit attempts for a worker and begins them. It waits until there is one, for that time at most. Nobody gets the
-// attempts of a caller whose ctx ends: they are lost, so that others follow at once. Errors: CodeInvalid if the id is that of a node;
-// CodeUnavailable if this node has too many workers, or stops.
-func (w *Workers) Take(ctx context.Context, id string, offer Offer, limit int, wait time.Duration) ([]*tasks.Run, error) {
+// Take takes attempts for a worker and begins them. A repeat of a call with an id, through whatever node, gets the same attempts, as long
+// as the worker holds them. Of a call without one, nobody gets the attempts if its ctx ends: they are lost, so that others follow at once.
+// Errors: CodeInvalid if the id is that of a node; CodeUnavailable if this node has too many workers, or stops, or Redis does not answer:
+// the same call can be repeated.
+func (w *Workers) Take(ctx context.Context, id string, offer Offer, r Request) ([]*tasks.Run, error) {
 	s, err := w.session(id, offer)
 	if err != nil {
 		return nil, err
 	}
 	defer s.call()()
-	return s.take(ctx, min(limit, TakeLimit), wait), nil
+	return s.take(ctx, r)
 }
 
 // session returns the session of a worker. A worker that offers something else than before gets another one.
@@ -145,7 +149,7 @@ func (w *Workers) session(id string, offer Offer) (*session, error) {
 	case s == nil && len(w.sessions) >= SessionsLimit:
 		return nil, task.Errorf(task.CodeUnavailable, "this node has %d workers already: ask another one", SessionsLimit)
 	}
-	fresh := newSession(w.o, id, offer)
+	fresh := newSession(w, id, offer)
 	w.sessions[id] = fresh
 	w.running.Go(fresh.run)
 	if s != nil {

@@ -4,15 +4,21 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -28,16 +34,30 @@ func (members) RemoveGuest(context.Context, string) error { return nil }
 type world struct {
 	*storetest.World
 	*Workers
-	t      *testing.T
-	queues *queue.Queues
-	stop   func() error // has the node stop, as often as one likes
+	t       *testing.T
+	metrics *telemetry.Metrics
+	queues  *queue.Queues
+	stop    func() error // has the node stop, as often as one likes
+	// onScript are functions that are called when a script with that name has run.
+	onScript sync.Map
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{World: storetest.New(t), t: t}
+	return join(t, nil)
+}
+
+// join starts a node, on the Redis of another one if that is not nil.
+func join(t *testing.T, on *storetest.World) *world {
+	t.Helper()
+	w := &world{World: on, t: t, metrics: telemetry.New()}
+	if on == nil {
+		w.World = w.observed(redistest.Start(t))
+	}
 	w.queues = queue.New(queue.Options{DB: w.DB})
-	w.Workers = New(Options{DB: w.DB, Store: w.Store, Members: members{}, Silence: 300 * time.Millisecond, Log: slog.New(slog.DiscardHandler)})
+	w.Workers = New(Options{
+		DB: w.DB, Store: w.Store, Members: members{}, Silence: 300 * time.Millisecond, Metrics: w.metrics, Log: slog.New(slog.DiscardHandler),
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
@@ -48,6 +68,19 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	return w
+}
+
+// observed is a store whose scripts call the functions of onScript.
+func (w *world) observed(server *redistest.Server) *storetest.World {
+	w.t.Helper()
+	db, err := redisx.Open(w.t.Context(), redisx.Options{URL: server.URL(), Observe: func(script string, _ time.Duration, _ string) {
+		if f, ok := w.onScript.Load(script); ok {
+			f.(context.CancelFunc)()
+		}
+	}})
+	testkit.Must(w.t, err)
+	w.t.Cleanup(func() { testkit.Must(w.t, db.Close()) })
+	return storetest.On(w.t, db)
 }
 
 // hand hands a new task over to the queue.
@@ -65,7 +98,7 @@ func offer() Offer {
 
 func (w *world) take(o Offer) []*tasks.Run {
 	w.t.Helper()
-	runs, err := w.Take(w.Ctx, "w1", o, 10, 10*time.Second)
+	runs, err := w.Take(w.Ctx, "w1", o, Request{Limit: 10, Wait: 10 * time.Second})
 	testkit.Must(w.t, err)
 	return runs
 }
@@ -88,8 +121,106 @@ func TestTake_WaitsForADelivery(t *testing.T) {
 	if held := w.DB.ZScore(w.Ctx, string(w.KeysOf(ref).Held()), ref.String()).Val(); held != float64(runs[0].Task.StartedAt.Add(time.Second).UnixMilli()) {
 		t.Errorf("leased until %f, want for a second from %s", held, runs[0].Task.StartedAt)
 	}
-	if runs, err := w.Take(w.Ctx, "w1", offer(), 10, 0); err != nil || len(runs) != 0 {
+	if runs, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 10}); err != nil || len(runs) != 0 {
 		t.Errorf("without waiting: %v, %v", runs, err)
+	}
+}
+
+// requested is how a worker asks for what a node has at once, under a name for the call.
+func requested(id string) Request { return Request{ID: id, Limit: 10} }
+
+// names are the run tokens of attempts.
+func names(runs []*tasks.Run) []string {
+	var all []string
+	for _, r := range runs {
+		all = append(all, r.Task.Run)
+	}
+	return all
+}
+
+// The answer of a take was lost. The worker asks again, another node as well, and goes on with the attempts that have begun for it.
+func TestTake_ARepeatGetsTheSameAttempts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	other := join(t, w.World)
+	o := offer()
+	o.Lease = time.Minute
+	a, b := w.hand("a"), w.hand("b")
+	request := Request{ID: "1", Limit: 10, Wait: 10 * time.Second}
+	begun, err := w.Take(w.Ctx, "w1", o, request)
+	if err != nil || len(begun) != 2 {
+		t.Fatalf("took %v, %v", names(begun), err)
+	}
+	c := w.hand("c")
+	for _, node := range []*world{w, other} {
+		for _, ref := range []task.Ref{a, b} {
+			testkit.Must(t, w.DB.ZAddXX(w.Ctx, string(w.KeysOf(ref).Held()), redis.Z{Score: 1, Member: ref.String()}).Err())
+		}
+		again, err := node.Take(w.Ctx, "w1", o, requested("1"))
+		if err != nil || !slices.Equal(names(again), names(begun)) || again[0].Task.Attempt != 1 || !again[0].Task.StartedAt.Equal(begun[0].Task.StartedAt) {
+			t.Errorf("again: %v, %v, want %v", names(again), err, names(begun))
+		}
+		if lapsed := w.DB.ZCount(w.Ctx, string(w.KeysOf(a).Held()), "1", "1").Val(); lapsed != 0 {
+			t.Errorf("%d leases are as they were", lapsed)
+		}
+	}
+	if got := w.Guests()[0].Running; got != 2 {
+		t.Errorf("the worker runs %d attempts, want 2", got)
+	}
+	testkit.Must(t, begun[0].Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+	if again, err := w.Take(w.Ctx, "w1", o, requested("1")); err != nil || !slices.Equal(names(again), names(begun)[1:]) {
+		t.Errorf("when one has ended: %v, %v, want the other", names(again), err)
+	}
+	next, err := w.Take(w.Ctx, "w1", o, Request{ID: "2", Limit: 10, Wait: 10 * time.Second})
+	if err != nil || len(next) != 1 || next[0].Task.Ref != c {
+		t.Errorf("another call: %v, %v", names(next), err)
+	}
+	if again, err := w.Take(w.Ctx, "w1", o, requested("1")); err != nil || len(again) != 0 {
+		t.Errorf("a call before the newest one: %v, %v, want nothing", names(again), err)
+	}
+}
+
+// The node died before Redis was asked to begin what it had taken.
+func TestTake_ARepeatBeginsWhatADeadNodeHadTaken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref := w.hand("a")
+	testkit.Must(t, w.Tasks.NoteTaken(w.Ctx, "w1", "1", []tasks.Start{{Ref: ref, Attempt: 1, Run: "w1#A", Queue: "default"}}, time.Minute))
+	runs, err := w.Take(w.Ctx, "w1", offer(), requested("1"))
+	if err != nil || !slices.Equal(names(runs), []string{"w1#A"}) {
+		t.Fatalf("took %v, %v", names(runs), err)
+	}
+	if later, err := w.Take(w.Ctx, "w2", offer(), Request{Limit: 10}); err != nil || len(later) != 0 {
+		t.Errorf("another worker took %v, %v", names(later), err)
+	}
+	if got := w.Get(ref); got.State != task.Running || got.Attempt != 1 || got.Run != "w1#A" {
+		t.Errorf("it is %+v", got)
+	}
+}
+
+// The worker hangs up when its attempt has begun. Only a call that can be repeated leaves it for the repeat.
+func TestTake_HangingUpCostsAnAttemptUnlessTheCallIsRepeated(t *testing.T) {
+	t.Parallel()
+	for id, want := range map[string]task.State{"": task.Scheduled, "1": task.Running} {
+		t.Run("request "+id, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			ref := w.hand("a")
+			ctx, hangUp := context.WithCancel(w.Ctx)
+			w.onScript.Store("begin", hangUp)
+			if runs, err := w.Take(ctx, "w1", offer(), Request{ID: id, Limit: 1, Wait: 10 * time.Second}); err != nil || id == "" && len(runs) != 0 {
+				t.Errorf("took %v, %v", names(runs), err)
+			}
+			if got := w.Get(ref); got.State != want || got.Attempt != 1 {
+				t.Errorf("it is %s, attempt %d, want %s", got.State, got.Attempt, want)
+			}
+			if id == "" {
+				return
+			}
+			if again, err := w.Take(w.Ctx, "w1", offer(), requested(id)); err != nil || len(again) != 1 || again[0].Task.Attempt != 1 {
+				t.Errorf("the repeat got %v, %v", names(again), err)
+			}
+		})
 	}
 }
 
@@ -138,17 +269,56 @@ func TestWorkers_AnotherOfferTakesThePlaceOfTheFirst(t *testing.T) {
 	}
 }
 
+func TestWorkers_AreInTheMetricsOfTheNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	is := func(when string, capacity, running, begun float64) {
+		t.Helper()
+		got := [3]float64{testkit.Metric(t, w.metrics.Capacity), testkit.Metric(t, w.metrics.Running), testkit.Metric(t, w.metrics.BeginLateness)}
+		if want := [3]float64{capacity, running, begun}; got != want {
+			t.Errorf("%s: capacity, running and begun are %v, want %v", when, got, want)
+		}
+	}
+	o := offer()
+	o.Lease = time.Minute
+	w.hand("a")
+	w.hand("b")
+	runs, err := w.Take(w.Ctx, "w1", o, Request{ID: "1", Limit: 2, Wait: 10 * time.Second})
+	testkit.Must(t, err)
+	is("two have begun", 4, 2, 2)
+	_, err = w.Take(w.Ctx, "w1", o, requested("1"))
+	testkit.Must(t, err)
+	is("the call was repeated", 4, 2, 2)
+	w.Extended("w1", runs, nil, time.Minute)
+	w.Settle(runs[0], nil)
+	is("one has ended", 4, 1, 2)
+	o.Capacity = 7
+	_, err = w.Take(w.Ctx, "w1", o, Request{Limit: 1})
+	testkit.Must(t, err)
+	testkit.Eventually(t, "the worker counts once when its offer has changed", func() bool {
+		return testkit.Metric(t, w.metrics.Capacity) == 7 && testkit.Metric(t, w.metrics.Running) == 1
+	})
+	testkit.Must(t, w.stop())
+	is("the node has stopped", 0, 0, 2)
+	for i := range 2 * typesLimit {
+		w.CountEnd(fmt.Sprint("type-", i), task.OutcomeSucceeded, time.Second)
+	}
+	if n := testkit.Metric(t, w.metrics.Attempts.WithLabelValues("other", "succeeded")); n != typesLimit {
+		t.Errorf("%v attempts are of other types, want %d: labels stay few", n, typesLimit)
+	}
+}
+
 func TestWorkers_HaveALimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.mu.Lock()
 	for i := range SessionsLimit {
-		s := newSession(w.o, fmt.Sprint("other-", i), offer())
+		s := newSession(w.Workers, fmt.Sprint("other-", i), offer())
 		s.calls = 1 // it is not silent
 		w.sessions[s.id] = s
 	}
 	w.mu.Unlock()
-	if _, err := w.Take(w.Ctx, "w1", offer(), 1, 0); task.CodeOf(err) != task.CodeUnavailable {
+	if _, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 1}); task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("one more: %v, want %s", err, task.CodeUnavailable)
 	}
 }
@@ -163,7 +333,7 @@ func TestWorkers_StopTakingWithTheNode(t *testing.T) {
 	if got := testkit.Receive(t, taken, "the answer"); len(got) != 0 {
 		t.Errorf("took %+v", got)
 	}
-	if _, err := w.Take(w.Ctx, "w2", offer(), 1, 0); task.CodeOf(err) != task.CodeUnavailable {
+	if _, err := w.Take(w.Ctx, "w2", offer(), Request{Limit: 1}); task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("after the end: %v, want %s", err, task.CodeUnavailable)
 	}
 }

@@ -69,6 +69,7 @@ var Keys = []Kind{
 	{"locks", ZSet, "dts:{p}:locks", "the locks that are held, by the time at which they expire; those that have expired go when another one is taken"},
 	{"token", String, "dts:{p}:token", "the newest fencing token of all locks of the partition"},
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`"},
+	{"taken", String, "dts:taken:<worker>", "what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over"},
 	{"namespaces", ZSet, "dts:namespaces", "the namespaces, by the time of the last submission to them"},
 	{"meta", Hash, "dts:meta", "the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted"},
 	{"conversion", String, "dts:conversion", "the node that converts data of an older layout; expires"},

@@ -1565,6 +1565,10 @@ type TakeRequest struct {
 	// Queues The queues that it serves; `default` unless it is said.
 	Queues []Name `json:"queues,omitempty"`
 
+	// Request A name for this call, another one than that of the worker's call before. If the answer is lost, the same call again, through
+	// any node, gets the attempts that the first one began. Without it they are lost.
+	Request *string `json:"request,omitempty"`
+
 	// Types The types of tasks that the worker runs.
 	Types []TypeName `json:"types"`
 
