@@ -85,11 +85,11 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 		return claimed, got, err
 	}
 	o.backlog = claimed.Backlog
-	split := t.s.quotas.splitServed(claimed.Deliveries)
+	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
 	countByQuota(o.claimed, reserved, split.served)
 	countByQuota(o.claimed, reserved, split.unserved)
 	served := split.served
-	var failures []error
+	failures := []error{err}
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
 		handed := t.handOver(ctx, served)

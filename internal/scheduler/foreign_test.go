@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -60,4 +62,63 @@ func attemptOf(t *testing.T, received *asynq.Task) int {
 	var reference struct{ Attempt int }
 	testkit.Must(t, json.Unmarshal(received.Payload(), &reference))
 	return reference.Attempt
+}
+
+// asynq lists a server for 10 s after its death, and its lease of a delivery counts as abandoned when it has missed two extensions. The
+// test has both over at once.
+func TestForeignServer_WhatWaitsForItWhenItDiesReturnsToDTS(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	handled, release := make(chan int, 10), make(chan struct{})
+	defer close(release)
+	proxy := redistest.NewProxy(t, w.srv.Addr())
+	w.asynqServerOn(redistest.Open(t, proxy.URL()), 1, func(_ context.Context, received *asynq.Task) error {
+		handled <- attemptOf(t, received)
+		<-release
+		return nil
+	})
+	a := w.start("a", never, func(n *node) {
+		n.pace.lookFirst, n.pace.lookAgain, n.pace.ask = 50*time.Millisecond, 50*time.Millisecond, 50*time.Millisecond
+	})
+	w.leads(map[*node]int{a: 16})
+	active := w.create(task.Definition{Queue: "foreign"})
+	testkit.Receive(t, handled, "the attempt at the server")
+	waiting := w.create(task.Definition{Queue: "foreign"})
+	testkit.Eventually(t, "the second one waits in asynq", func() bool { return w.pending("foreign") == 1 })
+
+	proxy.Cut()
+	id := task.Delivery{Ref: active, Attempt: 1}.String()
+	testkit.Must(t, errors.Join(
+		w.db.Del(t.Context(), string(lua.AsynqServers)).Err(),
+		w.db.ZAdd(t.Context(), string(lua.AsynqQueue("foreign").Deadline()), redis.Z{Score: 1, Member: id}).Err(),
+	))
+	later := w.create(task.Definition{Queue: "foreign"})
+	testkit.Eventually(t, "all wait in DTS", func() bool { return w.pending("foreign") == 0 && w.backlog()["foreign"] == 3 })
+	if got := w.get(active); got.State != task.Scheduled || got.Attempt != 0 {
+		t.Errorf("what the server had is %s, attempt %d", got.State, got.Attempt)
+	}
+	w.asynqServer(4, func(_ context.Context, received *asynq.Task) error { handled <- attemptOf(t, received); return nil })
+	for _, ref := range []task.Ref{active, waiting, later} {
+		w.reaches(ref, task.Succeeded)
+		if got := w.get(ref).Attempt; got != 1 {
+			t.Errorf("%s used %d attempts, want 1", ref, got)
+		}
+	}
+}
+
+// Tasks that come one by one leave no backlog. Those that come when the server has gone are not handed over by what was known before.
+func TestForeignServer_IsNotReliedOnWhenItHasGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	stop := w.asynqServer(1, func(context.Context, *asynq.Task) error { return nil })
+	a := w.start("a", never, func(n *node) { n.pace.lookFirst, n.pace.lookAgain = 50*time.Millisecond, 500*time.Millisecond })
+	w.leads(map[*node]int{a: 16})
+	w.reaches(w.create(task.Definition{Queue: "foreign"}), task.Succeeded)
+	stop()
+	before := a.runs("enqueue")
+	ref := w.create(task.Definition{Queue: "foreign", Delay: foreignFirst})
+	testkit.Eventually(t, "it waits in DTS", func() bool { return w.backlog()["foreign"] == 1 })
+	if got := w.get(ref); got.State != task.Scheduled || got.Attempt != 0 || a.runs("enqueue") != before {
+		t.Errorf("it is %s, attempt %d; enqueue ran %d times, before %d", got.State, got.Attempt, a.runs("enqueue"), before)
+	}
 }

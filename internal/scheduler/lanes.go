@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -17,12 +18,28 @@ type split struct {
 	apart    []task.Delivery // their queue is served, but nobody runs their type: they belong into lanes
 }
 
-// splitServed separates deliveries by who can take them.
-func (q *quotas) splitServed(deliveries []task.Delivery) split {
+// splitServed separates deliveries by who can take them. If no node can take some, it asks asynq for its own servers, unless that was done
+// a moment ago. Error: one of Redis; nothing is known of asynq's servers then.
+func (q *quotas) splitServed(ctx context.Context, deliveries []task.Delivery) (split, error) {
+	s, strange := q.split(deliveries)
+	if len(strange) == 0 {
+		return s, nil
+	}
+	q.asking.Lock()
+	defer q.asking.Unlock()
+	err := q.readForeign(ctx, strange)
+	s, _ = q.split(deliveries)
+	return s, err
+}
+
+// split is splitServed by what is known. strange are the lanes of those that no node can take.
+func (q *quotas) split(deliveries []task.Delivery) (s split, strange []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var s split
 	for _, d := range deliveries {
+		if lane := lua.LaneName(d.Queue, d.Type); q.slots.ofNodes(lane) == 0 && !slices.Contains(strange, lane) {
+			strange = append(strange, lane)
+		}
 		switch {
 		case q.slots.ofType(d.Queue, d.Type) > 0:
 			s.served = append(s.served, d)
@@ -32,7 +49,7 @@ func (q *quotas) splitServed(deliveries []task.Delivery) split {
 			s.unserved = append(s.unserved, d)
 		}
 	}
-	return s
+	return s, strange
 }
 
 // countByQuota adds deliveries to the numbers of those that were claimed, by the quota under which claim.lua has claimed them.
@@ -70,19 +87,37 @@ func (q *quotas) closeLanes(name string, types map[string]int) (apart int) {
 	return apart
 }
 
-// parkUnrunnable takes back those of the tasks whose deliveries wait for a worker of their type, when there is none any more: they would
-// take the room of others, and a look each from time to time. A delivery that somebody has taken stays as it is.
+// parkUnrunnable takes back those of the tasks whose deliveries wait for a worker, when there is none any more for their queue or of their
+// type: they would take the room of others, and a look each from time to time, and could not be counted. A delivery that somebody has taken
+// stays as it is.
 func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
-	apart := t.s.quotas.splitServed(w.Waiting).apart
-	if len(apart) == 0 {
-		return nil
-	}
-	recalled, err := t.s.o.Queues.Recall(ctx, apart)
-	if len(recalled) == 0 {
+	s, err := t.s.quotas.splitServed(ctx, w.Waiting)
+	if err != nil { // somebody may serve them
 		return err
 	}
-	gone := make(map[string]bool, len(recalled))
-	for _, d := range recalled {
+	var failures []error
+	for _, some := range []struct {
+		deliveries []task.Delivery
+		apart      bool
+	}{{s.unserved, false}, {s.apart, true}} {
+		if len(some.deliveries) == 0 {
+			continue
+		}
+		recalled, err := t.s.o.Queues.Recall(ctx, some.deliveries)
+		failures = append(failures, err)
+		if len(recalled) > 0 {
+			forget(w, recalled)
+			failures = append(failures, t.leader.TakeBack(ctx, recalled, some.apart))
+			t.s.wake(t.partition) // so that a claim sees what waits
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// forget removes deliveries from those that wait.
+func forget(w *partition.Watched, deliveries []task.Delivery) {
+	gone := make(map[string]bool, len(deliveries))
+	for _, d := range deliveries {
 		gone[d.String()] = true
 	}
 	waiting, queued := w.Waiting, w.Queued
@@ -92,7 +127,4 @@ func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
 			w.Waiting, w.Queued = append(w.Waiting, d), append(w.Queued, queued[i])
 		}
 	}
-	err = errors.Join(err, t.leader.TakeBack(ctx, recalled, true))
-	t.s.wake(t.partition) // so that a claim sees the lanes
-	return err
 }

@@ -315,7 +315,7 @@ func (q *quotas) levels(p int, names []string) (asked []string, levels map[strin
 	return asked, levels
 }
 
-// readForeign reads the slots of asynq's own servers if no node serves some of the queues.
+// readForeign reads the slots of asynq's own servers if no node serves some of the queues. The caller holds asking.
 func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	q.mu.Lock()
 	read := q.slots.readAgain(names)

@@ -94,15 +94,22 @@ func (w *world) inOrder(deliveries []string, refs []task.Ref) {
 	}
 }
 
-// asynqServer runs one of asynq's own servers on the queue foreign until the test ends.
-func (w *world) asynqServer(concurrency int, h asynq.HandlerFunc) {
+// asynqServer runs one of asynq's own servers on the queue foreign until the test ends, or stop is called.
+func (w *world) asynqServer(concurrency int, h asynq.HandlerFunc) (stop func()) {
 	w.t.Helper()
-	server := asynq.NewServerFromRedisClient(w.db.UniversalClient, asynq.Config{
+	return w.asynqServerOn(w.db, concurrency, h)
+}
+
+func (w *world) asynqServerOn(db *redisx.DB, concurrency int, h asynq.HandlerFunc) (stop func()) {
+	w.t.Helper()
+	server := asynq.NewServerFromRedisClient(db.UniversalClient, asynq.Config{
 		Concurrency: concurrency, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
 		DelayedTaskCheckInterval: 10 * time.Millisecond, RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
 	})
 	testkit.Must(w.t, server.Start(h))
-	w.t.Cleanup(server.Shutdown)
+	stop = sync.OnceFunc(server.Shutdown)
+	w.t.Cleanup(stop)
+	return stop
 }
 
 // The server cannot be stopped. What it makes of the delivery must not count for the task as it was changed.
