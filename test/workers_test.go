@@ -12,12 +12,15 @@ import (
 )
 
 // workerKinds are the programs that run tasks of type http. All of them have to pass the same tests.
-var workerKinds = map[string]func(t *testing.T, redis string, flags ...string) *node{
-	"dtsd": func(t *testing.T, redis string, flags ...string) *node {
+var workerKinds = map[string]func(t *testing.T, redis, api string, flags ...string) *node{
+	"dtsd": func(t *testing.T, redis, _ string, flags ...string) *node {
 		return startNode(t, redis, append([]string{"--roles", "worker"}, flags...)...)
 	},
-	"go": func(t *testing.T, redis string, flags ...string) *node {
+	"go": func(t *testing.T, redis, _ string, flags ...string) *node {
 		return startProgram(t, "goworker", append([]string{"--redis", redis}, flags...)...)
+	},
+	"by HTTP": func(t *testing.T, _, api string, flags ...string) *node {
+		return startProgram(t, "goworker", append([]string{"--server", api}, flags...)...)
 	},
 }
 
@@ -36,9 +39,10 @@ func overWorkers(t *testing.T, test func(c crew)) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
+			lead := startNode(t, redis.URL(), "--roles", "scheduler,api")
 			test(crew{
-				node: startNode(t, redis.URL(), "--roles", "scheduler,api"), t: t, redis: redis, far: newRecorder(t),
-				hire: func(flags ...string) *node { t.Helper(); return start(t, redis.URL(), flags...) },
+				node: lead, t: t, redis: redis, far: newRecorder(t),
+				hire: func(flags ...string) *node { t.Helper(); return start(t, redis.URL(), lead.url, flags...) },
 			})
 		})
 	}
@@ -129,7 +133,8 @@ func TestWorkers_KilledHaveTheirTasksBegunElsewhereWithinTenSeconds(t *testing.T
 	})
 }
 
-// A worker that is told to stop lets its tasks finish, hands over the rest, and loses nothing.
+// A worker that is told to stop lets its tasks finish, hands over the rest, and loses nothing. One by HTTP cannot hand over: there the rest
+// is lost when its lease is over.
 func TestWorkers_StoppedDrainAndHandOverTheRest(t *testing.T) {
 	t.Parallel()
 	overWorkers(t, func(c crew) {
@@ -172,12 +177,13 @@ func TestWorkers_StopWhatIsCancelled(t *testing.T) {
 	})
 }
 
-// Promise 3: a worker that was stopped for longer than the lease of its run may not report on it afterwards.
+// Promise 3: a worker that was stopped for longer than the lease of its run may not report on it afterwards. It has one slot, so that it does
+// not wait for more: of one by HTTP, the node that it asked would not notice that it is stopped, and would take the next attempt for it.
 func TestWorkers_StoppedForLongerThanTheirLeaseAreRefused(t *testing.T) {
 	t.Parallel()
 	overWorkers(t, func(c crew) {
 		db := c.redis.DB(c.t)
-		a := c.hire()
+		a := c.hire("--concurrency", "1")
 		c.submit(c.far.task("contended", "/block"))
 		await(c.t, 30*time.Second, "the first worker runs it", func() bool { return c.runsOn("contended", a) })
 		a.signal(syscall.SIGSTOP)

@@ -1,5 +1,6 @@
-// Command goworker is a worker made with package dts, for the tests that compare it with dtsd's. Its handler of type http does what these
-// tests need of dtsd's executor: it calls the URL of the payload, and says which task and attempt calls.
+// Command goworker is a worker made with package dts or, with --server, a worker by HTTP, for the tests that compare them with dtsd's. Its
+// handler of type http does what these tests need of dtsd's executor: it calls the URL of the payload, and says which task and attempt
+// calls. A worker made with package dts also runs the type go, which is the same.
 package main
 
 import (
@@ -21,15 +22,21 @@ import (
 
 func main() {
 	redis := flag.String("redis", "", "URL of Redis")
+	server := flag.String("server", "", "URL of the API, for a worker by HTTP")
 	concurrency := flag.Int("concurrency", 20, "attempts at once")
 	drain := flag.Duration("drain-timeout", 30*time.Second, "how long attempts may go on after SIGTERM")
 	flag.Parse()
-	worker := dts.NewWorker(dts.WorkerOptions{
-		Redis: *redis, Concurrency: *concurrency, DrainTimeout: *drain, Log: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
-	})
-	dts.HandleResult(worker, "http", call)
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	err := worker.Run(ctx)
+	var err error
+	if *server != "" {
+		err = runHTTP(ctx, *server, *concurrency, *drain, log)
+	} else {
+		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Concurrency: *concurrency, DrainTimeout: *drain, Log: log})
+		dts.HandleResult(worker, "http", call)
+		dts.HandleResult(worker, "go", call)
+		err = worker.Run(ctx)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -37,14 +44,21 @@ func main() {
 	}
 }
 
-func call(ctx context.Context, args struct{ URL string }) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, args.URL, nil)
+type payload struct{ URL string }
+
+func call(ctx context.Context, args payload) (string, error) {
+	t := dts.Current(ctx)
+	return post(ctx, args.URL, t.ID, t.Attempt)
+}
+
+// post calls a URL for an attempt.
+func post(ctx context.Context, url, task string, attempt int) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {
 		return "", dts.Permanent(err)
 	}
-	t := dts.Current(ctx)
-	request.Header.Set("Dts-Task-Id", t.ID)
-	request.Header.Set("Dts-Attempt", strconv.Itoa(t.Attempt))
+	request.Header.Set("Dts-Task-Id", task)
+	request.Header.Set("Dts-Attempt", strconv.Itoa(attempt))
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", err

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+const (
+	httpLease = "3s" // as dtsd's workers have it
+	takeWait  = "1s"
+	extending = time.Second
+	pause     = 200 * time.Millisecond // before a call that failed is repeated
+)
+
+// httpWorker is a worker by HTTP.
+type httpWorker struct {
+	api   *client.ClientWithResponses
+	id    string
+	log   *slog.Logger
+	slots chan struct{} // one entry for each attempt that runs, or may come with the answer of a take
+	calls int           // of take
+
+	mu      sync.Mutex
+	running map[string]*httpAttempt // by token
+}
+
+// httpAttempt is an attempt that the worker runs.
+type httpAttempt struct {
+	client.TakenAttempt
+	ctx     context.Context
+	cancel  context.CancelFunc
+	verdict client.ExtendedAttemptVerdict // guarded by the worker's mu
+}
+
+// runHTTP takes and runs attempts until ctx ends; then it lets them go on for drain.
+func runHTTP(ctx context.Context, server string, concurrency int, drain time.Duration, log *slog.Logger) error {
+	api, err := client.NewClientWithResponses(server)
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	w := &httpWorker{
+		api: api, id: fmt.Sprintf("%s-%d", host, os.Getpid()), log: log, slots: make(chan struct{}, concurrency), running: map[string]*httpAttempt{},
+	}
+	log.Info("running", "node", w.id)
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	go w.extend(work)
+	for ctx.Err() == nil {
+		w.take(ctx, work)
+	}
+	deadline := time.After(drain)
+	for range cap(w.slots) { // each that is free is one whose attempt has ended
+		select {
+		case w.slots <- struct{}{}:
+		case <-deadline:
+			return nil // what runs still is lost when its lease is over
+		}
+	}
+	_, err = api.LeaveWorkerWithResponse(work, w.id)
+	return err
+}
+
+// take takes as many attempts as there are free slots, and runs them.
+func (w *httpWorker) take(ctx, work context.Context) {
+	select {
+	case w.slots <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	n := 1
+	for ; n < cap(w.slots) && len(w.slots) < cap(w.slots); n++ {
+		w.slots <- struct{}{} // nobody else adds any
+	}
+	w.calls++
+	offer := client.TakeRequest{
+		Types: []string{"http"}, Capacity: ptr(cap(w.slots)), Max: ptr(min(n, 64)), Wait: ptr(takeWait), Lease: ptr(httpLease), Request: ptr(fmt.Sprint(w.calls)),
+	}
+	var taken []client.TakenAttempt
+	until(work, func() bool {
+		answer, err := w.api.TakeAttemptsWithResponse(work, w.id, offer)
+		if err != nil || answer.JSON200 == nil {
+			return false
+		}
+		taken = answer.JSON200.Attempts
+		return true
+	})
+	for _, given := range taken {
+		a := &httpAttempt{TakenAttempt: given, verdict: client.VerdictRunning}
+		a.ctx, a.cancel = context.WithCancel(work)
+		w.mu.Lock()
+		w.running[a.Token] = a
+		w.mu.Unlock()
+		go w.run(work, a)
+	}
+	for range n - len(taken) {
+		<-w.slots
+	}
+}
+
+// until calls do until it returns true.
+func until(ctx context.Context, do func() bool) {
+	for ctx.Err() == nil && !do() {
+		_ = clock.Sleep(ctx, pause)
+	}
+}
+
+func (w *httpWorker) run(work context.Context, a *httpAttempt) {
+	defer func() { <-w.slots }()
+	defer a.cancel()
+	var args payload
+	err := json.Unmarshal(a.Payload, &args)
+	end := client.AttemptEnd{Token: a.Token, Outcome: client.EndSucceeded}
+	if err == nil {
+		var result string
+		result, err = post(a.ctx, args.URL, a.Task, a.Attempt)
+		end.Result = &result
+	}
+	w.mu.Lock()
+	verdict := a.verdict
+	delete(w.running, a.Token)
+	w.mu.Unlock()
+	switch {
+	case verdict == client.VerdictLost:
+		return
+	case verdict != client.VerdictRunning:
+		end = client.AttemptEnd{Token: a.Token, Outcome: client.AttemptEndOutcome(verdict)}
+	case err != nil:
+		end = client.AttemptEnd{Token: a.Token, Outcome: client.EndFailed, Error: ptr(err.Error())}
+	}
+	until(work, func() bool {
+		answer, err := w.api.FinishAttemptWithResponse(work, a.Task, a.Attempt, nil, end)
+		if err == nil && answer.StatusCode() == http.StatusConflict {
+			w.dropped(a)
+		}
+		return err == nil && answer.StatusCode() < http.StatusInternalServerError
+	})
+}
+
+func (w *httpWorker) dropped(a *httpAttempt) {
+	w.log.Warn("this worker no longer holds the attempt", "task", a.Task)
+}
+
+// extend extends the leases of what runs, until ctx ends, and stops what is to stop.
+func (w *httpWorker) extend(ctx context.Context) {
+	for clock.Sleep(ctx, extending) == nil {
+		request := client.ExtendRequest{Attempts: []client.HeldAttempt{}, Lease: ptr(httpLease)}
+		w.mu.Lock()
+		for _, a := range w.running {
+			request.Attempts = append(request.Attempts, client.HeldAttempt{Task: a.Task, Attempt: a.Attempt, Token: a.Token})
+		}
+		w.mu.Unlock()
+		answer, err := w.api.ExtendAttemptsWithResponse(ctx, w.id, request)
+		if err != nil || answer.JSON200 == nil {
+			continue
+		}
+		for i, e := range answer.JSON200.Attempts {
+			w.judge(request.Attempts[i].Token, e.Verdict)
+		}
+	}
+}
+
+// judge stops an attempt that is not to go on.
+func (w *httpWorker) judge(token string, verdict client.ExtendedAttemptVerdict) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.running[token]
+	if a == nil || verdict == client.VerdictRunning {
+		return
+	}
+	if verdict == client.VerdictLost {
+		w.dropped(a)
+	}
+	a.verdict = verdict
+	a.cancel()
+}
+
+func ptr[T any](v T) *T { return &v }
