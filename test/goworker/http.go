@@ -98,8 +98,8 @@ func (w *httpWorker) take(ctx, work context.Context) {
 		return true
 	})
 	for _, given := range taken {
-		a := &httpAttempt{TakenAttempt: given, verdict: client.VerdictRunning}
-		a.ctx, a.cancel = context.WithCancel(work)
+		ctx, cancel := context.WithCancel(work)
+		a := &httpAttempt{TakenAttempt: given, ctx: ctx, cancel: cancel, verdict: client.VerdictRunning}
 		w.mu.Lock()
 		w.running[a.Token] = a
 		w.mu.Unlock()
