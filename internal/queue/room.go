@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
 )
@@ -87,8 +91,16 @@ func (q *Queues) countTypes(ctx context.Context, name string, waiting int) (map[
 }
 
 // ForeignSlots reads how many deliveries asynq's own servers work on at once, by queue. A server of several queues counts for
-// each. Error: one of Redis.
-func (q *Queues) ForeignSlots(context.Context) (map[string]int, error) {
+// each. While there are none, that takes one round trip; else one or two for each server, also of DTS's. Error: one of Redis.
+func (q *Queues) ForeignSlots(ctx context.Context) (map[string]int, error) {
+	living := &redis.ZRangeBy{Min: strconv.FormatInt(clock.Now().Unix(), 10), Max: "+inf"}
+	keys, err := q.db.ZRangeByScore(ctx, string(lua.AsynqServers), living).Result()
+	if err != nil {
+		return nil, fmt.Errorf("reading asynq's servers: %w", err)
+	}
+	if !slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(key, ":"+serverPrefix) }) {
+		return map[string]int{}, nil
+	}
 	servers, err := q.inspector.Servers()
 	if err != nil {
 		return nil, fmt.Errorf("reading asynq's servers: %w", err)

@@ -50,13 +50,25 @@ func (s *session) take(ctx context.Context, r Request) ([]*tasks.Run, error) {
 		if len(begun) == 0 && err == nil {
 			continue
 		}
-		if ctx.Err() != nil && r.ID == "" && !errors.Is(context.Cause(ctx), ErrStopping) {
+		if r.ID == "" && gone(ctx) {
 			s.abandon(ctx, begun)
 			return nil, nil
 		}
 		return begun, err
 	}
 	return nil, nil
+}
+
+// gone reports whether the caller has hung up.
+func gone(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrStopping)
+}
+
+// giveBack returns deliveries whose attempts have not begun to their queues.
+func (s *session) giveBack(taken []*queue.Taken) {
+	for _, d := range taken {
+		s.consumer.End(d, queue.ErrGiveBack)
+	}
 }
 
 // start is an attempt to begin, and its delivery; nil if another session has that.
@@ -85,6 +97,10 @@ func (s *session) repeat(ctx context.Context, r Request) ([]*tasks.Run, error) {
 // takeNow takes what is there, notes it if the call may be repeated, and begins it. Error: CodeUnavailable.
 func (s *session) takeNow(ctx, waiting context.Context, r Request) ([]*tasks.Run, error) {
 	taken := s.consumer.Take(waiting, min(r.Limit, TakeLimit))
+	if gone(ctx) {
+		s.giveBack(taken)
+		return nil, nil
+	}
 	starts, noted := make([]start, len(taken)), make([]tasks.Start, len(taken))
 	for i, d := range taken {
 		noted[i] = tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Queue: d.Queue, Run: s.id + "#" + rand.Text()[:runDigits]}
@@ -92,9 +108,7 @@ func (s *session) takeNow(ctx, waiting context.Context, r Request) ([]*tasks.Run
 	}
 	if r.ID != "" && len(noted) > 0 {
 		if err := s.note(ctx, r, noted); err != nil {
-			for _, d := range taken {
-				s.consumer.End(d, queue.ErrGiveBack)
-			}
+			s.giveBack(taken)
 			return nil, err
 		}
 	}

@@ -224,6 +224,25 @@ func TestTake_HangingUpCostsAnAttemptUnlessTheCallIsRepeated(t *testing.T) {
 	}
 }
 
+// The worker hangs up when its delivery was taken, and before the attempt has begun.
+func TestTake_HangingUpBeforeAnAttemptBeginsCostsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref := w.hand("a")
+	ctx, hangUp := context.WithCancel(w.Ctx)
+	w.onScript.Store("take", hangUp)
+	if runs, err := w.Take(ctx, "w1", offer(), Request{Limit: 1, Wait: 10 * time.Second}); err != nil || len(runs) != 0 {
+		t.Errorf("took %v, %v", names(runs), err)
+	}
+	if got := w.Get(ref).State; got != task.Queued {
+		t.Errorf("it is %s, want %s", got, task.Queued)
+	}
+	runs, err := w.Take(w.Ctx, "w2", offer(), Request{Limit: 1, Wait: 10 * time.Second})
+	if err != nil || len(runs) != 1 || runs[0].Task.Attempt != 1 {
+		t.Errorf("another worker took %v, %v, want the same attempt", names(runs), err)
+	}
+}
+
 // Whoever is silent is off the list, and what it ran does not stay in asynq's queue.
 func TestWorkers_ASilentWorkerIsGone(t *testing.T) {
 	t.Parallel()
