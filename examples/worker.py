@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A worker of DTS in Python, without dependencies: python3 worker.py [SERVER...]. docs/workers.md explains the calls."""
-import json, os, signal, socket, sys, threading, time, urllib.error, urllib.request
+import http.client, json, os, signal, socket, sys, threading, time, urllib.error, urllib.request
 
 servers = sys.argv[1:] or ["http://127.0.0.1:8080"]  # it goes on with the next one if one is away
 worker = f"{socket.gethostname()}-{os.getpid()}"
@@ -14,7 +14,7 @@ def call(method, path, body=None):
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.loads(answer.read() or "null")
-        except OSError as error:  # also what urllib raises
+        except (OSError, http.client.HTTPException) as error:  # also what urllib raises
             if getattr(error, "code", 503) < 500:
                 raise  # asking again would not help
             servers.append(servers.pop(0))

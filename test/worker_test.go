@@ -3,11 +3,18 @@ package test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -127,4 +134,60 @@ func TestPythonWorker_LosesNothing(t *testing.T) {
 		t.Errorf("the task that ran is %s when the worker has left", got)
 	}
 	await(t, 30*time.Second, "no worker is on the list", func() bool { return len(a.remoteWorkers()) == 0 })
+}
+
+// breaking is a server that passes calls on to a node, and breaks every other answer to a take or a finish in the middle. It counts those.
+func breaking(t *testing.T, n *node) (_ *httptest.Server, broken *atomic.Int64) {
+	broken = &atomic.Int64{}
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		request := r.Clone(r.Context())
+		request.RequestURI, request.URL.Scheme, request.URL.Host = "", "http", strings.TrimPrefix(n.url, "http://")
+		request.Host = ""
+		answer, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		body, err := io.ReadAll(answer.Body)
+		if err != nil || answer.Body.Close() != nil {
+			panic(http.ErrAbortHandler)
+		}
+		taken := path.Base(r.URL.Path) == "take" && strings.Contains(string(body), `"token"`)
+		breaks := (taken || path.Base(r.URL.Path) == "finish") && calls.Add(1)%2 == 1
+		if breaks && len(body) == 0 {
+			broken.Add(1)
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		w.WriteHeader(answer.StatusCode)
+		if breaks {
+			broken.Add(1)
+			body = body[:len(body)/2]
+		}
+		_, _ = w.Write(body)
+		if breaks {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	t.Cleanup(server.Close)
+	return server, broken
+}
+
+func TestPythonWorker_UsesUpNoAttemptWhenAnswersAreLost(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, redistest.Start(t).URL(), "--roles", "scheduler,api")
+	between, broken := breaking(t, n)
+	startWorker(t, between.URL)
+	for i := range 6 {
+		id := fmt.Sprint("t", i)
+		n.submit(counting(id, 3, 0.05))
+		await(t, 30*time.Second, id+" has succeeded", n.is(id, client.StateSucceeded))
+		if got := n.task(id).Attempt; got != 1 {
+			t.Errorf("%s took %d attempts", id, got)
+		}
+	}
+	if got := broken.Load(); got < 6 {
+		t.Errorf("%d answers were broken, want each task to miss one", got)
+	}
 }
