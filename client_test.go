@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -308,6 +309,11 @@ func TestClient_KnowsTheFleet(t *testing.T) {
 		testkit.Must(t, err)
 		if len(task.Warnings) != 1 || !strings.Contains(task.Warnings[0], `"nobody"`) {
 			t.Errorf("warnings of a type that nobody runs: %q", task.Warnings)
+		}
+		namespaces, err := c.Namespaces(t.Context())
+		testkit.Must(t, err)
+		if !slices.ContainsFunc(namespaces, func(n dts.Namespace) bool { return n.Name == task.Namespace && !n.LastSubmittedAt.IsZero() }) {
+			t.Errorf("namespaces: %+v", namespaces)
 		}
 	})
 }

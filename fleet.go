@@ -61,6 +61,20 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	}), err
 }
 
+// Namespace is a tenant that tasks and schedules belong to.
+type Namespace struct {
+	Name            string
+	LastSubmittedAt time.Time // when somebody last submitted a task or put a schedule, to the minute; ticks do not count
+}
+
+// Namespaces returns the namespaces to which something was submitted, by name. Error: CodeUnavailable.
+func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
+	list, err := call[client.NamespaceList](c.api.ListNamespacesWithResponse(ctx))
+	return each(list.Namespaces, func(n client.NamespaceEntry) Namespace {
+		return Namespace{Name: n.Name, LastSubmittedAt: n.LastSubmittedAt}
+	}), err
+}
+
 // PauseQueue has workers take nothing from a queue any more; what runs goes on. Error: CodeQueueNotFound.
 func (c *Client) PauseQueue(ctx context.Context, name string) error {
 	return done(c.api.PauseQueueWithResponse(ctx, name))

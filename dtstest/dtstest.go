@@ -37,47 +37,81 @@ var Start = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 // DTS is a worker that leads, a client, and a Redis in memory. Time passes when the test waits.
 type DTS struct {
 	*dts.Client
-	t  testing.TB
-	mu sync.Mutex // see order
+	t     testing.TB
+	mu    sync.Mutex // see order
+	watch watch
+	stuck bool // handlers did not return in the end; for Run
 }
 
 // Run runs test with a DTS whose worker has the handlers that add gives it; add may be nil. When test returns, the worker stops: what runs is
 // interrupted, and what waits is dropped. The worker serves the queues critical, default and low, and those that are named.
+//
+// A handler that does not return although its context has ended fails the test. So that it cannot hang for ever, Run panics if handlers work
+// for a minute, by the clock of the machine, while the clock of the test stands; except in a test without a deadline (go test -timeout 0),
+// as in a debugger.
 func Run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS), queues ...string) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		if err := clock.Sleep(t.Context(), clock.Until(Start)); err != nil {
-			t.Fatal(err)
+	d := &DTS{watch: watch{working: map[*dts.Task]struct{}{}}}
+	if _, limited := t.Deadline(); limited {
+		stopped := make(chan struct{})
+		defer close(stopped)
+		go d.watch.run(stillLimit, stopped, panicWithStacks)
+	}
+	_ = t.Context().Done() // made in the bubble, the channel could not be closed outside of it
+	defer func() {
+		if !d.stuck {
+			return
 		}
-		redis, err := embedded.StartHidden()
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		d := &DTS{t: t}
-		defer func() {
-			stop()
-			<-ended
-			if d.Client != nil {
-				if err := d.Close(); err != nil {
-					t.Error(err)
-				}
+		_ = recover() // synctest's, about goroutines that remain: those of the handlers that the test has been told of
+		t.FailNow()
+	}()
+	synctest.Test(t, func(t *testing.T) { d.run(t, add, test, queues) })
+}
+
+// run is Run in the bubble.
+func (d *DTS) run(t *testing.T, add func(w *dts.Worker), test func(t *testing.T, d *DTS), queues []string) {
+	d.t = t
+	if err := clock.Sleep(t.Context(), clock.Until(Start)); err != nil {
+		t.Fatal(err)
+	}
+	redis, err := embedded.StartHidden()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	defer func() {
+		stop()
+		<-ended
+		d.reportStuck()
+		if d.Client != nil {
+			if err := d.Close(); err != nil {
+				t.Error(err)
 			}
-			redis.Close()
-			_ = clock.Sleep(context.Background(), time.Minute) // in which the clients of Redis end what they do by themselves
-		}()
-		go func() {
-			defer close(ended)
-			d.work(ctx, redis.URL(), add, queues)
-		}()
-		d.Client, err = dts.Open(redis.URL(), dts.WithLogger(d.log()))
-		if err != nil {
-			t.Fatal(err)
 		}
-		synctest.Wait()
-		test(t, d)
-	})
+		redis.Close()
+		_ = clock.Sleep(context.Background(), time.Minute) // in which the clients of Redis end what they do by themselves
+	}()
+	go d.watch.followClock(ctx)
+	go func() {
+		defer close(ended)
+		d.work(ctx, redis.URL(), add, queues)
+	}()
+	d.Client, err = dts.Open(redis.URL(), dts.WithLogger(d.log()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	test(t, d)
+}
+
+// reportStuck fails the test if handlers have not returned, which the worker has waited for.
+func (d *DTS) reportStuck() {
+	working, _ := d.watch.state()
+	for _, task := range working {
+		d.t.Errorf("dtstest: the handler of task %s has not returned although its context has ended", task)
+	}
+	d.stuck = len(working) > 0
 }
 
 // work runs the worker until ctx ends.
@@ -91,6 +125,7 @@ func (d *DTS) work(ctx context.Context, redis string, add func(w *dts.Worker), q
 	})
 	w.Use(func(next dts.Handler) dts.Handler {
 		return func(ctx context.Context, t *dts.Task) (any, error) {
+			defer d.watch.begin(t)()
 			d.order()
 			defer d.order()
 			return next(ctx, t)
@@ -120,9 +155,12 @@ func (d *DTS) log() *slog.Logger {
 // nothing is the type of tasks that do nothing.
 const nothing = "dtstest.nothing"
 
-// Settle runs what is due to its end, or to the wait before the next attempt. The clock moves no further than that takes. It looks at the
-// namespace "default", and leaves out tasks that nobody can take: those without a handler, in a queue that is not served or is paused. It fails
-// the test if a task takes longer than its timeout allows.
+// all is the namespace that stands for all of them, where events are followed.
+const all = "*"
+
+// Settle runs what is due to its end, or to the wait before the next attempt, in all namespaces. The clock moves no further than that takes.
+// It leaves out tasks that nobody can take: those without a handler, in a queue that is not served or is paused. It fails the test if a task
+// takes longer than its timeout allows.
 func (d *DTS) Settle() {
 	d.t.Helper()
 	d.order()
@@ -134,7 +172,7 @@ func (d *DTS) Settle() {
 	}
 	ctx, cancel := context.WithTimeout(d.t.Context(), longest(busy)+settleMargin)
 	defer cancel()
-	for _, err := range d.Events(ctx, dts.TaskFilter{}) { // the first one says that none is missed from now on
+	for _, err := range d.In(all).Events(ctx, dts.TaskFilter{}) { // the first one says that none is missed from now on
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -162,17 +200,32 @@ func longest(tasks []*dts.Task) (most time.Duration) {
 }
 
 // busy returns the tasks that run, or are due and can be taken: of others, Warnings says why they wait.
-func (d *DTS) busy() (busy []*dts.Task) {
-	waiting := dts.TaskFilter{States: []dts.State{dts.StateScheduled, dts.StateQueued, dts.StateRunning}}
-	for task, err := range d.List(d.t.Context(), waiting) {
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		if task.State == dts.StateRunning || !task.RunAt.After(clock.Now()) && len(task.Warnings) == 0 {
-			busy = append(busy, task)
+func (d *DTS) busy() []*dts.Task {
+	d.t.Helper()
+	waiting := d.list(dts.TaskFilter{States: []dts.State{dts.StateScheduled, dts.StateQueued, dts.StateRunning}})
+	return slices.DeleteFunc(waiting, func(task *dts.Task) bool {
+		return task.State != dts.StateRunning && (task.RunAt.After(clock.Now()) || len(task.Warnings) > 0)
+	})
+}
+
+// list returns tasks of all namespaces, the oldest first.
+func (d *DTS) list(f dts.TaskFilter) (tasks []*dts.Task) {
+	d.t.Helper()
+	namespaces, err := d.Namespaces(d.t.Context())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, namespace := range namespaces {
+		for task, err := range d.In(namespace.Name).List(d.t.Context(), f) {
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			tasks = append(tasks, task)
 		}
 	}
-	return busy
+	slices.Reverse(tasks)
+	slices.SortStableFunc(tasks, func(a, b *dts.Task) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	return tasks
 }
 
 // Advance moves the clock. What becomes due meanwhile, ticks of schedules and further attempts included, runs at its time; what is due at the
@@ -184,17 +237,9 @@ func (d *DTS) Advance(by time.Duration) {
 	d.Settle()
 }
 
-// Tasks returns the tasks of a type that were submitted or created by schedules, the oldest first; "" means all types. Those that ended long
-// ago are forgotten: after 24 hours, or after seven days if they failed, unless their Retention says otherwise.
+// Tasks returns the tasks of a type that were submitted or created by schedules, in all namespaces, the oldest first; "" means all types. Those
+// that ended long ago are forgotten: a day or two after their end, or a week if they failed, unless their Retention says otherwise.
 func (d *DTS) Tasks(taskType string) []*dts.Task {
 	d.t.Helper()
-	var tasks []*dts.Task
-	for task, err := range d.List(d.t.Context(), dts.TaskFilter{Type: taskType}) {
-		if err != nil {
-			d.t.Fatal(err)
-		}
-		tasks = append(tasks, task)
-	}
-	slices.Reverse(tasks)
-	return tasks
+	return d.list(dts.TaskFilter{Type: taskType})
 }

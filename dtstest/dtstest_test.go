@@ -3,6 +3,10 @@ package dtstest_test
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,4 +130,119 @@ func TestDTS_ServesTheQueuesThatAreNamed(t *testing.T) {
 			}
 		}
 	}, "mail")
+}
+
+func TestDTS_RunsItsExample(t *testing.T) { testSignUp(t) }
+
+func TestDTS_SettlesAllNamespaces(t *testing.T) {
+	dtstest.Run(t, func(w *dts.Worker) {
+		dts.Handle(w, "slow", func(context.Context, struct{}) error { time.Sleep(time.Second); return nil })
+	}, func(t *testing.T, d *dtstest.DTS) {
+		for _, namespace := range []string{"b", "default", "a"} {
+			_, err := d.In(namespace).Submit(t.Context(), dts.Submission{Type: "slow"})
+			testkit.Must(t, err)
+			time.Sleep(time.Millisecond)
+		}
+		_, err := d.In("c").PutSchedule(t.Context(), "hourly", dts.ScheduleDefinition{Cron: "0 * * * *", Task: dts.TaskTemplate{Type: "slow"}})
+		testkit.Must(t, err)
+		d.Settle()
+		d.Advance(time.Hour)
+		var namespaces []string
+		for _, task := range d.Tasks("slow") {
+			namespaces = append(namespaces, task.Namespace)
+			if task.State != dts.StateSucceeded {
+				t.Errorf("%s is %s", task.Namespace, task.State)
+			}
+		}
+		if got := strings.Join(namespaces, " "); got != "b default a c" {
+			t.Errorf("tasks of the namespaces %s", got)
+		}
+	})
+}
+
+// What takes time is counted in allocations, which do not depend on the machine: a timer is one.
+func TestDTS_DoesNextToNothingWhileNothingIsDue(t *testing.T) {
+	dtstest.Run(t, func(w *dts.Worker) {
+		dts.Handle(w, "slow", func(context.Context, struct{}) error { time.Sleep(20 * 24 * time.Hour); return nil })
+	}, func(t *testing.T, d *dtstest.DTS) {
+		perDay := func(days int) int {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			d.Advance(time.Duration(days) * 24 * time.Hour)
+			runtime.ReadMemStats(&after)
+			return int(after.Mallocs-before.Mallocs) / days
+		}
+		idle := perDay(50)
+		_, err := d.Submit(t.Context(), dts.Submission{Type: "slow", Timeout: 24 * time.Hour})
+		testkit.Must(t, err)
+		busy := perDay(20)
+		if t.Logf("allocations a day: %d idle, %d while a handler waits", idle, busy); idle > 20_000 || busy > 500_000 {
+			t.Error("too much goes on while nothing is due")
+		}
+	})
+}
+
+// childVariable has a test run what is meant to fail.
+const childVariable = "DTSTEST_CHILD"
+
+// failing returns what go test prints about the test, which fails in a process of its own.
+func failing(t *testing.T) string {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=1m") //nolint:gosec // the test itself
+	child.Env = append(os.Environ(), childVariable+"=1")
+	out, err := child.CombinedOutput()
+	if err == nil {
+		t.Errorf("the test passed:\n%s", out)
+	}
+	return string(out)
+}
+
+func runOne(t *testing.T, handle dts.Handler, test func(d *dtstest.DTS)) {
+	t.Helper()
+	dtstest.Run(t, func(w *dts.Worker) { w.Handle("one", handle) }, func(t *testing.T, d *dtstest.DTS) {
+		_, err := d.Submit(t.Context(), dts.Submission{ID: "a", Type: "one", Timeout: time.Minute, Retry: dts.Retry{MaxAttempts: 1}})
+		testkit.Must(t, err)
+		test(d)
+	})
+}
+
+func TestDTS_HandlerThatNeverReturnsFailsTheTest(t *testing.T) {
+	if os.Getenv(childVariable) != "" {
+		runOne(t, func(context.Context, *dts.Task) (any, error) { <-make(chan int); return nil, nil }, (*dtstest.DTS).Settle)
+		return
+	}
+	t.Parallel()
+	out := failing(t)
+	for _, want := range []string{
+		"--- FAIL: " + t.Name(), "task a of type one has not ended in time: it is running, attempt 1",
+		"the handler of task a of type one has not returned although its context has ended",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
+		}
+	}
+	if strings.Contains(out, "panic: ") {
+		t.Errorf("it panicked:\n%s", out)
+	}
+}
+
+func TestDTS_HandlerMayUseTheTestsT(t *testing.T) {
+	if os.Getenv(childVariable) != "" {
+		runOne(t, func(_ context.Context, task *dts.Task) (any, error) {
+			t.Logf("a log line about task %s", task.ID)
+			t.Fatal("this is why")
+			return nil, nil
+		}, func(d *dtstest.DTS) {
+			d.Settle()
+			t.Logf("the task has %s: %s", d.Tasks("")[0].State, d.Tasks("")[0].Error)
+		})
+		return
+	}
+	t.Parallel()
+	out := failing(t)
+	for _, want := range []string{"a log line about task a", "this is why", "the task has failed: the handler ended its goroutine (runtime.Goexit)"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in:\n%s", want, out)
+		}
+	}
 }
