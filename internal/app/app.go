@@ -124,6 +124,14 @@ func (a *App) Node() string { return a.node }
 // unhurried reports whether the Redis is inside the process, and in a test.
 func (a *App) unhurried() bool { return a.o.Config.Redis.Embedded() }
 
+// runLease is how long a worker's word holds that it runs an attempt; 0 means the default.
+func (a *App) runLease() time.Duration {
+	if a.unhurried() {
+		return time.Hour // nobody else could take over
+	}
+	return 0
+}
+
 // host is the configured name of the node, or that of its machine.
 func (a *App) host() string { return cmp.Or(a.o.Config.NodeName, cluster.Host()) }
 
@@ -143,7 +151,7 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.store, err = store.Open(ctx, store.Options{
-		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, Types: a.types, Log: a.o.Log,
+		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
 	})
 	if err != nil {
 		return err

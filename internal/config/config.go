@@ -90,7 +90,7 @@ func Default() Config {
 // Unhurried returns the settings for a Redis inside the process, whose only client is the process, on a clock that jumps: no message gets
 // lost, and nobody else could take over, so that nothing needs to be said again soon.
 func (c Config) Unhurried() Config {
-	c.Partitions, c.LeaseTTL, c.Heartbeat = 1, time.Hour, 30*time.Minute
+	c.Partitions, c.LeaseTTL, c.Heartbeat = 1, 7*24*time.Hour, 24*time.Hour
 	return c
 }
 

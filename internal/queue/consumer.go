@@ -39,7 +39,7 @@ type ConsumerOptions struct {
 	Name        string         // for logs
 	Concurrency int            // most deliveries handled at once, for asynq's page of servers
 	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
-	Unhurried   bool           // Redis loses no message: look at the queues once an hour only, and beat only while a delivery is held
+	Unhurried   bool           // Redis loses no message: look at the queues once a day, and beat once an hour while a delivery is held
 	Types       []string       // of the tasks that are run here
 	Log         *slog.Logger
 }
@@ -47,17 +47,18 @@ type ConsumerOptions struct {
 // Consumer takes deliveries from its queues, holds them while they are handled, and settles them. In asynq's tools it is a
 // server. It is safe for concurrent use; Await and Take are meant for one goroutine.
 type Consumer struct {
-	o       ConsumerOptions
-	log     *slog.Logger
-	keys    lua.Keyspace
-	types   string // as the scripts take them
-	sources *sources
-	outage  *outage
-	ends    *endings
-	record  serverRecord
-	ready   chan struct{} // closed, by becomeReady, when arrivals wake the consumer
-	showed  bool          // deliveries may be in the list of what this server works on; the beat alone uses it
-	stopped atomic.Bool   // see Quiesce
+	o        ConsumerOptions
+	log      *slog.Logger
+	keys     lua.Keyspace
+	types    string // as the scripts take them
+	sources  *sources
+	outage   *outage
+	ends     *endings
+	record   serverRecord
+	ready    chan struct{} // closed, by becomeReady, when arrivals wake the consumer
+	hasTaken chan struct{} // wakes beats; its buffer of one merges several signals
+	showed   bool          // deliveries may be in the list of what this server works on; the beat alone uses it
+	stopped  atomic.Bool   // see Quiesce
 
 	becomeReady sync.Once
 
@@ -89,7 +90,8 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 	}
 	return &Consumer{
 		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: lua.TypesText(o.Types), sources: newSources(weights), outage: &outage{log: log}, ends: newEndings(),
-		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), held: make(map[*Taken]struct{}),
+		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), hasTaken: make(chan struct{}, 1),
+		held: make(map[*Taken]struct{}),
 	}
 }
 
@@ -219,7 +221,7 @@ func (c *Consumer) Await(ctx context.Context) error {
 // lookPause is the time until the next look at the queues.
 func (c *Consumer) lookPause() time.Duration {
 	if c.o.Unhurried {
-		return time.Hour
+		return 24 * time.Hour
 	}
 	return lookInterval + rand.N(lookInterval)
 }
@@ -317,6 +319,10 @@ func (c *Consumer) hold(all []*Taken) []*Taken {
 		c.held[t] = struct{}{}
 	}
 	c.mu.Unlock()
+	select {
+	case c.hasTaken <- struct{}{}:
+	default: // beats is told already
+	}
 	for i, t := range others {
 		c.log.Warn("archiving a task of another asynq client", "queue", t.queue, "id", t.id, "error", reasons[i])
 		c.End(t, fmt.Errorf("%w: %w", ErrDeadLetter, reasons[i]))

@@ -90,11 +90,11 @@ func appendTime(b []byte, field protowire.Number, t time.Time) []byte {
 }
 
 // beats extends the leases of the deliveries that are held, and shows the consumer to asynq's tools, at intervals until ctx
-// ends.
+// ends. If it is Unhurried, it sleeps while none is held.
 func (c *Consumer) beats(ctx context.Context) {
-	ticker := time.NewTicker(asynqBeat)
+	ticker := time.NewTicker(c.beatInterval())
 	defer ticker.Stop()
-	for failures := 0; ; {
+	for failures := 0; c.awaitHeld(ctx) == nil; {
 		start := clock.Now()
 		err := c.beat(ctx)
 		if err == nil {
@@ -111,11 +111,28 @@ func (c *Consumer) beats(ctx context.Context) {
 	}
 }
 
+// beatInterval is the time between two beats.
+func (c *Consumer) beatInterval() time.Duration {
+	if c.o.Unhurried {
+		return time.Hour
+	}
+	return asynqBeat
+}
+
+// awaitHeld blocks until a delivery is held, if the consumer is Unhurried. It returns an error only if ctx ends.
+func (c *Consumer) awaitHeld(ctx context.Context) error {
+	for c.o.Unhurried && len(c.holding()) == 0 {
+		select {
+		case <-c.hasTaken:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
 func (c *Consumer) beat(ctx context.Context) error {
 	held := c.holding()
-	if c.o.Unhurried && len(held) == 0 {
-		return nil
-	}
 	if err := c.extend(ctx, held); err != nil {
 		return err
 	}
@@ -138,7 +155,7 @@ func (c *Consumer) extend(ctx context.Context, held []*Taken) error {
 	var calls []lua.Extend
 	for queue, all := range ids {
 		for some := range slices.Chunk(all, batchLimit) {
-			calls = append(calls, lua.Extend{Deadline: lua.AsynqQueue(queue).Deadline(), Lease: asynqLease, Ids: some})
+			calls = append(calls, lua.Extend{Deadline: lua.AsynqQueue(queue).Deadline(), Lease: c.beatInterval() * (asynqLease / asynqBeat), Ids: some})
 		}
 	}
 	for _, r := range redisx.RunEach[lua.ExtendReply](ctx, c.o.DB, calls) {
@@ -151,7 +168,7 @@ func (c *Consumer) extend(ctx context.Context, held []*Taken) error {
 
 // writeRecord writes what asynq's tools show: the server and what it works on. It expires after two beats.
 func (c *Consumer) writeRecord(ctx context.Context, held []*Taken) error {
-	const lifetime = 2 * asynqBeat
+	lifetime := 2 * c.beatInterval()
 	server, workers := c.record.keys()
 	expires := float64(clock.Now().Add(lifetime).Unix())
 	status := "active"

@@ -36,7 +36,8 @@ var defaultPace = pace{
 
 // unhurriedPace is that of Options.Unhurried.
 var unhurriedPace = pace{
-	maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: defaultPace.ask, peek: time.Hour,
+	maintenance: 24 * time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: 24 * time.Hour, ask: defaultPace.ask,
+	peek: 24 * time.Hour,
 }
 
 // maintain deletes finished tasks whose retention is over, until ctx ends or the lease is over: at once, and at intervals.

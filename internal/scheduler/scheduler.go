@@ -53,7 +53,7 @@ type Options struct {
 	LeaseTTL time.Duration  // upper bound of the time without a leader after a crash
 	Keep     partition.Keep // what is kept of the past, over all partitions
 	HandOver int            // deliveries that may wait in a queue for each slot of its living workers
-	// Unhurried means that Redis loses no message: what is only a net under lost ones happens once an hour.
+	// Unhurried means that Redis loses no message: what is only a net under lost ones happens once a day.
 	Unhurried bool
 	Metrics   *telemetry.Metrics
 	Log       *slog.Logger

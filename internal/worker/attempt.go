@@ -79,6 +79,10 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 	}
 	a.lease = time.AfterFunc(a.w.untilStop(start), func() { a.lose(errUnleased) })
 	a.run.Store(run)
+	select {
+	case a.w.hasBegun <- struct{}{}:
+	default: // keepLeases is told already
+	}
 	if !run.Task.CancelRequested.IsZero() { // somebody cancelled the task before the answer came
 		a.cancel(errStopped)
 	}

@@ -25,16 +25,29 @@ func (w *Worker) untilStop(start time.Time) time.Duration {
 // errUnleased is the cause of the end of a run whose lease could not be extended, or which Redis does not know any more.
 var errUnleased = errors.New("the lease of the run is over: another node may run the task")
 
-// keepLeases extends the leases of all runs until ctx ends: every extendInterval, and again soon if that failed.
+// keepLeases extends the leases of all runs until ctx ends: every extendInterval, and again soon if that failed. It sleeps while nothing
+// runs.
 func (w *Worker) keepLeases(ctx context.Context) {
 	wait := w.extendInterval()
-	for clock.Sleep(ctx, wait) == nil {
+	for w.awaitBegun(ctx) == nil && clock.Sleep(ctx, wait) == nil {
 		start := clock.Now()
 		wait = w.extendInterval() / 10
 		if w.extend(ctx, w.begun()) == nil {
 			wait = max(w.extendInterval()-clock.Since(start), 0)
 		}
 	}
+}
+
+// awaitBegun blocks until an attempt has begun that has not ended. It returns an error only if ctx ends.
+func (w *Worker) awaitBegun(ctx context.Context) error {
+	for len(w.begun()) == 0 {
+		select {
+		case <-w.hasBegun:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // begun returns the attempts that have begun.

@@ -71,13 +71,14 @@ type Options struct {
 
 // Worker runs attempts on one node.
 type Worker struct {
-	o       Options
-	slots   chan struct{} // one entry for each attempt that runs, and for each delivery that may be taken now
-	started atomic.Int64  // makes run tokens unique
-	running atomic.Int64  // attempts that run
-	ready   chan struct{}
-	begins  *batch.Group[tasks.Start, tasks.Begun]
-	ends    *batch.Group[tasks.End, error]
+	o        Options
+	slots    chan struct{} // one entry for each attempt that runs, and for each delivery that may be taken now
+	started  atomic.Int64  // makes run tokens unique
+	running  atomic.Int64  // attempts that run
+	ready    chan struct{}
+	hasBegun chan struct{} // wakes keepLeases; its buffer of one merges several signals
+	begins   *batch.Group[tasks.Start, tasks.Begun]
+	ends     *batch.Group[tasks.End, error]
 
 	mu     sync.Mutex
 	active map[string]*attempt // by delivery
@@ -89,7 +90,8 @@ type Worker struct {
 func New(o Options) *Worker {
 	o.Metrics.Capacity.Set(float64(o.Capacity))
 	w := &Worker{
-		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), active: make(map[string]*attempt),
+		o: o, slots: make(chan struct{}, o.Capacity), ready: make(chan struct{}), hasBegun: make(chan struct{}, 1),
+		active: make(map[string]*attempt),
 	}
 	types := o.Executors.Types()
 	// Attempts share the calls, so a call has a limit of its own: an attempt tries again.
