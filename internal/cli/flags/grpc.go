@@ -24,16 +24,26 @@ type GRPCCall struct {
 	RetryCodes     []string
 }
 
+// GRPCCallNames are the names of the flags of GRPCCall, and method.
+var GRPCCallNames = []string{
+	"method", "data", "retry-codes", "metadata", "tls", "tls-ca", "tls-server-name", "descriptor-set", "descriptor-file",
+}
+
 // Bind adds the flags.
 func (g *GRPCCall) Bind(f *pflag.FlagSet) {
 	StringP(f, &g.Data, "data", "d", "the request, as JSON; @FILE, or @- for standard input (default {})")
-	f.StringArrayVarP(&g.Metadata, "metadata", "H", nil, "metadata of the call, as 'name: value'; may be repeated")
+	f.StringSliceVar(&g.RetryCodes, "retry-codes", nil, "which status codes are tried again though they are final, as NOT_FOUND")
+	g.BindBesideHTTP(f, "H")
+}
+
+// BindBesideHTTP adds the flags that HTTPCall does not have. The metadata has a shorthand unless that is "".
+func (g *GRPCCall) BindBesideHTTP(f *pflag.FlagSet, metadata string) {
+	f.StringArrayVarP(&g.Metadata, "metadata", metadata, nil, "metadata of the call, as 'name: value'; may be repeated")
 	f.BoolVar(&g.TLS, "tls", false, "encrypt the connection, and check the server's certificate")
 	f.StringVar(&g.CA, "tls-ca", "", "who must have signed the server's certificate, as PEM: @FILE, or @- for standard input; implies --tls")
 	f.StringVar(&g.ServerName, "tls-server-name", "", "the name that the server's certificate must have; implies --tls")
 	f.StringVar(&g.DescriptorSet, "descriptor-set", "", "a FILE that describes the method, written by protoc --descriptor_set_out --include_imports (default: the worker asks the server)")
 	f.StringVar(&g.DescriptorFile, "descriptor-file", "", "such a file in the worker's folder, --grpc-descriptors")
-	f.StringSliceVar(&g.RetryCodes, "retry-codes", nil, "which status codes are tried again though they are final, as NOT_FOUND")
 }
 
 // grpcPayload is what the grpc executor takes.

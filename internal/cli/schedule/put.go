@@ -33,14 +33,15 @@ type putOptions struct {
 func newPutCommand(f *command.Factory) *cobra.Command {
 	opts := &putOptions{Client: f.Client, Printer: f.Printer, Stdin: f.In, Times: flags.TimesOf(f)}
 	cmd := &cobra.Command{
-		Use:   "put ID (--cron EXPRESSION | --every DURATION)... [flags] (-- COMMAND [ARGUMENT...] | --http URL | --type TYPE)",
+		Use:   "put ID (--cron EXPRESSION | --every DURATION)... [flags] (-- COMMAND [ARGUMENT...] | --http URL | --grpc TARGET | --type TYPE)",
 		Short: "Create or replace a schedule",
 		Long: `put puts a definition of a schedule in force. It replaces all of the definition: what no flag names has its default, not
 its earlier value. Only the pause stays as it is without --paused. Repeating a command changes nothing.
 
 The task is a command behind "--", as in "task shell" (with --env, --dir, --stdin); a URL that is called, as in "task http"
-(with --method, --header, --data, --success-codes); or a task of any type (with --payload). --owner and --label belong to
-the schedule, --task-owner and --task-label to its tasks.
+(with --method, --header, --data, --success-codes); a gRPC server that is called, as in "task grpc" (with --method, --metadata,
+--data, --tls); or a task of any type (with --payload). --owner and --label belong to the schedule, --task-owner and
+--task-label to its tasks.
 
 A cron expression has 5 fields (minute, hour, day of the month, month, day of the week), 6 (seconds first) or 7 (a year
 last), or is @hourly, @daily and the like. Days can be L, L-3, 15W, LW, 5L or 5#2. H stands for a value derived from the
@@ -50,6 +51,7 @@ A terminal is told what changed and the next ticks. A pipe gets a line: the id; 
 revision; the next tick.`,
 		Example: `  dtsctl schedule put nightly --cron '30 2 * * *' --timezone Europe/Berlin -- /usr/local/bin/backup --full
   dtsctl schedule put health --every 10s --overlap skip --http https://example.com/health -X GET --timeout 5s
+  dtsctl schedule put close --cron '0 18 * * *' --grpc orders.internal:50051 --method shop.Orders/Close -d '{"all": true}' --tls
   dtsctl schedule put report --cron '0 0 18 LW * *' --exclude 2026-12-31 --type http --payload @report.json
   dtsctl schedule put hourly --cron 'H * * * *' --misfire all --misfire-window 6h --if-match 3 -- sync`,
 		Args: putArgs,

@@ -57,6 +57,14 @@ func TestPut_SendsWhatTheFlagsSay(t *testing.T) {
 			[]string{"--every", "1s", "--http", "https://e.x", "-X", "GET", "-H", "A: b", "--success-codes", "204"},
 			`{"every":"1s","task":{"payload":{"method":"GET","url":"https://e.x","headers":{"A":"b"},"success_codes":[204]},"type":"http"}}`,
 		},
+		"a gRPC server": {
+			[]string{
+				"--every", "1s", "--grpc", "a:1", "--method", "b.C/D", "-d", `{"n": 1}`, "--metadata", "Authorization: x", "--tls-server-name", "b",
+				"--descriptor-file", "b.binpb", "--retry-codes", "NOT_FOUND",
+			},
+			`{"every":"1s","task":{"payload":{"target":"a:1","method":"b.C/D","request":{"n":1},"metadata":{"Authorization":"x"},` +
+				`"tls":{"server_name":"b"},"descriptor_file":"b.binpb","retry_codes":["NOT_FOUND"]},"type":"grpc"}}`,
+		},
 		"any type": {[]string{"--every", "1s", "--type", "x", "--payload", `{"a": 1}`}, `{"every":"1s","task":{"payload":{"a":1},"type":"x"}}`},
 		"the misfire policy": {
 			[]string{"--every", "1s", "--misfire", "all", "--misfire-window", "6h", "--misfire-max", "5", "--", "true"},
@@ -148,9 +156,12 @@ func TestPut_RefusesBadUsage(t *testing.T) {
 		`ID: ".." cannot be a name`: put("..", "--every", "1s", "--", "true"),
 		`"true" is one argument too many; a command stands behind --`:                                        put("a", "true", "--every", "1s"),
 		"it would never tick: give --cron or --every":                                                        put("a", "--", "true"),
-		"nothing to run: give -- COMMAND, --http URL or --type TYPE":                                         put("a", "--every", "1s"),
+		"nothing to run: give -- COMMAND, --http URL, --grpc TARGET or --type TYPE":                          put("a", "--every", "1s"),
 		"-- COMMAND and --http URL: give one of them":                                                        put("a", "--every", "1s", "--http", "u", "--", "true"),
-		"--method goes with --http URL, not with -- COMMAND":                                                 put("a", "--every", "1s", "-X", "GET", "--", "true"),
+		"--method goes with --grpc TARGET or --http URL, not with -- COMMAND":                                put("a", "--every", "1s", "-X", "GET", "--", "true"),
+		"--header goes with --http URL, not with --grpc TARGET":                                              put("a", "--every", "1s", "-H", "a: b", "--grpc", "a:1"),
+		"--tls goes with --grpc TARGET, not with --http URL":                                                 put("a", "--every", "1s", "--tls", "--http", "u"),
+		"--grpc TARGET: --method is missing, as package.Service/Method":                                      put("a", "--every", "1s", "--grpc", "a:1"),
 		"--env goes with -- COMMAND, not with --http URL":                                                    put("a", "--every", "1s", "--env", "A=b", "--http", "u"),
 		"--payload goes with --type TYPE, not with --http URL":                                               put("a", "--every", "1s", "--payload", "1", "--http", "u"),
 		"--if-match and --if-absent: give one of them, not both":                                             put("a", "--every", "1s", "--if-match", "1", "--if-absent", "--", "true"),

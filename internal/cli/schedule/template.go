@@ -13,13 +13,15 @@ import (
 	"github.com/dts-sched/dts/internal/cli/flags"
 )
 
-// templateFlags is the flags that say what task a schedule creates, in one of three ways: a command, a URL to call, or
-// any type.
+// templateFlags is the flags that say what task a schedule creates, in one of four ways: a command, a URL to call, a
+// gRPC server to call, or any type.
 type templateFlags struct {
 	Command   []string // not a flag: the arguments behind the dashes
 	Shell     flags.ShellCommand
 	URL       string
 	HTTPCall  flags.HTTPCall
+	Target    string
+	GRPCCall  flags.GRPCCall // what is not in HTTPCall
 	Type      string
 	Payload   *string
 	Execution flags.Execution
@@ -30,6 +32,11 @@ type templateFlags struct {
 func (t *templateFlags) bind(set *pflag.FlagSet) {
 	set.StringVar(&t.URL, "http", "", "run a task of type http, which calls this URL")
 	t.HTTPCall.Bind(set)
+	set.StringVar(&t.Target, "grpc", "", "run a task of type grpc, which calls --method of the server at this HOST:PORT")
+	t.GRPCCall.BindBesideHTTP(set, "")
+	set.Lookup("method").Usage = "the method of the call (with --http, default POST; with --grpc, package.Service/Method)"
+	set.Lookup("data").Usage = "the body of the call, or with --grpc the request, as JSON: a text, @FILE, or @- for standard input"
+	set.Lookup("retry-codes").Usage = "which 4xx statuses, or with --grpc which status codes, are tried again though they are final"
 	t.Shell.Bind(set)
 	set.StringVar(&t.Type, "type", "", "run a task of this type")
 	flags.String(set, &t.Payload, "payload", "what the executor of --type gets: JSON, @FILE, or @- for standard input")
@@ -42,18 +49,32 @@ func (t *templateFlags) bind(set *pflag.FlagSet) {
 const (
 	wayCommand = "-- COMMAND"
 	wayHTTP    = "--http URL"
+	wayGRPC    = "--grpc TARGET"
 	wayType    = "--type TYPE"
 )
 
-// wayFlags are the flags that go with each way only.
+// wayFlags are the flags that go with some ways only.
 var wayFlags = map[string][]string{
-	wayCommand: flags.ShellCommandNames, wayHTTP: flags.HTTPCallNames, wayType: {"payload"},
+	wayCommand: flags.ShellCommandNames, wayHTTP: flags.HTTPCallNames, wayGRPC: flags.GRPCCallNames, wayType: {"payload"},
+}
+
+// waysWith returns the ways that a flag goes with, nil for one that goes with all.
+func waysWith(name string) (ways []string) {
+	for way, names := range wayFlags {
+		if slices.Contains(names, name) {
+			ways = append(ways, way)
+		}
+	}
+	slices.Sort(ways)
+	return ways
 }
 
 // ways returns the ways that the command line takes.
 func (t *templateFlags) ways() []string {
 	var ways []string
-	for way, taken := range map[string]bool{wayCommand: len(t.Command) > 0, wayHTTP: t.URL != "", wayType: t.Type != ""} {
+	for way, taken := range map[string]bool{
+		wayCommand: len(t.Command) > 0, wayHTTP: t.URL != "", wayGRPC: t.Target != "", wayType: t.Type != "",
+	} {
 		if taken {
 			ways = append(ways, way)
 		}
@@ -67,18 +88,20 @@ func (t *templateFlags) check(set *pflag.FlagSet) error {
 	ways := t.ways()
 	switch {
 	case len(ways) == 0:
-		return command.Usagef("nothing to run: give %s, %s or %s", wayCommand, wayHTTP, wayType)
+		return command.Usagef("nothing to run: give %s, %s, %s or %s", wayCommand, wayHTTP, wayGRPC, wayType)
 	case len(ways) > 1:
 		return command.Usagef("%s: give one of them", strings.Join(ways, " and "))
 	}
-	for way, names := range wayFlags {
-		for _, name := range names {
-			if way != ways[0] && set.Changed(name) {
-				return command.Usagef("--%s goes with %s, not with %s", name, way, ways[0])
-			}
+	var wrong error
+	set.Visit(func(f *pflag.Flag) {
+		if with := waysWith(f.Name); wrong == nil && with != nil && !slices.Contains(with, ways[0]) {
+			wrong = command.Usagef("--%s goes with %s, not with %s", f.Name, strings.Join(with, " or "), ways[0])
 		}
+	})
+	if wrong == nil && t.Target != "" && t.HTTPCall.Method == "" {
+		return command.Usagef("%s: --method is missing, as package.Service/Method", wayGRPC)
 	}
-	return nil
+	return wrong
 }
 
 // template returns the task of every tick.
@@ -103,6 +126,11 @@ func (t *templateFlags) typeAndPayload(stdin io.Reader) (string, json.RawMessage
 	case t.URL != "":
 		payload, err := t.HTTPCall.Payload(stdin, t.URL)
 		return "http", payload, err
+	case t.Target != "":
+		call := t.GRPCCall
+		call.Data, call.RetryCodes = t.HTTPCall.Data, t.HTTPCall.RetryCodes
+		payload, err := call.Payload(stdin, t.Target, t.HTTPCall.Method)
+		return "grpc", payload, err
 	case t.Type != "":
 		payload, err := flags.JSON(stdin, "--payload", t.Payload)
 		return t.Type, payload, err

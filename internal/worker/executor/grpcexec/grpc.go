@@ -5,6 +5,7 @@ package grpcexec
 import (
 	"cmp"
 	"context"
+	"errors"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
@@ -29,25 +30,40 @@ func Describe(rules *address.Rules) *executor.Descriptor {
 	d := grpccall.Describe()
 	d.Settings = s
 	d.New = func(o executor.Options) (executor.Executor, error) {
-		return New(Options{Version: o.Version, Rules: rules, Descriptors: s.descriptors}), nil
+		if err := s.files.check(); err != nil {
+			return nil, err
+		}
+		return New(Options{Version: o.Version, Rules: rules, Descriptors: s.descriptors, Files: s.files}), nil
 	}
 	return d
 }
 
-type settings struct{ descriptors string }
+type settings struct {
+	descriptors string
+	files       Files
+}
 
 func (s *settings) Declare(flags *pflag.FlagSet) {
 	flags.StringVar(&s.descriptors, "grpc-descriptors", s.descriptors, "folder with the descriptor sets that grpc tasks name in descriptor_file (default: none)")
+	flags.StringVar(&s.files.CA, "grpc-ca", s.files.CA, "PEM file of who must have signed the certificates of servers that grpc tasks call (default: those whom the system trusts)")
+	flags.StringVar(&s.files.Cert, "grpc-cert", s.files.Cert, "PEM file of the certificate that this node shows servers that ask for one; with --grpc-key (default: none)")
+	flags.StringVar(&s.files.Key, "grpc-key", s.files.Key, "PEM file of the key of that certificate")
 }
 
-// Validate finds nothing: whether a file is there shows when a task names it.
-func (s *settings) Validate() error { return nil }
+// Validate reads no file: only a worker needs them, which reads those of certificates when it starts, and descriptors when a task names them.
+func (s *settings) Validate() error {
+	if (s.files.Cert == "") != (s.files.Key == "") {
+		return errors.New("grpc-cert and grpc-key: set both or none")
+	}
+	return nil
+}
 
 // Options say how an executor makes its calls.
 type Options struct {
 	Version     string         // of this program, for the user agent; "" if it is not known
 	Rules       *address.Rules // nil for every address but those of cloud metadata
 	Descriptors string         // folder of descriptor sets; "" for none
+	Files       Files
 }
 
 // Executor makes the call that the payload of an attempt describes. The response, as JSON, is the result.
@@ -65,7 +81,7 @@ func New(o Options) *Executor {
 		o.Rules = address.New()
 	}
 	return &Executor{
-		pool:    newPool(&dialer{rules: o.Rules, userAgent: "dts/" + cmp.Or(o.Version, "dev")}),
+		pool:    newPool(&dialer{rules: o.Rules, files: o.Files, userAgent: "dts/" + cmp.Or(o.Version, "dev")}),
 		methods: &methods{folder: o.Descriptors, known: newCache(cacheLimit)},
 	}
 }

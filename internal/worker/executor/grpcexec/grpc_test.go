@@ -162,8 +162,9 @@ func TestExecutor_TellsTheServerWhichAttemptItIs(t *testing.T) {
 
 func TestExecutor_CallsOverTLS(t *testing.T) {
 	t.Parallel()
-	option, ca := certificate(t)
-	s := serve(t, false, option)
+	own := newPair(t)
+	ca := own.certPEM()
+	s := serve(t, false, own.serverOption())
 	e := newExecutor(t)
 	call := func(tls any) (string, error) {
 		payload := object{"target": s.target, "method": check, "descriptor_set": executortest.DescriptorSet(t, grpc_health_v1.File_grpc_health_v1_health_proto)}

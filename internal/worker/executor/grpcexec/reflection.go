@@ -40,12 +40,18 @@ func reflectService(ctx context.Context, conn grpc.ClientConnInterface, service 
 	return nil, 0, executor.Permanent(errors.New("payload.method: the server does not describe its services (reflection): give descriptor_set or descriptor_file"))
 }
 
-// brief is an error of a reflection as an error of the attempt.
+// brief is an error of a reflection as an error of the attempt: a status keeps its code and its details.
 func brief(err error) error {
 	if err == nil || executor.IsPermanent(err) {
 		return err
 	}
-	return fmt.Errorf("cannot ask the server for the method (reflection): %w", err)
+	s, ok := status.FromError(err)
+	if !ok {
+		return fmt.Errorf("reflection: %w", err)
+	}
+	said := s.Proto()
+	said.Message = "reflection: " + said.GetMessage() // and no "rpc error: code = ..." as in the text of err
+	return status.FromProto(said).Err()
 }
 
 // reader reads descriptors from a stream.

@@ -10,6 +10,8 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,8 +176,10 @@ func testingSet(t *testing.T) string {
 	return executortest.DescriptorSet(t, grpc_testing.File_grpc_testing_test_proto, grpc_testing.File_grpc_testing_messages_proto, grpc_testing.File_grpc_testing_empty_proto)
 }
 
-// certificate is one for orders.test that signs itself, as the option of a server and in PEM.
-func certificate(t *testing.T) (grpc.ServerOption, string) {
+// pair is a certificate for orders.test that signs itself, and its key.
+type pair struct{ tls.Certificate }
+
+func newPair(t *testing.T) pair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	testkit.Must(t, err)
@@ -185,6 +189,37 @@ func certificate(t *testing.T) (grpc.ServerOption, string) {
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	testkit.Must(t, err)
-	option := grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}))
-	return option, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	return pair{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}
+}
+
+// certPEM is the certificate in PEM.
+func (p pair) certPEM() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate.Certificate[0]}))
+}
+
+// serverOption has a server show the certificate.
+func (p pair) serverOption() grpc.ServerOption {
+	return grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{p.Certificate}}))
+}
+
+// mutualOption has a server show the certificate, and admit clients only that have one of these.
+func (p pair) mutualOption(clients ...pair) grpc.ServerOption {
+	admitted := x509.NewCertPool()
+	for _, c := range clients {
+		admitted.AppendCertsFromPEM([]byte(c.certPEM()))
+	}
+	return grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{p.Certificate}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: admitted,
+	}))
+}
+
+// write writes the certificate and its key to files in a folder.
+func (p pair) write(t *testing.T, folder string) (cert, key string) {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(p.PrivateKey)
+	testkit.Must(t, err)
+	cert, key = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
+	testkit.Must(t, os.WriteFile(cert, []byte(p.certPEM()), 0o600))
+	testkit.Must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	return cert, key
 }

@@ -11,7 +11,7 @@ import (
 type Server struct {
 	Target    string // HOST:PORT
 	Encrypted bool
-	CA        string // certificates in PEM that sign the server's; "" for those of the system
+	CA        string // certificates in PEM that sign the server's; "" for those of the node
 	Name      string // that the server's certificate must have; "" for the host of Target
 }
 
