@@ -249,7 +249,9 @@ func (a *App) buildWorker(ctx context.Context) error {
 		}
 		pools = append(pools, worker.Pool{Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, DB: db})
 	}
-	executors, err := a.o.Executors.Build(executor.Options{Version: a.o.Version, Redis: string(a.o.Config.Redis), Prefix: a.o.Config.Prefix})
+	executors, err := a.o.Executors.Build(executor.Options{
+		Version: a.o.Version, Redis: string(a.o.Config.Redis), Prefix: a.o.Config.Prefix, Log: a.o.Log,
+	})
 	if err != nil {
 		return err
 	}

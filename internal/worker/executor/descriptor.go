@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -38,9 +39,10 @@ type Descriptor struct {
 
 // Options is what every executor is told about its node.
 type Options struct {
-	Version string // of this program; "" if it is not known
-	Redis   string // URL of the Redis of this installation, as redisx.Options has it
-	Prefix  string // of the keys of this installation; "" means "dts"
+	Version string       // of this program; "" if it is not known
+	Redis   string       // URL of the Redis of this installation, as redisx.Options has it
+	Prefix  string       // of the keys of this installation; "" means "dts"
+	Log     *slog.Logger // takes warnings about the node; nil discards them
 }
 
 // optInFlag is the name of the setting that enables the type.

@@ -95,11 +95,16 @@ func (a *account) checkPossible() error {
 	if maySwitch() {
 		return nil
 	}
-	if int(a.credential.Uid) != os.Getuid() || int(a.credential.Uid) != os.Geteuid() {
+	if !a.own() {
 		return fmt.Errorf("this node cannot run commands as %s: that needs %s", a.name, switchNeeds)
 	}
 	a.credential = nil
 	return nil
+}
+
+// own reports whether it is the user of this program.
+func (a *account) own() bool {
+	return a.credential == nil || int(a.credential.Uid) == os.Getuid() && int(a.credential.Uid) == os.Geteuid()
 }
 
 // set makes a process run as the user.

@@ -7,13 +7,20 @@ import (
 const switchNeeds = "root, or the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL"
 
 // maySwitch reports whether this thread may start processes of other users, and end them.
-func maySwitch() bool {
+func maySwitch() bool { return hasAll(unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL) }
+
+// hasAll reports whether this thread has all of these capabilities, of the first 32.
+func hasAll(capabilities ...int) bool {
 	var sets [2]unix.CapUserData
 	if unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &sets[0]) != nil {
 		return false
 	}
-	const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL
-	return sets[0].Effective&needed == needed
+	for _, c := range capabilities {
+		if sets[0].Effective&(1<<c) == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // start calls begin, which starts a process of the user. Capabilities that this program passes on to what it starts (ambient ones, as of

@@ -1,11 +1,14 @@
 package shellexec
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,7 +65,7 @@ func TestExecutor_PassesNoCapabilityOnToAnotherUser(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(rerunTest) == "" {
 		needSwitch(t)
-		rerun(t, []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL})
+		rerun(t, switching)
 		return
 	}
 	const script = `id -un; grep -E 'Cap(Eff|Prm|Amb)' /proc/self/status`
@@ -81,17 +84,83 @@ func TestExecutor_PassesNoCapabilityOnToAnotherUser(t *testing.T) {
 func TestExecutor_LimitsCommandsOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	needSwitch(t)
-	r := executortest.NewRecorder(`{"command": ["/bin/sh", "-c", "id -un; ulimit -n"], "user": "nobody", "dir": "/", "limits": {"open_files": 64}}`)
-	got, err := described(t, "--shell-users="+other).Execute(t.Context(), r.Attempt)
-	if hasSysResource(t) {
-		if err != nil || got != other+"\n64" {
-			t.Errorf("got %q, %v", got, err)
+	const user = "daemon" // this one is nobody, when it runs again
+	r := executortest.NewRecorder(`{"command": ["/bin/sh", "-c", "id -un; ulimit -n"], "user": "daemon", "dir": "/", "limits": {"open_files": 64}}`)
+	got, err := described(t, "--shell-users="+user).Execute(t.Context(), r.Attempt)
+	if !hasSysResource(t) {
+		const want = "cannot start the command: limits.open_files: this node cannot limit commands that run as another user: that needs the capability CAP_SYS_RESOURCE"
+		if err == nil || err.Error() != want || !executor.IsPermanent(err) {
+			t.Errorf("error is %v, want finally %q", err, want)
 		}
 		return
 	}
-	const want = "cannot start the command: limits.open_files: this node cannot limit commands that run as another user: that needs the capability CAP_SYS_RESOURCE"
-	if err == nil || err.Error() != want || !executor.IsPermanent(err) {
-		t.Errorf("error is %v, want finally %q", err, want)
+	if err != nil || got != user+"\n64" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if os.Getenv(rerunTest) == "" {
+		rerun(t, switching)
+		rerun(t, append(slices.Clone(switching), unix.CAP_SYS_RESOURCE))
+	}
+}
+
+// switching are the capabilities that a node needs to run commands as other users.
+var switching = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_KILL}
+
+// warningsOf returns what a node with these settings logs when it starts.
+func warningsOf(t *testing.T, settings ...string) string {
+	t.Helper()
+	var log bytes.Buffer
+	describedWith(t, executor.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, settings...)
+	return log.String()
+}
+
+func TestDescribe_WarnsOfUsersAsWhomNoCommandCanRun(t *testing.T) {
+	t.Parallel()
+	if got := warningsOf(t, "--shell-users=no-such-user"); strings.Count(got, "level=WARN") != 1 || !strings.Contains(got, "shell-users: this node has no user no-such-user") {
+		t.Errorf("an unknown user: %s", got)
+	}
+	if maySwitch() {
+		rerun(t, nil)
+		return
+	}
+	own, err := user.Current()
+	testkit.Must(t, err)
+	got := warningsOf(t, "--shell-users=root,daemon,"+own.Username)
+	for _, want := range []string{
+		"this node cannot run commands as root, daemon: that needs root, or the capabilities CAP_SETUID, CAP_SETGID and CAP_KILL",
+		"systemd: AmbientCapabilities=CAP_SETUID CAP_SETGID CAP_KILL; Docker: --cap-add SETUID --cap-add SETGID --cap-add KILL;",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in %s", want, got)
+		}
+	}
+	if got := warningsOf(t, "--shell-users="+own.Username, "--shell-max-open-files=64"); got != "" {
+		t.Errorf("its own user needs nothing: %s", got)
+	}
+}
+
+func TestDescribe_WarnsOfLimitsThatItCannotSet(t *testing.T) {
+	t.Parallel()
+	needSwitch(t)
+	plain, limited := warningsOf(t, "--shell-users=daemon"), warningsOf(t, "--shell-users=daemon", "--shell-max-open-files=64")
+	if hasSysResource(t) {
+		if plain != "" || limited != "" {
+			t.Errorf("there is nothing to warn of: %s%s", plain, limited)
+		}
+		if os.Getenv(rerunTest) == "" {
+			rerun(t, switching)
+		}
+		return
+	}
+	const want = "this node cannot limit commands that run as daemon: that needs the capability CAP_SYS_RESOURCE; "
+	if !strings.Contains(plain, want+"commands with limits fail") || !strings.Contains(plain, "Docker: --cap-add SYS_RESOURCE;") {
+		t.Error(plain)
+	}
+	if !strings.Contains(limited, want+"commands fail, as all have the limits") {
+		t.Error(limited)
+	}
+	if got := warningsOf(t); got != "" {
+		t.Errorf("without users: %s", got)
 	}
 }
 

@@ -13,6 +13,11 @@ import (
 
 const canLimit = true
 
+const limitOthersNeeds = "the capability CAP_SYS_RESOURCE"
+
+// mayLimitOthers reports whether this thread may set limits of processes of other users. Root in a container often may not.
+func mayLimitOthers() bool { return hasAll(unix.CAP_SYS_RESOURCE) }
+
 // killAfter is how much more CPU time a process gets that does not end by SIGXCPU.
 const killAfter = time.Second
 
@@ -77,7 +82,7 @@ func lower(pid, resource int, soft, hard uint64) error {
 
 func cannotLimit(field string, err error) error {
 	if errors.Is(err, unix.EPERM) {
-		return executor.Permanent(fmt.Errorf("limits.%s: this node cannot limit commands that run as another user: that needs the capability CAP_SYS_RESOURCE", field))
+		return executor.Permanent(fmt.Errorf("limits.%s: this node cannot limit commands that run as another user: that needs "+limitOthersNeeds, field))
 	}
 	return fmt.Errorf("limits.%s: %w", field, err)
 }

@@ -195,12 +195,17 @@ func TestSize_IsAWholeNumberAndAUnit(t *testing.T) {
 // described is an executor on a node with these settings.
 func described(t *testing.T, settings ...string) executor.Executor {
 	t.Helper()
+	return describedWith(t, executor.Options{}, settings...)
+}
+
+func describedWith(t *testing.T, o executor.Options, settings ...string) executor.Executor {
+	t.Helper()
 	d := Describe()
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	d.Settings.Declare(flags)
 	testkit.Must(t, flags.Parse(append(settings, "--shell-grace="+time.Minute.String())))
 	testkit.Must(t, d.Settings.Validate())
-	e, err := d.New(executor.Options{})
+	e, err := d.New(o)
 	testkit.Must(t, err)
 	return e
 }

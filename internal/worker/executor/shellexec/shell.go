@@ -37,7 +37,12 @@ func Describe() *executor.Descriptor {
 		CheckPayload: func(payload json.RawMessage) error { _, err := parseCommand(payload); return err },
 		OptIn:        "run tasks of type shell: whoever may submit, may run any command here",
 		Settings:     s,
-		New:          func(executor.Options) (executor.Executor, error) { return New(s.Options), nil },
+		New: func(o executor.Options) (executor.Executor, error) {
+			if o.Log != nil {
+				s.warn(o.Log)
+			}
+			return New(s.Options), nil
+		},
 	}
 }
 
