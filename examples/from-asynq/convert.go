@@ -24,6 +24,22 @@ type defaults struct {
 	queue    string // of DTS
 	timezone string
 	timeout  time.Duration
+	prefix   string // of the ids
+}
+
+// The labels of a schedule, by which what is left over is found.
+const (
+	labelFrom   = "imported-from"
+	labelPrefix = "asynq-prefix"
+)
+
+// labels are those of every schedule.
+func (d defaults) labels() map[string]string {
+	labels := map[string]string{labelFrom: "asynq"}
+	if d.prefix != "" {
+		labels[labelPrefix] = d.prefix
+	}
+	return labels
 }
 
 // converted is a config as a schedule, or why it cannot be one.
@@ -65,7 +81,7 @@ func convert(c *asynq.PeriodicTaskConfig, d defaults) converted {
 		return converted{err: errors.New("has no task")}
 	}
 	o := order{Type: c.Task.Type(), Queue: "default", MaxRetry: asynqRetries, ArchivedFinal: true}
-	s := dts.ScheduleDefinition{Timezone: d.timezone, Overlap: dts.OverlapAllow, Labels: map[string]string{"imported-from": "asynq"}}
+	s := dts.ScheduleDefinition{Timezone: d.timezone, Overlap: dts.OverlapAllow, Labels: d.labels()}
 	o.setPayload(c.Task.Payload())
 	for _, option := range c.Opts {
 		if err := o.set(option, &s); err != nil {
@@ -76,7 +92,7 @@ func convert(c *asynq.PeriodicTaskConfig, d defaults) converted {
 		return converted{err: err}
 	}
 	s.Task = dts.TaskTemplate{Type: "asynq", Queue: d.queue, Payload: o, Timeout: d.timeout}
-	return converted{id: o.id(), definition: s}
+	return converted{id: d.prefix + o.id(), definition: s}
 }
 
 // setPayload takes JSON as it is, because it is readable, if it comes out of DTS byte by byte as it went in.

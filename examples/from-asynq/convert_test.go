@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,9 @@ import (
 )
 
 var given = defaults{timezone: "Asia/Shanghai", timeout: time.Hour}
+
+// digests are the ends of ids.
+var digests = regexp.MustCompile(`-[0-9a-f]{8}\b`)
 
 func config(spec string, task *asynq.Task, options ...asynq.Option) *asynq.PeriodicTaskConfig {
 	return &asynq.PeriodicTaskConfig{Cronspec: spec, Task: task, Opts: options}

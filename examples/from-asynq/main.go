@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -13,20 +12,24 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+
+	"github.com/dts-sched/dts"
 )
 
 func main() {
-	if err := run(context.Background(), os.Args[1:], &provider{}, os.Stdout); err != nil {
+	if err := run(context.Background(), os.Args[1:], &provider{}, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "from-asynq:", err)
 		os.Exit(1)
 	}
 }
 
 // run imports what the provider has. Error: some of it was refused, or the server cannot be reached; the rest is imported.
-func run(ctx context.Context, args []string, from asynq.PeriodicTaskConfigProvider, out io.Writer) error {
+func run(ctx context.Context, args []string, from asynq.PeriodicTaskConfigProvider, out, notes io.Writer) error {
 	flags := flag.NewFlagSet("from-asynq", flag.ContinueOnError)
-	server := flags.String("server", "http://127.0.0.1:8080", "address of DTS")
+	address := flags.String("server", "http://127.0.0.1:8080", "address of DTS")
 	dryRun := flags.Bool("dry-run", false, "change nothing, show what would change")
+	prune := flags.Bool("prune", false, "delete the schedules of earlier imports that are of no config any more")
+	prefix := flags.String("prefix", "", "what the ids begin with; one for each program that imports into the same DTS")
 	queue := flags.String("queue", "default", "queue of DTS from which its workers with --enable-asynq take; not that of asynq")
 	zone := flags.String("timezone", "UTC", "the Location of your asynq.SchedulerOpts")
 	timeout := flags.Duration("timeout", 24*time.Hour, "how long a task may take, its wait in asynq's queue and asynq's retries included")
@@ -37,27 +40,13 @@ func run(ctx context.Context, args []string, from asynq.PeriodicTaskConfigProvid
 	if err != nil {
 		return fmt.Errorf("reading the configs: %w", err)
 	}
-	to, err := dial(*server, *dryRun)
+	client, err := dts.Dial(*address)
 	if err != nil {
 		return err
 	}
-	refused := 0
-	for i, entry := range convertAll(configs, defaults{queue: *queue, timezone: *zone, timeout: *timeout}) {
-		change, err := "refused", entry.err
-		if err == nil {
-			change, err = to.put(ctx, entry.id, entry.definition)
-		}
-		if err != nil {
-			refused++
-			_, _ = fmt.Fprintf(out, "config %d\trefused\t%v\n", i+1, err)
-			continue
-		}
-		_, _ = fmt.Fprintf(out, "config %d\t%s\t%s\n", i+1, change, entry.id)
+	given := defaults{queue: *queue, timezone: *zone, timeout: *timeout, prefix: *prefix}
+	i := importing{
+		to: &server{client, *dryRun}, configs: convertAll(configs, given), labels: given.labels(), prune: *prune, out: out, notes: notes,
 	}
-	if refused > 0 {
-		return fmt.Errorf("%d of %d: %w", refused, len(configs), errRefused)
-	}
-	return nil
+	return i.run(ctx)
 }
-
-var errRefused = errors.New("configs were refused")

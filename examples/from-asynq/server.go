@@ -12,11 +12,6 @@ type server struct {
 	dryRun bool
 }
 
-func dial(address string, dryRun bool) (*server, error) {
-	client, err := dts.Dial(address)
-	return &server{client, dryRun}, err
-}
-
 // put puts a schedule in force, and says what that changes. A schedule that is in force already keeps its revision.
 func (s *server) put(ctx context.Context, id string, d dts.ScheduleDefinition) (change string, err error) {
 	before, err := s.client.GetSchedule(ctx, id)
@@ -37,4 +32,30 @@ func (s *server) put(ctx context.Context, id string, d dts.ScheduleDefinition) (
 		return "unchanged", nil
 	}
 	return "changed", nil
+}
+
+// imported returns the ids of the schedules that imports with these labels made. It checks the labels itself: those of an import with a prefix do
+// not belong to the one without.
+func (s *server) imported(ctx context.Context, labels map[string]string) (ids []string, err error) {
+	for found, err := range s.client.ListSchedules(ctx, dts.ScheduleFilter{Labels: labels}) {
+		if err != nil {
+			return nil, err
+		}
+		if found.Definition.Labels[labelFrom] == labels[labelFrom] && found.Definition.Labels[labelPrefix] == labels[labelPrefix] {
+			ids = append(ids, found.ID)
+		}
+	}
+	return ids, nil
+}
+
+// remove deletes a schedule, and cancels those of its tasks that do not run. One that is gone already counts as removed.
+func (s *server) remove(ctx context.Context, id string) error {
+	if s.dryRun {
+		return nil
+	}
+	_, err := s.client.DeleteSchedule(ctx, id, dts.DeleteWaiting)
+	if dts.CodeOf(err) == dts.CodeScheduleNotFound {
+		return nil
+	}
+	return err
 }
