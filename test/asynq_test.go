@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -150,8 +152,11 @@ func fromAsynq(t *testing.T, binary string, flags ...string) []string {
 // The program that docs/from-asynq.md describes imports configs once, and what it imports is done by asynq's workers.
 func TestFromAsynq_ImportsConfigsThatAsynqWorkersThenHandle(t *testing.T) {
 	t.Parallel()
+	page, err := os.ReadFile("../docs/from-asynq.md")
+	testkit.Must(t, err)
+	settings := regexp.MustCompile(`(?m)^dtsd serve --redis \S+ (.*)$`).FindStringSubmatch(string(page))
 	redis := redistest.Start(t)
-	n := startNode(t, redis.URL(), "--prefix", "sched", "--enable-asynq", "--pool", "fleet:5:asynq=1")
+	n := startNode(t, redis.URL(), strings.Fields(settings[1])...)
 	binary := filepath.Join(t.TempDir(), "from-asynq")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../examples/from-asynq").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

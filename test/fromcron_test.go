@@ -26,6 +26,47 @@ func blocks(t *testing.T, page, language string) []string {
 	return found
 }
 
+// bash runs the commands of a page in a folder, against this node, and returns all that they print.
+func (n *node) bash(dir, script string) string {
+	n.t.Helper()
+	cmd := exec.CommandContext(n.t.Context(), "bash", "-ec", strings.ReplaceAll(script, "localhost:8080", strings.TrimPrefix(n.url, "http://")))
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GORACE="+quickRace, "DTSCTL_SERVER="+n.url, "PATH="+binaries+":"+os.Getenv("PATH"))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		n.t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+	return string(out)
+}
+
+// The commands of these pages, one after the other, do what the pages say.
+func TestPages_DoWhatTheySay(t *testing.T) {
+	t.Parallel()
+	if err := exec.CommandContext(t.Context(), "curl", "--json", "", "--version").Run(); err != nil {
+		t.Skip("the pages need curl 7.82: ", err)
+	}
+	for page, want := range map[string][]string{
+		"workers": {
+			`no living node that serves the queue "default" runs tasks of type "count"`, `"payload":{"to":3}`, `"verdict":"running"`, "copied 5 rows", "3 counted",
+		},
+		"locks": {"deploying to production\nimporting\n", `"holder":"host-7:3f9a"`, `"ttl":"15s"`, `{"released":true}`},
+	} {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			n := startNode(t, redistest.Start(t).URL())
+			out := n.bash(t.TempDir(), strings.Join(blocks(t, "../docs/"+page+".md", "sh"), "\n"))
+			for _, text := range want {
+				if !strings.Contains(out, text) {
+					t.Errorf("no %q in\n%s", text, out)
+				}
+			}
+			if strings.Contains(out, "urn:dts:problem") {
+				t.Errorf("something was refused:\n%s", out)
+			}
+		})
+	}
+}
+
 // The commands of docs/from-cron.md do what the page says, with its crontab.
 func TestFromCron_ThePageDoesWhatItSays(t *testing.T) {
 	t.Parallel()
@@ -38,16 +79,7 @@ func TestFromCron_ThePageDoesWhatItSays(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "my-crontab"), []byte(crontabs[0]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	run := func(script string) string {
-		cmd := exec.CommandContext(t.Context(), "bash", "-ec", script)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GORACE="+quickRace, "DTSCTL_SERVER="+n.url, "PATH="+binaries+":"+os.Getenv("PATH"))
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s", script, err, out)
-		}
-		return string(out)
-	}
+	run := func(script string) string { return n.bash(dir, script) }
 	scripts := blocks(t, "../docs/from-cron.md", "sh")
 	for i, want := range [][]string{
 		{"line 8: @reboot has no counterpart", "cron: 30 2 * * *", "it is a new month."},

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/dts-sched/dts"
 )
 
 // importing puts the schedules of an import, and finds those of earlier ones that are left over.
@@ -28,6 +30,9 @@ func (i *importing) run(ctx context.Context) error {
 		change, err := "", c.err
 		if err == nil {
 			change, err = i.to.put(ctx, c.id, c.definition)
+		}
+		if dts.CodeOf(err) == dts.CodeUnavailable {
+			return fmt.Errorf("%s and those after it: %w", what, err)
 		}
 		if err != nil {
 			i.refused++
