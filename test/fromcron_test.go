@@ -45,17 +45,25 @@ func TestPages_DoWhatTheySay(t *testing.T) {
 	if err := exec.CommandContext(t.Context(), "curl", "--json", "", "--version").Run(); err != nil {
 		t.Skip("the pages need curl 7.82: ", err)
 	}
-	for page, want := range map[string][]string{
-		"workers": {
+	for page, c := range map[string]struct {
+		blocks int // the first ones, which are commands; 0: all
+		want   []string
+	}{
+		"executors": {1, []string{"\tsucceeded\n", "health\tcreated"}},
+		"workers": {0, []string{
 			`no living node that serves the queue "default" runs tasks of type "count"`, `"payload":{"to":3}`, `"verdict":"running"`, "copied 5 rows", "3 counted",
-		},
-		"locks": {"deploying to production\nimporting\n", `"holder":"host-7:3f9a"`, `"ttl":"15s"`, `{"released":true}`},
+		}},
+		"locks": {0, []string{"deploying to production\nimporting\n", `"holder":"host-7:3f9a"`, `"ttl":"15s"`, `{"released":true}`}},
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			n := startNode(t, redistest.Start(t).URL())
-			out := n.bash(t.TempDir(), strings.Join(blocks(t, "../docs/"+page+".md", "sh"), "\n"))
-			for _, text := range want {
+			n := startNode(t, redistest.Start(t).URL(), "--enable-shell")
+			scripts := blocks(t, "../docs/"+page+".md", "sh")
+			if c.blocks > 0 {
+				scripts = scripts[:c.blocks]
+			}
+			out := n.bash(t.TempDir(), strings.Join(scripts, "\n"))
+			for _, text := range c.want {
 				if !strings.Contains(out, text) {
 					t.Errorf("no %q in\n%s", text, out)
 				}
