@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -276,6 +277,26 @@ func TestConsumer_IsWokenByADelivery(t *testing.T) {
 	if mean := total / rounds; mean > lookInterval/4 {
 		t.Errorf("a delivery took %s on average: it was found by looking", mean)
 	}
+}
+
+// With a Redis in the process, timers that nobody needs are what costs most when a clock jumps.
+func TestConsumer_ThatIsUnhurriedSleepsUntilItHoldsADelivery(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d, release := aDelivery("a"), make(chan struct{})
+	p := x.pool(x.srv.URL(), func(task.Ref, int) error { <-release; return nil }, func(o *ConsumerOptions) { o.Unhurried = true })
+	defer close(release)
+	idle, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := p.awaitHeld(idle); !errors.Is(err, context.Canceled) {
+		t.Errorf("it does not sleep: %v", err)
+	}
+	x.enqueue(d)
+	testkit.Eventually(t, "it extends the lease for long", func() bool {
+		until := x.db.ZScore(t.Context(), string(lua.AsynqQueue(d.Queue).Deadline()), d.String()).Val()
+		return until > float64(time.Now().Add(5*time.Hour).Unix())
+	})
+	testkit.Must(t, p.awaitHeld(idle))
 }
 
 func TestConsumer_IsReadyWhenAllChannelsAreConfirmedOnOneConnection(t *testing.T) {
