@@ -38,27 +38,31 @@ type life struct {
 // ErrClosed is the error of all that a client does after Close.
 var ErrClosed = errors.New("dts: the client is closed")
 
-// Option changes how [Dial] or [Open] connects.
-type Option func(*options)
+// DialOption changes how [Dial] connects.
+type DialOption func(*dialOptions)
 
-type options struct {
-	transport http.RoundTripper // for Dial
-	prefix    string            // for Open
-	log       *slog.Logger      // for Open
-}
+type dialOptions struct{ transport http.RoundTripper }
 
 // WithTransport has [Dial] send requests through a transport, for TLS, proxies, or headers of your own.
-func WithTransport(t http.RoundTripper) Option { return func(o *options) { o.transport = t } }
+func WithTransport(t http.RoundTripper) DialOption { return func(o *dialOptions) { o.transport = t } }
+
+// OpenOption changes how [Open] connects.
+type OpenOption func(*openOptions)
+
+type openOptions struct {
+	prefix string
+	logger *slog.Logger
+}
 
 // WithPrefix has [Open] use an installation whose keys in Redis begin with a prefix other than "dts".
-func WithPrefix(prefix string) Option { return func(o *options) { o.prefix = prefix } }
+func WithPrefix(prefix string) OpenOption { return func(o *openOptions) { o.prefix = prefix } }
 
 // WithLogger has [Open] log what went wrong with Redis. Without it nothing is logged.
-func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+func WithLogger(log *slog.Logger) OpenOption { return func(o *openOptions) { o.logger = log } }
 
-func collect(given []Option) options {
-	var o options
-	for _, option := range given {
+// collect returns what options say.
+func collect[O any, F ~func(*O)](options []F) (o O) {
+	for _, option := range options {
 		option(&o)
 	}
 	return o
@@ -66,11 +70,8 @@ func collect(given []Option) options {
 
 // Dial returns a client of the REST API at an address such as http://127.0.0.1:8080. It sends nothing yet. Error: CodeInvalid
 // for the address.
-func Dial(address string, given ...Option) (*Client, error) {
-	o := collect(given)
-	if o.prefix != "" || o.log != nil {
-		return nil, &Error{Code: CodeInvalid, Field: "options", Message: "options: WithPrefix and WithLogger are for Open"}
-	}
+func Dial(address string, options ...DialOption) (*Client, error) {
+	o := collect(options)
 	if o.transport == nil {
 		o.transport = http.DefaultTransport
 	}
@@ -80,13 +81,10 @@ func Dial(address string, given ...Option) (*Client, error) {
 // Open returns a client that needs no server but Redis, whose URL has the form of dtsd's setting redis: redis://, rediss://, unix://,
 // redis+sentinel:// or redis+cluster://. Whether a task's payload fits one of dtsd's own types is checked here as it is there.
 // Errors: CodeInvalid for the URL or the prefix; CodeUnavailable if Redis does not answer or holds other data.
-func Open(redis string, given ...Option) (*Client, error) {
-	o := collect(given)
-	if o.transport != nil {
-		return nil, &Error{Code: CodeInvalid, Field: "options", Message: "options: WithTransport is for Dial"}
-	}
-	if o.log == nil {
-		o.log = slog.New(slog.DiscardHandler)
+func Open(redis string, options ...OpenOption) (*Client, error) {
+	o := collect(options)
+	if o.logger == nil {
+		o.logger = slog.New(slog.DiscardHandler)
 	}
 	settings := config.Default()
 	settings.Redis, settings.Prefix = config.URL(redis), cmp.Or(o.prefix, settings.Prefix)
@@ -95,7 +93,7 @@ func Open(redis string, given ...Option) (*Client, error) {
 	}
 	known := payloads.Types()
 	direct, err := app.OpenDirect(context.Background(), app.DirectOptions{
-		Config: settings, Types: known, Log: slog.New(warnings{o.log.Handler()}),
+		Config: settings, Types: known, Log: slog.New(warnings{o.logger.Handler()}),
 	})
 	if err != nil {
 		return nil, &Error{Code: CodeUnavailable, Message: err.Error(), Err: err}

@@ -126,7 +126,7 @@ func TestClient_ChangesCancelsAndRetries(t *testing.T) {
 		ctx := t.Context()
 		_, err := c.Submit(ctx, dts.Submission{ID: "a", Type: "noop", Delay: time.Hour})
 		testkit.Must(t, err)
-		changed, err := c.Change(ctx, "a", dts.Change{Queue: new("low"), Delay: new(2 * time.Hour), Payload: map[string]string{"sleep": "2ms"}})
+		changed, err := c.Change(ctx, "a", dts.TaskChange{Queue: new("low"), Delay: new(2 * time.Hour), Payload: map[string]string{"sleep": "2ms"}})
 		testkit.Must(t, err)
 		if changed.Queue != "low" || string(changed.Payload) != `{"sleep":"2ms"}` || !changed.RunAt.After(changed.CreatedAt.Add(time.Hour)) {
 			t.Errorf("changed: %+v", changed)
@@ -236,14 +236,14 @@ func TestClient_KeepsSchedules(t *testing.T) {
 		if len(paused) != 1 || paused[0].ID != "nightly" || paused[0].PausedAt.IsZero() {
 			t.Errorf("paused: %+v", paused)
 		}
-		rolled, err := c.Rollback(ctx, "nightly", 1)
+		rolled, err := c.RollbackSchedule(ctx, "nightly", 1)
 		testkit.Must(t, err)
-		revisions, err := c.Revisions(ctx, "nightly")
+		revisions, err := c.ScheduleRevisions(ctx, "nightly")
 		testkit.Must(t, err)
 		if rolled.Definition.Owner != "ada" || len(revisions) != 3 || revisions[1].Definition.Owner != "eve" || revisions[2].Until.IsZero() {
 			t.Errorf("rolled back to %s with %d revisions", rolled.Definition.Owner, len(revisions))
 		}
-		ticks, err := c.NextTicks(ctx, "nightly", 3)
+		ticks, err := c.UpcomingTicks(ctx, "nightly", 3)
 		testkit.Must(t, err)
 		if len(ticks) != 3 || !strings.Contains(ticks[0].Local, "T02:30:00") {
 			t.Errorf("next ticks: %+v", ticks)
@@ -267,14 +267,14 @@ func TestClient_ProvesWhatAScheduleDid(t *testing.T) {
 			testkit.Must(t, err)
 			return !s.EndedAt.IsZero() && s.Live == 0
 		})
-		entries := collect(t, c.Ledger(ctx, "often", dts.LedgerFilter{}))
+		entries := collect(t, c.ScheduleLedger(ctx, "often", dts.LedgerFilter{}))
 		if len(entries) != 3 || entries[0].Outcome != dts.TickFired || entries[0].Task == "" {
 			t.Errorf("ledger: %+v", entries)
 		}
-		audit, err := c.Audit(ctx, "often", time.Time{}, time.Time{})
+		audit, err := c.AuditSchedule(ctx, "often", time.Time{}, time.Time{})
 		testkit.Must(t, err)
-		want := dts.Audit{Expected: 3, Accounted: 3, Outcomes: map[dts.TickOutcome]int{dts.TickFired: 3}, Proved: true}
-		if diff := cmp.Diff(want, audit, cmpopts.IgnoreFields(dts.Audit{}, "From", "To"), cmpopts.EquateEmpty()); diff != "" {
+		want := dts.AuditReport{Expected: 3, Accounted: 3, Outcomes: map[dts.TickOutcome]int{dts.TickFired: 3}, Proved: true}
+		if diff := cmp.Diff(want, audit, cmpopts.IgnoreFields(dts.AuditReport{}, "From", "To"), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("audit (-want +got):\n%s", diff)
 		}
 		run, err := c.TriggerSchedule(ctx, "often")
@@ -282,7 +282,7 @@ func TestClient_ProvesWhatAScheduleDid(t *testing.T) {
 		if run.Outcome != dts.TickTriggered || run.Task == "" {
 			t.Errorf("triggered: %+v", run)
 		}
-		_, left, err := c.Backfill(ctx, "often", dts.Backfill{From: entries[2].Tick, To: entries[0].Tick, Pace: new(time.Duration)})
+		_, left, err := c.BackfillSchedule(ctx, "often", dts.Backfill{From: entries[2].Tick, To: entries[0].Tick, Pace: new(time.Duration)})
 		testkit.Must(t, err)
 		if left != 3 {
 			t.Errorf("backfill left %d ticks alone, want 3", left)

@@ -71,11 +71,11 @@ func Progress(ctx context.Context, percent int, note string) {
 // checkpointTimeout is how long Redis may take to have a checkpoint.
 const checkpointTimeout = 5 * time.Second
 
-// Checkpoint saves how far the work is, as JSON of at most 64 KiB, in place of any earlier checkpoint of the task. When it returns nil,
-// the next attempt finds it by [Resume], on whatever node. It works for a while after ctx has ended, too: a handler that is told to stop can
+// SaveCheckpoint saves how far the work is, as JSON of at most 64 KiB, in place of any earlier checkpoint of the task. When it returns nil,
+// the next attempt finds it by [LoadCheckpoint], on whatever node. It works for a while after ctx has ended, too: a handler that is told to stop can
 // save where it was. Errors: the value is no JSON or too long; another attempt may run by now, so that this one should stop; Redis
 // does not answer within 5 s; ctx is not that of a handler.
-func Checkpoint(ctx context.Context, value any) error {
+func SaveCheckpoint(ctx context.Context, value any) error {
 	r := runOf(ctx)
 	if r == nil {
 		return errOutside
@@ -89,9 +89,9 @@ func Checkpoint(ctx context.Context, value any) error {
 	return r.attempt.Save(ctx, raw)
 }
 
-// Resume decodes the last checkpoint of an earlier attempt of the task into value, and reports whether there is one.
+// LoadCheckpoint decodes the last checkpoint of an earlier attempt of the task into value, and reports whether there is one.
 // Errors: it does not fit value; ctx is not that of a handler.
-func Resume(ctx context.Context, value any) (bool, error) {
+func LoadCheckpoint(ctx context.Context, value any) (bool, error) {
 	r := runOf(ctx)
 	switch {
 	case r == nil:

@@ -150,5 +150,5 @@ func attemptFrom(a client.Attempt) Attempt {
 }
 
 func lineFrom(l client.LogLine) LogLine {
-	return LogLine{Cursor: l.Cursor, Attempt: l.Attempt, Stream: l.Stream, At: l.At, Text: l.Text}
+	return LogLine{Attempt: l.Attempt, Stream: l.Stream, At: l.At, Text: l.Text}
 }

@@ -21,8 +21,6 @@ const (
 	CodeTaskFinished     Code = "task_finished"      // the task has ended
 	CodeTaskNotFinished  Code = "task_not_finished"  // the task has not ended
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
-	CodeTaskNotRunning   Code = "task_not_running"   // only a running task can report
-	CodeStaleAttempt     Code = "stale_attempt"      // the report is of another attempt than the one that runs
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker has served a queue with this name, and no task was put into it
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
 	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the one that was named

@@ -18,7 +18,7 @@ type Email struct {
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 
-	worker := dts.NewWorker(dts.WorkerOptions{Redis: redisURL, Lead: true, Log: quiet})
+	worker := dts.NewWorker(dts.WorkerOptions{Redis: redisURL, Lead: true, Logger: quiet})
 	dts.Handle(worker, "email.send", func(ctx context.Context, e Email) error {
 		fmt.Println("sending an email to", e.To)
 		return nil
@@ -102,11 +102,11 @@ func ExampleClient_PutSchedule() {
 }
 
 // A long task saves how far it is, so that the next attempt goes on from there.
-func ExampleCheckpoint() {
+func ExampleSaveCheckpoint() {
 	worker := dts.NewWorker(dts.WorkerOptions{Redis: redisURL})
 	dts.Handle(worker, "rows.copy", func(ctx context.Context, _ struct{}) error {
 		var at struct{ Row int }
-		if _, err := dts.Resume(ctx, &at); err != nil {
+		if _, err := dts.LoadCheckpoint(ctx, &at); err != nil {
 			return err
 		}
 		for ; at.Row < 1000; at.Row += 100 {
@@ -114,7 +114,7 @@ func ExampleCheckpoint() {
 				return err
 			}
 			dts.Progress(ctx, at.Row/10, fmt.Sprint(at.Row, " rows"))
-			if err := dts.Checkpoint(ctx, at); err != nil {
+			if err := dts.SaveCheckpoint(ctx, at); err != nil {
 				return err
 			}
 		}
@@ -178,7 +178,7 @@ func ExampleClient_Lock() {
 	defer client.Close()
 
 	ctx := context.Background()
-	lock, err := client.Lock(ctx, "ledger", 15*time.Second, dts.WaitAtMost(time.Minute))
+	lock, err := client.Lock(ctx, "ledger", 15*time.Second, dts.LockWait(time.Minute))
 	if err != nil {
 		log.Fatal(err)
 	}

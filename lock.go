@@ -21,9 +21,9 @@ type lockOptions struct {
 	note string
 }
 
-// WaitAtMost has [Client.Lock] wait for so long while somebody else holds the lock, instead of until its context ends. With 0 it
+// LockWait has [Client.Lock] wait for so long while somebody else holds the lock, instead of until its context ends. With 0 it
 // does not wait.
-func WaitAtMost(d time.Duration) LockOption {
+func LockWait(d time.Duration) LockOption {
 	return func(o *lockOptions) { o.wait = &d }
 }
 
@@ -38,8 +38,8 @@ func LockNote(text string) LockOption { return func(o *lockOptions) { o.note = t
 // Lock is re-entrant for its holder: if ctx comes from the [Lock.Context] of a held lock of this client with the same name, Lock
 // returns at once with the same fence, and the lock is free when all of them were unlocked. ttl and the options do not count then.
 //
-// Errors: CodeLockHeld if [WaitAtMost] is over, CodeInvalid, CodeUnavailable, or what ended ctx.
-func (c *Client) Lock(ctx context.Context, name string, ttl time.Duration, given ...LockOption) (*Lock, error) {
+// Errors: CodeLockHeld if [LockWait] is over, CodeInvalid, CodeUnavailable, or what ended ctx.
+func (c *Client) Lock(ctx context.Context, name string, ttl time.Duration, options ...LockOption) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -47,10 +47,7 @@ func (c *Client) Lock(ctx context.Context, name string, ttl time.Duration, given
 	if l, ok := ctx.Value(key).(*lease); ok && l.enter() {
 		return l.lock(ctx), nil
 	}
-	var o lockOptions
-	for _, option := range given {
-		option(&o)
-	}
+	o := collect(options)
 	held, err := c.api.Lock(ctx, rest.LockRequest{Name: name, TTL: ttl, Wait: o.wait, Note: o.note})
 	if err != nil {
 		return nil, errorOf(err)

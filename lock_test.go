@@ -31,7 +31,7 @@ func unlock(t *testing.T, l *dts.Lock) {
 // refused checks that somebody else holds the lock deploy.
 func refused(t *testing.T, c *dts.Client) {
 	t.Helper()
-	if _, err := c.Lock(t.Context(), "deploy", time.Minute, dts.WaitAtMost(0)); dts.CodeOf(err) != dts.CodeLockHeld {
+	if _, err := c.Lock(t.Context(), "deploy", time.Minute, dts.LockWait(0)); dts.CodeOf(err) != dts.CodeLockHeld {
 		t.Errorf("taking the lock that another holds: %v", err)
 	}
 }
@@ -52,7 +52,7 @@ func TestLock_IsHeldUntilUnlock(t *testing.T) {
 			t.Errorf("the context ended because of %v", cause)
 		}
 		unlock(t, l)
-		next := take(t, c, "deploy", time.Minute, dts.WaitAtMost(0))
+		next := take(t, c, "deploy", time.Minute, dts.LockWait(0))
 		defer unlock(t, next)
 		if next.Fence() <= l.Fence() {
 			t.Errorf("fence %d after %d", next.Fence(), l.Fence())
@@ -76,7 +76,7 @@ func TestLock_IsRenewedWhetherItsContextEndsOrNot(t *testing.T) {
 			return len(now) == 1 && now[0].Fence == l.Fence() && now[0].ExpiresAt.Sub(first.ExpiresAt) > 2*time.Second
 		})
 		testkit.Must(t, l.Unlock(ctx)) // which has ended
-		unlock(t, take(t, c, "deploy", time.Second, dts.WaitAtMost(0)))
+		unlock(t, take(t, c, "deploy", time.Second, dts.LockWait(0)))
 	})
 }
 
@@ -84,12 +84,12 @@ func TestLock_IsReentrantForItsHolder(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		outer := take(t, c, "deploy", time.Minute)
-		inner, err := c.Lock(context.WithoutCancel(outer.Context()), "deploy", time.Minute, dts.WaitAtMost(0))
+		inner, err := c.Lock(context.WithoutCancel(outer.Context()), "deploy", time.Minute, dts.LockWait(0))
 		testkit.Must(t, err)
 		if inner.Fence() != outer.Fence() {
 			t.Errorf("fences %d and %d", outer.Fence(), inner.Fence())
 		}
-		elsewhere, err := c.In("elsewhere").Lock(inner.Context(), "deploy", time.Minute, dts.WaitAtMost(0))
+		elsewhere, err := c.In("elsewhere").Lock(inner.Context(), "deploy", time.Minute, dts.LockWait(0))
 		testkit.Must(t, err)
 		if elsewhere.Fence() == outer.Fence() {
 			t.Error("the lock of another namespace is the same")
@@ -101,12 +101,12 @@ func TestLock_IsReentrantForItsHolder(t *testing.T) {
 			t.Error("the inner Unlock ended the outer lock")
 		}
 		refused(t, c)
-		last, err := c.Lock(outer.Context(), "deploy", time.Minute, dts.WaitAtMost(0))
+		last, err := c.Lock(outer.Context(), "deploy", time.Minute, dts.LockWait(0))
 		testkit.Must(t, err)
 		unlock(t, outer)
 		refused(t, c) // last is still there
 		unlock(t, last)
-		again, err := c.Lock(context.WithoutCancel(outer.Context()), "deploy", time.Minute, dts.WaitAtMost(0))
+		again, err := c.Lock(context.WithoutCancel(outer.Context()), "deploy", time.Minute, dts.LockWait(0))
 		testkit.Must(t, err)
 		if again.Fence() <= outer.Fence() {
 			t.Errorf("a new lock has fence %d, the one before %d", again.Fence(), outer.Fence())
@@ -119,7 +119,7 @@ func TestLock_WaitsForTheRelease(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		first := take(t, c, "deploy", time.Minute)
-		if _, err := c.Lock(t.Context(), "deploy", time.Minute, dts.WaitAtMost(30*time.Millisecond)); dts.CodeOf(err) != dts.CodeLockHeld {
+		if _, err := c.Lock(t.Context(), "deploy", time.Minute, dts.LockWait(30*time.Millisecond)); dts.CodeOf(err) != dts.CodeLockHeld {
 			t.Errorf("after the wait: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -265,7 +265,7 @@ func TestLock_OutlastsAnInterruption(t *testing.T) {
 	testkit.Eventually(t, "unlocked", func() bool {
 		return l.Unlock(t.Context()) == nil || dts.CodeOf(l.Unlock(t.Context())) == dts.CodeLockLost
 	})
-	unlock(t, take(t, free, "deploy", time.Second, dts.WaitAtMost(0)))
+	unlock(t, take(t, free, "deploy", time.Second, dts.LockWait(0)))
 }
 
 func TestLock_OfAnAbandonedWaiterIsFree(t *testing.T) {
@@ -287,7 +287,7 @@ func TestLock_OfAnAbandonedWaiterIsFree(t *testing.T) {
 			if err := testkit.Receive(t, ended, "the end of the wait"); err != nil && !errors.Is(err, context.Canceled) {
 				t.Errorf("ended with %v", err)
 			}
-			unlock(t, take(t, c, "deploy", time.Minute, dts.WaitAtMost(5*time.Second)))
+			unlock(t, take(t, c, "deploy", time.Minute, dts.LockWait(5*time.Second)))
 		}
 	})
 }

@@ -132,8 +132,8 @@ type UpcomingTick struct {
 	Note     string // what is unusual about it, such as a change of the zone's clock
 }
 
-// Audit compares the ticks that there should have been with the ledger.
-type Audit struct {
+// AuditReport compares the ticks that there should have been with the ledger.
+type AuditReport struct {
 	From, To       time.Time
 	Expected       int // ticks that there should have been
 	Accounted      int // of those, ticks that have a record

@@ -35,9 +35,9 @@ func DryRun() PutOption { return func(p *put) { p.params.DryRun = new(true) } }
 // PutSchedule creates a schedule, or replaces its definition as a whole. An equal definition changes nothing. Ticks that are due already
 // are decided by the definition of their time, so that none is lost or runs twice.
 // Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable.
-func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinition, given ...PutOption) (*Schedule, error) {
+func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinition, options ...PutOption) (*Schedule, error) {
 	p := put{params: client.PutScheduleParams{Namespace: c.api.Namespace}}
-	for _, option := range given {
+	for _, option := range options {
 		option(&p)
 	}
 	in, err := d.wire()
@@ -95,25 +95,25 @@ func (c *Client) TriggerSchedule(ctx context.Context, id string) (LedgerEntry, e
 	return entryFrom(entry), err
 }
 
-// DeleteTasks says what becomes of the tasks of a deleted schedule.
-type DeleteTasks string
+// CancelTasks says which tasks of a deleted schedule are cancelled.
+type CancelTasks string
 
-// What can become of them.
+// Which tasks are cancelled.
 const (
-	DeleteWaiting DeleteTasks = "waiting" // those that are not running are cancelled
-	DeleteAll     DeleteTasks = "all"     // running ones are asked to stop as well
-	DeleteNone    DeleteTasks = "none"    // all of them go on
+	CancelWaiting CancelTasks = "waiting" // those that are not running; the others go on
+	CancelAll     CancelTasks = "all"     // those that are running are asked to stop as well
+	CancelNone    CancelTasks = "none"    // all of them go on
 )
 
-// DeleteSchedule deletes a schedule with its ledger and history; "" means DeleteWaiting. Error: CodeScheduleNotFound.
-func (c *Client) DeleteSchedule(ctx context.Context, id string, tasks DeleteTasks) (Deletion, error) {
+// DeleteSchedule deletes a schedule with its ledger and history; "" means CancelWaiting. Error: CodeScheduleNotFound.
+func (c *Client) DeleteSchedule(ctx context.Context, id string, tasks CancelTasks) (Deletion, error) {
 	params := client.DeleteScheduleParams{Namespace: c.api.Namespace, Tasks: given(client.DeleteTasks(tasks))}
 	d, err := call[client.ScheduleDeletion](c.api.DeleteScheduleWithResponse(ctx, id, &params))
 	return Deletion{Cancelled: d.Cancelled, Stopping: d.Stopping, Left: d.Left}, err
 }
 
-// NextTicks returns the next ticks of a schedule, at most 500, whether it is paused or not. Error: CodeScheduleNotFound.
-func (c *Client) NextTicks(ctx context.Context, id string, count int) ([]UpcomingTick, error) {
+// UpcomingTicks returns the next ticks of a schedule, at most 500, whether it is paused or not. Error: CodeScheduleNotFound.
+func (c *Client) UpcomingTicks(ctx context.Context, id string, count int) ([]UpcomingTick, error) {
 	params := client.PreviewScheduleParams{Namespace: c.api.Namespace, Count: given(count)}
 	preview, err := call[client.SchedulePreview](c.api.PreviewScheduleWithResponse(ctx, id, &params))
 	return each(preview.Ticks, func(t client.UpcomingTick) UpcomingTick {
@@ -121,8 +121,8 @@ func (c *Client) NextTicks(ctx context.Context, id string, count int) ([]Upcomin
 	}), err
 }
 
-// Ledger yields what became of the ticks of a schedule, the newest first. Error: CodeScheduleNotFound.
-func (c *Client) Ledger(ctx context.Context, id string, f LedgerFilter) iter.Seq2[LedgerEntry, error] {
+// ScheduleLedger yields what became of the ticks of a schedule, the newest first. Error: CodeScheduleNotFound.
+func (c *Client) ScheduleLedger(ctx context.Context, id string, f LedgerFilter) iter.Seq2[LedgerEntry, error] {
 	params := client.ReadLedgerParams{
 		Namespace: c.api.Namespace, Since: givenTime(f.Since), Until: givenTime(f.Until), Gaps: given(f.Gaps), Limit: new(pageLimit),
 	}
@@ -133,27 +133,27 @@ func (c *Client) Ledger(ctx context.Context, id string, f LedgerFilter) iter.Seq
 	})
 }
 
-// Audit computes anew which ticks there should have been between two times, and compares them with the ledger. A zero from means
+// AuditSchedule computes anew which ticks there should have been between two times, and compares them with the ledger. A zero from means
 // as far back as the ledger goes, a zero to means now. Errors: CodeScheduleNotFound, CodeInvalid.
-func (c *Client) Audit(ctx context.Context, id string, from, to time.Time) (Audit, error) {
+func (c *Client) AuditSchedule(ctx context.Context, id string, from, to time.Time) (AuditReport, error) {
 	params := client.AuditScheduleParams{Namespace: c.api.Namespace, From: givenTime(from), To: givenTime(to)}
 	a, err := call[client.AuditReport](c.api.AuditScheduleWithResponse(ctx, id, &params))
 	if err != nil {
-		return Audit{}, err
+		return AuditReport{}, err
 	}
 	outcomes := make(map[TickOutcome]int, len(a.Outcomes))
 	for outcome, count := range a.Outcomes {
 		outcomes[TickOutcome(outcome)] = count
 	}
-	return Audit{
+	return AuditReport{
 		From: a.From, To: a.To, Expected: a.Expected, Accounted: a.Accounted, Outcomes: outcomes, Gaps: a.Gaps,
 		Strays: each(a.Strays, entryFrom), Pending: a.Pending, ForgottenUntil: value(a.ForgottenUntil), Proved: a.Proved,
 	}, nil
 }
 
-// Backfill runs past ticks that did not run, one pace after the other, and returns their records; left is how many of the range had
+// BackfillSchedule runs past ticks that did not run, one pace after the other, and returns their records; left is how many of the range had
 // run before. Errors: CodeScheduleNotFound, CodeInvalid for the range, CodeUnavailable.
-func (c *Client) Backfill(ctx context.Context, id string, b Backfill) (entries []LedgerEntry, left int, err error) {
+func (c *Client) BackfillSchedule(ctx context.Context, id string, b Backfill) (entries []LedgerEntry, left int, err error) {
 	in := client.Backfill{From: b.From, To: b.To}
 	if b.Pace != nil {
 		in.Pace = new(b.Pace.String())
@@ -163,16 +163,16 @@ func (c *Client) Backfill(ctx context.Context, id string, b Backfill) (entries [
 	return each(answer.Entries, entryFrom), answer.Left, err
 }
 
-// Revisions returns the earlier definitions of a schedule and the present one, the newest first. Error: CodeScheduleNotFound.
-func (c *Client) Revisions(ctx context.Context, id string) ([]Revision, error) {
+// ScheduleRevisions returns the earlier definitions of a schedule and the present one, the newest first. Error: CodeScheduleNotFound.
+func (c *Client) ScheduleRevisions(ctx context.Context, id string) ([]Revision, error) {
 	list, err := call[client.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &client.ListRevisionsParams{Namespace: c.api.Namespace}))
 	return each(list.Revisions, func(r client.Revision) Revision {
 		return Revision{Revision: r.Revision, From: r.From, Until: value(r.Until), Definition: definitionFrom(r.Definition)}
 	}), err
 }
 
-// Rollback puts an earlier definition in force again, as a new revision. Errors: CodeScheduleNotFound, CodeRevisionNotFound.
-func (c *Client) Rollback(ctx context.Context, id string, revision int) (*Schedule, error) {
+// RollbackSchedule puts an earlier definition in force again, as a new revision. Errors: CodeScheduleNotFound, CodeRevisionNotFound.
+func (c *Client) RollbackSchedule(ctx context.Context, id string, revision int) (*Schedule, error) {
 	params := client.RollbackScheduleParams{Namespace: c.api.Namespace}
 	return scheduleOf(c.api.RollbackScheduleWithResponse(ctx, id, &params, client.Rollback{Revision: revision}))
 }

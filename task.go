@@ -97,8 +97,8 @@ type Task struct {
 // IdempotencyKey names the work for whoever does it: "<namespace>:<id>", the same for all attempts of the task.
 func (t *Task) IdempotencyKey() string { return t.Namespace + ":" + t.ID }
 
-// Change is what to change of a task that waits. Nil fields and a nil Payload stay as they are.
-type Change struct {
+// TaskChange is what to change of a task that waits. Nil fields and a nil Payload stay as they are.
+type TaskChange struct {
 	RunAt   *time.Time
 	Delay   *time.Duration // from now; not together with RunAt
 	Queue   *string
@@ -129,7 +129,6 @@ type Attempt struct {
 
 // LogLine is a line that a task wrote.
 type LogLine struct {
-	Cursor  string // where the line stands in the log
 	Attempt int
 	Stream  string // stdout, stderr, or dts for what DTS itself remarks
 	At      time.Time

@@ -189,7 +189,7 @@ func (c *Client) Retry(ctx context.Context, id string) (*Task, error) {
 
 // Change changes a task that waits for its time or for a worker.
 // Errors: CodeInvalid, CodeTaskNotFound, CodeTaskNotWaiting, CodeTaskChanged.
-func (c *Client) Change(ctx context.Context, id string, change Change) (*Task, error) {
+func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Task, error) {
 	raw, err := payload(change.Payload)
 	if err != nil {
 		return nil, err

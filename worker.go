@@ -37,8 +37,8 @@ type WorkerOptions struct {
 	// and run again elsewhere. Handlers that do not return then hold up Run for another 15 s.
 	DrainTimeout time.Duration
 	// Lead has the worker lead partitions as well, so that a fleet of such workers needs no dtsd.
-	Lead bool
-	Log  *slog.Logger // nil means slog.Default()
+	Lead   bool
+	Logger *slog.Logger // nil means slog.Default()
 }
 
 // Worker runs the tasks of some types, as a node of the fleet. Add handlers, then call Run.
@@ -111,7 +111,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return nil
 	}
 	node, err := app.NewHeadless(ctx, app.Options{
-		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Log, slog.Default()),
+		Config: settings, Executors: w.executors(), Version: w.options.Version, Log: cmp.Or(w.options.Logger, slog.Default()),
 	})
 	switch {
 	case err != nil && ctx.Err() != nil:

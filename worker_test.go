@@ -30,7 +30,7 @@ func newShop(t *testing.T, add func(w *dts.Worker)) shop {
 	t.Helper()
 	redis := redistest.Start(t)
 	w := dts.NewWorker(dts.WorkerOptions{
-		Redis: redis.URL(), Lead: true, Version: "v1", Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Redis: redis.URL(), Lead: true, Version: "v1", Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	add(w)
 	start(t, w.Run)
@@ -124,6 +124,12 @@ func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 		w.Handle("long", func(context.Context, *dts.Task) (any, error) {
 			return strings.Split(strings.Repeat("x", 20_000), ""), nil
 		})
+		w.Handle("permanent-after-all", func(context.Context, *dts.Task) (any, error) {
+			return nil, dts.Permanent(dts.RetryAfter(errors.New("never"), time.Hour))
+		})
+		w.Handle("again-after-all", func(context.Context, *dts.Task) (any, error) {
+			return nil, dts.RetryAfter(dts.Permanent(errors.New("soon")), time.Millisecond)
+		})
 		w.Handle("error", func(context.Context, *dts.Task) (any, error) { panic(dts.Permanent(errors.New("never again"))) })
 	})
 	quick := dts.Retry{MaxAttempts: 3, Delays: []time.Duration{time.Millisecond}}
@@ -143,6 +149,8 @@ func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
 		{"exit", dts.StateFailed, 3, "the handler ended its goroutine"},
 		{"long", dts.StateFailed, 1, "result: is 80001 bytes long"},
 		{"error", dts.StateFailed, 1, "panic: never again\n"},
+		{"permanent-after-all", dts.StateFailed, 1, "never"},
+		{"again-after-all", dts.StateFailed, 3, "soon"},
 	} {
 		got := s.run(dts.Submission{ID: row.taskType, Type: row.taskType, Retry: quick})
 		if got.State != row.state || got.Attempt != row.attempts || !strings.HasPrefix(got.Error, row.err) || (row.err == "") != (got.Error == "") {
@@ -192,11 +200,11 @@ func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {
 	s := newShop(t, func(w *dts.Worker) {
 		dts.HandleResult(w, "copy", func(ctx context.Context, _ struct{}) (int, error) {
 			var at place
-			found, err := dts.Resume(ctx, &at)
+			found, err := dts.LoadCheckpoint(ctx, &at)
 			if err != nil || found != (at.Row > 0) {
 				return 0, dts.Permanent(fmt.Errorf("found %t: %w", found, err))
 			}
-			if err := dts.Checkpoint(ctx, place{at.Row + 10}); err != nil {
+			if err := dts.SaveCheckpoint(ctx, place{at.Row + 10}); err != nil {
 				return 0, dts.Permanent(err)
 			}
 			if at.Row < 20 {
@@ -205,7 +213,7 @@ func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {
 			return at.Row, nil
 		})
 		w.Handle("unfit", func(ctx context.Context, _ *dts.Task) (any, error) {
-			return nil, dts.Permanent(errors.Join(dts.Checkpoint(ctx, func() {}), dts.Checkpoint(ctx, strings.Repeat("x", 100<<10))))
+			return nil, dts.Permanent(errors.Join(dts.SaveCheckpoint(ctx, func() {}), dts.SaveCheckpoint(ctx, strings.Repeat("x", 100<<10))))
 		})
 	})
 	got := s.run(dts.Submission{Type: "copy", Retry: dts.Retry{Delays: []time.Duration{time.Millisecond}, MaxAttempts: 3}})
@@ -215,7 +223,7 @@ func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {
 	if got := s.run(dts.Submission{Type: "unfit"}); !strings.Contains(got.Error, "unsupported type") || !strings.Contains(got.Error, "at most") {
 		t.Errorf("unfit checkpoints: %q", got.Error)
 	}
-	if err := dts.Checkpoint(t.Context(), 1); err == nil {
+	if err := dts.SaveCheckpoint(t.Context(), 1); err == nil {
 		t.Error("a checkpoint outside of a handler was accepted")
 	}
 }
@@ -255,7 +263,7 @@ func TestHandler_IsToldWhyItIsToStop(t *testing.T) {
 			<-ctx.Done()
 			dts.Logger(ctx).Info(context.Cause(ctx).Error(), "cancelled", errors.Is(context.Cause(ctx), dts.ErrCancelled),
 				"timeout", errors.Is(context.Cause(ctx), dts.ErrTimeout))
-			return nil, errors.Join(ctx.Err(), dts.Checkpoint(ctx, "last words"))
+			return nil, errors.Join(ctx.Err(), dts.SaveCheckpoint(ctx, "last words"))
 		})
 	})
 	ctx := t.Context()

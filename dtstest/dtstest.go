@@ -121,7 +121,7 @@ func (d *DTS) work(ctx context.Context, redis string, add func(w *dts.Worker), q
 		weights[name] = 1
 	}
 	w := dts.NewWorker(dts.WorkerOptions{
-		Redis: redis, Lead: true, Name: "test", Queues: weights, DrainTimeout: time.Millisecond, Log: d.log(),
+		Redis: redis, Lead: true, Name: "test", Queues: weights, DrainTimeout: time.Millisecond, Logger: d.log(),
 	})
 	w.Use(func(next dts.Handler) dts.Handler {
 		return func(ctx context.Context, t *dts.Task) (any, error) {
