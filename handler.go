@@ -28,7 +28,7 @@ func (e handlerExecutor) Execute(ctx context.Context, a executor.Attempt) (strin
 	r := newRun(a)
 	value, err := e.guarded(context.WithValue(ctx, runKey{}, r), r)
 	if err != nil {
-		return "", verdictOf(err)
+		return "", executor.Brief(err)
 	}
 	result, err := resultText(value)
 	if err != nil {
@@ -96,20 +96,4 @@ func fitting(raw json.RawMessage) (string, error) {
 		return "", fmt.Errorf("result: is %d bytes long, at most %d are allowed", len(raw), task.ResultLimit)
 	}
 	return string(raw), nil
-}
-
-// verdictOf turns the error of a handler into one of an executor.
-func verdictOf(err error) error {
-	var v *verdict
-	text := task.Cut(strings.ToValidUTF8(err.Error(), "\uFFFD"), task.ErrorLimit)
-	cut := errors.New(text)
-	switch {
-	case errors.As(err, &v) && v.kind == permanent:
-		return executor.Permanent(cut)
-	case errors.As(err, &v) && v.kind == cancelled:
-		return executor.Cancelled(cut)
-	case errors.As(err, &v):
-		return executor.RetryAfter(cut, v.wait)
-	}
-	return cut
 }

@@ -53,7 +53,7 @@ func (s *server) remove(ctx context.Context, id string) error {
 	if s.dryRun {
 		return nil
 	}
-	_, err := s.client.DeleteSchedule(ctx, id, dts.DeleteWaiting)
+	_, err := s.client.DeleteSchedule(ctx, id, dts.CancelWaiting)
 	if dts.CodeOf(err) == dts.CodeScheduleNotFound {
 		return nil
 	}

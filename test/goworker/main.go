@@ -32,7 +32,7 @@ func main() {
 	if *server != "" {
 		err = runHTTP(ctx, *server, *concurrency, *drain, log)
 	} else {
-		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Concurrency: *concurrency, DrainTimeout: *drain, Log: log})
+		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Concurrency: *concurrency, DrainTimeout: *drain, Logger: log})
 		dts.HandleResult(worker, "http", call)
 		dts.HandleResult(worker, "go", call)
 		err = worker.Run(ctx)

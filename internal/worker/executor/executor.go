@@ -6,7 +6,7 @@
 //
 // An executor bounds everything that it reads from outside, in bytes and in time, and returns only what fits the limits
 // of package task. The task's retry policy decides whether a failed attempt is followed by another one, and when. An executor can only
-// narrow that: after an *InvalidPayloadError or a *PermanentError there is none, and after a *RetryAfterError none before that time.
+// narrow that, by a [Verdict].
 package executor
 
 import (
@@ -81,9 +81,8 @@ type Executor interface {
 	// output), and returns an error that wraps context.Cause(ctx), which is a timeout, a cancellation or a shutdown. If
 	// the cause wraps ErrNoGrace, Execute stops the work at once.
 	//
-	// Errors: *InvalidPayloadError if no executor of the type can work with the payload; *PermanentError if no further attempt can
-	// succeed; *RetryAfterError if the next one is to wait; *CancelledError if nobody needs the work any more; any other error means that
-	// this attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
+	// Errors: *InvalidPayloadError if no executor of the type can work with the payload; *Verdict if the error says what
+	// follows; any other error means that this attempt failed. Texts of errors are at most task.ErrorLimit bytes long. With an error there is no result.
 	Execute(ctx context.Context, a Attempt) (result string, err error)
 }
 

@@ -4,77 +4,108 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// PermanentError says that no further attempt can succeed.
-type PermanentError struct{ Err error }
-
-func (e *PermanentError) Error() string { return e.Err.Error() }
-
-// Unwrap returns the error itself.
-func (e *PermanentError) Unwrap() error { return e.Err }
-
-// Permanent wraps an error after which there is no further attempt.
-func Permanent(err error) error { return &PermanentError{err} }
-
-// RetryAfterError says that the next attempt must not begin before some time has passed.
-type RetryAfterError struct {
-	Err  error
-	Wait time.Duration // from the end of this attempt on; longer ones than task.BackoffLimit count as that
+// Verdict is an error that says what follows it. Of verdicts that wrap each other the outermost counts: who judged last knew most. Of
+// joined ones it is the first.
+type Verdict struct {
+	Err     error
+	Follows Follows
+	Wait    time.Duration // with FollowsWait: from the end of this attempt on; longer ones than task.BackoffLimit count as that
 }
 
-func (e *RetryAfterError) Error() string { return e.Err.Error() }
+// Follows is what follows an error.
+type Follows int
+
+// What follows an error.
+const (
+	FollowsNothing   Follows = iota // the task has failed: no further attempt can succeed
+	FollowsWait                     // the next attempt does not begin before some time has passed
+	FollowsCancelled                // the task ends as cancelled: nobody needs it any more
+)
+
+func (v *Verdict) Error() string { return v.Err.Error() }
 
 // Unwrap returns the error itself.
-func (e *RetryAfterError) Unwrap() error { return e.Err }
+func (v *Verdict) Unwrap() error { return v.Err }
 
-// RetryAfter wraps an error after which the next attempt waits at least that long.
-func RetryAfter(err error, wait time.Duration) error { return &RetryAfterError{err, wait} }
+// Permanent wraps an error after which there is no further attempt. nil stays nil.
+func Permanent(err error) error { return judged(Verdict{Err: err, Follows: FollowsNothing}) }
 
-// CancelledError says that the work was given up because nobody needs it any more. The task ends as cancelled.
-type CancelledError struct{ Err error }
+// RetryAfter wraps an error after which the next attempt waits at least that long. nil stays nil.
+func RetryAfter(err error, wait time.Duration) error {
+	return judged(Verdict{Err: err, Follows: FollowsWait, Wait: max(wait, 0)})
+}
 
-func (e *CancelledError) Error() string { return e.Err.Error() }
+// Cancelled wraps the reason to give up work that nobody needs any more. nil stays nil.
+func Cancelled(reason error) error { return judged(Verdict{Err: reason, Follows: FollowsCancelled}) }
 
-// Unwrap returns the error itself.
-func (e *CancelledError) Unwrap() error { return e.Err }
+func judged(v Verdict) error {
+	if v.Err == nil {
+		return nil
+	}
+	return &v
+}
 
-// Cancelled wraps the reason to give up the work.
-func Cancelled(reason error) error { return &CancelledError{reason} }
+// VerdictIn returns the verdict that counts in err, nil if it has none: then the policy of the task decides. A payload that is invalid stays
+// so for each attempt.
+func VerdictIn(err error) *Verdict {
+	var verdict *Verdict
+	var invalid *InvalidPayloadError
+	switch {
+	case errors.As(err, &verdict):
+		return verdict
+	case errors.As(err, &invalid):
+		return &Verdict{Err: invalid, Follows: FollowsNothing}
+	}
+	return nil
+}
 
 // IsCancelled reports whether err says that the work was given up.
-func IsCancelled(err error) bool {
-	var cancelled *CancelledError
-	return errors.As(err, &cancelled)
-}
+func IsCancelled(err error) bool { return follows(err, FollowsCancelled) }
 
-// IsPermanent reports whether no attempt can succeed after err: a *PermanentError or an *InvalidPayloadError.
-func IsPermanent(err error) bool {
-	var permanent *PermanentError
-	var invalid *InvalidPayloadError
-	return errors.As(err, &permanent) || errors.As(err, &invalid)
+// IsPermanent reports whether no attempt can succeed after err.
+func IsPermanent(err error) bool { return follows(err, FollowsNothing) }
+
+func follows(err error, what Follows) bool {
+	v := VerdictIn(err)
+	return v != nil && v.Follows == what
 }
 
 // Wait returns how long the next attempt after err must wait at least; 0 if err does not say.
 func Wait(err error) time.Duration {
-	var after *RetryAfterError
-	if errors.As(err, &after) {
-		return max(after.Wait, 0)
+	if v := VerdictIn(err); v != nil {
+		return v.Wait
 	}
 	return 0
 }
 
-// Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if ctx has ended, the
-// error says that of it and why. An error that says what follows is to be short, and stays as it is; the text of any other is cut.
-func Failure(ctx context.Context, call string, err error) error {
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("%s: %w", call, context.Cause(ctx))
-	case IsPermanent(err) || Wait(err) > 0:
-		return err
+// Brief returns an error with the verdict of err and as much of its text as a task keeps. One that is brief stays as it is.
+func Brief(err error) error {
+	if err == nil {
+		return nil
 	}
-	return errors.New(task.Cut(err.Error(), task.ErrorLimit))
+	text := err.Error()
+	kept := task.Cut(strings.ToValidUTF8(text, "\uFFFD"), task.ErrorLimit)
+	verdict := VerdictIn(err)
+	switch {
+	case kept == text:
+		return err
+	case verdict == nil:
+		return errors.New(kept)
+	}
+	return &Verdict{Err: errors.New(kept), Follows: verdict.Follows, Wait: verdict.Wait}
+}
+
+// Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if ctx has ended, the
+// error says that of it and why.
+func Failure(ctx context.Context, call string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", call, context.Cause(ctx))
+	}
+	return Brief(err)
 }

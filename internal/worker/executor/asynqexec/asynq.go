@@ -125,7 +125,7 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	}
 	said, err := e.handOver(ctx, o, at)
 	if err != nil {
-		return "", short(err)
+		return "", executor.Brief(err)
 	}
 	a.Log("stdout", fmt.Sprintf("asynq task %s in queue %q: %s", at.id, task.Cut(at.queue, nameLimit), said))
 	result, err := e.await(ctx, at, a.Log)
@@ -133,18 +133,7 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	if o.final && errors.As(err, &end) {
 		err = executor.Permanent(err)
 	}
-	return result, short(err)
-}
-
-// short cuts an error to what a task keeps, and leaves what it wraps.
-func short(err error) error {
-	if err == nil || len(err.Error()) <= task.ErrorLimit {
-		return err
-	}
-	if executor.IsPermanent(err) {
-		return executor.Permanent(errors.New(task.Cut(err.Error(), task.ErrorLimit)))
-	}
-	return errors.New(task.Cut(err.Error(), task.ErrorLimit))
+	return result, executor.Brief(err)
 }
 
 // handOver makes sure that the asynq task is there and not archived, and says what it did. If Redis does not answer, that fails the

@@ -28,7 +28,7 @@ type methods struct {
 }
 
 // request makes the message of a call. If what is known of the method does not fit the request, the method is looked up again, as it may
-// have changed. Errors: *executor.InvalidPayloadError and *executor.PermanentError; others if the server or the file cannot be read.
+// have changed. Errors: *executor.InvalidPayloadError and a permanent *executor.Verdict; others if the server or the file cannot be read.
 func (ms *methods) request(ctx context.Context, conn *conn, c *grpccall.Call) (proto.Message, *grpccall.Method, error) {
 	if m := ms.known.get(keyOf(c)); m != nil {
 		if message, err := m.Read(c.Request); err == nil {

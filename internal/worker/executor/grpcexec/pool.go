@@ -37,7 +37,7 @@ type pool struct {
 type conn struct {
 	*grpc.ClientConn
 	to     grpccall.Server
-	denied atomic.Pointer[executor.PermanentError]
+	denied atomic.Pointer[executor.Verdict]
 	users  int
 	timer  *time.Timer // closes it while it has no users
 }

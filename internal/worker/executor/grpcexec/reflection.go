@@ -24,7 +24,7 @@ var reflectionMethods = []string{
 }
 
 // reflectService asks the server for the file of a service and for all that it imports, and returns their size as well. Errors:
-// *executor.PermanentError if the server does not describe the service; others if it does not answer.
+// a permanent *executor.Verdict if the server does not describe the service; others if it does not answer.
 func reflectService(ctx context.Context, conn grpc.ClientConnInterface, service string) ([]*descriptorpb.FileDescriptorProto, int, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()

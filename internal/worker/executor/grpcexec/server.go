@@ -2,7 +2,6 @@ package grpcexec
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -24,7 +23,7 @@ type dialer struct {
 
 // dial makes a connection, which connects when it is first used. Names are resolved by the rules, which check what they resolve to; denied
 // gets their refusal, or nil if the last attempt to connect was not refused.
-func (d *dialer) dial(to grpccall.Server, denied *atomic.Pointer[executor.PermanentError]) (*grpc.ClientConn, error) {
+func (d *dialer) dial(to grpccall.Server, denied *atomic.Pointer[executor.Verdict]) (*grpc.ClientConn, error) {
 	secure, err := d.files.credentials(to)
 	if err != nil {
 		return nil, err
@@ -33,9 +32,7 @@ func (d *dialer) dial(to grpccall.Server, denied *atomic.Pointer[executor.Perman
 		grpc.WithTransportCredentials(secure),
 		grpc.WithContextDialer(func(ctx context.Context, target string) (net.Conn, error) {
 			conn, err := d.rules.Dial(ctx, "tcp", target)
-			var denial *executor.PermanentError
-			_ = errors.As(err, &denial)
-			denied.Store(denial)
+			denied.Store(executor.VerdictIn(err))
 			return conn, err
 		}),
 		grpc.WithNoProxy(),

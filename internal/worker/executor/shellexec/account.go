@@ -20,7 +20,7 @@ type account struct {
 }
 
 // accountOf returns the account as which a command runs that names a user, or "". allowed are the users of this node; if there are any,
-// every command runs as one of them, and as the first if it names none. Error: *executor.PermanentError if this node may not, or cannot,
+// every command runs as one of them, and as the first if it names none. Error: a permanent *executor.Verdict if this node may not, or cannot,
 // run commands as that user.
 func accountOf(name string, allowed []string) (*account, error) {
 	switch {

@@ -117,7 +117,7 @@ func (l *limits) setCPU(text *string) error {
 	return nil
 }
 
-// within returns the limits that hold on a node with these largest values. Error: *executor.PermanentError if one exceeds them.
+// within returns the limits that hold on a node with these largest values. Error: a permanent *executor.Verdict if one exceeds them.
 func (l limits) within(most limits) (limits, error) {
 	for _, tooMuch := range []struct {
 		is             bool

@@ -121,7 +121,7 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	}
 	as, err := accountOf(c.user, e.o.Users)
 	if err != nil {
-		return "", brief(err)
+		return "", executor.Brief(err)
 	}
 	// Linux kills the process when the thread that started it ends (Pdeathsig). That must happen when this program
 	// dies, and not when Go ends a thread it no longer needs, so this goroutine keeps the thread until the process has
@@ -132,14 +132,14 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	out := &output{ctx: ctx, attempt: a}
 	p, err := c.start(a, e.o.Env, as, out)
 	if err != nil {
-		return "", brief(fmt.Errorf("cannot start the command: %w", err))
+		return "", executor.Brief(fmt.Errorf("cannot start the command: %w", err))
 	}
 	err = p.wait(ctx, e.o.Grace)
 	switch {
 	case p.stopped:
 		return "", fmt.Errorf("%s: %w", ending(p.cmd.ProcessState), context.Cause(ctx))
 	case p.cmd.ProcessState == nil: // waiting for the process failed
-		return "", brief(err)
+		return "", executor.Brief(err)
 	case !p.cmd.ProcessState.Success():
 		return "", c.failure(p.cmd.ProcessState, out.complaint())
 	}
@@ -153,15 +153,6 @@ func (c *command) failure(state *os.ProcessState, complaint string) error {
 		return executor.Permanent(err)
 	}
 	return err
-}
-
-// brief cuts the text of an error, which may have a name of the payload in it.
-func brief(err error) error {
-	short := errors.New(task.Cut(err.Error(), task.ErrorLimit))
-	if executor.IsPermanent(err) {
-		return executor.Permanent(short)
-	}
-	return short
 }
 
 // ending says how a process ended: "exit status 3", or "killed by signal 9 (killed)".
