@@ -1834,7 +1834,7 @@ type Cursor = string
 // DryRun defines model for DryRun.
 type DryRun = bool
 
-// IdempotencyKey defines model for IdempotencyKey.
+// IdempotencyKey Example: order-4711
 type IdempotencyKey = string
 
 // IfMatch The `ETag` of a schedule, or `*`.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -98,15 +100,72 @@ func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	for body, want := range map[string]string{
-		`{"type":"http","delay":"soon"}`: "delay: \"soon\" is not of the form ^(0|([0-9]+(\\.[0-9]+)?(ns|us|µs|ms|s|m|h))+)$, as in 1m30s",
-		`{}`:                             "type: is missing",
-		`{"type":"http","x":1}`:          "x: is not a field of this request",
-		`{"type":"http","run_at":"now"}`: "run_at: \"now\" is not a time such as 2026-01-02T15:04:05Z",
-		`{"type":"http","retry":{"max_attempts":0}}`: "retry.max_attempts: number must be at least 1",
+		`{"type":"http","delay":"soon"}`:             "delay: \"soon\" is not a duration such as 1m30s",
+		`{"type":"http","delay":"-1m"}`:              "delay: -1m0s is negative",
+		`{"type":"a b"}`:                             "type: \"a b\" must contain only characters of A-Z a-z 0-9 . _ -",
+		`{"type":"http","id":"a@b"}`:                 "id: \"a@b\" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -",
+		`{"type":"http","queue":""}`:                 "queue: \"\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -",
+		`{}`:                                         "type: is missing",
+		`{"type":"http","x":1}`:                      "x: is not a field of this request",
+		`{"type":"http","run_at":"now"}`:             "run_at: \"now\" is not a time such as 2026-01-02T15:04:05Z",
+		`{"type":"http","retry":{"max_attempts":0}}`: "retry.max_attempts: 0 must be 1 to 1000",
 	} {
 		if p := r.call("POST", "/v1/tasks", body).problem(t); p.Detail != want {
 			t.Errorf("%s: %q, want %q", body, p.Detail, want)
 		}
+	}
+}
+
+func TestProblem_SaysOfParametersWhatWouldBeValid(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	for _, c := range []struct{ method, path, want string }{
+		{"GET", "/v1/tasks?state=broken", "state[0]: \"broken\" must be scheduled, queued, running, succeeded, failed or cancelled"},
+		{"GET", "/v1/tasks?limit=501", "limit: 501 must be 1 to 500"},
+		{"GET", "/v1/tasks?namespace=a%20b", "namespace: \"a b\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -"},
+		{"GET", "/v1/tasks?schedule=a@b", "schedule: \"a@b\" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -"},
+		{"GET", "/v1/tasks/a@b@c", "id: \"a@b@c\" must be the id of a schedule, an @ and a tick, of A-Z a-z 0-9 . _ -"},
+		{"GET", "/v1/forecast?namespace=**", "namespace: \"**\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -"},
+		{"GET", "/v1/schedules?label=team", "label[0]: \"team\" is not of a form such as team=billing"},
+	} {
+		if p := r.call(c.method, c.path, "").problem(t); p.Detail != c.want {
+			t.Errorf("%s %s: %q, want %q", c.method, c.path, p.Detail, c.want)
+		}
+	}
+}
+
+// TestDocument_HasWordsForEachPattern keeps regular expressions out of what people read.
+func TestDocument_HasWordsForEachPattern(t *testing.T) {
+	t.Parallel()
+	var doc any
+	testkit.Must(t, yaml.Unmarshal(document, &doc))
+	patterns := 0
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			name, named := v[wordsExtension].(string)
+			if _, ok := v["pattern"].(string); ok {
+				patterns++
+				if v["example"] == nil && words[name] == nil {
+					t.Errorf("%s: a pattern needs an example, or one of the words", at)
+				}
+			}
+			if named && words[name] == nil {
+				t.Errorf("%s: there are no words %q", at, name)
+			}
+			for key, member := range v {
+				walk(at+"."+key, member)
+			}
+		case []any:
+			for i, element := range v {
+				walk(fmt.Sprintf("%s[%d]", at, i), element)
+			}
+		}
+	}
+	walk("", doc)
+	if patterns < 10 {
+		t.Errorf("found %d patterns", patterns)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -20,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -240,14 +242,66 @@ func explain(e *openapi3.SchemaError) string {
 	switch {
 	case e.SchemaField == "required":
 		return "is missing"
-	case e.SchemaField == "pattern" && e.Schema.Example != nil:
-		return fmt.Sprintf("%q is not of the form %s, as in %v", e.Value, e.Schema.Pattern, e.Schema.Example)
 	case e.SchemaField == "pattern":
-		return fmt.Sprintf("%q is not of the form %s", e.Value, e.Schema.Pattern)
+		return explainPattern(e.Schema, fmt.Sprint(e.Value))
 	case e.SchemaField == "format":
 		return fmt.Sprintf("%q is not a time such as 2026-01-02T15:04:05Z", e.Value)
+	case e.SchemaField == "enum":
+		return fmt.Sprintf("%q must be %s", e.Value, alternatives(e.Schema.Enum))
+	case (e.SchemaField == "minimum" || e.SchemaField == "maximum") && e.Schema.Min != nil && e.Schema.Max != nil:
+		return fmt.Sprintf("%v must be %v to %v", e.Value, number(*e.Schema.Min), number(*e.Schema.Max))
 	}
 	return e.Reason
+}
+
+// alternatives lists values: "skip, once or all".
+func alternatives(values []any) string {
+	text := ""
+	for i, v := range values {
+		switch i {
+		case 0:
+		case len(values) - 1:
+			text += " or "
+		default:
+			text += ", "
+		}
+		text += fmt.Sprint(v)
+	}
+	return text
+}
+
+// number writes 1e+09 as 1000000000.
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
+
+// wordsExtension is the member of a schema with a pattern that names the check of the use cases which says in words what a pattern cannot
+// say: see words.
+const wordsExtension = "x-in-words"
+
+// words are these checks.
+var words = map[string]func(value string) error{
+	"name": func(value string) error { return task.ValidateName("", value) },
+	"type": task.ValidateType,
+	"task": func(value string) error {
+		return task.ValidateRef(task.Ref{Namespace: task.DefaultNamespace, ID: value})
+	},
+	"schedule": schedule.ValidateID,
+	"new task": task.ValidateNewID,
+	"duration": func(value string) error {
+		if d, err := time.ParseDuration(value); err == nil && d < 0 {
+			return task.Invalid("", "%s is negative", d)
+		}
+		return task.Invalid("", "%q is not a duration such as 1m30s", value)
+	},
+}
+
+// explainPattern says what is wrong with a value that does not match the pattern of its schema, which has words or an example.
+func explainPattern(schema *openapi3.Schema, value string) string {
+	var invalid *task.Error
+	name, _ := schema.Extensions[wordsExtension].(string)
+	if check := words[name]; check != nil && errors.As(check(value), &invalid) {
+		return invalid.Message
+	}
+	return fmt.Sprintf("%q is not of a form such as %v", value, schema.Example)
 }
 
 func reasonOf(err error) string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -60,7 +59,7 @@ func (d Definition) Normalize() Definition {
 // would be valid. The result does not depend on the time: see Timetable.Fires.
 func (d Definition) Validate() error {
 	checks := []func() error{
-		d.validateName,
+		d.ValidateTexts,
 		d.validateTask,
 		func() error { _, err := Compile(d.Spec, d.Ref, time.Time{}); return err },
 		d.validateLimits,
@@ -75,23 +74,25 @@ func (d Definition) Validate() error {
 	return nil
 }
 
-// validateName checks the id, the namespace, the owner, the labels and the description. The rules of all but the description
-// are those of a task.
-func (d Definition) validateName() error {
-	if len(d.ID) > IDLimit {
-		return task.Invalid("id", "is %d characters long, at most %d are allowed", len(d.ID), IDLimit)
+// ValidateID checks the id of a schedule. Error: CodeInvalid.
+func ValidateID(id string) error {
+	if len(id) > IDLimit {
+		return task.Invalid("id", "is %d characters long, at most %d are allowed", len(id), IDLimit)
+	}
+	return task.ValidateNewID(id)
+}
+
+// ValidateTexts checks the id, the namespace, the owner, the labels and the description. The rules of all but the description
+// are those of a task. Error: CodeInvalid.
+func (d Definition) ValidateTexts() error {
+	if err := ValidateID(d.ID); err != nil {
+		return err
 	}
 	probe := task.Definition{Ref: d.Ref, Type: "any", Queue: task.DefaultQueue, Payload: json.RawMessage("{}"), Owner: d.Owner, Labels: d.Labels}
 	if err := probe.Validate(time.Time{}); err != nil {
 		return err
 	}
-	switch {
-	case len(d.Description) > DescriptionLimit:
-		return task.Invalid("description", "is %d bytes long, at most %d are allowed", len(d.Description), DescriptionLimit)
-	case !utf8.ValidString(d.Description):
-		return task.Invalid("description", "is not valid UTF-8")
-	}
-	return nil
+	return task.ValidateText("description", d.Description, DescriptionLimit)
 }
 
 // validateTask checks the definition of the task.

@@ -124,9 +124,9 @@ func (b Backoff) validate() error {
 	}
 	resolved := b.Resolved()
 	switch {
-	case resolved.Factor < 1 || resolved.Factor > 100:
+	case !(resolved.Factor >= 1 && resolved.Factor <= 100): // NaN is neither
 		return Invalid("retry.backoff.factor", "%g must be 1 to 100", b.Factor)
-	case *resolved.Jitter < 0 || *resolved.Jitter > 1:
+	case !(*resolved.Jitter >= 0 && *resolved.Jitter <= 1):
 		return Invalid("retry.backoff.jitter", "%g must be 0 to 1", *b.Jitter)
 	case resolved.Max < resolved.Initial:
 		return Invalid("retry.backoff.max", "%s is less than initial (%s)", resolved.Max, resolved.Initial)

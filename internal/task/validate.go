@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,12 +25,15 @@ func ValidateRef(r Ref) error {
 	if err := ValidateName("namespace", r.Namespace); err != nil {
 		return err
 	}
+	root, tick, isTick := strings.Cut(r.ID, "@")
+	if !isTick {
+		return ValidateName("id", r.ID)
+	}
 	if len(r.ID) > IDLimit {
 		return Invalid("id", "is %d characters long, at most %d are allowed", len(r.ID), IDLimit)
 	}
-	root, tick, isTick := strings.Cut(r.ID, "@")
-	if !namePattern.MatchString(root) || isTick && !namePattern.MatchString(tick) {
-		return Invalid("id", "%q must be 1 to %d characters of %s", r.ID, IDLimit, nameAlphabet)
+	if !namePattern.MatchString(root) || !namePattern.MatchString(tick) {
+		return Invalid("id", "%q must be the id of a schedule, an @ and a tick, of %s", r.ID, nameAlphabet)
 	}
 	return nil
 }
@@ -61,7 +66,7 @@ func (d Definition) Normalize() Definition {
 func (d Definition) Validate(now time.Time) error {
 	checks := []func() error{
 		func() error { return ValidateName("namespace", d.Namespace) },
-		func() error { return validateID(d.ID) },
+		func() error { return ValidateNewID(d.ID) },
 		func() error { return ValidateType(d.Type) },
 		func() error { return ValidateQueue(d.Queue) },
 		func() error { return ValidatePayload(d.Payload) },
@@ -94,7 +99,8 @@ func ValidateName(field, name string) error {
 	return nil
 }
 
-func validateID(id string) error {
+// ValidateNewID checks the id of what a client creates. Error: CodeInvalid.
+func ValidateNewID(id string) error {
 	if strings.Contains(id, "@") {
 		return Invalid("id", "%q must not contain @, which is reserved for the ticks of schedules; use %s", id, nameAlphabet)
 	}
@@ -196,14 +202,14 @@ func validateLabels(labels map[string]string) error {
 	if len(labels) > LabelsLimit {
 		return Invalid("labels", "has %d entries, at most %d are allowed", len(labels), LabelsLimit)
 	}
-	for k, v := range labels {
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		if k == "" {
 			return Invalid("labels", "has a label without a name; give it one")
 		}
 		if err := ValidateText("labels", k, LabelLimit); err != nil {
 			return err
 		}
-		if err := ValidateText("labels."+k, v, LabelLimit); err != nil {
+		if err := ValidateText("labels."+k, labels[k], LabelLimit); err != nil {
 			return err
 		}
 	}
