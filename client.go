@@ -117,7 +117,8 @@ func newClient(o rest.Options, release func() error) (*Client, error) {
 	return &Client{api: api, life: l}, nil
 }
 
-// openTransport refuses requests of a client that is closed.
+// openTransport refuses requests of a client that is closed. The error of a request whose context has ended for a reason of its own
+// is not only that reason, as net/http has it.
 type openTransport struct {
 	life *life
 	next http.RoundTripper
@@ -127,7 +128,11 @@ func (t openTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if t.life.ctx.Err() != nil {
 		return nil, ErrClosed
 	}
-	return t.next.RoundTrip(r)
+	response, err := t.next.RoundTrip(r)
+	if err != nil && err == context.Cause(r.Context()) { //nolint:errorlint // one that wraps it says more
+		err = endOf(r.Context())
+	}
+	return response, err
 }
 
 // untilClosed returns a context that ends with ErrClosed when the client is closed. The caller calls stop in the end.

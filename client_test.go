@@ -389,13 +389,16 @@ func TestClient_CloseEndsWhatWaits(t *testing.T) {
 func TestClient_ReturnsTheErrorOfTheContext(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		own := errors.New("a reason of its own")
+		cancel(own)
 		_, get := c.Get(ctx, "a")
 		_, submit := c.Submit(ctx, dts.Submission{ID: "a", Type: "noop"})
+		_, lock := c.Lock(ctx, "a", time.Minute)
+		_, wait := c.Wait(ctx, "a")
 		results, many := c.SubmitMany(ctx, []dts.Submission{{ID: "a", Type: "noop"}, {ID: "b", Type: "noop"}})
-		for call, err := range map[string]error{"Get": get, "Submit": submit, "SubmitMany": many, "its second": results[1].Err} {
-			if !errors.Is(err, context.Canceled) || dts.CodeOf(err) != "" {
+		for call, err := range map[string]error{"Get": get, "Submit": submit, "Lock": lock, "Wait": wait, "SubmitMany": many, "its second": results[1].Err} {
+			if err := mustBe(err, context.Canceled, own); err != nil {
 				t.Errorf("%s: %v", call, err)
 			}
 		}

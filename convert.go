@@ -3,7 +3,6 @@ package dts
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -46,7 +45,7 @@ func givenTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	return &t
+	return new(t.UTC())
 }
 
 // givenSpan returns a duration as the API writes it, nil for 0.
@@ -65,27 +64,28 @@ func span(text client.Duration) time.Duration {
 
 func spanOf(text *client.Duration) time.Duration { return span(value(text)) }
 
-// payload returns the JSON of a payload. Error: CodeInvalid if it cannot be JSON.
+// payload returns the JSON of a payload, nil for none. Error: a *task.Error.
 func payload(v any) (json.RawMessage, error) {
-	switch v := v.(type) {
-	case nil:
+	raw, isRaw := v.(json.RawMessage)
+	if v == nil || isRaw && len(raw) == 0 {
 		return nil, nil
-	case json.RawMessage:
-		return v, errorOfUseCase(task.ValidatePayload(v))
 	}
-	raw, err := rest.Encode(v)
-	if err != nil {
-		return nil, &Error{Code: CodeInvalid, Field: "payload", Message: fmt.Sprintf("payload: %v", err), Err: err}
+	if !isRaw {
+		var err error
+		if raw, err = rest.Encode(v); err != nil {
+			return nil, task.Invalid("payload", "cannot be JSON: %v", err)
+		}
 	}
-	return raw, errorOfUseCase(task.ValidatePayload(raw))
+	return raw, task.ValidatePayload(raw)
 }
 
-func (s Submission) wire() (client.Submission, error) {
-	raw, err := payload(s.Payload)
+// wire returns a submission as the API takes it. Error: CodeInvalid.
+func (c *Client) wire(s Submission) (client.Submission, error) {
+	d, err := c.checked(s)
 	return client.Submission{
-		ID: given(s.ID), Type: s.Type, Queue: given(s.Queue), Payload: raw, RunAt: givenTime(s.RunAt), Delay: givenSpan(s.Delay),
+		ID: given(s.ID), Type: s.Type, Queue: given(s.Queue), Payload: d.Payload, RunAt: givenTime(s.RunAt), Delay: givenSpan(s.Delay),
 		Timeout: givenSpan(s.Timeout), Retry: s.Retry.wire(), Retention: givenSpan(s.Retention), Owner: given(s.Owner), Labels: labels(s.Labels),
-	}, err
+	}, errorOfUseCase(err)
 }
 
 func labels(l map[string]string) *client.Labels {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/schedule"
 )
 
 // scheduleOf returns the schedule of an answer.
@@ -16,8 +17,16 @@ func scheduleOf(r rest.Reply, err error) (*Schedule, error) {
 	return scheduleFrom(s), nil
 }
 
-func (d ScheduleDefinition) wire() (client.ScheduleDefinition, error) {
-	template, err := d.Task.wire()
+// wireSchedule returns a definition as the API takes it. What it says about times is left to the API, which knows the zones. Error: CodeInvalid.
+func (c *Client) wireSchedule(id string, d ScheduleDefinition) (client.ScheduleDefinition, error) {
+	texts := schedule.Definition{Ref: c.caller().Ref(id), Owner: d.Owner, Description: d.Description, Labels: d.Labels}
+	if err := texts.ValidateTexts(); err != nil {
+		return client.ScheduleDefinition{}, errorOfUseCase(err)
+	}
+	if err := checkTimes(map[string]time.Time{"start_at": d.StartAt, "end_at": d.EndAt}); err != nil {
+		return client.ScheduleDefinition{}, err
+	}
+	template, err := c.wireTemplate(d.Task)
 	return client.ScheduleDefinition{
 		Cron: given(d.Cron), Every: givenSpan(d.Every), Specs: each(d.Specs, Spec.wire), Exclude: d.Exclude, Timezone: given(d.Timezone),
 		StartAt: givenTime(d.StartAt), EndAt: givenTime(d.EndAt), MaxRuns: given(d.MaxRuns), Jitter: givenSpan(d.Jitter), Misfire: d.Misfire.wire(),
@@ -37,12 +46,14 @@ func (m Misfire) wire() *client.Misfire {
 	return &client.Misfire{Policy: given(client.MisfirePolicy(m.Policy)), Window: givenSpan(m.Window), Max: given(m.Max)}
 }
 
-func (t TaskTemplate) wire() (client.TaskTemplate, error) {
-	raw, err := payload(t.Payload)
+func (c *Client) wireTemplate(t TaskTemplate) (client.TaskTemplate, error) {
+	d, err := c.checked(Submission{
+		Type: t.Type, Queue: t.Queue, Payload: t.Payload, Timeout: t.Timeout, Retry: t.Retry, Retention: t.Retention, Owner: t.Owner, Labels: t.Labels,
+	})
 	return client.TaskTemplate{
-		Type: t.Type, Queue: given(t.Queue), Payload: raw, Timeout: givenSpan(t.Timeout), Retry: t.Retry.wire(),
+		Type: t.Type, Queue: given(t.Queue), Payload: d.Payload, Timeout: givenSpan(t.Timeout), Retry: t.Retry.wire(),
 		Retention: givenSpan(t.Retention), Owner: given(t.Owner), Labels: labels(t.Labels),
-	}, err
+	}, errorOfUseCase(schedule.InTask(err))
 }
 
 func templateFrom(t client.TaskTemplate) TaskTemplate {

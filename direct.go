@@ -1,8 +1,11 @@
 package dts
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
@@ -19,30 +22,25 @@ func (c *Client) caller() control.Caller {
 }
 
 func (c *Client) submitDirect(ctx context.Context, s Submission) (*Task, error) {
-	d, err := s.definition()
-	if err != nil {
+	if err := c.checkNamespace(); err != nil {
 		return nil, err
 	}
-	if err := c.usable(ctx); err != nil {
+	results := make([]Submitted, 1)
+	if err := c.submitSomeDirect(ctx, []Submission{s}, results); err != nil {
 		return nil, err
 	}
-	submitted, err := c.useCases.Submit(ctx, c.caller(), d)
-	if err != nil {
-		return nil, errorOfUseCase(err)
-	}
-	return c.submittedTask(submitted), nil
+	return results[0].Task, results[0].Err
 }
 
-func (c *Client) submitManyDirect(ctx context.Context, submissions []Submission) ([]Submitted, error) {
-	results := make([]Submitted, len(submissions))
+func (c *Client) submitManyDirect(ctx context.Context, submissions []Submission, results []Submitted) error {
 	for first := 0; first < len(submissions); first += batchLimit {
 		last := min(first+batchLimit, len(submissions))
 		if err := c.submitSomeDirect(ctx, submissions[first:last], results[first:last]); err != nil {
-			err = errorOfUseCase(err)
-			return failed(results, err), err
+			failed(results, err)
+			return err
 		}
 	}
-	return results, nil
+	return nil
 }
 
 // submitSomeDirect submits tasks and writes the results to their places.
@@ -55,17 +53,22 @@ func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission,
 	for i, s := range submissions {
 		d, err := s.definition()
 		if err != nil {
-			results[i].Err = err
+			results[i].Err = errorOfUseCase(err)
 			continue
 		}
 		definitions, places = append(definitions, d), append(places, i)
 	}
-	answers, err := c.useCases.SubmitEach(ctx, c.caller(), definitions)
+	answers, err := untilEnd(ctx, func() ([]control.Submitted, error) {
+		return c.useCases.SubmitEach(ctx, c.caller(), definitions)
+	})
 	if err != nil {
-		return err
+		return errorOfUseCase(err)
 	}
 	for n, answer := range answers {
 		to := &results[places[n]]
+		if ctx.Err() != nil && task.CodeOf(answer.Err) == task.CodeUnavailable { // the use case saw the end first
+			return endOf(ctx)
+		}
 		if to.Err = errorOfUseCase(answer.Err); to.Err == nil {
 			to.Task, to.Existed = c.submittedTask(answer), answer.Existed
 		}
@@ -73,22 +76,54 @@ func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission,
 	return nil
 }
 
+// untilEnd returns what ask returns or, if ctx ends first, its error: commands of Redis do not end with the context, and calls that are
+// shared with other callers must not. Then ask goes on by itself until Redis answers or is given up, which takes some seconds at most.
+func untilEnd[T any](ctx context.Context, ask func() (T, error)) (T, error) {
+	if ctx.Done() == nil {
+		return ask()
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		value, err := ask()
+		answers <- answer{value, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.value, a.err
+	case <-ctx.Done():
+		var none T
+		return none, endOf(ctx)
+	}
+}
+
 // usable returns why a request need not be sent: the client is closed, or ctx has ended.
 func (c *Client) usable(ctx context.Context) error {
 	if c.life.ctx.Err() != nil {
 		return ErrClosed
 	}
-	return ctx.Err()
+	if ctx.Err() != nil {
+		return endOf(ctx)
+	}
+	return nil
 }
 
+// definition returns a submission as the use cases take it. It shares nothing with the submission, which the caller may change while a
+// call that was given up goes on. Error: a *task.Error.
 func (s Submission) definition() (task.Definition, error) {
 	raw, err := payload(s.Payload)
+	retry := task.Retry{
+		MaxAttempts: s.Retry.MaxAttempts, MaxElapsed: s.Retry.MaxElapsed, Backoff: task.Backoff(s.Retry.Backoff), Delays: slices.Clone(s.Retry.Delays),
+	}
+	if retry.Backoff.Jitter != nil {
+		retry.Backoff.Jitter = new(*retry.Backoff.Jitter)
+	}
 	return task.Definition{
-		Ref: task.Ref{ID: s.ID}, Type: s.Type, Queue: s.Queue, Payload: raw, RunAt: s.RunAt, Delay: s.Delay, Timeout: s.Timeout,
-		Retry: task.Retry{
-			MaxAttempts: s.Retry.MaxAttempts, MaxElapsed: s.Retry.MaxElapsed, Backoff: task.Backoff(s.Retry.Backoff), Delays: s.Retry.Delays,
-		},
-		Retention: s.Retention, Owner: s.Owner, Labels: s.Labels,
+		Ref: task.Ref{ID: s.ID}, Type: s.Type, Queue: s.Queue, Payload: bytes.Clone(raw), RunAt: s.RunAt, Delay: s.Delay, Timeout: s.Timeout,
+		Retry: retry, Retention: s.Retention, Owner: s.Owner, Labels: maps.Clone(s.Labels),
 	}, err
 }
 

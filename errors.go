@@ -58,14 +58,41 @@ func CodeOf(err error) Code {
 	return ""
 }
 
+// endError is the error of a context that ended for a reason of its own: both.
+type endError struct{ err, cause error }
+
+func (e *endError) Error() string   { return fmt.Sprintf("%v: %v", e.err, e.cause) }
+func (e *endError) Unwrap() []error { return []error{e.err, e.cause} }
+
+// endOf returns the error of a context that has ended, with its cause if that is another one.
+func endOf(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == cause { //nolint:errorlint // a cause that wraps it says more
+		return err
+	}
+	return &endError{err, cause}
+}
+
 // ofContext returns the error of the caller's context, if that is why a request has no answer. The limit that the client itself sets on the time of
 // a request is another error.
 func ofContext(err error) error {
+	var end *endError
 	var transport *url.Error
+	if errors.As(err, &end) {
+		return end
+	}
 	if errors.As(err, &transport) && (transport.Err == context.Canceled || transport.Err == context.DeadlineExceeded) { //nolint:errorlint // the limit of the client is a DeadlineExceeded for errors.Is
 		return transport.Err
 	}
 	return nil
+}
+
+// errorIn is errorOf for calls that return the error of ctx themselves.
+func errorIn(ctx context.Context, err error) error {
+	if err = errorOf(err); err != nil && err == ctx.Err() { //nolint:errorlint // an *Error can wrap it
+		return endOf(ctx)
+	}
+	return err
 }
 
 // errorOf turns an error of package rest into an *Error. Errors of the caller's context stay what they are.

@@ -46,6 +46,9 @@ type Event struct {
 // The feed is live: what happens while nobody follows it is not repeated. Error: CodeInvalid for
 // the filter, or CodeUnavailable where the feed cannot be begun.
 func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, error] {
+	if err := c.checkNamespace(); err != nil {
+		return failing[Event](err)
+	}
 	params := client.FollowEventsParams{
 		Namespace: c.api.Namespace, State: states(f.States), Queue: given(f.Queue), Type: given(f.Type), Owner: given(f.Owner),
 		Node: given(f.Node), Schedule: given(f.Schedule),

@@ -6,6 +6,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // Node is a process of the fleet: one of dtsd, a [Worker], or a worker that talks HTTP.
@@ -77,11 +78,17 @@ func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 
 // PauseQueue has workers take nothing from a queue any more; what runs goes on. Error: CodeQueueNotFound.
 func (c *Client) PauseQueue(ctx context.Context, name string) error {
+	if err := task.ValidateQueue(name); err != nil {
+		return errorOfUseCase(err)
+	}
 	return done(c.api.PauseQueueWithResponse(ctx, name))
 }
 
 // ResumeQueue ends the pause of a queue. Error: CodeQueueNotFound.
 func (c *Client) ResumeQueue(ctx context.Context, name string) error {
+	if err := task.ValidateQueue(name); err != nil {
+		return errorOfUseCase(err)
+	}
 	return done(c.api.ResumeQueueWithResponse(ctx, name))
 }
 

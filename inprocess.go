@@ -33,7 +33,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 			Header: w.sent, Body: cancelling{body, cancel}, ContentLength: -1, Request: r,
 		}, nil
 	case <-r.Context().Done():
-		return nil, r.Context().Err()
+		return nil, context.Cause(r.Context())
 	}
 }
 

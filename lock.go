@@ -1,7 +1,6 @@
 package dts
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
-	"github.com/dts-sched/dts/internal/task"
 )
 
 // LockOption changes how [Client.Lock] takes a lock.
@@ -38,19 +36,22 @@ func LockNote(text string) LockOption { return func(o *lockOptions) { o.note = t
 // Lock is re-entrant for its holder: if ctx comes from the [Lock.Context] of a held lock of this client with the same name, Lock
 // returns at once with the same fence, and the lock is free when all of them were unlocked. ttl and the options do not count then.
 //
-// Errors: CodeLockHeld if [LockWait] is over, CodeInvalid, CodeUnavailable, or what ended ctx.
+// Errors: CodeLockHeld if [LockWait] is over, CodeInvalid, CodeUnavailable, or that of ctx.
 func (c *Client) Lock(ctx context.Context, name string, ttl time.Duration, options ...LockOption) (*Lock, error) {
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+		return nil, endOf(ctx)
 	}
-	key := leaseKey{c.api.ClientWithResponses, cmp.Or(value(c.api.Namespace), task.DefaultNamespace), name}
+	key := leaseKey{c.api.ClientWithResponses, c.caller().Namespace, name}
 	if l, ok := ctx.Value(key).(*lease); ok && l.enter() {
 		return l.lock(ctx), nil
 	}
 	o := collect(options)
+	if err := c.checkLock(name, o.note); err != nil {
+		return nil, err
+	}
 	held, err := c.api.Lock(ctx, rest.LockRequest{Name: name, TTL: ttl, Wait: o.wait, Note: o.note})
 	if err != nil {
-		return nil, errorOf(err)
+		return nil, errorIn(ctx, err)
 	}
 	l := &lease{key: key, held: held, holds: 1}
 	return l.lock(ctx), nil
@@ -170,6 +171,9 @@ type HeldLock struct {
 
 // ListLocks yields the locks of the namespace that somebody holds, by name. After an error it ends.
 func (c *Client) ListLocks(ctx context.Context) iter.Seq2[HeldLock, error] {
+	if err := c.checkNamespace(); err != nil {
+		return failing[HeldLock](err)
+	}
 	params := client.ListLocksParams{Namespace: c.api.Namespace, Limit: new(pageLimit)}
 	return pages(func(cursor *string) ([]HeldLock, *string, error) {
 		params.Cursor = cursor

@@ -3,11 +3,15 @@ package dts
 import (
 	"context"
 	"iter"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // PutOption is a condition or a wish of [Client.PutSchedule].
@@ -40,7 +44,7 @@ func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinitio
 	for _, option := range options {
 		option(&p)
 	}
-	in, err := d.wire()
+	in, err := c.wireSchedule(id, d)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +58,9 @@ func (c *Client) PutSchedule(ctx context.Context, id string, d ScheduleDefinitio
 
 // GetSchedule returns a schedule. Error: CodeScheduleNotFound.
 func (c *Client) GetSchedule(ctx context.Context, id string) (*Schedule, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return nil, err
+	}
 	return scheduleOf(c.api.GetScheduleWithResponse(ctx, id, &client.GetScheduleParams{Namespace: c.api.Namespace}))
 }
 
@@ -66,9 +73,12 @@ type ScheduleFilter struct {
 
 // ListSchedules yields the schedules of the namespace, by id. After an error it ends.
 func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[*Schedule, error] {
+	if err := c.checkNamespace(); err != nil {
+		return failing[*Schedule](err)
+	}
 	params := client.ListSchedulesParams{Namespace: c.api.Namespace, Paused: f.Paused, Owner: given(f.Owner), Limit: new(pageLimit)}
-	for name, text := range f.Labels {
-		params.Label = append(params.Label, name+"="+text)
+	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
+		params.Label = append(params.Label, name+"="+f.Labels[name])
 	}
 	return pages(func(cursor *string) ([]*Schedule, *string, error) {
 		params.Cursor = cursor
@@ -79,18 +89,30 @@ func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[
 
 // PauseSchedule keeps a schedule from ticking; note says who and why, "" leaves the note as it is. Error: CodeScheduleNotFound.
 func (c *Client) PauseSchedule(ctx context.Context, id, note string) (*Schedule, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return nil, err
+	}
+	if err := task.ValidateText("note", note, schedule.NoteLimit); err != nil {
+		return nil, errorOfUseCase(err)
+	}
 	params := client.PauseScheduleParams{Namespace: c.api.Namespace}
 	return scheduleOf(c.api.PauseScheduleWithResponse(ctx, id, &params, client.SchedulePause{Note: given(note)}))
 }
 
 // ResumeSchedule lets a paused schedule tick again; the misfire policy decides about the ticks of the pause. Error: CodeScheduleNotFound.
 func (c *Client) ResumeSchedule(ctx context.Context, id string) (*Schedule, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return nil, err
+	}
 	return scheduleOf(c.api.ResumeScheduleWithResponse(ctx, id, &client.ResumeScheduleParams{Namespace: c.api.Namespace}))
 }
 
 // TriggerSchedule runs a schedule now, paused or not, beside its ticks. The outcome is TickTriggered, or TickQueued if the overlap policy
 // lets the run wait. Each call is a run. Errors: CodeScheduleNotFound, CodeScheduleBusy, CodeUnavailable.
 func (c *Client) TriggerSchedule(ctx context.Context, id string) (LedgerEntry, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return LedgerEntry{}, err
+	}
 	entry, err := call[client.LedgerEntry](c.api.TriggerScheduleWithResponse(ctx, id, &client.TriggerScheduleParams{Namespace: c.api.Namespace}))
 	return entryFrom(entry), err
 }
@@ -107,6 +129,9 @@ const (
 
 // DeleteSchedule deletes a schedule with its ledger and history; "" means CancelWaiting. Error: CodeScheduleNotFound.
 func (c *Client) DeleteSchedule(ctx context.Context, id string, tasks CancelTasks) (Deletion, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return Deletion{}, err
+	}
 	params := client.DeleteScheduleParams{Namespace: c.api.Namespace, Tasks: given(client.DeleteTasks(tasks))}
 	d, err := call[client.ScheduleDeletion](c.api.DeleteScheduleWithResponse(ctx, id, &params))
 	return Deletion{Cancelled: d.Cancelled, Stopping: d.Stopping, Left: d.Left}, err
@@ -114,6 +139,9 @@ func (c *Client) DeleteSchedule(ctx context.Context, id string, tasks CancelTask
 
 // UpcomingTicks returns the next ticks of a schedule, at most 500, whether it is paused or not. Error: CodeScheduleNotFound.
 func (c *Client) UpcomingTicks(ctx context.Context, id string, count int) ([]UpcomingTick, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return nil, err
+	}
 	params := client.PreviewScheduleParams{Namespace: c.api.Namespace, Count: given(count)}
 	preview, err := call[client.SchedulePreview](c.api.PreviewScheduleWithResponse(ctx, id, &params))
 	return each(preview.Ticks, func(t client.UpcomingTick) UpcomingTick {
@@ -123,6 +151,9 @@ func (c *Client) UpcomingTicks(ctx context.Context, id string, count int) ([]Upc
 
 // ScheduleLedger yields what became of the ticks of a schedule, the newest first. Error: CodeScheduleNotFound.
 func (c *Client) ScheduleLedger(ctx context.Context, id string, f LedgerFilter) iter.Seq2[LedgerEntry, error] {
+	if err := c.checkSchedule(id); err != nil {
+		return failing[LedgerEntry](err)
+	}
 	params := client.ReadLedgerParams{
 		Namespace: c.api.Namespace, Since: givenTime(f.Since), Until: givenTime(f.Until), Gaps: given(f.Gaps), Limit: new(pageLimit),
 	}
@@ -136,6 +167,9 @@ func (c *Client) ScheduleLedger(ctx context.Context, id string, f LedgerFilter) 
 // AuditSchedule computes anew which ticks there should have been between two times, and compares them with the ledger. A zero from means
 // as far back as the ledger goes, a zero to means now. Errors: CodeScheduleNotFound, CodeInvalid.
 func (c *Client) AuditSchedule(ctx context.Context, id string, from, to time.Time) (AuditReport, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return AuditReport{}, err
+	}
 	params := client.AuditScheduleParams{Namespace: c.api.Namespace, From: givenTime(from), To: givenTime(to)}
 	a, err := call[client.AuditReport](c.api.AuditScheduleWithResponse(ctx, id, &params))
 	if err != nil {
@@ -154,7 +188,13 @@ func (c *Client) AuditSchedule(ctx context.Context, id string, from, to time.Tim
 // BackfillSchedule runs past ticks that did not run, one pace after the other, and returns their records; left is how many of the range had
 // run before. Errors: CodeScheduleNotFound, CodeInvalid for the range, CodeUnavailable.
 func (c *Client) BackfillSchedule(ctx context.Context, id string, b Backfill) (entries []LedgerEntry, left int, err error) {
-	in := client.Backfill{From: b.From, To: b.To}
+	if err := c.checkSchedule(id); err != nil {
+		return nil, 0, err
+	}
+	if err := checkTimes(map[string]time.Time{"from": b.From, "to": b.To}); err != nil {
+		return nil, 0, err
+	}
+	in := client.Backfill{From: b.From.UTC(), To: b.To.UTC()}
 	if b.Pace != nil {
 		in.Pace = new(b.Pace.String())
 	}
@@ -165,6 +205,9 @@ func (c *Client) BackfillSchedule(ctx context.Context, id string, b Backfill) (e
 
 // ScheduleRevisions returns the earlier definitions of a schedule and the present one, the newest first. Error: CodeScheduleNotFound.
 func (c *Client) ScheduleRevisions(ctx context.Context, id string) ([]Revision, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return nil, err
+	}
 	list, err := call[client.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &client.ListRevisionsParams{Namespace: c.api.Namespace}))
 	return each(list.Revisions, func(r client.Revision) Revision {
 		return Revision{Revision: r.Revision, From: r.From, Until: value(r.Until), Definition: definitionFrom(r.Definition)}
@@ -173,6 +216,9 @@ func (c *Client) ScheduleRevisions(ctx context.Context, id string) ([]Revision, 
 
 // RollbackSchedule puts an earlier definition in force again, as a new revision. Errors: CodeScheduleNotFound, CodeRevisionNotFound.
 func (c *Client) RollbackSchedule(ctx context.Context, id string, revision int) (*Schedule, error) {
+	if err := c.checkSchedule(id); err != nil {
+		return nil, err
+	}
 	params := client.RollbackScheduleParams{Namespace: c.api.Namespace}
 	return scheduleOf(c.api.RollbackScheduleWithResponse(ctx, id, &params, client.Rollback{Revision: revision}))
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
+	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
@@ -19,13 +20,13 @@ const (
 )
 
 // Submit submits a task. When it returns without an error, the task is in Redis. A task of the same id and content that is there is
-// returned as it is. Errors: CodeInvalid, CodeTaskConflict, CodeUnavailable; after the last one the task may have been accepted,
-// so that who needs to be sure gives it an ID and submits it again.
+// returned as it is. Errors: CodeInvalid, CodeTaskConflict, CodeUnavailable, or that of ctx. After CodeUnavailable, and if ctx ended, the
+// task may have been accepted, or may be for some seconds to come: who needs to be sure gives it an ID and submits it again.
 func (c *Client) Submit(ctx context.Context, s Submission) (*Task, error) {
 	if c.useCases != nil {
 		return c.submitDirect(ctx, s)
 	}
-	body, err := s.wire()
+	body, err := c.wire(s)
 	if err != nil {
 		return nil, err
 	}
@@ -45,12 +46,15 @@ type Submitted struct {
 
 // SubmitMany submits tasks, up to 1,000 in a request, and returns a result for each, in their order. One that is refused does not hold
 // back the others. If a request fails as a whole, that is the error, and the Err of its tasks and of those that were to follow: they may
-// have been accepted.
+// have been accepted, as with [Client.Submit]. Errors: CodeInvalid for the namespace, CodeUnavailable, or that of ctx.
 func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Submitted, error) {
-	if c.useCases != nil {
-		return c.submitManyDirect(ctx, submissions)
-	}
 	results := make([]Submitted, len(submissions))
+	if err := c.checkNamespace(); err != nil {
+		return failed(results, err), err
+	}
+	if c.useCases != nil {
+		return results, c.submitManyDirect(ctx, submissions, results)
+	}
 	var batch []json.RawMessage
 	var places []int // batch[n] is submissions[places[n]]
 	bytes := 0
@@ -59,7 +63,7 @@ func (c *Client) SubmitMany(ctx context.Context, submissions []Submission) ([]Su
 		return c.submitBatch(ctx, batch, places, results)
 	}
 	for i, s := range submissions {
-		body, err := s.wire()
+		body, err := c.wire(s)
 		var raw json.RawMessage
 		if err == nil {
 			raw, err = rest.Encode(body)
@@ -115,12 +119,18 @@ func (c *Client) submitBatch(ctx context.Context, batch []json.RawMessage, place
 
 // Get returns a task. Error: CodeTaskNotFound.
 func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
+	if err := c.checkTask(id); err != nil {
+		return nil, err
+	}
 	return taskOf(c.api.GetTaskWithResponse(ctx, id, &client.GetTaskParams{Namespace: c.api.Namespace}))
 }
 
 // List yields tasks of the namespace, the newest first. It reads them page by page: what happens meanwhile may show or not. After
 // an error it ends.
 func (c *Client) List(ctx context.Context, f TaskFilter) iter.Seq2[*Task, error] {
+	if err := c.checkNamespace(); err != nil {
+		return failing[*Task](err)
+	}
 	params := client.ListTasksParams{
 		Namespace: c.api.Namespace, State: states(f.States), Queue: given(f.Queue), Type: given(f.Type), Owner: given(f.Owner),
 		Node: given(f.Node), Schedule: given(f.Schedule), Limit: new(pageLimit),
@@ -163,6 +173,9 @@ func states(all []State) []client.State {
 // Wait waits for the end of a task and returns it, however it ended. Once the server has answered, Wait outlasts its absence.
 // Errors: CodeTaskNotFound, CodeUnavailable, or that of ctx.
 func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
+	if err := c.checkTask(id); err != nil {
+		return nil, err
+	}
 	life, stop := c.untilClosed(ctx)
 	defer stop()
 	answer, err := c.api.Wait(life, rest.Wait{ID: id})
@@ -170,7 +183,7 @@ func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
 	case errors.Is(context.Cause(life), ErrClosed):
 		return nil, ErrClosed
 	case err != nil:
-		return nil, errorOf(err)
+		return nil, errorIn(ctx, err)
 	}
 	return taskFrom(answer.Value), nil
 }
@@ -178,20 +191,32 @@ func (c *Client) Wait(ctx context.Context, id string) (*Task, error) {
 // Cancel cancels a task. One that waits ends at once; one that runs is asked to stop, which CancelRequestedAt shows. Cancelling a
 // cancelled task is harmless. Errors: CodeTaskNotFound, CodeTaskFinished.
 func (c *Client) Cancel(ctx context.Context, id string) (*Task, error) {
+	if err := c.checkTask(id); err != nil {
+		return nil, err
+	}
 	return taskOf(c.api.CancelTaskWithResponse(ctx, id, &client.CancelTaskParams{Namespace: c.api.Namespace}))
 }
 
 // Retry runs a task again that has ended, well or badly, with as many attempts as it had at first.
 // Errors: CodeTaskNotFound, CodeTaskNotFinished.
 func (c *Client) Retry(ctx context.Context, id string) (*Task, error) {
+	if err := c.checkTask(id); err != nil {
+		return nil, err
+	}
 	return taskOf(c.api.RetryTaskWithResponse(ctx, id, &client.RetryTaskParams{Namespace: c.api.Namespace}))
 }
 
 // Change changes a task that waits for its time or for a worker.
 // Errors: CodeInvalid, CodeTaskNotFound, CodeTaskNotWaiting, CodeTaskChanged.
 func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Task, error) {
+	if err := c.checkTask(id); err != nil {
+		return nil, err
+	}
 	raw, err := payload(change.Payload)
 	if err != nil {
+		return nil, errorOfUseCase(err)
+	}
+	if err := checkTimes(map[string]time.Time{"run_at": value(change.RunAt)}); err != nil {
 		return nil, err
 	}
 	in := client.TaskChange{RunAt: change.RunAt, Queue: change.Queue, Payload: raw}
@@ -207,12 +232,18 @@ func (c *Client) Change(ctx context.Context, id string, change TaskChange) (*Tas
 
 // Attempts returns the newest 100 attempts of a task, the oldest first, with the one that runs now. Error: CodeTaskNotFound.
 func (c *Client) Attempts(ctx context.Context, id string) ([]Attempt, error) {
+	if err := c.checkTask(id); err != nil {
+		return nil, err
+	}
 	list, err := call[client.AttemptList](c.api.ListAttemptsWithResponse(ctx, id, &client.ListAttemptsParams{Namespace: c.api.Namespace}))
 	return each(list.Attempts, attemptFrom), err
 }
 
 // Logs yields the newest 1,000 lines of a task's log, the oldest first. Error: CodeTaskNotFound.
 func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] {
+	if err := c.checkTask(id); err != nil {
+		return failing[LogLine](err)
+	}
 	params := client.ReadLogsParams{Namespace: c.api.Namespace, Limit: new(lineLimit)}
 	return pages(func(cursor *string) ([]LogLine, *string, error) {
 		params.After = cursor
@@ -227,6 +258,9 @@ func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] 
 // FollowLogs yields the lines of a task's log, those that are there and those to come, until the task has ended or ctx ends. It outlasts
 // broken connections. Error: CodeTaskNotFound.
 func (c *Client) FollowLogs(ctx context.Context, id string) iter.Seq2[LogLine, error] {
+	if err := c.checkTask(id); err != nil {
+		return failing[LogLine](err)
+	}
 	params := client.ReadLogsParams{Namespace: c.api.Namespace, Follow: new(true)} // goes on where it was: range over it once
 	return follow(ctx, c, followed[LogLine]{
 		open: func(ctx context.Context) (*http.Response, error) { return c.api.Streams.ReadLogs(ctx, id, &params) },

@@ -1,0 +1,74 @@
+package dts
+
+import (
+	"iter"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// A client checks before it sends: what has another meaning in the path of a URL, such as the id ".."; what JSON does not carry as it is,
+// such as text that is no UTF-8; and submissions, which do not pass the API on both ways in. The checks are those of the use cases.
+
+// checkNamespace checks the namespace of the client. Error: CodeInvalid.
+func (c *Client) checkNamespace() error {
+	return errorOfUseCase(task.ValidateName("namespace", c.caller().Namespace))
+}
+
+// checkTask checks the id of a task. Error: CodeInvalid.
+func (c *Client) checkTask(id string) error {
+	return errorOfUseCase(task.ValidateRef(c.caller().Ref(id)))
+}
+
+// checkSchedule checks the id of a schedule. Error: CodeInvalid.
+func (c *Client) checkSchedule(id string) error {
+	if err := c.checkNamespace(); err != nil {
+		return err
+	}
+	return errorOfUseCase(schedule.ValidateID(id))
+}
+
+// checkLock checks the name of a lock, and its note. Error: CodeInvalid.
+func (c *Client) checkLock(name, note string) error {
+	if err := c.checkNamespace(); err != nil {
+		return err
+	}
+	if err := task.ValidateName("name", name); err != nil {
+		return errorOfUseCase(err)
+	}
+	return errorOfUseCase(task.ValidateText("note", note, task.LockNoteLimit))
+}
+
+// checkTimes checks that JSON can carry times, by the names of their fields.
+func checkTimes(times map[string]time.Time) error {
+	for field, t := range times {
+		if year := t.UTC().Year(); year < 0 || year > 9999 {
+			return errorOfUseCase(task.Invalid(field, "the year %d must be 0 to 9999", year))
+		}
+	}
+	return nil
+}
+
+// checked returns the definition that a submission is for, after the checks of the use case. Error: a *task.Error.
+func (c *Client) checked(s Submission) (task.Definition, error) {
+	d, err := s.definition()
+	if err != nil {
+		return d, err
+	}
+	probe := d
+	probe.Ref = c.caller().Ref(d.ID)
+	if d.ID == "" {
+		probe.ID = "new" // DTS will make one
+	}
+	return d, probe.Normalize().Validate(clock.Now())
+}
+
+// failing returns a sequence of an error.
+func failing[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, err)
+	}
+}
