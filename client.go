@@ -143,7 +143,7 @@ func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func(
 }
 
 // In returns a client of another namespace, over the same connections: close only one of them. The namespace of a new client is
-// "default".
+// "default". Methods of the returned client refuse a namespace that is no name, such as "".
 func (c *Client) In(namespace string) *Client {
 	api := *c.api
 	api.Namespace = &namespace

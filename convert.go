@@ -1,7 +1,6 @@
 package dts
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
@@ -127,20 +126,12 @@ func retryFrom(r *client.Retry) Retry {
 func taskFrom(t client.Task) *Task {
 	return &Task{
 		ID: t.ID, Namespace: t.Namespace, Type: t.Type, Queue: t.Queue, State: State(t.State), Attempt: t.Attempt, MaxAttempts: t.MaxAttempts,
-		Payload: payloadFrom(t.Payload), Result: value(t.Result), Error: value(t.Error),
+		Payload: t.Payload, Result: value(t.Result), Error: value(t.Error),
 		RunAt: t.RunAt, CreatedAt: t.CreatedAt, QueuedAt: value(t.QueuedAt), StartedAt: value(t.StartedAt), FinishedAt: value(t.FinishedAt),
 		CancelRequestedAt: value(t.CancelRequestedAt), Node: value(t.Node), Progress: t.Progress, ProgressNote: value(t.ProgressNote), Checkpoint: t.Checkpoint,
 		Timeout: span(t.Timeout), Retry: retryFrom(&t.Retry), Retention: spanOf(t.Retention), Owner: value(t.Owner), Labels: value(t.Labels),
 		Schedule: value(t.Schedule), Tick: value(t.Tick), Warnings: t.Warnings,
 	}
-}
-
-// payloadFrom returns a payload of an answer, nil for null.
-func payloadFrom(raw json.RawMessage) json.RawMessage {
-	if bytes.Equal(raw, []byte("null")) {
-		return nil
-	}
-	return raw
 }
 
 func attemptFrom(a client.Attempt) Attempt {

@@ -61,8 +61,8 @@ func templateFrom(t client.TaskTemplate) TaskTemplate {
 		Type: t.Type, Queue: value(t.Queue), Timeout: spanOf(t.Timeout), Retry: retryFrom(t.Retry), Retention: spanOf(t.Retention),
 		Owner: value(t.Owner), Labels: value(t.Labels),
 	}
-	if raw := payloadFrom(t.Payload); raw != nil {
-		template.Payload = raw
+	if t.Payload != nil {
+		template.Payload = t.Payload
 	}
 	return template
 }
@@ -72,7 +72,7 @@ func definitionFrom(d client.ScheduleDefinition) ScheduleDefinition {
 		Cron: value(d.Cron), Every: spanOf(d.Every), Exclude: d.Exclude, Timezone: value(d.Timezone),
 		Specs:   each(d.Specs, func(r client.ScheduleRule) Spec { return Spec{Cron: value(r.Cron), Every: spanOf(r.Every)} }),
 		StartAt: value(d.StartAt), EndAt: value(d.EndAt), MaxRuns: value(d.MaxRuns), Jitter: spanOf(d.Jitter),
-		Overlap: Overlap(value(d.Overlap)), PauseOnFailure: value(d.PauseOnFailure), Owner: value(d.Owner),
+		Overlap: OverlapPolicy(value(d.Overlap)), PauseOnFailure: value(d.PauseOnFailure), Owner: value(d.Owner),
 		Description: value(d.Description), Labels: value(d.Labels), Task: templateFrom(d.Task),
 	}
 	if m := d.Misfire; m != nil {

@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/dts-sched/dts"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -73,8 +77,47 @@ func TestSubmit_OfOpenEndsWithItsContext(t *testing.T) {
 func mustBe(err error, want ...error) error {
 	for _, each := range want {
 		if !errors.Is(err, each) || dts.CodeOf(err) != "" {
-			return fmt.Errorf("got %v (%s), want %v", err, dts.CodeOf(err), want)
+			return fmt.Errorf("got %w (%s), want %v", err, dts.CodeOf(err), want)
 		}
 	}
 	return nil
+}
+
+// TestClient_AcceptsAlikeOverBothWays has the same submission mean the same task, whichever way a client takes: otherwise it would conflict
+// with itself.
+func TestClient_AcceptsAlikeOverBothWays(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	dial, err := dts.Dial(f.address)
+	testkit.Must(t, err)
+	open, err := dts.Open(f.redis)
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, errors.Join(dial.Close(), open.Close())) }()
+	later := time.Now().Add(1000*time.Hour + 123456).In(time.FixedZone("", 3600))
+	for name, s := range map[string]dts.Submission{
+		"plain":     {Type: "nobody", Delay: time.Hour},
+		"empty":     {Type: "nobody", RunAt: later, Labels: map[string]string{}, Payload: json.RawMessage{}, Retry: dts.Retry{Delays: []time.Duration{}}},
+		"an object": {Type: "nobody", RunAt: later, Payload: json.RawMessage(" { \"a\" : 1e2 , \"b\" : \"<é\\u00e9>\" } ")},
+		"a struct":  {Type: "nobody", RunAt: later, Payload: struct{ A, B string }{"<&>", "\u2028"}},
+		"null":      {Type: "nobody", RunAt: later, Payload: json.RawMessage("null")},
+		"all": {
+			Type: "nobody", Queue: "low", RunAt: later, Timeout: 1500 * time.Millisecond, Retention: 36 * time.Hour, Owner: "ada <é>", Labels: map[string]string{"k": "", "é": "<v>"},
+			Retry: dts.Retry{MaxAttempts: 3, MaxElapsed: time.Hour, Backoff: dts.Backoff{Initial: time.Millisecond, Factor: 1.1, Max: time.Minute, Jitter: new(0.0)}},
+		},
+		"delays": {Type: "nobody", RunAt: later, Retry: dts.Retry{Delays: []time.Duration{0, time.Hour}}},
+	} {
+		for way, order := range map[string][2]*dts.Client{"over HTTP first": {dial, open}, "directly first": {open, dial}} {
+			s.ID = strings.ReplaceAll(name+"-"+way, " ", "-")
+			first, err := order[0].Submit(t.Context(), s)
+			testkit.Must(t, err)
+			second, err := order[1].Submit(t.Context(), s)
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, way, err)
+				continue
+			}
+			if diff := cmp.Diff(first, second, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s, %s (-first +second):\n%s", name, way, diff)
+			}
+		}
+	}
 }

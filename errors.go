@@ -28,13 +28,14 @@ const (
 	CodeRevisionNotFound Code = "revision_not_found" // the schedule never had this revision, or has forgotten it
 	CodeLockHeld         Code = "lock_held"          // somebody else holds the lock
 	CodeLockLost         Code = "lock_lost"          // the lock is no longer held, or may not be
-	CodeNotFound         Code = "not_found"          // there is nothing of this name, such as of no id at all
+	CodeNotFound         Code = "not_found"          // the server does not serve the request: it is older than this package, or a node without the role api
 	CodeBodyTooLarge     Code = "body_too_large"     // the request is too long
 	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
 	CodeInternal         Code = "internal"           // a fault of DTS
 )
 
-// Error is why DTS did not do what it was asked for.
+// Error is why DTS did not do what it was asked for. Of invalid input, Code, Field and Message are the same over
+// both ways in.
 type Error struct {
 	Code      Code
 	Field     string // the field at fault, as the REST API names it, such as "retry.backoff.factor"; "": none

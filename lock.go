@@ -169,7 +169,7 @@ type HeldLock struct {
 	Note      string
 }
 
-// ListLocks yields the locks of the namespace that somebody holds, by name. After an error it ends.
+// ListLocks yields the locks of the namespace that somebody holds, by name.
 func (c *Client) ListLocks(ctx context.Context) iter.Seq2[HeldLock, error] {
 	if err := c.checkNamespace(); err != nil {
 		return failing[HeldLock](err)

@@ -15,7 +15,7 @@ type ScheduleDefinition struct {
 	MaxRuns  int           // after so many ticks that ran, the schedule ends; 0: never
 	Jitter   time.Duration // each task is due up to this much after its tick, always the same for a tick
 	Misfire  Misfire       // what becomes of ticks that were missed
-	Overlap  Overlap       // what becomes of a tick while a task of the schedule has not ended; "" means OverlapSkip
+	Overlap  OverlapPolicy // what becomes of a tick while a task of the schedule has not ended; "" means OverlapSkip
 	// PauseOnFailure has the schedule pause itself after so many tasks in a row that failed; 0: never.
 	PauseOnFailure int
 	Owner          string
@@ -60,15 +60,15 @@ const (
 	MisfireAll  MisfirePolicy = "all"  // those within the window, a second apart
 )
 
-// Overlap says what becomes of a tick while a task of the schedule has not ended.
-type Overlap string
+// OverlapPolicy says what becomes of a tick while a task of the schedule has not ended.
+type OverlapPolicy string
 
 // The policies for overlapping runs.
 const (
-	OverlapAllow   Overlap = "allow"   // it runs all the same
-	OverlapSkip    Overlap = "skip"    // it does not run
-	OverlapQueue   Overlap = "queue"   // it waits for its turn
-	OverlapReplace Overlap = "replace" // what has not ended is cancelled, and the tick runs then
+	OverlapAllow   OverlapPolicy = "allow"   // it runs all the same
+	OverlapSkip    OverlapPolicy = "skip"    // it does not run
+	OverlapQueue   OverlapPolicy = "queue"   // it waits for its turn
+	OverlapReplace OverlapPolicy = "replace" // what has not ended is cancelled, and the tick runs then
 )
 
 // Schedule is a definition in force and its state. Times that have not come are zero.
@@ -104,7 +104,7 @@ const (
 	TickQueued         TickOutcome = "queued"     // it waits for the end of the task before it
 	TickReplaced       TickOutcome = "replaced"   // a later tick took its place
 	TickTriggered      TickOutcome = "triggered"  // no tick: somebody ran the schedule by hand
-	TickBackfilled     TickOutcome = "backfilled" // its task was created afterwards, by Backfill
+	TickBackfilled     TickOutcome = "backfilled" // its task was created afterwards, by BackfillSchedule
 )
 
 // LedgerEntry is the record of what became of a tick.

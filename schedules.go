@@ -71,7 +71,7 @@ type ScheduleFilter struct {
 	Labels map[string]string
 }
 
-// ListSchedules yields the schedules of the namespace, by id. After an error it ends.
+// ListSchedules yields the schedules of the namespace, by id. Error: CodeInvalid for the filter.
 func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[*Schedule, error] {
 	if err := c.checkNamespace(); err != nil {
 		return failing[*Schedule](err)
@@ -87,7 +87,8 @@ func (c *Client) ListSchedules(ctx context.Context, f ScheduleFilter) iter.Seq2[
 	})
 }
 
-// PauseSchedule keeps a schedule from ticking; note says who and why, "" leaves the note as it is. Error: CodeScheduleNotFound.
+// PauseSchedule keeps a schedule from ticking; note says who and why, "" leaves the note as it is.
+// Errors: CodeScheduleNotFound, CodeInvalid for a note of more than 500 bytes.
 func (c *Client) PauseSchedule(ctx context.Context, id, note string) (*Schedule, error) {
 	if err := c.checkSchedule(id); err != nil {
 		return nil, err
@@ -137,7 +138,8 @@ func (c *Client) DeleteSchedule(ctx context.Context, id string, tasks CancelTask
 	return Deletion{Cancelled: d.Cancelled, Stopping: d.Stopping, Left: d.Left}, err
 }
 
-// UpcomingTicks returns the next ticks of a schedule, at most 500, whether it is paused or not. Error: CodeScheduleNotFound.
+// UpcomingTicks returns the next count ticks of a schedule, at most 500, whether it is paused or not; 0 means 10.
+// Errors: CodeScheduleNotFound, CodeInvalid for the count.
 func (c *Client) UpcomingTicks(ctx context.Context, id string, count int) ([]UpcomingTick, error) {
 	if err := c.checkSchedule(id); err != nil {
 		return nil, err
@@ -149,7 +151,8 @@ func (c *Client) UpcomingTicks(ctx context.Context, id string, count int) ([]Upc
 	}), err
 }
 
-// ScheduleLedger yields what became of the ticks of a schedule, the newest first. Error: CodeScheduleNotFound.
+// ScheduleLedger yields what became of the ticks of a schedule, the newest first.
+// Errors: CodeScheduleNotFound, CodeInvalid for the filter.
 func (c *Client) ScheduleLedger(ctx context.Context, id string, f LedgerFilter) iter.Seq2[LedgerEntry, error] {
 	if err := c.checkSchedule(id); err != nil {
 		return failing[LedgerEntry](err)

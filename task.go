@@ -31,7 +31,7 @@ type Submission struct {
 	// Type says what runs the task: the type that a worker handles, or one of dtsd's own, such as http.
 	Type  string
 	Queue string // in which it waits for a worker when it is due; "" means "default"
-	// Payload becomes JSON of at most 256 KiB. A json.RawMessage is taken as it is; nil means {}.
+	// Payload becomes JSON of at most 256 KiB. A json.RawMessage is taken as it is; nil and an empty one mean {}.
 	Payload any
 	RunAt   time.Time     // when it is due; zero, or in the past: at once
 	Delay   time.Duration // how long after the submission it is due; not together with RunAt

@@ -125,8 +125,8 @@ func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
 	return taskOf(c.api.GetTaskWithResponse(ctx, id, &client.GetTaskParams{Namespace: c.api.Namespace}))
 }
 
-// List yields tasks of the namespace, the newest first. It reads them page by page: what happens meanwhile may show or not. After
-// an error it ends.
+// List yields tasks of the namespace, the newest first. It reads them page by page: what happens meanwhile may show or not.
+// Error: CodeInvalid for the filter.
 func (c *Client) List(ctx context.Context, f TaskFilter) iter.Seq2[*Task, error] {
 	if err := c.checkNamespace(); err != nil {
 		return failing[*Task](err)

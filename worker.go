@@ -95,8 +95,9 @@ func (w *Worker) Use(wrap ...func(Handler) Handler) { w.middleware = append(w.mi
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
 // Run runs tasks until ctx ends. Then it takes no more, lets running attempts go on for up to DrainTimeout, reports how they ended,
-// leaves the fleet and returns nil. Once it has connected to Redis, it cannot be called again. Errors: CodeInvalid for an option; CodeUnavailable if Redis does not answer at
-// the start or holds other data. A Redis that goes away later is waited for.
+// leaves the fleet and returns nil. Once it has connected to Redis, it cannot be called again. Errors: CodeInvalid for an option, without
+// handlers, and when it is called again; CodeUnavailable if Redis does not answer at the start or holds other data. A Redis that goes away
+// later is waited for.
 func (w *Worker) Run(ctx context.Context) error {
 	settings, err := w.options.settings()
 	if err != nil {

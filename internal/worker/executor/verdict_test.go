@@ -45,7 +45,7 @@ func TestVerdictIn_IsTheOutermost(t *testing.T) {
 
 func TestBrief_KeepsWhatATaskHasRoomFor(t *testing.T) {
 	short := fmt.Errorf("so: %w", Permanent(errors.New("why")))
-	if got := Brief(short); got != short || Brief(nil) != nil {
+	if got := Brief(short); !errors.Is(got, short) || got.Error() != short.Error() || Brief(nil) != nil {
 		t.Errorf("a brief one became %v, none %v", got, Brief(nil))
 	}
 	for name, text := range map[string]string{"long": strings.Repeat("x", task.ErrorLimit+1), "no text": "a\xff"} {
