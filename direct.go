@@ -58,6 +58,9 @@ func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission,
 		}
 		definitions, places = append(definitions, d), append(places, i)
 	}
+	if len(definitions) == 0 {
+		return nil
+	}
 	answers, err := untilEnd(ctx, func() ([]control.Submitted, error) {
 		return c.useCases.SubmitEach(ctx, c.caller(), definitions)
 	})
@@ -66,8 +69,10 @@ func (c *Client) submitSomeDirect(ctx context.Context, submissions []Submission,
 	}
 	for n, answer := range answers {
 		to := &results[places[n]]
-		if ctx.Err() != nil && task.CodeOf(answer.Err) == task.CodeUnavailable { // the use case saw the end first
-			return endOf(ctx)
+		if answer.Err != nil && task.CodeOf(answer.Err) == task.CodeUnavailable {
+			if err := c.usable(ctx); err != nil { // that is why
+				return err
+			}
 		}
 		if to.Err = errorOfUseCase(answer.Err); to.Err == nil {
 			to.Task, to.Existed = c.submittedTask(answer), answer.Existed
@@ -100,7 +105,7 @@ func untilEnd[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	}
 }
 
-// usable returns why a request need not be sent: the client is closed, or ctx has ended.
+// usable returns why no request can be answered: the client is closed, or ctx has ended.
 func (c *Client) usable(ctx context.Context) error {
 	if c.life.ctx.Err() != nil {
 		return ErrClosed

@@ -73,6 +73,34 @@ func TestSubmit_OfOpenEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestClose_OfOpenEndsWhatRedisDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	c, err := dts.Open(redis.URL())
+	testkit.Must(t, err)
+	redis.Pause()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = c.Submit(ctx, dts.Submission{Type: "noop"})
+	testkit.Must(t, mustBe(err, context.DeadlineExceeded))
+	waiting := make(chan error, 1)
+	begun := make(signalling)
+	go func() { _, err := c.Submit(t.Context(), dts.Submission{Type: "noop", Payload: begun}); waiting <- err }()
+	testkit.Receive(t, begun, "the submission's begin")
+	testkit.Must(t, c.Close())
+	if err := testkit.Receive(t, waiting, "the submission that waits"); !errors.Is(err, dts.ErrClosed) {
+		t.Errorf("got %v, want ErrClosed", err)
+	}
+}
+
+// signalling is a payload that is closed when it is encoded.
+type signalling chan struct{}
+
+func (s signalling) MarshalJSON() ([]byte, error) {
+	close(s)
+	return []byte("{}"), nil
+}
+
 // mustBe returns nil if err is what is wanted, and no *Error.
 func mustBe(err error, want ...error) error {
 	for _, each := range want {
