@@ -22,17 +22,16 @@ type contact struct {
 // run asks Redis three times in the lease of a run, until ctx ends.
 func (c *contact) run(ctx context.Context) error {
 	interval := c.lease / 3
-	for {
+	for ctx.Err() == nil {
 		start := clock.Now()
 		call, cancel := context.WithTimeout(ctx, interval)
 		if c.ping(call) == nil {
 			c.answered()
 		}
 		cancel()
-		if clock.Sleep(ctx, max(interval-clock.Since(start), interval/10)) != nil {
-			return nil
-		}
+		_ = clock.Sleep(ctx, max(interval-clock.Since(start), interval/10))
 	}
+	return nil
 }
 
 func (c *contact) answered() {

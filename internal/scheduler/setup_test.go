@@ -41,8 +41,8 @@ type world struct {
 	db    *redisx.DB
 	store *store.Store
 	lease time.Duration // of runs
-	slots int      // of each node as a worker of the queue default
-	types []string // that these run; none if they do not say
+	slots int           // of each node as a worker of the queue default
+	types []string      // that these run; none if they do not say
 }
 
 func newWorld(t *testing.T, opts ...redistest.Option) *world {
