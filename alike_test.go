@@ -330,12 +330,16 @@ func otherCalls() map[string]badCall {
 				return errOf(c.SubmitMany(ctx, []dts.Submission{{Type: "noop"}}))
 			},
 			"List":          func(ctx context.Context, c client) error { return errIn(c.List(ctx, dts.TaskFilter{})) },
-			"Events":        func(ctx context.Context, c client) error { return errIn(c.Events(ctx, dts.TaskFilter{})) },
 			"ListSchedules": func(ctx context.Context, c client) error { return errIn(c.ListSchedules(ctx, dts.ScheduleFilter{})) },
 			"ListLocks":     func(ctx context.Context, c client) error { return errIn(c.ListLocks(ctx)) },
 		} {
 			rows[fmt.Sprintf("%s in %.20q", method, namespace)] = badCall{"namespace", func(ctx context.Context, c client) error { return call(ctx, c.In(namespace)) }}
 		}
+	}
+	for _, namespace := range []string{"", ".", "..", "a b", "**", "\xff", strings.Repeat("x", 201)} { // "*" is all of them
+		rows[fmt.Sprintf("Events in %.20q", namespace)] = badCall{"namespace", func(ctx context.Context, c client) error {
+			return errIn(c.In(namespace).Events(ctx, dts.TaskFilter{}))
+		}}
 	}
 	return rows
 }

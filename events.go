@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/control"
 )
 
 // Types of an [Event] that is about the feed itself. It has no other field.
@@ -42,11 +43,11 @@ type Event struct {
 	Error     string    // why an attempt did not succeed
 }
 
-// Events yields what happens to tasks of the namespace from now on, until ctx ends. It outlasts broken connections.
+// Events yields what happens to tasks of the namespace, which may be "*" for all of them, from now on, until ctx ends. It outlasts broken connections.
 // The feed is live: what happens while nobody follows it is not repeated. Error: CodeInvalid for
 // the filter, or CodeUnavailable where the feed cannot be begun.
 func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, error] {
-	if err := c.checkNamespace(); err != nil {
+	if err := c.checkNamespace(); err != nil && c.caller().Namespace != control.EveryNamespace {
 		return failing[Event](err)
 	}
 	params := client.FollowEventsParams{

@@ -1562,6 +1562,9 @@ type TakeRequest struct {
 
 	// Request A name for this call, another one than that of the worker's call before. If the answer is lost, the same call again, through
 	// any node, gets the attempts that the first one began. Without it they are lost.
+	//
+	//
+	// Example: 17
 	Request string `json:"request,omitempty,omitzero"`
 
 	// Types The types of tasks that the worker runs.

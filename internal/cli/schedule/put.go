@@ -39,9 +39,9 @@ func newPutCommand(f *command.Factory) *cobra.Command {
 its earlier value. Only the pause stays as it is without --paused. Repeating a command changes nothing.
 
 The task is a command behind "--", as in "task shell" (with --env, --dir, --stdin); a URL that is called, as in "task http"
-(with --method, --header, --data, --success-codes); a gRPC server that is called, as in "task grpc" (with --method, --metadata,
---data, --tls); or a task of any type (with --payload). --owner and --label belong to the schedule, --task-owner and
---task-label to its tasks.
+(with --method, --header, --data, --success-codes); a gRPC server that is called, as in "task grpc" (with --method,
+--metadata, --data, --tls); or a task of any type (with --payload). --owner and --label belong to the schedule,
+--task-owner and --task-label to its tasks.
 
 A cron expression has 5 fields (minute, hour, day of the month, month, day of the week), 6 (seconds first) or 7 (a year
 last), or is @hourly, @daily and the like. Days can be L, L-3, 15W, LW, 5L or 5#2. H stands for a value derived from the
