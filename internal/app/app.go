@@ -118,6 +118,9 @@ func newApp(ctx context.Context, o Options, last func(*App, context.Context) err
 	return a, nil
 }
 
+// vitalPool is the number of connections for leases and heartbeats.
+const vitalPool = 8
+
 // Node is this node's id.
 func (a *App) Node() string { return a.node }
 
@@ -143,7 +146,11 @@ func (a *App) Addr() string { return a.listener.Addr().String() }
 func (a *App) Ready() <-chan struct{} { return a.ready }
 
 func (a *App) build(ctx context.Context) error {
-	db, err := a.open(ctx, false)
+	db, err := a.open(ctx, redisx.Options{})
+	if err != nil {
+		return err
+	}
+	vital, err := a.open(ctx, redisx.Options{PoolSize: vitalPool})
 	if err != nil {
 		return err
 	}
@@ -151,12 +158,12 @@ func (a *App) build(ctx context.Context) error {
 		return err
 	}
 	a.store, err = store.Open(ctx, store.Options{
-		DB: db, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
+		DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.buildRegistry(db); err != nil {
+	if err := a.buildRegistry(); err != nil {
 		return err
 	}
 	a.events = events.New(events.Options{Source: a.store.Tasks, Log: a.o.Log})
@@ -165,9 +172,10 @@ func (a *App) build(ctx context.Context) error {
 	return a.buildWorker(ctx)
 }
 
-// open connects to Redis, and closes the connection when the app closes. For failFast, see redisx.Options.
-func (a *App) open(ctx context.Context, failFast bool) (*redisx.DB, error) {
-	db, err := redisx.Open(ctx, redisx.Options{URL: string(a.o.Config.Redis), Observe: a.metrics.ObserveScript, FailFast: failFast})
+// open connects to the Redis of the node, whatever the options say of it, and closes the connection when the app closes.
+func (a *App) open(ctx context.Context, o redisx.Options) (*redisx.DB, error) {
+	o.URL, o.Observe = string(a.o.Config.Redis), a.metrics.ObserveScript
+	db, err := redisx.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -181,14 +189,14 @@ func (a *App) cleanup(f func() error) { a.cleanups = append(a.cleanups, f) }
 // close closes what build opened, the last one first.
 func (a *App) close() error { return a.cleanups.run() }
 
-func (a *App) buildRegistry(db *redisx.DB) error {
+func (a *App) buildRegistry() error {
 	meter, err := cluster.NewMeter()
 	if err != nil {
 		return fmt.Errorf("measuring this process: %w", err)
 	}
 	started := clock.Now()
 	a.registry = cluster.New(cluster.Options{
-		DB: db, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
+		DB: a.store.Vital, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
 		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) }, Guests: a.guests,
 	})
 	return nil
@@ -243,7 +251,7 @@ func (a *App) buildWorker(ctx context.Context) error {
 	}
 	var pools []worker.Pool
 	for _, p := range a.o.Config.AllPools() {
-		db, err := a.open(ctx, true)
+		db, err := a.open(ctx, redisx.Options{FailFast: true})
 		if err != nil {
 			return err
 		}
@@ -260,7 +268,7 @@ func (a *App) buildWorker(ctx context.Context) error {
 	a.worker = worker.New(worker.Options{
 		Store: a.store, Prefix: a.o.Config.Prefix, Node: a.node,
 		Capacity: a.o.Config.Concurrency, Pools: pools, Executors: executors, Types: a.types,
-		Unhurried: a.unhurried(), DrainTimeout: a.o.Config.DrainTimeout, Grace: executors.Grace(), Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
+		Unhurried: a.unhurried(), DrainTimeout: a.o.Config.DrainTimeout, OutageTolerance: a.o.Config.OutageTolerance, Grace: executors.Grace(), Random: rand.Float64, Metrics: a.metrics, Log: a.o.Log,
 	})
 	return nil
 }

@@ -8,7 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,6 +66,33 @@ func run(t *testing.T, o Options) *running {
 		t.Fatalf("it stopped before it was ready: %v", err)
 	}
 	return r
+}
+
+// However many commands wait for the connections of a node, it says that it lives, keeps its partitions, and extends its runs.
+func TestApp_LivesWhileAllItsConnectionsAreTaken(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	c := settings(redis.URL())
+	c.Heartbeat = 200 * time.Millisecond
+	r := run(t, Options{Config: c})
+	const n = 100 // more than connections
+	var blocked sync.WaitGroup
+	for range n {
+		blocked.Go(func() { _ = r.store.DB.BLPop(t.Context(), 0, "nothing").Err() })
+	}
+	db := redis.DB(t)
+	defer func() {
+		testkit.Must(t, db.RPush(t.Context(), "nothing", slices.Repeat([]any{""}, n)...).Err())
+		blocked.Wait()
+	}()
+	testkit.Eventually(t, "all connections are taken", func() bool {
+		return strings.Contains(db.Info(t.Context(), "clients").Val(), fmt.Sprint("blocked_clients:", 10*runtime.GOMAXPROCS(0)))
+	})
+	from := r.registry.View().At
+	testkit.Eventually(t, "heartbeats go on", func() bool { return r.registry.View().At.Sub(from) > c.LeaseTTL })
+	if led := len(r.scheduler.Led()); led != r.store.Partitions.Count() {
+		t.Errorf("it leads %d partitions", led)
+	}
 }
 
 // finish stops the node and waits for its end.

@@ -68,7 +68,7 @@ func (a *App) buildControl() *control.Control {
 
 // buildRemote builds the sessions of workers by HTTP, which share a connection.
 func (a *App) buildRemote(ctx context.Context) error {
-	db, err := a.open(ctx, true)
+	db, err := a.open(ctx, redisx.Options{FailFast: true})
 	if err != nil {
 		return err
 	}

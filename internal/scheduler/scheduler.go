@@ -89,13 +89,13 @@ func New(o Options) *Scheduler {
 		s.pace = unhurriedPace
 	}
 	s.quotas = newQuotas(s)
-	s.contact = &contact{lease: o.Store.Tasks.RunLease(), ping: func(ctx context.Context) error { return o.DB.Ping(ctx).Err() }}
+	s.contact = &contact{lease: o.Store.Tasks.RunLease(), ping: func(ctx context.Context) error { return o.Store.Vital.Ping(ctx).Err() }}
 	s.listener = o.Store.Partitions.NewListener(partition.Wakes{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
 	})
 	for p := range o.Store.Partitions.Count() {
 		s.locks = append(s.locks, lease.New(lease.Options{
-			DB: o.DB, Key: o.Store.Partitions.LeaseKey(p), Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
+			DB: o.Store.Vital, Key: o.Store.Partitions.LeaseKey(p), Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
 			Channel: string(o.Store.Keys.Leaders()), Message: partition.LeaseFreed,
 		}))
 		s.wakes = append(s.wakes, make(chan struct{}, 1))

@@ -29,6 +29,7 @@ type Store struct {
 // Options says where the data is. DB is required.
 type Options struct {
 	DB         *redisx.DB
+	Vital      *redisx.DB    // for leases and heartbeats, so that they wait behind nothing else; nil: DB
 	Prefix     string        // begins every key and channel; "" means "dts"
 	Partitions int           // expected number, fixed at the first start; 0 accepts any and creates 16
 	RunLease   time.Duration // how long a worker's word holds that it runs an attempt; 0 means tasks.DefaultRunLease
@@ -39,7 +40,7 @@ type Options struct {
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
 // answer, holds another layout or another number of partitions than Options expects, or cannot be converted now.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log})
+	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log})
 	if err != nil {
 		return nil, err
 	}

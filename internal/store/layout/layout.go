@@ -30,6 +30,7 @@ const version = migration.Present
 // Layout is the layout of one installation in one Redis.
 type Layout struct {
 	DB         *redisx.DB
+	Vital      *redisx.DB // for what says that somebody lives: it must not wait for connections behind anything else
 	Keys       lua.Keyspace
 	partitions int
 	secret     []byte       // of the installation, see Sign
@@ -41,6 +42,7 @@ type Layout struct {
 type Options struct {
 	DB         *redisx.DB
 	Prefix     string       // begins every key and channel; "" means "dts"
+	Vital      *redisx.DB   // for leases and heartbeats; nil: DB
 	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates DefaultPartitions
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
 }
@@ -49,7 +51,7 @@ type Options struct {
 // while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
 // partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
-	l := &Layout{DB: o.DB, Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log}
+	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}

@@ -30,7 +30,7 @@ func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run)
 		refs[i] = r.Task.Ref
 	}
 	extended := make([]Extended, len(runs))
-	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.ExtendRuns {
+	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.ExtendRuns {
 		call := lua.ExtendRuns{States: p.keys.States(), Lease: lease, Runs: nil}
 		for _, i := range p.places {
 			t := runs[i].Task
