@@ -36,6 +36,9 @@ type WorkerOptions struct {
 	// DrainTimeout is how long running attempts may go on when the worker stops; 0 means 30 s. Those that take longer are interrupted,
 	// and run again elsewhere. Handlers that do not return then hold up Run for another 15 s.
 	DrainTimeout time.Duration
+	// OutageTolerance is how long running attempts may go on while Redis cannot be reached; 0 means a minute. If only this worker cannot
+	// reach it, another one may begin the next attempt of a task after three seconds. A negative value stops them before that.
+	OutageTolerance time.Duration
 	// Lead has the worker lead partitions as well, so that a fleet of such workers needs no dtsd.
 	Lead   bool
 	Logger *slog.Logger // nil means slog.Default()
@@ -138,6 +141,7 @@ func (o WorkerOptions) settings() (config.Config, error) {
 	c := config.Default()
 	c.Redis, c.Prefix, c.NodeName = config.URL(o.Redis), cmp.Or(o.Prefix, c.Prefix), o.Name
 	c.Concurrency, c.DrainTimeout = cmp.Or(o.Concurrency, c.Concurrency), cmp.Or(o.DrainTimeout, c.DrainTimeout)
+	c.OutageTolerance = max(cmp.Or(o.OutageTolerance, c.OutageTolerance), 0)
 	if o.Queues != nil {
 		c.Queues = config.Queues(maps.Clone(o.Queues))
 	}

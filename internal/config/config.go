@@ -45,6 +45,9 @@ type Config struct {
 	Pools       Pools  // besides the default one
 
 	DrainTimeout time.Duration // how long running attempts may continue after SIGTERM
+	// OutageTolerance is how long running attempts may continue while Redis cannot be reached. 0 ends them before another node may begin
+	// the next attempt.
+	OutageTolerance time.Duration
 
 	LeaseTTL  time.Duration // how long a partition may be without a leader after a crash
 	Heartbeat time.Duration // time between two heartbeats; a node counts as dead after three missed ones
@@ -65,6 +68,9 @@ type Config struct {
 	LogFormat string
 }
 
+// DefaultOutageTolerance outlasts a failover and a restart of Redis.
+const DefaultOutageTolerance = time.Minute
+
 // Default holds the default of every setting.
 func Default() Config {
 	return Config{
@@ -75,6 +81,7 @@ func Default() Config {
 		Concurrency:       max(10, 2*runtime.GOMAXPROCS(0)), // attempts mostly wait for others
 		Queues:            Queues{"critical": 6, "default": 3, "low": 1},
 		DrainTimeout:      30 * time.Second,
+		OutageTolerance:   DefaultOutageTolerance,
 		LeaseTTL:          7 * time.Second,
 		Heartbeat:         2 * time.Second,
 		HandOver:          4,

@@ -58,6 +58,7 @@ func (s *Settings) declareWork() {
 	f.IntVar(&c.Concurrency, "concurrency", c.Concurrency, "most attempts that run at once on this node, over all pools")
 	f.Var(&c.Queues, "queues", "queues of the default pool and their weights")
 	f.Var(&c.Pools, "pool", "additional pool: a part of the node's concurrency for its own queues; may be repeated")
+	f.DurationVar(&c.OutageTolerance, "outage-tolerance", c.OutageTolerance, "how long running attempts may continue while Redis cannot be reached; 0: until another node may begin the next attempt")
 	f.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "how long running attempts may continue after SIGTERM")
 }
 

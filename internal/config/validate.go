@@ -37,6 +37,7 @@ func (c Config) Validate() error {
 		c.Queues.validate("queues"),
 		c.checkPools(),
 		CheckSpan("drain-timeout", c.DrainTimeout, 0, 24*time.Hour),
+		CheckSpan("outage-tolerance", c.OutageTolerance, 0, 24*time.Hour),
 		CheckSpan("lease-ttl", c.LeaseTTL, time.Second, time.Minute),
 		CheckSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),

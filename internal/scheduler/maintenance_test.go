@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -51,7 +52,9 @@ func TestWatch_EndsRunsThatNobodyHolds(t *testing.T) {
 func TestWatch_TakesNoRunForLostRightAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, 4*time.Second)
-	a := w.start("a", never)
+	a := w.start("a", never, func(n *node) {
+		n.contact = &contact{lease: w.lease, ping: func(ctx context.Context) error { return n.o.DB.Ping(ctx).Err() }}
+	})
 	w.leads(map[*node]int{a: 16})
 	lives, died := w.create(task.Definition{}), w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
 	for _, ref := range []task.Ref{lives, died} {

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
@@ -111,6 +112,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never, peek: never}
+	n.contact = &contact{lease: never, first: clock.Now().Add(-never), last: clock.Now(), ping: func(context.Context) error { return nil }}
 	for _, c := range change {
 		c(n)
 	}

@@ -97,13 +97,13 @@ func (n *node) refusals(script, code string) int {
 	return int(m.GetCounter().GetValue())
 }
 
-// firing lets a node look at its schedules until one is due, and stops it just when it has sent what it decided: that
+// firing lets a node look at its schedules until one is due, and at Redis's memory, and stops it just when it has sent what it decided: that
 // is held back in the proxy.
 func (w *world) firing(n *node) {
 	w.t.Helper()
 	n.proxy.Hold()
 	testkit.Eventually(w.t, "the node fires", func() bool {
-		if n.holds("due_schedules") {
+		if n.holds("due_schedules") || bytes.Contains(n.proxy.Held(), []byte("memory")) {
 			w.srv.Pause() // so that nothing is answered before what follows is held back
 			n.proxy.Release()
 			n.proxy.Hold()

@@ -74,7 +74,7 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 		return begun.Err
 	}
 	run := begun.Run
-	if a.w.untilStop(start) <= 0 {
+	if a.w.trust(start) <= 0 {
 		a.lose(errUnleased)
 	}
 	a.lease = time.AfterFunc(a.w.untilStop(start), func() { a.lose(errUnleased) })

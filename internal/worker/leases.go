@@ -16,10 +16,15 @@ import (
 // extendInterval is the time between two extensions of the leases.
 func (w *Worker) extendInterval() time.Duration { return w.o.Store.Tasks.RunLease() / 3 }
 
-// untilStop returns how long a run that was leased at start may go on without another lease. It stops a while before the
-// lease is over, because its task begins again elsewhere then.
-func (w *Worker) untilStop(start time.Time) time.Duration {
+// trust returns how long a run that was leased at start is certainly the only one: until a while before the lease is over, because its
+// task begins again elsewhere then.
+func (w *Worker) trust(start time.Time) time.Duration {
 	return clock.Until(start.Add(w.o.Store.Tasks.RunLease() * 5 / 6))
+}
+
+// untilStop returns how long a run that was leased at start may go on without another lease.
+func (w *Worker) untilStop(start time.Time) time.Duration {
+	return max(w.trust(start), clock.Until(start.Add(w.o.OutageTolerance)))
 }
 
 // errUnleased is the cause of the end of a run whose lease could not be extended, or which Redis does not know any more.
@@ -28,13 +33,22 @@ var errUnleased = errors.New("the lease of the run is over: another node may run
 // keepLeases extends the leases of all runs until ctx ends: every extendInterval, and again soon if that failed. It sleeps while nothing
 // runs.
 func (w *Worker) keepLeases(ctx context.Context) {
-	wait := w.extendInterval()
+	wait, failing := w.extendInterval(), false
 	for w.awaitBegun(ctx) == nil && clock.Sleep(ctx, wait) == nil {
 		start := clock.Now()
 		wait = w.extendInterval() / 10
-		if w.extend(ctx, w.begun()) == nil {
+		attempts := w.begun()
+		err := w.extend(ctx, attempts)
+		switch {
+		case err == nil:
 			wait = max(w.extendInterval()-clock.Since(start), 0)
+			if failing {
+				w.o.Log.Info("extending the leases of attempts works again")
+			}
+		case !failing && ctx.Err() == nil:
+			w.o.Log.Warn("cannot extend the leases of attempts; trying again", "count", len(attempts), "error", err)
 		}
+		failing = err != nil
 	}
 }
 
@@ -58,7 +72,7 @@ func (w *Worker) begun() []*attempt {
 }
 
 // extend extends the leases of attempts. It stops those that Redis does not know as running any more, without grace, and
-// those whose task was asked to stop. Error: one of Redis, which is logged; leases may not have been extended.
+// those whose task was asked to stop. Error: one of Redis; leases may not have been extended.
 func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 	if len(attempts) == 0 {
 		return nil
@@ -83,9 +97,6 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 				a.cancel(errStopped)
 			}
 		}
-	}
-	if failed != nil && ctx.Err() == nil {
-		w.o.Log.Warn("cannot extend the leases of attempts", "count", len(attempts), "error", failed)
 	}
 	return failed
 }

@@ -31,6 +31,38 @@ func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
 	}
 }
 
+// The run outlasts its lease. Who was not given another attempt meanwhile goes on, and whose attempt is over stops at once.
+func TestWorker_GoesOnThroughAnOutageThatItTolerates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref, ended := w.runUntilStopped(func(o *Options) { o.OutageTolerance = time.Hour })
+	held := func() time.Time {
+		ms := w.db.ZScore(t.Context(), string(w.store.KeysOf(ref).Held()), ref.String()).Val()
+		return time.UnixMilli(int64(ms))
+	}
+	over := func() bool {
+		now, err := w.store.Now(t.Context())
+		testkit.Must(t, err)
+		return now.After(held().Add(w.store.Tasks.RunLease() / 2))
+	}
+	w.reports.Cut()
+	testkit.Eventually(t, "the lease has been over for a while", over)
+	w.reports.Mend()
+	testkit.Eventually(t, "the lease is extended again", func() bool { return !over() })
+	if len(ended) != 0 {
+		t.Fatalf("the run was stopped: %v", <-ended)
+	}
+	w.reports.Cut()
+	w.reap(ref)
+	if len(ended) != 0 {
+		t.Fatalf("the run was stopped: %v", <-ended)
+	}
+	w.reports.Mend()
+	if cause := testkit.Receive(t, ended, "the end of the reaped run"); !errors.Is(cause, executor.ErrNoGrace) || !errors.Is(cause, tasks.ErrStale) {
+		t.Errorf("it was stopped because of %v, want no grace and that it is stale", cause)
+	}
+}
+
 // The run goes on for two and a half seconds without an extension, wherever in its rhythm the worker is.
 func TestWorker_GoesOnThroughAShortOutage(t *testing.T) {
 	t.Parallel()

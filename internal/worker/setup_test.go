@@ -137,10 +137,10 @@ func (r *running) end() {
 }
 
 // runUntilStopped has a new worker begin a task that goes on until it is stopped; ended tells why it was.
-func (w *world) runUntilStopped() (ref task.Ref, ended <-chan error) {
+func (w *world) runUntilStopped(change ...func(*Options)) (ref task.Ref, ended <-chan error) {
 	w.t.Helper()
 	do, begun, ended := untilStopped()
-	w.start(do)
+	w.start(do, change...)
 	ref = w.submit(task.Definition{})
 	testkit.Receive(w.t, begun, "the attempt")
 	return ref, ended

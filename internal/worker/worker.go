@@ -62,11 +62,14 @@ type Options struct {
 	Executors    executor.Registry
 	Types        task.Types    // tells the timeouts of attempts; nil knows no type
 	DrainTimeout time.Duration // how long attempts may go on after the worker was told to stop
-	Grace        time.Duration // how long an executor may take to return after its context has ended
-	Random       func() float64
-	Unhurried    bool // see queue.ConsumerOptions
-	Metrics      *telemetry.Metrics
-	Log          *slog.Logger
+	// OutageTolerance is how long attempts may go on without another lease. Less than that of a lease means that they end before others may
+	// begin.
+	OutageTolerance time.Duration
+	Grace           time.Duration // how long an executor may take to return after its context has ended
+	Random          func() float64
+	Unhurried       bool // see queue.ConsumerOptions
+	Metrics         *telemetry.Metrics
+	Log             *slog.Logger
 }
 
 // Worker runs attempts on one node.
