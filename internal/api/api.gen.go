@@ -1564,7 +1564,7 @@ type TakeRequest struct {
 	// any node, gets the attempts that the first one began. Without it they are lost.
 	//
 	//
-	// Example: 17
+	// Example: 1767366245000
 	Request string `json:"request,omitempty,omitzero"`
 
 	// Types The types of tasks that the worker runs.
@@ -1885,10 +1885,8 @@ type States = []State
 // Example: http
 type TypeFilter = TypeName
 
-// WorkerID 1-200 of `A-Z a-z 0-9 . _ -`.
-//
-// Example: default
-type WorkerID = Name
+// WorkerID Example: mailer-1
+type WorkerID = string
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {

@@ -126,6 +126,8 @@ func TestProblem_SaysOfParametersWhatWouldBeValid(t *testing.T) {
 		{"GET", "/v1/tasks?schedule=a@b", "schedule: \"a@b\" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -"},
 		{"GET", "/v1/tasks/a@b@c", "id: \"a@b@c\" must be the id of a schedule, an @ and a tick, of A-Z a-z 0-9 . _ -"},
 		{"GET", "/v1/forecast?namespace=**", "namespace: \"**\" must be 1 to 200 characters of A-Z a-z 0-9 . _ -"},
+		{"DELETE", "/v1/workers/a%20b", "worker: \"a b\" must be 1 to 100 characters of A-Z a-z 0-9 . _ -"},
+		{"DELETE", "/v1/workers/" + strings.Repeat("w", 101), "worker: is 101 characters long, at most 100 are allowed"},
 		{"GET", "/v1/schedules?label=team", "label[0]: \"team\" is not of a form such as team=billing"},
 	} {
 		if p := r.call(c.method, c.path, "").problem(t); p.Detail != c.want {

@@ -20,6 +20,9 @@ const (
 // changeHeader says what a request has changed, or would change.
 const changeHeader = "Dts-Change"
 
+// unquoted returns the value of the header Idempotency-Key without the quotation marks that it may have.
+func unquoted(key string) string { return strings.Trim(key, `"`) }
+
 // SubmitTask answers POST /v1/tasks.
 func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	var in Submission
@@ -30,7 +33,7 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	if err != nil {
 		return err
 	}
-	in.ID = cmp.Or(in.ID, strings.Trim(params.IdempotencyKey, `"`))
+	in.ID = cmp.Or(in.ID, unquoted(params.IdempotencyKey))
 	d, err := definitionOf(in)
 	if err != nil {
 		return err

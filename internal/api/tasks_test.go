@@ -112,9 +112,15 @@ func TestSubmitTask_TakesTheIDFromTheIdempotencyKey(t *testing.T) {
 	if p := r.call("POST", "/v1/tasks", `{"type":"shell"}`, "Idempotency-Key", "order-1").problem(t); p.Code != ProblemCode(task.CodeTaskConflict) {
 		t.Errorf("the same key with another task: %+v", p)
 	}
-	for _, key := range []string{"order 1", `"order-1`, "a@b", strings.Repeat("x", 201)} {
-		if p := r.call("POST", "/v1/tasks", `{"type":"http"}`, "Idempotency-Key", key).problem(t); p.Code != "invalid" || p.Field != "Idempotency-Key" {
-			t.Errorf("key %.20s: %+v", key, p)
+	for key, want := range map[string]string{
+		"order 1":                `Idempotency-Key: "order 1" must be 1 to 200 characters of A-Z a-z 0-9 . _ -`,
+		`"order-1`:               `Idempotency-Key: "\"order-1" is not of a form such as order-4711`,
+		"a@b":                    `Idempotency-Key: "a@b" must not contain @, which is reserved for the ticks of schedules; use A-Z a-z 0-9 . _ -`,
+		strings.Repeat("x", 201): "Idempotency-Key: is 201 characters long, at most 200 are allowed",
+	} {
+		p := r.call("POST", "/v1/tasks", `{"type":"http"}`, "Idempotency-Key", key).problem(t)
+		if p.Code != "invalid" || p.Field != "Idempotency-Key" || p.Detail != want {
+			t.Errorf("key %.20s: %+v, want %s", key, p, want)
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -286,6 +287,8 @@ var words = map[string]func(value string) error{
 	},
 	"schedule": schedule.ValidateID,
 	"new task": task.ValidateNewID,
+	"key":      func(value string) error { return task.ValidateNewID(unquoted(value)) },
+	"worker":   func(value string) error { return control.ValidateWorkerName("", value) },
 	"duration": func(value string) error {
 		if d, err := time.ParseDuration(value); err == nil && d < 0 {
 			return task.Invalid("", "%s is negative", d)

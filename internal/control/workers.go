@@ -18,7 +18,7 @@ const (
 	leastWorkerLease   = time.Second
 	workerLeaseLimit   = 10 * time.Minute
 	TakeWaitLimit      = time.Minute
-	workerIDLimit      = 100 // characters
+	workerNameLimit    = 100 // characters
 	offerLimit         = 100 // types, and queues
 	capacityLimit      = 10_000
 	extendLimit        = 1000 // attempts in one call
@@ -67,17 +67,21 @@ func (c *Control) TakeAttempts(ctx context.Context, _ Caller, worker string, off
 	return taken, nil
 }
 
-var workerID = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
-
-func checkWorker(id string) error {
-	if len(id) > workerIDLimit || !workerID.MatchString(id) {
-		return task.Invalid("worker", "%q must be 1 to %d of A-Z a-z 0-9 . _ -", id, workerIDLimit)
+// ValidateWorkerName checks a name that a worker by HTTP chooses, for itself or for a call, and that a field has. Error: CodeInvalid.
+func ValidateWorkerName(field, name string) error {
+	if len(name) > workerNameLimit {
+		return task.Invalid(field, "is %d characters long, at most %d are allowed", len(name), workerNameLimit)
+	}
+	if !workerName.MatchString(name) {
+		return task.Invalid(field, "%q must be 1 to %d characters of A-Z a-z 0-9 . _ -", name, workerNameLimit)
 	}
 	return nil
 }
 
+var workerName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
+
 func checkTake(worker string, offer WorkerOffer, r TakeRequest) error {
-	if err := checkWorker(worker); err != nil {
+	if err := ValidateWorkerName("worker", worker); err != nil {
 		return err
 	}
 	switch {
@@ -91,8 +95,11 @@ func checkTake(worker string, offer WorkerOffer, r TakeRequest) error {
 		return task.Invalid("max", "%d must be 1 to %d", r.Limit, remote.TakeLimit)
 	case r.Wait < 0 || r.Wait > TakeWaitLimit:
 		return task.Invalid("wait", "%s must be 0 to %s", r.Wait, TakeWaitLimit)
-	case r.ID != "" && (len(r.ID) > workerIDLimit || !workerID.MatchString(r.ID)):
-		return task.Invalid("request", "%q must be 1 to %d of A-Z a-z 0-9 . _ -", task.Cut(r.ID, workerIDLimit), workerIDLimit)
+	}
+	if r.ID != "" {
+		if err := ValidateWorkerName("request", r.ID); err != nil {
+			return err
+		}
 	}
 	return checkWorkerLease(offer.Lease)
 }
@@ -126,7 +133,7 @@ const (
 // of the worker, also without attempts. Errors: CodeInvalid, also for a token that is none of its attempt; CodeUnavailable, after which
 // leases may not have been extended.
 func (c *Control) ExtendAttempts(ctx context.Context, _ Caller, worker string, attempts []Held, lease time.Duration) ([]Verdict, error) {
-	if err := errors.Join(checkWorker(worker), checkWorkerLease(lease)); err != nil {
+	if err := errors.Join(ValidateWorkerName("worker", worker), checkWorkerLease(lease)); err != nil {
 		return nil, err
 	}
 	if len(attempts) > extendLimit {
@@ -177,7 +184,7 @@ func verdictOf(run *tasks.Run, e tasks.Extended) (Verdict, error) {
 // LeaveWorker takes a worker by HTTP off the list of nodes. What it still runs is lost when its lease is over.
 // Errors: CodeInvalid, CodeUnavailable.
 func (c *Control) LeaveWorker(ctx context.Context, _ Caller, worker string) error {
-	if err := checkWorker(worker); err != nil {
+	if err := ValidateWorkerName("worker", worker); err != nil {
 		return err
 	}
 	if c.workers == nil {
