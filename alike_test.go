@@ -335,6 +335,11 @@ func otherCalls() map[string]badCall {
 		} {
 			rows[fmt.Sprintf("%s in %.20q", method, namespace)] = badCall{"namespace", func(ctx context.Context, c client) error { return call(ctx, c.In(namespace)) }}
 		}
+		if namespace != "*" { // stands for all of them there
+			rows[fmt.Sprintf("Events in %.20q", namespace)] = badCall{"namespace", func(ctx context.Context, c client) error {
+				return errIn(c.In(namespace).Events(ctx, dts.TaskFilter{}))
+			}}
+		}
 	}
 	for _, namespace := range []string{"", ".", "..", "a b", "**", "\xff", strings.Repeat("x", 201)} { // "*" is all of them
 		rows[fmt.Sprintf("Events in %.20q", namespace)] = badCall{"namespace", func(ctx context.Context, c client) error {

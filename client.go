@@ -143,7 +143,7 @@ func (c *Client) untilClosed(ctx context.Context) (_ context.Context, stop func(
 }
 
 // In returns a client of another namespace, over the same connections: close only one of them. The namespace of a new client is
-// "default". Methods of the returned client refuse a namespace that is no name, such as "".
+// "default". Methods of the returned client refuse a namespace that is no name, such as ""; Events takes "*" for all of them.
 func (c *Client) In(namespace string) *Client {
 	api := *c.api
 	api.Namespace = &namespace

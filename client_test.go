@@ -171,6 +171,24 @@ func TestClient_FollowsEvents(t *testing.T) {
 	})
 }
 
+func TestClient_FollowsTheEventsOfAllNamespaces(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		for e, err := range c.In("*").Events(t.Context(), dts.TaskFilter{}) {
+			testkit.Must(t, err)
+			if e.Type == dts.EventConnected {
+				_, err := c.In("other").Submit(t.Context(), dts.Submission{Type: "noop", Delay: time.Hour})
+				testkit.Must(t, err)
+				continue
+			}
+			if e.Namespace != "other" {
+				t.Errorf("got %+v", e)
+			}
+			break
+		}
+	})
+}
+
 func TestClient_StopsFollowingWithItsContext(t *testing.T) {
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {

@@ -43,7 +43,8 @@ type Event struct {
 	Error     string    // why an attempt did not succeed
 }
 
-// Events yields what happens to tasks of the namespace, which may be "*" for all of them, from now on, until ctx ends. It outlasts broken connections.
+// Events yields what happens to tasks of the namespace from now on, until ctx ends; of all namespaces for a client of In("*"). It outlasts
+// broken connections.
 // The feed is live: what happens while nobody follows it is not repeated. Error: CodeInvalid for
 // the filter, or CodeUnavailable where the feed cannot be begun.
 func (c *Client) Events(ctx context.Context, f TaskFilter) iter.Seq2[Event, error] {

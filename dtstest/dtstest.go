@@ -28,6 +28,7 @@ import (
 
 	"github.com/dts-sched/dts"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redisx/embedded"
 )
 
@@ -155,9 +156,6 @@ func (d *DTS) log() *slog.Logger {
 // nothing is the type of tasks that do nothing.
 const nothing = "dtstest.nothing"
 
-// all is the namespace that stands for all of them, where events are followed.
-const all = "*"
-
 // Settle runs what is due to its end, or to the wait before the next attempt, in all namespaces. The clock moves no further than that takes.
 // It leaves out tasks that nobody can take: those without a handler, in a queue that is not served or is paused. It fails the test if a task
 // takes longer than its timeout allows.
@@ -172,7 +170,7 @@ func (d *DTS) Settle() {
 	}
 	ctx, cancel := context.WithTimeout(d.t.Context(), longest(busy)+settleMargin)
 	defer cancel()
-	for _, err := range d.In(all).Events(ctx, dts.TaskFilter{}) { // the first one says that none is missed from now on
+	for _, err := range d.In(control.EveryNamespace).Events(ctx, dts.TaskFilter{}) { // the first one says that none is missed from now on
 		if err != nil {
 			d.t.Fatal(err)
 		}
