@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // LockOption changes how [Client.Lock] takes a lock.
@@ -46,6 +47,9 @@ func (c *Client) Lock(ctx context.Context, name string, ttl time.Duration, optio
 		return l.lock(ctx), nil
 	}
 	o := collect(options)
+	if o.wait != nil && *o.wait < 0 {
+		return nil, errorOfUseCase(task.Invalid("wait", "is %s, must not be negative", *o.wait))
+	}
 	if err := c.checkLock(name, o.note); err != nil {
 		return nil, err
 	}

@@ -114,6 +114,12 @@ func TestProblem_SaysWhatWouldBeValid(t *testing.T) {
 			t.Errorf("%s: %q, want %q", body, p.Detail, want)
 		}
 	}
+	if p := r.call("PATCH", "/v1/tasks/a", "{}").problem(t); p.Detail != "an object without members changes nothing: give at least one" {
+		t.Errorf("a change of nothing: %q", p.Detail)
+	}
+	if p := r.call("GET", "/v1/tasks/a/logs?after=", "").problem(t); p.Code != "task_not_found" { // as an empty cursor, it is the beginning
+		t.Errorf("an empty cursor of a log: %+v", p)
+	}
 }
 
 func TestProblem_SaysOfParametersWhatWouldBeValid(t *testing.T) {

@@ -247,6 +247,8 @@ func explain(e *openapi3.SchemaError) string {
 		return explainPattern(e.Schema, fmt.Sprint(e.Value))
 	case e.SchemaField == "format":
 		return fmt.Sprintf("%q is not a time such as 2026-01-02T15:04:05Z", e.Value)
+	case e.SchemaField == "minProperties":
+		return "an object without members changes nothing: give at least one"
 	case e.SchemaField == "enum":
 		return fmt.Sprintf("%q must be %s", e.Value, alternatives(e.Schema.Enum))
 	case (e.SchemaField == "minimum" || e.SchemaField == "maximum") && e.Schema.Min != nil && e.Schema.Max != nil:

@@ -123,6 +123,30 @@ func (w *workerRig) finish(a client.TakenAttempt, end client.AttemptEnd) client.
 	return answer.ApplicationProblemJSONDefault.Code
 }
 
+// What would be left out is refused, and the attempt goes on.
+func TestWorker_ReportsMustMakeSense(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	w.submit("a", nil)
+	a := w.take("py-1", 1)[0]
+	at := "/v1/tasks/a/attempts/1/"
+	for _, c := range []struct{ call, body, field string }{
+		{"report", `"note": "row 5"`, "note"},
+		{"finish", `"outcome": "succeeded", "error": "none"`, "error"},
+		{"finish", `"outcome": "failed", "result": "42"`, "result"},
+		{"finish", `"outcome": "succeeded", "permanent": true`, "permanent"},
+		{"finish", `"outcome": "cancelled", "retry_after": "1s"`, "retry_after"},
+	} {
+		p := w.call("POST", at+c.call, `{"token": "`+a.Token+`", `+c.body+`}`).problem(t)
+		if p.Code != ProblemCode(task.CodeInvalid) || p.Field != c.field {
+			t.Errorf("%s %s: %+v", c.call, c.body, p)
+		}
+	}
+	if code := w.finish(a, client.AttemptEnd{Outcome: client.EndTimeout, Error: new("too slow"), Permanent: new(true)}); code != "" {
+		t.Errorf("an end that makes sense: %s", code)
+	}
+}
+
 func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
 	t.Parallel()
 	w := startWorkerRig(t)

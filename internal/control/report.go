@@ -34,6 +34,9 @@ func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, atte
 	if len(r.Lines) > linesLimit {
 		return task.Invalid("lines", "has %d entries, at most %d are allowed", len(r.Lines), linesLimit)
 	}
+	if r.Note != "" && r.Progress == nil {
+		return task.Invalid("note", "is what the attempt is at: give progress beside it")
+	}
 	if r.Progress != nil {
 		if err := run.Progress(ctx, *r.Progress, r.Note); err != nil {
 			return reportError(run, err)
@@ -53,6 +56,23 @@ func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, atte
 	return reportError(run, run.Log(ctx, r.FirstLine, r.Lines))
 }
 
+// validateEnding refuses what does not belong to an outcome. Error: CodeInvalid.
+func validateEnding(e AttemptEnding) error {
+	succeeded := e.Outcome == task.OutcomeSucceeded
+	over := succeeded || e.Outcome == task.OutcomeCancelled // no further attempt follows anyway
+	switch {
+	case e.Result != "" && !succeeded:
+		return task.Invalid("result", "belongs to an attempt that succeeded; say why this one did not in error")
+	case e.Reason != "" && succeeded:
+		return task.Invalid("error", "belongs to an attempt that did not succeed")
+	case e.Final && over:
+		return task.Invalid("permanent", "belongs to an attempt that failed")
+	case e.Wait != 0 && over:
+		return task.Invalid("retry_after", "belongs to an attempt that failed")
+	}
+	return nil
+}
+
 // AttemptEnding is how an attempt ended, as whoever ran it says.
 type AttemptEnding = tasks.Ending
 
@@ -61,6 +81,9 @@ type AttemptEnding = tasks.Ending
 // CodeStaleAttempt if the attempt has ended otherwise or another run has it, CodeUnavailable.
 func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding) error {
 	run, err := c.store.Tasks.RunWith(who.Ref(id), attempt, token)
+	if err == nil {
+		err = validateEnding(e)
+	}
 	if err != nil {
 		return err
 	}

@@ -907,7 +907,7 @@ type LockRequest struct {
 // LockTTL How long the lock is held unless it is renewed, 1s to 24h.
 type LockTTL = Duration
 
-// LogCursor Where a line stands in the log.
+// LogCursor Where a line stands in the log; empty for the beginning.
 //
 // Example: 1767366245000-0
 type LogCursor = string
@@ -917,7 +917,7 @@ type LogLine struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
 
-	// Cursor Where a line stands in the log.
+	// Cursor Where a line stands in the log; empty for the beginning.
 	//
 	// Example: 1767366245000-0
 	Cursor LogCursor `json:"cursor"`
