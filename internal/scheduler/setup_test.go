@@ -112,12 +112,18 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 		Metrics: n.metrics, Log: slog.New(slog.DiscardHandler),
 	})
 	n.pace = pace{maintenance: never, lookFirst: defaultPace.lookFirst, lookAgain: never, tend: never, ask: never, peek: never}
-	n.contact = &contact{lease: never, first: clock.Now().Add(-never), last: clock.Now(), ping: func(context.Context) error { return nil }}
+	n.contact = unbroken()
 	for _, c := range change {
 		c(n)
 	}
 	n.run()
 	return n
+}
+
+// unbroken is the contact of a node that has reached Redis for long and asks no more.
+func unbroken() *contact {
+	const long = 1000 * 24 * time.Hour
+	return &contact{lease: long, first: clock.Now().Add(-long), last: clock.Now(), ping: func(context.Context) error { return nil }}
 }
 
 func (w *world) member(id, role string, db *redisx.DB) *cluster.Registry {

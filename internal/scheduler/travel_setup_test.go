@@ -142,6 +142,7 @@ func (v *voyage) start() *traveller {
 		DB: db, Store: s, Queues: queue.New(queue.Options{DB: db}), Members: n.members, Node: id, LeaseTTL: v.rhythm.lease, Keep: partition.Keep{Tasks: 1000}, HandOver: 4,
 		Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler),
 	})
+	n.contact = unbroken()
 	n.pace = pace{maintenance: time.Hour, lookFirst: defaultPace.lookFirst, lookAgain: 10 * time.Minute, tend: time.Hour, ask: time.Minute, peek: time.Hour}
 	var member, ctx context.Context
 	member, n.leave = context.WithCancel(context.Background())
