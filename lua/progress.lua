@@ -16,7 +16,7 @@
 --   STALE      another attempt or run is current; the detail is the number of the current attempt
 -- repeat: harmless: it records the same progress again
 -- full: works
-local refused, fields, record = check_running()
+local refused, fields, record = check_running(run == '')
 if refused then
   return refused
 end

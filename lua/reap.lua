@@ -1,6 +1,6 @@
 -- reap: a leader ends the running attempt of a worker that died or has lost it. The next attempt is due at once, or the task
 -- ends.
--- includes: clock, number, refuse, fence, state, changes, ending
+-- includes: clock, number, refuse, fence, running, state, changes, ending
 -- keys:
 --   lease   STRING  the script makes further keys of the same partition
 --   states  HASH
@@ -30,16 +30,9 @@ local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
 end
-local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
-if not record then
-  return refuse('NOT_FOUND', member)
-end
-local fields = parse_state(text or 'scheduled 0')
-if fields.state ~= 'running' then
-  return refuse('STATE', fields.state)
-end
-if fields.attempt ~= attempt or fields.run ~= run then
-  return refuse('STALE', fields.attempt)
+local refused, fields, record = check_running()
+if refused then
+  return refused
 end
 local held_until = tonumber(redis.call('ZSCORE', held_key(), member) or 0)
 if held_until > now and held_until ~= lease_end then

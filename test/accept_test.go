@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,12 +35,6 @@ func (n *node) finish(id string, call http.Header, end client.AttemptEnd) int {
 		n.t.Fatal(err)
 	}
 	return answer.StatusCode()
-}
-
-func (n *node) logged(text string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Contains(n.out.String(), text)
 }
 
 // A service takes the work, and reports its end through another node than the one that waits for it.
@@ -79,7 +72,7 @@ func TestAccept_EndsByTheCallback(t *testing.T) {
 		archived := db.ZCard(t.Context(), "asynq:{default}:archived").Val()
 		return archived == 1 && db.LLen(t.Context(), "asynq:{default}:active").Val() == 0
 	})
-	if worker.logged("its report was refused") {
+	if worker.said("its report was refused") {
 		t.Error("the node logs an end by callback as a problem")
 	}
 }

@@ -149,6 +149,21 @@ func TestSave_OfARunThatIsNotCurrentIsRefused(t *testing.T) {
 	}
 }
 
+// Only progress may be reported by attempt alone.
+func TestSaveAndLog_WithoutARunAreRefused(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	nobody := *w.Begin(w.Bring("a", task.Scheduled))
+	nobody.Task.Run = ""
+	for what, err := range map[string]error{
+		"save": nobody.Save(w.Ctx, json.RawMessage(`1`)), "log": nobody.Log(w.Ctx, 1, []tasks.Line{{Stream: "stdout", Text: "x"}}),
+	} {
+		if !errors.Is(err, tasks.ErrStale) {
+			t.Errorf("%s: %v, want %v", what, err, tasks.ErrStale)
+		}
+	}
+}
+
 func TestProgress_KeepsAnyNote(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
