@@ -88,10 +88,24 @@ func (p *Proxy) take(k *link) ([]byte, bool) {
 // answer copies what the server says. A client that has gone does not end the link: the server must be
 // able to say its piece while late commands are delivered to it.
 func (p *Proxy) answer(k *link) {
-	if _, err := io.Copy(k.client, k.server); err != nil {
+	if err := p.copyAnswers(k); err != nil {
 		_, _ = io.Copy(io.Discard, k.server)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.drop(k)
+}
+
+// copyAnswers returns nil when the server says no more or an answer was dropped, and the error if the client does not listen.
+func (p *Proxy) copyAnswers(k *link) error {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := k.server.Read(buf)
+		if err != nil || p.drops() {
+			return nil //nolint:nilerr // the server has ended the connection, which is no fault of the client
+		}
+		if _, err := k.client.Write(buf[:n]); err != nil {
+			return err
+		}
+	}
 }

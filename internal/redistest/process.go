@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -60,14 +61,14 @@ func (p *process) kill() {
 	<-p.exited
 }
 
-// awaitAnswer polls until this very process answers at addr.
-func (p *process) awaitAnswer(addr string, limit time.Duration) error {
+// awaitAnswer polls until this very process answers.
+func (p *process) awaitAnswer(d door, limit time.Duration) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
 	for {
-		err := p.ask(addr)
+		err := p.ask(d)
 		if err == nil {
 			return nil
 		}
@@ -81,26 +82,48 @@ func (p *process) awaitAnswer(addr string, limit time.Duration) error {
 	}
 }
 
+// door is where a server answers, and what it asks of those who enter.
+type door struct {
+	addr     string
+	tls      *tls.Config // nil for none
+	password string      // of the default user, "" for none
+}
+
+func (d door) open() (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: time.Second}
+	if d.tls == nil {
+		return dialer.Dial("tcp", d.addr)
+	}
+	return tls.DialWithDialer(dialer, "tcp", d.addr, d.tls)
+}
+
 // ask sends PING and compares process ids, since somebody else's server may listen there.
-func (p *process) ask(addr string) error {
-	conn, err := net.DialTimeout("tcp", addr, time.Second)
+func (p *process) ask(d door) error {
+	conn, err := d.open()
 	if err != nil {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // the answer is in, or the error is
 	giveUp := time.AfterFunc(time.Second, func() { _ = conn.Close() })
 	defer giveUp.Stop()
-	if _, err := io.WriteString(conn, "PING\r\nINFO server\r\n"); err != nil {
+	question := "PING\r\nINFO server\r\n"
+	if d.password != "" {
+		question = "AUTH " + d.password + "\r\n" + question
+	}
+	if _, err := io.WriteString(conn, question); err != nil {
 		return err
 	}
 	lines := bufio.NewScanner(conn)
+	if d.password != "" && (!lines.Scan() || lines.Text() != "+OK") {
+		return fmt.Errorf("AUTH was answered by %q", lines.Text())
+	}
 	if !lines.Scan() || lines.Text() != "+PONG" {
 		return fmt.Errorf("PING was answered by %q", lines.Text())
 	}
 	for lines.Scan() {
 		if pid, ok := strings.CutPrefix(lines.Text(), "process_id:"); ok {
 			if pid != fmt.Sprint(p.cmd.Process.Pid) {
-				return fmt.Errorf("process %s answers at %s, not ours", pid, addr)
+				return fmt.Errorf("process %s answers at %s, not ours", pid, d.addr)
 			}
 			return nil
 		}

@@ -10,17 +10,19 @@ import (
 // Proxy is a TCP proxy in front of a server, to play a slow or a broken network: what clients send can be
 // held back and delivered late, even after they gave up, and all connections can be cut.
 type Proxy struct {
-	t      testing.TB
-	target string
-	addr   string
+	t    testing.TB
+	addr string
 
 	mu       sync.Mutex
 	changed  *sync.Cond // signalled on every change of what mu guards
+	target   string     // host:port of the server
 	listener net.Listener
 	links    []*link // open ones, oldest first
 	holding  bool
 	cut      bool
 	cuts     int // how often Cut was called
+	dropEach int // see DropAnswers; 0: none is dropped
+	answers  int // since DropAnswers
 
 	running sync.WaitGroup
 }
@@ -29,7 +31,7 @@ type Proxy struct {
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l := listenLocal(t)
-	p := &Proxy{t: t, target: target, addr: l.Addr().String()}
+	p := &Proxy{t: t, addr: l.Addr().String(), target: target}
 	p.changed = sync.NewCond(&p.mu)
 	p.listener = l
 	p.running.Go(p.serve)
@@ -90,11 +92,34 @@ func (p *Proxy) Cut() {
 	}
 }
 
-// Mend lets connections pass again after Cut.
+// DropAnswers drops, from now on, each nth answer of the server, and closes the connection on which it came: the command was executed, and
+// the client does not learn how.
+func (p *Proxy) DropAnswers(nth int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropEach, p.answers = nth, 0
+}
+
+// drops counts an answer and reports whether it is to be dropped.
+func (p *Proxy) drops() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answers++
+	return p.dropEach > 0 && p.answers%p.dropEach == 0
+}
+
+// Mend lets everything pass again after Cut and DropAnswers.
 func (p *Proxy) Mend() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.cut = false
+	p.cut, p.dropEach = false, 0
+}
+
+// Redirect has connections lead to another server from now on. Those that there are stay: Cut ends them.
+func (p *Proxy) Redirect(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 func (p *Proxy) serve() {
@@ -104,19 +129,19 @@ func (p *Proxy) serve() {
 			return
 		}
 		p.mu.Lock()
-		cut, cuts := p.cut, p.cuts
+		cut, cuts, target := p.cut, p.cuts, p.target
 		p.mu.Unlock()
 		if cut {
 			_ = client.Close() // the client learns from it that nobody is there
 			continue
 		}
-		p.running.Go(func() { p.connect(cuts, client) })
+		p.running.Go(func() { p.connect(cuts, target, client) })
 	}
 }
 
 // connect joins a client to the server, unless Cut was called since there were cuts calls.
-func (p *Proxy) connect(cuts int, client net.Conn) {
-	server, err := net.DialTimeout("tcp", p.target, startLimit)
+func (p *Proxy) connect(cuts int, target string, client net.Conn) {
+	server, err := net.DialTimeout("tcp", target, startLimit)
 	if err != nil {
 		_ = client.Close() // the client learns from it that nobody is there
 		return

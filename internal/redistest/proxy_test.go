@@ -109,6 +109,26 @@ func TestProxy_CutClosesConnectionsUntilMend(t *testing.T) {
 	testkit.Must(t, redistest.Open(t, p.URL()).Ping(t.Context()).Err())
 }
 
+func TestProxy_DropsAnswersOfCommandsThatWereExecuted(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	p := redistest.NewProxy(t, srv.Addr())
+	p.DropAnswers(2)
+	c := dial(t, p.Addr())
+	send(t, c, "INCR n")
+	_, err := io.ReadFull(c, make([]byte, len(":1\r\n")))
+	testkit.Must(t, err)
+	send(t, c, "INCR n")
+	if n, err := c.Read(make([]byte, 1)); err == nil {
+		t.Errorf("the second answer has arrived: %d bytes", n)
+	}
+	if got := get(t, srv.DB(t), "n"); got != "2" {
+		t.Errorf("the server has counted to %s, want 2", got)
+	}
+	p.Mend()
+	testkit.Must(t, redistest.Open(t, p.URL()).Ping(t.Context()).Err())
+}
+
 func TestProxy_ClientsNoticeThatTheServerIsGone(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)

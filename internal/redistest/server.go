@@ -1,12 +1,15 @@
-// Package redistest gives tests a real Redis: a redis-server of their own, a picture of everything in it,
-// and a proxy that delays or cuts the way to it.
+// Package redistest gives tests a real Redis: a redis-server of their own, or several of them with Sentinel or as a
+// cluster; a picture of everything in it; and a proxy that delays or cuts the way to it.
 package redistest
 
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -25,8 +28,13 @@ type Server struct {
 	binary  string
 	dir     string
 	port    int
-	options []string
+	options []string // settings, each name with two hyphens before it
+	mode    []string // arguments behind the file with the settings
+	certs   *Certificates
+	user    string // as whom URL connects, "" for the default user
 	environ []string
+	clock   string // file with how far the clock is ahead; "" if it cannot be moved
+	admin   *redis.Client
 	process *process
 	output  output
 }
@@ -48,6 +56,27 @@ func Environment(variables ...string) Option {
 	return func(s *Server) { s.environ = append(s.environ, variables...) }
 }
 
+// TLS makes the server take connections by TLS only, from those who have a certificate of the same authority.
+func TLS(c *Certificates) Option {
+	return func(s *Server) {
+		s.certs = c
+		With("--tls-ca-cert-file", c.CA, "--tls-cert-file", c.Cert, "--tls-key-file", c.Key,
+			"--tls-replication", "yes", "--tls-cluster", "yes")(s)
+	}
+}
+
+// secret is the password of every user of a server that asks for one.
+const secret = "s3cret"
+
+// User adds a user with these rights, as whom URL connects, and gives the default user, who may do everything, a password.
+func User(name string, rules ...string) Option {
+	return func(s *Server) {
+		s.user = name
+		With("--requirepass", secret, "--masterauth", secret)(s)
+		With(append([]string{"--user", name, "on", ">" + secret}, rules...)...)(s)
+	}
+}
+
 const installHint = "redis-server is not installed: run `make test`, which installs it, or install it yourself " +
 	"(Debian and Ubuntu: apt-get install redis-server; macOS: brew install redis)"
 
@@ -57,6 +86,12 @@ const startTries = 10
 // Start starts a redis-server on a free port of 127.0.0.1 with a data directory of its own, and waits until
 // it answers. Nothing is kept on disk unless an option says so. The server ends with the test.
 func Start(t testing.TB, opts ...Option) *Server {
+	t.Helper()
+	return startAt(t, FreePort, opts)
+}
+
+// startAt is Start with ports that freePort finds.
+func startAt(t testing.TB, freePort func(testing.TB) int, opts []Option) *Server {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -68,7 +103,10 @@ func Start(t testing.TB, opts ...Option) *Server {
 	}
 	t.Cleanup(s.cleanup)
 	for range startTries {
-		s.port = FreePort(t)
+		s.port = freePort(t)
+		if err = s.configure(); err != nil {
+			break
+		}
 		if err = s.start(); !errors.Is(err, errPortTaken) {
 			break
 		}
@@ -83,7 +121,34 @@ func Start(t testing.TB, opts ...Option) *Server {
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
 
 // URL is the server's address as redisx.Open and --redis take it.
-func (s *Server) URL() string { return "redis://" + s.Addr() + "/0" }
+func (s *Server) URL() string { return s.urlOf("redis", s.Addr()+"/0", url.Values{}) }
+
+// urlOf is a URL with which the server's user reaches hosts: a scheme, to which TLS adds an s, the hosts with what follows them, and
+// parameters, to which TLS adds the files.
+func (s *Server) urlOf(scheme, hosts string, parameters url.Values) string {
+	if s.certs != nil {
+		scheme = strings.Replace(scheme, "redis", "rediss", 1)
+		s.certs.name(parameters)
+	}
+	if s.user != "" {
+		hosts = s.user + ":" + secret + "@" + hosts
+	}
+	if len(parameters) > 0 {
+		hosts += "?" + parameters.Encode()
+	}
+	return scheme + "://" + hosts
+}
+
+// Admin returns a client of the default user, who may do everything. It is closed when the test ends.
+func (s *Server) Admin() *redis.Client {
+	s.t.Helper()
+	if s.admin == nil {
+		d := s.door()
+		s.admin = redis.NewClient(&redis.Options{Addr: d.addr, Password: d.password, TLSConfig: d.tls, MaxRetries: -1})
+		s.t.Cleanup(func() { _ = s.admin.Close() }) // its server may have gone before
+	}
+	return s.admin
+}
 
 // DB opens a client of its own to the server; it is closed when t ends.
 func (s *Server) DB(t testing.TB) *redisx.DB {
@@ -166,21 +231,51 @@ func (s *Server) cleanup() {
 	}
 }
 
+// configure writes the file with the settings. The server itself changes it when its part in a deployment changes.
+func (s *Server) configure() error {
+	listen := []string{"--port", fmt.Sprint(s.port)}
+	if s.certs != nil {
+		listen = []string{"--port", "0", "--tls-port", fmt.Sprint(s.port)}
+	}
+	settings := slices.Concat(listen, []string{
+		"--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--daemonize", "no",
+	}, s.options)
+	var text strings.Builder
+	for _, word := range settings {
+		if name, ok := strings.CutPrefix(word, "--"); ok {
+			text.WriteString("\n" + name)
+		} else {
+			fmt.Fprintf(&text, " %q", word)
+		}
+	}
+	return os.WriteFile(s.file(), []byte(text.String()), 0o600)
+}
+
+func (s *Server) file() string { return filepath.Join(s.dir, "redis.conf") }
+
+// door is where the server answers the default user.
+func (s *Server) door() door {
+	d := door{addr: s.Addr()}
+	if s.certs != nil {
+		d.tls = s.certs.config
+	}
+	if s.user != "" {
+		d.password = secret
+	}
+	return d
+}
+
 // startLimit is how long a server may take until it answers.
 const startLimit = 20 * time.Second
 
 func (s *Server) start() error {
 	s.output.mark()
-	args := append([]string{
-		"--bind", "127.0.0.1", "--port", fmt.Sprint(s.port), "--dir", s.dir,
-		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}, s.options...)
-	p, err := launch(s.binary, args, s.environ, &s.output)
+	p, err := launch(s.binary, append([]string{s.file()}, s.mode...), s.environ, &s.output)
 	if err != nil {
 		return err
 	}
 	s.process = p
-	if err := p.awaitAnswer(s.Addr(), startLimit); err != nil {
+	if err := p.awaitAnswer(s.door(), startLimit); err != nil {
 		p.kill()
 		return s.explain(err)
 	}

@@ -133,3 +133,31 @@ func TestDump_ShowsEveryTypeAndWhetherItExpires(t *testing.T) {
 		t.Error("a changed field does not show")
 	}
 }
+
+func TestServer_ClockCanBeMoved(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.MovableClock(t))
+	db := s.DB(t)
+	ctx := t.Context()
+	moved := func(by time.Duration) {
+		t.Helper()
+		s.MoveClock(by)
+		now, err := db.Time(ctx).Result()
+		if off := time.Until(now) - by; err != nil || off.Abs() > 2*time.Second {
+			t.Errorf("moved by %s, the clock shows %s too much, %v", by, off, err)
+		}
+	}
+	moved(0)
+	if err := db.Set(ctx, "key", "value", 30*time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+	moved(-1500 * time.Millisecond)
+	moved(-time.Hour)
+	if left := db.PTTL(ctx, "key").Val(); left < time.Hour {
+		t.Errorf("the key lasts for %s", left)
+	}
+	moved(time.Minute)
+	if n := db.Exists(ctx, "key").Val(); n != 0 {
+		t.Error("the key has not expired")
+	}
+}

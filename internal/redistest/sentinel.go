@@ -1,0 +1,150 @@
+package redistest
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// primaryName is what the sentinels call what they watch.
+const primaryName = "mymaster"
+
+const (
+	sentinels = 3
+	// downAfter is how long, in ms, a server may stay silent until a sentinel takes it for dead.
+	downAfter = 1000
+)
+
+// Sentinel is a primary with two replicas, and three sentinels that watch them. It ends with the test.
+type Sentinel struct {
+	t         testing.TB
+	Servers   []*Server // the first one is the primary at the start
+	Sentinels []*Server
+}
+
+// StartSentinel starts the servers with the options, and waits until every sentinel knows all of them. The primary refuses writes while it
+// has no replica.
+func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
+	t.Helper()
+	s := &Sentinel{t: t}
+	opts = append([]Option{
+		With("--min-replicas-to-write", "1", "--min-replicas-max-lag", "2", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"),
+	}, opts...)
+	primary := Start(t, opts...)
+	s.Servers = []*Server{primary}
+	following := slices.Concat(opts, []Option{With("--replicaof", "127.0.0.1", fmt.Sprint(primary.port))})
+	for range 2 {
+		s.Servers = append(s.Servers, Start(t, following...))
+	}
+	testkit.Eventually(t, "the replicas follow", func() bool {
+		return strings.Count(info(t, primary, "replication"), "state=online") == 2
+	})
+	for range sentinels {
+		sentinel := Start(t, s.sentinel)
+		// So it makes a former primary a replica within 2 s, instead of 20. A Redis older than 7.0 does not know this.
+		_ = sentinel.Admin().Do(t.Context(), "sentinel", "debug", "publish-period", 200, "info-period", 500)
+		s.Sentinels = append(s.Sentinels, sentinel)
+	}
+	testkit.Eventually(t, "the sentinels know each other and the servers", s.complete)
+	return s
+}
+
+// sentinel makes a server a sentinel.
+func (s *Sentinel) sentinel(server *Server) {
+	primary := s.Servers[0]
+	server.mode, server.certs, server.user = []string{"--sentinel"}, primary.certs, primary.user
+	set := func(setting string, values ...any) {
+		With("--sentinel", setting, primaryName)(server)
+		for _, v := range values {
+			With(fmt.Sprint(v))(server)
+		}
+	}
+	set("monitor", "127.0.0.1", primary.port, sentinels/2+1)
+	set("down-after-milliseconds", downAfter)
+	set("failover-timeout", 10*downAfter)
+	if server.user != "" {
+		set("auth-pass", secret)
+		With("--requirepass", secret, "--sentinel", "sentinel-pass", secret)(server)
+	}
+	if server.certs != nil {
+		TLS(server.certs)(server)
+	}
+}
+
+// complete reports whether every sentinel knows the two others and both replicas.
+func (s *Sentinel) complete() bool {
+	for _, sentinel := range s.Sentinels {
+		text := info(s.t, sentinel, "sentinel")
+		if !strings.Contains(text, fmt.Sprintf("status=ok,address=%s,slaves=2,sentinels=%d", s.Servers[0].Addr(), sentinels)) {
+			return false
+		}
+	}
+	return true
+}
+
+// URL is the address of the deployment as redisx.Open and --redis take it.
+func (s *Sentinel) URL() string {
+	parameters := url.Values{}
+	if s.Servers[0].user != "" {
+		parameters.Set("sentinel_password", secret)
+	}
+	hosts := make([]string, len(s.Sentinels))
+	for i, sentinel := range s.Sentinels {
+		hosts[i] = sentinel.Addr()
+	}
+	return s.Servers[0].urlOf("redis+sentinel", strings.Join(hosts, ",")+"/"+primaryName+"/0", parameters)
+}
+
+// Primary returns the server that most sentinels take for the primary.
+func (s *Sentinel) Primary() *Server {
+	s.t.Helper()
+	votes := map[string]int{}
+	for _, sentinel := range s.Sentinels {
+		at := sentinel.Admin().Do(s.t.Context(), "sentinel", "get-master-addr-by-name", primaryName)
+		if host, err := at.StringSlice(); err == nil {
+			votes[strings.Join(host, ":")]++
+		}
+	}
+	return elected(s.t, s.Servers, votes)
+}
+
+// Failover has the sentinels make a replica the primary, and waits until the old primary follows it. Writes wait meanwhile: the old one
+// would go on to accept them until clients know the new one, and lose them.
+func (s *Sentinel) Failover() {
+	s.t.Helper()
+	before := s.Primary()
+	testkit.Must(s.t, before.Admin().Do(s.t.Context(), "client", "pause", 10*downAfter, "write").Err())
+	testkit.Eventually(s.t, "the sentinels begin a failover", func() bool {
+		return s.Sentinels[0].Admin().Do(s.t.Context(), "sentinel", "failover", primaryName).Err() == nil
+	})
+	testkit.Eventually(s.t, "the sentinels agree on another primary", func() bool { return s.Primary() != before })
+	testkit.Must(s.t, before.Admin().Do(s.t.Context(), "client", "unpause").Err()) // it has no replica any more, and refuses writes
+	testkit.Eventually(s.t, "the old primary follows the new one", func() bool {
+		return strings.Contains(info(s.t, before, "replication"), "master_link_status:up")
+	})
+}
+
+// elected returns the server whose address has the most votes.
+func elected(t testing.TB, servers []*Server, votes map[string]int) *Server {
+	t.Helper()
+	var winner *Server
+	for _, s := range servers {
+		if n := votes[s.Addr()]; n > 0 && (winner == nil || n > votes[winner.Addr()]) {
+			winner = s
+		}
+	}
+	if winner == nil {
+		t.Fatalf("no server is the primary: %v", votes)
+	}
+	return winner
+}
+
+// info reads a section of INFO; "" if the server does not answer.
+func info(t testing.TB, s *Server, section string) string {
+	t.Helper()
+	return s.Admin().Info(t.Context(), section).Val()
+}
