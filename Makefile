@@ -14,16 +14,16 @@ OUT := .
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Try DTS: everything in one process on an embedded Redis, with a demo
 	go run ./cmd/dtsd dev --demo
 
 # Tests wait more than they compute, so more of them run at once than there are processors. `make lint` runs go vet on
-# everything; each package of tests that hangs for 10 minutes fails with the stacks of its goroutines. Both targets have
+# everything; each package of tests that hangs for 30 minutes fails with the stacks of its goroutines. Both targets have
 # the same flags, so that the long one takes the results of tests without a long form from the cache.
-TEST := go test -race -vet=off -parallel 8 -timeout 10m
+TEST := go test -race -vet=off -parallel 8 -timeout 30m
 
 .PHONY: test
 test: ## Run all tests with the race detector, the longest of them in a short form
@@ -35,6 +35,19 @@ test: ## Run all tests with the race detector, the longest of them in a short fo
 test-long: ## Run all tests in full: every zone, weeks of time travel, 10,000 tasks and 1,200 schedules over crashes
 	scripts/ensure-test-tools
 	TEST_LONG=1 $(TEST) ./...
+
+# Rounds under faults; test/chaos says which variables choose among them.
+CHAOS := go test -race -vet=off -count=1 -v -run TestChaos
+
+.PHONY: chaos
+chaos: ## Run fleets under faults on every kind of Redis for 5 minutes, and check every promise; SEED=N repeats a round
+	scripts/ensure-test-tools
+	CHAOS_TIME=$${CHAOS_TIME-5m} $(CHAOS) -timeout 20m ./test/chaos
+
+.PHONY: chaos-long
+chaos-long: ## The same until a promise is broken; what explains that is kept
+	scripts/ensure-test-tools
+	CHAOS_TIME=0s $(CHAOS) -timeout 0 ./test/chaos
 
 .PHONY: lint
 lint: ## Run go vet and golangci-lint (built into .bin at the first time)

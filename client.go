@@ -50,12 +50,19 @@ func WithTransport(t http.RoundTripper) DialOption { return func(o *dialOptions)
 type OpenOption func(*openOptions)
 
 type openOptions struct {
-	prefix string
-	logger *slog.Logger
+	prefix     string
+	durability string
+	logger     *slog.Logger
 }
 
 // WithPrefix has [Open] use an installation whose keys in Redis begin with a prefix other than "dts".
 func WithPrefix(prefix string) OpenOption { return func(o *openOptions) { o.prefix = prefix } }
+
+// WithDurability has [Open] wait until replicas of Redis have what is submitted, as dtsd's setting durability does, such as "wait=1". If they do
+// not in time, the error is CodeNotReplicated: the task is there, and a failover of Redis may lose it.
+func WithDurability(durability string) OpenOption {
+	return func(o *openOptions) { o.durability = durability }
+}
 
 // WithLogger has [Open] log what went wrong with Redis. Without it nothing is logged.
 func WithLogger(log *slog.Logger) OpenOption { return func(o *openOptions) { o.logger = log } }
@@ -78,9 +85,10 @@ func Dial(address string, options ...DialOption) (*Client, error) {
 	return newClient(rest.Options{Address: address, Transport: o.transport, UserAgent: "dts-go"}, nil)
 }
 
-// Open returns a client that needs no server but Redis, whose URL has the form of dtsd's setting redis: redis://, rediss://, unix://,
-// redis+sentinel:// or redis+cluster://. Whether a task's payload fits one of dtsd's own types is checked here as it is there.
-// Errors: CodeInvalid for the URL or the prefix; CodeUnavailable if Redis does not answer or holds other data.
+// Open returns a client that needs no server but Redis, whose URL has the form of dtsd's setting redis: redis://, unix://,
+// redis+sentinel:// or redis+cluster://, or with rediss for TLS. Whether a task's payload fits one of dtsd's own types is checked here
+// as it is there.
+// Errors: CodeInvalid for the URL or an option; CodeUnavailable if Redis does not answer within 5 s, cannot be used or holds other data.
 func Open(redis string, options ...OpenOption) (*Client, error) {
 	o := collect(options)
 	if o.logger == nil {
@@ -88,7 +96,11 @@ func Open(redis string, options ...OpenOption) (*Client, error) {
 	}
 	settings := config.Default()
 	settings.Redis, settings.Prefix = config.URL(redis), cmp.Or(o.prefix, settings.Prefix)
-	if err := settings.Validate(); err != nil {
+	err := settings.Validate()
+	if o.durability != "" {
+		err = errors.Join(err, settings.Durability.Set(o.durability))
+	}
+	if err != nil {
 		return nil, &Error{Code: CodeInvalid, Message: err.Error(), Err: err}
 	}
 	known := payloads.Types()

@@ -31,6 +31,7 @@ const (
 	CodeNotFound         Code = "not_found"          // the server does not serve the request: it is older than this package, or a node without the role api
 	CodeBodyTooLarge     Code = "body_too_large"     // the request is too long
 	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
+	CodeNotReplicated    Code = "not_replicated"     // it is done, but too few replicas of Redis have it: a failover may lose it; repeat the call
 	CodeInternal         Code = "internal"           // a fault of DTS
 )
 

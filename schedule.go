@@ -142,8 +142,12 @@ type AuditReport struct {
 	Strays         []LedgerEntry // records that no definition explains
 	Pending        int           // ticks that have not been decided about yet
 	ForgottenUntil time.Time     // up to here the ledger or the history has forgotten what was; zero: nowhere
+	LostWrites     []LostWrites  // when Redis has lost writes in the range, as far as a node noticed: ticks may have run twice
 	Proved         bool          // every tick is accounted for, and nothing else is recorded
 }
+
+// LostWrites is a span of time from which Redis has lost writes that it had acknowledged.
+type LostWrites struct{ From, To time.Time }
 
 // Revision is a definition that was in force. It decided about the ticks after From, up to and with Until.
 type Revision struct {

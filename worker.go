@@ -27,7 +27,7 @@ type Handler func(ctx context.Context, t *Task) (result any, err error)
 
 // WorkerOptions says where a worker finds its tasks, and how many it runs. Redis is required.
 type WorkerOptions struct {
-	Redis       string         // URL, as dtsd's setting redis: redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://
+	Redis       string         // URL, as dtsd's setting redis: redis://, unix://, redis+sentinel:// or redis+cluster://, or with rediss for TLS
 	Prefix      string         // of all keys in Redis; "" means "dts"
 	Name        string         // in the list of nodes; "" means the name of the machine
 	Version     string         // of your program, in the list of nodes
@@ -39,6 +39,9 @@ type WorkerOptions struct {
 	// OutageTolerance is how long running attempts may go on while Redis cannot be reached; 0 means a minute. If only this worker cannot
 	// reach it, another one may begin the next attempt of a task after three seconds. A negative value stops them before that.
 	OutageTolerance time.Duration
+	// Durability is dtsd's setting of that name, such as "wait=1": what the begin of an attempt waits for that must be the only one; "" means
+	// none.
+	Durability string
 	// Lead has the worker lead partitions as well, so that a fleet of such workers needs no dtsd.
 	Lead   bool
 	Logger *slog.Logger // nil means slog.Default()
@@ -98,9 +101,9 @@ func (w *Worker) Use(wrap ...func(Handler) Handler) { w.middleware = append(w.mi
 func (w *Worker) Ready() <-chan struct{} { return w.ready }
 
 // Run runs tasks until ctx ends. Then it takes no more, lets running attempts go on for up to DrainTimeout, reports how they ended,
-// leaves the fleet and returns nil. Once it has connected to Redis, it cannot be called again. Errors: CodeInvalid for an option, without
-// handlers, and when it is called again; CodeUnavailable if Redis does not answer at the start or holds other data. A Redis that goes away
-// later is waited for.
+// leaves the fleet and returns nil. Once it has connected to Redis, it cannot be called again. A Redis that does not answer is waited for, at
+// the start as well as later. Errors: CodeInvalid for an option, without handlers, and when it is called again; CodeUnavailable if Redis
+// cannot be used, as with a wrong password, or holds other data.
 func (w *Worker) Run(ctx context.Context) error {
 	settings, err := w.options.settings()
 	if err != nil {
@@ -142,6 +145,11 @@ func (o WorkerOptions) settings() (config.Config, error) {
 	c.Redis, c.Prefix, c.NodeName = config.URL(o.Redis), cmp.Or(o.Prefix, c.Prefix), o.Name
 	c.Concurrency, c.DrainTimeout = cmp.Or(o.Concurrency, c.Concurrency), cmp.Or(o.DrainTimeout, c.DrainTimeout)
 	c.OutageTolerance = max(cmp.Or(o.OutageTolerance, c.OutageTolerance), 0)
+	if o.Durability != "" {
+		if err := c.Durability.Set(o.Durability); err != nil {
+			return c, fmt.Errorf("durability: %w", err)
+		}
+	}
 	if o.Queues != nil {
 		c.Queues = config.Queues(maps.Clone(o.Queues))
 	}

@@ -297,6 +297,34 @@ func TestWorker_IsANodeOfTheFleet(t *testing.T) {
 	}
 }
 
+func TestWorker_WaitsForRedis(t *testing.T) {
+	t.Parallel()
+	way := redistest.NewProxy(t, redistest.Start(t).Addr())
+	way.Cut()
+	failed := make(chan struct{}, 100)
+	w := dts.NewWorker(dts.WorkerOptions{Redis: way.URL(), Logger: slog.New(slog.NewTextHandler(signalled(failed), nil))})
+	dts.Handle(w, "a", func(context.Context, struct{}) error { return nil })
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	testkit.Receive(t, failed, "a line of the log")
+	way.Mend()
+	testkit.Receive(t, w.Ready(), "the worker")
+	stop()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}
+
+// signalled sends to the channel when something is written, unless nobody reads.
+type signalled chan struct{}
+
+func (s signalled) Write(p []byte) (int, error) {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
 func TestWorker_RefusesWhatCannotWork(t *testing.T) {
 	t.Parallel()
 	handled := func(o dts.WorkerOptions) *dts.Worker {
@@ -309,11 +337,11 @@ func TestWorker_RefusesWhatCannotWork(t *testing.T) {
 		code   dts.Code
 		text   string
 	}{
-		"no Redis":      {handled(dts.WorkerOptions{}), dts.CodeInvalid, "redis: is required"},
-		"no handlers":   {dts.NewWorker(dts.WorkerOptions{Redis: "redis://127.0.0.1:1"}), dts.CodeInvalid, "no handlers"},
-		"concurrency":   {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1", Concurrency: -1}), dts.CodeInvalid, "concurrency: -1"},
-		"a queue":       {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1", Queues: map[string]int{"a b": 1}}), dts.CodeInvalid, "queues"},
-		"Redis is gone": {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1"}), dts.CodeUnavailable, "127.0.0.1:1"},
+		"no Redis":    {handled(dts.WorkerOptions{}), dts.CodeInvalid, "redis: is required"},
+		"no handlers": {dts.NewWorker(dts.WorkerOptions{Redis: "redis://127.0.0.1:1"}), dts.CodeInvalid, "no handlers"},
+		"concurrency": {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1", Concurrency: -1}), dts.CodeInvalid, "concurrency: -1"},
+		"a queue":     {handled(dts.WorkerOptions{Redis: "redis://127.0.0.1:1", Queues: map[string]int{"a b": 1}}), dts.CodeInvalid, "queues"},
+		"a database":  {handled(dts.WorkerOptions{Redis: "redis://" + redistest.Start(t).Addr() + "/99"}), dts.CodeUnavailable, "it has no database of that number"},
 	} {
 		if err := row.worker.Run(t.Context()); dts.CodeOf(err) != row.code || !strings.Contains(err.Error(), row.text) {
 			t.Errorf("%s: %v", name, err)

@@ -8,8 +8,9 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// calm is how long nodes get for sharing out the partitions before their load is measured.
-const calm = 3 * time.Second
+// calm is how long nodes get before their load is measured: for sharing out the partitions, and for the first look of their leaders, which comes
+// when Redis has answered for as long as the lease of a run.
+const calm = 10 * time.Second
 
 func idleRow() row {
 	const further = 2

@@ -1,4 +1,5 @@
--- acquire_lock: takes a free lock, or extends the lock that the holder holds already.
+-- acquire_lock: takes a free lock, or extends the lock that the holder holds already. A lock that would last longer than its
+-- holder asked for, as Redis's clock was set back, is cut to that.
 -- A fencing token is at least the time in ms, so that tokens grow even if Redis lost the newest ones, and nothing is kept of locks
 -- that nobody holds.
 -- includes: clock, number, refuse
@@ -20,12 +21,24 @@
 --   FULL  LOCKS_LIMIT locks of the partition are held; the detail is this number
 -- repeat: harmless: the holder gets the same token again, and the ttl starts again
 -- full: refused
-local held = redis.call('HMGET', lock, 'holder', 'fence', 'since')
-if held[1] and held[1] ~= holder then
-  return refuse('HELD', int(redis.call('PTTL', lock)) .. ' ' .. held[1])
+
+-- held_for refuses the call.
+local function held_for(left, by)
+  return refuse('HELD', int(left) .. ' ' .. by)
 end
+
+local held = redis.call('HMGET', lock, 'holder', 'fence', 'since', 'ttl')
 if not held[1] and redis.call('ZCOUNT', locks, '(' .. int(now), '+inf') >= LOCKS_LIMIT then
   return refuse('FULL', int(LOCKS_LIMIT))
+end
+if held[1] and held[1] ~= holder then
+  local left, asked = redis.call('PTTL', lock), tonumber(held[4])
+  if left > asked then
+    redis.call('PEXPIRE', lock, int(asked))
+    redis.call('HSET', lock, 'expires', int(now + asked))
+    redis.call('ZADD', locks, int(now + asked), member)
+  end
+  return held_for(math.min(left, asked), held[1])
 end
 
 local fence, since, expires = tonumber(held[2]), tonumber(held[3]), now + ttl

@@ -29,7 +29,8 @@ const (
 	CodeType      Code = "TYPE"       // begin
 )
 
-// AcquireLease runs acquire_lease.lua: takes a free lease, or extends the lease that the owner holds already.
+// AcquireLease runs acquire_lease.lua: takes a free lease, or extends the lease that the owner holds already. A lease that would last longer than its
+// holder asked for, as Redis's clock was set back, is cut to that.
 //
 // Refusals:
 //   - CodeHeld: another owner holds the lease; the detail is the ms until it expires
@@ -63,7 +64,8 @@ func (AcquireLease) Decode(r *Reply) (v AcquireLeaseReply) {
 	return v
 }
 
-// AcquireLock runs acquire_lock.lua: takes a free lock, or extends the lock that the holder holds already.
+// AcquireLock runs acquire_lock.lua: takes a free lock, or extends the lock that the holder holds already. A lock that would last longer than its
+// holder asked for, as Redis's clock was set back, is cut to that.
 // A fencing token is at least the time in ms, so that tokens grow even if Redis lost the newest ones, and nothing is kept of locks
 // that nobody holds.
 //
@@ -212,14 +214,16 @@ func (BackfillSchedule) Decode(r *Reply) (v BackfillScheduleReply) {
 	return v
 }
 
-// Beat runs beat.lua: records that a node is alive, and reads all nodes.
+// Beat runs beat.lua: records that a node is alive, and reads the nodes that live, or died a moment ago. Of those whose last beat is in the future, as
+// Redis's clock was set back, it is now.
 //
 // Repeated: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply
 type Beat struct {
 	Nodes   NodesKey // HASH
 	ID      NodeID
 	Entry   string        // the node's description of itself
-	Dead    time.Duration // without a beat after which the node counts as dead
+	Dead    time.Duration // without a beat after which the node counts as dead; others say their own time
+	Missed  int           // beats that a node must have missed to count as dead
 	Keep    time.Duration // without a beat after which an entry is removed
 	Members MembersChannel
 	News    string // a change of the node to publish, "" for none
@@ -228,8 +232,9 @@ type Beat struct {
 // BeatReply is the reply to Beat.
 type BeatReply struct {
 	Now    time.Time
+	Before time.Time         // of the last beat that Redis knows of the node, alive or dead; none if it knows none
 	Joined bool              // the node was not on the list before, or dead
-	Nodes  map[string]string // by id: "<ms of the last beat> <the node's description of itself>"
+	Nodes  map[string]string // those nodes, by id: "<ms of the last beat> <the node's description of itself>"
 }
 
 // Script is beat.lua.
@@ -240,12 +245,13 @@ func (c Beat) Keys() []string { return []string{string(c.Nodes)} }
 
 // Args are its ARGV.
 func (c Beat) Args() []any {
-	return []any{string(c.ID), c.Entry, c.Dead.Milliseconds(), c.Keep.Milliseconds(), string(c.Members), c.News}
+	return []any{string(c.ID), c.Entry, c.Dead.Milliseconds(), c.Missed, c.Keep.Milliseconds(), string(c.Members), c.News}
 }
 
 // Decode reads its reply.
 func (Beat) Decode(r *Reply) (v BeatReply) {
 	v.Now = r.Time("now")
+	v.Before = r.Time("before")
 	v.Joined = r.Flag("joined")
 	v.Nodes = r.Hash("nodes")
 	return v
@@ -844,8 +850,8 @@ func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 }
 
 // Enqueue runs enqueue.lua: puts deliveries into a queue of asynq, in the form of asynq's own client.
-// It repairs deliveries of the same id. One that waits is announced again. One that a worker took and abandoned is put where the
-// next one is taken. One that has ended was handled by a server of asynq, and stays. But what waits or has ended is replaced if it
+// It repairs deliveries of the same id. One that waits is announced again. One that a worker took and abandoned, or that waits and is not in
+// the list, as somebody has deleted that, is put where the next one is taken. One that has ended was handled by a server of asynq, and stays. But what waits or has ended is replaced if it
 // is of another claim: of the task before it was changed, or of an earlier task with the same id.
 //
 // Repeated: harmless: the deliveries wait already
@@ -867,7 +873,7 @@ type Enqueue struct {
 // EnqueueReply is the reply to Enqueue.
 type EnqueueReply struct {
 	Added    int            // new deliveries, including replaced ones
-	Returned int            // deliveries that had been abandoned
+	Returned int            // deliveries that had been abandoned, or were missing in the list
 	Length   int            // deliveries that wait now
 	Ended    []EnqueueEnded // deliveries that a server of asynq has handled; state is completed or archived
 }
@@ -915,6 +921,337 @@ func (Enqueue) Decode(r *Reply) (v EnqueueReply) {
 	return v
 }
 
+// ExamineDeliveries runs examine_deliveries.lua: finds what of deliveries in a queue of asynq does not fit together, each in one moment, and repairs it on request:
+// a delivery that says that it waits, or that a worker has it, is in the list of those, and one that a worker has is leased.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineDeliveries struct {
+	Pending  PendingKey  // LIST
+	Active   ActiveKey   // LIST
+	Deadline DeadlineKey // ZSET
+	Checks   string      // those that are wanted, each between blanks
+	Repair   bool
+	Arrivals ArrivalsChannel
+	Ids      []string
+}
+
+// ExamineDeliveriesReply is the reply to ExamineDeliveries.
+type ExamineDeliveriesReply struct {
+	Found []ExamineDeliveriesFound
+}
+
+// ExamineDeliveriesFound is an element of found of examine_deliveries.lua.
+type ExamineDeliveriesFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_deliveries.lua.
+func (ExamineDeliveries) Script() *Script { return scriptOf("examine_deliveries") }
+
+// Keys are its KEYS.
+func (c ExamineDeliveries) Keys() []string {
+	return []string{string(c.Pending), string(c.Active), string(c.Deadline)}
+}
+
+// Args are its ARGV.
+func (c ExamineDeliveries) Args() []any {
+	args := []any{c.Checks, flag(c.Repair), string(c.Arrivals)}
+	for _, e := range c.Ids {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineDeliveries) Decode(r *Reply) (v ExamineDeliveriesReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineDeliveriesFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
+// ExamineLease runs examine_lease.lua: finds a lease that never expires, and lets it expire if it is asked to: its holder, if there is one, renews it.
+//
+// Repeated: harmless: the lease expires already
+type ExamineLease struct {
+	Lease  LeaseKey // STRING
+	Checks string   // those that are wanted, each between blanks
+	Repair bool
+	TTL    time.Duration // after which the lease expires then
+}
+
+// ExamineLeaseReply is the reply to ExamineLease.
+type ExamineLeaseReply struct {
+	Found []ExamineLeaseFound
+}
+
+// ExamineLeaseFound is an element of found of examine_lease.lua.
+type ExamineLeaseFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_lease.lua.
+func (ExamineLease) Script() *Script { return scriptOf("examine_lease") }
+
+// Keys are its KEYS.
+func (c ExamineLease) Keys() []string { return []string{string(c.Lease)} }
+
+// Args are its ARGV.
+func (c ExamineLease) Args() []any {
+	return []any{c.Checks, flag(c.Repair), c.TTL.Milliseconds()}
+}
+
+// Decode reads its reply.
+func (ExamineLease) Decode(r *Reply) (v ExamineLeaseReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineLeaseFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
+// ExamineLive runs examine_live.lua: finds ticks of a schedule that count as live though their tasks have ended or do not exist, and removes them if it is
+// asked to. A tick that waits for them goes on then.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineLive struct {
+	Live   LiveKey // ZSET the script makes further keys of the same partition
+	Checks string  // those that are wanted, each between blanks
+	Repair bool
+	Member task.Ref // the schedule
+	Wake   WakeChannel
+	Names  []string // of ticks
+}
+
+// ExamineLiveReply is the reply to ExamineLive.
+type ExamineLiveReply struct {
+	Found []ExamineLiveFound
+}
+
+// ExamineLiveFound is an element of found of examine_live.lua.
+type ExamineLiveFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_live.lua.
+func (ExamineLive) Script() *Script { return scriptOf("examine_live") }
+
+// Keys are its KEYS.
+func (c ExamineLive) Keys() []string { return []string{string(c.Live)} }
+
+// Args are its ARGV.
+func (c ExamineLive) Args() []any {
+	args := []any{c.Checks, flag(c.Repair), c.Member.String(), string(c.Wake)}
+	for _, e := range c.Names {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineLive) Decode(r *Reply) (v ExamineLiveReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineLiveFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
+// ExamineLocks runs examine_locks.lua: finds locks that never expire, or that are not in the list of locks, and entries of the list for locks that nobody holds;
+// and repairs them if it is asked to.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineLocks struct {
+	Locks   LocksKey // ZSET the script makes further keys of the same partition
+	Checks  string   // those that are wanted, each between blanks
+	Repair  bool
+	Members []string
+}
+
+// ExamineLocksReply is the reply to ExamineLocks.
+type ExamineLocksReply struct {
+	Found []ExamineLocksFound
+}
+
+// ExamineLocksFound is an element of found of examine_locks.lua.
+type ExamineLocksFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_locks.lua.
+func (ExamineLocks) Script() *Script { return scriptOf("examine_locks") }
+
+// Keys are its KEYS.
+func (c ExamineLocks) Keys() []string { return []string{string(c.Locks)} }
+
+// Args are its ARGV.
+func (c ExamineLocks) Args() []any {
+	args := []any{c.Checks, flag(c.Repair)}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineLocks) Decode(r *Reply) (v ExamineLocksReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineLocksFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
+// ExamineNames runs examine_names.lua: finds ids of deleted tasks that are remembered and would never be forgotten, because they are not in the order in which
+// they go, and puts them there if it is asked to.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineNames struct {
+	Remembered      RememberedKey      // HASH
+	RememberedOrder RememberedOrderKey // LIST
+	Checks          string             // those that are wanted, each between blanks
+	Repair          bool
+	Members         []string
+}
+
+// ExamineNamesReply is the reply to ExamineNames.
+type ExamineNamesReply struct {
+	Found []ExamineNamesFound
+}
+
+// ExamineNamesFound is an element of found of examine_names.lua.
+type ExamineNamesFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_names.lua.
+func (ExamineNames) Script() *Script { return scriptOf("examine_names") }
+
+// Keys are its KEYS.
+func (c ExamineNames) Keys() []string {
+	return []string{string(c.Remembered), string(c.RememberedOrder)}
+}
+
+// Args are its ARGV.
+func (c ExamineNames) Args() []any {
+	args := []any{c.Checks, flag(c.Repair)}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineNames) Decode(r *Reply) (v ExamineNamesReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineNamesFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
+// ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is asked to: leaders
+// look at the schedules whose ticks they have to plan, and nothing is left of schedules that do not exist.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineSchedules struct {
+	Schedules SchedulesKey // ZSET the script makes further keys of the same partition
+	Checks    string       // those that are wanted, each between blanks
+	Repair    bool
+	Wake      WakeChannel
+	Members   []string
+}
+
+// ExamineSchedulesReply is the reply to ExamineSchedules.
+type ExamineSchedulesReply struct {
+	Found []ExamineSchedulesFound
+}
+
+// ExamineSchedulesFound is an element of found of examine_schedules.lua.
+type ExamineSchedulesFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_schedules.lua.
+func (ExamineSchedules) Script() *Script { return scriptOf("examine_schedules") }
+
+// Keys are its KEYS.
+func (c ExamineSchedules) Keys() []string { return []string{string(c.Schedules)} }
+
+// Args are its ARGV.
+func (c ExamineSchedules) Args() []any {
+	args := []any{c.Checks, flag(c.Repair), string(c.Wake)}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineSchedules) Decode(r *Reply) (v ExamineSchedulesReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineSchedulesFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
+// ExamineTasks runs examine_tasks.lua: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
+// where its state says that it belongs, and nothing is left of tasks that do not exist. Leaders do what follows.
+//
+// Repeated: harmless: what was repaired is not found again
+type ExamineTasks struct {
+	Defs    DefsKey // HASH the script makes further keys of the same partition
+	Checks  string  // those that are wanted, each between blanks
+	Repair  bool
+	Lease   time.Duration // for which a running task is leased that has no lease: until then its worker extends it, or has died
+	Name    string        // the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere
+	Wake    WakeChannel
+	Members []string
+}
+
+// ExamineTasksReply is the reply to ExamineTasks.
+type ExamineTasksReply struct {
+	Found []ExamineTasksFound
+}
+
+// ExamineTasksFound is an element of found of examine_tasks.lua.
+type ExamineTasksFound struct {
+	Member string
+	Check  string
+	Words  string
+}
+
+// Script is examine_tasks.lua.
+func (ExamineTasks) Script() *Script { return scriptOf("examine_tasks") }
+
+// Keys are its KEYS.
+func (c ExamineTasks) Keys() []string { return []string{string(c.Defs)} }
+
+// Args are its ARGV.
+func (c ExamineTasks) Args() []any {
+	args := []any{c.Checks, flag(c.Repair), c.Lease.Milliseconds(), c.Name, string(c.Wake)}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (ExamineTasks) Decode(r *Reply) (v ExamineTasksReply) {
+	for e := range r.List("found", 3) {
+		v.Found = append(v.Found, ExamineTasksFound{Member: e.Text("member"), Check: e.Text("check"), Words: e.Text("words")})
+	}
+	return v
+}
+
 // Extend runs extend.lua: a worker extends its leases of deliveries.
 //
 // Repeated: harmless: it extends them a little further
@@ -946,13 +1283,13 @@ func (c Extend) Args() []any {
 // Decode returns its reply, which is empty.
 func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 
-// ExtendRuns runs extend_runs.lua: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, the run begins again
-// at the time at which it began.
+// ExtendRuns runs extend_runs.lua: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, and the claim with it, the
+// run begins again at the time at which it began.
 //
 // Refusals:
 //   - CodeNotFound: no such task
 //   - CodeState: the task is neither running nor queued; the detail is its state
-//   - CodeStale: another attempt, claim or run is current; the detail is the number of the current attempt
+//   - CodeStale: another attempt, task or run is current; the detail is the number of the current attempt
 //   - CodeOver: the limit is over
 //
 // Repeated: harmless: it extends them once more
@@ -965,7 +1302,7 @@ type ExtendRuns struct {
 // ExtendRunsReply is the reply to ExtendRuns.
 type ExtendRunsReply struct {
 	Now     time.Time
-	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop
+	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop; again: it began again
 }
 
 // ExtendRunsRun is an element of runs of extend_runs.lua.
@@ -982,6 +1319,7 @@ type ExtendRunsRun struct {
 type ExtendRunsAnswer struct {
 	Refused   Refused
 	Cancelled bool
+	Again     bool
 }
 
 // Script is extend_runs.lua.
@@ -1002,8 +1340,8 @@ func (c ExtendRuns) Args() []any {
 // Decode reads its reply.
 func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
 	v.Now = r.Time("now")
-	for e := range r.List("answers", 2) {
-		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled")})
+	for e := range r.List("answers", 3) {
+		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled"), Again: e.Flag("again")})
 	}
 	return v
 }
@@ -1026,7 +1364,8 @@ type Finish struct {
 
 // FinishReply is the reply to Finish.
 type FinishReply struct {
-	Answers []FinishAnswer // for each end; paused: it paused the schedule that created the task, because too many of its tasks in a row failed
+	Now     time.Time
+	Answers []FinishAnswer // for each end; paused: it paused the schedule that created the task, because too many of its tasks in a row failed; recorded: by this call, and not by an earlier one
 }
 
 // FinishEnd is an element of ends of finish.lua.
@@ -1045,8 +1384,9 @@ type FinishEnd struct {
 
 // FinishAnswer is an element of answers of finish.lua.
 type FinishAnswer struct {
-	Refused Refused
-	Paused  bool
+	Refused  Refused
+	Paused   bool
+	Recorded bool
 }
 
 // Script is finish.lua.
@@ -1066,8 +1406,9 @@ func (c Finish) Args() []any {
 
 // Decode reads its reply.
 func (Finish) Decode(r *Reply) (v FinishReply) {
-	for e := range r.List("answers", 2) {
-		v.Answers = append(v.Answers, FinishAnswer{Refused: e.Refused("refused"), Paused: e.Flag("paused")})
+	v.Now = r.Time("now")
+	for e := range r.List("answers", 3) {
+		v.Answers = append(v.Answers, FinishAnswer{Refused: e.Refused("refused"), Paused: e.Flag("paused"), Recorded: e.Flag("recorded")})
 	}
 	return v
 }
@@ -1267,12 +1608,14 @@ func (Log) Decode(*Reply) LogReply { return LogReply{} }
 //
 // Repeated: harmless: it reads further tasks; the others come again after a while
 type LookAfter struct {
-	Lease  LeaseKey      // STRING the script makes further keys of the same partition
-	Queued QueuedKey     // ZSET
-	Held   HeldKey       // ZSET
-	Fence  Fence         // that this leader got with the lease
-	Again  time.Duration // until the leader looks after the same tasks again; after queued ones that have waited long already, later
-	Limit  int           // maximum number of tasks of each kind
+	Lease        LeaseKey      // STRING the script makes further keys of the same partition
+	Queued       QueuedKey     // ZSET
+	Held         HeldKey       // ZSET
+	Fence        Fence         // that this leader got with the lease
+	Again        time.Duration // until the leader looks after the same tasks again; after queued ones that have waited long already, later
+	Limit        int           // maximum number of tasks of each kind
+	LeaseOfNodes time.Duration // how long nodes lease their runs
+	Cut          bool          // cut what is too far ahead, as Redis's clock was set back: leases of runs to what their workers asked for, and times at which to look after queued tasks to now
 }
 
 // LookAfterReply is the reply to LookAfter.
@@ -1308,7 +1651,7 @@ func (c LookAfter) Keys() []string {
 
 // Args are its ARGV.
 func (c LookAfter) Args() []any {
-	return []any{string(c.Fence), c.Again.Milliseconds(), c.Limit}
+	return []any{string(c.Fence), c.Again.Milliseconds(), c.Limit, c.LeaseOfNodes.Milliseconds(), flag(c.Cut)}
 }
 
 // Decode reads its reply.
@@ -1371,6 +1714,33 @@ func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
 	v.Since = r.Number("since")
 	return v
 }
+
+// NoteLoss runs note_loss.lua: records that Redis has lost writes that it had acknowledged in a span of time. Spans that touch become one.
+//
+// Repeated: harmless: the span is part of what is there
+type NoteLoss struct {
+	Losses LossesKey // LIST
+	From   time.Time
+	Upto   time.Time // when that was noticed
+}
+
+// NoteLossReply is the reply to NoteLoss.
+type NoteLossReply struct {
+}
+
+// Script is note_loss.lua.
+func (NoteLoss) Script() *Script { return scriptOf("note_loss") }
+
+// Keys are its KEYS.
+func (c NoteLoss) Keys() []string { return []string{string(c.Losses)} }
+
+// Args are its ARGV.
+func (c NoteLoss) Args() []any {
+	return []any{moment(c.From), moment(c.Upto)}
+}
+
+// Decode returns its reply, which is empty.
+func (NoteLoss) Decode(*Reply) NoteLossReply { return NoteLossReply{} }
 
 // NoteNamespaces runs note_namespaces.lua: records submissions to namespaces, and removes the namespaces with the oldest submissions beyond a limit.
 //
@@ -1926,6 +2296,52 @@ func (RenewLock) Decode(r *Reply) (v RenewLockReply) {
 	return v
 }
 
+// Restore runs restore.lua: writes tasks that Redis has lost, as they were when an attempt of them was claimed. Whoever knows them, as it runs or ran that
+// attempt, says next what became of it.
+//
+// Repeated: harmless: what exists, or is remembered, stays as it is
+type Restore struct {
+	Defs  DefsKey       // HASH the script makes further keys of the same partition
+	Tasks []RestoreTask // created: of the task; def: the head, a line break, and the payload; state: queued; tick: of the tick whose task it is, none for other tasks
+}
+
+// RestoreReply is the reply to Restore.
+type RestoreReply struct {
+	Now      time.Time
+	Restored int // tasks that Redis had lost
+}
+
+// RestoreTask is an element of tasks of restore.lua.
+type RestoreTask struct {
+	Member  task.Ref
+	Created time.Time
+	Def     string
+	State   string
+	Tick    time.Time
+}
+
+// Script is restore.lua.
+func (Restore) Script() *Script { return scriptOf("restore") }
+
+// Keys are its KEYS.
+func (c Restore) Keys() []string { return []string{string(c.Defs)} }
+
+// Args are its ARGV.
+func (c Restore) Args() []any {
+	args := []any{}
+	for _, e := range c.Tasks {
+		args = append(args, e.Member.String(), moment(e.Created), e.Def, e.State, moment(e.Tick))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Restore) Decode(r *Reply) (v RestoreReply) {
+	v.Now = r.Time("now")
+	v.Restored = r.Number("restored")
+	return v
+}
+
 // ResumeSchedule runs resume_schedule.lua: lets a paused schedule create tasks again. The leader plans the ticks of the pause at once, as misfires.
 //
 // Refusals:
@@ -2171,7 +2587,8 @@ func (TakeBack) Decode(r *Reply) (v TakeBackReply) {
 }
 
 // TendQueue runs tend_queue.lua: does for a queue what asynq's servers do besides handling tasks: it forwards tasks that are due, puts
-// deliveries back whose worker died, and deletes what has expired; up to 100 of each.
+// deliveries back whose worker died, and deletes what has expired; up to 100 of each. Leases that last longer than any worker asks for,
+// as Redis's clock was set back or a server of asynq has a fast one, it cuts: who works on the delivery extends the lease soon.
 //
 // Repeated: harmless: it finds less to do
 type TendQueue struct {
@@ -2182,6 +2599,8 @@ type TendQueue struct {
 	Retry     RetryKey      // ZSET
 	Archived  ArchivedKey   // ZSET
 	Completed CompletedKey  // ZSET
+	Longest   time.Duration // that a worker leases a delivery
+	Cut       time.Duration // that is left of a lease that is longer
 	Grace     time.Duration // after the end of the worker's lease before a delivery counts as orphaned
 	Arrivals  ArrivalsChannel
 }
@@ -2203,7 +2622,7 @@ func (c TendQueue) Keys() []string {
 
 // Args are its ARGV.
 func (c TendQueue) Args() []any {
-	return []any{c.Grace.Milliseconds(), string(c.Arrivals)}
+	return []any{c.Longest.Milliseconds(), c.Cut.Milliseconds(), c.Grace.Milliseconds(), string(c.Arrivals)}
 }
 
 // Decode reads its reply.
@@ -2497,6 +2916,22 @@ type TermKey string
 // Term makes the key dts:{p}:lease:<fence>.
 func (p Partition) Term(fence string) TermKey {
 	return TermKey(p.prefix + "lease:" + fence)
+}
+
+// LossesKey names a LIST: when Redis has lost writes that it had acknowledged, as far as a node noticed, newest first: `<from ms> <until ms>`.
+type LossesKey string
+
+// Losses makes the key dts:{p}:losses.
+func (p Partition) Losses() LossesKey {
+	return LossesKey(p.prefix + "losses")
+}
+
+// ConfirmedKey names a STRING: written when a node waits until replicas have what was written before it.
+type ConfirmedKey string
+
+// Confirmed makes the key dts:{p}:confirmed.
+func (p Partition) Confirmed() ConfirmedKey {
+	return ConfirmedKey(p.prefix + "confirmed")
 }
 
 // LockKey names a HASH: one lock that is held: holder, fence, since, expires, ttl, note; expires with it.

@@ -1,6 +1,6 @@
 -- enqueue: puts deliveries into a queue of asynq, in the form of asynq's own client.
--- It repairs deliveries of the same id. One that waits is announced again. One that a worker took and abandoned is put where the
--- next one is taken. One that has ended was handled by a server of asynq, and stays. But what waits or has ended is replaced if it
+-- It repairs deliveries of the same id. One that waits is announced again. One that a worker took and abandoned, or that waits and is not in
+-- the list, as somebody has deleted that, is put where the next one is taken. One that has ended was handled by a server of asynq, and stays. But what waits or has ended is replaced if it
 -- is of another claim: of the task before it was changed, or of an earlier task with the same id.
 -- includes: clock, number, arrive, rouse
 -- keys:
@@ -21,7 +21,7 @@
 --     delivery of another claim has
 -- reply:
 --   added     number  new deliveries, including replaced ones
---   returned  number  deliveries that had been abandoned
+--   returned  number  deliveries that had been abandoned, or were missing in the list
 --   length    number  deliveries that wait now
 --   ended     (id text, state text, msg text, result text)*  deliveries that a server of asynq has handled; state is completed or
 --     archived
@@ -61,6 +61,9 @@ for id, msg, stamp in deliveries() do
     waits = true
     if not string.find(redis.call('HGET', delivery, 'msg') or '', stamp, 1, true) then
       redis.call('HSET', delivery, 'msg', msg)
+    end
+    if before <= LIST_SEARCHED and not redis.call('LPOS', pending, id, 'RANK', -1) then
+      returned[#returned + 1] = id
     end
   end
 end

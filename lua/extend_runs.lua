@@ -1,6 +1,6 @@
--- extend_runs: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, the run begins again
--- at the time at which it began.
--- includes: clock, number, refuse, state, begun
+-- extend_runs: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, and the claim with it, the
+-- run begins again at the time at which it began.
+-- includes: clock, number, refuse, state, begun, reclaim
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:
@@ -9,11 +9,11 @@
 --     claimed; limit: when the lease ends at the latest, none for no limit
 -- reply:
 --   now      time
---   answers  (refused refusal, cancelled flag)*  for each run; cancelled: its task was asked to stop
+--   answers  (refused refusal, cancelled flag, again flag)*  for each run; cancelled: its task was asked to stop; again: it began again
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task is neither running nor queued; the detail is its state
---   STALE      another attempt, claim or run is current; the detail is the number of the current attempt
+--   STALE      another attempt, task or run is current; the detail is the number of the current attempt
 --   OVER       the limit is over
 -- repeat: harmless: it extends them once more
 -- full: works
@@ -32,28 +32,35 @@ local function refusal(member, fields, run)
   if fields.state ~= 'running' and fields.state ~= 'queued' then
     return refuse('STATE', fields.state)
   end
-  if fields.attempt ~= run.attempt or (fields.state == 'running' and fields.run ~= run.run) or
-      (fields.state == 'queued' and tonumber(fields.queued) ~= run.queued) then
+  if fields.state == 'queued' or fields.attempt ~= run.attempt or fields.run ~= run.run then
     return refuse('STALE', fields.attempt)
   end
+end
+
+-- extend extends the lease of a run. It returns the refusal, whether the task was asked to stop, and whether the run began again.
+local function extend(member, text, run)
   if now >= run.limit then
     return refuse('OVER', member)
   end
+  local upto = int(math.min(now + lease, run.limit))
+  local queued_text = queued_again(member, text, run.attempt, run.queued)
+  if queued_text then
+    begin_run(member, queued_text, run.attempt, run.run, int(run.started), upto)
+    return nil, false, true
+  end
+  local fields = text and parse_state(text)
+  local refused = refusal(member, fields, run)
+  if not refused then
+    put_later(held_key(), upto, member)
+  end
+  return refused, fields and fields.cancel, false
 end
 
 local answers = {}
 for i, member in ipairs(members) do
-  local fields = texts[i] and parse_state(texts[i])
-  local refused = refusal(member, fields, known[i])
-  if not refused then
-    local upto = int(math.min(now + lease, known[i].limit))
-    if fields.state == 'queued' then
-      begin_run(member, texts[i], fields.attempt, known[i].run, int(known[i].started), upto)
-    else
-      put_later(held_key(), upto, member)
-    end
-  end
+  local refused, cancelled, again = extend(member, texts[i], known[i])
   answers[#answers + 1] = refused and refused.err or ''
-  answers[#answers + 1] = not refused and fields.cancel and 1 or 0
+  answers[#answers + 1] = not refused and cancelled and 1 or 0
+  answers[#answers + 1] = again and 1 or 0
 end
 return { now, answers }

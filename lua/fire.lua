@@ -38,6 +38,9 @@ end
 local policy = policy_of(fields.def)
 fields.overlap = policy.overlap
 local runs, from = tonumber(fields.runs or '0'), tonumber(fields.from)
+if policy.overlap == 'skip' or policy.overlap == 'queue' then
+  drop_ended()
+end
 while redis.call('LLEN', waiting_key(member)) > 0 and
     (redis.call('ZCARD', live_key(member)) == 0 or policy.overlap == 'allow') do
   local tick, name = string.match(redis.call('LPOP', waiting_key(member)), '^(%d+) (%S+)$')

@@ -9,6 +9,9 @@
 --   fence  fence   that this leader got with the lease
 --   again  ms      until the leader looks after the same tasks again; after queued ones that have waited long already, later
 --   limit  number  maximum number of tasks of each kind
+--   lease_of_nodes  ms  how long nodes lease their runs
+--   cut    flag    cut what is too far ahead, as Redis's clock was set back: leases of runs to what their workers asked for, and times
+--     at which to look after queued tasks to now
 -- reply:
 --   now      time
 --   next     time  when the leader must look again; none if nothing runs or is queued
@@ -22,6 +25,25 @@
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
+end
+
+-- cut_leases cuts leases of runs to what their workers asked for: the lease that the token of a run names, or else that of nodes.
+local function cut_leases()
+  local members = redis.call('ZRANGE', held, '(' .. int(now + lease_of_nodes), '+inf', 'BYSCORE', 'WITHSCORES')
+  for i = 1, #members, 2 do
+    local run = string.match(redis.call('HGET', states_key(), members[i]) or '', '#%S+') or ''
+    local upto = now + (tonumber(string.match(run, ':(%d+)$')) or lease_of_nodes)
+    if tonumber(members[i + 1]) > upto then
+      redis.call('ZADD', held, 'XX', int(upto), members[i])
+    end
+  end
+end
+
+if cut then
+  cut_leases()
+  for _, member in ipairs(redis.call('ZRANGE', queued, '(' .. int(now + math.max(again, LOOK_LIMIT)), '+inf', 'BYSCORE')) do
+    redis.call('ZADD', queued, 'XX', int(now), member)
+  end
 end
 
 -- read returns the tasks of a set that are due to be looked after: names, definitions without payload, and states; then their

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 	"github.com/dts-sched/dts/lua/contract"
@@ -128,14 +129,15 @@ func TestHeader_RefusalsAreThoseOfTheBody(t *testing.T) {
 
 // reading are the commands that change nothing; any other counts as writing.
 var reading = []string{
-	"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HLEN", "HMGET", "LINDEX", "LLEN", "LRANGE", "MEMORY", "MGET", "PTTL", "SCARD",
+	"EXISTS", "GET", "HEXISTS", "HGET", "HGETALL", "HLEN", "HMGET", "LINDEX", "LLEN", "LPOS", "LRANGE", "MEMORY", "MGET", "PTTL", "SCARD",
 	"SISMEMBER", "SMEMBERS", "STRLEN", "TIME", "TTL", "TYPE", "XLEN", "XRANGE", "XREVRANGE", "ZCARD", "ZCOUNT", "ZMSCORE",
 	"ZRANGE", "ZRANK", "ZREVRANGE", "ZREVRANK", "ZSCORE",
 }
 
 var command = regexp.MustCompile(`redis\.call\('(\w+)'`)
 
-// A script that writes must say what it does while Redis is full. One that works then begins with a write to a key that never expires.
+// A script that writes must say what it does while Redis is full. One that works then begins with a write to a key that never expires, if
+// Redis could refuse one of its own.
 func TestHeader_SaysWhatAFullRedisMeans(t *testing.T) {
 	writers := callOf(writingFunctions(t))
 	expires := regexp.MustCompile(`\bexpires\b|\bkept for\b`)
@@ -144,8 +146,9 @@ func TestHeader_SaysWhatAFullRedisMeans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if works := strings.Contains(source, "redis.call('PERSIST', KEYS[1])"); works != (c.Full == contract.FullWorks) {
-			t.Errorf("%q: its source says that it works: %t", c.Full, works)
+		free := !slices.ContainsFunc(command.FindAllStringSubmatch(source, -1), func(m []string) bool { return slices.Contains(contract.NeedMemory, m[1]) })
+		if prefixed := strings.Contains(source, "redis.call('PERSIST', KEYS[1])"); prefixed != (c.Full == contract.FullWorks && !free) {
+			t.Errorf("%q: it begins with a write that needs no memory: %t", c.Full, prefixed)
 		}
 		finally := strings.Contains(source, "local reply = body()") // which writes
 		if writes := finally || writesAt(contract.WithoutComments(c.Body), writers) >= 0; writes == (c.Full == contract.FullReads) {
@@ -155,6 +158,37 @@ func TestHeader_SaysWhatAFullRedisMeans(t *testing.T) {
 			t.Errorf("its first key %s must not expire", kind.Name)
 		}
 	})
+}
+
+// Redis says which commands it refuses while it is full.
+func TestNeedMemory_IsWhatRedisRefusesWhileItIsFull(t *testing.T) {
+	ctx, db := t.Context(), redistest.Start(t).DB(t)
+	infos, err := db.Command(ctx).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range commandsOfAllScripts(t) {
+		if slices.Contains(infos[strings.ToLower(name)].Flags, "denyoom") {
+			want = append(want, name)
+		}
+	}
+	if diff := cmp.Diff(want, contract.NeedMemory); diff != "" {
+		t.Errorf("commands that need memory (-Redis +contract):\n%s", diff)
+	}
+}
+
+// commandsOfAllScripts are the commands that any script uses, sorted.
+func commandsOfAllScripts(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, script := range library(t).Names() {
+		for _, m := range command.FindAllStringSubmatch(lua.ByName(script).Source, -1) {
+			names = append(names, m[1])
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // nothingDone matches a refusal because a command that writes has changed nothing.
@@ -281,7 +315,7 @@ func TestConstants_AreAllUsed(t *testing.T) {
 
 func TestCompose_AddsOnlyWhatTheScriptUses(t *testing.T) {
 	source := lua.ByName("release_lease").Source
-	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\nredis.call('PERSIST', KEYS[1])\n-- term_of returns the key for a fence.\nlocal function term_of"
+	want := "local lease = KEYS[1]\nlocal fence, channel, message = ARGV[1], ARGV[2], ARGV[3]\n-- term_of returns the key for a fence.\nlocal function term_of"
 	if !strings.HasPrefix(source, want) {
 		t.Errorf("it begins with\n%s\nwant\n%s", source[:min(len(source), 200)], want)
 	}

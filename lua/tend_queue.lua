@@ -1,5 +1,6 @@
 -- tend_queue: does for a queue what asynq's servers do besides handling tasks: it forwards tasks that are due, puts
--- deliveries back whose worker died, and deletes what has expired; up to 100 of each.
+-- deliveries back whose worker died, and deletes what has expired; up to 100 of each. Leases that last longer than any worker asks for,
+-- as Redis's clock was set back or a server of asynq has a fast one, it cuts: who works on the delivery extends the lease soon.
 -- includes: clock, number, arrive, archive
 -- keys:
 --   pending    LIST
@@ -10,6 +11,8 @@
 --   archived   ZSET
 --   completed  ZSET
 -- args:
+--   longest   ms  that a worker leases a delivery
+--   cut       ms  that is left of a lease that is longer
 --   grace     ms  after the end of the worker's lease before a delivery counts as orphaned
 --   arrivals  channel
 -- reply:
@@ -49,6 +52,11 @@ for _, id in ipairs(due(deadline, int((now - grace) / 1000))) do
   end
 end
 put_first(orphans)
+
+local long = redis.call('ZRANGE', deadline, int((now + longest) / 1000 + 1), '+inf', 'BYSCORE', 'LIMIT', 0, 100)
+for _, id in ipairs(long) do
+  redis.call('ZADD', deadline, 'XX', int((now + cut) / 1000), id)
+end
 
 local deleted = trim_archive()
 for _, id in ipairs(due(completed, seconds)) do

@@ -17,10 +17,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/test/process"
 )
-
-// quickRace lets a program end at once; with the race detector it would wait for a second.
-const quickRace = "atexit_sleep_ms=0"
 
 // Each script of testdata/script uses dtsctl on a running dtsd, in a namespace of its own.
 func TestCLI(t *testing.T) {
@@ -32,7 +30,7 @@ func TestCLI(t *testing.T) {
 			Setup: func(e *testscript.Env) error {
 				e.Setenv("PATH", binaries+string(os.PathListSeparator)+e.Getenv("PATH"))
 				e.Setenv("DTSCTL_SERVER", n.url)
-				e.Setenv("GORACE", quickRace)
+				e.Setenv("GORACE", process.QuickRace)
 				e.Setenv("DTSCTL_NAMESPACE", filepath.Base(e.WorkDir))
 				return nil
 			},
@@ -89,7 +87,7 @@ func TestCLI_EventsAreFollowedUntilAnInterrupt(t *testing.T) {
 	n := startNode(t, redistest.Start(t).URL(), "--enable-shell")
 	dtsctl := func(args ...string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(binaries, "dtsctl"), append([]string{"--server", n.url}, args...)...)
-		cmd.Env = append(os.Environ(), "GORACE="+quickRace)
+		cmd.Env = append(os.Environ(), "GORACE="+process.QuickRace)
 		return cmd
 	}
 	events := dtsctl("events", "--state", "succeeded")

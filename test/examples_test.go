@@ -16,6 +16,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/test/process"
 )
 
 // examplesWanted is what each file of examples/ is about, worked out by hand: of a schedule, the ticks after some time
@@ -101,7 +102,7 @@ func (e *examples) write(name, text string) {
 func (e *examples) run(args ...string) []string {
 	e.t.Helper()
 	cmd := exec.CommandContext(e.t.Context(), e.dtsctl, append([]string{"--server", e.url}, args...)...)
-	cmd.Env = append(os.Environ(), "GORACE="+quickRace)
+	cmd.Env = append(os.Environ(), "GORACE="+process.QuickRace)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

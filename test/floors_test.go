@@ -43,7 +43,7 @@ var floors = []floor{
 	{5, []string{"internal/cli/command", "internal/cli/diff"}},
 	{5, []string{"internal/cli/flags", "internal/cli/taskview"}},
 	{5, []string{
-		"internal/cli/apply", "internal/cli/bench", "internal/cli/events", "internal/cli/importer", "internal/cli/lock", "internal/cli/namespace",
+		"internal/cli/apply", "internal/cli/bench", "internal/cli/doctor", "internal/cli/events", "internal/cli/importer", "internal/cli/lock", "internal/cli/namespace",
 		"internal/cli/node", "internal/cli/queue", "internal/cli/schedule", "internal/cli/task",
 	}},
 	{5, []string{"internal/app", "internal/cli"}},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/test/process"
 )
 
 // blocks are the blocks of a language in a page.
@@ -31,7 +32,7 @@ func (n *node) bash(dir, script string) string {
 	n.t.Helper()
 	cmd := exec.CommandContext(n.t.Context(), "bash", "-ec", strings.ReplaceAll(script, "localhost:8080", strings.TrimPrefix(n.url, "http://")))
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GORACE="+quickRace, "DTSCTL_SERVER="+n.url, "PATH="+binaries+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "GORACE="+process.QuickRace, "DTSCTL_SERVER="+n.url, "PATH="+binaries+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		n.t.Fatalf("%s: %v\n%s", script, err, out)

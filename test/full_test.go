@@ -128,11 +128,14 @@ func (n *node) beatAfter(at time.Time, ids ...string) bool {
 }
 
 // ticks is the number of ticks that the ledger of a schedule has.
-func (n *node) ticks(id string) int {
+func (n *node) ticks(id string) int { return len(n.ledger(id)) }
+
+// ledger is what the ledger of a schedule says of its newest 500 ticks, the newest first.
+func (n *node) ledger(id string) []client.LedgerEntry {
 	n.t.Helper()
 	page, err := n.ReadLedgerWithResponse(n.t.Context(), id, &client.ReadLedgerParams{Limit: ptr(500)})
 	testkit.Must(n.t, err)
-	return len(page.JSON200.Entries)
+	return page.JSON200.Entries
 }
 
 func must[T any](v T, err error) T {

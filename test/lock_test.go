@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/test/process"
 )
 
 // lockJob is a running "dtsctl lock deploy".
@@ -33,7 +34,7 @@ func startLock(t *testing.T, url, command string, flags ...string) *lockJob {
 		Cmd: exec.Command(filepath.Join(binaries, "dtsctl"), append(args, "--", "sh", "-c", command)...),
 		t:   t, lines: make(chan string, 100), done: make(chan int, 1),
 	}
-	j.Env = append(os.Environ(), "GORACE="+quickRace)
+	j.Env = append(os.Environ(), "GORACE="+process.QuickRace)
 	out, err := j.StdoutPipe()
 	testkit.Must(t, err)
 	j.Stderr = j.Stdout

@@ -1,25 +1,19 @@
 package test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/test/process"
 )
 
 // binaries is where the programs are, built once with the race detector.
@@ -32,12 +26,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	var err error
-	if binaries, err = os.MkdirTemp("", "dts-test-"); err != nil {
+	if binaries, err = process.Build("../cmd/dtsd", "../cmd/dtsctl", "./goworker", "../examples/go-worker"); err != nil {
 		panic(err)
-	}
-	build := exec.Command("go", "build", "-race", "-ldflags=-s -w", "-o", binaries, "../cmd/dtsd", "../cmd/dtsctl", "./goworker", "../examples/go-worker")
-	if out, err := build.CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("building the programs: %v\n%s", err, out))
 	}
 	m.Run()
 	_ = os.RemoveAll(binaries)
@@ -46,20 +36,16 @@ func TestMain(m *testing.M) {
 // node is a process of the fleet: dtsd, or a worker of another program, which has no API.
 type node struct {
 	*client.ClientWithResponses
-	t    *testing.T
-	cmd  *exec.Cmd
-	id   string
-	url  string
-	done chan struct{} // closed when the process has ended, with err
-	err  error
-
-	mu  sync.Mutex
-	out bytes.Buffer
+	*process.Process
+	t   *testing.T
+	id  string
+	url string
 }
 
-// startNode starts a node on a Redis.
+// startNode starts a node on a Redis, which is examined when the test ends.
 func startNode(t *testing.T, redis string, flags ...string) *node {
 	t.Helper()
+	examineAtTheEnd(t, redis)
 	return startProcess(t, append([]string{"serve", "--redis", redis, "--concurrency", "20"}, flags...)...)
 }
 
@@ -72,34 +58,12 @@ func startProcess(t *testing.T, args ...string) *node {
 // startProgram is startProcess for any program that logs as dtsd does.
 func startProgram(t *testing.T, name string, args ...string) *node {
 	t.Helper()
-	n := &node{t: t, cmd: exec.Command(filepath.Join(binaries, name), args...), done: make(chan struct{})}
-	n.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 "+quickRace, "DTS_LISTEN=127.0.0.1:0", "DTS_LOG_FORMAT=json")
-	stderr, err := n.cmd.StderrPipe()
+	p, err := process.Start(binaries, name, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := n.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	running := make(chan struct{})
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		n.read(stderr, running)
-	}()
-	go func() {
-		defer close(n.done)
-		<-read
-		n.err = n.cmd.Wait()
-	}()
+	n := &node{Process: p, t: t, id: p.ID, url: p.URL}
 	t.Cleanup(n.cleanup)
-	select {
-	case <-running:
-	case <-n.done:
-		t.Fatalf("%s ended at once: %v", name, n.err)
-	case <-time.After(30 * time.Second):
-		t.Fatalf("%s does not start", name)
-	}
 	n.ClientWithResponses, err = client.NewClientWithResponses(n.url)
 	if err != nil {
 		t.Fatal(err)
@@ -107,51 +71,22 @@ func startProgram(t *testing.T, name string, args ...string) *node {
 	return n
 }
 
-// read takes the log apart: the line that says that the node runs names its address and id.
-func (n *node) read(log io.Reader, running chan struct{}) {
-	lines := bufio.NewScanner(log)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var entry struct{ Msg, Listen, Node string }
-		_ = json.Unmarshal(lines.Bytes(), &entry) // a panic is not JSON
-		switch entry.Msg {
-		case "request":
-			continue
-		case "running":
-			n.url, n.id = "http://"+entry.Listen, entry.Node
-			close(running)
-		}
-		n.mu.Lock()
-		n.out.Write(lines.Bytes())
-		n.out.WriteByte('\n')
-		n.mu.Unlock()
-	}
-}
-
 func (n *node) cleanup() {
-	_ = n.cmd.Process.Signal(syscall.SIGCONT)
-	_ = n.cmd.Process.Kill()
-	<-n.done
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if strings.Contains(n.out.String(), "DATA RACE") {
+	n.Kill()
+	if n.Raced() {
 		n.t.Errorf("node %s has a data race", n.id)
 	}
 	if n.t.Failed() {
-		n.t.Logf("log of node %s:\n%s", n.id, n.out.String())
+		n.t.Logf("log of node %s:\n%s", n.id, n.Log())
 	}
 }
 
 // said reports whether the node has logged a text.
-func (n *node) said(text string) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return strings.Contains(n.out.String(), text)
-}
+func (n *node) said(text string) bool { return strings.Contains(n.Log(), text) }
 
 func (n *node) signal(s syscall.Signal) {
 	n.t.Helper()
-	if err := n.cmd.Process.Signal(s); err != nil {
+	if err := n.Signal(s); err != nil {
 		n.t.Fatal(err)
 	}
 }
@@ -159,19 +94,13 @@ func (n *node) signal(s syscall.Signal) {
 // stop ends the node cleanly and expects exit code 0.
 func (n *node) stop() {
 	n.t.Helper()
-	n.signal(syscall.SIGTERM)
-	<-n.done
-	if n.err != nil {
-		n.t.Errorf("node %s did not end cleanly: %v", n.id, n.err)
+	if err := n.Stop(); err != nil {
+		n.t.Errorf("node %s did not end cleanly: %v", n.id, err)
 	}
 }
 
 // kill ends the node as a crash would.
-func (n *node) kill() {
-	n.t.Helper()
-	n.signal(syscall.SIGKILL)
-	<-n.done
-}
+func (n *node) kill() { n.Kill() }
 
 // submit hands in tasks, a thousand at a time, and expects all of them to be accepted.
 func (n *node) submit(tasks ...client.Submission) {

@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/test/process"
 )
 
 // shellBlocks are the commands of the sh blocks in a section of the README, one a line, continued lines joined.
@@ -42,7 +43,7 @@ func bash(t *testing.T, command string, replacements ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", "-c", strings.NewReplacer(replacements...).Replace(command))
 	cmd.Dir = ".."
-	cmd.Env = append(os.Environ(), "GORACE="+quickRace)
+	cmd.Env = append(os.Environ(), "GORACE="+process.QuickRace)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("%s: %v\n%s", command, err, out)

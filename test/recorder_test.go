@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ type call struct {
 	attempt int
 	version string // what the URL said behind "?v="
 	at      time.Time
+	broken  bool // the caller hung up before the end
 }
 
 // slowly is how long a call of /slow takes.
@@ -42,11 +44,14 @@ func newRecorder(t *testing.T) *recorder {
 		_, _ = fmt.Fprint(w, "done")
 	})
 	mux.HandleFunc("/slow", func(w http.ResponseWriter, q *http.Request) {
-		r.note(q)
+		n := r.note(q)
 		select {
 		case <-time.After(slowly):
 			_, _ = fmt.Fprint(w, "done")
 		case <-q.Context().Done():
+			r.mu.Lock()
+			r.calls[n].broken = true
+			r.mu.Unlock()
 		}
 	})
 	mux.HandleFunc("/block", func(w http.ResponseWriter, q *http.Request) {
@@ -62,7 +67,8 @@ func newRecorder(t *testing.T) *recorder {
 	return r
 }
 
-func (r *recorder) note(q *http.Request) {
+// note records a call, and returns its place in the record.
+func (r *recorder) note(q *http.Request) int {
 	attempt, err := strconv.Atoi(q.Header.Get("Dts-Attempt"))
 	if err != nil {
 		r.t.Errorf("a call without an attempt: %v", q.Header)
@@ -72,12 +78,21 @@ func (r *recorder) note(q *http.Request) {
 	r.calls = append(r.calls, call{
 		task: q.Header.Get("Dts-Task-Id"), attempt: attempt, version: q.URL.Query().Get("v"), at: time.Now(),
 	})
+	return len(r.calls) - 1
 }
 
 func (r *recorder) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.calls)
+}
+
+// since is the record after a time, in the order of the calls.
+func (r *recorder) since(after time.Time) []call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	first, _ := slices.BinarySearchFunc(r.calls, after, func(c call, at time.Time) int { return c.at.Compare(at) })
+	return slices.Clone(r.calls[first:])
 }
 
 // byTask is the record: the attempts of each task in the order of their calls.

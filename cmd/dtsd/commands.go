@@ -150,6 +150,9 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 		cfg.Redis = config.URL(redis.URL())
 	}
 	a, err := app.New(cmd.Context(), n.options(cfg, log))
+	if cmd.Context().Err() != nil { // told to stop while it waited for Redis
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -57,6 +57,30 @@ func (e DeleteTasks) Valid() bool {
 	}
 }
 
+// Defines values for DoctorCheckSeverity.
+const (
+	DoctorCheckSeverityError   DoctorCheckSeverity = "error"
+	DoctorCheckSeverityNote    DoctorCheckSeverity = "note"
+	DoctorCheckSeverityOk      DoctorCheckSeverity = "ok"
+	DoctorCheckSeverityWarning DoctorCheckSeverity = "warning"
+)
+
+// Valid indicates whether the value is a known member of the DoctorCheckSeverity enum.
+func (e DoctorCheckSeverity) Valid() bool {
+	switch e {
+	case DoctorCheckSeverityError:
+		return true
+	case DoctorCheckSeverityNote:
+		return true
+	case DoctorCheckSeverityOk:
+		return true
+	case DoctorCheckSeverityWarning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DroppedReason.
 const (
 	DroppedConnectionLost DroppedReason = "connection_lost"
@@ -221,6 +245,7 @@ const (
 	LockNotFound         ProblemCode = "lock_not_found"
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
+	NotReplicated        ProblemCode = "not_replicated"
 	QueueNotFound        ProblemCode = "queue_not_found"
 	RevisionNotFound     ProblemCode = "revision_not_found"
 	ScheduleBusy         ProblemCode = "schedule_busy"
@@ -258,6 +283,8 @@ func (e ProblemCode) Valid() bool {
 	case MethodNotAllowed:
 		return true
 	case NotFound:
+		return true
+	case NotReplicated:
 		return true
 	case QueueNotFound:
 		return true
@@ -475,13 +502,17 @@ type AuditReport struct {
 	// Gaps Ticks that should have been and have no record.
 	Gaps []string `json:"gaps"`
 
+	// LostWrites When Redis has lost writes that it had acknowledged, as far as a node noticed: a failover to a replica that was behind, or a restart.
+	// Ticks of these times may have run twice, and tasks of theirs may be lost; left out if there was no such time in the range.
+	LostWrites []LostWrites `json:"lost_writes,omitempty,omitzero"`
+
 	// Outcomes The records, counted by outcome.
 	Outcomes map[string]int `json:"outcomes"`
 
 	// Pending Ticks of the range that have not been decided about yet.
 	Pending int `json:"pending"`
 
-	// Proved Every tick is accounted for, and nothing else is recorded.
+	// Proved Every tick is accounted for, nothing else is recorded, and Redis has lost nothing.
 	Proved bool `json:"proved"`
 
 	// Strays Records of ticks that no definition explains.
@@ -578,6 +609,44 @@ type Cron = string
 
 // DeleteTasks defines model for DeleteTasks.
 type DeleteTasks string
+
+// DoctorCheck defines model for DoctorCheck.
+type DoctorCheck struct {
+	// Detail What was seen.
+	Detail string `json:"detail,omitempty,omitzero"`
+
+	// Examples The first findings.
+	Examples []string `json:"examples,omitempty,omitzero"`
+	Found    int      `json:"found"`
+
+	// Looked At how many things the check has looked.
+	Looked int `json:"looked"`
+
+	// Means What a finding means.
+	Means string `json:"means"`
+
+	// Name Example: scheduled-lost
+	Name string `json:"name"`
+
+	// Repair What a repair does or, if there is none, what to do.
+	Repair   string `json:"repair"`
+	Repaired int    `json:"repaired"`
+
+	// Severity How bad it is. `ok` says that nothing was found.
+	Severity DoctorCheckSeverity `json:"severity"`
+}
+
+// DoctorCheckSeverity How bad it is. `ok` says that nothing was found.
+type DoctorCheckSeverity string
+
+// DoctorReport defines model for DoctorReport.
+type DoctorReport struct {
+	// Checks Every check that was asked for, those of the deployment first.
+	Checks []DoctorCheck `json:"checks"`
+
+	// NextCursor How to go on; left out if the end was reached. A report that goes on counts from there.
+	NextCursor string `json:"next_cursor,omitempty,omitzero"`
+}
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
@@ -931,6 +1000,12 @@ type LogPage struct {
 	NextCursor LogCursor `json:"next_cursor,omitempty,omitzero"`
 }
 
+// LostWrites defines model for LostWrites.
+type LostWrites struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
 // Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
 // not run are `missed` in the ledger.
 type Misfire struct {
@@ -1055,6 +1130,7 @@ type Problem struct {
 	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
+	// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
 	// | `method_not_allowed` | 405 | the path exists, the method does not |
@@ -1104,6 +1180,7 @@ type Problem struct {
 // | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
+// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
 // | `method_not_allowed` | 405 | the path exists, the method does not |
@@ -1831,6 +1908,9 @@ type AttemptNumber = int
 // Example: default
 type BodyNamespace = Name
 
+// CheckFilter defines model for CheckFilter.
+type CheckFilter = []string
+
 // Cursor defines model for Cursor.
 type Cursor = string
 
@@ -1862,6 +1942,9 @@ type NodeFilter = string
 // OwnerFilter defines model for OwnerFilter.
 type OwnerFilter = string
 
+// PartitionFilter defines model for PartitionFilter.
+type PartitionFilter = int
+
 // QueueFilter 1-200 of `A-Z a-z 0-9 . _ -`.
 //
 // Example: default
@@ -1887,6 +1970,30 @@ type TypeFilter = TypeName
 
 // WorkerID Example: mailer-1
 type WorkerID = string
+
+// ExamineParams defines parameters for Examine.
+type ExamineParams struct {
+	// Check Only these checks, separated by commas.
+	Check CheckFilter `form:"check,omitempty" json:"check,omitempty,omitzero"`
+
+	// Partition Only the data of this partition. Left out, everything is looked at.
+	Partition *PartitionFilter `form:"partition,omitempty" json:"partition,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+}
+
+// RepairParams defines parameters for Repair.
+type RepairParams struct {
+	// Check Only these checks, separated by commas.
+	Check CheckFilter `form:"check,omitempty" json:"check,omitempty,omitzero"`
+
+	// Partition Only the data of this partition. Left out, everything is looked at.
+	Partition *PartitionFilter `form:"partition,omitempty" json:"partition,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
+}
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
@@ -2274,6 +2381,12 @@ type ServerInterface interface {
 	// Readyz Can it do its work?
 	// (GET /readyz)
 	Readyz(ctx echo.Context) error
+	// Examine Examine the installation
+	// (GET /v1/doctor)
+	Examine(ctx echo.Context, params ExamineParams) error
+	// Repair Examine the installation, and repair what is found
+	// (POST /v1/doctor/repair)
+	Repair(ctx echo.Context, params RepairParams) error
 	// FollowEvents Follow what happens to tasks
 	// (GET /v1/events)
 	FollowEvents(ctx echo.Context, params FollowEventsParams) error
@@ -2425,6 +2538,70 @@ func (w *ServerInterfaceWrapper) Readyz(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.Readyz(ctx)
+	return err
+}
+
+// Examine converts echo context to params.
+func (w *ServerInterfaceWrapper) Examine(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExamineParams
+	// ------------- Optional query parameter "check" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "check", ctx.QueryParams(), &params.Check, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter check: %s", err))
+	}
+
+	// ------------- Optional query parameter "partition" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "partition", ctx.QueryParams(), &params.Partition, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter partition: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.Examine(ctx, params)
+	return err
+}
+
+// Repair converts echo context to params.
+func (w *ServerInterfaceWrapper) Repair(ctx echo.Context) error {
+	var err error
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RepairParams
+	// ------------- Optional query parameter "check" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "check", ctx.QueryParams(), &params.Check, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter check: %s", err))
+	}
+
+	// ------------- Optional query parameter "partition" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "partition", ctx.QueryParams(), &params.Partition, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter partition: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.Repair(ctx, params)
 	return err
 }
 
@@ -3744,6 +3921,8 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)
+	router.GET(options.BaseURL+"/v1/doctor", wrapper.Examine, options.OperationMiddlewares["examine"]...)
+	router.POST(options.BaseURL+"/v1/doctor/repair", wrapper.Repair, options.OperationMiddlewares["repair"]...)
 	router.GET(options.BaseURL+"/v1/events", wrapper.FollowEvents, options.OperationMiddlewares["followEvents"]...)
 	router.GET(options.BaseURL+"/healthz", wrapper.Healthz, options.OperationMiddlewares["healthz"]...)
 	router.GET(options.BaseURL+"/readyz", wrapper.Readyz, options.OperationMiddlewares["readyz"]...)

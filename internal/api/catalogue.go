@@ -42,6 +42,7 @@ var catalogue = map[task.Code]entry{
 	task.CodeLockLost:         {http.StatusConflict, "The lock is not held any more"},
 	task.CodeLockNotFound:     {http.StatusNotFound, "Nobody holds the lock"},
 	task.CodeUnavailable:      {http.StatusServiceUnavailable, "Not available at the moment"},
+	task.CodeNotReplicated:    {http.StatusServiceUnavailable, "Not confirmed by replicas"},
 	task.CodeInternal:         {http.StatusInternalServerError, "Internal error"},
 
 	codeNotFound:             {http.StatusNotFound, "Not found"},

@@ -37,8 +37,12 @@ func reportOf(r schedule.Report, id string) AuditReport {
 	return AuditReport{
 		From: formatTime(r.From), To: formatTime(r.Until), Expected: r.Expected, Accounted: r.Accounted, Outcomes: outcomes,
 		Gaps: each(r.Gaps, formatTime), Strays: each(r.Strays, ledgerOf(id)), Pending: r.Pending,
-		ForgottenUntil: formatTime(r.ForgottenUntil), Proved: r.Proved,
+		ForgottenUntil: formatTime(r.ForgottenUntil), LostWrites: each(r.Losses, lostWrites), Proved: r.Proved,
 	}
+}
+
+func lostWrites(l schedule.Loss) LostWrites {
+	return LostWrites{From: formatTime(l.From), To: formatTime(l.Until)}
 }
 
 func revisionOf(r schedule.Revision) Revision {

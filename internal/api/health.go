@@ -11,7 +11,7 @@ import (
 )
 
 // readyTimeout is for all checks of /readyz together: who asks does not wait long for an answer.
-const readyTimeout = 5 * time.Second
+const readyTimeout = time.Second
 
 // Healthz answers GET /healthz.
 func (e *endpoints) Healthz(c echo.Context) error {

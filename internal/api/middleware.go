@@ -96,15 +96,18 @@ func (s *Server) guardOrigin() echo.MiddlewareFunc {
 	}
 }
 
-// guardRole refuses all but the health checks and the metrics on a node that is not there for more.
-func (s *Server) guardRole(next echo.HandlerFunc) echo.HandlerFunc {
+// ErrNoAPI is the Refusal of a node without the role api.
+var ErrNoAPI error = &task.Error{Code: codeNotFound, Message: "this node does not have the role api: ask another one"}
+
+// guardRefusal refuses all but the health checks and the metrics, if the node does not serve more.
+func (s *Server) guardRefusal(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		switch c.Path() {
 		case "/healthz", "/readyz", "/metrics":
 			return next(c)
 		}
-		if s.options.HealthOnly {
-			return &task.Error{Code: codeNotFound, Message: "this node does not have the role api: ask another one"}
+		if s.options.Refusal != nil {
+			return s.options.Refusal
 		}
 		return next(c)
 	}

@@ -36,8 +36,10 @@ type Options struct {
 	Monitor http.Handler // at /monitor; nil: not served
 	Metrics http.Handler // at /metrics; nil: not served
 
-	HealthOnly bool // answer /healthz, /readyz and /metrics only: for a node without the role api
-	LocalOnly  bool // answer only requests that were sent to this machine by its own name
+	// Refusal, if set, answers everything but /healthz, /readyz and /metrics: for a node that does not serve more, or not yet. Then Control
+	// and Events are not needed.
+	Refusal   error
+	LocalOnly bool // answer only requests that were sent to this machine by its own name
 
 	BodyLimit      int64         // bytes; default 1 MiB
 	BatchBodyLimit int64         // bytes of POST /v1/tasks/batch; default 8 MiB
@@ -48,7 +50,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Control == nil || o.Events == nil || o.Log == nil {
+	if o.Log == nil || o.Refusal == nil && (o.Control == nil || o.Events == nil) {
 		return o, errors.New("api: Control, Events and Log must be set")
 	}
 	o.BodyLimit = cmp.Or(o.BodyLimit, 1<<20)
@@ -87,7 +89,7 @@ func New(o Options) (*Server, error) {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.guardRole, s.limitBody)
+	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.guardRefusal, s.limitBody)
 	e := &endpoints{Options: o, stopping: s.stopping, document: asJSON, submission: doc.Components.Schemas["Submission"].Value}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(doc)})
 	s.mount("/metrics", o.Metrics)

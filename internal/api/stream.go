@@ -21,6 +21,9 @@ const (
 	// streamBuffer is how many events may wait for a client. One more, and its stream ends.
 	streamBuffer = 1024
 
+	// subscribeTimeout is how long a stream that begins waits for Redis.
+	subscribeTimeout = 5 * time.Second
+
 	// writeTimeout ends the stream of a client that does not read at all.
 	writeTimeout = 10 * time.Second
 )
@@ -48,7 +51,8 @@ func (e *endpoints) follow(
 
 // awaitReady waits until the feed is complete: CodeUnavailable.
 func (e *endpoints) awaitReady(ctx context.Context, feed *events.Subscription) error {
-	timer := time.NewTimer(e.RequestTimeout)
+	limit := min(subscribeTimeout, e.RequestTimeout)
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-feed.Ready():
@@ -57,7 +61,7 @@ func (e *endpoints) awaitReady(ctx context.Context, feed *events.Subscription) e
 		}
 		return nil
 	case <-timer.C:
-		return task.Errorf(task.CodeUnavailable, "cannot subscribe to events: Redis did not answer within %s", e.RequestTimeout)
+		return task.Errorf(task.CodeUnavailable, "cannot subscribe to events: Redis did not answer within %s", limit)
 	case <-ctx.Done():
 		if e.stopping.Err() != nil {
 			return errStopping()

@@ -201,21 +201,21 @@ func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
 func TestWorker_FailuresFollowTheRetryPolicy(t *testing.T) {
 	t.Parallel()
 	w := startWorkerRig(t)
-	again := client.Retry{Delays: []client.Duration{"1s", "1s"}}
+	again := client.Retry{Delays: []client.Duration{"1m", "1m"}}
 	for id, c := range map[string]struct {
 		end   client.AttemptEnd
 		state task.State
 		wait  time.Duration
 	}{
-		"failed":    {client.AttemptEnd{Outcome: client.EndFailed, Error: new("no")}, task.Scheduled, time.Second},
+		"failed":    {client.AttemptEnd{Outcome: client.EndFailed, Error: new("no")}, task.Scheduled, time.Minute},
 		"later":     {client.AttemptEnd{Outcome: client.EndFailed, RetryAfter: new("1h")}, task.Scheduled, time.Hour},
 		"permanent": {client.AttemptEnd{Outcome: client.EndFailed, Permanent: new(true)}, task.Failed, 0},
-		"timeout":   {client.AttemptEnd{Outcome: client.EndTimeout}, task.Scheduled, time.Second},
+		"timeout":   {client.AttemptEnd{Outcome: client.EndTimeout}, task.Scheduled, time.Minute},
 		"cancelled": {client.AttemptEnd{Outcome: client.EndCancelled}, task.Cancelled, 0},
 	} {
 		w.submit(id, &again)
 		a := w.take("py-1", 1)[0]
-		before, err := w.store.Now(w.ctx)
+		before, err := w.store.Now(w.ctx, 0)
 		testkit.Must(t, err)
 		if code := w.finish(a, c.end); code != "" {
 			t.Errorf("%s: %s", id, code)

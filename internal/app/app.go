@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -52,7 +53,8 @@ type Monitor interface {
 
 // App is one node.
 //
-// Its parts start in the order profiles, registry, event hub, remote workers, API, worker, scheduler, and stop in the opposite order:
+// Its parts start in the order profiles, watch of the data, registry, event hub, remote workers, API, worker, scheduler, and stop in the
+// opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
@@ -61,7 +63,8 @@ type Monitor interface {
 //  4. The sessions of remote workers end. The workers go on through other nodes.
 //  5. The event hub stops. It has no readers left.
 //  6. The registry takes the node off the list.
-//  7. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
+//  7. The watch of the data stops: nobody tells it anything any more.
+//  8. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
 //
 // Last, the executors, the listeners and the connections to Redis are closed.
 type App struct {
@@ -69,48 +72,69 @@ type App struct {
 	types    task.Types
 	cleanups cleanups
 
-	node      string
-	metrics   *telemetry.Metrics
-	store     *store.Store
-	registry  *cluster.Registry
-	events    *events.Hub
-	scheduler *scheduler.Scheduler // nil without the role
-	worker    *worker.Worker       // nil without the role
-	remote    *remote.Workers      // workers by HTTP; nil without the role api
-	runs      []string             // the types of tasks that the worker runs
-	queues    *queue.Queues
-	listener  net.Listener
-	serve     func(context.Context, net.Listener) error // runs the API; nil if the node is headless
-	debug     net.Listener                              // of the profiles; nil without them
-	ready     chan struct{}                             // closed once every role runs
-	draining  chan struct{}                             // closed when the node begins to stop
+	node       string
+	succession *redisx.Succession
+	losses     lossLog
+	metrics    *telemetry.Metrics
+	link       *redisx.Link
+	store      *store.Store
+	registry   *cluster.Registry
+	events     *events.Hub
+	scheduler  *scheduler.Scheduler // nil without the role
+	worker     *worker.Worker       // nil without the role
+	remote     *remote.Workers      // workers by HTTP; nil without the role api
+	runs       []string             // the types of tasks that the worker runs
+	queues     *queue.Queues
+	listener   net.Listener
+	waits      func(reason error) error                  // tells at the listener why New waits for Redis; nil if the node is headless
+	reception  *reception                                // does so; nil if the node is headless
+	serve      func(context.Context, net.Listener) error // runs the API; nil if the node is headless
+	debug      net.Listener                              // of the profiles; nil without them
+	rejoined   chan struct{}                             // signalled when the node was missing from the list of nodes
+	lost       atomic.Bool                               // it had just sent a heartbeat then
+	ready      chan struct{}                             // closed once every role runs
+	draining   chan struct{}                             // closed when the node begins to stop
 }
 
-// New connects to Redis, binds the API's port and builds the node, whose parts Run starts. If it fails, it closes what it
-// opened. Errors: Redis does not answer or holds other data, the port is taken, or an executor cannot be built.
+// New binds the API's port, connects to Redis and builds the node, whose parts Run starts. It waits for a Redis that does not answer, until
+// ctx ends; meanwhile, /healthz answers, and /readyz says why the node is not ready. If it fails, it closes what it opened. Errors: Redis
+// cannot be used (redisx.ErrUnusable) or holds other data, the port is taken, an executor cannot be built, or ctx has ended.
 func New(ctx context.Context, o Options) (*App, error) {
-	return newApp(ctx, o, (*App).buildServer)
+	return newApp(ctx, o, edge{open: (*App).listen, build: (*App).buildServer})
 }
 
 // NewHeadless is New for a node inside another program. It serves nothing, neither health checks nor metrics, so that the program does not
 // link what serves them.
 func NewHeadless(ctx context.Context, o Options) (*App, error) {
-	return newApp(ctx, o, func(*App, context.Context) error { return nil })
+	nothing := func(*App, context.Context) error { return nil }
+	return newApp(ctx, o, edge{open: nothing, build: nothing})
 }
 
-// newApp builds the node, and with last what it serves.
-func newApp(ctx context.Context, o Options, last func(*App, context.Context) error) (*App, error) {
+// edge is what a node serves: open binds the port before Redis answers, and build builds what is served there.
+type edge struct {
+	open, build func(*App, context.Context) error
+}
+
+// newApp builds the node.
+func newApp(ctx context.Context, o Options, e edge) (*App, error) {
+	o.Log = telemetry.Throttle(o.Log)
 	a := &App{
-		o: o, types: o.Executors.Types(), metrics: telemetry.New(), ready: make(chan struct{}), draining: make(chan struct{}),
+		succession: redisx.NewSuccession(settleTime),
+		o:          o, types: o.Executors.Types(), metrics: telemetry.New(), rejoined: make(chan struct{}, 1), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
 	if a.unhurried() {
 		a.o.Config = a.o.Config.Unhurried()
 	}
 	a.node = cluster.NewNodeID(a.host())
 	a.o.Log = o.Log.With("node", a.node)
-	err := a.build(ctx)
+	a.link = redisx.NewLink(a.o.Log)
+	a.metrics.ShowRedis(a.link.Up)
+	err := e.open(a, ctx)
 	if err == nil {
-		err = last(a, ctx)
+		err = a.build(ctx)
+	}
+	if err == nil {
+		err = e.build(a, ctx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())
@@ -150,15 +174,22 @@ func (a *App) build(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	vital, err := a.open(ctx, redisx.Options{PoolSize: vitalPool})
+	vital, err := a.open(ctx, redisx.Options{PoolSize: vitalPool, Vital: true})
 	if err != nil {
 		return err
 	}
 	if err := a.buildDebug(ctx); err != nil {
 		return err
 	}
-	a.store, err = store.Open(ctx, store.Options{
-		DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
+	err = a.await(ctx, func() error {
+		a.store, err = store.Open(ctx, store.Options{
+			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
+			Durability: a.o.Config.Durability, Lost: a.noteLost, Suspected: func() bool { return a.succession.Within(suspicion) },
+		})
+		if err != nil && a.link.Up() && !redisx.Passes(err) { // Redis answers, so waiting does not help
+			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
+		}
+		return err
 	})
 	if err != nil {
 		return err
@@ -169,13 +200,14 @@ func (a *App) build(ctx context.Context) error {
 	a.events = events.New(events.Options{Source: a.store.Tasks, Log: a.o.Log})
 	a.queues = queue.New(queue.Options{DB: db, Prefix: a.o.Config.Prefix})
 	a.buildScheduler(db)
+	a.noteReplicas(ctx)
 	return a.buildWorker(ctx)
 }
 
 // open connects to the Redis of the node, whatever the options say of it, and closes the connection when the app closes.
-func (a *App) open(ctx context.Context, o redisx.Options) (*redisx.DB, error) {
-	o.URL, o.Observe = string(a.o.Config.Redis), a.metrics.ObserveScript
-	db, err := redisx.Open(ctx, o)
+func (a *App) open(ctx context.Context, o redisx.Options) (db *redisx.DB, err error) {
+	o.URL, o.Link, o.Observe, o.Succession = string(a.o.Config.Redis), a.link, a.metrics.ObserveScript, a.succession
+	err = a.await(ctx, func() error { db, err = redisx.Open(ctx, o); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +230,10 @@ func (a *App) buildRegistry() error {
 	a.registry = cluster.New(cluster.Options{
 		DB: a.store.Vital, Key: a.store.Keys.Nodes(), Channel: a.store.Keys.Members(), ID: a.node, Beat: a.o.Config.Heartbeat,
 		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) }, Guests: a.guests,
+		Rejoined: a.rejoin,
+		WentBack: func(ctx context.Context, since, now time.Time) {
+			a.store.NoteLossBeside(ctx, string(a.store.Keys.Nodes()), since, now)
+		},
 	})
 	return nil
 }

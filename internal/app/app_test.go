@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -36,9 +37,10 @@ func settings(redis string) config.Config {
 // running is a node that runs until finish.
 type running struct {
 	*App
-	t    *testing.T
-	stop context.CancelFunc
-	end  chan error
+	t       *testing.T
+	address string // of the API
+	stop    context.CancelFunc
+	end     chan error
 }
 
 // run runs a node until the test ends: on an embedded Redis, if the settings name no other.
@@ -56,7 +58,7 @@ func run(t *testing.T, o Options) *running {
 	a, err := New(t.Context(), o)
 	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
-	r := &running{App: a, t: t, stop: stop, end: make(chan error, 1)}
+	r := &running{App: a, t: t, address: a.Addr(), stop: stop, end: make(chan error, 1)}
 	go func() { r.end <- a.Run(ctx) }()
 	t.Cleanup(r.finish)
 	select {
@@ -76,12 +78,19 @@ func TestApp_LivesWhileAllItsConnectionsAreTaken(t *testing.T) {
 	c.Heartbeat = 200 * time.Millisecond
 	r := run(t, Options{Config: c})
 	const n = 100 // more than connections
+	ctx, release := context.WithCancel(t.Context())
+	defer release()
 	var blocked sync.WaitGroup
 	for range n {
-		blocked.Go(func() { _ = r.store.DB.BLPop(t.Context(), 0, "nothing").Err() })
+		blocked.Go(func() {
+			for ctx.Err() == nil { // each command has a limit
+				_ = r.store.DB.BLPop(ctx, 0, "nothing").Err()
+			}
+		})
 	}
 	db := redis.DB(t)
 	defer func() {
+		release()
 		testkit.Must(t, db.RPush(t.Context(), "nothing", slices.Repeat([]any{""}, n)...).Err())
 		blocked.Wait()
 	}()
@@ -108,7 +117,7 @@ func (r *running) finish() {
 // call sends a request to the node and returns the status and the body of the response.
 func (r *running) call(method, path, body string) (int, string) {
 	r.t.Helper()
-	request, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.Addr()+path, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(r.t.Context(), method, "http://"+r.address+path, strings.NewReader(body))
 	testkit.Must(r.t, err)
 	if body != "" {
 		request.Header.Set("Content-Type", "application/json")
@@ -119,6 +128,17 @@ func (r *running) call(method, path, body string) (int, string) {
 	text, err := io.ReadAll(response.Body)
 	testkit.Must(r.t, err)
 	return response.StatusCode, string(text)
+}
+
+// answers reports whether anybody answers at a path.
+func (r *running) answers(path string) bool {
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.address+path, nil)
+	testkit.Must(r.t, err)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return false
+	}
+	return response.Body.Close() == nil
 }
 
 // mustRun submits a shell task and waits until it has succeeded.
@@ -243,18 +263,36 @@ func TestNew_SaysWhyItFailsAndClosesEverything(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	testkit.Must(t, err)
 	defer func() { _ = taken.Close() }()
+	web, secret := httptest.NewServer(http.NotFoundHandler()), httptest.NewTLSServer(nil)
+	defer web.Close()
+	defer secret.Close()
+	secret.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelInfo)
+	at := func(scheme string, s *httptest.Server) config.URL {
+		return config.URL(scheme + "://" + s.Listener.Addr().String())
+	}
+	locked := redistest.Start(t)
+	testkit.Must(t, locked.DB(t).ConfigSet(t.Context(), "requirepass", "right").Err())
+	redis := redistest.Start(t).URL()
+	_, err = redistest.Open(t, redis).HSet(t.Context(), "dts:meta", "partitions", 16).Result()
+	testkit.Must(t, err)
 	for name, c := range map[string]struct {
 		change func(*config.Config)
 		want   string
 	}{
-		"port taken":     {func(c *config.Config) { c.Listen = taken.Addr().String() }, "address already in use"},
-		"no Redis there": {func(c *config.Config) { c.Redis = "redis://127.0.0.1:1/0" }, "redis at redis://127.0.0.1:1/0 does not answer"},
+		"port taken":            {func(c *config.Config) { c.Listen = taken.Addr().String() }, "address already in use"},
+		"other partitions":      {func(c *config.Config) { c.Partitions = 7 }, "partitions: this Redis was started with 16, which cannot be changed to 7"},
+		"a wrong password":      {func(c *config.Config) { c.Redis = config.URL("redis://:secret@" + locked.Addr()) }, "the user or the password is wrong"},
+		"no password":           {func(c *config.Config) { c.Redis = config.URL(locked.URL()) }, "it asks for a password"},
+		"a wrong database":      {func(c *config.Config) { c.Redis = config.URL(strings.TrimSuffix(string(c.Redis), "0") + "99") }, "it has no database of that number"},
+		"no TLS there":          {func(c *config.Config) { c.Redis = at("rediss", web) }, "it does not speak TLS: write redis:// instead of rediss://"},
+		"a strange certificate": {func(c *config.Config) { c.Redis = at("rediss", secret) }, "its certificate cannot be trusted"},
+		"no Redis there":        {func(c *config.Config) { c.Redis = at("redis", web) }, "what answers is not Redis"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := settings(redistest.Start(t).URL())
+			cfg := settings(redis)
 			c.change(&cfg)
 			_, err := New(t.Context(), Options{Config: cfg, Log: slog.New(slog.DiscardHandler)})
-			if err == nil || !strings.Contains(err.Error(), c.want) {
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})

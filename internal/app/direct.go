@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
 )
 
 // DirectOptions says which Redis holds the data. Config, Types and Log are required; of Config, only what concerns the data
@@ -27,6 +28,8 @@ type DirectOptions struct {
 
 // Direct is the API without a node and without a port, for programs that talk to Redis themselves.
 type Direct struct {
+	link     *redisx.Link
+	nodes    *cluster.Observer
 	control  *control.Control
 	server   *api.Server
 	cleanups cleanups
@@ -54,19 +57,27 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	if o.Config.Redis.Embedded() {
 		o.Config = o.Config.Unhurried()
 	}
-	db, err := redisx.Open(ctx, redisx.Options{URL: string(o.Config.Redis)})
+	o.Log = telemetry.Throttle(o.Log)
+	d.link = redisx.NewLink(o.Log)
+	db, err := redisx.Open(ctx, redisx.Options{URL: string(o.Config.Redis), Link: d.link})
 	if err != nil {
 		return err
 	}
 	d.cleanups = append(d.cleanups, db.Close)
-	data, err := store.Open(ctx, store.Options{DB: db, Prefix: o.Config.Prefix, Partitions: o.Config.Partitions, Types: o.Types, Log: o.Log})
+	data, err := store.Open(ctx, store.Options{
+		DB: db, Prefix: o.Config.Prefix, Partitions: o.Config.Partitions, Durability: o.Config.Durability, Types: o.Types, Log: o.Log,
+	})
 	if err != nil {
 		return err
 	}
 	hub := events.New(events.Options{Source: data.Tasks, Log: o.Log})
+	d.nodes = cluster.NewObserver(cluster.Options{
+		DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log,
+		Check: func(ctx context.Context) { _ = checkData(ctx, data, d.link, false, o.Log, func() {}) },
+	})
 	d.control = control.New(control.Options{
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
-		Nodes: cluster.NewObserver(cluster.Options{DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log}),
+		Nodes: d.nodes,
 	})
 	d.server, err = api.New(api.Options{Control: d.control, Events: hub, Log: o.Log, Types: o.Types})
 	if err != nil {

@@ -54,9 +54,11 @@ func (a *App) parts() []part {
 		parts = append(parts, part{name: "debug", run: a.serveDebug})
 	}
 	parts = append(parts, []part{
+		{name: "watch of the data", run: a.watchData},
 		{name: "registry", run: a.registry.Run, ready: a.registry.Ready()},
 		{name: "events", run: a.events.Run},
 	}...)
+	parts = append(parts, part{name: "succession", run: a.followSuccession})
 	if a.remote != nil {
 		parts = append(parts, part{name: "remote workers", run: a.remote.Run})
 	}

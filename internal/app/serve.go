@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 
@@ -17,8 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/remote"
 )
 
-// buildServer builds what serves the API and binds its port, so that New fails if the port is taken. Without the role api it serves
-// health checks and metrics only.
+// buildServer builds what serves the API. Without the role api it serves health checks and metrics only.
 func (a *App) buildServer(ctx context.Context) error {
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	if serves {
@@ -29,14 +27,16 @@ func (a *App) buildServer(ctx context.Context) error {
 	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues))
 	o := api.Options{
 		Control: a.buildControl(), Log: a.o.Log, Version: a.o.Version, Types: a.types,
-		Events:     a.events,
-		HealthOnly: !serves,
-		LocalOnly:  a.o.LocalOnly,
-		Metrics:    promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+		Events:    a.events,
+		LocalOnly: a.o.LocalOnly,
+		Metrics:   promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ping},
 			{Name: "roles", Do: a.checkRunning},
 		},
+	}
+	if !serves {
+		o.Refusal = api.ErrNoAPI
 	}
 	if a.o.Config.Monitor && a.o.Monitor != nil && serves {
 		monitor, err := a.buildMonitor(ctx)
@@ -49,14 +49,8 @@ func (a *App) buildServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var listen net.ListenConfig
-	a.listener, err = listen.Listen(ctx, "tcp", a.o.Config.Listen)
-	if err != nil {
-		return fmt.Errorf("listen: %w", err)
-	}
-	a.cleanup(func() error { return ignoreClosed(a.listener.Close()) })
 	a.serve = server.Run
-	return nil
+	return a.reception.close()
 }
 
 // buildControl builds the use cases that the API serves.
@@ -77,12 +71,12 @@ func (a *App) buildRemote(ctx context.Context) error {
 }
 
 func (a *App) buildMonitor(ctx context.Context) (http.Handler, error) {
-	db, err := redisx.Open(ctx, redisx.Options{URL: string(a.o.Config.Redis)})
+	db, err := a.open(ctx, redisx.Options{})
 	if err != nil {
 		return nil, err
 	}
 	monitor := a.o.Monitor(db, "/monitor", a.o.Config.MonitorWritable)
-	a.cleanup(monitor.Close)
+	a.cleanup(monitor.Close) // before that of db, which it closes as well
 	return monitor, nil
 }
 

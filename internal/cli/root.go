@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/apply"
 	"github.com/dts-sched/dts/internal/cli/bench"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/doctor"
 	"github.com/dts-sched/dts/internal/cli/events"
 	"github.com/dts-sched/dts/internal/cli/importer"
 	"github.com/dts-sched/dts/internal/cli/lock"
@@ -44,7 +45,8 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 	command.Complete(root, "output", "table", "json", "yaml")
 	root.AddCommand(
 		task.NewCommand(f), schedule.NewCommand(f), apply.NewCommand(f), node.NewCommand(f), queue.NewCommand(f),
-		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), bench.NewCommand(f), newVersionCommand(f),
+		lock.NewCommand(f), namespace.NewCommand(f), importer.NewCommand(f), events.NewCommand(f), doctor.NewCommand(f), bench.NewCommand(f),
+		newVersionCommand(f),
 	)
 	root.AddCommand(newTopics()...)
 	root.InitDefaultCompletionCmd()

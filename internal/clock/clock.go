@@ -12,7 +12,7 @@ import (
 )
 
 // Now returns the machine's time, with a monotonic clock reading.
-func Now() time.Time { return time.Now() }
+func Now() time.Time { return shifted(time.Now(), ahead) }
 
 // Since returns the time elapsed since t. It uses the monotonic clock if t has a reading of it.
 func Since(t time.Time) time.Duration { return time.Since(t) }

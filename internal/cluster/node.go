@@ -43,7 +43,7 @@ func (n Node) Has(role string) bool { return role == "" || slices.Contains(n.Rol
 // different settings judge each other correctly.
 type entry struct {
 	Node
-	BeatMS int64 `json:"beat_ms"` // ms between two heartbeats
+	BeatMS int64 `json:"beat_ms"` // ms between two heartbeats; the last field, where beat.lua looks for it
 }
 
 // missedLimit is how many missed heartbeats make a node count as dead.
@@ -88,7 +88,7 @@ func parseMember(now time.Time, id, value string) (member, error) {
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		return member{}, fmt.Errorf("entry of node %q: invalid JSON: %w", id, err)
 	}
-	e.ID, e.LastBeat = id, time.UnixMilli(ms).UTC()
+	e.ID, e.LastBeat = id, time.UnixMilli(min(ms, now.UnixMilli())).UTC() // one of the future is from before Redis's clock was set back
 	m := member{Node: e.Node, deadAt: e.LastBeat.Add(e.deadAfter())}
 	if now.After(m.deadAt) {
 		m.State = StateDead

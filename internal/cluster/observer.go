@@ -20,7 +20,7 @@ type Observer struct {
 	view View
 }
 
-// NewObserver returns an observer of the list of nodes. Of the options, only DB, Key, Beat and Log count.
+// NewObserver returns an observer of the list of nodes. Of the options, only DB, Key, Beat, Log and Check count.
 func NewObserver(o Options) *Observer { return &Observer{registry: New(o)} }
 
 // Nodes reads the list from Redis, as Registry.Nodes does.
@@ -36,6 +36,9 @@ func (o *Observer) View() View {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), viewTimeout)
 	defer cancel()
+	if o.registry.o.Check != nil {
+		o.registry.o.Check(ctx)
+	}
 	at, nodes, err := o.registry.read(ctx)
 	o.read, o.view = clock.Now(), View{}
 	if err == nil {

@@ -39,6 +39,13 @@ type Options struct {
 	// Guests returns the workers that reach Redis through this node, each with its ID. They are on the list while they are
 	// among them. nil means none.
 	Guests func() []Node
+	// Rejoined is called by Run when this node is not on the list, or as a dead one, although it was before. lost says that it had sent a
+	// heartbeat so recently that it would still be there: Redis has lost data. nil for no call.
+	Rejoined func(lost bool)
+	// Check is called by an Observer when it reads the list for a view; nil for no call.
+	Check func(ctx context.Context)
+	// WentBack, if set, is called when Redis does not know a heartbeat that it had acknowledged: it has lost writes since a time.
+	WentBack func(ctx context.Context, since, now time.Time)
 	// Log receives warnings about failed heartbeats and invalid entries. nil discards them.
 	Log *slog.Logger
 }
@@ -53,8 +60,9 @@ type Registry struct {
 	ready    chan struct{} // closed after the first heartbeat
 
 	// Only the goroutine of Run uses these.
-	announced string // the state in the last successful heartbeat
-	failing   bool   // whether the last heartbeat failed
+	announced string    // the state in the last successful heartbeat
+	first     time.Time // successful heartbeat, by the clock of Redis
+	failing   bool      // whether the last heartbeat failed
 	// spareUntil is until when nodes are spared that missed heartbeats when this node missed its own.
 	spareUntil time.Time
 
@@ -80,6 +88,9 @@ func New(o Options) *Registry {
 	}
 	if o.Guests == nil {
 		o.Guests = func() []Node { return nil }
+	}
+	if o.Rejoined == nil {
+		o.Rejoined = func(bool) {}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

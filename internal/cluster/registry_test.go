@@ -1,6 +1,9 @@
 package cluster_test
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -129,11 +132,9 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 	a.awaitView("b lives", sees("b", cluster.StateAlive))
 
 	proxy.Cut()
-	v := a.awaitView("b is dead", sees("b", cluster.StateDead))
-	for _, n := range v.Nodes {
-		if n.ID == "b" && v.At.Sub(n.LastBeat) <= 3*brief {
-			t.Errorf("dead after %s only", v.At.Sub(n.LastBeat))
-		}
+	v := a.awaitView("b is dead", sees("b", ""))
+	if silent := v.At.Sub(lastBeat(t, srv.DB(t), "b")); silent <= 3*brief {
+		t.Errorf("dead after %s only", silent)
 	}
 	if nodes, err := a.Nodes(t.Context()); err != nil || stateOf(nodes, "b") != cluster.StateDead {
 		t.Errorf("Nodes says %v, %v", nodes, err)
@@ -180,7 +181,7 @@ func TestRegistry_WhoWasLateItselfJudgesNobodyAtOnce(t *testing.T) {
 	default:
 	}
 	lateWay.Cut()
-	a.awaitView("it is dead", sees("late", cluster.StateDead))
+	a.awaitView("it is dead", sees("late", ""))
 }
 
 // lastBeat is the time of the newest heartbeat of a node by Redis's clock.
@@ -192,14 +193,56 @@ func lastBeat(t *testing.T, db *redisx.DB, id string) time.Time {
 	return time.UnixMilli(n)
 }
 
+func TestRegistry_NoticesThatRedisHasLostItsHeartbeat(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	type loss struct{ since, now time.Time }
+	losses := make(chan loss, 10)
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, now time.Time) { losses <- loss{since, now} }}).awaitReady()
+	first := a.View().At
+	testkit.Eventually(t, "a later heartbeat", func() bool { a.BeatNow(); return a.View().At.After(first) })
+	if len(losses) > 0 {
+		t.Errorf("a heartbeat that Redis knows counts as lost: %v", <-losses)
+	}
+	known := first.Add(-time.Second)
+	testkit.Must(t, db.HSet(t.Context(), key, "a", fmt.Sprintf("%d {}", known.UnixMilli())).Err())
+	a.BeatNow()
+	if l := testkit.Receive(t, losses, "the loss"); !l.since.Equal(known) || l.now.Before(first) {
+		t.Errorf("since %s until %s, want since %s", l.since, l.now, known)
+	}
+	testkit.Must(t, db.Del(t.Context(), key).Err())
+	a.BeatNow()
+	if l := testkit.Receive(t, losses, "the loss of all"); l.since.IsZero() || l.since.After(first) {
+		t.Errorf("since %s, want since the first heartbeat, which was not after %s", l.since, first)
+	}
+}
+
+// Other nodes cut heartbeats that are in the future then.
+func TestRegistry_TakesAJumpOfTheClockBackForNoLoss(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.MovableClock(t))
+	srv.MoveClock(time.Hour)
+	db := srv.DB(t)
+	lost := func(_ context.Context, since, now time.Time) { t.Errorf("a loss since %s, at %s", since, now) }
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, WentBack: lost}).awaitReady()
+	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief, WentBack: lost}).awaitReady()
+	for _, ahead := range []time.Duration{59 * time.Minute, 59*time.Minute - 3*brief} {
+		srv.MoveClock(ahead)
+		from := redisTime(t, db)
+		for _, n := range []*node{a, b} {
+			testkit.Eventually(t, "heartbeats after the jump", func() bool { at := n.View().At; return at.After(from.Add(4*brief)) && at.Before(from.Add(time.Minute)) })
+		}
+	}
+}
+
 func TestRegistry_NoticesADeathBeforeTheNextRegularBeat(t *testing.T) {
 	t.Parallel()
 	const beat = 5 * time.Second
 	db := redistest.Start(t).DB(t)
 	write(t, db, "b", 0, `{"beat_ms":200}`)
 	a := run(t, cluster.Options{DB: db, ID: "a", Beat: beat}).awaitReady()
-	v := a.awaitView("b is dead", sees("b", cluster.StateDead))
-	if after := v.At.Sub(v.Nodes[1].LastBeat); after > beat/2 {
+	v := a.awaitView("b is dead", func(v cluster.View) bool { return !v.At.IsZero() && stateOf(v.Nodes, "b") == "" })
+	if after := v.At.Sub(lastBeat(t, db, "b")); after > beat/2 {
 		t.Errorf("noticed after %s", after)
 	}
 }
@@ -210,8 +253,11 @@ func TestRegistry_JudgesEachNodeByItsOwnBeat(t *testing.T) {
 	write(t, db, "slow", 20*time.Second, `{"state":"alive","beat_ms":10000}`)
 	write(t, db, "quick", 20*time.Second, `{"state":"alive","beat_ms":1000}`)
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief}).awaitReady()
-	if v := n.View().Nodes; stateOf(v, "slow") != cluster.StateAlive || stateOf(v, "quick") != cluster.StateDead {
-		t.Errorf("got %+v", v)
+	if v := n.View().Nodes; stateOf(v, "slow") != cluster.StateAlive || stateOf(v, "quick") != "" {
+		t.Errorf("the view is %+v", v)
+	}
+	if all, err := n.Nodes(t.Context()); stateOf(all, "slow") != cluster.StateAlive || stateOf(all, "quick") != cluster.StateDead {
+		t.Errorf("the list is %+v, %v", all, err)
 	}
 }
 
@@ -224,13 +270,74 @@ func TestRegistry_ForgetsDeadNodesAfterAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief}).awaitReady()
-	if got := stateOf(n.View().Nodes, "dead"); got != cluster.StateDead {
-		t.Errorf("dead for less than an hour: %q", got)
+	if all, err := n.Nodes(t.Context()); stateOf(all, "dead") != cluster.StateDead {
+		t.Errorf("dead for less than an hour: %+v, %v", all, err)
 	}
 	ids, err := db.HKeys(t.Context(), key).Result()
 	if diff := cmp.Diff([]string{"a", "dead"}, ids, cmpopts.SortSlices(func(a, b string) bool { return a < b })); err != nil || diff != "" {
 		t.Errorf("on the list (-want +got), %v:\n%s", err, diff)
 	}
+}
+
+// Whoever beats reads the living nodes. Of the dead ones, the newest stay on the list, and those that may only be cut off.
+func TestRegistry_KeepsABoundedNumberOfDeadNodesAndDoesNotReadThem(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	entries := make(map[string]any)
+	now := redisTime(t, db).UnixMilli()
+	for i := range 5000 {
+		ago := 10*time.Minute + time.Duration(i)*time.Millisecond
+		entries[fmt.Sprint("gone-", i)] = fmt.Sprintf("%d {\"beat_ms\":1000}", now-ago.Milliseconds())
+	}
+	for i := range 200 {
+		entries[fmt.Sprint("cut-off-", i)] = fmt.Sprintf("%d {\"beat_ms\":1000}", now-time.Minute.Milliseconds())
+	}
+	testkit.Must(t, db.HSet(t.Context(), key, entries).Err())
+	for range 10 { // each removes some of them
+		if reply := call(t, db, beat("a", `{"beat_ms":1000}`)); len(reply.Nodes) != 1 {
+			t.Errorf("a beat reads %d nodes, want itself", len(reply.Nodes))
+		}
+	}
+	ids, err := db.HKeys(t.Context(), key).Result()
+	testkit.Must(t, err)
+	if len(ids) != 301 || !slices.Contains(ids, "gone-99") || slices.Contains(ids, "gone-100") {
+		t.Errorf("on the list are %d, want itself, 200 that may be cut off and the newest 100 others", len(ids))
+	}
+}
+
+func TestRegistry_TellsWhenRedisHasLostTheList(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	told := make(chan bool, 10)
+	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, Rejoined: func(lost bool) { told <- lost }}).awaitReady()
+	at := n.View().At
+	testkit.Eventually(t, "further beats", func() bool { return n.View().At.Sub(at) > 2*brief })
+	if len(told) > 0 {
+		t.Error("it was told without a reason")
+	}
+	testkit.Must(t, db.FlushAll(t.Context()).Err())
+	if !testkit.Receive(t, told, "the loss") {
+		t.Error("nothing was lost")
+	}
+	n.awaitView("it is on the list again", sees("a", cluster.StateAlive))
+}
+
+// Whoever was cut off for long may have been taken off the list.
+func TestRegistry_TellsOfNoLossIfItsEntryMayHaveBeenRemoved(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	db, way := behindProxy(t, srv)
+	told := make(chan bool, 10)
+	n := run(t, cluster.Options{DB: db, ID: "a", Beat: brief, Rejoined: func(lost bool) { told <- lost }}).awaitReady()
+	way.Cut()
+	entry := lastBeat(t, srv.DB(t), "a")
+	testkit.Eventually(t, "it would be dead", func() bool { return redisTime(t, srv.DB(t)).Sub(entry) > 4*brief })
+	testkit.Must(t, srv.DB(t).Del(t.Context(), key).Err())
+	way.Mend()
+	if testkit.Receive(t, told, "the check") {
+		t.Error("it takes its removal for a loss")
+	}
+	n.awaitView("it is on the list again", sees("a", cluster.StateAlive))
 }
 
 func TestRegistry_SkipsAnUnreadableEntry(t *testing.T) {
@@ -293,4 +400,23 @@ func TestRegistry_KnowsOnlyItselfBeforeTheFirstBeat(t *testing.T) {
 	if !v.At.IsZero() || !cmp.Equal(v.Alive(""), []string{"a"}) {
 		t.Errorf("got %+v", v)
 	}
+}
+
+// The other one has its time to send another heartbeat; it does not.
+func TestRegistry_AJumpOfTheClockIsNobodysDeath(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.MovableClock(t))
+	db := srv.DB(t)
+	write(t, db, "b", 0, `{"state":"alive","beat_ms":10000}`)
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: brief}).awaitReady()
+	if v := a.View(); !sees("b", cluster.StateAlive)(v) {
+		t.Fatalf("it sees %+v", v.Nodes)
+	}
+	jump := redisTime(t, db).Add(15 * time.Minute)
+	srv.MoveClock(30 * time.Minute)
+	testkit.Eventually(t, "it has sent a heartbeat", func() bool { return a.View().At.After(jump) })
+	if v := a.View(); !sees("b", cluster.StateAlive)(v) {
+		t.Errorf("right after the jump it sees %+v", v.Nodes)
+	}
+	a.awaitView("b is dead", sees("b", ""))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,36 +65,72 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	self := r.self()
 	err := r.beatForGuests(ctx) // before this node reads the list
 	reply, failure := r.send(ctx, self)
+	var members []member
+	if failure == nil {
+		members, failure = r.living(ctx, reply)
+	}
 	if err = errors.Join(failure, err); err != nil {
 		r.reportFailure(ctx, err)
 		return r.o.Beat / 4
 	}
 	r.reportRecovery()
 	r.announced = self.State
-	members := r.members(reply.Now, reply.Nodes)
-	r.spare(members, reply.Now)
+	r.checkBefore(ctx, reply)
+	if before := r.View().seen; reply.Joined && !before.IsZero() {
+		r.o.Rejoined(reply.Before.IsZero() && clock.Since(before) < missedLimit*r.o.Beat)
+	}
 	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self, seen: clock.Now()})
 	r.markReady()
 	return max(r.untilNextBeat(reply.Now, members)-clock.Since(start), r.o.Beat/10)
 }
 
-// spare lets nodes live that this node knew to be alive, if its own last heartbeat was late: Redis may have been out of reach for all of
-// them. They have the time in which a node counts as dead to send another one.
-func (r *Registry) spare(members []member, now time.Time) {
+// checkBefore notices if Redis does not know the last heartbeat that it acknowledged. It says nothing if the clock of Redis jumped back, as
+// others may have cut that heartbeat then, nor if this node was away and Redis may have removed its entry.
+func (r *Registry) checkBefore(ctx context.Context, reply lua.BeatReply) {
+	if r.first.IsZero() {
+		r.first = reply.Now
+	}
+	last := r.View()
+	if r.o.WentBack == nil || last.At.IsZero() || !reply.Before.Before(last.At) || reply.Now.Before(last.Now().Add(-r.o.Beat/4)) {
+		return
+	}
+	since := reply.Before
+	if since.IsZero() {
+		since = r.first
+		if clock.Since(last.seen) > missedLimit*r.o.Beat {
+			return
+		}
+	}
+	r.o.WentBack(ctx, since, reply.Now)
+}
+
+// living returns the nodes that live, by the reply to a heartbeat. It lets nodes live that this node knew to be alive, if its own last
+// heartbeat was late, as Redis may have been out of reach for all of them, or if the clock of Redis has jumped ahead. They have the time in
+// which a node counts as dead to send another one. Error: one of Redis.
+func (r *Registry) living(ctx context.Context, reply lua.BeatReply) ([]member, error) {
+	isDead := func(m member) bool { return m.State == StateDead }
+	members := slices.DeleteFunc(r.members(reply.Now, reply.Nodes), isDead)
 	before := r.View()
-	if !before.seen.IsZero() && clock.Since(before.seen) > 2*r.o.Beat {
+	if !before.seen.IsZero() && (clock.Since(before.seen) > 2*r.o.Beat || reply.Now.Sub(before.Now()) > r.o.Beat) {
 		r.spareUntil = clock.Now().Add(missedLimit * r.o.Beat)
 	}
 	left := clock.Until(r.spareUntil)
 	if left <= 0 {
-		return
+		return members, nil
+	}
+	all, err := redisx.Run(ctx, r.o.DB, lua.ReadNodes{Nodes: r.o.Key})
+	if err != nil {
+		return nil, err
 	}
 	states := before.liveStates()
-	for i, m := range members {
-		if state, alive := states[m.ID]; alive && m.State == StateDead {
-			members[i].State, members[i].deadAt = state, now.Add(left)
+	for _, m := range r.members(reply.Now, all.Nodes) {
+		if state, alive := states[m.ID]; alive && isDead(m) {
+			m.State, m.deadAt = state, reply.Now.Add(left)
+			members = append(members, m)
 		}
 	}
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.ID, b.ID) })
+	return members, nil
 }
 
 // self returns the current data of this node.
@@ -123,7 +160,7 @@ func (r *Registry) send(ctx context.Context, self Node) (lua.BeatReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.o.Beat/2)
 	defer cancel()
 	return redisx.Run(ctx, r.o.DB, lua.Beat{
-		Nodes: r.o.Key, ID: lua.NodeID(r.o.ID), Entry: string(text), Dead: missedLimit * r.o.Beat, Keep: r.o.Keep,
+		Nodes: r.o.Key, ID: lua.NodeID(r.o.ID), Entry: string(text), Dead: missedLimit * r.o.Beat, Missed: missedLimit, Keep: r.o.Keep,
 		Members: r.o.Channel, News: change,
 	})
 }

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func call[R any](t *testing.T, db *redisx.DB, c lua.Call[R]) R {
 }
 
 func beat(id lua.NodeID, entry string) lua.Beat {
-	return lua.Beat{Nodes: key, ID: id, Entry: entry, Dead: 6 * time.Second, Keep: time.Hour, Members: "dts:nodes"}
+	return lua.Beat{Nodes: key, ID: id, Entry: entry, Dead: 6 * time.Second, Missed: 3, Keep: time.Hour, Members: "dts:nodes"}
 }
 
 func TestBeat_RepeatIsHarmless(t *testing.T) {
@@ -66,5 +67,20 @@ func TestLeave_RepeatIsHarmless(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, db)); diff != "" {
 		t.Errorf("Redis changed (-before +after):\n%s", diff)
+	}
+}
+
+// A node that died before the clock of Redis was set back dies once more, as long after that as usual.
+func TestBeat_CutsBeatsOfTheFuture(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	write(t, db, "dead", -3600e6, `{"x":1}`)
+	reply := call(t, db, beat("a", "{}"))
+	want := strconv.FormatInt(reply.Now.UnixMilli(), 10) + ` {"x":1}`
+	if got := reply.Nodes["dead"]; got != want {
+		t.Errorf("the reply has %q, want %q", got, want)
+	}
+	if got := db.HGet(t.Context(), key, "dead").Val(); got != want {
+		t.Errorf("Redis has %q, want %q", got, want)
 	}
 }

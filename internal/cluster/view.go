@@ -11,7 +11,7 @@ import (
 type View struct {
 	// At is the time of the heartbeat by Redis's clock. It is zero before the first heartbeat.
 	At time.Time
-	// Nodes are all nodes on the list, including dead ones, sorted by id.
+	// Nodes are the nodes on the list, sorted by id. That of a Registry has no dead ones.
 	Nodes []Node
 
 	self Node

@@ -49,6 +49,8 @@ type Config struct {
 	// the next attempt.
 	OutageTolerance time.Duration
 
+	Durability Durability // what a submission waits for, and the begin of an attempt that must be the only one
+
 	LeaseTTL  time.Duration // how long a partition may be without a leader after a crash
 	Heartbeat time.Duration // time between two heartbeats; a node counts as dead after three missed ones
 

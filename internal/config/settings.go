@@ -45,7 +45,7 @@ func Bind(fs *pflag.FlagSet, defaults Config, sections ...Section) *Settings {
 func (s *Settings) declareNode() {
 	f, c := s.flags, &s.config
 	f.StringVar(&s.file, fileFlag, "", "YAML `FILE` with settings, named like these flags")
-	f.Var(&c.Redis, "redis", "address of Redis: redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://")
+	f.Var(&c.Redis, "redis", "address of Redis: redis://, unix://, redis+sentinel:// or redis+cluster://; with TLS rediss://, rediss+sentinel:// or rediss+cluster://")
 	f.StringVar(&c.Prefix, "prefix", c.Prefix, "prefix of all keys in Redis")
 	f.Var(&c.Roles, "roles", "roles of this node: scheduler, worker, api")
 	f.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` of the API, the metrics and the health checks")
@@ -64,6 +64,7 @@ func (s *Settings) declareWork() {
 
 func (s *Settings) declareData() {
 	f, c := s.flags, &s.config
+	f.Var(&c.Durability, "durability", "wait until so many replicas of Redis have a task that is submitted, and the begin of an attempt that must be the only one")
 	f.DurationVar(&c.LeaseTTL, "lease-ttl", c.LeaseTTL, "how long a partition may be without a leader after a crash")
 	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; a node counts as dead after three missed ones")
 	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")

@@ -2,25 +2,30 @@ package config
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
+
+// passwordParameter is a parameter of a URL that holds a password.
+var passwordParameter = regexp.MustCompile(`([?&][a-z_]*password=)[^&]*`)
 
 // URL is an address that may hold a password. Printing, logging and marshalling it leave the password out; string(u) is
 // the whole URL.
 type URL string
 
-// String is the URL without its password.
+// String is the URL without its passwords.
 func (u URL) String() string {
-	scheme, rest, found := strings.Cut(string(u), "://")
+	text := passwordParameter.ReplaceAllString(string(u), "${1}xxxxx")
+	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
-		scheme, rest = "", string(u)
+		scheme, rest = "", text
 	} else {
 		scheme += "://"
 	}
 	// The last @ ends the password, which may contain an unescaped @ itself.
 	at := strings.LastIndex(rest, "@")
 	if at < 0 {
-		return string(u)
+		return text
 	}
 	user, _, hasPassword := strings.Cut(rest[:at], ":")
 	if hasPassword {
@@ -47,6 +52,6 @@ func (u URL) Embedded() bool { return strings.HasPrefix(string(u), embeddedSchem
 // Type is what --help calls the value.
 func (u *URL) Type() string { return "URL" }
 
-var redisSchemes = []string{"redis", "rediss", "unix", "redis+sentinel", "redis+cluster"}
+var redisSchemes = []string{"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
 
 const embeddedScheme = "embedded"

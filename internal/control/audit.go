@@ -64,6 +64,10 @@ func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until
 	if err != nil {
 		return schedule.Evidence{}, err
 	}
+	losses, err := c.store.Losses(ctx, c.store.PartitionOf(s.Ref))
+	if err != nil {
+		return schedule.Evidence{}, err
+	}
 	start := from
 	if from.Before(s.CreatedAt) {
 		start = s.CreatedAt
@@ -73,6 +77,7 @@ func (c *Control) evidence(ctx context.Context, s schedule.Schedule, from, until
 	}
 	return schedule.Evidence{
 		Timeline: line, Entries: entries, From: start, Until: until, Cursor: s.Cursor, ForgottenUntil: forgotten, Paused: !s.PausedAt.IsZero(),
+		Losses: losses,
 	}, nil
 }
 

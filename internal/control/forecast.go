@@ -47,7 +47,7 @@ func upToRuns(ticks []schedule.UpcomingTick, runs int) []schedule.UpcomingTick {
 // Forecast counts the coming ticks of all schedules of the caller's namespace, which may be EveryNamespace, minute by
 // minute. Paused schedules do not count.
 func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule.Forecast, error) {
-	now, err := c.store.Now(ctx)
+	now, err := c.store.Now(ctx, 0) // by the minute, any clock will do
 	if err != nil {
 		return schedule.Forecast{}, err
 	}

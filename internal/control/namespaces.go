@@ -23,14 +23,18 @@ const namespaceInterval = time.Minute
 
 // namespaceNotes remembers which namespaces this node has recorded lately.
 type namespaceNotes struct {
-	mu    sync.Mutex
-	noted map[string]time.Time
+	mu     sync.Mutex
+	noted  map[string]time.Time
+	losses int64 // how often Redis had lost the data by then
 }
 
-// due says whether a namespace has to be recorded again, and counts it as recorded.
-func (n *namespaceNotes) due(name string) bool {
+// due says whether a namespace has to be recorded again, as also after another loss of the data, and counts it as recorded.
+func (n *namespaceNotes) due(name string, losses int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if losses != n.losses {
+		n.noted, n.losses = nil, losses
+	}
 	if at, ok := n.noted[name]; ok && clock.Since(at) < namespaceInterval {
 		return false
 	}
@@ -55,7 +59,7 @@ func (n *namespaceNotes) forget(names []string) {
 func (c *Control) noteNamespaces(ctx context.Context, names ...string) {
 	var due []string
 	for _, name := range names {
-		if c.namespaces.due(name) {
+		if c.namespaces.due(name, c.store.Wipes()) {
 			due = append(due, name)
 		}
 	}

@@ -92,7 +92,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 		return err
 	}
 	run.Task = asRun(stored, run.Task)
-	now, err := c.store.Now(ctx)
+	now, err := c.store.Now(ctx, c.store.PartitionOf(run.Task.Ref))
 	if err != nil {
 		return err
 	}

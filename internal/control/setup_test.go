@@ -113,7 +113,7 @@ func (w *world) rewind(ref task.Ref, by time.Duration) {
 // now is the time of Redis.
 func (w *world) now() time.Time {
 	w.t.Helper()
-	now, err := w.store.Now(w.ctx)
+	now, err := w.store.Now(w.ctx, 0)
 	testkit.Must(w.t, err)
 	return now
 }

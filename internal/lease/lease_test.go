@@ -264,3 +264,35 @@ func subscribe(t *testing.T, db *redisx.DB, channel string) <-chan string {
 	<-listens
 	return said
 }
+
+// The clock of Redis went back, and with it the time that is left of leases.
+func TestAcquire_CutsALeaseThatWouldLastLongerThanItsHolderAskedFor(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.MovableClock(t))
+	db := srv.DB(t)
+	leasetest.Grant(t, db, key, "1:dead", 0)
+	testkit.Must(t, db.Set(t.Context(), key+":1:dead", short.Milliseconds(), short).Err()) // as acquire_lease does
+	srv.MoveClock(-time.Hour)
+	other := lockFor(db, "b", long)
+	_, err := other.Acquire(t.Context())
+	var taken *lease.HeldError
+	if !errors.As(err, &taken) || taken.Remaining > short {
+		t.Errorf("it got %v", err)
+	}
+	testkit.Eventually(t, "the lease is over", func() bool { return holder(t, db) == "" })
+	acquire(t, other)
+}
+
+// What a holder wrote is what others cut to.
+func TestAcquire_SaysForHowLongItAsked(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	held := acquire(t, lockFor(db, "a", long))
+	testkit.Must(t, db.PExpire(t.Context(), key+":"+string(held.Fence()), 2*long).Err())
+	if _, err := lockFor(db, "b", short).Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
+		t.Fatal(err)
+	}
+	if left := leasetest.Left(t, db, key, held.Fence()); left > long || left < long/2 {
+		t.Errorf("%s are left, want what the holder asked for, %s", left, long)
+	}
+}

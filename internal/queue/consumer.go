@@ -52,7 +52,6 @@ type Consumer struct {
 	keys     lua.Keyspace
 	types    string // as the scripts take them
 	sources  *sources
-	outage   *outage
 	ends     *endings
 	record   serverRecord
 	ready    chan struct{} // closed, by becomeReady, when arrivals wake the consumer
@@ -89,7 +88,7 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 		weights[names(o.Prefix).asynq(name)] = weight
 	}
 	return &Consumer{
-		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: lua.TypesText(o.Types), sources: newSources(weights), outage: &outage{log: log}, ends: newEndings(),
+		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: lua.TypesText(o.Types), sources: newSources(weights), ends: newEndings(),
 		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), hasTaken: make(chan struct{}, 1),
 		held: make(map[*Taken]struct{}),
 	}
@@ -168,17 +167,15 @@ func (c *Consumer) Resume() { c.sources.resume() }
 
 // tell wakes all workers of a queue. If it fails, the leader does so later.
 func (c *Consumer) tell(ctx context.Context, asynqName string) {
-	start := clock.Now()
 	err := c.o.DB.Publish(ctx, string(c.keys.Arrivals(c.queueOf(asynqName))), "").Err()
-	c.note(ctx, start, err, 1, "cannot wake the other workers of a queue")
+	c.note(ctx, err, 1, "cannot wake the other workers of a queue")
 }
 
 // publishQueues adds the queues to asynq's list of queues. It tries until it succeeds or ctx ends; then it returns nil.
 func (c *Consumer) publishQueues(ctx context.Context) error {
 	for try := 1; ctx.Err() == nil; try++ {
-		start := clock.Now()
 		err := publish(ctx, c.o.DB, c.sources.names())
-		c.note(ctx, start, err, try, "cannot list the queues in asynq; trying again")
+		c.note(ctx, err, try, "cannot list the queues in asynq; trying again")
 		if err == nil {
 			return nil
 		}
@@ -248,9 +245,8 @@ func (c *Consumer) awaitTurn(ctx context.Context) error {
 // nobody takes.
 func (c *Consumer) look(ctx context.Context) {
 	queues := c.sources.next(lookLimit)
-	start := clock.Now()
 	lengths, err := lengthsOf(ctx, c.o.DB, queues)
-	c.counted(ctx, start, err, "cannot look at the queues")
+	c.counted(ctx, err, "cannot look at the queues")
 	if err != nil {
 		c.sources.markAll()
 		return
@@ -293,7 +289,7 @@ func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 			all = append(all, &Taken{Queue: calls[i].Queue, id: d.ID, encoded: d.Msg, queue: portions[i].queue, at: start})
 		}
 	}
-	c.counted(ctx, start, failure, "cannot take deliveries")
+	c.counted(ctx, failure, "cannot take deliveries")
 	return c.hold(all)
 }
 
@@ -340,22 +336,19 @@ func (t *Taken) read() (err error) {
 }
 
 // counted evaluates a take or a look and counts the failures in a row.
-func (c *Consumer) counted(ctx context.Context, start time.Time, err error, what string) {
+func (c *Consumer) counted(ctx context.Context, err error, what string) {
 	if err == nil {
 		c.failures.Store(0)
 	} else {
 		c.failures.Add(1)
 	}
-	c.note(ctx, start, err, int(c.failures.Load()), what)
+	c.note(ctx, err, int(c.failures.Load()), what)
 }
 
-// note evaluates the end of a call that began at start. It logs the first of several errors in a row; not after the end of
-// ctx, and not in an outage, which is logged once for all calls.
-func (c *Consumer) note(ctx context.Context, start time.Time, err error, failures int, what string) {
-	if err != nil && ctx.Err() != nil {
-		return
-	}
-	if unreachable := c.outage.record(start, err); err != nil && failures == 1 && !unreachable {
+// note logs the first of several errors in a row; not after the end of ctx, and not in an outage of Redis, which is logged once for all
+// calls.
+func (c *Consumer) note(ctx context.Context, err error, failures int, what string) {
+	if err != nil && ctx.Err() == nil && failures == 1 && c.o.DB.Link().Up() {
 		c.log.Warn(what, "error", err)
 	}
 }

@@ -142,7 +142,7 @@ func (c *Consumer) settleEnds(ctx context.Context) {
 				delete(troubles, e.queue)
 			}
 		}
-		c.note(ctx, start, err, c.postpone(troubles, left), "cannot settle deliveries; trying again")
+		c.note(ctx, err, c.postpone(troubles, left), "cannot settle deliveries; trying again")
 		notify(c.ends.room)
 	}
 }

@@ -13,8 +13,8 @@ import (
 const (
 	// shareInterval is how old a reading may be that a scrape shows: scrapes that come together share one.
 	shareInterval = time.Second
-	// collectTimeout bounds how long a scrape waits for Redis.
-	collectTimeout = 5 * time.Second
+	// collectTimeout bounds how long a scrape waits for Redis: what the node knows without it comes soon.
+	collectTimeout = 2 * time.Second
 )
 
 // Collector exports the queues to Prometheus. Its metrics have the names of asynq's own exporter, so that dashboards

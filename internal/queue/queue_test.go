@@ -156,6 +156,22 @@ func TestEnqueue_PutsBackOnceWhatItsWorkerAbandoned(t *testing.T) {
 	}
 }
 
+// Somebody who deletes the keys of a queue one by one can delete the list, and leave a delivery that came meanwhile.
+func TestEnqueue_PutsBackOnceWhatIsMissingInTheList(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d, next := aDelivery("a"), aDelivery("b")
+	x.enqueue(d)
+	testkit.Must(t, x.db.Del(t.Context(), string(lua.AsynqQueue("default").Pending())).Err())
+	x.enqueue(next)
+	for range 3 {
+		testkit.Must(t, x.HandOver(t.Context(), []task.Delivery{d}, nil).Failure())
+	}
+	if got := x.waiting(); !slices.Equal(got, []string{next.String(), d.String()}) {
+		t.Errorf("the queue holds %v, want the delivery once, and first to be taken", got)
+	}
+}
+
 func TestEnqueue_WritesWhatAsynqUnderstands(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
 )
@@ -91,28 +89,30 @@ func (q *Queues) countTypes(ctx context.Context, name string, waiting int) (map[
 }
 
 // ForeignSlots reads how many deliveries asynq's own servers work on at once, by queue. A server of several queues counts for
-// each. While there are none, that takes one round trip; else one or two for each server, also of DTS's. Error: one of Redis.
+// each. One lives while its record does, which expires by Redis's clock; the times in the list of servers are of their own clocks. While
+// there are none, that takes one command, else one more. Error: one of Redis.
 func (q *Queues) ForeignSlots(ctx context.Context) (map[string]int, error) {
-	living := &redis.ZRangeBy{Min: strconv.FormatInt(clock.Now().Unix(), 10), Max: "+inf"}
-	keys, err := q.db.ZRangeByScore(ctx, string(lua.AsynqServers), living).Result()
-	if err != nil {
-		return nil, fmt.Errorf("reading asynq's servers: %w", err)
-	}
-	if !slices.ContainsFunc(keys, func(key string) bool { return !strings.Contains(key, ":"+serverPrefix) }) {
-		return map[string]int{}, nil
-	}
-	servers, err := q.inspector.Servers()
-	if err != nil {
-		return nil, fmt.Errorf("reading asynq's servers: %w", err)
-	}
 	slots := make(map[string]int)
-	for _, s := range servers {
-		if s.Status != "active" || IsConsumer(s.ID) {
+	keys, err := q.db.ZRange(ctx, string(lua.AsynqServers), 0, -1).Result()
+	if err != nil {
+		return nil, fmt.Errorf("reading asynq's servers: %w", err)
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.Contains(key, ":"+serverPrefix) })
+	if len(keys) == 0 {
+		return slots, nil
+	}
+	records, err := q.db.GetEach(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("reading asynq's servers: %w", err)
+	}
+	for _, record := range records {
+		s, err := decodeServer([]byte(record)) // of a dead one, the record is empty
+		if err != nil || s.status != "active" {
 			continue
 		}
-		for asynqName := range s.Queues {
+		for _, asynqName := range s.queues {
 			if name, ours := q.names.queue(asynqName); ours {
-				slots[name] += s.Concurrency
+				slots[name] += s.concurrency
 			}
 		}
 	}

@@ -63,6 +63,32 @@ func (r serverRecord) encode(status string, working int) []byte {
 	return appendNumber(b, 9, int64(working))
 }
 
+// foreignServer is what a server of asynq says of itself.
+type foreignServer struct {
+	status      string
+	concurrency int
+	queues      []string // by asynq's names
+}
+
+// decodeServer reads asynq's ServerInfo.
+func decodeServer(b []byte) (s foreignServer, _ error) {
+	err := eachField(b, func(field protowire.Number, value []byte, number uint64, _ []byte) {
+		switch field {
+		case 4:
+			s.concurrency = int(number)
+		case 5:
+			_ = eachField(value, func(field protowire.Number, name []byte, _ uint64, _ []byte) {
+				if field == 1 {
+					s.queues = append(s.queues, string(name))
+				}
+			})
+		case 7:
+			s.status = string(value)
+		}
+	})
+	return s, err
+}
+
 // appendProcess appends the fields that name the server, which ServerInfo and WorkerInfo share.
 func (r serverRecord) appendProcess(b []byte) []byte {
 	b = appendText(b, 1, r.host)
@@ -95,14 +121,13 @@ func (c *Consumer) beats(ctx context.Context) {
 	ticker := time.NewTicker(c.beatInterval())
 	defer ticker.Stop()
 	for failures := 0; c.awaitHeld(ctx) == nil; {
-		start := clock.Now()
 		err := c.beat(ctx)
 		if err == nil {
 			failures = 0
 		} else {
 			failures++
 		}
-		c.note(ctx, start, err, failures, "cannot extend leases of deliveries; trying again")
+		c.note(ctx, err, failures, "cannot extend leases of deliveries; trying again")
 		select {
 		case <-ctx.Done():
 			return
@@ -180,11 +205,16 @@ func (c *Consumer) writeRecord(ctx context.Context, held []*Taken) error {
 		fields = append(fields, t.id, c.record.encodeWorker(t))
 	}
 	record := c.o.DB.Pipeline()
-	record.ZAdd(ctx, string(lua.AsynqServers), redis.Z{Score: expires, Member: string(server)})
+	listed := record.ZAdd(ctx, string(lua.AsynqServers), redis.Z{Score: expires, Member: string(server)})
 	record.ZAdd(ctx, string(lua.AsynqWorkers), redis.Z{Score: expires, Member: string(workers)})
 	record.Set(ctx, string(server), c.record.encode(status, len(held)), lifetime)
 	if _, err := record.Exec(ctx); err != nil {
 		return fmt.Errorf("writing the record of this server: %w", err)
+	}
+	if listed.Val() > 0 { // the server was not on its list, so the queues may not be on theirs
+		if err := publish(ctx, c.o.DB, c.sources.names()); err != nil {
+			return err
+		}
 	}
 	if len(fields) == 0 && !c.showed {
 		return nil

@@ -83,6 +83,16 @@ func (x *transport) leaseEnds(d task.Delivery, left time.Duration) {
 	testkit.Must(x.t, x.db.Do(x.t.Context(), "ZADD", string(lua.AsynqQueue(d.Queue).Deadline()), now.Add(left).Unix(), d.String()).Err())
 }
 
+// leaseLeft returns how long the lease of a delivery lasts.
+func (x *transport) leaseLeft(d task.Delivery) time.Duration {
+	x.t.Helper()
+	now, err := x.db.Time(x.t.Context()).Result()
+	testkit.Must(x.t, err)
+	ends, err := x.db.ZScore(x.t.Context(), string(lua.AsynqQueue(d.Queue).Deadline()), d.String()).Result()
+	testkit.Must(x.t, err)
+	return time.Unix(int64(ends), 0).Sub(now)
+}
+
 // log discards everything.
 func (x *transport) log() *slog.Logger { return slog.New(slog.DiscardHandler) }
 

@@ -101,7 +101,7 @@ func (q *Queues) tending(asynqName string) lua.TendQueue {
 	k := lua.AsynqQueue(asynqName)
 	return lua.TendQueue{
 		Pending: k.Pending(), Active: k.Active(), Deadline: k.Deadline(), Scheduled: k.Scheduled(), Retry: k.Retry(),
-		Archived: k.Archived(), Completed: k.Completed(), Grace: orphanGrace, Arrivals: q.keys.Arrivals(name),
+		Archived: k.Archived(), Completed: k.Completed(), Longest: asynqLease, Cut: takeLease, Grace: orphanGrace, Arrivals: q.keys.Arrivals(name),
 	}
 }
 

@@ -49,6 +49,28 @@ func TestTend_ReturnsWhatADeadWorkerHeld(t *testing.T) {
 	}
 }
 
+// The clock of Redis went back, or a server of asynq has a fast one.
+func TestTend_CutsLeasesThatLastLongerThanTheyCan(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	fast, lives := aDelivery("fast"), aDelivery("lives")
+	for _, d := range []task.Delivery{fast, lives} {
+		x.enqueue(d)
+	}
+	x.takeNow(2, map[string]int{"default": 1})
+	x.leaseEnds(fast, 5*time.Minute)
+	x.leaseEnds(lives, asynqLease)
+	before := x.leaseLeft(lives)
+	_, err := x.Tend(t.Context(), 0)
+	testkit.Must(t, err)
+	if left := x.leaseLeft(fast); left > takeLease+time.Second {
+		t.Errorf("the lease lasts for %s", left)
+	}
+	if left := x.leaseLeft(lives); left < before-testkit.Limit || left > before {
+		t.Errorf("a lease of usual length lasted for %s, and lasts for %s now", before, left)
+	}
+}
+
 func TestTend_DeletesWhatHasExpired(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)

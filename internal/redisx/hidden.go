@@ -41,6 +41,7 @@ func newHiddenClient(o Options) (redis.UniversalClient, error) {
 	if !ok {
 		return nil, fmt.Errorf("redis URL %q: no such Redis runs in this process; use a URL with redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://", o.URL)
 	}
+	o.Succession = nil
 	o.PoolSize = max(o.PoolSize, hiddenPool)
 	if o.Dial == nil {
 		o.Dial = dial.(func(context.Context) (net.Conn, error))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 // DB is a pool of connections to one Redis.
 type DB struct {
 	redis.UniversalClient
+	link      *Link
 	observe   func(script string, took time.Duration, refusal string) // see Options.Observe
 	pingAfter time.Duration                                           // see Options.PingAfter
 }
@@ -25,11 +25,15 @@ type DB struct {
 // Options describe a connection to Redis. URL is required.
 type Options struct {
 	// URL is one of
-	//   redis://[user:password@]host:port/db        rediss:// uses TLS
+	//   redis://[user:password@]host:port/db
 	//   unix://[user:password@]/path/to/socket
 	//   redis+sentinel://[user:password@]host:port,host:port/master[/db]
 	//   redis+cluster://[user:password@]host:port,host:port
+	// With rediss in place of redis, all connections use TLS. Parameters follow a "?": ca_file, cert_file and key_file name PEM files
+	// for TLS; sentinel_username and sentinel_password are for the sentinels; the others are those of go-redis.
 	URL string
+	// Link is shared by the pools of a process to the same Redis; nil makes one for this pool, which logs nothing.
+	Link *Link
 	// PoolSize is the most connections of the pool; 0 means the default of go-redis.
 	PoolSize int
 	// FailFast makes a command fail after one second without an answer and does not repeat it. It is for callers
@@ -39,6 +43,10 @@ type Options struct {
 	Dial func(ctx context.Context) (net.Conn, error)
 	// PingAfter is how long a subscription may receive nothing before Listen sends a ping; 0 means 5 s.
 	PingAfter time.Duration
+	// Succession, if set, has connections to another primary than before wait, unless the client is Vital. It is not for servers inside the
+	// process.
+	Succession *Succession
+	Vital      bool
 	// Observe, if set, is called after every run of a script with the name of the script, the duration (for calls
 	// in a pipeline, an equal share of it) and the code of the refusal ("" if the script did not refuse).
 	Observe func(script string, took time.Duration, refusal string)
@@ -49,31 +57,39 @@ const (
 	noRetries       = -1 // for go-redis, 0 means its default
 )
 
-// Open connects and waits for the first answer of Redis. It returns an error if the URL is invalid or Redis does not
-// answer. No error contains the password.
+// Open connects and waits for the first answer of Redis, for 5 s at most. Errors: ErrUnusable if the URL is invalid, or Redis refuses and
+// waiting does not help; another one if Redis does not answer. No error contains the password.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	db, err := New(o)
 	if err != nil {
 		return nil, err
 	}
 	if err := db.Ping(ctx).Err(); err != nil {
-		return nil, errors.Join(fmt.Errorf("redis at %s does not answer: %w", Redact(o.URL), err), db.Close())
+		return nil, errors.Join(explain(o.URL, err), db.Close())
 	}
 	return db, nil
 }
 
-// New is Open without the wait: it connects when the first command is sent. It returns an error if the URL is invalid.
+// New is Open without the wait: it connects when the first command is sent. Error: ErrUnusable if the URL is invalid.
 func New(o Options) (*DB, error) {
 	client, err := newClient(o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
-	pingAfter := defaultPingAfter
-	if strings.HasPrefix(o.URL, hiddenScheme) {
-		pingAfter = hiddenPingAfter
+	db := &DB{UniversalClient: client, link: o.Link, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}
+	if db.link == nil {
+		db.link = NewLink(nil)
 	}
-	return &DB{UniversalClient: client, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, pingAfter)}, nil
+	if strings.HasPrefix(o.URL, hiddenScheme) { // it always answers
+		db.pingAfter = cmp.Or(o.PingAfter, hiddenPingAfter)
+		return db, nil
+	}
+	client.AddHook(db.link)
+	return db, nil
 }
+
+// Link is the way to Redis that this pool shares with others.
+func (db *DB) Link() *Link { return db.link }
 
 // Number returns the number of the database in use. A cluster has only database 0.
 func (db *DB) Number() int {
@@ -81,6 +97,12 @@ func (db *DB) Number() int {
 		return c.Options().DB
 	}
 	return 0
+}
+
+// Sharded reports whether keys are on several servers, each with a clock of its own.
+func (db *DB) Sharded() bool {
+	_, cluster := db.UniversalClient.(*redis.ClusterClient)
+	return cluster
 }
 
 // ServerOf returns the server that holds a key, and its address. A Redis that is not a cluster is one server, "".
@@ -97,122 +119,98 @@ func (db *DB) ServerOf(ctx context.Context, key string) (redis.Cmdable, string, 
 	return server, server.Options().Addr, nil
 }
 
-// Redact returns the URL with its password masked, for messages and logs.
-func Redact(raw string) string {
-	u, err := url.Parse(raw)
-	if err != nil {
-		return "(invalid URL)"
-	}
-	return u.Redacted()
-}
-
 // newClient returns a client for the scheme of o.URL. It does not connect.
 func newClient(o Options) (redis.UniversalClient, error) {
 	scheme, _, _ := strings.Cut(o.URL, "://")
-	switch scheme {
-	case hiddenScheme:
+	open, ok := map[string]func(Options, address) (redis.UniversalClient, error){
+		"redis": newSingleClient, "rediss": newSingleClient, "unix": newSingleClient,
+		"redis+sentinel": newSentinelClient, "rediss+sentinel": newSentinelClient,
+		"redis+cluster": newClusterClient, "rediss+cluster": newClusterClient,
+	}[scheme]
+	switch {
+	case scheme == hiddenScheme:
 		return newHiddenClient(o)
-	case "redis", "rediss", "unix":
-		opt, err := redis.ParseURL(o.URL)
-		if err != nil {
-			var urlErr *url.Error // its text contains the URL with the password
-			if errors.As(err, &urlErr) {
-				err = urlErr.Err
-			}
-			return nil, fmt.Errorf("redis URL %s: %w", Redact(o.URL), err)
-		}
-		opt.PoolSize, opt.ContextTimeoutEnabled = o.PoolSize, true // commands end at the deadline of their context
-		if o.FailFast {
-			opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
-		}
-		if o.Dial != nil {
-			opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
-		}
-		return redis.NewClient(opt), nil
-	case "redis+sentinel":
-		return newSentinelClient(o)
-	case "redis+cluster":
-		return newClusterClient(o)
+	case !ok:
+		return nil, fmt.Errorf("redis URL %q: the scheme must be redis, rediss, unix, redis+sentinel, rediss+sentinel, redis+cluster or rediss+cluster",
+			Redact(o.URL))
 	}
-	return nil, fmt.Errorf("redis URL %q: the scheme must be redis, rediss, unix, redis+sentinel or redis+cluster", Redact(o.URL))
+	a, err := parse(o.URL)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL %q: %w", Redact(o.URL), err)
+	}
+	client, err := open(o, a)
+	if err != nil {
+		return nil, fmt.Errorf("redis URL %q: %w", Redact(o.URL), err)
+	}
+	return client, nil
 }
 
-func newSentinelClient(o Options) (redis.UniversalClient, error) {
-	u, err := parseHosts(o.URL)
+// onConnect returns what is to be done with a new connection to an address; "" stands for the only server.
+func (o Options) onConnect(address string) func(context.Context, *redis.Conn) error {
+	if o.Succession == nil {
+		return nil
+	}
+	return func(ctx context.Context, conn *redis.Conn) error {
+		return o.Succession.admit(ctx, conn, address, o.Vital)
+	}
+}
+
+func newSingleClient(o Options, a address) (redis.UniversalClient, error) {
+	opt, err := a.single()
 	if err != nil {
 		return nil, err
 	}
-	master, db, _ := strings.Cut(u.path, "/")
-	if master == "" {
-		return nil, fmt.Errorf("redis URL %q: name the master after the hosts, as in redis+sentinel://a:26379,b:26379/mymaster", Redact(o.URL))
-	}
-	opt := &redis.FailoverOptions{
-		MasterName: master, SentinelAddrs: u.hosts,
-		Username: u.user, Password: u.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
-	}
+	opt.PoolSize, opt.ContextTimeoutEnabled = cmp.Or(o.PoolSize, opt.PoolSize), true // commands end at the deadline of their context
 	if o.FailFast {
 		opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
 	}
-	if db != "" {
-		if _, err := fmt.Sscanf(db, "%d", &opt.DB); err != nil {
-			return nil, fmt.Errorf("redis URL %q: database %q is not a number; write it as mymaster/0", Redact(o.URL), db)
-		}
+	if o.Dial != nil {
+		opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
 	}
-	return redis.NewFailoverClient(opt), nil
+	opt.OnConnect = o.onConnect("")
+	return redis.NewClient(opt), nil
 }
 
-func newClusterClient(o Options) (redis.UniversalClient, error) {
-	u, err := parseHosts(o.URL)
+func newSentinelClient(o Options, a address) (redis.UniversalClient, error) {
+	opt, err := a.sentinel()
 	if err != nil {
 		return nil, err
 	}
-	if u.path != "" {
-		return nil, fmt.Errorf("redis URL %q: a cluster has no databases; remove %q", Redact(o.URL), "/"+u.path)
+	opt.PoolSize, opt.ContextTimeoutEnabled = cmp.Or(o.PoolSize, opt.PoolSize), true
+	if o.FailFast {
+		opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
 	}
-	opt := &redis.ClusterOptions{
-		Addrs: u.hosts, Username: u.user, Password: u.password, PoolSize: o.PoolSize, ContextTimeoutEnabled: true,
+	opt.OnConnect = o.onConnect("")
+	return redis.NewFailoverClient(opt), nil
+}
+
+// mapLifetime is after how long a client of a cluster reads its map of the cluster again, for nothing in particular.
+const mapLifetime = 10 * time.Second
+
+func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
+	opt, err := a.cluster()
+	if err != nil {
+		return nil, err
 	}
+	opt.PoolSize, opt.ContextTimeoutEnabled = cmp.Or(o.PoolSize, opt.PoolSize), true
+	opt.ClusterStateReloadInterval = mapLifetime
 	if o.FailFast {
 		opt.ReadTimeout = failFastTimeout // go-redis counts redirections as retries, so MaxRetries stays
 	}
-	return redis.NewClusterClient(opt), nil
-}
-
-// hostsURL is a parsed URL with several hosts.
-type hostsURL struct {
-	user, password string
-	hosts          []string
-	path           string // without the leading slash
-}
-
-// parseHosts parses scheme://[user:password@]host:port,host:port[/path]. net/url would read the list of hosts as
-// one host with an invalid port, so parseHosts splits the list off first.
-func parseHosts(raw string) (hostsURL, error) {
-	_, rest, _ := strings.Cut(raw, "://")
-	authority, path, _ := strings.Cut(rest, "/")
-	var parsed hostsURL
-	if i := strings.LastIndex(authority, "@"); i >= 0 {
-		u, err := url.Parse("redis://" + authority[:i] + "@host")
-		if err != nil {
-			return parsed, fmt.Errorf("redis URL %q: user or password is invalid; escape special characters as %%XX", Redact(raw))
-		}
-		parsed.user = u.User.Username()
-		parsed.password, _ = u.User.Password()
-		authority = authority[i+1:]
+	opt.NewClient = func(server *redis.Options) *redis.Client {
+		server.OnConnect = o.onConnect(server.Addr)
+		return redis.NewClient(server)
 	}
-	if authority == "" {
-		return parsed, fmt.Errorf("redis URL %q: has no host; write host:port,host:port after the scheme", Redact(raw))
-	}
-	parsed.hosts = strings.Split(authority, ",")
-	parsed.path = path
-	return parsed, nil
+	client := redis.NewClusterClient(opt)
+	client.OnNewNode(func(server *redis.Client) { server.AddHook(mapReloader{reload: client.ReloadState}) })
+	return client, nil
 }
 
 // GetEach reads strings, "" for those that do not exist: with one command, or in a cluster with one for each key. Error: one of
 // Redis.
 func (db *DB) GetEach(ctx context.Context, keys []string) ([]string, error) {
 	texts := make([]string, len(keys))
-	if _, cluster := db.UniversalClient.(*redis.ClusterClient); !cluster {
+	if !db.Sharded() {
 		values, err := db.MGet(ctx, keys...).Result()
 		for i, value := range values {
 			texts[i], _ = value.(string)

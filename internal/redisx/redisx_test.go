@@ -26,11 +26,17 @@ func TestOpen_RefusesAnUnusableURLWithoutShowingItsPassword(t *testing.T) {
 		"redis://:secret@127.0.0.1:1/x":      "invalid database number",
 		"redis://:secret pw@127.0.0.1:76x/0": "invalid",
 		"redis+sentinel://u:secret@a:1,b:2":  "name the master",
-		"redis+sentinel://u:secret@a:1,b:2/m/three": "not a number",
-		"redis+cluster://u:secret@a:1,b:2/0":        "has no databases",
-		"redis+cluster://":                          "no host",
-		"redis://:secret@127.0.0.1:1/0":             "does not answer",
-		"embedded://nobody":                         "no such Redis runs in this process",
+		"redis+sentinel://u:secret@a:1,b:2/m/three":          "invalid database number",
+		"redis+cluster://u:secret@a:1,b:2/0":                 "has no databases",
+		"redis+cluster://":                                   "no host",
+		"redis://:secret@127.0.0.1:1/0":                      "does not answer",
+		"rediss://:secret@127.0.0.1:1?ca_file=/nowhere":      "ca_file: open /nowhere",
+		"rediss+sentinel://:secret@a:1/m?cert_file=/nowhere": "cert_file and key_file: open",
+		"redis://:secret@127.0.0.1:1?ca_file=/etc/passwd":    "for TLS, with a scheme that begins with rediss",
+		"rediss+cluster://:secret@a:1,b:2?ca_file=redisx.go": "no certificate in PEM format",
+		"redis+cluster://:secret@a:1,b:2?colour=red":         "unexpected option: colour",
+		"redis+sentinel://a:1/m/0?sentinel_password=%secret": "parameters after the ? are invalid",
+		"embedded://nobody":                                  "no such Redis runs in this process",
 	} {
 		_, err := redisx.Open(t.Context(), redisx.Options{URL: url})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

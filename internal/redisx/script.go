@@ -38,7 +38,7 @@ func RefusedWith(err error, codes ...lua.Code) bool {
 func Run[R any](ctx context.Context, db *DB, call lua.Call[R]) (R, error) {
 	script := call.Script()
 	start := clock.Now()
-	reply, err := prepared(script).Run(ctx, db.UniversalClient, call.Keys(), call.Args()...).Result()
+	reply, err := prepared(script).Run(ctx, db.UniversalClient, db.keysOf(call.Keys()), call.Args()...).Result()
 	return decode(call, reply, db.observeRun(script, clock.Since(start), err))
 }
 
@@ -68,7 +68,7 @@ func runTogether[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) [
 	cmds := make([]*redis.Cmd, len(calls))
 	pipeline := db.Pipeline()
 	for i, c := range calls {
-		cmds[i] = prepared(c.Script()).EvalSha(ctx, pipeline, c.Keys(), c.Args()...)
+		cmds[i] = prepared(c.Script()).EvalSha(ctx, pipeline, db.keysOf(c.Keys()), c.Args()...)
 	}
 	_, _ = pipeline.Exec(ctx) // each command holds its own error
 	each := clock.Since(start) / time.Duration(len(calls))
@@ -78,11 +78,30 @@ func runTogether[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) [
 		c := calls[i]
 		reply, err := cmd.Result()
 		if redis.HasErrorPrefix(err, "NOSCRIPT") { // Redis does not have the script yet, as after a restart
-			reply, err = prepared(c.Script()).Run(ctx, db.UniversalClient, c.Keys(), c.Args()...).Result()
+			reply, err = prepared(c.Script()).Run(ctx, db.UniversalClient, db.keysOf(c.Keys()), c.Args()...).Result()
 		}
 		results[i].Reply, results[i].Err = decode[R](c, reply, db.observeRun(c.Script(), each, err))
 	}
 	return results
+}
+
+// keysOf returns the keys with which a script is called. In a cluster, one more is declared that never exists. While a slot moves from one
+// server to another, a cluster runs a script with several keys only where all of them are; so it runs none in that slot, and answers
+// TRYAGAIN. Otherwise a script could find only a part of the keys that it makes by itself, and break off in the middle or write a key for
+// the second time.
+func (db *DB) keysOf(keys []string) []string {
+	if _, cluster := db.UniversalClient.(*redis.ClusterClient); !cluster {
+		return keys
+	}
+	return append(slices.Clip(keys), absentKey(keys[0]))
+}
+
+// absentKey returns a key that never exists, in the slot of another one.
+func absentKey(key string) string {
+	if end := strings.IndexByte(key, '}'); end > 0 {
+		return key[:end+1] + ":absent"
+	}
+	return key[:strings.LastIndexByte(key, ':')+1] + "absent:{" + key + "}"
 }
 
 // decode returns err if it is not nil, else the decoded reply.

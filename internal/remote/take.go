@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -103,7 +104,7 @@ func (s *session) takeNow(ctx, waiting context.Context, r Request) ([]*tasks.Run
 	}
 	starts, noted := make([]start, len(taken)), make([]tasks.Start, len(taken))
 	for i, d := range taken {
-		noted[i] = tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Queue: d.Queue, Run: s.id + "#" + rand.Text()[:runDigits]}
+		noted[i] = tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Queue: d.Queue, Run: s.newRun()}
 		starts[i] = start{noted[i], d}
 	}
 	if r.ID != "" && len(noted) > 0 {
@@ -117,6 +118,11 @@ func (s *session) takeNow(ctx, waiting context.Context, r Request) ([]*tasks.Run
 		err = nil
 	}
 	return begun, err
+}
+
+// newRun makes the token of a run. It ends with the lease in ms, by which leaders know a lease that cannot be as long as it seems.
+func (s *session) newRun() string {
+	return fmt.Sprintf("%s#%s:%d", s.id, rand.Text()[:runDigits], s.offer.Lease.Milliseconds())
 }
 
 // note records what is about to begin, for as long as it may be held without a sign of the worker.
@@ -141,6 +147,9 @@ func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, erro
 		}
 		var again []start
 		for i, b := range s.o.Store.Tasks.BeginEach(ctx, who, calls) {
+			if b.Err == nil {
+				b.Err = s.o.Store.Tasks.ConfirmBegin(ctx, b.Run)
+			}
 			switch {
 			case b.Err == nil:
 				s.keep(b.Run, starts[i].delivery)

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"slices"
 	"time"
 )
 
@@ -14,8 +15,15 @@ type Report struct {
 	Strays         []Entry         // records of ticks that no definition names, and second records of a tick
 	Pending        int             // due ticks that are not decided yet and need no record, as during a pause
 	ForgottenUntil time.Time       // ledger or history are incomplete up to this time, and the audit begins after it; zero: complete
-	Proved         bool            // no gaps, no strays, and ForgottenUntil is zero
+	Losses         []Loss          // when Redis has lost writes in the range, earliest first: ticks of these times may have fired twice
+	Proved         bool            // no gaps, no strays, no losses, and ForgottenUntil is zero
 }
+
+// Loss is a span of time from which Redis has lost writes that it had acknowledged, as a failover to a replica that is behind does.
+type Loss struct{ From, Until time.Time }
+
+// LossesLimit is how many losses are kept of each partition, the newest ones.
+const LossesLimit = 100
 
 // AuditLimit is the greatest number of ticks that one audit compares.
 const AuditLimit = 100_000
@@ -28,6 +36,7 @@ type Evidence struct {
 	Cursor, Now    time.Time // ticks up to Cursor are decided
 	ForgottenUntil time.Time // the ledger lacks records up to this time; zero: it lacks none
 	Paused         bool      // the schedule is paused: ticks after Cursor are not decided
+	Losses         []Loss    // those that are known, in any order
 }
 
 // Audit compares the ticks of the timeline with the entries. A tick after the cursor is expected to have a record once it is
@@ -59,7 +68,8 @@ func Audit(e Evidence) (_ Report, more bool) {
 			r.Gaps = append(r.Gaps, t.At)
 		}
 	}
-	r.Proved = len(r.Gaps) == 0 && len(r.Strays) == 0 && r.ForgottenUntil.IsZero()
+	r.Losses = e.lossesAfter(after)
+	r.Proved = len(r.Losses)+len(r.Gaps)+len(r.Strays) == 0 && r.ForgottenUntil.IsZero()
 	return r, more
 }
 
@@ -90,6 +100,18 @@ func (e Evidence) forgottenUntil() time.Time {
 		forgotten = horizon
 	}
 	return forgotten
+}
+
+// lossesAfter returns the losses that touch the range after a time, earliest first.
+func (e Evidence) lossesAfter(after time.Time) []Loss {
+	var found []Loss
+	for _, l := range e.Losses {
+		if l.Until.After(after) && !l.From.After(e.Until) {
+			found = append(found, l)
+		}
+	}
+	slices.SortFunc(found, func(a, b Loss) int { return a.From.Compare(b.From) })
+	return found
 }
 
 // earlier returns the earlier of two times.

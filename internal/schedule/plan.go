@@ -30,6 +30,7 @@ type Agenda struct {
 	LastPause Span      // ticks in it are misfires
 	Done      bool      // the schedule has ended: no further tick runs
 	Held      string    // why ticks were held back, for the ledger; "" if they were not
+	Skipped   Span      // times that the clock of Redis jumped over
 }
 
 // Decision is the decision about one tick.
@@ -110,24 +111,41 @@ func (a Agenda) misfires(ticks []Tick) []bool {
 	return isMisfire
 }
 
+// late returns how late a tick is. Time that the clock of Redis jumped over has not passed.
+func (a Agenda) late(t Tick) time.Duration {
+	from := a.Skipped.From
+	if t.At.After(from) {
+		from = t.At
+	}
+	return a.Now.Sub(t.At) - max(a.Skipped.Until.Sub(from), 0)
+}
+
+// isSkipped reports whether a misfire is one because the clock of Redis jumped over it, and for no other reason.
+func (a Agenda) isSkipped(t Tick) bool { return a.late(t) <= OnTime && !a.LastPause.Contains(t.At) }
+
 // misfireRange contains the misfires that run: those with an index from first to last, both included. If none runs, first is
 // the number of ticks and last is -1.
 type misfireRange struct{ first, last int }
 
-// catchUp selects the misfires that run: the newest ones within the window, as many as the policy allows.
+// catchUp selects the misfires that run: the newest ones within the window, as many as the policy allows. Those that the clock of Redis
+// jumped over do not count, up to as many as may run with policy all.
 func (a Agenda) catchUp(ticks []Tick, misfires []bool) misfireRange {
 	m := a.Misfire.WithDefaults()
 	quota := map[MisfirePolicy]int{MisfireOnce: 1, MisfireAll: m.Max}[m.Policy]
 	caughtUp := misfireRange{first: len(ticks), last: -1}
-	for i := len(ticks) - 1; i >= 0 && quota > 0; i-- {
-		if !misfires[i] {
+	skipped := m.Max
+	for i := len(ticks) - 1; i >= 0; i-- {
+		switch {
+		case !misfires[i]:
 			continue
-		}
-		if a.Now.Sub(ticks[i].At) > m.Window {
-			break
+		case a.isSkipped(ticks[i]) && skipped > 0:
+			skipped--
+		case quota > 0 && a.late(ticks[i]) <= m.Window:
+			quota--
+		default:
+			return caughtUp
 		}
 		caughtUp.first, caughtUp.last = i, max(caughtUp.last, i)
-		quota--
 	}
 	return caughtUp
 }
@@ -142,6 +160,9 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 		d.Action, d.Reason = ActMiss, a.whyMissed(t, caughtUp)
 	case misfire:
 		d.Delay, d.Reason = time.Duration(i-caughtUp.first)*CatchUpPace, "misfire, fired late"
+		if a.isSkipped(t) {
+			d.Reason = a.whySkipped()
+		}
 		if a.Held != "" {
 			d.Reason += "; " + a.Held
 		}
@@ -149,17 +170,24 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 	return d
 }
 
+func (a Agenda) whySkipped() string {
+	return fmt.Sprintf("the clock of Redis jumped ahead by %s", a.Skipped.Until.Sub(a.Skipped.From).Round(time.Second))
+}
+
 // whyMissed returns the reason, for the ledger, why a misfire does not run.
 func (a Agenda) whyMissed(t Tick, caughtUp misfireRange) string {
 	m := a.Misfire.WithDefaults()
 	cause := cmp.Or(a.Held, "not fired in time")
-	if a.LastPause.Contains(t.At) {
+	switch {
+	case a.LastPause.Contains(t.At):
 		cause = "paused"
+	case a.isSkipped(t):
+		cause = a.whySkipped()
 	}
 	switch {
 	case m.Policy == MisfireSkip:
 		return cause + "; misfires do not run"
-	case a.Now.Sub(t.At) > m.Window:
+	case a.late(t) > m.Window:
 		return fmt.Sprintf("%s; more than %s late", cause, m.Window)
 	case m.Policy == MisfireAll && caughtUp.last >= 0:
 		return fmt.Sprintf("%s; only the newest %d run", cause, m.Max)

@@ -50,11 +50,14 @@ type balancer struct {
 	ended chan struct{} // signalled when a term ends
 	retry []time.Time   // by partition: earliest time of the next request
 	short bool          // this node leads less than its share
+
+	vacant vacancies
 }
 
-// adjust releases what is above the share and acquires what is missing.
+// adjust releases what is above the share and acquires what is missing, and what nobody has led for long.
 func (b *balancer) adjust(ctx context.Context) {
-	quota := cluster.Quota(b.s.o.Members.View().Alive(config.RoleScheduler), b.s.o.Node, len(b.s.locks))
+	nodes := b.s.o.Members.View().Alive(config.RoleScheduler)
+	quota := b.share(cluster.Quota(nodes, b.s.o.Node, len(b.s.locks)), nodes)
 	if surplus := len(b.terms) - quota; surplus > 0 {
 		b.release(b.some(surplus))
 	}
@@ -68,6 +71,7 @@ func (b *balancer) adjust(ctx context.Context) {
 		}
 	}
 	b.short = len(b.terms) < quota
+	b.adopt(ctx)
 	if len(b.terms) != before {
 		b.report()
 	}
@@ -80,6 +84,7 @@ func (b *balancer) acquire(ctx context.Context, p int) {
 	case errors.As(err, &taken):
 		b.retry[p] = clock.Now().Add(taken.Remaining + retryMargin)
 	case err != nil:
+		b.s.contact.cutOff(p)
 		b.retry[p] = clock.Now().Add(retryAfterError)
 		b.s.o.Log.Warn("cannot acquire lease", "partition", p, "error", err)
 	default:

@@ -6,56 +6,144 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/schedule"
 )
 
-// contact knows for how long Redis has answered this node without a break. A leader takes runs for lost only if that was at least for the
-// lease of a run: before, their workers may have been unable to extend them as well.
+// contact knows for how long Redis has answered this node without a break, and whether its clock jumped: it compares the time of Redis
+// with how much time has passed here. A leader takes runs for lost only if both were in order for the lease of a run: before, their workers
+// may have been unable to extend that, or it may only seem to be over. The partitions of a cluster are on several servers, each with a clock
+// of its own, so it knows that for each partition. There, a partition can also be cut off alone, while its slot moves.
 type contact struct {
-	ping  func(context.Context) error
-	lease time.Duration // of a run
+	lease   time.Duration // of a run
+	sharded bool          // Redis is a cluster
+	ask     func(ctx context.Context, observe func(partition int, r reading))
+	jumped  func(partition int, by time.Duration) // by is negative if the clock was set back
 
 	mu    sync.Mutex
-	first time.Time // answer after the newest break; the zero time if there was none
-	last  time.Time // answer
+	known map[int]*witness // by partition; of a Redis that is one server, all partitions are 0
+	cut   map[int]bool     // partitions for which a script has failed
 }
 
-// run asks Redis three times in the lease of a run, until ctx ends.
+// cutOff notes that a script for a partition has failed.
+func (c *contact) cutOff(partition int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.cut == nil {
+		c.cut = make(map[int]bool)
+	}
+	c.cut[partition] = true
+}
+
+// wasCutOff reports whether a script for a partition has failed since the last call.
+func (c *contact) wasCutOff(partition int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.cut[partition]
+	delete(c.cut, partition)
+	return was
+}
+
+// reading is a time of Redis, which this node has read between two moments of its own clock.
+type reading struct{ now, from, until time.Time }
+
+// witness is what this node has seen of the Redis of a partition.
+type witness struct {
+	first   time.Time // answer after the newest break or jump
+	last    reading
+	jumps   int           // so far
+	skipped schedule.Span // times that the clock of Redis jumped over last
+}
+
+// run asks Redis three times in the lease of a run for its time, until ctx ends.
 func (c *contact) run(ctx context.Context) error {
 	interval := c.lease / 3
 	for ctx.Err() == nil {
 		start := clock.Now()
 		call, cancel := context.WithTimeout(ctx, interval)
-		if c.ping(call) == nil {
-			c.answered()
-		}
+		c.ask(call, c.observe)
 		cancel()
 		_ = clock.Sleep(ctx, max(interval-clock.Since(start), interval/10))
 	}
 	return nil
 }
 
-func (c *contact) answered() {
+// observe notes an answer of Redis.
+func (c *contact) observe(partition int, r reading) {
+	if jump := c.note(partition, r); jump != 0 {
+		c.jumped(partition, jump)
+	}
+}
+
+// note notes an answer of Redis, and returns by how much its clock has jumped since the one before: 0 if it did not.
+func (c *contact) note(partition int, r reading) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := clock.Now()
-	if c.broken(now) {
-		c.first = now
+	w := c.witness(partition)
+	if r.until.Before(w.last.from) {
+		return 0
 	}
-	c.last = now
+	jump := time.Duration(0)
+	if !w.last.now.IsZero() {
+		jump = c.jump(w.last, r)
+	}
+	if jump != 0 {
+		w.jumps++
+		w.skipped = schedule.Span{}
+	}
+	if jump > 0 {
+		w.skipped = schedule.Span{From: r.now.Add(-jump), Until: r.now}
+	}
+	if jump != 0 || c.broken(w, r.until) {
+		w.first = r.until
+	}
+	w.last = r
+	return jump
+}
+
+// jump returns by how much the clock of Redis went on in excess of this node's between two readings: 0 if it may be less than a third
+// of a run's lease, which harms nothing.
+func (c *contact) jump(before, r reading) time.Duration {
+	passed := r.now.Sub(before.now)
+	most, least := r.until.Sub(before.from), r.from.Sub(before.until)
+	if passed-most < c.lease/3 && passed-least > -c.lease/3 {
+		return 0
+	}
+	return passed - (most+least)/2
+}
+
+// witness returns what is known of the Redis of a partition. The caller holds mu.
+func (c *contact) witness(partition int) *witness {
+	if !c.sharded {
+		partition = 0
+	}
+	w := c.known[partition]
+	if w == nil {
+		w = &witness{}
+		c.known[partition] = w
+	}
+	return w
 }
 
 // broken reports whether there was no answer for so long that runs may have missed their extensions.
-func (c *contact) broken(now time.Time) bool {
-	return c.last.IsZero() || now.Sub(c.last) > c.lease*2/3
+func (c *contact) broken(w *witness, now time.Time) bool {
+	return w.last.now.IsZero() || now.Sub(w.last.until) > c.lease*2/3
 }
 
-// missing returns for how long Redis must still answer until runs may be taken for lost; 0 or less: not any more.
-func (c *contact) missing() time.Duration {
+// missing returns for how long Redis must still answer until runs of a partition may be taken for lost; 0 or less: not any more.
+func (c *contact) missing(partition int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := clock.Now()
-	if c.broken(now) {
+	w, now := c.witness(partition), clock.Now()
+	if c.broken(w, now) {
 		return c.lease
 	}
-	return c.lease - now.Sub(c.first)
+	return c.lease - now.Sub(w.first)
+}
+
+// jumps returns how often the clock of a partition's Redis has jumped, and the times that it jumped over last.
+func (c *contact) jumps(partition int) (count int, skipped schedule.Span) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.witness(partition)
+	return w.jumps, w.skipped
 }

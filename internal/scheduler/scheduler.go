@@ -68,6 +68,7 @@ type Scheduler struct {
 	roomWakes  []chan struct{} // by partition: waiting tasks may be claimed
 	tickWakes  []chan struct{} // by partition: read due schedules again
 	evictWakes []chan struct{} // by partition: Redis is almost full
+	lookWakes  []chan struct{} // by partition: look after runs and deliveries
 	freed      chan struct{}   // some node released a lease
 	listener   *partition.Listener
 	ready      chan struct{}
@@ -89,7 +90,7 @@ func New(o Options) *Scheduler {
 		s.pace = unhurriedPace
 	}
 	s.quotas = newQuotas(s)
-	s.contact = &contact{lease: o.Store.Tasks.RunLease(), ping: func(ctx context.Context) error { return o.Store.Vital.Ping(ctx).Err() }}
+	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Wakes{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
 	})
@@ -102,6 +103,7 @@ func New(o Options) *Scheduler {
 		s.roomWakes = append(s.roomWakes, make(chan struct{}, 1))
 		s.tickWakes = append(s.tickWakes, make(chan struct{}, 1))
 		s.evictWakes = append(s.evictWakes, make(chan struct{}, 1))
+		s.lookWakes = append(s.lookWakes, make(chan struct{}, 1))
 	}
 	return s
 }

@@ -25,9 +25,14 @@ const (
 func (t *term) tick(ctx context.Context) error {
 	unsure := false // a reply was lost: there may be new tasks on the wheel
 	held := ""      // why ticks were held back
+	var decided cursors
 	for ctx.Err() == nil {
+		start := clock.Now()
 		due, err := t.leader.Due(ctx, lookLimit)
 		got := clock.Now()
+		if err == nil {
+			t.s.contact.observe(t.partition, reading{due.Now, start, got})
+		}
 		if err == nil && len(due.Agendas) > 0 && t.s.crowded(ctx, t.partition) {
 			held = "held back while Redis was almost full"
 			t.failed(ctx, "holding ticks back", errCrowded)
@@ -37,7 +42,7 @@ func (t *term) tick(ctx context.Context) error {
 			if unsure {
 				t.s.wake(t.partition)
 			}
-			err = t.fire(ctx, due.Agendas, held)
+			err = t.fire(ctx, due.Agendas, held, &decided)
 			unsure = err != nil
 		}
 		if err == nil {
@@ -56,12 +61,17 @@ func (t *term) tick(ctx context.Context) error {
 }
 
 // fire plans the due ticks, applies the plans, and wakes dispatch for the new tasks. It finishes even if ctx ends meanwhile, within
-// fireBudget. held says why ticks were held back.
-func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held string) error {
+// fireBudget. held says why ticks were held back. decided shows if Redis has lost that ticks were decided before: they are decided again then,
+// since their tasks may be lost, too.
+func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held string, decided *cursors) error {
 	planned := make([]partition.Planned, len(agendas))
+	_, skipped := t.s.contact.jumps(t.partition)
 	for i, a := range agendas {
-		a.Held = held
+		a.Held, a.Skipped = held, skipped
 		planned[i] = partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
+		if first := planned[i].Plan.Decisions; len(first) > 0 && decided.passed(a.Ref, a.Cursor) {
+			t.s.o.Store.NoteLoss(ctx, t.partition, first[0].Tick, a.Now)
+		}
 		if until := planned[i].Plan.Forgotten; !until.IsZero() {
 			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
 		}
@@ -79,6 +89,9 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held string
 		case len(f.Ticked) > 0:
 			t.s.wake(t.partition)
 			t.count(planned[i].Plan, f)
+			if len(planned[i].Plan.Decisions) > 0 {
+				decided.add(planned[i].Agenda.Ref, planned[i].Agenda.Cursor)
+			}
 		}
 	}
 	return errors.Join(failures...)

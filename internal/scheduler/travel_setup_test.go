@@ -12,10 +12,12 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/doctor"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -82,12 +84,13 @@ func (v *voyage) open(dial dial) *redisx.DB {
 	return db
 }
 
-// end stops everything, and lets what the Redis clients still do by themselves come to its end.
+// end stops everything, examines what is left, and lets what the Redis clients still do by themselves come to its end.
 func (v *voyage) end() {
 	for _, n := range slices.Clone(v.nodes) {
 		n.stop()
 	}
 	v.worker.leave()
+	v.examine()
 	for _, closeIt := range v.made {
 		if err := closeIt(); err != nil {
 			v.t.Error(err)
@@ -95,6 +98,24 @@ func (v *voyage) end() {
 	}
 	v.redis.Close()
 	v.pass(time.Minute)
+}
+
+// examine fails the test if anything in Redis does not fit together. What is said of the deployment does not count: nobody is there any more.
+func (v *voyage) examine() {
+	v.t.Helper()
+	c := control.New(control.Options{Store: v.store, Queues: queue.New(queue.Options{DB: v.db}), Nodes: v.member("nobody", config.RoleAPI, v.rhythm.beat, v.db)})
+	for r := (control.DoctorRequest{}); ; {
+		report, err := c.Examine(context.Background(), caller, r)
+		testkit.Must(v.t, err)
+		for _, result := range report.Results {
+			if result.OfData && result.Severity == doctor.Error {
+				v.t.Errorf("in the end, %s finds %d: %q", result.Name, result.Found, result.Examples)
+			}
+		}
+		if r.Cursor = report.NextCursor; r.Cursor == "" {
+			return
+		}
+	}
 }
 
 // pass lets time go by.

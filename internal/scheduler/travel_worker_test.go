@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -116,7 +117,7 @@ func (w *standIn) work(name string) error {
 	if err != nil {
 		return err
 	}
-	run, err := w.store.Tasks.Begin(ctx, ref, attempt, "worker#"+name)
+	run, err := w.store.Tasks.Begin(ctx, ref, attempt, "worker#"+strings.ReplaceAll(name, ":", "/"))
 	if errors.Is(err, tasks.ErrLeftover) {
 		return w.done(name)
 	} else if err != nil {

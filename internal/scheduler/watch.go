@@ -21,28 +21,49 @@ const watchLimit = claimLimit
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and
 // enqueues deliveries again that no worker has begun for a while. It looks when the first of these times comes, and sleeps
 // while nothing is queued and nothing runs: everything that does has been claimed by this leader or found at its first look. After an
-// outage of Redis it gives the workers the lease of a run to extend their runs.
+// outage of Redis, or a jump of its clock, it gives the workers the lease of a run to extend their runs, and after an outage of the
+// partition alone until the second look. Its first look, and that after a jump, cuts what seems to last too long.
 func (t *term) watch(ctx context.Context) error {
+	cutAt := -1 // how often the clock had jumped at the last look
 	for ctx.Err() == nil {
-		if missing := t.s.contact.missing(); missing > 0 && !t.s.o.Unhurried {
+		jumps, _ := t.s.contact.jumps(t.partition)
+		if missing := t.missing(); missing > 0 {
 			_ = clock.Sleep(ctx, missing)
 			continue
 		}
-		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit)
+		start := clock.Now()
+		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit, jumps != cutAt)
 		got := clock.Now()
 		if err == nil {
+			cutAt = jumps
+			t.s.contact.observe(t.partition, reading{w.Now, start, got})
+			if t.missing() > 0 {
+				continue
+			}
+			if t.s.contact.wasCutOff(t.partition) {
+				w.Lapsed = nil // they come again, and their workers can extend them until then
+			}
 			err = t.recoverLost(ctx, w)
 		}
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
+			t.s.contact.cutOff(t.partition)
 			t.failed(ctx, "cannot look after queued and running tasks", err)
 		case !w.More:
 			t.sleepUntilLook(ctx, w, got)
 		}
 	}
 	return nil
+}
+
+// missing returns for how long no run may be taken for lost; 0 or less: any may.
+func (t *term) missing() time.Duration {
+	if t.s.o.Unhurried {
+		return 0
+	}
+	return t.s.contact.missing(t.partition)
 }
 
 // sleepUntilLook waits until the time of the next look, but no longer than a claim's deliveries may wait once something is
@@ -62,6 +83,8 @@ func (t *term) sleepUntilLook(ctx context.Context, w partition.Watched, got time
 		case <-due:
 			return
 		case <-claimed:
+			return
+		case <-t.s.lookWakes[t.partition]:
 			return
 		case <-t.claimed:
 			if claimed == nil {

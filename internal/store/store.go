@@ -8,7 +8,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/dts-sched/dts/internal/config"
+
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/partition"
@@ -35,16 +38,20 @@ type Options struct {
 	RunLease   time.Duration // how long a worker's word holds that it runs an attempt; 0 means tasks.DefaultRunLease
 	Types      task.Types    // knows the timeouts of attempts; nil knows no type
 	Log        *slog.Logger  // gets an error for each stored entry that is unreadable and skipped; nil discards them
+	// Durability is what a submission waits for, and the begin of an attempt that must be the only one.
+	Durability config.Durability
+	Lost       func(partition int, l schedule.Loss) // see layout.Options
+	Suspected  func() bool                          // see layout.Options
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
 // answer, holds another layout or another number of partitions than Options expects, or cannot be converted now.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log})
+	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log, Lost: o.Lost, Suspected: o.Suspected})
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease), Schedules: schedules.New(l), Locks: locks.New(l)}
+	s := &Store{Layout: l, Tasks: tasks.New(l, o.RunLease, o.Durability), Schedules: schedules.New(l), Locks: locks.New(l)}
 	s.Partitions = partition.New(partition.Options{Layout: l, Tasks: s.Tasks, Schedules: s.Schedules, Types: o.Types})
 	return s, nil
 }

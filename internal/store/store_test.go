@@ -50,7 +50,7 @@ func TestStore_SkipsUnreadableTasks(t *testing.T) {
 	for _, set := range []string{string(k.Queued()), string(k.Held())} { // both are due to be looked after
 		testkit.Must(t, w.DB.ZAdd(w.Ctx, set, redis.Z{Member: "nonsense"}, redis.Z{Member: bad.String()}, redis.Z{Member: good.String()}).Err())
 	}
-	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10)
+	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10, false)
 	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good || len(watched.Lapsed) != 0 {
 		t.Errorf("to look after: %+v, %v", watched, err)
 	}

@@ -29,6 +29,7 @@ const (
 	CodeLockLost         Code = "lock_lost"          // the caller does not hold the lock, or no longer
 	CodeLockNotFound     Code = "lock_not_found"     // nobody holds a lock with this name
 	CodeUnavailable      Code = "unavailable"        // Redis is unreachable or refuses writes
+	CodeNotReplicated    Code = "not_replicated"     // what was asked for is done, but too few replicas of Redis have it: repeat the request
 	CodeInternal         Code = "internal"           // a bug in DTS
 )
 

@@ -27,6 +27,9 @@ type Metrics struct {
 	Forgotten        prometheus.Counter       // finished tasks deleted because of age or number
 	Evicted          prometheus.Counter       // finished tasks deleted before their time, because Redis was almost full
 	ForgottenEarly   prometheus.Counter       // ids of ended tasks forgotten before their time, as there were too many
+	ClockJumps       *prometheus.CounterVec   // jumps of the clock of Redis, by direction
+	DataLost         prometheus.Counter       // times that Redis had lost the data
+	LostWrites       prometheus.Counter       // losses of acknowledged writes that this node noticed, by partition
 	LeaseChanges     *prometheus.CounterVec   // changes of leases, by kind
 	LeasesHeld       prometheus.Gauge         // partitions that this node leads
 	Capacity         prometheus.Gauge         // most attempts that run at once
@@ -57,6 +60,9 @@ func New() *Metrics {
 		Forgotten:        counter("forgotten_tasks_total", "Finished tasks deleted because of their age or number."),
 		Evicted:          counter("evicted_tasks_total", "Finished tasks deleted before their retention was over, because Redis used more than 95 % of its maxmemory."),
 		ForgottenEarly:   counter("ids_forgotten_early_total", "Ids of ended tasks that were forgotten before --remember was over, because there were more than --remember-max-ids."),
+		ClockJumps:       counters("clock_jumps_total", "Jumps of the clock of Redis that this node saw, ahead or back; in a cluster, for each partition.", "direction"),
+		DataLost:         counter("redis_data_lost_total", "Times that this node found that Redis had lost its data, as after FLUSHALL."),
+		LostWrites:       counter("redis_lost_writes_total", "How often this node noticed that Redis had lost writes of a partition that it had acknowledged."),
 		LeaseChanges:     counters("lease_changes_total", "Changes of leases of partitions on this node.", "change"),
 		LeasesHeld:       gauge("leases_held", "Partitions this node leads."),
 		Capacity:         gauge("capacity", "Most attempts that this node, and the workers by HTTP that it serves, run at once."),
@@ -65,9 +71,21 @@ func New() *Metrics {
 		ScriptRefusals:   counters("script_refusals_total", "Runs of Lua scripts that refused to write.", "script", "code"),
 	}
 	r.MustRegister(m.DispatchLateness, m.BeginLateness, m.Claimed, m.Ticks, m.TickLateness, m.Attempts, m.AttemptSeconds, m.Leftovers, m.Refused,
-		m.Restored, m.Reaped, m.Forgotten, m.Evicted, m.ForgottenEarly, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
+		m.Restored, m.Reaped, m.Forgotten, m.Evicted, m.ForgottenEarly, m.ClockJumps, m.DataLost, m.LostWrites, m.LeaseChanges, m.LeasesHeld, m.Capacity, m.Running, m.ScriptSeconds,
 		m.ScriptRefusals, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// ShowRedis exports whether Redis answers, as up says.
+func (m *Metrics) ShowRedis(up func() bool) {
+	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "dts_redis_up", Help: "1 if Redis answers this node, else 0. Metrics that are read from Redis are missing then.",
+	}, func() float64 {
+		if up() {
+			return 1
+		}
+		return 0
+	}))
 }
 
 // ObserveScript records one run of a script. code is the code of its refusal, "" if it did not refuse.

@@ -62,7 +62,7 @@ func (a *attempt) begin(d *queue.Taken) error {
 	}
 }
 
-// tryBegin calls begin once, together with others. The run is leased from the start of the call on, by the clock of this
+// tryBegin calls begin once, together with others, and waits for replicas if the attempt must be the only one. The run is leased from the start of the call on, by the clock of this
 // node. If the answer comes when the lease is over, the work does not start.
 func (a *attempt) tryBegin(attempt tasks.Start) error {
 	start := clock.Now()
@@ -74,6 +74,11 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 		return begun.Err
 	}
 	run := begun.Run
+	if run.Task.CancelRequested.IsZero() {
+		if err := a.w.o.Store.Tasks.ConfirmBegin(a.work, run); err != nil {
+			return err
+		}
+	}
 	if a.w.trust(start) <= 0 {
 		a.lose(errUnleased)
 	}

@@ -101,6 +101,9 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 	return failed
 }
 
+// ExtendNow extends the leases of all runs at once, as Redis may have lost them.
+func (w *Worker) ExtendNow(ctx context.Context) error { return w.extend(ctx, w.begun()) }
+
 // lose stops the work without grace, as another node may be about to do it.
 func (a *attempt) lose(reason error) {
 	a.cancel(fmt.Errorf("%w: %w", executor.ErrNoGrace, reason))

@@ -41,7 +41,7 @@ func TestWorker_GoesOnThroughAnOutageThatItTolerates(t *testing.T) {
 		return time.UnixMilli(int64(ms))
 	}
 	over := func() bool {
-		now, err := w.store.Now(t.Context())
+		now, err := w.store.Now(t.Context(), 0)
 		testkit.Must(t, err)
 		return now.After(held().Add(w.store.Tasks.RunLease() / 2))
 	}

@@ -125,7 +125,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	pools := w.pools()
 	var background errgroup.Group
 	background.Go(func() error {
-		return w.o.Store.Tasks.ListenStops(work, func() { _ = w.extend(work, w.begun()) }, w.stop(work))
+		return w.o.Store.Tasks.ListenStops(work, func() { _ = w.ExtendNow(work) }, w.stop(work))
 	})
 	background.Go(func() error { w.keepLeases(work); return nil })
 	var taking sync.WaitGroup

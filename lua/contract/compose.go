@@ -73,12 +73,17 @@ func (l Library) Compose(c Contract) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s.lua: %w", c.Name, err)
 	}
-	return bound + needsNoMemory(c) + beginnings + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
+	return bound + freeFirstWrite(c, code.String()) + beginnings + constantsIn(code.String()) + luaOf(makers) + code.String(), nil
 }
 
-// needsNoMemory returns the write that a script begins with which works while Redis is full. The script's first key never expires.
-func needsNoMemory(c Contract) string {
-	if c.Full != FullWorks {
+// NeedMemory are the commands of the scripts that Redis refuses while it is full.
+var NeedMemory = []string{"HINCRBY", "HSET", "HSETNX", "INCR", "INCRBY", "LPUSH", "RPUSH", "SADD", "SET", "XADD", "ZADD"}
+
+// freeFirstWrite returns the write that a script begins with which works while Redis is full, unless none of its own writes needs memory.
+// The script's first key never expires.
+func freeFirstWrite(c Contract, code string) string {
+	needs := slices.ContainsFunc(NeedMemory, func(command string) bool { return strings.Contains(code, "redis.call('"+command+"'") })
+	if c.Full != FullWorks || !needs {
 		return ""
 	}
 	return "redis.call('PERSIST', KEYS[1])\n"

@@ -14,13 +14,16 @@ var Constants = map[string]any{
 	"INLINE_PAYLOAD_LIMIT":  task.InlinePayloadLimit,
 	"CALLED_FOR":            time.Minute.Milliseconds(),        // how long it counts which workers of a queue were woken
 	"REFERENCE_LIMIT":       2*task.IDLimit + 100,              // bytes of the payload of a delivery
+	"LIST_SEARCHED":         5000,                              // length up to which the list of deliveries that wait is searched for one of them
 	"SCAN_LIMIT":            256,                               // deliveries at which a worker looks for those of its types
 	"SKIPPED_FOR":           (10 * time.Second).Milliseconds(), // longer than workers sleep between two looks
 	"LOOK_LIMIT":            (10 * time.Second).Milliseconds(), // how long a leader leaves a queued task alone at most
 	"LOG_LIMIT":             task.LogLimit,
 	"DEFAULT_QUEUE":         task.DefaultQueue,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
+	"FAILED_RETENTION":      task.DefaultFailedRetention.Milliseconds(),
 	"LOCKS_LIMIT":           task.LocksLimit,
+	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,
@@ -30,7 +33,10 @@ var Constants = map[string]any{
 	"REVISIONS_UNDECIDED":   schedule.UndecidedHistoryLimit - 1,
 	"DEFAULT_OVERLAP":       string(schedule.DefaultOverlap),
 	"MANUAL_SUFFIX":         schedule.ManualSuffix,
-	"ARCHIVE_LIMIT":         10_000,            // asynq's: dead letters of a queue
-	"ARCHIVE_KEEP":          90 * 24 * 60 * 60, // asynq's: s
-	"STATISTICS_KEEP":       90 * 24 * 60 * 60, // asynq's: s
+	"ARCHIVE_LIMIT":         10_000,                           // asynq's: dead letters of a queue
+	"ARCHIVE_KEEP":          90 * 24 * 60 * 60,                // asynq's: s
+	"DEAD_LIMIT":            100,                              // nodes that stay on the list
+	"DEAD_REMOVED":          500,                              // of them in one run of a script
+	"DEAD_SPARED":           (2 * time.Minute).Milliseconds(), // without a beat after which dead nodes count for that limit
+	"STATISTICS_KEEP":       90 * 24 * 60 * 60,                // asynq's: s
 }

@@ -19,7 +19,7 @@
 //
 // The last section says what happens while Redis has no memory left: the script works, as what it does ends work or makes room; it is
 // refused; or it only reads. Redis refuses the first write of a script if it may need memory, and none that comes after another one. So
-// the source of a script that works begins with a write that needs none and changes nothing.
+// the source of a script that works begins with a write that needs none and changes nothing, if one of its own writes may need memory.
 //
 // A key has the name of its kind in [Keys]; the types of arguments and replies are those of [Types]. In the body, every key
 // and argument is a local variable of the same name, and a list is an iterator: "for member, attempt in claims() do". The

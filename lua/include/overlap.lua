@@ -34,6 +34,18 @@ local function replace_live(revision, name)
   return dropped
 end
 
+-- drop_ended makes up to 100 tasks live no longer that have ended or do not exist, as what somebody deleted by hand or Redis has lost: nobody
+-- else would.
+local function drop_ended()
+  for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, 99)) do
+    local tick_member = member .. '@' .. name
+    local text = redis.call('HGET', states_key(), tick_member)
+    if text and parse_state(text).finished or redis.call('HEXISTS', defs_key(), tick_member) == 0 then
+      redis.call('ZREM', live_key(member), name)
+    end
+  end
+end
+
 -- apply_overlap applies the overlap policy to a tick: it creates the task (due at due, ms), or queues the tick, or skips it.
 -- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it is not paused; while
 -- it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 const (
@@ -138,7 +139,7 @@ func (w *httpWorker) run(work context.Context, a *httpAttempt) {
 	case verdict != client.VerdictRunning:
 		end = client.AttemptEnd{Token: a.Token, Outcome: client.AttemptEndOutcome(verdict)}
 	case err != nil:
-		end = client.AttemptEnd{Token: a.Token, Outcome: client.EndFailed, Error: ptr(err.Error())}
+		end = client.AttemptEnd{Token: a.Token, Outcome: client.EndFailed, Error: ptr(err.Error()), Permanent: ptr(executor.IsPermanent(err))}
 	}
 	until(work, func() bool {
 		answer, err := w.api.FinishAttemptWithResponse(work, a.Task, a.Attempt, nil, end)

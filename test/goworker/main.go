@@ -64,5 +64,12 @@ func post(ctx context.Context, url, task string, attempt int) (string, error) {
 		return "", err
 	}
 	body, err := io.ReadAll(response.Body)
-	return string(body), errors.Join(err, response.Body.Close())
+	err = errors.Join(err, response.Body.Close())
+	switch {
+	case response.StatusCode >= http.StatusInternalServerError:
+		err = errors.Join(err, errors.New(response.Status))
+	case response.StatusCode >= http.StatusBadRequest:
+		err = dts.Permanent(errors.Join(err, errors.New(response.Status)))
+	}
+	return string(body), err
 }

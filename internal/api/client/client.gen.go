@@ -62,6 +62,30 @@ func (e DeleteTasks) Valid() bool {
 	}
 }
 
+// Defines values for DoctorCheckSeverity.
+const (
+	DoctorCheckSeverityError   DoctorCheckSeverity = "error"
+	DoctorCheckSeverityNote    DoctorCheckSeverity = "note"
+	DoctorCheckSeverityOk      DoctorCheckSeverity = "ok"
+	DoctorCheckSeverityWarning DoctorCheckSeverity = "warning"
+)
+
+// Valid indicates whether the value is a known member of the DoctorCheckSeverity enum.
+func (e DoctorCheckSeverity) Valid() bool {
+	switch e {
+	case DoctorCheckSeverityError:
+		return true
+	case DoctorCheckSeverityNote:
+		return true
+	case DoctorCheckSeverityOk:
+		return true
+	case DoctorCheckSeverityWarning:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for DroppedReason.
 const (
 	DroppedConnectionLost DroppedReason = "connection_lost"
@@ -226,6 +250,7 @@ const (
 	LockNotFound         ProblemCode = "lock_not_found"
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
+	NotReplicated        ProblemCode = "not_replicated"
 	QueueNotFound        ProblemCode = "queue_not_found"
 	RevisionNotFound     ProblemCode = "revision_not_found"
 	ScheduleBusy         ProblemCode = "schedule_busy"
@@ -263,6 +288,8 @@ func (e ProblemCode) Valid() bool {
 	case MethodNotAllowed:
 		return true
 	case NotFound:
+		return true
+	case NotReplicated:
 		return true
 	case QueueNotFound:
 		return true
@@ -480,13 +507,17 @@ type AuditReport struct {
 	// Gaps Ticks that should have been and have no record.
 	Gaps []time.Time `json:"gaps"`
 
+	// LostWrites When Redis has lost writes that it had acknowledged, as far as a node noticed: a failover to a replica that was behind, or a restart.
+	// Ticks of these times may have run twice, and tasks of theirs may be lost; left out if there was no such time in the range.
+	LostWrites []LostWrites `json:"lost_writes,omitempty"`
+
 	// Outcomes The records, counted by outcome.
 	Outcomes map[string]int `json:"outcomes"`
 
 	// Pending Ticks of the range that have not been decided about yet.
 	Pending int `json:"pending"`
 
-	// Proved Every tick is accounted for, and nothing else is recorded.
+	// Proved Every tick is accounted for, nothing else is recorded, and Redis has lost nothing.
 	Proved bool `json:"proved"`
 
 	// Strays Records of ticks that no definition explains.
@@ -583,6 +614,44 @@ type Cron = string
 
 // DeleteTasks defines model for DeleteTasks.
 type DeleteTasks string
+
+// DoctorCheck defines model for DoctorCheck.
+type DoctorCheck struct {
+	// Detail What was seen.
+	Detail *string `json:"detail,omitempty"`
+
+	// Examples The first findings.
+	Examples []string `json:"examples,omitempty"`
+	Found    int      `json:"found"`
+
+	// Looked At how many things the check has looked.
+	Looked int `json:"looked"`
+
+	// Means What a finding means.
+	Means string `json:"means"`
+
+	// Name Example: scheduled-lost
+	Name string `json:"name"`
+
+	// Repair What a repair does or, if there is none, what to do.
+	Repair   string `json:"repair"`
+	Repaired int    `json:"repaired"`
+
+	// Severity How bad it is. `ok` says that nothing was found.
+	Severity DoctorCheckSeverity `json:"severity"`
+}
+
+// DoctorCheckSeverity How bad it is. `ok` says that nothing was found.
+type DoctorCheckSeverity string
+
+// DoctorReport defines model for DoctorReport.
+type DoctorReport struct {
+	// Checks Every check that was asked for, those of the deployment first.
+	Checks []DoctorCheck `json:"checks"`
+
+	// NextCursor How to go on; left out if the end was reached. A report that goes on counts from there.
+	NextCursor *string `json:"next_cursor,omitempty"`
+}
 
 // Dropped The `data` of a `dropped` event.
 type Dropped struct {
@@ -936,6 +1005,12 @@ type LogPage struct {
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
 }
 
+// LostWrites defines model for LostWrites.
+type LostWrites struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
 // Misfire What becomes of ticks that are decided about more than 15 s late, or that were due during a pause. Those that do
 // not run are `missed` in the ledger.
 type Misfire struct {
@@ -1060,6 +1135,7 @@ type Problem struct {
 	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
+	// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
 	// | `method_not_allowed` | 405 | the path exists, the method does not |
@@ -1109,6 +1185,7 @@ type Problem struct {
 // | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
+// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
 // | `method_not_allowed` | 405 | the path exists, the method does not |
@@ -1836,6 +1913,9 @@ type AttemptNumber = int
 // Example: default
 type BodyNamespace = Name
 
+// CheckFilter defines model for CheckFilter.
+type CheckFilter = []string
+
 // Cursor defines model for Cursor.
 type Cursor = string
 
@@ -1867,6 +1947,9 @@ type NodeFilter = string
 // OwnerFilter defines model for OwnerFilter.
 type OwnerFilter = string
 
+// PartitionFilter defines model for PartitionFilter.
+type PartitionFilter = int
+
 // QueueFilter 1-200 of `A-Z a-z 0-9 . _ -`.
 //
 // Example: default
@@ -1892,6 +1975,30 @@ type TypeFilter = TypeName
 
 // WorkerID Example: mailer-1
 type WorkerID = string
+
+// ExamineParams defines parameters for Examine.
+type ExamineParams struct {
+	// Check Only these checks, separated by commas.
+	Check CheckFilter `form:"check,omitempty" json:"check,omitempty"`
+
+	// Partition Only the data of this partition. Left out, everything is looked at.
+	Partition *PartitionFilter `form:"partition,omitempty" json:"partition,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// RepairParams defines parameters for Repair.
+type RepairParams struct {
+	// Check Only these checks, separated by commas.
+	Check CheckFilter `form:"check,omitempty" json:"check,omitempty"`
+
+	// Partition Only the data of this partition. Left out, everything is looked at.
+	Partition *PartitionFilter `form:"partition,omitempty" json:"partition,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
 
 // FollowEventsParams defines parameters for FollowEvents.
 type FollowEventsParams struct {
@@ -2360,6 +2467,22 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Examine Examine the installation
+	//
+	// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
+	// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+	//
+	// Corresponds with GET /v1/doctor (the `Examine` operationId).
+	Examine(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Repair Examine the installation, and repair what is found
+	//
+	// As `GET /v1/doctor`, and repairs what can be repaired, in the moment in which it is found. A repair puts things where leaders and
+	// workers look, and removes what belongs to nothing; it never throws a task away.
+	//
+	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
+	Repair(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// FollowEvents Follow what happens to tasks
 	//
@@ -2958,6 +3081,42 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReadyzRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Examine Examine the installation
+//
+// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
+// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+//
+// Corresponds with GET /v1/doctor (the `Examine` operationId).
+func (c *Client) Examine(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewExamineRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Repair Examine the installation, and repair what is found
+//
+// As `GET /v1/doctor`, and repairs what can be repaired, in the moment in which it is found. A repair puts things where leaders and
+// workers look, and removes what belongs to nothing; it never throws a task away.
+//
+// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
+func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRepairRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4149,6 +4308,162 @@ func NewReadyzRequest(server string) (*http.Request, error) {
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewExamineRequest constructs an http.Request for the Examine method
+func NewExamineRequest(server string, params *ExamineParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/doctor")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Check != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "check", params.Check, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Partition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "partition", *params.Partition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRepairRequest constructs an http.Request for the Repair method
+func NewRepairRequest(server string, params *RepairParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/doctor/repair")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Check != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "check", params.Check, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Partition != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "partition", *params.Partition, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -7127,6 +7442,26 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	ReadyzWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ReadyzResponse, error)
 
+	// ExamineWithResponse Examine the installation
+	//
+	// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
+	// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /v1/doctor (the `Examine` operationId).
+	ExamineWithResponse(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*ExamineResponse, error)
+
+	// RepairWithResponse Examine the installation, and repair what is found
+	//
+	// As `GET /v1/doctor`, and repairs what can be repaired, in the moment in which it is found. A repair puts things where leaders and
+	// workers look, and removes what belongs to nothing; it never throws a task away.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
+	RepairWithResponse(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*RepairResponse, error)
+
 	// FollowEventsWithResponse Follow what happens to tasks
 	//
 	// A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
@@ -7894,6 +8229,116 @@ func (r ReadyzResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReadyzResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// ExamineResponseDefaultHeaders the declared response headers of an HTTP default response for Examine
+type ExamineResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type ExamineResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DoctorReport
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *ExamineResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ExamineResponse) GetJSON200() *DoctorReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r ExamineResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r ExamineResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ExamineResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ExamineResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ExamineResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// RepairResponseDefaultHeaders the declared response headers of an HTTP default response for Repair
+type RepairResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type RepairResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DoctorReport
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *RepairResponseDefaultHeaders
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RepairResponse) GetJSON200() *DoctorReport {
+	return r.JSON200
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r RepairResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r RepairResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RepairResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RepairResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RepairResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10167,6 +10612,38 @@ func (c *ClientWithResponses) ReadyzWithResponse(ctx context.Context, reqEditors
 	return ParseReadyzResponse(rsp)
 }
 
+// ExamineWithResponse Examine the installation
+//
+// Looks for what does not fit together, and changes nothing. It is safe on a live system: it reads page by page, with pauses, and
+// whatever it finds in the data was so in one moment. `docs/operations.md` lists the checks.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /v1/doctor (the `Examine` operationId).
+func (c *ClientWithResponses) ExamineWithResponse(ctx context.Context, params *ExamineParams, reqEditors ...RequestEditorFn) (*ExamineResponse, error) {
+	rsp, err := c.Examine(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseExamineResponse(rsp)
+}
+
+// RepairWithResponse Examine the installation, and repair what is found
+//
+// As `GET /v1/doctor`, and repairs what can be repaired, in the moment in which it is found. A repair puts things where leaders and
+// workers look, and removes what belongs to nothing; it never throws a task away.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v1/doctor/repair (the `Repair` operationId).
+func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *RepairParams, reqEditors ...RequestEditorFn) (*RepairResponse, error) {
+	rsp, err := c.Repair(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRepairResponse(rsp)
+}
+
 // FollowEventsWithResponse Follow what happens to tasks
 //
 // A stream of server-sent events: the event's name is the `type` of the Event that is its `data`. The types
@@ -11229,6 +11706,98 @@ func ParseReadyzResponse(rsp *http.Response) (*ReadyzResponse, error) {
 	switch {
 	case true:
 		var headers ReadyzResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseExamineResponse parses an HTTP response from a ExamineWithResponse call
+func ParseExamineResponse(rsp *http.Response) (*ExamineResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ExamineResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DoctorReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers ExamineResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseRepairResponse parses an HTTP response from a RepairWithResponse call
+func ParseRepairResponse(rsp *http.Response) (*RepairResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RepairResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DoctorReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers RepairResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

@@ -39,6 +39,7 @@ It prints:
   outcome.fired    how many records have this outcome; a line for each outcome there is
   pending          ticks that are due and not decided yet, as during a pause
   forgotten_until  the ledger or the history is forgotten up to here, so nothing is proved about that time
+  lost_writes      from when to when Redis has lost writes, so that ticks may have run twice; a line for each such time
   gap              a tick that has no record; a line for each (on a terminal, the first 20)
   stray            a record that no definition explains, as tick and outcome; a line for each, as above
   proved           true or false, in a pipe; a terminal gets a sentence`,
@@ -90,6 +91,10 @@ func printAudit(p *printer.Printer, r client.AuditReport) error {
 		printer.Detail{Name: "pending", Value: r.Pending},
 		printer.Detail{Name: "forgotten_until", Value: printer.OptionalTimestamp(r.ForgottenUntil)},
 	)
+	for _, loss := range r.LostWrites {
+		span := p.Text(printer.Timestamp(loss.From)) + " " + p.Text(printer.Timestamp(loss.To))
+		details = append(details, printer.Detail{Name: "lost_writes", Value: span})
+	}
 	for _, tick := range firstFindings(p, r.Gaps) {
 		details = append(details, printer.Detail{Name: "gap", Value: printer.Timestamp(tick)})
 	}
@@ -142,6 +147,10 @@ func doubts(p *printer.Printer, r client.AuditReport) []string {
 	}
 	if n := len(r.Strays); n > 0 {
 		reasons = append(reasons, haveOrHas(n, "record")+" no definition that explains it")
+	}
+	for _, loss := range r.LostWrites {
+		reasons = append(reasons, "Redis lost writes between "+p.Text(printer.Timestamp(loss.From))+" and "+p.Text(printer.Timestamp(loss.To))+
+			", so ticks may have run twice")
 	}
 	if r.ForgottenUntil != nil {
 		reasons = append(reasons, "nothing is known about the time up to "+p.Text(printer.Timestamp(*r.ForgottenUntil))+" (audit the time after it with --from)")

@@ -9,13 +9,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/migration"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
@@ -33,9 +36,12 @@ type Layout struct {
 	Vital      *redisx.DB // for what says that somebody lives: it must not wait for connections behind anything else
 	Keys       lua.Keyspace
 	partitions int
-	secret     []byte       // of the installation, see Sign
+	secret     atomic.Value // string: of the installation, see Sign
+	wipes      atomic.Int64 // how often Redis has lost all data, as far as this process has noticed
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
 	memory     sync.Map     // by server: *memory
+	losses     losses
+	suspected  func() bool
 }
 
 // Options says where the data is. DB is required.
@@ -45,26 +51,26 @@ type Options struct {
 	Vital      *redisx.DB   // for leases and heartbeats; nil: DB
 	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates DefaultPartitions
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
+	// Lost, if set, is called when this node has noticed that Redis has lost writes of a partition, or that it lost earlier ones than were
+	// known.
+	Lost func(partition int, l schedule.Loss)
+	// Suspected, if set, reports whether Redis may have lost writes lately.
+	Suspected func() bool
 }
 
 // Open reads the number of partitions, and fixes it at the first start. It converts data of an older layout first, or waits
 // while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
 // partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
-	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log}
+	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: losses{tell: o.Lost}, suspected: o.Suspected}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}
-	meta := string(l.Keys.Meta())
-	pipe := o.DB.TxPipeline()
-	pipe.HSetNX(ctx, meta, "partitions", cmp.Or(o.Partitions, DefaultPartitions))
-	pipe.HSetNX(ctx, meta, "layout", version)
-	pipe.HSetNX(ctx, meta, "secret", rand.Text())
-	found := pipe.HMGet(ctx, meta, "partitions", "layout", "secret")
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", meta, err)
+	_, found, err := l.settle(ctx, cmp.Or(o.Partitions, DefaultPartitions), rand.Text())
+	if err != nil {
+		return nil, err
 	}
-	layout, err := l.adopt(found.Val(), o.Partitions)
+	layout, err := l.adopt(found, o.Partitions)
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +79,53 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	}
 	return l, err
 }
+
+// settle writes the fields of dts:meta that are missing, and returns whether all were and what they are now: of several nodes, the first one
+// settles them. It only reads if none is missing, which a Redis that refuses writes allows. Error: one of Redis.
+func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gone bool, found []any, _ error) {
+	meta := string(l.Keys.Meta())
+	found, err := l.DB.HMGet(ctx, meta, "partitions", "layout", "secret").Result()
+	if err == nil && slices.Contains(found, nil) {
+		pipe := l.DB.Pipeline()
+		first := pipe.HSetNX(ctx, meta, "partitions", partitions)
+		pipe.HSetNX(ctx, meta, "layout", version)
+		pipe.HSetNX(ctx, meta, "secret", secret)
+		all := pipe.HMGet(ctx, meta, "partitions", "layout", "secret")
+		_, err = pipe.Exec(ctx)
+		gone, found = first.Val(), all.Val()
+	}
+	if err != nil {
+		return false, nil, fmt.Errorf("reading %s: %w", meta, err)
+	}
+	return gone, found, nil
+}
+
+// ErrOther is the error of Check if Redis holds the data of another installation than the one that was opened.
+var ErrOther = errors.New("redis holds other data now")
+
+// Check compares dts:meta with what Open found, and writes it again if it is gone: then Redis has lost the data. If another node has
+// written it first, Check takes over its secret. Errors: ErrOther if the number of partitions or the layout differs, so that nothing would
+// be found where it is; or one of Redis.
+func (l *Layout) Check(ctx context.Context) (gone bool, _ error) {
+	gone, found, err := l.settle(ctx, l.partitions, l.secret.Load().(string))
+	if err != nil {
+		return false, err
+	}
+	layout, err := l.adopt(found, l.partitions)
+	if err == nil && layout != version {
+		err = fmt.Errorf("%s: the data has layout %q, this node only layout %s", l.Keys.Meta(), layout, version)
+	}
+	if err != nil {
+		return gone, fmt.Errorf("%w: %w", ErrOther, err)
+	}
+	return gone, nil
+}
+
+// NoteWipe records that Redis has lost all data: what this process remembers of it is wrong.
+func (l *Layout) NoteWipe() { l.wipes.Add(1) }
+
+// Wipes is how often NoteWipe was called.
+func (l *Layout) Wipes() int64 { return l.wipes.Load() }
 
 // adopt checks the fields of dts:meta partitions and layout, and takes over the number of partitions and the secret. expected is 0
 // if any number will do. It returns the version of the layout, which is the present one or can be converted.
@@ -91,7 +144,10 @@ func (l *Layout) adopt(meta []any, expected int) (string, error) {
 		return "", fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
 	}
 	secret, _ := meta[2].(string)
-	l.partitions, l.secret = n, []byte(secret)
+	if l.partitions != n {
+		l.partitions = n
+	}
+	l.secret.Store(secret)
 	return found, nil
 }
 
@@ -128,18 +184,23 @@ func (l *Layout) KeysOf(r task.Ref) lua.Partition { return l.Keys.Partition(l.Pa
 // WakeOf returns the channel of the leader of the partition of a task or a schedule.
 func (l *Layout) WakeOf(r task.Ref) lua.WakeChannel { return l.Keys.Wake(l.PartitionOf(r)) }
 
-// Now is the time of Redis. Error: CodeUnavailable.
-func (l *Layout) Now(ctx context.Context) (time.Time, error) {
-	now, err := l.DB.Time(ctx).Result()
+// Now is the time of Redis: that of the server which holds a partition, as the servers of a cluster have each a clock of their own.
+// Error: CodeUnavailable.
+func (l *Layout) Now(ctx context.Context, partition int) (time.Time, error) {
+	server, _, err := l.DB.ServerOf(ctx, string(l.Keys.Partition(partition).States()))
+	if err != nil {
+		return time.Time{}, Unavailable(err)
+	}
+	now, err := server.Time(ctx).Result()
 	if err != nil {
 		return time.Time{}, Unavailable(err)
 	}
 	return now.UTC(), nil
 }
 
-// Ping checks that Redis answers. Error: CodeUnavailable.
+// Ping checks that Redis answers, also while much else waits for it. Error: CodeUnavailable.
 func (l *Layout) Ping(ctx context.Context) error {
-	if err := l.DB.Ping(ctx).Err(); err != nil {
+	if err := l.Vital.Ping(ctx).Err(); err != nil {
 		return Unavailable(err)
 	}
 	return nil
@@ -148,7 +209,7 @@ func (l *Layout) Ping(ctx context.Context) error {
 // Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err. Only
 // context.Canceled is returned as it is.
 func Unavailable(err error) error {
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOther) {
 		return err
 	}
 	var answered redis.Error

@@ -11,7 +11,7 @@ const signatureBytes = 15
 
 // Sign returns 20 characters that only a node of this installation can make for a text.
 func (l *Layout) Sign(text string) string {
-	mac := hmac.New(sha256.New, l.secret)
+	mac := hmac.New(sha256.New, []byte(l.secret.Load().(string)))
 	mac.Write([]byte(text))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:signatureBytes])
 }

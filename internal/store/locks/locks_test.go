@@ -73,7 +73,7 @@ func TestAcquire_FencesGrow(t *testing.T) {
 		if i%5 == 0 { // a failover lost the counter
 			testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(deploy).Token())).Err())
 			testkit.Eventually(t, "the time goes on", func() bool {
-				now, err := w.Now(w.Ctx)
+				now, err := w.Now(w.Ctx, 0)
 				testkit.Must(t, err)
 				return now.UnixMilli() > newest
 			})
@@ -201,7 +201,7 @@ func TestAcquire_RefusesMoreLocksThanAPartitionMayHave(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	set := string(w.KeysOf(deploy).Locks())
-	now, err := w.Now(w.Ctx)
+	now, err := w.Now(w.Ctx, 0)
 	testkit.Must(t, err)
 	var all []redis.Z
 	for i := range task.LocksLimit {
@@ -294,4 +294,20 @@ func TestAwait_SignalsReleasesAlsoAfterTheConnectionWasLost(t *testing.T) {
 	_, err = w.Locks.Release(w.Ctx, deploy, "a", l.Fence)
 	testkit.Must(t, err)
 	testkit.Receive(t, released, "the release")
+}
+
+// The clock of Redis went back, and with it the time that is left of the lock.
+func TestAcquire_CutsALockThatWouldLastLongerThanItsHolderAskedFor(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.MovableClock(t))
+	w := storetest.On(t, srv.DB(t))
+	acquire(t, w, deploy, "dead", time.Second)
+	srv.MoveClock(-time.Hour)
+	_, err := w.Locks.Acquire(w.Ctx, locks.Lock{Ref: deploy, Holder: "b", TTL: time.Minute})
+	var held *locks.HeldError
+	if !errors.As(err, &held) || held.Remaining > time.Second {
+		t.Errorf("got %v", err)
+	}
+	untilFree(t, w, deploy)
+	acquire(t, w, deploy, "b", time.Minute)
 }

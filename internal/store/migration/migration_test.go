@@ -163,7 +163,7 @@ func TestOpen_LetsLeadersLookAfterWhatIsQueuedAndRuns(t *testing.T) {
 	w := storetest.On(t, older(t))
 	var lapsed, waiting []string
 	for p := range w.Partitions.Count() {
-		watched, err := w.Partitions.At(p).Lead(storetest.Fence).LookAfter(w.Ctx, time.Minute, 64)
+		watched, err := w.Partitions.At(p).Lead(storetest.Fence).LookAfter(w.Ctx, time.Minute, 64, false)
 		testkit.Must(t, err)
 		for _, l := range watched.Lapsed {
 			lapsed = append(lapsed, l.Ref.String())

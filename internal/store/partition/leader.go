@@ -118,11 +118,13 @@ type Watched struct {
 }
 
 // LookAfter reads up to limit runs whose lease is over, and up to limit queued tasks whose delivery may be lost; it returns
-// the same queued task not again before that time. Errors: ErrFenced, or an error of Redis.
-func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int) (Watched, error) {
+// the same queued task not again before that time. cut: the clock of Redis may have been set back, so leases and times that are farther
+// ahead than they can be are cut before. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int, cut bool) (Watched, error) {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.LookAfter{
 		Lease: k.Lease(), Queued: k.Queued(), Held: k.Held(), Fence: l.fence, Again: again, Limit: limit,
+		LeaseOfNodes: l.o.Tasks.RunLease(), Cut: cut,
 	})
 	if err != nil {
 		return Watched{}, fenced(err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -37,7 +38,7 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 		stale := w.Partitions.At(p).Lead("0:old")
 		calls := map[string]error{}
 		_, calls["claim"] = stale.Claim(w.Ctx, 10, storetest.Quotas, time.Second)
-		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10)
+		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10, false)
 		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}}, false)
 		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
 		_, calls["sweep"] = stale.Sweep(w.Ctx, partition.Keep{}, 10)
@@ -293,12 +294,48 @@ func TestClaim_TakesNothingEarly(t *testing.T) {
 	}
 }
 
+// The clock of Redis went back by an hour: whatever lasted until then lasts for an hour more.
+func TestLookAfter_CutsWhatIsFartherAheadThanItCanBe(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("s@queued", task.Queued)
+	native, short, remote := w.Bring("s@native", task.Running), w.Bring("s@short", task.Running), w.Bring("s@remote", task.Running)
+	keys := w.KeysOf(ref)
+	state := w.DB.HGet(w.Ctx, string(keys.States()), remote.String()).Val()
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(keys.States()), remote.String(), regexp.MustCompile(`\S+#\S+`).ReplaceAllString(state, "far#ABC:60000")).Err())
+	now := w.DB.Time(w.Ctx).Val()
+	set := func(set string, ref task.Ref, ahead time.Duration) {
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, set, redis.Z{Score: float64(now.Add(ahead).UnixMilli()), Member: ref.String()}).Err())
+	}
+	set(string(keys.Held()), native, time.Hour)
+	set(string(keys.Held()), remote, time.Hour)
+	set(string(keys.Held()), short, time.Second)
+	set(string(keys.Queued()), ref, time.Hour)
+	look := func(cut bool) partition.Watched {
+		watched, err := w.Leader(ref).LookAfter(w.Ctx, time.Second, 10, cut)
+		testkit.Must(t, err)
+		return watched
+	}
+	if got := look(false); len(got.Waiting) != 0 {
+		t.Errorf("without a cut: %+v", got)
+	}
+	if got := look(true); len(got.Waiting) != 1 || got.Waiting[0].Ref != ref {
+		t.Errorf("with a cut: %+v", got)
+	}
+	for member, want := range map[task.Ref]time.Duration{native: tasks.DefaultRunLease, short: time.Second, remote: time.Minute} {
+		ends := time.UnixMilli(int64(w.DB.ZScore(w.Ctx, string(keys.Held()), member.String()).Val()))
+		if left := ends.Sub(now); left < want-time.Second || left > want+testkit.Limit {
+			t.Errorf("the lease of %s lasts for %s, want %s", member, left, want)
+		}
+	}
+}
+
 func TestLookAfter_FindsWhatNoWorkerBeganAndWhatNoWorkerHolds(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	queued, running := w.Bring("s@queued", task.Queued), w.Bring("s@running", task.Running)
 	look := func() partition.Watched {
-		watched, err := w.Leader(queued).LookAfter(w.Ctx, time.Minute, 10)
+		watched, err := w.Leader(queued).LookAfter(w.Ctx, time.Minute, 10, false)
 		testkit.Must(t, err)
 		return watched
 	}
@@ -419,7 +456,7 @@ func TestClaim_AnUnreadableTaskHoldsUpNoOther(t *testing.T) {
 		t.Errorf("claimed %v", got)
 	}
 	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(bad).Queued()), redis.Z{Member: bad.String()}, redis.Z{Member: good.String()}).Err())
-	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10)
+	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10, false)
 	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good {
 		t.Errorf("to look after: %+v, %v", watched, err)
 	}

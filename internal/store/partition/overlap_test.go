@@ -57,6 +57,26 @@ func TestFire_RunsAQueuedTickWhenTheTaskBeforeItHasEnded(t *testing.T) {
 	}
 }
 
+// A task that has ended is live no longer even if nobody told its schedule, as after a loss of writes or a deletion by hand.
+func TestFire_IsNotHeldUpByATaskThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapQueue} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ticks := w.Hourly(1, func(d *schedule.Definition) { d.Overlap = policy })
+			w.Fire(nightly)
+			k := w.KeysOf(nightly)
+			testkit.Must(t, w.DB.HDel(w.Ctx, string(k.Defs()), nightly.String()+"@"+ticks[0]).Err())
+			w.Rewind(nightly, time.Hour) // the same tick is decided again
+			w.Fire(nightly)
+			if diff := cmp.Diff([]schedule.Outcome{schedule.Fired}, w.Recorded(nightly)); diff != "" {
+				t.Errorf("ledger (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestFire_QueuesNoMoreTicksThanTheLimit(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)

@@ -57,9 +57,12 @@ type Depth struct {
 	Schedules, ActiveSchedules, OverdueSchedules  int64 // active: neither paused nor ended
 }
 
-// Depths counts the tasks and schedules of partitions. Error: one of Redis.
+// Depths counts the tasks and schedules of partitions. Those of all are overdue by the clock of the first one. Error: one of Redis.
 func (p *Partitions) Depths(ctx context.Context, numbers []int) (map[int]Depth, error) {
-	now, err := p.o.Layout.Now(ctx)
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	now, err := p.o.Layout.Now(ctx, numbers[0])
 	if err != nil {
 		return nil, fmt.Errorf("counting tasks: %w", err)
 	}

@@ -64,16 +64,14 @@ func (s *Schedules) Write(ctx context.Context, d schedule.Definition, base int, 
 // LookUp reads a schedule without its counts, and the time of Redis. found is false if the schedule does not exist.
 // Error: CodeUnavailable.
 func (s *Schedules) LookUp(ctx context.Context, ref task.Ref) (_ schedule.Schedule, found bool, now time.Time, _ error) {
-	pipe := s.l.DB.Pipeline()
-	hash, clock := pipe.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref))), pipe.Time(ctx)
-	if _, err := pipe.Exec(ctx); err != nil {
+	hash, err := s.l.DB.HGetAll(ctx, string(s.l.KeysOf(ref).Schedule(ref))).Result()
+	if err != nil {
 		return schedule.Schedule{}, false, now, layout.Unavailable(err)
 	}
-	now = clock.Val().UTC()
-	if len(hash.Val()) == 0 {
-		return schedule.Schedule{}, false, now, nil
+	if now, err = s.l.Now(ctx, s.l.PartitionOf(ref)); err != nil || len(hash) == 0 {
+		return schedule.Schedule{}, false, now, err
 	}
-	sched, err := codec.DecodeSchedule(ref, hash.Val())
+	sched, err := codec.DecodeSchedule(ref, hash)
 	return sched, true, now, err
 }
 

@@ -60,7 +60,7 @@ func (w *World) Pause(ref task.Ref) {
 // Trigger runs a schedule by hand, now, and returns the error of that.
 func (w *World) Trigger(ref task.Ref) (schedule.Entry, error) {
 	w.t.Helper()
-	now, err := w.Now(w.Ctx)
+	now, err := w.Now(w.Ctx, 0)
 	testkit.Must(w.t, err)
 	return w.Schedules.Trigger(w.Ctx, ref, now)
 }

@@ -15,16 +15,29 @@ type Extended struct {
 	Now       time.Time // by the clock of Redis
 	Cancelled bool
 	Err       error
+	missing   bool // there is no such task
 }
 
 // ExtendEach extends the leases of runs by RunLease from now, in one round trip, and returns a result for each, in order. A run
-// whose begin Redis has lost begins again, unless its task was claimed again.
+// whose begin Redis has lost begins again, unless another run has begun the attempt. If Redis has lost the task, too, and another primary
+// has taken over within the last minute, the task is restored.
 func (s *Tasks) ExtendEach(ctx context.Context, runs []*Run) []Extended {
 	return s.ExtendFor(ctx, s.runLease, runs)
 }
 
 // ExtendFor is ExtendEach for a lease of that length, which ends at the run's Limit if it has one.
 func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run) []Extended {
+	return withRestored(ctx, s, runs, func(places []int) []Extended {
+		some := make([]*Run, len(places))
+		for k, i := range places {
+			some[k] = runs[i]
+		}
+		return s.extendKnown(ctx, lease, some)
+	}, func(e Extended) bool { return e.missing })
+}
+
+// extendKnown is ExtendFor for tasks that exist.
+func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Run) []Extended {
 	refs := make([]task.Ref, len(runs))
 	for i, r := range runs {
 		refs[i] = r.Task.Ref
@@ -42,7 +55,13 @@ func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run)
 	}, func(i, k int, r redisx.Result[lua.ExtendRunsReply]) {
 		if extended[i].Err = r.Err; r.Err == nil {
 			answer := r.Reply.Answers[k]
-			extended[i] = Extended{Now: r.Reply.Now, Cancelled: answer.Cancelled, Err: refusedReport(runs[i].Task, answer.Refused.Code)}
+			extended[i] = Extended{
+				Now: r.Reply.Now, Cancelled: answer.Cancelled, Err: refusedReport(runs[i].Task, answer.Refused.Code),
+				missing: answer.Refused.Code == lua.CodeNotFound,
+			}
+			if answer.Again {
+				s.l.NoteLoss(ctx, s.l.PartitionOf(refs[i]), runs[i].Task.StartedAt, r.Reply.Now)
+			}
 		}
 	})
 	return extended

@@ -48,25 +48,61 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 // FinishEach reports the ends of attempts in one round trip, and returns an error for each, in order: ErrStale; ErrCancelled,
 // if the task was asked to stop and State is neither Succeeded nor Cancelled; or an error of Redis.
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
+	errs := make([]error, len(ends))
+	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
+		if errs[i] = f.err; f.err == nil {
+			s.recent.add(ends[i], f.at)
+		}
+	}
+	return errs
+}
+
+// finished is the result of reporting one end.
+type finished struct {
+	at       time.Time // by the clock of Redis
+	recorded bool      // by this report, and not by an earlier one
+	missing  bool      // there is no such task
+	err      error
+}
+
+// finishKnown reports ends. If Redis may have lost tasks, it restores those that are missing.
+func (s *Tasks) finishKnown(ctx context.Context, db *redisx.DB, ends []End) []finished {
+	runs := make([]*Run, len(ends))
+	for i, e := range ends {
+		runs[i] = e.Run
+	}
+	return withRestored(ctx, s, runs, func(places []int) []finished {
+		some := make([]End, len(places))
+		for k, i := range places {
+			some[k] = ends[i]
+		}
+		return s.finish(ctx, db, some)
+	}, func(f finished) bool { return f.missing })
+}
+
+func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finished {
 	refs := make([]task.Ref, len(ends))
 	for i, e := range ends {
 		refs[i] = e.Run.Task.Ref
 	}
-	errs := make([]error, len(ends))
-	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.Finish {
+	results := make([]finished, len(ends))
+	runParts(ctx, db, s.parts(refs), func(p part) lua.Finish {
 		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(refs[p.places[0]]), Ends: nil}
 		for _, i := range p.places {
 			call.Ends = append(call.Ends, finishEnd(ends[i]))
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.FinishReply]) {
-		if errs[i] = r.Err; r.Err == nil {
+		if results[i].err = r.Err; r.Err == nil {
 			answer := r.Reply.Answers[k]
 			s.WarnIfPaused(ctx, refs[i], answer.Paused)
-			errs[i] = refusedReport(ends[i].Run.Task, answer.Refused.Code)
+			results[i] = finished{
+				at: r.Reply.Now, recorded: answer.Recorded, missing: answer.Refused.Code == lua.CodeNotFound,
+				err: refusedReport(ends[i].Run.Task, answer.Refused.Code),
+			}
 		}
 	})
-	return errs
+	return results
 }
 
 func finishEnd(e End) lua.FinishEnd {

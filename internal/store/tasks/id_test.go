@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/config"
+
 	"github.com/oklog/ulid/v2"
 
 	"github.com/dts-sched/dts/internal/redistest"
@@ -50,7 +52,7 @@ func TestNewID_KeepsNeighboursTogetherAndSharesThePartitionsEvenly(t *testing.T)
 			l := openLayout(t, partitions)
 			counts := make([]int, partitions)
 			changes, last := 0, -1
-			for _, id := range makeIDs(t, tasks.New(l, 0), together*partitions) {
+			for _, id := range makeIDs(t, tasks.New(l, 0, config.Durability{}), together*partitions) {
 				p := l.PartitionOf(task.Ref{Namespace: "shop", ID: id})
 				counts[p]++
 				if p != last {
@@ -70,7 +72,7 @@ func TestNewID_KeepsNeighboursTogetherAndSharesThePartitionsEvenly(t *testing.T)
 
 func TestNewID_IsInOrderForEachOfManyCallers(t *testing.T) {
 	t.Parallel()
-	s := tasks.New(openLayout(t, 16), 0)
+	s := tasks.New(openLayout(t, 16), 0, config.Durability{})
 	var callers sync.WaitGroup
 	for range 8 {
 		callers.Go(func() { makeIDs(t, s, 10_000) })
@@ -81,5 +83,5 @@ func TestNewID_IsInOrderForEachOfManyCallers(t *testing.T) {
 // With so many partitions, most ids have no digits that bring them to the one whose turn it is.
 func TestNewID_OfAnyPartitionIsAsGoodAnID(t *testing.T) {
 	t.Parallel()
-	makeIDs(t, tasks.New(openLayout(t, 1<<20), 0), 300)
+	makeIDs(t, tasks.New(openLayout(t, 1<<20), 0, config.Durability{}), 300)
 }

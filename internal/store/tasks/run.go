@@ -58,13 +58,19 @@ func (r *Run) Node() string { return codec.NodeOf(r.Task.Run) }
 func (r *Run) report(ctx context.Context, send func() error) error {
 	err := send()
 	var refusal *redisx.Refusal
-	if errors.As(err, &refusal) && refusal.Code == lua.CodeState && task.State(refusal.Detail) == task.Queued {
+	if errors.As(err, &refusal) && notBegun(refusal) {
 		if again := r.s.ExtendFor(ctx, cmp.Or(r.Lease, r.s.runLease), []*Run{r})[0]; again.Err != nil {
 			return again.Err
 		}
 		err = send()
 	}
 	return r.reportError(err)
+}
+
+// notBegun reports whether a script refused a report because Redis does not know that the attempt has begun.
+func notBegun(r *redisx.Refusal) bool {
+	state := task.State(r.Detail)
+	return r.Code == lua.CodeNotFound || r.Code == lua.CodeState && (state == task.Queued || state == task.Scheduled)
 }
 
 // Progress reports the attempt's progress in percent, and what it is at, cut to its limit. Errors: CodeInvalid, and those of a report.

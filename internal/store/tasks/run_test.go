@@ -139,10 +139,25 @@ func (l *lostBegin) goBack(state string) {
 	l.DB.ZAdd(l.Ctx, string(k.Queued()), redis.Z{Score: 1, Member: l.ref.String()})
 }
 
-// claimedAgain brings the task back as if it was claimed at another time, which is none of the run's business.
-func (l *lostBegin) claimedAgain() {
-	last := len(l.queued) - 1
-	l.goBack(l.queued[:last] + map[bool]string{true: "1", false: "2"}[l.queued[last] != '1'])
+// another brings the task back as one of the same name that was created after the run was claimed; own makes it the same one again.
+func (l *lostBegin) another() { l.created("9") }
+func (l *lostBegin) own()     { l.created("1") }
+
+// created changes the first digit of the time at which the task was created.
+func (l *lostBegin) created(digit string) {
+	defs := string(l.KeysOf(l.ref).Defs())
+	record := l.DB.HGet(l.Ctx, defs, l.ref.String()).Val()
+	l.DB.HSet(l.Ctx, defs, l.ref.String(), digit+record[1:])
+	l.goBack(l.queued)
+}
+
+// unclaimed brings the task back to the time before it was claimed.
+func (l *lostBegin) unclaimed() {
+	l.goBack(l.queued)
+	k := l.KeysOf(l.ref)
+	l.DB.HDel(l.Ctx, string(k.States()), l.ref.String())
+	l.DB.ZRem(l.Ctx, string(k.Queued()), l.ref.String())
+	l.DB.ZAdd(l.Ctx, string(k.Wheel()), redis.Z{Score: 1, Member: l.ref.String()})
 }
 
 // The run goes on as it was, with the lease of its worker: a worker by HTTP extends it more seldom than a node does.
@@ -162,11 +177,11 @@ func TestReport_BeginsARunAgainWhoseBeginRedisHasLost(t *testing.T) {
 			before := l.DB.Time(l.Ctx).Val()
 			elsewhere, err := l.Tasks.RunWith(l.ref, 1, l.run.Token())
 			testkit.Must(t, err)
-			l.claimedAgain()
+			l.another()
 			if err := report(l.Ctx, elsewhere); !errors.Is(err, tasks.ErrStale) {
 				t.Errorf("another task of that name: %v, want ErrStale", err)
 			}
-			l.goBack(l.queued)
+			l.own()
 			testkit.Must(t, report(l.Ctx, elsewhere))
 			if got := l.Get(l.ref); got.State != task.Running || got.Run != l.run.Task.Run || !got.StartedAt.Equal(l.run.Task.StartedAt) {
 				t.Errorf("it is %+v", got)
@@ -183,11 +198,11 @@ func TestReport_BeginsARunAgainWhoseBeginRedisHasLost(t *testing.T) {
 func TestFinish_OfAnAttemptWhoseBeginRedisHasLostIsAccepted(t *testing.T) {
 	t.Parallel()
 	l := loseBegin(t)
-	l.claimedAgain()
+	l.another()
 	if err := l.run.Finish(l.Ctx, task.Succeeded, task.OutcomeSucceeded, "stale", ""); !errors.Is(err, tasks.ErrStale) {
 		t.Errorf("another task of that name: %v, want ErrStale", err)
 	}
-	l.goBack(l.queued)
+	l.own()
 	if err := l.run.Finish(l.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""); err != nil {
 		t.Errorf("the same attempt: %v", err)
 	}
@@ -201,11 +216,11 @@ func TestExtendEach_BeginsARunAgainWhoseBeginRedisHasLost(t *testing.T) {
 	t.Parallel()
 	l := loseBegin(t)
 	extend := func() error { return l.Tasks.ExtendEach(l.Ctx, []*tasks.Run{l.run})[0].Err }
-	l.claimedAgain()
+	l.another()
 	if err := extend(); !errors.Is(err, tasks.ErrStale) {
 		t.Errorf("another task of that name: %v, want ErrStale", err)
 	}
-	l.goBack(l.queued)
+	l.own()
 	for range 2 {
 		testkit.Must(t, extend())
 	}

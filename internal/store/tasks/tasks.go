@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/dts-sched/dts/internal/config"
+
 	"github.com/dts-sched/dts/internal/batch"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -24,18 +26,27 @@ import (
 type Tasks struct {
 	l        *layout.Layout
 	runLease time.Duration
-	creates  *batch.Group[task.Definition, Created] // of single tasks
-	ids      *ids
+	// durability is what a creation waits for, and the begin of an attempt that must be the only one.
+	durability config.Durability
+	confirms   *batch.Group[int, error] // of single partitions
+	recent     recent
+	creates    *batch.Group[task.Definition, Created] // of single tasks
+	ids        *ids
 }
 
 // New returns the tasks of an installation. runLease is how long the lease of a run lasts; 0 means DefaultRunLease.
-func New(l *layout.Layout, runLease time.Duration) *Tasks {
-	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), ids: newIDs(l)}
+func New(l *layout.Layout, runLease time.Duration, durability config.Durability) *Tasks {
+	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), durability: durability, ids: newIDs(l)}
 	// Callers share the call, so it does not end with the context of one of them.
 	s.creates = batch.New(createShared, func(defs []task.Definition) []Created {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
 		defer cancel()
 		return s.createEach(ctx, defs, false)
+	})
+	s.confirms = batch.New(confirmShared, func(partitions []int) []error {
+		ctx, cancel := context.WithTimeout(context.Background(), createTime)
+		defer cancel()
+		return s.confirm(ctx, partitions)
 	})
 	return s
 }

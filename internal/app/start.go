@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	connectPause    = time.Second      // between two tries to connect to a Redis that does not answer
+	connectReminder = 30 * time.Second // between two lines of the log about it
+)
+
+// await calls connect until it succeeds. Errors: that of connect, if waiting does not help (redisx.ErrUnusable) or ctx has ended.
+func (a *App) await(ctx context.Context, connect func() error) error {
+	var first, logged time.Time
+	for {
+		err := connect()
+		switch {
+		case err == nil && !first.IsZero():
+			a.o.Log.Info("Redis answers", "after", clock.Since(first).Round(time.Millisecond))
+			return nil
+		case err == nil, errors.Is(err, redisx.ErrUnusable), ctx.Err() != nil:
+			return err
+		case first.IsZero():
+			first = clock.Now()
+		}
+		if clock.Since(logged) >= connectReminder {
+			a.o.Log.Warn("cannot reach Redis; trying again", "redis", redisx.Redact(string(a.o.Config.Redis)), "error", err)
+			logged = clock.Now()
+		}
+		if a.waits != nil {
+			if err := a.waits(err); err != nil {
+				return err
+			}
+		}
+		_ = clock.Sleep(ctx, connectPause)
+	}
+}
+
+// listen binds the port of the node, so that New fails if it is taken, and has it answered while New waits for Redis.
+func (a *App) listen(ctx context.Context) error {
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", a.o.Config.Listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	a.cleanup(func() error { return ignoreClosed(l.Close()) })
+	a.listener = l
+	a.reception = &reception{listener: l.(*net.TCPListener), options: api.Options{
+		Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis"),
+		Log:     a.o.Log, Version: a.o.Version, Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+	}}
+	a.waits = a.reception.say
+	a.cleanup(a.reception.close)
+	return nil
+}
+
+// reception answers at the port of a node that waits for Redis: health checks, and metrics that need no Redis. It runs from the first call of
+// say to close.
+type reception struct {
+	listener *net.TCPListener
+	options  api.Options
+	reason   atomic.Pointer[error] // why the node is not ready
+	end      context.CancelFunc
+	ended    chan error
+}
+
+// say has /readyz answer with that reason.
+func (r *reception) say(reason error) error {
+	r.reason.Store(&reason)
+	if r.end != nil {
+		return nil
+	}
+	r.options.Ready = []api.Check{{Name: "redis", Do: func(context.Context) error { return *r.reason.Load() }}}
+	server, err := api.New(r.options)
+	if err != nil {
+		return err
+	}
+	var ctx context.Context
+	ctx, r.end = context.WithCancel(context.Background())
+	r.ended = make(chan error, 1)
+	go func() { r.ended <- server.Run(ctx, lent{r.listener}) }()
+	return nil
+}
+
+// close leaves the listener to whoever serves next.
+func (r *reception) close() error {
+	if r.end == nil {
+		return nil
+	}
+	r.end()
+	r.end = func() {}
+	err := <-r.ended
+	r.ended <- nil
+	return errors.Join(err, ignoreClosed(r.listener.SetDeadline(time.Time{})))
+}
+
+// lent is a listener that another server goes on with: Close only ends Accept.
+type lent struct{ *net.TCPListener }
+
+func (l lent) Close() error { return l.SetDeadline(time.Unix(1, 0)) }

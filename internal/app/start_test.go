@@ -1,0 +1,124 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestNew_WaitsForRedisAndSaysSo(t *testing.T) {
+	t.Parallel()
+	way := redistest.NewProxy(t, redistest.Start(t).Addr())
+	way.Cut()
+	c := settings(way.URL())
+	c.Listen = fmt.Sprint("127.0.0.1:", redistest.FreePort(t))
+	var log bytes.Buffer
+	type outcome struct {
+		app *App
+		err error
+	}
+	built := make(chan outcome, 1)
+	go func() {
+		a, err := New(t.Context(), Options{Config: c, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		built <- outcome{a, err}
+	}()
+	n := &running{t: t, address: c.Listen}
+	testkit.Eventually(t, "it answers", func() bool { return n.answers("/healthz") })
+	if status, _ := n.call(http.MethodGet, "/healthz", ""); status != http.StatusOK {
+		t.Errorf("alive: %d", status)
+	}
+	if status, body := n.call(http.MethodGet, "/readyz", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "redis: redis at "+way.URL()+" does not answer") {
+		t.Errorf("ready: %d %s", status, body)
+	}
+	if status, body := n.call(http.MethodGet, "/v1/tasks", ""); status != http.StatusServiceUnavailable || !strings.Contains(body, "it waits for Redis") {
+		t.Errorf("tasks: %d %s", status, body)
+	}
+	if status, body := n.call(http.MethodGet, "/metrics", ""); status != http.StatusOK || !strings.Contains(body, "dts_redis_up 0") {
+		t.Errorf("metrics: %d %s", status, body)
+	}
+	way.Mend()
+	got := testkit.Receive(t, built, "the node")
+	testkit.Must(t, got.err)
+	for _, line := range []string{`msg="cannot reach Redis; trying again" node=`, `msg="Redis answers"`} {
+		if strings.Count(log.String(), line) != 1 {
+			t.Errorf("the log does not have once %s:\n%s", line, log.String())
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- got.app.Run(ctx) }()
+	testkit.Receive(t, got.app.Ready(), "all roles")
+	if status, body := n.call(http.MethodGet, "/readyz", ""); status != http.StatusOK {
+		t.Errorf("ready: %d %s", status, body)
+	}
+	if _, body := n.call(http.MethodGet, "/metrics", ""); !strings.Contains(body, "dts_redis_up 1") {
+		t.Errorf("metrics: %s", body)
+	}
+	stop()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestNew_StopsWaitingForRedisWithItsContext(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Pause()
+	defer server.Continue()
+	c := settings(server.URL())
+	c.Listen = fmt.Sprint("127.0.0.1:", redistest.FreePort(t))
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := New(ctx, Options{Config: c, Log: slog.New(slog.DiscardHandler)})
+		ended <- err
+	}()
+	testkit.Eventually(t, "it answers", func() bool { return (&running{t: t, address: c.Listen}).answers("/healthz") })
+	stop()
+	if err := testkit.Receive(t, ended, "the end"); err == nil {
+		t.Error("it says that it has connected")
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// The first node writes what is settled once, and waits until it can; the others only read it.
+func TestNew_NeedsNoWriteWhereTheDataIsSettled(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	full := func(limit string) { testkit.Must(t, server.DB(t).ConfigSet(t.Context(), "maxmemory", limit).Err()) }
+	full("1")
+	type outcome struct {
+		app *App
+		err error
+	}
+	built := make(chan outcome, 1)
+	c := settings(server.URL())
+	c.Listen = fmt.Sprint("127.0.0.1:", redistest.FreePort(t))
+	go func() {
+		a, err := New(t.Context(), Options{Config: c, Log: slog.New(slog.DiscardHandler)})
+		built <- outcome{a, err}
+	}()
+	testkit.Eventually(t, "the first one waits, and says why", func() bool {
+		n := &running{t: t, address: c.Listen}
+		if !n.answers("/healthz") {
+			return false
+		}
+		status, body := n.call(http.MethodGet, "/readyz", "")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "OOM")
+	})
+	full("0")
+	first := testkit.Receive(t, built, "the first node")
+	testkit.Must(t, first.err)
+	testkit.Must(t, first.app.close())
+	full("1")
+	second, err := New(t.Context(), Options{Config: settings(server.URL()), Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	testkit.Must(t, second.close())
+	http.DefaultClient.CloseIdleConnections()
+}

@@ -1,0 +1,77 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/tasks"
+)
+
+const (
+	// settleTime is how long a node lets another primary hear what all nodes know before it starts anything there: long enough for others to
+	// find the primary as well, and not longer than dispatch may be interrupted.
+	settleTime = tasks.DefaultRunLease / 2
+	// suspicion is how long after that a node restores what the primary lacks.
+	suspicion = time.Minute
+	// losingFor is the time within which losses are told together.
+	losingFor = time.Minute
+)
+
+// followSuccession has every other primary that takes over hear what this node knows, until ctx ends: which attempts run here, and which have
+// ended lately. It says so again until others may start work there, as what one node knows can follow from what another one says.
+func (a *App) followSuccession(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.succession.Changed():
+		}
+		a.o.Log.Warn("another Redis primary has taken over: telling it what this node knows before anything starts there")
+		a.registry.BeatNow()
+		lost := 0
+		for a.succession.Within(settleTime) && ctx.Err() == nil {
+			if a.worker != nil {
+				_ = a.worker.ExtendNow(ctx) // the worker tries again by itself
+			}
+			lost += a.store.Tasks.ReportAgain(ctx)
+			_ = clock.Sleep(ctx, settleTime/5)
+		}
+		if lost > 0 {
+			a.o.Log.Warn("reported ends of attempts again that Redis had lost", "count", lost)
+		}
+	}
+}
+
+// noteReplicas says so if a failover can lose what Redis has acknowledged.
+func (a *App) noteReplicas(ctx context.Context) {
+	if a.o.Config.Durability != (config.Durability{}) || a.unhurried() {
+		return
+	}
+	if n := a.store.DB.AsyncReplicas(ctx, string(a.store.Keys.Partition(0).States())); n > 0 {
+		a.o.Log.Warn("a failover of Redis can lose tasks that were accepted, and run attempts and ticks twice: set min-replicas-to-write in Redis, or --durability wait=1",
+			"replicas", n)
+	}
+}
+
+// lossLog keeps a loss from being told once for each partition.
+type lossLog struct {
+	mu   sync.Mutex
+	told time.Time
+}
+
+// noteLost tells that Redis has lost writes of a partition.
+func (a *App) noteLost(partition int, l schedule.Loss) {
+	a.metrics.LostWrites.Inc()
+	a.losses.mu.Lock()
+	defer a.losses.mu.Unlock()
+	if !a.losses.told.IsZero() && clock.Since(a.losses.told) < losingFor {
+		return
+	}
+	a.losses.told = clock.Now()
+	a.o.Log.Error("Redis has lost writes that it had acknowledged: tasks may be lost, and attempts and ticks may have run twice",
+		"partition", partition, "from", l.From, "until", l.Until)
+}

@@ -1,0 +1,198 @@
+// Package doctor is the command "dtsctl doctor".
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/api/rest"
+	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/cli/flags"
+	"github.com/dts-sched/dts/internal/cli/printer"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// examples is how many findings of a check are shown.
+const examples = 5
+
+type options struct {
+	Client  func() (*rest.Client, error)
+	Printer *printer.Printer
+
+	Checks    []string
+	Partition int
+	Cursor    *string
+	Within    time.Duration
+	Repair    bool
+}
+
+// NewCommand returns "dtsctl doctor".
+func NewCommand(f *command.Factory) *cobra.Command {
+	opts := &options{Client: f.Client, Printer: f.Printer}
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "Examine the installation, and repair it", Args: command.ExactArgs(),
+		Long: `doctor looks whether what is in Redis fits together, and whether Redis and the nodes are as they should be. It
+changes nothing unless it is told to, and is safe on a live system: the server reads page by page, with pauses.
+
+The columns are: check, severity, looked, found, repaired, detail. The severity is ok if nothing was found, or how
+bad it is: note, warning or error. Looked is at how many things the check has looked. Detail is what was seen, or the
+first finding. A terminal also gets the findings, what they mean, and what a repair does.
+
+With --repair, it repairs what can be repaired, in the moment in which it is found, and asks nothing before. It never
+throws a task away: it puts things where leaders and workers look, and removes what belongs to nothing.
+
+The exit code is 1 if anything of the severity error was found and not repaired, else 0.`,
+		Example: `  dtsctl doctor
+  dtsctl doctor --check overdue,leaders
+  dtsctl doctor --check scheduled-lost --repair
+  dtsctl doctor -o json | jq '.checks[] | select(.severity == "error")'`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), opts) },
+	}
+	set := cmd.Flags()
+	set.StringSliceVar(&opts.Checks, "check", nil, "only these checks, separated by commas; may be repeated")
+	set.IntVar(&opts.Partition, "partition", -1, "only the data of this partition (default all of them)")
+	set.DurationVar(&opts.Within, "within", time.Minute, "how long to look at most; what is left is told by a cursor")
+	set.BoolVar(&opts.Repair, "repair", false, "repair what is found")
+	flags.String(set, &opts.Cursor, "cursor", "go on where an earlier doctor has stopped")
+	return cmd
+}
+
+func run(ctx context.Context, opts *options) error {
+	c, err := opts.Client()
+	if err != nil {
+		return err
+	}
+	var report client.DoctorReport
+	params := client.ExamineParams{Check: opts.Checks, Cursor: opts.Cursor}
+	if opts.Partition >= 0 {
+		params.Partition = &opts.Partition
+	}
+	for started := clock.Now(); ; {
+		page, err := examine(ctx, c, params, opts.Repair)
+		if err != nil {
+			return err
+		}
+		add(&report, page)
+		if params.Cursor = page.NextCursor; params.Cursor == nil || clock.Since(started) >= opts.Within {
+			break
+		}
+	}
+	raw, err := rest.Encode(report)
+	if err != nil {
+		return err
+	}
+	if err := opts.Printer.Show(raw, func() error { return show(opts.Printer, report) }); err != nil {
+		return err
+	}
+	if report.NextCursor != nil {
+		opts.Printer.Notef("There is more to look at; go on with --cursor %s", *report.NextCursor)
+	}
+	if slices.ContainsFunc(report.Checks, isOpenError) {
+		return command.ErrReported
+	}
+	return nil
+}
+
+// examine makes one request.
+func examine(ctx context.Context, c *rest.Client, params client.ExamineParams, repair bool) (client.DoctorReport, error) {
+	if repair {
+		also := client.RepairParams(params)
+		answer, err := rest.Read[client.DoctorReport](c.RepairWithResponse(ctx, &also))
+		return answer.Value, err
+	}
+	answer, err := rest.Read[client.DoctorReport](c.ExamineWithResponse(ctx, &params))
+	return answer.Value, err
+}
+
+// severities are all severities, the mildest first.
+var severities = []client.DoctorCheckSeverity{
+	client.DoctorCheckSeverityOk, client.DoctorCheckSeverityNote, client.DoctorCheckSeverityWarning, client.DoctorCheckSeverityError,
+}
+
+// add adds the next part of a report.
+func add(report *client.DoctorReport, page client.DoctorReport) {
+	report.NextCursor = page.NextCursor
+	for _, part := range page.Checks {
+		i := slices.IndexFunc(report.Checks, func(c client.DoctorCheck) bool { return c.Name == part.Name })
+		if i < 0 {
+			report.Checks = append(report.Checks, part)
+			continue
+		}
+		sum := &report.Checks[i]
+		sum.Looked, sum.Found, sum.Repaired = sum.Looked+part.Looked, sum.Found+part.Found, sum.Repaired+part.Repaired
+		sum.Examples = append(sum.Examples, part.Examples[:min(len(part.Examples), examples-min(examples, len(sum.Examples)))]...)
+		if slices.Index(severities, part.Severity) > slices.Index(severities, sum.Severity) {
+			sum.Severity = part.Severity
+		}
+		if sum.Detail == nil {
+			sum.Detail = part.Detail
+		}
+	}
+}
+
+// isOpenError reports whether a check found something bad that is not repaired.
+func isOpenError(c client.DoctorCheck) bool {
+	return c.Severity == client.DoctorCheckSeverityError && c.Repaired < c.Found
+}
+
+var columns = []printer.Column[client.DoctorCheck]{
+	{Name: "check", Value: func(c client.DoctorCheck) any { return c.Name }},
+	{Name: "severity", Value: func(c client.DoctorCheck) any { return printer.Status(c.Severity) }},
+	{Name: "looked", Value: func(c client.DoctorCheck) any { return c.Looked }},
+	{Name: "found", Value: func(c client.DoctorCheck) any { return c.Found }},
+	{Name: "repaired", Value: func(c client.DoctorCheck) any { return c.Repaired }},
+	{Name: "detail", Value: func(c client.DoctorCheck) any { return printer.Remark(detailOf(c)) }},
+}
+
+func detailOf(c client.DoctorCheck) string {
+	if c.Detail == nil && len(c.Examples) > 0 {
+		return c.Examples[0]
+	}
+	return printer.Deref(c.Detail)
+}
+
+// show prints a table, and for people what it means.
+func show(p *printer.Printer, report client.DoctorReport) error {
+	if err := printer.PrintTable(p, columns, report.Checks); err != nil || !p.OutIsTerminal {
+		return err
+	}
+	clean := 0
+	for _, c := range report.Checks {
+		if c.Severity == client.DoctorCheckSeverityOk {
+			clean++
+			continue
+		}
+		if err := explain(p, c); err != nil {
+			return err
+		}
+	}
+	return p.Printf("\n%d of %s found nothing.\n", clean, printer.Counted(len(report.Checks), "check"))
+}
+
+// explain prints what a check has found, what it means, and what can be done.
+func explain(p *printer.Printer, c client.DoctorCheck) error {
+	lines := []string{c.Means}
+	if c.Detail != nil {
+		lines = append(lines, *c.Detail)
+	} else {
+		lines = append(lines, c.Examples...)
+	}
+	if more := c.Found - len(c.Examples); more > 0 {
+		lines = append(lines, "... and "+printer.Counted(more, "other"))
+	}
+	switch {
+	case c.Found > 0 && c.Repaired == c.Found:
+		lines = append(lines, "Repaired: "+c.Repair)
+	default:
+		lines = append(lines, "Repair: "+c.Repair)
+	}
+	for i, line := range lines {
+		lines[i] = printer.Flat(line)
+	}
+	return p.Printf("\n%s %s\n  %s\n", p.StatusWord(printer.Status(c.Severity)), c.Name, strings.Join(lines, "\n  "))
+}

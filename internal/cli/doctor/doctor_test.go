@@ -1,0 +1,102 @@
+package doctor_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/clitest"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// The severities in their colours.
+const (
+	yellow = "\x1b[33mwarning\x1b[0m"
+	red    = "\x1b[31merror\x1b[0m"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// report is a part of a report about three checks.
+func report(next *string, lost client.DoctorCheck) client.DoctorReport {
+	lost.Name, lost.Means, lost.Repair = "scheduled-lost", "A task would never run.", "Puts it on the wheel."
+	return client.DoctorReport{NextCursor: next, Checks: []client.DoctorCheck{
+		{Name: "redis-version", Severity: "ok", Looked: 1, Detail: ptr("7.0.15"), Means: "Redis is too old.", Repair: "Run a newer Redis."},
+		{Name: "persistence", Severity: "warning", Looked: 1, Found: 1, Detail: ptr("snapshots only"), Examples: []string{"snapshots only"}, Means: "A crash loses data.", Repair: "Set appendonly."},
+		lost,
+	}}
+}
+
+func TestDoctor_PrintsALineForEachCheck(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/doctor", 200, report(nil, client.DoctorCheck{Severity: "ok", Looked: 7}))
+	s.Pipe().Run(t, "doctor").Expect(t, 0,
+		"redis-version\tok\t1\t0\t0\t7.0.15\npersistence\twarning\t1\t1\t0\tsnapshots only\nscheduled-lost\tok\t7\t0\t0\t\n", "")
+}
+
+func TestDoctor_FailsWithAnErrorThatIsNotRepaired(t *testing.T) {
+	for command, c := range map[string]struct {
+		args     []string
+		repaired int
+		code     int
+	}{
+		"GET /v1/doctor":         {[]string{"doctor"}, 0, 1},
+		"POST /v1/doctor/repair": {[]string{"doctor", "--repair"}, 2, 0},
+	} {
+		s := clitest.Start(t)
+		s.On(command, 200, report(nil, client.DoctorCheck{Severity: "error", Looked: 7, Found: 2, Repaired: c.repaired, Examples: []string{"default:a is lost", "default:b is lost"}}))
+		if got := s.Pipe().Run(t, c.args...); got.Code != c.code || got.Err != "" {
+			t.Errorf("%v: code %d, %s", c.args, got.Code, got.Err)
+		}
+	}
+}
+
+func TestDoctor_TellsPeopleWhatItMeans(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/doctor", 200, report(nil, client.DoctorCheck{Severity: "error", Looked: 9, Found: 7, Examples: []string{"default:a is lost", "default:b is lost"}}))
+	s.Terminal().Run(t, "doctor").Expect(t, 1, `CHECK           SEVERITY  LOOKED  FOUND  REPAIRED  DETAIL
+redis-version   ok        1       0      0         7.0.15
+persistence     `+yellow+`   1       1      0         snapshots only
+scheduled-lost  `+red+`     9       7      0         default:a is lost
+
+`+yellow+` persistence
+  A crash loses data.
+  snapshots only
+  Repair: Set appendonly.
+
+`+red+` scheduled-lost
+  A task would never run.
+  default:a is lost
+  default:b is lost
+  ... and 5 others
+  Repair: Puts it on the wheel.
+
+1 of 3 checks found nothing.
+`, "")
+}
+
+func TestDoctor_JoinsTheParts(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("GET /v1/doctor", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("check") != "scheduled-lost,persistence" || r.URL.Query().Get("partition") != "0" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		part := report(ptr("more"), client.DoctorCheck{Severity: "error", Looked: 5, Found: 1, Examples: []string{"default:a is lost"}})
+		if r.URL.Query().Get("cursor") == "more" {
+			part = report(nil, client.DoctorCheck{Severity: "ok", Looked: 4})
+		}
+		s.Reply(w, http.StatusOK, part)
+	})
+	got := s.Pipe().Run(t, "doctor", "--check", "scheduled-lost", "--check", "persistence", "--partition", "0")
+	got.Expect(t, 1, "redis-version\tok\t2\t0\t0\t7.0.15\npersistence\twarning\t2\t2\t0\tsnapshots only\nscheduled-lost\terror\t9\t1\t0\tdefault:a is lost\n", "")
+}
+
+func TestDoctor_SaysHowToGoOn(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/doctor", 200, report(ptr("here"), client.DoctorCheck{Severity: "ok"}))
+	if got := s.Pipe().Run(t, "doctor", "--within", "1ns"); got.Code != 0 || got.Err != "There is more to look at; go on with --cursor here\n" {
+		t.Errorf("code %d, %q", got.Code, got.Err)
+	}
+}

@@ -1,0 +1,51 @@
+package control
+
+import (
+	"context"
+	"time"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// DoctorRequest says what to examine.
+type DoctorRequest = doctor.Request
+
+// DoctorReport is what an examination found.
+type DoctorReport = doctor.Report
+
+// Examine looks for what does not fit together in Redis and in the deployment, and repairs it if the request says so. It concerns all
+// namespaces. It needs the queues and the nodes. Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) Examine(ctx context.Context, _ Caller, r DoctorRequest) (DoctorReport, error) {
+	d := doctor.New(doctor.Options{
+		Layout: c.store.Layout, Tasks: c.store.Tasks, Schedules: c.store.Schedules, Queues: c.queues, Nodes: c.nodes.Nodes, Audit: c.unaccounted,
+	})
+	return d.Examine(ctx, r)
+}
+
+// unaccounted returns the decided ticks of a schedule between two times that have no record, and the records that have no tick.
+// Errors: as for AuditSchedule.
+func (c *Control) unaccounted(ctx context.Context, ref task.Ref, from, until time.Time) ([]string, error) {
+	s, now, err := c.store.Schedules.Read(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	evidence, err := c.evidence(ctx, s, from, until)
+	if err != nil {
+		return nil, err
+	}
+	evidence.Now, evidence.Paused = now, true // ticks that are not decided yet are pending, however late
+	report, more := schedule.Audit(evidence)
+	if more {
+		return nil, nil // more ticks than an audit can compare: nothing is said about them
+	}
+	var found []string
+	for _, tick := range report.Gaps {
+		found = append(found, "has no record of "+schedule.TickName(tick))
+	}
+	for _, e := range report.Strays {
+		found = append(found, "has a record of "+e.Name+", which no definition explains")
+	}
+	return found, nil
+}

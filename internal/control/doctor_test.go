@@ -1,0 +1,456 @@
+package control_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/locks"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// fleet is a list of nodes.
+type fleet []cluster.Node
+
+func (f fleet) Nodes(context.Context) ([]cluster.Node, error) { return f, nil }
+func (f fleet) View() cluster.View                            { return cluster.View{Nodes: f} }
+
+// ward is an installation that has something of everything, in good order.
+type ward struct {
+	*storetest.World
+	t       *testing.T
+	control *control.Control
+	queues  *queue.Queues
+}
+
+func newWard(t *testing.T) *ward {
+	t.Helper()
+	db := redistest.Start(t).DB(t)
+	w := &ward{World: storetest.On(t, db), t: t, queues: queue.New(queue.Options{DB: db})}
+	w.employ(cluster.Node{ID: "tester", State: cluster.StateAlive, Roles: []string{config.RoleScheduler, config.RoleWorker}, Queues: map[string]int{"default": 1, "full": 1}})
+	for p := range w.Partitions.Count() {
+		testkit.Must(t, db.PExpire(w.Ctx, string(w.Keys.Partition(p).Term(storetest.Fence)), time.Hour).Err())
+	}
+	w.sweep()
+	for _, s := range task.States[1:] {
+		w.Bring(string(s), s)
+	}
+	w.handOver("queued")
+	w.Create(task.Definition{Ref: ref("waiting"), Delay: time.Hour})
+	w.Create(task.Definition{Ref: ref("ready"), Queue: "full"})
+	_, err := w.Leader(ref("ready")).Claim(w.Ctx, 100, partition.Quotas{Queues: map[string]partition.Quota{"full": {}}, Default: 0}, time.Second)
+	testkit.Must(t, err)
+	w.Create(task.Definition{Ref: ref("long"), Delay: time.Hour, Payload: []byte(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`)})
+	w.Hourly(3, nil)
+	w.Fire(storetest.Nightly)
+	_, err = w.Locks.Acquire(w.Ctx, locks.Lock{Ref: ref("lock"), Holder: "me", TTL: time.Hour})
+	testkit.Must(t, err)
+	testkit.Must(t, w.NoteNamespaces(w.Ctx, []string{"default"}))
+	return w
+}
+
+// employ replaces the nodes.
+func (w *ward) employ(nodes ...cluster.Node) {
+	w.control = control.New(control.Options{Store: w.Store, Queues: w.queues, Nodes: fleet(nodes)})
+}
+
+func ref(id string) task.Ref { return task.Ref{Namespace: "default", ID: id} }
+
+// handOver enqueues the delivery of a queued task.
+func (w *ward) handOver(id string) {
+	w.t.Helper()
+	t := w.Get(ref(id))
+	handed := w.queues.HandOver(w.Ctx, []task.Delivery{{Ref: t.Ref, Attempt: t.Attempt, Type: t.Type, Queue: t.Queue, ClaimedAt: t.QueuedAt}}, nil)
+	testkit.Must(w.t, handed.Failure())
+}
+
+// sweep deletes a task, whose id is remembered.
+func (w *ward) sweep() {
+	w.t.Helper()
+	deleted := w.Bring("deleted", task.Succeeded)
+	w.do("ZADD", w.KeysOf(deleted).Expiry(), 1, deleted)
+	_, err := w.Leader(deleted).Sweep(w.Ctx, partition.Keep{Tasks: 100, Remember: time.Hour, Names: 100}, 1)
+	testkit.Must(w.t, err)
+}
+
+// do runs a command. Keys, names of tasks and the like are arguments as they are.
+func (w *ward) do(args ...any) {
+	w.t.Helper()
+	for i, arg := range args {
+		args[i] = fmt.Sprint(arg)
+	}
+	testkit.Must(w.t, w.DB.Do(w.Ctx, args...).Err())
+}
+
+// state is the state of a task as it is stored.
+func (w *ward) state(id string) string {
+	return w.DB.HGet(w.Ctx, string(w.KeysOf(ref(id)).States()), ref(id).String()).Val()
+}
+
+// examine examines everything, one request after the other.
+func (w *ward) examine(r control.DoctorRequest) map[string]doctor.Result {
+	w.t.Helper()
+	all := make(map[string]doctor.Result)
+	for more := true; more; more = r.Cursor != "" {
+		report, err := w.control.Examine(w.Ctx, control.Caller{Namespace: "default"}, r)
+		testkit.Must(w.t, err)
+		for _, result := range report.Results {
+			result.Found += all[result.Name].Found
+			result.Repaired += all[result.Name].Repaired
+			result.Examples = append(all[result.Name].Examples, result.Examples...)
+			all[result.Name] = result
+		}
+		r.Cursor = report.NextCursor
+	}
+	return all
+}
+
+// findings are the checks of the data that found something, with the first example of each.
+func findings(results map[string]doctor.Result) map[string]string {
+	found := make(map[string]string)
+	for name, r := range results {
+		if r.Found > 0 && r.OfData {
+			found[name] = r.Examples[0]
+		}
+	}
+	return found
+}
+
+// breakages are what somebody can have broken in a ward, by the check that finds it, and the example that the check shows.
+var breakages = []struct {
+	check, name string
+	damage      func(w *ward)
+	example     string
+	stays       bool     // there is no repair
+	also        []string // other checks that find it
+}{
+	{check: "scheduled-lost", name: "a task is not on the wheel", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("waiting")).Wheel(), ref("waiting"))
+	}, example: "default:waiting is scheduled, and not in dts:{1}:wheel"},
+	{check: "scheduled-lost", name: "a task is not in the set of ready tasks", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("ready")).Ready("full"), ref("ready"))
+	}, example: "default:ready is scheduled, and not in "},
+	{check: "queued-lost", name: "nobody looks after a queued task", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("queued")).Queued(), ref("queued"))
+	}, example: "default:queued is queued, and not in "},
+	{check: "running-lost", name: "a run has no lease", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("running")).Held(), ref("running"))
+	}, example: "default:running is running, and not in "},
+	{check: "running-lost", name: "a run is not listed", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("running")).Running(), ref("running"))
+	}, example: "default:running is running, and not in "},
+	{check: "finished-lost", name: "a task would never be forgotten", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("failed")).Expiry(), ref("failed"))
+	}, example: "default:failed is failed, and not in "},
+	{check: "finished-lost", name: "a finished task is not listed", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("failed")).Index("default", task.Failed), ref("failed"))
+	}, example: "default:failed is failed, and not in "},
+	{check: "index-drift", name: "a finished task is on the wheel", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("succeeded")).Wheel(), 1e15, ref("succeeded"))
+	}, example: "default:succeeded is succeeded, and in "},
+	{check: "index-drift", name: "a scheduled task would be forgotten", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("waiting")).Expiry(), 1e15, ref("waiting"))
+	}, example: "default:waiting is scheduled, and in "},
+	{check: "index-drift", name: "a task waits for another queue", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ready")).Ready("other"), 1, ref("ready"))
+		w.do("SADD", w.KeysOf(ref("ready")).Backlog(), "other")
+	}, example: "default:ready is scheduled, and in "},
+	{check: "index-drift", name: "a finished task has a run lease", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("cancelled")).Held(), 1e15, ref("cancelled"))
+	}, example: "default:cancelled is cancelled, and in "},
+	{check: "backlog-unlisted", name: "leaders do not know of ready tasks", damage: func(w *ward) {
+		w.do("SREM", w.KeysOf(ref("ready")).Backlog(), "full")
+	}, example: "default:ready waits in "},
+	{check: "task-leftovers", name: "the wheel has a task that does not exist", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ghost")).Wheel(), 1e15, ref("ghost"))
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "task-leftovers", name: "a run lease has no run", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ghost")).Held(), 1e15, ref("ghost"))
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "task-leftovers", name: "a task has lost its definition", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("failed")).Defs(), ref("failed"))
+	}, example: "default:failed does not exist, and is left in "},
+	{check: "task-leftovers", name: "a list of finished tasks has one that does not exist", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ghost")).Index("default", task.Succeeded), 1, ref("ghost"))
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "task-leftovers", name: "a log is left", damage: func(w *ward) {
+		w.do("XADD", w.KeysOf(ref("ghost")).Log(ref("ghost")), "1-1", "text", "hello")
+		w.do("RPUSH", w.KeysOf(ref("ghost")).Attempts(ref("ghost")), "{}")
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "task-leftovers", name: "a result is left", damage: func(w *ward) {
+		for _, hash := range []any{
+			w.KeysOf(ref("ghost")).Results(), w.KeysOf(ref("ghost")).Errors(), w.KeysOf(ref("ghost")).Checkpoints(),
+			w.KeysOf(ref("ghost")).Payloads(), w.KeysOf(ref("ghost")).Originals(), w.KeysOf(ref("ghost")).States(),
+		} {
+			w.do("HSET", hash, ref("ghost"), "failed 1")
+		}
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "task-unreadable", name: "a state cannot be read", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), "lost")
+	}, example: "default:queued cannot be read: its state is lost", stays: true, also: []string{"delivery-leftovers"}},
+	{check: "task-unreadable", name: "a definition cannot be read", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(ref("waiting")).Defs(), ref("waiting"), "17")
+	}, example: "default:waiting cannot be read: its state is missing", stays: true},
+	{check: "payload-lost", name: "a payload is lost", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(ref("long")).Payloads(), ref("long"))
+	}, example: "default:long has no payload", stays: true},
+	{check: "id-never-forgotten", name: "a remembered id is not in order", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("deleted")).RememberedOrder())
+	}, example: "default:deleted is remembered, and not in "},
+	{check: "unconverted", name: "a task was not converted", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("old")).Unconverted(), 1, ref("old"))
+		w.do("RPUSH", w.KeysOf(ref("old")).Attempts(ref("old")), "{}") // stays, with the task
+	}, example: "default:old is in dts:{", stays: true},
+
+	{check: "schedule-not-looked-at", name: "nobody plans a schedule's ticks", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(storetest.Nightly).Ticks(), storetest.Nightly)
+	}, example: "default:nightly is active, and not in "},
+	{check: "schedule-not-looked-at", name: "a tick waits for nothing", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(storetest.Nightly).Live(storetest.Nightly))
+		w.do("RPUSH", w.KeysOf(storetest.Nightly).Waiting(storetest.Nightly), "1795000000000 20261118T120640Z")
+	}, example: "default:nightly has a tick that waits"},
+	{check: "schedule-drift", name: "a schedule is not listed", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(storetest.Nightly).Schedules(), storetest.Nightly)
+	}, example: "default:nightly is not in "},
+	{check: "schedule-drift", name: "a leader looks at a paused schedule", damage: func(w *ward) {
+		w.Pause(storetest.Nightly)
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Ticks(), 1e15, storetest.Nightly)
+	}, example: "default:nightly is paused, and in "},
+	{check: "schedule-leftovers", name: "a ledger is left", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ghost")).Ledger(ref("ghost")), 1, "x")
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "schedule-leftovers", name: "a leader looks at a schedule that does not exist", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ghost")).Ticks(), 1e15, ref("ghost"))
+	}, example: "default:ghost does not exist, and is left in "},
+	{check: "schedule-unreadable", name: "a schedule has no revision", damage: func(w *ward) {
+		w.do("HDEL", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "revision")
+	}, example: "default:nightly cannot be read: ", stays: true},
+	{check: "schedule-unreadable", name: "a schedule's definition is no definition", damage: func(w *ward) {
+		w.do("HSET", w.KeysOf(storetest.Nightly).Schedule(storetest.Nightly), "def", "{")
+	}, example: "default:nightly cannot be read: ", stays: true},
+	{check: "live-ended", name: "a live tick has no task", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, "20260101T000000Z")
+	}, example: "default:nightly@20260101T000000Z does not exist, and is in "},
+	{check: "live-ended", name: "a live tick has ended", damage: func(w *ward) {
+		live := w.DB.ZRange(w.Ctx, string(w.KeysOf(storetest.Nightly).Live(storetest.Nightly)), 0, 0).Val()
+		w.EndTick(storetest.Nightly, live[0], task.Succeeded)
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Live(storetest.Nightly), 1, live[0])
+	}, example: "default:nightly@"},
+
+	{check: "lock-unlimited", name: "a lock never expires", damage: func(w *ward) {
+		w.do("PERSIST", w.KeysOf(ref("lock")).Lock(ref("lock")))
+	}, example: "default:lock never expires"},
+	{check: "lock-drift", name: "a lock is not listed", damage: func(w *ward) {
+		w.do("ZREM", w.KeysOf(ref("lock")).Locks(), ref("lock"))
+	}, example: "default:lock is held, and not in "},
+	{check: "lock-drift", name: "a lock is listed that nobody holds", damage: func(w *ward) {
+		w.do("DEL", w.KeysOf(ref("lock")).Lock(ref("lock")))
+	}, example: "default:lock is not held, and in "},
+	{check: "lease-unlimited", name: "a lease never expires", damage: func(w *ward) {
+		w.do("PERSIST", w.Keys.Partition(1).Term(storetest.Fence))
+	}, example: "dts:{1}:lease of 1:tester never expires"},
+
+	{check: "delivery-missing", name: "a queued task has no delivery for long", damage: func(w *ward) {
+		fields := strings.Fields(w.state("queued"))
+		fields[5] = "1"
+		w.do("HSET", w.KeysOf(ref("queued")).States(), ref("queued"), strings.Join(fields, " "))
+		testkit.Must(w.t, w.queues.Drop(w.Ctx, "default", []string{"default:queued:1"}))
+	}, example: "default:queued has been queued since 1970", stays: true},
+	{check: "delivery-lost", name: "a delivery waits in no list", damage: func(w *ward) {
+		w.do("DEL", "asynq:{default}:pending")
+	}, example: "default:queued:1 is pending, and not in the list of those"},
+	{check: "delivery-lost", name: "a worker has a delivery that is in no list", damage: func(w *ward) {
+		w.do("DEL", "asynq:{default}:pending")
+		w.do("HSET", "asynq:{default}:t:default:queued:1", "state", "active")
+	}, example: "default:queued:1 is active, and not in the list of those"},
+	{check: "delivery-unleased", name: "a worker has a delivery without a lease", damage: func(w *ward) {
+		w.do("LMOVE", "asynq:{default}:pending", "asynq:{default}:active", "RIGHT", "LEFT")
+		w.do("HSET", "asynq:{default}:t:default:queued:1", "state", "active")
+	}, example: "default:queued:1 is active, and not in asynq:{default}:lease"},
+	{check: "delivery-leftovers", name: "a list has a delivery that does not exist", damage: func(w *ward) {
+		w.do("LPUSH", "asynq:{default}:pending", "default:ghost:1")
+	}, example: "default:ghost:1 does not exist, and is in a list of its queue"},
+	{check: "delivery-leftovers", name: "a delivery waits of an attempt that is not queued", damage: func(w *ward) {
+		d := task.Delivery{Ref: ref("waiting"), Attempt: 1, Type: "http", Queue: "default"}
+		testkit.Must(w.t, w.queues.HandOver(w.Ctx, []task.Delivery{d}, nil).Failure())
+	}, example: "default:waiting:1 waits in queue default, and its attempt is not queued"},
+	{check: "queue-unlisted", name: "asynq does not know a queue", damage: func(w *ward) {
+		w.do("SREM", "asynq:queues", "default")
+	}, example: "default is not in asynq's list of queues"},
+	{check: "server-leftovers", name: "asynq lists a dead server", damage: func(w *ward) {
+		w.do("ZADD", "asynq:servers", 1, "asynq:servers:{a:1:x}")
+	}, example: "asynq:servers:{a:1:x} has been dead since 1970-01-01T00:00:01Z"},
+	{check: "ledger-holes", name: "a record is lost", damage: func(w *ward) {
+		w.Put(storetest.Daily(func(d *schedule.Definition) {
+			d.Ref = ref("often")
+			d.Rules = []schedule.Rule{{Every: time.Minute}}
+			d.Misfire = schedule.Misfire{Policy: schedule.MisfireSkip}
+		}))
+		w.Rewind(ref("often"), 10*time.Minute)
+		w.Fire(ref("often"))
+		w.do("ZREMRANGEBYRANK", w.KeysOf(ref("often")).Ledger(ref("often")), 3, 3)
+	}, example: "default:often has no record of ", stays: true},
+}
+
+func TestExamine_FindsNothingWhereAllIsInOrder(t *testing.T) {
+	t.Parallel()
+	w := newWard(t)
+	results := w.examine(control.DoctorRequest{})
+	if found := findings(results); len(found) > 0 {
+		t.Errorf("it found %v", found)
+	}
+	for name, r := range results {
+		if r.Severity == doctor.Error {
+			t.Errorf("%s: %s %v", name, r.Detail, r.Examples)
+		}
+		if r.Looked == 0 && name != "server-leftovers" && name != "delivery-missing" {
+			t.Errorf("%s looked at nothing", name)
+		}
+	}
+}
+
+// Every check finds what somebody has broken, and nothing else does; repair mends it, and finds nothing more.
+func TestExamine_FindsAndRepairs(t *testing.T) {
+	t.Parallel()
+	tested := make(map[string]bool)
+	for _, b := range breakages {
+		tested[b.check] = true
+		t.Run(b.check+"/"+b.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			b.damage(w)
+			expect := func(results map[string]doctor.Result) {
+				t.Helper()
+				found := findings(results)
+				if !strings.HasPrefix(found[b.check], b.example) {
+					t.Errorf("the example is %q, want %q", found[b.check], b.example)
+				}
+				delete(found, b.check)
+				for _, other := range b.also {
+					delete(found, other)
+				}
+				if len(found) > 0 {
+					t.Errorf("others find %v", found)
+				}
+			}
+			before := redistest.Dump(t, w.DB)
+			expect(w.examine(control.DoctorRequest{}))
+			if diff := cmp.Diff(before, redistest.Dump(t, w.DB)); diff != "" {
+				t.Errorf("the look has changed something (-before +after):\n%s", diff)
+			}
+			repaired := w.examine(control.DoctorRequest{Checks: []string{b.check}, Repair: true})
+			expect(repaired)
+			if r := repaired[b.check]; r.Repairs != (r.Repaired == r.Found) || len(repaired) != 1 {
+				t.Errorf("repaired %+v", repaired)
+			}
+			if left := findings(w.examine(control.DoctorRequest{Checks: []string{b.check}})); !b.stays && len(left) > 0 {
+				t.Errorf("after the repair it finds %v", left)
+			}
+		})
+	}
+	for _, c := range doctor.Checks {
+		if !tested[c.Name] && c.OfData {
+			t.Errorf("nothing is broken for check %s", c.Name)
+		}
+	}
+}
+
+// ailments are what can be wrong with the deployment, by the check that sees it, how bad it is, and what the check says.
+var ailments = []struct {
+	check, name string
+	damage      func(w *ward)
+	severity    doctor.Severity
+	detail      string
+}{
+	{"redis-version", "Redis is new enough", func(*ward) {}, doctor.OK, "."},
+	{"eviction", "Redis throws keys away", func(w *ward) {
+		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "1gb")
+	}, doctor.Error, "allkeys-lru"},
+	{"eviction", "Redis would throw keys away", func(w *ward) {
+		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	}, doctor.Warning, "allkeys-lru, without a limit"},
+	{"persistence", "nothing is written", func(*ward) {}, doctor.Warning, "nothing is written to disk"},
+	{"persistence", "snapshots are written", func(w *ward) { w.do("CONFIG", "SET", "save", "60 1") }, doctor.Warning, "snapshots only"},
+	{"persistence", "everything is written", func(w *ward) {
+		w.do("CONFIG", "SET", "appendfsync", "always", "appendonly", "yes")
+	}, doctor.OK, "append-only file, appendfsync always"},
+	{"replication", "there is no replica", func(*ward) {}, doctor.Note, "no replica"},
+	{"replication", "nobody waits for the replica", func(w *ward) { w.replicate() }, doctor.Warning, "min-replicas-to-write 0"},
+	{"replication", "writes wait for the replica", func(w *ward) {
+		w.replicate()
+		w.do("CONFIG", "SET", "min-replicas-to-write", 1)
+	}, doctor.OK, "1 replicas, min-replicas-to-write 1"},
+	{"memory", "Redis is full", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", 1) }, doctor.Error, "% of maxmemory"},
+	{"memory", "there is room", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", "1gb") }, doctor.OK, "% of maxmemory"},
+	{"memory", "there is no limit", func(*ward) {}, doctor.Note, "maxmemory is not set"},
+	{"latency", "Redis is near", func(*ward) {}, doctor.OK, "11 pings"},
+	{"clock", "the clocks agree", func(*ward) {}, doctor.OK, "ahead of this node"},
+	{"listpacks", "large hashes are packed", func(w *ward) {
+		w.do("CONFIG", "SET", "hash-max-listpack-entries", 5000)
+	}, doctor.Warning, "hash-max-listpack-entries 5000, hash-max-listpack-value 64"},
+	{"listpacks", "Redis may not say", func(w *ward) { w.do("ACL", "SETUSER", "default", "-config") }, doctor.Note, "Redis does not say: NOPERM"},
+	{"nodes", "nobody schedules", func(w *ward) { w.employ(cluster.Node{ID: "a", State: cluster.StateAlive}) }, doctor.Error, "1 alive, 0 with the role scheduler"},
+	{"nodes", "nobody works", func(w *ward) {
+		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleScheduler}})
+	}, doctor.Warning, "0 with the role worker"},
+	{"nodes", "an upgrade stopped half-way", func(w *ward) {
+		both := []string{config.RoleScheduler, config.RoleWorker}
+		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: both, Version: "1"}, cluster.Node{ID: "b", State: cluster.StateAlive, Roles: both, Version: "2"})
+	}, doctor.Note, "of 2 versions"},
+	{"leaders", "all partitions have one", func(*ward) {}, doctor.OK, "all 2 partitions have one"},
+	{"leaders", "nobody leads a partition", func(w *ward) { w.do("DEL", w.Keys.Partition(1).Term(storetest.Fence)) }, doctor.Warning, "none leads partition 1"},
+	{"leaders", "a leader has died", func(w *ward) { w.employ() }, doctor.Warning, "no living node has the lease of partition 0, 1"},
+	{"overdue", "nobody claims a task", func(w *ward) { w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1, ref("waiting")) }, doctor.Error, ":wheel, default:waiting, by "},
+	{"overdue", "nothing is overdue", func(*ward) {}, doctor.OK, "nothing"},
+	{"unserved-queues", "nobody serves a queue", func(w *ward) { w.employ() }, doctor.Warning, "full (1)"},
+}
+
+func TestExamine_JudgesTheDeployment(t *testing.T) {
+	t.Parallel()
+	tested := make(map[string]bool)
+	for _, a := range ailments {
+		tested[a.check] = true
+		t.Run(a.check+"/"+a.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWard(t)
+			a.damage(w)
+			got := w.examine(control.DoctorRequest{Checks: []string{a.check}})[a.check]
+			if got.Severity != a.severity || !strings.Contains(got.Detail, a.detail) || (got.Found > 0) != (a.severity != doctor.OK) {
+				t.Errorf("got %s, %q, found %d", got.Severity, got.Detail, got.Found)
+			}
+		})
+	}
+	for _, c := range doctor.Checks {
+		if !tested[c.Name] && !c.OfData {
+			t.Errorf("nothing is tested of check %s", c.Name)
+		}
+	}
+}
+
+// replicate starts a replica and waits until it has what the ward has.
+func (w *ward) replicate() {
+	w.t.Helper()
+	w.do("CONFIG", "SET", "repl-diskless-sync-delay", 0)
+	host, port, err := net.SplitHostPort(w.DB.UniversalClient.(*redis.Client).Options().Addr)
+	testkit.Must(w.t, err)
+	redistest.Start(w.t, redistest.With("--replicaof", host+" "+port))
+	testkit.Eventually(w.t, "the replica is there", func() bool {
+		return strings.Contains(w.DB.Info(w.Ctx, "replication").Val(), "state=online")
+	})
+}

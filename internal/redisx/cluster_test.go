@@ -1,0 +1,113 @@
+package redisx_test
+
+import (
+	"cmp"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+	"github.com/dts-sched/dts/lua/contract"
+)
+
+// anyCall is a call of any script. Its arguments are missing, so it is for a Redis that does not run it.
+type anyCall struct {
+	script *lua.Script
+	keys   []string
+}
+
+func (c anyCall) Script() *lua.Script      { return c.script }
+func (c anyCall) Keys() []string           { return c.keys }
+func (c anyCall) Args() []any              { return nil }
+func (c anyCall) Decode(*lua.Reply) string { return "ran" }
+
+// callsBySlot are calls of all scripts, with the keys that their headers declare, by the slot of their keys.
+func callsBySlot(t *testing.T, db *redisx.DB) map[int64][]anyCall {
+	t.Helper()
+	library, err := contract.Load(os.DirFS("../../lua"))
+	testkit.Must(t, err)
+	patterns := map[string]string{}
+	for _, kind := range contract.Keys {
+		patterns[kind.Name] = kind.Pattern
+	}
+	calls := map[int64][]anyCall{}
+	for _, name := range library.Names() {
+		call := anyCall{script: lua.ByName(name)}
+		for _, key := range library.Scripts[name].Keys {
+			call.keys = append(call.keys, cmp.Or(patterns[key.Name], "dts:{p}:wheel")) // read_page reads any sorted set
+		}
+		slot := db.ClusterKeySlot(t.Context(), call.keys[0]).Val()
+		calls[slot] = append(calls[slot], call)
+	}
+	return calls
+}
+
+// While a slot moves, no script runs in it: it could find only some of the keys that it makes by itself.
+func TestRun_RunsNoScriptInASlotThatMoves(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	db := redistest.Open(t, cluster.URL()+"?max_redirects=1") // enough to be sent to the new server
+	for _, calls := range callsBySlot(t, db) {
+		for _, call := range calls {
+			for _, key := range call.keys {
+				testkit.Must(t, db.Set(t.Context(), key, "x", 0).Err())
+			}
+		}
+		slotOf := calls[0].keys[0]
+		move := cluster.BeginMove(slotOf, cluster.Other(slotOf))
+		expectTryAgain(t, db, "all keys are at the old server", calls)
+		move.MoveOnly(calls[0].keys...)
+		expectTryAgain(t, db, "some keys have moved", calls)
+		for move.MoveKeys(100) > 0 {
+			continue
+		}
+		expectTryAgain(t, db, "all keys have moved", calls)
+		move.End()
+		testkit.Eventually(t, "scripts run again", func() bool {
+			_, err := redisx.Run(t.Context(), db, calls[0])
+			return !redis.HasErrorPrefix(err, "TRYAGAIN")
+		})
+	}
+}
+
+func expectTryAgain(t *testing.T, db *redisx.DB, where string, calls []anyCall) {
+	t.Helper()
+	var running sync.WaitGroup
+	for _, call := range calls {
+		running.Go(func() {
+			alone, err := redisx.Run(t.Context(), db, call)
+			if !redis.HasErrorPrefix(err, "TRYAGAIN") {
+				t.Errorf("%s: %s: %q, error %v", where, call.script.Name, alone, err)
+			}
+		})
+	}
+	running.Wait()
+	for i, result := range redisx.RunEach(t.Context(), db, calls) {
+		if !redis.HasErrorPrefix(result.Err, "TRYAGAIN") {
+			t.Errorf("%s: %s in a pipeline: %q, error %v", where, calls[i].script.Name, result.Reply, result.Err)
+		}
+	}
+}
+
+// When a server of a cluster has died, its replica is asked as soon as it has taken over. By default, go-redis would go on to ask the dead
+// one for up to a minute.
+func TestOpen_AsksTheReplicaThatTookOver(t *testing.T) {
+	t.Parallel()
+	for name, failFast := range map[string]bool{"patient": false, "fail fast": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.StartCluster(t)
+			db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), FailFast: failFast})
+			testkit.Must(t, err)
+			t.Cleanup(func() { _ = db.Close() })
+			testkit.Must(t, db.Set(t.Context(), "k", "v", 0).Err())
+			cluster.Primary("k").Kill()
+			testkit.Eventually(t, "the replica answers", func() bool { return db.Get(t.Context(), "k").Val() == "v" })
+		})
+	}
+}

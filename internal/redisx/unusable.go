@@ -1,0 +1,69 @@
+package redisx
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// ErrUnusable is the error of Open if waiting does not help: somebody must change the URL, or Redis.
+var ErrUnusable = errors.New("redis cannot be used")
+
+// refusals are the answers of Redis to a new client that stay the same until somebody changes something, by how they begin.
+var refusals = []struct{ answer, reason string }{
+	{"NOAUTH", "it asks for a password: write it into the URL, as in redis://user:password@host:6379/0"},
+	{"WRONGPASS", "the user or the password is wrong"},
+	{"ERR invalid password", "the password is wrong"},
+	{"ERR AUTH <password> called without any password", "it has no password, but the URL does"},
+	{"ERR Client sent AUTH, but no password is set", "it has no password, but the URL does"},
+	{"NOPERM", "the user may not use the commands that DTS needs"},
+	{"ERR DB index", "it has no database of that number"},
+	{"ERR invalid DB index", "it has no database of that number"},
+	{"ERR SELECT is not allowed in cluster mode", "it is a cluster, which has no databases: write redis+cluster://host:port"},
+}
+
+// passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its replicas or fails over.
+var passing = []string{"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}
+
+// Passes reports whether err is an answer of Redis that it gives for a while only.
+func Passes(err error) bool {
+	return slices.ContainsFunc(passing, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
+}
+
+// explain is why the first command of a client failed with err.
+func explain(url string, err error) error {
+	if reason := unusable(err); reason != "" {
+		return fmt.Errorf("%w: at %s, %s: %w", ErrUnusable, Redact(url), reason, err)
+	}
+	return fmt.Errorf("redis at %s does not answer: %w", Redact(url), err)
+}
+
+// unusable says why waiting does not help; "" if it may.
+func unusable(err error) string {
+	var (
+		reply       redis.Error
+		certificate *tls.CertificateVerificationError
+		authority   x509.UnknownAuthorityError
+		noTLS       tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &reply):
+		for _, r := range refusals {
+			if strings.HasPrefix(reply.Error(), r.answer) {
+				return r.reason
+			}
+		}
+	case errors.As(err, &certificate), errors.As(err, &authority):
+		return "its certificate cannot be trusted"
+	case errors.As(err, &noTLS):
+		return "it does not speak TLS: write redis:// instead of rediss://"
+	case strings.HasPrefix(err.Error(), "redis: can't parse"), strings.HasPrefix(err.Error(), "redis: invalid reply"):
+		return "what answers is not Redis"
+	}
+	return ""
+}

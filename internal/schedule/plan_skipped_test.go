@@ -1,0 +1,47 @@
+package schedule
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPlan_FiresWhatTheClockOfRedisJumpedOver(t *testing.T) {
+	t.Parallel()
+	const after = 5 * time.Second // after the jump
+	for name, c := range map[string]struct {
+		from time.Duration // where the clock jumped, after noon
+		over time.Duration
+		m    Misfire
+		want string
+	}{
+		"one tick":                     {30 * time.Second, time.Minute, Misfire{Policy: MisfireSkip}, "1m0s:fire"},
+		"several":                      {30 * time.Second, 3 * time.Minute, Misfire{Policy: MisfireSkip}, "1m0s:fire 2m0s:fire+1s 3m0s:fire+2s"},
+		"beyond the window":            {30 * time.Second, 3 * time.Minute, Misfire{Window: time.Second}, "1m0s:fire 2m0s:fire+1s 3m0s:fire+2s"},
+		"more than run with all":       {30 * time.Second, 4 * time.Minute, Misfire{Policy: MisfireSkip, Max: 2}, "1m0s:miss 2m0s:miss 3m0s:fire 4m0s:fire+1s"},
+		"more, and one runs for them":  {30 * time.Second, 4 * time.Minute, Misfire{Max: 2}, "1m0s:miss 2m0s:fire 3m0s:fire+1s 4m0s:fire+2s"},
+		"a tick was due a moment ago":  {61 * time.Second, 2 * time.Minute, Misfire{Policy: MisfireSkip}, "1m0s:fire 2m0s:fire+1s 3m0s:fire"},
+		"and one had been missed":      {100 * time.Second, time.Minute, Misfire{Policy: MisfireSkip}, "1m0s:miss 2m0s:fire"},
+		"which runs as misfires do":    {100 * time.Second, time.Minute, Misfire{}, "1m0s:fire 2m0s:fire+1s"},
+		"no tick":                      {61 * time.Second, 30 * time.Second, Misfire{Policy: MisfireSkip}, "1m0s:fire"},
+		"a tick that is on time":       {30 * time.Second, 30 * time.Second, Misfire{Policy: MisfireSkip}, "1m0s:fire"},
+		"a jump that ended before now": {-time.Hour, time.Hour, Misfire{Policy: MisfireSkip}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := agenda(t, c.from+c.over+after, c.m)
+			a.Skipped = Span{From: noon.Add(c.from), Until: noon.Add(c.from + c.over)}
+			p := MakePlan(a)
+			if got := told(p); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+			for _, d := range p.Decisions {
+				jumped := strings.Contains(d.Reason, "the clock of Redis jumped ahead by "+c.over.String())
+				late := a.Now.Sub(d.Tick) > OnTime && d.Tick.After(a.Skipped.From)
+				if jumped != late && d.Tick.After(a.Skipped.From) {
+					t.Errorf("the reason for %s is %q", d.Tick, d.Reason)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,152 @@
+package scheduler
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// told is a contact that is told what Redis answers, and what it says of jumps.
+func told() (c *contact, jumps *[]time.Duration) {
+	jumps = new([]time.Duration)
+	return &contact{
+		lease: 3 * time.Second, known: make(map[int]*witness),
+		jumped: func(_ int, by time.Duration) { *jumps = append(*jumps, by) },
+	}, jumps
+}
+
+func TestContact_FindsJumpsInHoweverLateAnswers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		passed, slow, jump, want time.Duration // want: least, negative for a jump back; 0 for none
+	}{
+		"nothing has passed":         {},
+		"a second has passed":        {passed: time.Second},
+		"an hour has passed":         {passed: time.Hour},
+		"an answer came late":        {passed: time.Second, slow: 20 * time.Second},
+		"less than leases are spare": {passed: time.Second, jump: 900 * time.Millisecond},
+		"a minute ahead":             {passed: time.Second, jump: time.Minute, want: time.Minute},
+		"a minute back":              {passed: time.Second, jump: -time.Minute, want: -time.Minute},
+		"and the answer came late":   {passed: time.Second, slow: 20 * time.Second, jump: time.Minute, want: 40 * time.Second},
+		"as much back as has passed": {passed: time.Minute, jump: -time.Minute, want: -time.Minute},
+		"after an outage":            {passed: time.Minute, jump: time.Hour, want: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			contact, jumps := told()
+			start, redis := clock.Now(), clock.Now().Add(-time.Hour)
+			contact.observe(0, reading{redis, start, start})
+			second := start.Add(c.passed)
+			contact.observe(0, reading{redis.Add(c.passed + c.jump), second, second.Add(c.slow)})
+			if c.want == 0 {
+				if len(*jumps) != 0 {
+					t.Errorf("it found %s", *jumps)
+				}
+				return
+			}
+			if len(*jumps) != 1 || (*jumps)[0].Abs() < c.want.Abs() || ((*jumps)[0] > 0) != (c.want > 0) {
+				t.Errorf("it found %s, want %s", *jumps, c.want)
+			}
+		})
+	}
+}
+
+func TestContact_NamesWhatTheClockJumpedOverUntilItGoesBack(t *testing.T) {
+	t.Parallel()
+	contact, _ := told()
+	start, redis := clock.Now(), clock.Now().Add(-time.Hour)
+	contact.observe(0, reading{redis, start, start})
+	ahead := redis.Add(time.Minute + time.Second)
+	contact.observe(7, reading{ahead, start.Add(time.Second), start.Add(time.Second)})
+	if n, skipped := contact.jumps(3); n != 1 || !skipped.From.Equal(redis.Add(time.Second)) || !skipped.Until.Equal(ahead) {
+		t.Errorf("after %d jumps, it says that the clock jumped over %+v", n, skipped)
+	}
+	contact.observe(0, reading{redis.Add(2 * time.Second), start.Add(2 * time.Second), start.Add(2 * time.Second)})
+	if n, skipped := contact.jumps(0); n != 2 || !skipped.Until.IsZero() {
+		t.Errorf("after %d jumps, it says that the clock jumped over %+v", n, skipped)
+	}
+}
+
+// In a cluster, each partition may be on another server, and a partition that moves gets another clock.
+func TestContact_KnowsTheClockOfEachPartition(t *testing.T) {
+	t.Parallel()
+	contact, jumps := told()
+	contact.sharded = true
+	start, redis := clock.Now(), clock.Now()
+	contact.observe(0, reading{redis, start, start})
+	contact.observe(1, reading{redis.Add(time.Minute), start, start})
+	if len(*jumps) != 0 || contact.missing(1) <= 0 {
+		t.Errorf("jumps: %s; missing: %s", *jumps, contact.missing(1))
+	}
+	contact.observe(0, reading{redis.Add(time.Minute), start, start})
+	if n, _ := contact.jumps(1); len(*jumps) != 1 || n != 0 {
+		t.Errorf("jumps: %s, of partition 1: %d", *jumps, n)
+	}
+}
+
+// keepExtending extends the lease of a run until the test ends.
+func (w *world) keepExtending(run *tasks.Run) {
+	ctx, stop := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for clock.Sleep(ctx, w.lease/3) == nil {
+			if err := w.store.Tasks.ExtendEach(ctx, []*tasks.Run{run})[0].Err; err != nil && ctx.Err() == nil {
+				w.t.Errorf("extending the lease of a run: %v", err)
+			}
+		}
+	}()
+	w.t.Cleanup(func() { stop(); <-done })
+}
+
+// clockJumps is how many jumps of Redis's clock a node counted.
+func (n *node) clockJumps() (count float64) {
+	n.t.Helper()
+	for _, direction := range []string{"ahead", "back"} {
+		var m dto.Metric
+		testkit.Must(n.t, n.metrics.ClockJumps.WithLabelValues(direction).Write(&m))
+		count += m.GetCounter().GetValue()
+	}
+	return count
+}
+
+// Whoever lives extends the leases of its runs soon after the clock jumped, whichever way. What a dead worker ran is found as soon as ever.
+func TestWatch_JudgesByLeasesWhereverTheClockJumps(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]time.Duration{"ahead": never / 2, "back": -never / 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorldWith(t, 2*time.Second, redistest.MovableClock(t))
+			a := w.start("a", never, func(n *node) { n.contact = n.newContact(w.lease) })
+			w.leads(map[*node]int{a: 16})
+			once := task.Retry{MaxAttempts: 1}
+			lives, dies := w.create(task.Definition{Retry: once}), w.create(task.Definition{Retry: once})
+			for _, ref := range []task.Ref{lives, dies} {
+				w.dispatched(ref, 1)
+			}
+			run := w.begin(lives, "healthy")
+			w.keepExtending(run)
+			testkit.Eventually(t, "the leader judges", func() bool { return a.contact.missing(0) <= 0 })
+			w.begin(dies, "frail")
+			w.srv.MoveClock(by)
+			for p := range a.lookWakes { // before the worker extends the lease
+				signal(a.lookWakes[p])
+			}
+			w.reaches(dies, task.Failed)
+			if got := w.get(lives); got.State != task.Running || got.Attempt != 1 {
+				t.Errorf("the task whose worker lives is %s, attempt %d", got.State, got.Attempt)
+			}
+			if n := a.clockJumps(); n == 0 {
+				t.Error("the jump was not counted")
+			}
+		})
+	}
+}

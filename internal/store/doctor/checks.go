@@ -1,0 +1,68 @@
+package doctor
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities, the mildest first.
+const (
+	OK      Severity = "ok"      // nothing was found
+	Note    Severity = "note"    // worth knowing; nothing has to be done
+	Warning Severity = "warning" // something should be done, and nothing is lost until then
+	Error   Severity = "error"   // something does not happen that should, or can be lost
+)
+
+// Check is something that is looked at, with what a finding means.
+type Check struct {
+	Name     string
+	Severity Severity // of a finding; of the deployment, the worst that there can be
+	Means    string   // what a finding means
+	Repair   string   // what repair does or, if it does nothing, what to do
+	Repairs  bool     // whether repair does something
+	OfData   bool     // whether it looks at the data; else it looks at the deployment
+}
+
+// Checks are all checks, those of the deployment first. docs/operations.md has them as a table.
+var Checks = []Check{
+	{Name: "redis-version", Severity: Error, Means: "Redis is older than 6.2, whose commands DTS needs.", Repair: "Run a newer Redis."},
+	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: it throws tasks away.", Repair: "Set `maxmemory-policy noeviction`."},
+	{Name: "persistence", Severity: Error, Means: "What Redis has in memory is not, or could not be, written to its disk: a crash of Redis loses it.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},
+	{Name: "replication", Severity: Warning, Means: "No replica has what this Redis has, or a failover may lose what the replicas have not got yet.", Repair: "Run replicas, and set `min-replicas-to-write 1`."},
+	{Name: "memory", Severity: Error, Means: "Redis has little memory left: above 90 % submissions are refused, above 95 % ticks are held back.", Repair: "Give Redis more memory, or keep less: see \"Redis is full\"."},
+	{Name: "latency", Severity: Warning, Means: "Redis answers this node slowly, so everything is late.", Repair: "Look at the network, at the load of the machine of Redis, and at `SLOWLOG GET`."},
+	{Name: "clock", Severity: Warning, Means: "The clocks of this node and of Redis, or of two servers of Redis, differ. Tasks follow the clock of Redis, whatever nodes have.", Repair: "Let all machines follow the same time (chrony, ntpd)."},
+	{Name: "listpacks", Severity: Warning, Means: "Redis packs large hashes or sorted sets into lists, which it reads from the start to find one field: each script takes longer.", Repair: "Set `hash-max-listpack-entries` and `zset-max-listpack-entries` back to 128 or so."},
+	{Name: "nodes", Severity: Error, Means: "No living node has the role scheduler, so nothing becomes due; or nodes have died, or have different versions.", Repair: "Start a node with the role scheduler; end an upgrade that stopped half-way."},
+	{Name: "leaders", Severity: Warning, Means: "Some partitions have no leader: after a crash of their leader for the time of a lease, else because no scheduler node takes them.", Repair: "Look at the logs of the scheduler nodes if it lasts longer than `--lease-ttl`."},
+	{Name: "overdue", Severity: Error, Means: "Something has been due for more than a minute, and no leader has looked at it: tasks, ticks, or runs whose worker has died.", Repair: "See that scheduler nodes run, and what they log."},
+	{Name: "unserved-queues", Severity: Warning, Means: "Tasks wait in queues that no living worker serves.", Repair: "Start a worker that serves them (`--queues`), or move the tasks (`dtsctl task change ID --queue`)."},
+
+	{Name: "task-unreadable", Severity: Error, Means: "The definition or the state of a task cannot be read: it does not run, and lists leave it out.", Repair: "Nothing. Somebody else has written to these keys: find out who, and submit the task again.", OfData: true},
+	{Name: "payload-lost", Severity: Error, Means: "The long payload of a task is not there: its attempts get none.", Repair: "Nothing. Cancel the task, and submit it again.", OfData: true},
+	{Name: "scheduled-lost", Severity: Error, Means: "A task is scheduled and waits nowhere: it would never run.", Repair: "Puts it on the wheel, for its due time.", Repairs: true, OfData: true},
+	{Name: "queued-lost", Severity: Error, Means: "A task is queued, and its leader does not look after it: if its delivery is lost, it never runs.", Repair: "Has the leader look after it now.", Repairs: true, OfData: true},
+	{Name: "running-lost", Severity: Error, Means: "A task runs without a run lease, or is not listed as running: if its worker dies, nobody notices.", Repair: "Leases the run for a minute. Then its worker has extended the lease, or the leader begins the next attempt.", Repairs: true, OfData: true},
+	{Name: "finished-lost", Severity: Warning, Means: "A task that has ended is not listed, or would never be forgotten.", Repair: "Lists it, until its retention is over.", Repairs: true, OfData: true},
+	{Name: "index-drift", Severity: Error, Means: "A task is listed in a set of another state: it could run again, count as running, or be forgotten before its end.", Repair: "Removes the entry. The state of the task counts.", Repairs: true, OfData: true},
+	{Name: "backlog-unlisted", Severity: Error, Means: "Tasks wait for room in a queue, and leaders do not know that any wait there: they would never run.", Repair: "Puts the queue into the backlog.", Repairs: true, OfData: true},
+	{Name: "task-leftovers", Severity: Warning, Means: "Entries, results, attempts or a log are left of a task that does not exist: they take memory.", Repair: "Deletes them.", Repairs: true, OfData: true},
+	{Name: "id-never-forgotten", Severity: Warning, Means: "The id of a deleted task would be taken for ever.", Repair: "Puts it behind those that are forgotten next.", Repairs: true, OfData: true},
+	{Name: "unconverted", Severity: Warning, Means: "Tasks of an older layout could not be converted: DTS does not know them any more.", Repair: "Nothing. They are in `dts:{p}:unconverted`: see \"Upgrading\".", OfData: true},
+
+	{Name: "schedule-unreadable", Severity: Error, Means: "The definition of a schedule cannot be read: it does not tick.", Repair: "Nothing. Put it again (`dtsctl schedule put`), or delete it.", OfData: true},
+	{Name: "schedule-not-looked-at", Severity: Error, Means: "A schedule is active, and its leader would not plan its next tick, or leaves a tick waiting.", Repair: "Has the leader look at it now. Ticks that it has missed are misfires.", Repairs: true, OfData: true},
+	{Name: "schedule-drift", Severity: Error, Means: "A schedule is not listed, or its leader looks at it though it is paused.", Repair: "Lists it, or removes it from those at which leaders look.", Repairs: true, OfData: true},
+	{Name: "schedule-leftovers", Severity: Warning, Means: "Entries, a ledger or a history are left of a schedule that does not exist.", Repair: "Deletes them.", Repairs: true, OfData: true},
+	{Name: "live-ended", Severity: Error, Means: "A task that has ended counts as live for its schedule: with the overlap policies skip and queue, the schedule stands still.", Repair: "Removes it from those that are live. A tick that waits goes on.", Repairs: true, OfData: true},
+	{Name: "ledger-holes", Severity: Error, Means: "A decided tick of the last hour has no record, or a record has no tick that explains it.", Repair: "Nothing. See `dtsctl schedule audit ID`; `dtsctl schedule backfill ID` runs what was missed.", OfData: true},
+
+	{Name: "lock-unlimited", Severity: Error, Means: "A lock never expires: if its holder dies, nobody gets it any more.", Repair: "Lets it expire after its time to live. A holder that lives renews it.", Repairs: true, OfData: true},
+	{Name: "lock-drift", Severity: Warning, Means: "A lock is held and not listed, or the other way round.", Repair: "Lists what is held.", Repairs: true, OfData: true},
+	{Name: "lease-unlimited", Severity: Error, Means: "The lease of a partition never expires: if its leader is dead, nobody leads it any more.", Repair: "Lets it expire after 7 s. A leader that lives renews it.", Repairs: true, OfData: true},
+
+	{Name: "delivery-missing", Severity: Warning, Means: "A task is queued for more than a minute, and its queue has no delivery of it: its leader has not put it there.", Repair: "Has the leader look after it now.", Repairs: true, OfData: true},
+	{Name: "delivery-lost", Severity: Warning, Means: "A delivery says that it waits, or that a worker has it, and is in no such list: no worker gets it until a leader looks after its task.", Repair: "Puts it where the next worker takes it.", Repairs: true, OfData: true},
+	{Name: "delivery-unleased", Severity: Warning, Means: "A worker has taken a delivery without a lease: it does not come back if the worker dies.", Repair: "Gives it a lease that is over, so that it comes back unless its worker settles it.", Repairs: true, OfData: true},
+	{Name: "delivery-leftovers", Severity: Note, Means: "A delivery waits of an attempt that is not queued. A worker that takes it drops it.", Repair: "Deletes it.", Repairs: true, OfData: true},
+	{Name: "queue-unlisted", Severity: Warning, Means: "A queue has deliveries, and asynq does not know it: asynqmon does not show it, and nobody tends it.", Repair: "Lists it.", Repairs: true, OfData: true},
+	{Name: "server-leftovers", Severity: Note, Means: "asynq lists servers that have been dead for more than an hour.", Repair: "Removes them from the list.", Repairs: true, OfData: true},
+}

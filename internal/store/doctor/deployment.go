@@ -1,0 +1,232 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/store/layout"
+)
+
+// overdueAfter is how long something may be due before a leader looks at it: longer than it takes to replace one.
+const overdueAfter = time.Minute
+
+// deploymentRooms are the checks of the deployment, a room for each.
+func (e *examination) deploymentRooms() []room {
+	look := func(name string, do func(context.Context) error) room { return once(name, name, do) }
+	rooms := []room{
+		look("nodes", e.lookAtNodes), look("leaders", e.lookAtLeaders), look("overdue", e.lookAtOverdue), look("unserved-queues", e.lookAtServed),
+	}
+	for name, judge := range judges {
+		rooms = append(rooms, look(name, func(ctx context.Context) error { return e.eachServer(ctx, name, judge) }))
+	}
+	return rooms
+}
+
+// verdict sets the result of a check of the deployment, if it is worse than what was found so far.
+func (e *examination) verdict(check string, severity Severity, detail string) {
+	r := e.results[check]
+	r.Looked++
+	if severity != OK {
+		r.Found++
+		r.Examples = append(r.Examples, detail)
+	}
+	if severity.rank() > r.Severity.rank() || r.Detail == "" {
+		r.Severity, r.Detail = severity, detail
+	}
+}
+
+// rank orders severities.
+func (s Severity) rank() int { return slices.Index([]Severity{OK, Note, Warning, Error}, s) }
+
+// eachServer judges each server of Redis.
+func (e *examination) eachServer(ctx context.Context, check string, judge judge) error {
+	servers, err := e.redisServers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, server := range servers {
+		severity, detail, err := judge(ctx, server)
+		var refused redis.Error
+		if errors.As(err, &refused) { // as a managed Redis, or ACLs, forbid it
+			severity, detail, err = Note, "Redis does not say: "+refused.Error(), nil
+		}
+		if err != nil {
+			return err
+		}
+		e.verdict(check, severity, detail)
+	}
+	return nil
+}
+
+func (e *examination) lookAtNodes(ctx context.Context) error {
+	nodes, err := e.o.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	living := alive(nodes)
+	versions := make(map[string]bool)
+	schedulers, workers := 0, 0
+	for _, n := range living {
+		if n.Via == "" { // a worker by HTTP has a version of its own
+			versions[n.Version] = true
+		}
+		if n.Has(config.RoleScheduler) {
+			schedulers++
+		}
+		if n.Has(config.RoleWorker) {
+			workers++
+		}
+	}
+	detail := fmt.Sprintf("%d alive, %d with the role scheduler, %d with the role worker, %d dead", len(living), schedulers, workers, len(nodes)-len(living))
+	switch {
+	case schedulers == 0:
+		e.verdict("nodes", Error, detail)
+	case workers == 0:
+		e.verdict("nodes", Warning, detail)
+	case len(versions) > 1:
+		e.verdict("nodes", Note, detail+", of "+fmt.Sprint(len(versions))+" versions")
+	case len(living) < len(nodes):
+		e.verdict("nodes", Note, detail)
+	default:
+		e.verdict("nodes", OK, detail)
+	}
+	return nil
+}
+
+// alive returns the nodes that are not dead.
+func alive(nodes []cluster.Node) []cluster.Node {
+	return slices.DeleteFunc(slices.Clone(nodes), func(n cluster.Node) bool { return n.State == cluster.StateDead })
+}
+
+func (e *examination) lookAtLeaders(ctx context.Context) error {
+	nodes, err := e.o.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	count := e.o.Layout.Partitions()
+	keys := make([]string, count)
+	for p := range keys {
+		keys[p] = string(e.o.Layout.Keys.Partition(p).Lease())
+	}
+	fences, err := e.o.Layout.DB.GetEach(ctx, keys)
+	if err != nil {
+		return err
+	}
+	pipe := e.o.Layout.DB.Pipeline()
+	terms := make([]*redis.IntCmd, count)
+	for p, fence := range fences {
+		terms[p] = pipe.Exists(ctx, string(e.o.Layout.Keys.Partition(p).Term(fence)))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	var free, ownerless []string
+	for p, term := range terms {
+		_, owner, _ := strings.Cut(fences[p], ":")
+		if term.Val() == 0 {
+			free = append(free, fmt.Sprint(p))
+		} else if !slices.ContainsFunc(alive(nodes), func(n cluster.Node) bool { return n.ID == owner }) {
+			ownerless = append(ownerless, fmt.Sprint(p))
+		}
+	}
+	if len(free)+len(ownerless) == 0 {
+		e.verdict("leaders", OK, fmt.Sprintf("all %d partitions have one", count))
+		return nil
+	}
+	var parts []string
+	if len(free) > 0 {
+		parts = append(parts, "none leads partition "+strings.Join(free, ", "))
+	}
+	if len(ownerless) > 0 {
+		parts = append(parts, "no living node has the lease of partition "+strings.Join(ownerless, ", "))
+	}
+	e.verdict("leaders", Warning, strings.Join(parts, "; "))
+	return nil
+}
+
+// lookAtOverdue looks at what is first in the sets at which leaders look.
+func (e *examination) lookAtOverdue(ctx context.Context) error {
+	now, err := e.o.Layout.Now(ctx, 0)
+	if err != nil {
+		return err
+	}
+	pipe := e.o.Layout.DB.Pipeline()
+	first := make(map[string]*redis.ZSliceCmd)
+	for p := range e.o.Layout.Partitions() {
+		k := e.o.Layout.Keys.Partition(p)
+		for _, set := range []string{string(k.Wheel()), string(k.Ticks()), string(k.Queued()), string(k.Held())} {
+			first[set] = pipe.ZRangeWithScores(ctx, set, 0, 0)
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	var late []string
+	for set, reply := range first {
+		for _, z := range reply.Val() {
+			if by := now.Sub(time.UnixMilli(int64(z.Score))); by > overdueAfter {
+				late = append(late, fmt.Sprintf("%s, %v, by %s", set, z.Member, by.Round(time.Second)))
+			}
+		}
+	}
+	slices.Sort(late)
+	for _, text := range late[:min(len(late), ExampleLimit)] {
+		e.verdict("overdue", e.overdueSeverity(ctx), text)
+	}
+	if len(late) == 0 {
+		e.verdict("overdue", OK, "nothing")
+	}
+	return nil
+}
+
+// overdueSeverity is milder while ticks are held back because Redis is almost full.
+func (e *examination) overdueSeverity(ctx context.Context) Severity {
+	for p := range e.o.Layout.Partitions() {
+		if e.o.Layout.MemoryInUse(ctx, p) > layout.AlmostFull {
+			return Warning
+		}
+	}
+	return Error
+}
+
+func (e *examination) lookAtServed(ctx context.Context) error {
+	nodes, err := e.o.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	waiting, err := e.o.Layout.Backlog(ctx)
+	if err != nil {
+		return err
+	}
+	foreign, err := e.o.Queues.ForeignSlots(ctx)
+	if err != nil {
+		return err
+	}
+	served := make(map[string]bool)
+	for _, n := range alive(nodes) {
+		for name := range n.Queues {
+			served[name] = served[name] || n.Has(config.RoleWorker)
+		}
+	}
+	var unserved []string
+	for name, n := range waiting {
+		if !served[name] && foreign[name] == 0 {
+			unserved = append(unserved, fmt.Sprintf("%s (%d)", name, n))
+		}
+	}
+	slices.Sort(unserved)
+	if len(unserved) > 0 {
+		e.verdict("unserved-queues", Warning, strings.Join(unserved[:min(len(unserved), 10*ExampleLimit)], ", "))
+		return nil
+	}
+	e.verdict("unserved-queues", OK, fmt.Sprintf("tasks wait in %d queues, all of which are served", len(waiting)))
+	return nil
+}

@@ -1,0 +1,171 @@
+// Package doctor examines an installation: whether what is in Redis fits together, and whether Redis and the nodes are as they should be.
+// It is safe on a live system. It reads page by page, one short script or pipeline at a time, with a pause after each, and whatever a
+// check of the data finds was so in one moment: a script has looked at all keys that belong to the task or schedule.
+//
+// Repair is made by the same scripts, in the same moment. It does nothing that a leader or a worker does: it puts things where these
+// look, or removes what belongs to nothing. So it needs no lease.
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/store/schedules"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// The bounds of one examination. What is left is told by its cursor.
+const (
+	TimeLimit    = 5 * time.Second
+	EntryLimit   = 100_000 // entries of Redis
+	ExampleLimit = 5       // of each check
+)
+
+// secondLook is the time after which a check looks again at what it has not seen in one moment.
+const secondLook = 300 * time.Millisecond
+
+// Options say what is examined. All but Entries are required.
+type Options struct {
+	Layout    *layout.Layout
+	Tasks     *tasks.Tasks
+	Schedules *schedules.Schedules
+	Queues    *queue.Queues
+	Nodes     func(ctx context.Context) ([]cluster.Node, error)
+	// Audit returns the ticks of a schedule, decided between two times, that have no record, and the records that have no tick.
+	Audit func(ctx context.Context, ref task.Ref, from, until time.Time) ([]string, error)
+	// Entries is how many entries one examination reads, give or take a page; 0 means EntryLimit.
+	Entries int
+}
+
+// Doctor examines one installation.
+type Doctor struct{ o Options }
+
+// New returns a doctor. It sends nothing to Redis.
+func New(o Options) *Doctor {
+	o.Entries = cmp.Or(o.Entries, EntryLimit)
+	return &Doctor{o: o}
+}
+
+// Request says what to examine. The zero value means everything, from the start.
+type Request struct {
+	Checks    []string // names of checks; none for all
+	Partition *int     // the data of this one alone; nil: everything
+	Cursor    string   // that of an earlier report, to go on behind it
+	Repair    bool     // repair what is found
+}
+
+// Result is what came of a check.
+type Result struct {
+	Check
+	Severity Severity // of what was found
+	Looked   int      // how many things were looked at
+	Found    int
+	Repaired int
+	Detail   string   // what was seen; "" if there is nothing to say
+	Examples []string // of what was found
+}
+
+// Report is what came of an examination. NextCursor is "" if it came to its end.
+type Report struct {
+	Results    []Result // in the order of Checks, those that were asked for
+	NextCursor string
+}
+
+// Examine examines an installation, up to the bounds. A cursor of a report must be used with the same checks and partition. Errors:
+// CodeInvalid for an unknown check or partition, or the cursor; CodeUnavailable.
+func (d *Doctor) Examine(ctx context.Context, r Request) (Report, error) {
+	e, err := d.begin(r)
+	if err != nil {
+		return Report{}, err
+	}
+	next, err := e.walk(ctx)
+	if err != nil {
+		return Report{}, layout.Unavailable(err)
+	}
+	report := Report{NextCursor: next}
+	for _, c := range Checks {
+		if result := e.results[c.Name]; result != nil {
+			report.Results = append(report.Results, *result)
+		}
+	}
+	return report, nil
+}
+
+// begin checks a request.
+func (d *Doctor) begin(r Request) (*examination, error) {
+	e := &examination{Doctor: d, Request: r, results: make(map[string]*Result), started: clock.Now()}
+	if p := r.Partition; p != nil && (*p < 0 || *p >= d.o.Layout.Partitions()) {
+		return nil, task.Invalid("partition", "there are the partitions 0 to %d", d.o.Layout.Partitions()-1)
+	}
+	for _, name := range r.Checks {
+		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.Name == name }) {
+			return nil, task.Invalid("check", "there is no check %q", name)
+		}
+	}
+	var names []string
+	for _, c := range Checks {
+		if (len(r.Checks) == 0 || slices.Contains(r.Checks, c.Name)) && (r.Partition == nil || c.OfData) {
+			e.results[c.Name] = &Result{Check: c, Severity: OK}
+			names = append(names, c.Name)
+		}
+	}
+	e.wanted = " " + strings.Join(names, " ") + " "
+	var err error
+	e.at, err = parsePosition(r.Cursor)
+	return e, err
+}
+
+// examination is one examination while it goes on.
+type examination struct {
+	*Doctor
+	Request
+	wanted  string // the names of the checks, as the scripts take them
+	results map[string]*Result
+	at      position
+	started time.Time
+	entries int // that were read
+	servers int // of Redis, once they are known
+}
+
+// wants reports whether one of the checks is asked for.
+func (e *examination) wants(checks ...string) bool {
+	return slices.ContainsFunc(checks, func(name string) bool { return e.results[name] != nil })
+}
+
+// looked counts things that were looked at.
+func (e *examination) looked(n int, checks ...string) {
+	for _, name := range checks {
+		if r := e.results[name]; r != nil {
+			r.Looked += n
+		}
+	}
+}
+
+// found adds a finding to a check of the data.
+func (e *examination) found(check, member, words string) {
+	r := e.results[check]
+	if r == nil {
+		return
+	}
+	r.Found++
+	r.Severity = r.Check.Severity
+	if e.Repair && r.Repairs {
+		r.Repaired++
+	}
+	if len(r.Examples) < ExampleLimit {
+		r.Examples = append(r.Examples, member+" "+words)
+	}
+}
+
+// over reports whether the bounds are reached.
+func (e *examination) over() bool {
+	return e.entries >= e.o.Entries || clock.Since(e.started) >= TimeLimit
+}

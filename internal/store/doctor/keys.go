@@ -1,0 +1,173 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// keysPage is how many keys one SCAN goes over.
+const keysPage = 1000
+
+// keyRooms is all keys of one server of Redis: what belongs to something that does not exist is found by its key alone.
+func (e *examination) keyRooms(ctx context.Context, number int) ([]room, error) {
+	servers, err := e.redisServers(ctx)
+	if e.servers = len(servers); err != nil || number >= len(servers) {
+		return nil, err
+	}
+	checks := slices.Concat([]string{leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
+	return []room{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) (uint64, error) {
+		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
+		if err != nil {
+			return 0, err
+		}
+		e.entries += len(keys)
+		return next, e.lookAtKeys(ctx, keys)
+	}}}, nil
+}
+
+// redisServers returns the servers of Redis that have partitions.
+func (e *examination) redisServers(ctx context.Context) ([]redis.Cmdable, error) {
+	byName := make(map[string]redis.Cmdable)
+	var names []string
+	for p := range e.o.Layout.Partitions() {
+		server, name, err := e.o.Layout.DB.ServerOf(ctx, string(e.o.Layout.Keys.Partition(p).Defs()))
+		if err != nil {
+			return nil, err
+		}
+		if byName[name] == nil {
+			byName[name], names = server, append(names, name)
+		}
+	}
+	slices.Sort(names)
+	servers := make([]redis.Cmdable, len(names))
+	for i, name := range names {
+		servers[i] = byName[name]
+	}
+	return servers, nil
+}
+
+// sorted is the owners of keys, by partition or queue.
+type sorted struct {
+	tasks, schedules, locks, ready map[int][]string
+	deliveries                     map[string][]string
+	queues                         map[string]bool
+}
+
+// lookAtKeys looks at what keys belong to.
+func (e *examination) lookAtKeys(ctx context.Context, keys []string) error {
+	s := e.sort(keys)
+	for p, members := range s.tasks {
+		if err := e.lookForOrphans(ctx, p, members); err != nil {
+			return err
+		}
+	}
+	for p, members := range s.schedules {
+		if err := e.examineSchedules(ctx, p, members); err != nil {
+			return err
+		}
+	}
+	for p, members := range s.locks {
+		if err := e.examineLocks(ctx, p, members); err != nil {
+			return err
+		}
+	}
+	for p, names := range s.ready {
+		if err := e.lookAtReady(ctx, p, names); err != nil {
+			return err
+		}
+	}
+	return e.lookAtQueues(ctx, s)
+}
+
+// sort sorts keys by what they belong to. Keys that are not of this installation are left out.
+func (e *examination) sort(keys []string) sorted {
+	s := sorted{
+		tasks: map[int][]string{}, schedules: map[int][]string{}, locks: map[int][]string{}, ready: map[int][]string{},
+		deliveries: map[string][]string{}, queues: map[string]bool{},
+	}
+	prefix := strings.TrimSuffix(string(e.o.Layout.Keys.Partition(0).Defs()), "0}:defs")
+	for _, key := range keys {
+		if name, id, ok := e.o.Queues.OwnerOf(key); ok {
+			s.queues[name] = true
+			if id != "" {
+				s.deliveries[name] = append(s.deliveries[name], id)
+			}
+			continue
+		}
+		rest, ours := strings.CutPrefix(key, prefix)
+		number, rest, _ := strings.Cut(rest, "}:")
+		p, err := strconv.Atoi(number)
+		if kind, owner, ok := strings.Cut(rest, ":"); ours && ok && err == nil && p < e.o.Layout.Partitions() {
+			s.add(p, kind, owner)
+		}
+	}
+	return s
+}
+
+// add adds the owner of a key of a partition.
+func (s sorted) add(p int, kind, owner string) {
+	switch kind {
+	case "attempts", "log":
+		s.tasks[p] = append(s.tasks[p], owner)
+	case "schedule", "history", "ledger", "live", "waiting":
+		if !slices.Contains(s.schedules[p], owner) {
+			s.schedules[p] = append(s.schedules[p], owner)
+		}
+	case "lock":
+		s.locks[p] = append(s.locks[p], owner)
+	case "ready":
+		s.ready[p] = append(s.ready[p], owner)
+	}
+}
+
+// lookAtReady looks at sets of ready tasks that are not in the backlog: no leader does.
+func (e *examination) lookAtReady(ctx context.Context, p int, names []string) error {
+	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
+	for _, name := range names {
+		known, err := db.SIsMember(ctx, string(k.Backlog()), name).Result()
+		if err != nil {
+			return err
+		}
+		if known {
+			continue
+		}
+		for from, first := uint64(0), true; first || from != 0; first = false {
+			members, next, err := e.page(ctx, db.ZScan, string(k.Ready(name)), from, examinePage)
+			if err != nil {
+				return err
+			}
+			from = next
+			if err := e.examineTasks(ctx, p, name, members); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// lookAtQueues looks at deliveries, and whether asynq knows their queues.
+func (e *examination) lookAtQueues(ctx context.Context, s sorted) error {
+	for name, ids := range s.deliveries {
+		if err := e.examineDeliveries(ctx, name, ids); err != nil {
+			return err
+		}
+	}
+	e.looked(len(s.queues), "queue-unlisted")
+	for name := range s.queues {
+		listed, err := e.o.Queues.IsKnown(ctx, name)
+		if err == nil && !listed && e.wants("queue-unlisted") {
+			e.found("queue-unlisted", name, "is not in asynq's list of queues")
+			if e.Repair {
+				err = e.o.Queues.Add(ctx, name)
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

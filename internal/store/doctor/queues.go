@@ -1,0 +1,133 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+const (
+	waitingLimit  = 1000      // deliveries of each list of a queue at which an examination looks
+	serversKeptBy = time.Hour // after which a dead server is left over
+)
+
+const deliveryLeftovers = "delivery-leftovers"
+
+var deliveryChecks = []string{"delivery-lost", "delivery-unleased", deliveryLeftovers}
+
+// queueRooms are the queues of the installation that asynq knows, and asynq's servers.
+func (e *examination) queueRooms(ctx context.Context) ([]room, error) {
+	names, err := e.o.Queues.Known(ctx)
+	rooms := []room{once("servers", "server-leftovers", e.lookAtServers)}
+	for _, name := range names {
+		rooms = append(rooms, room{name: "queue " + name, checks: deliveryChecks, look: func(ctx context.Context, _ uint64) (uint64, error) {
+			ids, err := e.o.Queues.Listed(ctx, name, waitingLimit)
+			if err != nil {
+				return 0, err
+			}
+			if err := e.examineDeliveries(ctx, name, ids); err != nil {
+				return 0, err
+			}
+			return 0, e.lookForLeftovers(ctx, name, ids)
+		}})
+	}
+	return rooms, err
+}
+
+// examineDeliveries examines deliveries of a queue, and repairs them.
+func (e *examination) examineDeliveries(ctx context.Context, queueName string, ids []string) error {
+	e.entries += len(ids)
+	e.looked(len(ids), deliveryChecks...)
+	found, err := e.o.Queues.Examine(ctx, queueName, ids, queue.Examination{Checks: e.wanted, Repair: e.Repair})
+	for _, f := range found {
+		e.found(f.Check, f.ID, f.Words)
+	}
+	return err
+}
+
+// lookForLeftovers looks for waiting deliveries of attempts that are not queued. Some are about to be deleted, so it looks twice.
+func (e *examination) lookForLeftovers(ctx context.Context, queueName string, ids []string) error {
+	if !e.wants(deliveryLeftovers) {
+		return nil
+	}
+	suspects, err := e.notQueued(ctx, queueName, ids)
+	if err != nil || len(suspects) == 0 {
+		return err
+	}
+	if err := clock.Sleep(ctx, secondLook); err != nil {
+		return err
+	}
+	suspects, err = e.notQueued(ctx, queueName, suspects)
+	for _, id := range suspects {
+		e.found(deliveryLeftovers, id, "waits in queue "+queueName+", and its attempt is not queued")
+	}
+	if err == nil && e.Repair && len(suspects) > 0 {
+		return e.o.Queues.Drop(ctx, queueName, suspects)
+	}
+	return err
+}
+
+// notQueued returns those of the deliveries that wait in a queue, and belong to attempts that are not queued. If such a delivery is
+// recalled, and its attempt is queued just then, its leader enqueues it again.
+func (e *examination) notQueued(ctx context.Context, queueName string, ids []string) ([]string, error) {
+	pending, err := e.o.Queues.Pending(ctx, queueName, ids)
+	if err != nil {
+		return nil, err
+	}
+	pipe := e.o.Layout.DB.Pipeline()
+	states := make(map[string]*redis.StringCmd, len(pending))
+	for _, id := range pending {
+		if ref, _, err := task.ParseDelivery(id); err == nil {
+			states[id] = pipe.HGet(ctx, string(e.o.Layout.KeysOf(ref).States()), ref.String())
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	var not []string
+	for id, state := range states {
+		_, attempt, _ := task.ParseDelivery(id)
+		f := strings.Fields(state.Val())
+		if err := state.Err(); err != nil && err != redis.Nil { //nolint:errorlint // go-redis returns it as it is
+			return nil, err
+		}
+		if len(f) < 2 || f[0] != string(task.Queued) || f[1] != strconv.Itoa(attempt) {
+			not = append(not, id)
+		}
+	}
+	return not, nil
+}
+
+// lookAtServers looks for servers that asynq lists and that have been dead for long.
+func (e *examination) lookAtServers(ctx context.Context) error {
+	now, err := e.o.Layout.Now(ctx, 0)
+	if err != nil {
+		return err
+	}
+	before := strconv.FormatInt(now.Add(-serversKeptBy).Unix(), 10)
+	db := e.o.Layout.DB
+	for _, set := range []string{string(lua.AsynqServers), string(lua.AsynqWorkers)} {
+		dead, err := db.ZRangeByScoreWithScores(ctx, set, &redis.ZRangeBy{Min: "-inf", Max: before, Count: waitingLimit}).Result()
+		if err != nil {
+			return err
+		}
+		e.looked(len(dead), "server-leftovers")
+		for _, z := range dead {
+			e.found("server-leftovers", codec.Text(z.Member), fmt.Sprintf("has been dead since %s", time.Unix(int64(z.Score), 0).UTC().Format(time.RFC3339)))
+		}
+		if e.Repair && e.wants("server-leftovers") {
+			if err := db.ZRemRangeByScore(ctx, set, "-inf", before).Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

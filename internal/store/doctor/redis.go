@@ -1,0 +1,210 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/layout"
+)
+
+const (
+	pings       = 11
+	slowPing    = 20 * time.Millisecond // the median
+	slowestPing = 200 * time.Millisecond
+	clockSlack  = time.Second // beyond what the measurement itself may be wrong by
+	packedLimit = 1024        // entries of a hash or a sorted set that is a list
+	memorySlack = 0.8         // of the limit, from which the memory is worth a note
+	oldestMajor = 6
+	oldestMinor = 2
+)
+
+// judge looks at one server of Redis. Error: one of Redis; a refusal means that it is not allowed to know.
+type judge func(ctx context.Context, server redis.Cmdable) (Severity, string, error)
+
+// judges are the checks of a server of Redis, by name.
+var judges = map[string]judge{
+	"redis-version": judgeVersion, "eviction": judgeEviction, "persistence": judgePersistence, "replication": judgeReplication,
+	"memory": judgeMemory, "latency": judgeLatency, "clock": judgeClock, "listpacks": judgeListpacks,
+}
+
+// info reads a section of INFO.
+func info(ctx context.Context, server redis.Cmdable, section string) (map[string]string, error) {
+	text, err := server.Info(ctx, section).Result()
+	values := make(map[string]string)
+	for line := range strings.SplitSeq(text, "\n") {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			values[name] = value
+		}
+	}
+	return values, err
+}
+
+// setting reads a setting of Redis, "" if there is none of that name.
+func setting(ctx context.Context, server redis.Cmdable, name string) (string, error) {
+	values, err := server.ConfigGet(ctx, name).Result()
+	return values[name], err
+}
+
+func judgeVersion(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	values, err := info(ctx, server, "server")
+	version := values["redis_version"]
+	if err != nil || version == "" {
+		return Note, "Redis does not say which version it is", err
+	}
+	parts := strings.Split(version+".0", ".")
+	major, _ := strconv.Atoi(parts[0])
+	minor, _ := strconv.Atoi(parts[1])
+	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+		return Error, version, nil
+	}
+	return OK, version, nil
+}
+
+func judgeEviction(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	values, err := info(ctx, server, "memory")
+	policy := values["maxmemory_policy"]
+	switch {
+	case err != nil || policy == "":
+		return Note, "Redis does not say what it does when it is full", err
+	case policy == "noeviction":
+		return OK, policy, nil
+	case values["maxmemory"] == "0":
+		return Warning, policy + ", without a limit of the memory", nil
+	}
+	return Error, policy, nil
+}
+
+func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	values, err := info(ctx, server, "persistence")
+	if err != nil || values["aof_enabled"] == "" {
+		return Note, "Redis does not say whether it writes to its disk", err
+	}
+	for _, last := range []string{"aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status"} {
+		if status := values[last]; status != "" && status != "ok" {
+			return Error, last + " is " + status, nil
+		}
+	}
+	if values["aof_enabled"] == "1" {
+		every, err := setting(ctx, server, "appendfsync")
+		if err != nil {
+			return OK, "append-only file", nil //nolint:nilerr // how often it is written is not essential
+		}
+		return OK, "append-only file, appendfsync " + every, nil
+	}
+	if save, err := setting(ctx, server, "save"); err != nil || save != "" {
+		return Warning, "snapshots only: a crash loses what came after the last one", nil //nolint:nilerr // whether there are any is not known
+	}
+	return Warning, "nothing is written to disk: a crash loses everything", nil
+}
+
+func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	values, err := info(ctx, server, "replication")
+	replicas := values["connected_slaves"]
+	if err != nil || replicas == "" {
+		return Note, "Redis does not say which replicas it has", err
+	}
+	if replicas == "0" {
+		return Note, "no replica", nil
+	}
+	least, err := setting(ctx, server, "min-replicas-to-write")
+	switch {
+	case err != nil:
+		return Note, replicas + " replicas; Redis does not say whether it waits for them", nil //nolint:nilerr // this is what the note says
+	case least == "0":
+		return Warning, replicas + " replicas, and min-replicas-to-write 0: a failover may lose acknowledged writes", nil
+	}
+	return OK, replicas + " replicas, min-replicas-to-write " + least, nil
+}
+
+func judgeMemory(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	values, err := info(ctx, server, "memory")
+	used, errUsed := strconv.ParseFloat(values["used_memory"], 64)
+	limit, _ := strconv.ParseFloat(values["maxmemory"], 64)
+	if err != nil || errUsed != nil {
+		return Note, "Redis does not say how much memory it uses", err
+	}
+	of := "maxmemory"
+	if limit == 0 {
+		limit, _ = strconv.ParseFloat(values["total_system_memory"], 64)
+		of = "its machine's memory, and maxmemory is not set"
+	}
+	if limit == 0 {
+		return Note, "maxmemory is not set", nil
+	}
+	share := used / limit
+	detail := fmt.Sprintf("%.1f MB, %.0f %% of %s", used/1e6, share*100, of)
+	switch {
+	case share > layout.AlmostFull:
+		return Error, detail, nil
+	case share > layout.NearlyFull:
+		return Warning, detail, nil
+	case share > memorySlack || of != "maxmemory":
+		return Note, detail, nil
+	}
+	return OK, detail, nil
+}
+
+func judgeLatency(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	took := make([]time.Duration, pings)
+	for i := range took {
+		start := clock.Now()
+		if err := server.Ping(ctx).Err(); err != nil {
+			return OK, "", err
+		}
+		took[i] = clock.Since(start)
+	}
+	slices.Sort(took)
+	median, worst := took[pings/2], took[pings-1]
+	detail := fmt.Sprintf("%d pings: median %s, longest %s", pings, median.Round(10*time.Microsecond), worst.Round(10*time.Microsecond))
+	if median > slowPing || worst > slowestPing {
+		return Warning, detail, nil
+	}
+	return OK, detail, nil
+}
+
+// judgeClock compares the clocks of a server and of this node. The server read its clock at some time between the question and the
+// answer, so the difference is known to half of the time between them.
+func judgeClock(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	var off, bound time.Duration
+	for i := range pings {
+		asked := clock.Now()
+		at, err := server.Time(ctx).Result()
+		if err != nil {
+			return OK, "", err
+		}
+		if half := clock.Since(asked) / 2; i == 0 || half < bound {
+			off, bound = at.Sub(asked.Add(half)), half
+		}
+	}
+	detail := fmt.Sprintf("Redis is %s ahead of this node, give or take %s", off.Round(time.Millisecond), bound.Round(time.Millisecond))
+	if off.Abs() > clockSlack+bound {
+		return Warning, detail, nil
+	}
+	return OK, detail, nil
+}
+
+func judgeListpacks(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	var parts []string
+	severity := OK
+	for _, name := range []string{"hash-max-listpack-entries", "hash-max-listpack-value", "zset-max-listpack-entries"} {
+		value, err := setting(ctx, server, name)
+		if err == nil && value == "" {
+			value, err = setting(ctx, server, strings.Replace(name, "listpack", "ziplist", 1)) // before Redis 7
+		}
+		if err != nil {
+			return OK, "", err
+		}
+		if n, _ := strconv.Atoi(value); n > packedLimit && strings.HasSuffix(name, "entries") {
+			severity = Warning
+		}
+		parts = append(parts, name+" "+value)
+	}
+	return severity, strings.Join(parts, ", "), nil
+}

@@ -1,0 +1,125 @@
+package doctor
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
+)
+
+const (
+	examinePage = 50  // tasks that one script examines: Redis does nothing else meanwhile
+	orphansPage = 500 // entries of which one pipeline asks whether there is a task
+	valuesPage  = 100 // entries whose values may be long, and are read with their names
+	longPage    = 20  // the same of payloads
+)
+
+// restLease is the lease of a run that had none.
+const restLease = time.Minute
+
+var taskChecks = []string{
+	"task-unreadable", "payload-lost", "scheduled-lost", "queued-lost", "running-lost", "finished-lost", "index-drift", "backlog-unlisted",
+}
+
+const leftovers = "task-leftovers"
+
+// scan reads a page of a hash or a sorted set: the names of its fields or its members.
+type scan func(ctx context.Context, key string, from uint64, match string, count int64) *redis.ScanCmd
+
+// page reads a page and counts it.
+func (e *examination) page(ctx context.Context, read scan, key string, from uint64, count int64) (names []string, next uint64, _ error) {
+	pairs, next, err := read(ctx, key, from, "", count).Result()
+	for i := 0; i < len(pairs); i += 2 {
+		names = append(names, pairs[i])
+	}
+	e.entries += len(names)
+	return names, next, err
+}
+
+// pageRoom is a room whose pages are passed to look.
+func (e *examination) pageRoom(
+	name string, checks []string, read scan, key string, count int64, look func(ctx context.Context, names []string) error,
+) room {
+	return room{name: name, checks: checks, look: func(ctx context.Context, from uint64) (uint64, error) {
+		names, next, err := e.page(ctx, read, key, from, count)
+		if err != nil || len(names) == 0 {
+			return next, err
+		}
+		return next, look(ctx, names)
+	}}
+}
+
+// taskRooms are the rooms of a partition that have tasks.
+func (e *examination) taskRooms(p int, ready []string, indexes []lua.IndexKey) []room {
+	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
+	orphans := func(ctx context.Context, names []string) error { return e.lookForOrphans(ctx, p, names) }
+	rooms := []room{e.pageRoom("tasks", taskChecks, db.HScan, string(k.Defs()), examinePage, func(ctx context.Context, names []string) error {
+		e.looked(len(names), taskChecks...)
+		return e.examineTasks(ctx, p, "", names)
+	})}
+	for _, hash := range []string{string(k.States()), string(k.Originals())} {
+		rooms = append(rooms, e.pageRoom(hash, []string{leftovers}, db.HScan, hash, orphansPage, orphans))
+	}
+	for _, hash := range []string{string(k.Results()), string(k.Errors()), string(k.Checkpoints())} {
+		rooms = append(rooms, e.pageRoom(hash, []string{leftovers}, db.HScan, hash, valuesPage, orphans))
+	}
+	rooms = append(rooms, e.pageRoom(string(k.Payloads()), []string{leftovers}, db.HScan, string(k.Payloads()), longPage, orphans))
+	sets := []string{string(k.Wheel()), string(k.Queued()), string(k.Running()), string(k.Held()), string(k.Expiry())}
+	for _, index := range indexes {
+		sets = append(sets, string(index))
+	}
+	for _, set := range sets {
+		rooms = append(rooms, e.pageRoom(set, []string{leftovers}, db.ZScan, set, orphansPage, orphans))
+	}
+	for _, name := range ready {
+		rooms = append(rooms, e.pageRoom(string(k.Ready(name)), append([]string{leftovers}, taskChecks...), db.ZScan, string(k.Ready(name)), examinePage,
+			func(ctx context.Context, names []string) error {
+				e.looked(len(names), leftovers)
+				return e.examineTasks(ctx, p, name, names)
+			}))
+	}
+	return rooms
+}
+
+// examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks they were found; "" if they were
+// found elsewhere.
+func (e *examination) examineTasks(ctx context.Context, p int, name string, members []string) error {
+	for some := range slices.Chunk(members, examinePage) {
+		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineTasks{
+			Defs: e.o.Layout.Keys.Partition(p).Defs(), Checks: e.wanted, Repair: e.Repair, Lease: restLease, Name: name,
+			Wake: e.o.Layout.Keys.Wake(p), Members: some,
+		})
+		if err != nil {
+			return err
+		}
+		for _, f := range reply.Found {
+			e.found(f.Check, f.Member, f.Words)
+		}
+	}
+	return nil
+}
+
+// lookForOrphans examines those of the members of which there is no task.
+func (e *examination) lookForOrphans(ctx context.Context, p int, members []string) error {
+	e.looked(len(members), leftovers)
+	defs := string(e.o.Layout.Keys.Partition(p).Defs())
+	pipe := e.o.Layout.DB.Pipeline()
+	exist := make([]*redis.BoolCmd, len(members))
+	for i, member := range members {
+		exist[i] = pipe.HExists(ctx, defs, member)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	var orphans []string
+	for i, member := range members {
+		if !exist[i].Val() {
+			orphans = append(orphans, member)
+		}
+	}
+	return e.examineTasks(ctx, p, "", orphans)
+}

@@ -1,0 +1,114 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
+)
+
+// ReportAgain reports the ends again that this node has reported within the last minute, after another primary has taken over that may
+// lack them. Redis accepts an end if it has lost it, and no other run has begun the attempt. It returns how many Redis had lost.
+func (s *Tasks) ReportAgain(ctx context.Context) int {
+	lost, failed := 0, error(nil)
+	for _, ends := range rounds(s.recent.all()) {
+		calls := make([]End, len(ends))
+		for i, e := range ends {
+			calls[i] = e.End
+		}
+		for i, f := range s.finishKnown(ctx, s.l.Vital, calls) {
+			switch {
+			case f.err == nil && f.recorded:
+				lost++
+				s.l.NoteLoss(ctx, s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at)
+			case f.err != nil && !errors.Is(f.err, ErrStale):
+				failed = f.err
+			}
+		}
+	}
+	if failed != nil {
+		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
+	}
+	return lost
+}
+
+// rounds separates the ends of several attempts of one task: each round has one of them at most, the earlier ones first.
+func rounds(ends []recentEnd) [][]recentEnd {
+	var all [][]recentEnd
+	next := make(map[task.Ref]int, len(ends)) // the round of the next end
+	for _, e := range ends {
+		n := next[e.Run.Task.Ref]
+		next[e.Run.Task.Ref]++
+		if n == len(all) {
+			all = append(all, nil)
+		}
+		all[n] = append(all[n], e)
+	}
+	return all
+}
+
+// withRestored makes calls for runs. If Redis may have lost writes, it restores the tasks that are missing, and makes the calls for them
+// again.
+func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, missing func(R) bool) []R {
+	places := make([]int, len(runs))
+	for i := range places {
+		places[i] = i
+	}
+	results := call(places)
+	if !s.l.Suspected() {
+		return results
+	}
+	places = slices.DeleteFunc(places, func(i int) bool { return !missing(results[i]) || runs[i].Task.Type == "" })
+	if len(places) == 0 {
+		return results
+	}
+	lost := make([]*Run, len(places))
+	for k, i := range places {
+		lost[k] = runs[i]
+	}
+	s.restore(ctx, lost)
+	for k, r := range call(places) {
+		results[places[k]] = r
+	}
+	return results
+}
+
+// restore writes the tasks of runs again, as they were when the attempts were claimed, where Redis has lost them. What cannot be restored is
+// missing still.
+func (s *Tasks) restore(ctx context.Context, runs []*Run) {
+	refs := make([]task.Ref, len(runs))
+	for i, r := range runs {
+		refs[i] = r.Task.Ref
+	}
+	from := make(map[int]time.Time) // by partition: the first claim
+	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.Restore {
+		call := lua.Restore{Defs: p.keys.Defs(), Tasks: nil}
+		for _, i := range p.places {
+			call.Tasks = append(call.Tasks, restored(runs[i].Task))
+			partition := s.l.PartitionOf(refs[i])
+			if at := runs[i].Task.QueuedAt; from[partition].IsZero() || at.Before(from[partition]) {
+				from[partition] = at
+			}
+		}
+		return call
+	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
+		if k == 0 && r.Err == nil && r.Reply.Restored > 0 {
+			partition := s.l.PartitionOf(refs[i])
+			s.l.NoteLoss(ctx, partition, from[partition], r.Reply.Now)
+		}
+	})
+}
+
+// restored is a task as it was when its newest attempt was claimed.
+func restored(t task.Task) lua.RestoreTask {
+	def, _ := codec.EncodeDefinition(t.Definition) // which was decoded from what can be encoded
+	queued := task.Task{
+		State: task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
+	}
+	return lua.RestoreTask{Member: t.Ref, Created: t.CreatedAt, Def: def, State: codec.FormatState(queued), Tick: tickOf(t.Ref)}
+}

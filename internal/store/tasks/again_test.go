@@ -1,0 +1,133 @@
+package tasks_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestFinish_OfAnAttemptWhoseClaimRedisHasLostIsAccepted(t *testing.T) {
+	t.Parallel()
+	l := loseBegin(t)
+	l.unclaimed()
+	testkit.Must(t, l.run.Finish(l.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
+	if got := l.Get(l.ref); got.State != task.Succeeded || got.Result != "done" || got.Attempt != 1 {
+		t.Errorf("it is %+v", got)
+	}
+	if claimed := l.Claim(l.ref); len(claimed) > 0 {
+		t.Errorf("it is claimed again: %v", claimed)
+	}
+	l.CheckSets()
+}
+
+func TestExtendEach_BeginsARunAgainWhoseClaimRedisHasLost(t *testing.T) {
+	t.Parallel()
+	l := loseBegin(t)
+	l.unclaimed()
+	testkit.Must(t, l.Tasks.ExtendEach(l.Ctx, []*tasks.Run{l.run})[0].Err)
+	if got := l.Get(l.ref); got.State != task.Running || got.Node != "node-a" || got.Attempt != 1 {
+		t.Errorf("it is %+v", got)
+	}
+	if claimed := l.Claim(l.ref); len(claimed) > 0 {
+		t.Errorf("it is claimed again: %v", claimed)
+	}
+	l.CheckSets()
+	losses, err := l.Losses(l.Ctx, l.PartitionOf(l.ref))
+	if err != nil || len(losses) != 1 || !losses[0].From.Equal(l.run.Task.StartedAt) {
+		t.Errorf("losses %v, %v, want one from %s", losses, err, l.run.Task.StartedAt)
+	}
+}
+
+// Another run has begun the attempt: Redis knows no other one, and its word counts.
+func TestFinish_IsRefusedIfAnotherRunHasBegunTheLostAttempt(t *testing.T) {
+	t.Parallel()
+	l := loseBegin(t)
+	_, err := l.Tasks.Begin(l.Ctx, l.ref, 1, "node-b#1")
+	testkit.Must(t, err)
+	if err := l.run.Finish(l.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""); !errors.Is(err, tasks.ErrStale) {
+		t.Errorf("%v, want ErrStale", err)
+	}
+	if err := l.Tasks.ExtendEach(l.Ctx, []*tasks.Run{l.run})[0].Err; !errors.Is(err, tasks.ErrStale) {
+		t.Errorf("%v, want ErrStale", err)
+	}
+}
+
+// suspicious is a World whose Redis may have lost writes.
+func suspicious(t *testing.T) *storetest.World {
+	t.Helper()
+	w := storetest.New(t)
+	s, err := store.Open(t.Context(), store.Options{DB: w.DB, Suspected: func() bool { return true }})
+	testkit.Must(t, err)
+	w.Store = s
+	return w
+}
+
+// lose removes all keys of tasks, but not the leases.
+func lose(t *testing.T, w *storetest.World, refs ...task.Ref) {
+	t.Helper()
+	for _, ref := range refs {
+		k := w.KeysOf(ref)
+		testkit.Must(t, w.DB.Del(w.Ctx, string(k.Defs()), string(k.States()), string(k.Running()), string(k.Held()), string(k.Expiry()),
+			string(k.Results()), string(k.Index(ref.Namespace, task.Succeeded)), string(k.Attempts(ref))).Err())
+	}
+}
+
+func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	once, kept := w.Bring("once", task.Succeeded), w.Bring("kept", task.Succeeded)
+	twice := w.Bring("twice", task.None)
+	w.Create(task.Definition{Ref: twice, Payload: []byte(`{"n":1}`), Retry: task.Retry{MaxAttempts: 2}})
+	testkit.Must(t, w.Begin(twice).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+	testkit.Must(t, w.Begin(twice).Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
+	before := map[task.Ref]task.Task{once: w.Get(once), twice: w.Get(twice), kept: w.Get(kept)}
+	if n := w.Tasks.ReportAgain(w.Ctx); n != 0 {
+		t.Errorf("%d ends were lost, want 0", n)
+	}
+
+	lose(t, w, once, twice)
+	want := 3 // two attempts of twice
+	if w.PartitionOf(kept) == w.PartitionOf(once) || w.PartitionOf(kept) == w.PartitionOf(twice) {
+		want++
+	}
+	if n := w.Tasks.ReportAgain(w.Ctx); n != want {
+		t.Errorf("%d ends were lost, want %d", n, want)
+	}
+	times := cmp.FilterPath(func(p cmp.Path) bool {
+		return p.Last().String() == ".FinishedAt" || p.Last().String() == ".StartedAt" || p.Last().String() == ".DueAt" || p.Last().String() == ".QueuedAt" || p.Last().String() == ".FirstDueAt"
+	}, cmp.Ignore())
+	for ref, task := range before {
+		if diff := cmp.Diff(task, w.Get(ref), times); diff != "" {
+			t.Errorf("%s is not as it was (-want +got):\n%s", ref, diff)
+		}
+	}
+	w.CheckSets()
+}
+
+func TestExtendEach_RestoresATickWhoseTaskRedisHasLost(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	ticks := w.Hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapSkip })
+	w.Fire(storetest.Nightly)
+	ref := task.Ref{Namespace: storetest.Nightly.Namespace, ID: storetest.Nightly.ID + "@" + ticks[0]}
+	run := w.Begin(ref)
+	lose(t, w, ref)
+	testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(ref).Live(storetest.Nightly)), string(w.KeysOf(ref).Ledger(storetest.Nightly))).Err())
+	testkit.Must(t, w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0].Err)
+	if got := w.Get(ref); got.State != task.Running || !got.StartedAt.Equal(run.Task.StartedAt.Truncate(time.Millisecond)) {
+		t.Errorf("it is %+v", got)
+	}
+	if live := w.Schedule(storetest.Nightly).Live; live != 1 {
+		t.Errorf("%d tasks are live, want 1", live)
+	}
+	w.CheckSets()
+}

@@ -1,0 +1,56 @@
+package tasks
+
+import (
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// What is kept of the ends that this node has reported.
+const (
+	recentFor   = time.Minute
+	recentLimit = 10_000
+	recentBytes = 16 << 20 // of payloads, results and errors
+)
+
+// recent is the ends that this node has reported lately, in case Redis loses them.
+type recent struct {
+	mu    sync.Mutex
+	ends  []recentEnd // oldest first
+	bytes int
+}
+
+type recentEnd struct {
+	End
+	reported time.Time // by the clock of this node
+	at       time.Time // by that of Redis
+}
+
+func (e recentEnd) size() int { return len(e.Run.Task.Payload) + len(e.Result) + len(e.Reason) }
+
+// add keeps an end that Redis has recorded at that time by its clock.
+func (r *recent) add(e End, at time.Time) {
+	kept := recentEnd{End: e, reported: clock.Now(), at: at}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ends, r.bytes = append(r.ends, kept), r.bytes+kept.size()
+	for r.bytes > recentBytes || len(r.ends) > recentLimit || kept.reported.Sub(r.ends[0].reported) > recentFor {
+		r.bytes -= r.ends[0].size()
+		r.ends[0] = recentEnd{} // so that it can be freed
+		r.ends = r.ends[1:]
+	}
+}
+
+// all returns the ends that are kept, in the order in which they were reported.
+func (r *recent) all() []recentEnd {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]recentEnd, 0, len(r.ends))
+	for _, e := range r.ends {
+		if clock.Since(e.reported) <= recentFor {
+			all = append(all, e)
+		}
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+func TestThrottle_WritesTheSameFailureOfRedisOnceInAWhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := Throttle(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
+				return slog.Attr{}
+			}
+			return a
+		}})))
+		expect := func(want string) {
+			t.Helper()
+			if diff := cmp.Diff(want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			out.Reset()
+		}
+		ofNode := Throttle(log.With("node", "a")) // again, as an app inside an app does
+		for p := range 80 {
+			err := fmt.Errorf("script claim: %w", &net.OpError{Op: "read", Net: "tcp", Source: &net.TCPAddr{Port: p}, Err: os.ErrDeadlineExceeded})
+			ofNode.Warn("cannot claim", "partition", p, "error", err)
+		}
+		expect("msg=\"cannot claim\" node=a partition=0 error=\"script claim: read tcp :0: i/o timeout\"\n")
+
+		log.Warn("cannot claim", "error", io.EOF)
+		log.Warn("cannot claim", "error", errors.Join(errors.New("besides"), context.DeadlineExceeded))
+		log.Warn("cannot fire", "error", context.DeadlineExceeded)
+		log.Error("cannot fire", "error", context.DeadlineExceeded)
+		log.Warn("cannot fire", "error", redis.ErrClosed)
+		expect("msg=\"cannot claim\" error=EOF\nmsg=\"cannot fire\" error=\"context deadline exceeded\"\n" +
+			"msg=\"cannot fire\" error=\"context deadline exceeded\"\nmsg=\"cannot fire\" error=\"redis: client is closed\"\n")
+
+		for range 2 { // what is not about Redis, or no warning
+			log.Warn("schedule paused itself", "schedule", "default:a")
+			log.Info("request", "error", io.EOF)
+		}
+		expect("msg=\"schedule paused itself\" schedule=default:a\nmsg=request error=EOF\n" +
+			"msg=\"schedule paused itself\" schedule=default:a\nmsg=request error=EOF\n")
+
+		_ = clock.Sleep(t.Context(), throttleInterval)
+		log.Warn("cannot claim", "error", context.DeadlineExceeded)
+		log.Warn("cannot claim", "error", context.DeadlineExceeded)
+		expect("msg=\"cannot claim\" error=\"context deadline exceeded\" left_out=80\n")
+	})
+}
+
+func TestThrottle_RemembersABoundedNumberOfKinds(t *testing.T) {
+	t.Parallel()
+	s := &seen{kinds: make(map[string]*kind)}
+	for i := range 2 * throttleKinds {
+		s.note(fmt.Sprint("message ", i))
+	}
+	if n := len(s.kinds); n == 0 || n > throttleKinds {
+		t.Errorf("%d kinds are remembered", n)
+	}
+}

@@ -1,0 +1,96 @@
+-- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
+-- where its state says that it belongs, and nothing is left of tasks that do not exist. Leaders do what follows.
+-- includes: clock, number, state, definition, findings, listings, remains, wakes
+-- keys:
+--   defs  HASH  the script makes further keys of the same partition
+-- args:
+--   checks   text  those that are wanted, each between blanks
+--   repair   flag
+--   lease    ms    for which a running task is leased that has no lease: until then its worker extends it, or has died
+--   name     text  the queue, or lane, in whose set of ready tasks the members were found; "" if they were found elsewhere
+--   wake     channel
+--   members  text*
+-- reply:
+--   found  (member text, check text, words text)*
+-- refuses: nothing
+-- repeat: harmless: what was repaired is not found again
+-- full: refused
+local LAST = { -- the last field that a state must have
+  scheduled = 'attempt', queued = 'queued', running = 'run', succeeded = 'finished', failed = 'finished', cancelled = 'finished',
+}
+local READABLE = '^' .. string.rep('%d', 13) .. '{"type":"[^"]+"[^\n]*}\n'
+local placed = false
+
+-- clear finds what is left of a task that does not exist, unless it waits in an older layout.
+local function clear(member, listed)
+  local hashes, keys = remains_of(member)
+  local places = {}
+  for set in pairs(listed) do
+    places[#places + 1] = set
+  end
+  for _, more in ipairs({ hashes, keys }) do
+    for _, key in ipairs(more) do
+      places[#places + 1] = key
+    end
+  end
+  if #places > 0 and not redis.call('ZSCORE', unconverted_key(), member) and
+      report(member, 'task-leftovers', 'does not exist, and is left in ' .. table.concat(places, ', ')) then
+    for set in pairs(listed) do
+      redis.call('ZREM', set, member)
+    end
+    for _, hash in ipairs(hashes) do
+      redis.call('HDEL', hash, member)
+    end
+    for _, key in ipairs(keys) do
+      redis.call('UNLINK', key)
+    end
+  end
+end
+
+-- place finds where a task is listed wrongly, and where it is missing.
+local function place(member, state, listed, wanted)
+  local lost = (LAST[state] == 'finished' and 'finished' or state) .. '-lost'
+  for set, score in pairs(wanted) do
+    if not listed[set] and report(member, lost, 'is ' .. state .. ', and not in ' .. set) then
+      redis.call('ZADD', set, int(score), member)
+      placed = true
+    end
+  end
+  for set in pairs(listed) do
+    if not wanted[set] and report(member, 'index-drift', 'is ' .. state .. ', and in ' .. set) then
+      redis.call('ZREM', set, member)
+    end
+  end
+end
+
+-- note_backlog finds a set of ready tasks of which leaders do not know.
+local function note_backlog(member, record, wanted)
+  for _, queue in ipairs({ queue_of(record), lane_of(record) }) do
+    if wanted[ready_key(queue)] and redis.call('SISMEMBER', backlog_key(), queue) == 0 and
+        report(member, 'backlog-unlisted', 'waits in ' .. ready_key(queue) .. ', which is not in the backlog') then
+      redis.call('SADD', backlog_key(), queue)
+      placed = true
+    end
+  end
+end
+
+for member in members() do
+  local record, text = redis.call('HGET', defs, member), redis.call('HGET', states_key(), member)
+  local fields, listed = parse_state(text or 'scheduled 0'), listings_of(member, record)
+  if not record then
+    clear(member, listed)
+  elseif not string.find(record, READABLE) or not fields[LAST[fields.state] or ''] then
+    report(member, 'task-unreadable', 'cannot be read: its state is ' .. (text or 'missing'))
+  else
+    local wanted = listings_for(member, record, fields, listed)
+    place(member, fields.state, listed, wanted)
+    note_backlog(member, record, wanted)
+    if is_apart(record) and redis.call('HEXISTS', payloads_key(), member) == 0 then
+      report(member, 'payload-lost', 'has no payload')
+    end
+  end
+end
+if placed then
+  wake_leader('task')
+end
+return { found }

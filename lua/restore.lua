@@ -1,0 +1,38 @@
+-- restore: writes tasks that Redis has lost, as they were when an attempt of them was claimed. Whoever knows them, as it runs or ran that
+-- attempt, says next what became of it.
+-- includes: clock, number, changes, definition, scheduled_tick
+-- keys:
+--   defs  HASH  the script makes further keys of the same partition
+-- args:
+--   tasks  (member member, created time, def text, state text, tick time)*  created: of the task; def: the head, a line break, and the
+--     payload; state: queued; tick: of the tick whose task it is, none for other tasks
+-- reply:
+--   now       time
+--   restored  number  tasks that Redis had lost
+-- refuses: nothing
+-- repeat: harmless: what exists, or is remembered, stays as it is
+-- full: refused
+local members = {}
+for member in tasks() do
+  members[#members + 1] = member
+end
+local records, memories = redis.call('HMGET', defs, unpack(members)), redis.call('HMGET', remembered_key(), unpack(members))
+
+local restored, i = 0, 0
+for member, created, def, state, tick in tasks() do
+  i = i + 1
+  if not records[i] and not memories[i] then
+    local stored, payload = split_payload(def)
+    set_later(defs, member, int(created) .. stored)
+    if payload then
+      set_later(payloads_key(), member, payload)
+    end
+    set_later(states_key(), member, state)
+    put_later(queued_key(), int(now + LOOK_LIMIT), member)
+    if tick then
+      live_again(member, tick)
+    end
+    restored = restored + 1
+  end
+end
+return { now, restored }

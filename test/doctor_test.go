@@ -1,0 +1,155 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// examined are the tests, with the URL of a Redis, that examine it in the end.
+var examined sync.Map
+
+// examineAtTheEnd has a test that starts nodes fail if, after all of them were killed in whatever they did, anything in Redis does not fit
+// together.
+func examineAtTheEnd(t *testing.T, redis string) {
+	if _, twice := examined.LoadOrStore(fmt.Sprintf("%p %s", t, redis), true); twice {
+		return
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		db, err := redisx.Open(ctx, redisx.Options{URL: redis})
+		testkit.Must(t, err)
+		defer func() { _ = db.Close() }()
+		s, err := store.Open(ctx, store.Options{DB: db})
+		testkit.Must(t, err)
+		nodes := cluster.NewObserver(cluster.Options{DB: db, Key: s.Keys.Nodes()})
+		c := control.New(control.Options{Store: s, Queues: queue.New(queue.Options{DB: db}), Nodes: nodes})
+		var ofData []string // the nodes are dead
+		for _, check := range doctor.Checks {
+			if check.OfData {
+				ofData = append(ofData, check.Name)
+			}
+		}
+		for r := (control.DoctorRequest{Checks: ofData}); ; {
+			report, err := c.Examine(ctx, control.Caller{Namespace: "default"}, r)
+			testkit.Must(t, err)
+			for _, result := range report.Results {
+				if result.Severity == doctor.Error {
+					t.Errorf("in the end, %s finds %d: %q", result.Name, result.Found, result.Examples)
+				}
+			}
+			if r.Cursor = report.NextCursor; r.Cursor == "" {
+				return
+			}
+		}
+	})
+}
+
+// While a fleet works, ticks, loses a leader and a worker, and replaces them, doctor raises no false alarm.
+func TestDoctor_FindsNoErrorOnALiveSystem(t *testing.T) {
+	t.Parallel()
+	span := testkit.Amount(12*time.Second, 2*time.Minute)
+	redis, far := redistest.Start(t), newRecorder(t)
+	api := startNode(t, redis.URL(), "--roles", "api")
+	dying := startNode(t, redis.URL())
+	startNode(t, redis.URL())
+	for i := range 20 {
+		overlap := []client.Overlap{client.OverlapSkip, client.OverlapQueue, client.OverlapReplace, client.OverlapAllow}[i%4]
+		put, err := api.PutScheduleWithResponse(t.Context(), fmt.Sprintf("every-%d", i), nil, client.ScheduleDefinition{
+			Every: ptr("200ms"), Overlap: &overlap, Task: client.TaskTemplate{Type: "http", Payload: []byte(`{"url": "` + far.URL + `/slow"}`)},
+		})
+		testkit.Must(t, err)
+		if put.JSON201 == nil {
+			t.Fatalf("putting: %s", put.Body)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var load sync.WaitGroup
+	load.Go(func() { keepBusy(ctx, t, api, far) })
+
+	began, killed, rounds := time.Now(), false, 0
+	for ; time.Since(began) < span; rounds++ {
+		if !killed && time.Since(began) > span/4 {
+			dying.kill()
+			killed = true
+			startNode(t, redis.URL())
+		}
+		expectNoError(t, api)
+	}
+	stop()
+	load.Wait()
+	t.Logf("%d examinations while %d attempts ran", rounds, far.count())
+}
+
+// keepBusy submits tasks, and cancels some of them, until ctx ends.
+func keepBusy(ctx context.Context, t *testing.T, api *node, far *recorder) {
+	pace := time.NewTicker(100 * time.Millisecond)
+	defer pace.Stop()
+	for i := 0; ctx.Err() == nil; i++ {
+		<-pace.C
+		var tasks []client.Submission
+		for k := range 20 {
+			s := far.task(fmt.Sprintf("t-%d-%d", i, k), []string{"/ok", "/slow"}[k%2])
+			s.Delay = ptr(fmt.Sprintf("%dms", 50*k))
+			s.Retention = ptr("2s")
+			tasks = append(tasks, s)
+		}
+		if _, err := api.SubmitTasksWithResponse(ctx, nil, client.SubmissionBatch{Tasks: tasks}); err != nil && ctx.Err() == nil {
+			t.Error(err)
+			return
+		}
+		_, _ = api.CancelTaskWithResponse(ctx, *tasks[i%20].ID, nil) // it may have ended
+	}
+}
+
+// expectNoError examines everything through a node.
+func expectNoError(t *testing.T, n *node) {
+	t.Helper()
+	for params := (client.ExamineParams{}); ; {
+		answer, err := n.ExamineWithResponse(t.Context(), &params)
+		testkit.Must(t, err)
+		if answer.JSON200 == nil {
+			t.Fatalf("examining: %s %s", answer.Status(), answer.Body)
+		}
+		for _, c := range answer.JSON200.Checks {
+			if c.Severity == client.DoctorCheckSeverityError {
+				t.Errorf("a false alarm: %s finds %d: %q", c.Name, c.Found, slices.Concat(c.Examples, []string{c.Means}))
+			}
+		}
+		if params.Cursor = answer.JSON200.NextCursor; params.Cursor == nil {
+			return
+		}
+	}
+}
+
+// The page for operators explains every check as dtsctl does.
+func TestDocs_ExplainEveryCheck(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/operations.md")
+	testkit.Must(t, err)
+	for _, c := range doctor.Checks {
+		row := fmt.Sprintf("\n| `%s` | %s | %s | %s |\n", c.Name, c.Severity, c.Means, c.Repair)
+		if !strings.Contains(string(page), row) {
+			t.Errorf("docs/operations.md lacks the row%s", row)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Package process runs the programs of this module as processes of their own, for tests that stop, freeze and kill them.
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// QuickRace has a program with the race detector end at once; it would wait for a second otherwise.
+const QuickRace = "atexit_sleep_ms=0"
+
+// startLimit is how long a program may take until all of its roles run.
+const startLimit = 30 * time.Second
+
+// Build builds packages with the race detector and returns the new directory that the programs are in. The paths of the packages are
+// relative to the working directory, that of the test.
+func Build(packages ...string) (dir string, err error) {
+	if dir, err = os.MkdirTemp("", "dts-test-"); err != nil {
+		return "", err
+	}
+	build := exec.Command("go", append([]string{"build", "-race", "-ldflags=-s -w", "-o", dir}, packages...)...)
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", errors.Join(fmt.Errorf("building the programs: %w\n%s", err, out), os.RemoveAll(dir))
+	}
+	return dir, nil
+}
+
+// BuildSkewed builds a dtsd whose clock is ahead by a duration, or behind by a negative one, into a directory that Build returned, and returns
+// the name of the program.
+func BuildSkewed(dir, dtsd, skew string) (name string, err error) {
+	name = "dtsd" + skew
+	set := "-ldflags=-s -w -X github.com/dts-sched/dts/internal/clock.skew=" + skew
+	if out, err := exec.Command("go", "build", "-race", set, "-o", filepath.Join(dir, name), dtsd).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building dtsd with a skew of %s: %w\n%s", skew, err, out)
+	}
+	return name, nil
+}
+
+// Process is dtsd, or another program that logs as dtsd does, on a free port of 127.0.0.1.
+type Process struct {
+	ID   string // of the node
+	URL  string // of its API; that of no server if it has none
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the process has ended, with err
+	err  error
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+// Start starts a program of dir and waits until it says that every role runs. If it fails, the error has the program's log.
+func Start(dir, name string, args ...string) (*Process, error) {
+	p := &Process{cmd: exec.Command(filepath.Join(dir, name), args...), done: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 "+QuickRace, "DTS_LISTEN=127.0.0.1:0", "DTS_LOG_FORMAT=json")
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	running := make(chan struct{})
+	go func() {
+		defer close(p.done)
+		p.read(stderr, running)
+		p.err = p.cmd.Wait()
+	}()
+	limit := time.NewTimer(startLimit)
+	defer limit.Stop()
+	select {
+	case <-running:
+		return p, nil
+	case <-p.done:
+		return nil, fmt.Errorf("%s ended at once: %w\n%s", name, p.err, p.Log())
+	case <-limit.C:
+		p.Kill()
+		return nil, fmt.Errorf("%s does not run after %s:\n%s", name, startLimit, p.Log())
+	}
+}
+
+// read takes the log apart: the line that says that the node runs names its address and id.
+func (p *Process) read(log io.Reader, running chan struct{}) {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var entry struct{ Msg, Listen, Node string }
+		_ = json.Unmarshal(lines.Bytes(), &entry) // a panic is not JSON
+		switch entry.Msg {
+		case "request":
+			continue
+		case "running":
+			p.URL, p.ID = "http://"+entry.Listen, entry.Node
+			close(running)
+		}
+		p.mu.Lock()
+		p.log.Write(lines.Bytes())
+		p.log.WriteByte('\n')
+		p.mu.Unlock()
+	}
+}
+
+// Log is what the program has logged, but for requests.
+func (p *Process) Log() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.String()
+}
+
+// Raced reports whether the race detector has found something.
+func (p *Process) Raced() bool { return strings.Contains(p.Log(), "DATA RACE") }
+
+// Signal sends a signal, unless the process has ended.
+func (p *Process) Signal(s syscall.Signal) error {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return nil
+}
+
+// Kill ends the process as a crash does, also if it is stopped, and waits for its end.
+func (p *Process) Kill() {
+	_ = p.Signal(syscall.SIGKILL) // it can only fail if there is nothing to end
+	<-p.done
+}
+
+// Stop asks the process to end and waits until it has. Error: how it ended, if not with exit code 0.
+func (p *Process) Stop() error {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	<-p.done
+	return p.err
+}
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
