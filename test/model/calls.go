@@ -1,0 +1,109 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/dts-sched/dts/lua"
+)
+
+// Script is one of DTS's scripts.
+type Script uint8
+
+// The scripts of the model.
+const (
+	NoScript Script = iota
+	Create
+	Cancel
+	AcquireLease
+	RenewLease
+	ReleaseLease
+	Claim
+	LookAfter
+	TakeBackScript
+	ReapScript
+	DueSchedules
+	Fire
+	Enqueue
+	Recall
+	TendQueue
+	Take
+	GiveBack
+	Extend
+	Done
+	Archive
+	Begin
+	ExtendRuns
+	Finish
+	numScripts
+)
+
+func (s Script) String() string {
+	return [...]string{
+		"", "create", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "due_schedules",
+		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish",
+	}[s]
+}
+
+// ofQueue reports whether a script reads a delivery and nothing of a task.
+func (s Script) ofQueue() bool { return s >= Enqueue && s <= Archive }
+
+// ofLeader reports whether a script compares the fence of a leader.
+func (s Script) ofLeader() bool { return s >= Claim && s <= Fire }
+
+// ofTask reports whether a script reads a task.
+func (s Script) ofTask() bool {
+	return s >= Claim && s <= ReapScript || s >= Begin || s == Create || s == Cancel
+}
+
+// Call is a call of a script. What a script does not need is zero.
+type Call struct {
+	Script   Script
+	Owner    uint8 // of acquire_lease: the leader, from 1; ofCopy if it has died
+	Fence    ID
+	Task     uint8 // of claim: noTask to leave all due tasks in the backlog
+	Attempt  uint8
+	Run      ID
+	Claim    ID
+	LeaseEnd ID
+	To       TaskState
+	Plan     Plan
+}
+
+const noTask = maxTasks
+
+func (c Call) String() string {
+	text := c.Script.String()
+	switch {
+	case c.Script == Fire:
+		return fmt.Sprintf("%s (ticks %d to %d)", text, c.Plan.Cursor+1, c.Plan.Upto)
+	case c.Script == Claim && c.Task == noTask:
+		return text + " (no room)"
+	case c.Script < Claim && c.Script > Cancel, c.Script == LookAfter, c.Script == DueSchedules:
+		return text
+	}
+	text += fmt.Sprintf(" of task %d", c.Task+1)
+	if c.Attempt > 0 {
+		text += fmt.Sprintf(", attempt %d", c.Attempt)
+	}
+	if c.To != None {
+		text += ", as " + c.To.String()
+	}
+	return text
+}
+
+// Reply is what a script replies, as far as its caller uses it.
+type Reply struct {
+	Refused  lua.Code       // "" if it was not refused
+	Fence    ID             // of acquire_lease
+	Task     uint8          // of claim
+	Attempt  uint8          // of claim; 0 if it claimed nothing
+	Claim    ID             // of claim and begin
+	Stopped  bool           // of begin and extend_runs: the task was asked to stop
+	Recalled bool           // of recall
+	Handled  bool           // of enqueue: a server of asynq has handled the delivery
+	Run      ID             // of take: the token that the worker makes
+	Taken    bool           // of take
+	Found    [maxTasks]Hand // of look_after
+	Cursor   uint8          // of due_schedules
+	Planned  bool           // of due_schedules: the schedule is due
+}

@@ -1,0 +1,272 @@
+package model
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/schedules"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+)
+
+// states are the states of the model in the words of package task.
+var states = map[TaskState]task.State{
+	Scheduled: task.Scheduled, Succeeded: task.Succeeded, Failed: task.Failed, Cancelled: task.Cancelled,
+}
+
+// call makes a call as DTS does: through the methods of packages tasks, partition and queue where these say what was refused. modelled is
+// what the model replied.
+func (w *world) call(c Call, modelled Reply) Reply {
+	w.t.Helper()
+	switch c.Script {
+	case Create, Cancel:
+		return w.callClient(c)
+	case AcquireLease, RenewLease, ReleaseLease:
+		return w.callLease(c)
+	case Claim, LookAfter, TakeBackScript, ReapScript, DueSchedules, Fire:
+		return w.callLeader(c)
+	case Begin, ExtendRuns, Finish:
+		return w.callRun(c)
+	}
+	return w.callQueue(c, modelled)
+}
+
+// code is the code of a refusal. Some errors have it as their last word.
+func (w *world) code(err error) lua.Code {
+	w.t.Helper()
+	var refusal *redisx.Refusal
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &refusal):
+		return refusal.Code
+	case errors.Is(err, tasks.ErrCancelled):
+		return lua.CodeCancelled
+	case errors.Is(err, schedules.ErrMoved):
+		return lua.CodeChanged
+	case errors.Is(err, tasks.ErrStale), errors.Is(err, tasks.ErrLeftover):
+		return lua.Code(err.Error()[strings.LastIndexByte(err.Error(), ' ')+1:])
+	}
+	w.t.Fatal(err)
+	return ""
+}
+
+func (w *world) callClient(c Call) Reply {
+	w.t.Helper()
+	ref := w.refs[c.Task]
+	if c.Script == Create {
+		created := w.Tasks.Create(w.ctx, []task.Definition{{Ref: ref, Type: "http", Queue: w.queueOf(c.Task), Delay: long, Retry: w.retry()}})[0]
+		testkit.Must(w.t, created.Err)
+		return Reply{}
+	}
+	k := w.Layout.Keys
+	_, err := redisx.Run(w.ctx, w.DB, lua.Cancel{
+		Defs: w.KeysOf(ref).Defs(), Member: ref, Events: k.Events(), Control: k.Control(), Wake: w.WakeOf(ref),
+	})
+	return Reply{Refused: w.code(err)}
+}
+
+func (w *world) callLease(c Call) Reply {
+	w.t.Helper()
+	key := w.keys().Lease()
+	var err error
+	switch c.Script {
+	case AcquireLease:
+		_, err = redisx.Run(w.ctx, w.DB, lua.AcquireLease{Lease: key, Owner: lua.NodeID(w.ownerOf(c)), TTL: long})
+	case RenewLease:
+		_, err = redisx.Run(w.ctx, w.DB, lua.RenewLease{Lease: key, Fence: w.fences[c.Fence], TTL: long})
+	default:
+		_, err = redisx.Run(w.ctx, w.DB, lua.ReleaseLease{Lease: key, Fence: w.fences[c.Fence], Channel: "", Message: ""})
+	}
+	return Reply{Refused: w.code(err)}
+}
+
+func (w *world) callLeader(c Call) Reply {
+	w.t.Helper()
+	leader := w.leader(c)
+	switch c.Script {
+	case Claim:
+		return w.callClaim(c, leader)
+	case LookAfter:
+		w.count++
+		watched, err := leader.LookAfter(w.ctx, long+time.Duration(w.count)*time.Second, 100, false)
+		reply := Reply{Refused: w.code(err)}
+		for _, t := range watched.Lapsed {
+			reply.Found[w.numberOf(t.Ref)] = Hand{Doing: Reap, Attempt: uint8(t.Attempt)}
+		}
+		for _, d := range watched.Waiting {
+			reply.Found[w.numberOf(d.Ref)] = Hand{Doing: HandAgain, Attempt: uint8(d.Attempt)}
+		}
+		return reply
+	case TakeBackScript:
+		err := leader.TakeBack(w.ctx, []task.Delivery{{Ref: w.refs[c.Task], Attempt: int(c.Attempt)}}, false)
+		return Reply{Refused: w.code(err)}
+	case ReapScript:
+		k, ref := w.Layout.Keys, w.refs[c.Task]
+		_, err := redisx.Run(w.ctx, w.DB, lua.Reap{
+			Lease: w.keys().Lease(), States: w.keys().States(), Fence: w.fences[c.Fence], Member: ref, Attempt: int(c.Attempt),
+			Run: lua.RunToken(w.runs[c.Run]), State: states[c.To], LeaseEnd: time.UnixMilli(w.leaseEnds[c.Task][c.LeaseEnd]), Reason: "lost",
+			Retention: long, Events: k.Events(), Wake: w.WakeOf(ref),
+		})
+		return Reply{Refused: w.code(err)}
+	case DueSchedules:
+		return w.callDue(leader)
+	}
+	agenda := w.agendas[c.Plan.Cursor]
+	agenda.Agenda.Now = w.decidedUpTo(c.Plan.Upto)
+	fired := leader.Fire(w.ctx, []partition.Planned{{Agenda: agenda, Plan: schedule.MakePlan(agenda.Agenda)}})[0]
+	return Reply{Refused: w.code(fired.Err)}
+}
+
+// callClaim claims one task. Two claims of a task have never the same time.
+func (w *world) callClaim(c Call, leader *partition.Leader) Reply {
+	w.t.Helper()
+	quotas := partition.Quotas{}
+	if c.Task != noTask {
+		quotas.Queues = map[string]partition.Quota{w.queueOf(c.Task): {Number: 1}}
+	}
+	before, err := w.Now(w.ctx, 0)
+	testkit.Must(w.t, err)
+	testkit.Eventually(w.t, "the next millisecond", func() bool {
+		now, err := w.Now(w.ctx, 0)
+		return err == nil && now.UnixMilli() > before.UnixMilli()
+	})
+	claimed, err := leader.Claim(w.ctx, 100, quotas, long)
+	reply := Reply{Refused: w.code(err)}
+	for _, d := range claimed.Deliveries {
+		reply.Task, reply.Attempt = w.numberOf(d.Ref), uint8(d.Attempt)
+	}
+	return reply
+}
+
+// callDue reads the due schedules. They are due by the clock of the model, which shows an earlier time than that of Redis.
+func (w *world) callDue(leader *partition.Leader) Reply {
+	w.t.Helper()
+	due, err := leader.Due(w.ctx, 10)
+	reply := Reply{Refused: w.code(err)}
+	for _, agenda := range due.Agendas {
+		v := seen{}
+		w.realSchedule(&v)
+		if v.Next <= int(w.clock) {
+			reply.Planned, reply.Cursor = true, uint8(v.Cursor)
+		}
+		w.agendas[uint8(v.Cursor)] = agenda
+	}
+	return reply
+}
+
+func (w *world) numberOf(ref task.Ref) uint8 {
+	for i, known := range w.refs {
+		if known == ref {
+			return uint8(i)
+		}
+	}
+	w.t.Fatalf("there is no task %s", ref)
+	return 0
+}
+
+func (w *world) callRun(c Call) Reply {
+	w.t.Helper()
+	of := task.Task{Definition: task.Definition{Ref: w.refs[c.Task]}, Attempt: int(c.Attempt), Run: w.runs[c.Run]}
+	if c.Script == Begin {
+		start := tasks.Start{Ref: of.Ref, Attempt: of.Attempt, Run: of.Run, Queue: w.queueOf(c.Task)}
+		begun := w.Tasks.BeginEach(w.ctx, tasks.Runner{Node: "worker", Lease: long}, []tasks.Start{start})[0]
+		reply := Reply{Refused: w.code(begun.Err)}
+		reply.Stopped = begun.Err == nil && !begun.Run.Task.CancelRequested.IsZero()
+		return reply
+	}
+	of.QueuedAt, of.StartedAt = time.UnixMilli(w.claims[c.Task][c.Claim]), time.UnixMilli(w.claims[c.Task][c.Claim])
+	run := w.Tasks.RunOf(of)
+	if c.Script == ExtendRuns {
+		extended := w.Tasks.ExtendFor(w.ctx, long, []*tasks.Run{run})[0]
+		return Reply{Refused: w.code(extended.Err), Stopped: extended.Cancelled}
+	}
+	outcomes := map[TaskState]task.Outcome{
+		Scheduled: task.OutcomeFailed, Succeeded: task.OutcomeSucceeded, Failed: task.OutcomeFailed, Cancelled: task.OutcomeCancelled,
+	}
+	end := tasks.End{Run: run, State: states[c.To], Outcome: outcomes[c.To]}
+	if c.To == Scheduled {
+		end.Delay = long
+	}
+	return Reply{Refused: w.code(w.Tasks.FinishEach(w.ctx, []tasks.End{end})[0])}
+}
+
+// callQueue calls a script of a queue of asynq.
+func (w *world) callQueue(c Call, modelled Reply) Reply {
+	w.t.Helper()
+	q, arrivals := w.asynq(c.Task), w.Layout.Keys.Arrivals(w.queueOf(c.Task))
+	if c.Script == TendQueue {
+		_, err := redisx.Run(w.ctx, w.DB, lua.TendQueue{
+			Pending: q.Pending(), Active: q.Active(), Deadline: q.Deadline(), Scheduled: q.Scheduled(), Retry: q.Retry(), Archived: q.Archived(),
+			Completed: q.Completed(), Grace: time.Minute, Arrivals: arrivals,
+		})
+		return Reply{Refused: w.code(err)}
+	}
+	delivery := task.Delivery{
+		Ref: w.refs[c.Task], Attempt: int(c.Attempt), Type: "http", Queue: w.queueOf(c.Task), ClaimedAt: time.UnixMilli(w.claims[c.Task][c.Claim]),
+	}
+	id := delivery.String()
+	var err error
+	switch c.Script {
+	case Enqueue:
+		handed := w.queues.HandOver(w.ctx, []task.Delivery{delivery}, nil)
+		return Reply{Refused: w.code(handed.Failure()), Handled: len(handed.Ended) > 0}
+	case Recall:
+		recalled, err := w.queues.Recall(w.ctx, []task.Delivery{delivery})
+		return Reply{Refused: w.code(err), Recalled: len(recalled) > 0}
+	case Take:
+		return w.callTake(q, arrivals, id, modelled)
+	case GiveBack:
+		_, err = redisx.Run(w.ctx, w.DB, lua.GiveBack{
+			Pending: q.Pending(), Active: q.Active(), Deadline: q.Deadline(), Arrivals: arrivals, Ids: []string{id},
+		})
+	case Extend:
+		_, err = redisx.Run(w.ctx, w.DB, lua.Extend{Deadline: q.Deadline(), Lease: long, Ids: []string{id}})
+	case Done:
+		_, err = redisx.Run(w.ctx, w.DB, lua.Done{
+			Active: q.Active(), Deadline: q.Deadline(), ProcessedToday: q.ProcessedToday("today"), Processed: q.Processed(),
+			Ends: []lua.DoneEnd{{ID: id, Lock: ""}},
+		})
+	case Archive:
+		msg := w.DB.HGet(w.ctx, string(q.Delivery(id)), "msg").Val()
+		_, err = redisx.Run(w.ctx, w.DB, lua.Archive{
+			Active: q.Active(), Deadline: q.Deadline(), Archived: q.Archived(), ProcessedToday: q.ProcessedToday("today"), Processed: q.Processed(),
+			FailedToday: q.FailedToday("today"), Failed: q.Failed(), Letters: []lua.ArchiveLetter{{ID: id, Msg: msg}},
+		})
+	}
+	return Reply{Refused: w.code(err)}
+}
+
+// callTake takes one delivery. The model says nothing about their order, so this one is put where it is the next.
+func (w *world) callTake(q lua.AsynqQueue, arrivals lua.ArrivalsChannel, id string, modelled Reply) Reply {
+	w.t.Helper()
+	if w.DB.LRem(w.ctx, string(q.Pending()), 0, id).Val() == 0 {
+		return Reply{}
+	}
+	testkit.Must(w.t, w.DB.RPush(w.ctx, string(q.Pending()), id).Err())
+	reply, err := redisx.Run(w.ctx, w.DB, lua.Take{
+		Pending: q.Pending(), Paused: q.Paused(), Active: q.Active(), Deadline: q.Deadline(), Awaited: q.Awaited(), Called: q.Called(),
+		Skipped: q.Skipped(), Limit: 1, Lease: long, Queue: string(q), Types: "", Leaders: w.Layout.Keys.Leaders(), Arrivals: arrivals,
+	})
+	testkit.Must(w.t, err)
+	taken := len(reply.Taken) == 1 && reply.Taken[0].ID == id
+	if taken {
+		w.runs[modelled.Run] = w.name("worker#")
+	}
+	return Reply{Taken: taken}
+}
+
+// withoutIDs is a reply of the model as a call returns it.
+func (r Reply) withoutIDs() Reply {
+	r.Fence, r.Claim, r.Run = 0, 0, 0
+	for i := range r.Found {
+		r.Found[i].Claim, r.Found[i].Run, r.Found[i].LeaseEnd = 0, 0, 0
+	}
+	return r
+}

@@ -1,0 +1,47 @@
+package model
+
+import "testing"
+
+// withoutGuards are what the search has to find when a guard is missing.
+var withoutGuards = []struct {
+	guard  Guard
+	size   Size
+	broken Promise
+}{
+	{CreateOnce, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, OneTask},
+	{ClaimFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},
+	{ClaimDue, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Early},
+	{LookFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},
+	{LookAtRuns, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Ends},
+	{LookAtDeliveries, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Ends},
+	{TakeBackFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Backlog: true}, Fenced},
+	{TakeBackQueued, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Backlog: true, Copies: true}, BegunOnce},
+	{ReapFence, Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},
+	{ReapLease, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Held},
+	{ReapToken, Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1}, Heard},
+	{Limit, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Limited},
+	{EnqueueOnce, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, OneHolder},
+	{BeginAttempt, Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 2}, BegunOnce},
+	{BeginRun, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 2}, BegunOnce},
+	{ExtendRun, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 2, Lag: 3}, Heard},
+	{FinishRun, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 2, Lag: 3}, Heard},
+	{FinishClaim, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 4}, Heard},
+	{FireFence, Size{Ticks: 1, Attempts: 1, Leaders: 2, Workers: 1}, Fenced},
+	{FireCursor, Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Copies: true}, OneTick},
+	{WakeSchedule, Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue}, Ends},
+	{Tending, Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1}, Ends},
+}
+
+// A search that finds nothing could be blind. So each guard is taken away, and the search must find which promise it is for.
+func TestModel_NeedsEveryGuard(t *testing.T) {
+	t.Parallel()
+	for _, c := range withoutGuards {
+		r := (&Model{Size: c.size, Without: c.guard}).Explore(c.broken)
+		trace, found := r.Broken[c.broken]
+		if !found {
+			t.Errorf("without the guard that %s, %d states keep the promise: %s", c.guard, r.States, c.broken)
+			continue
+		}
+		t.Logf("%s. Without that guard it does not hold that %s:\n%s", c.guard, c.broken, trace)
+	}
+}

@@ -1,0 +1,278 @@
+package model
+
+import (
+	"slices"
+
+	"github.com/dts-sched/dts/lua"
+)
+
+// Who is a process.
+type Who struct {
+	Kind  Kind
+	Index uint8 // of the leader or the worker
+}
+
+// Kind is a kind of process.
+type Kind uint8
+
+// The kinds.
+const (
+	Client Kind = iota
+	ALeader
+	AWorker
+)
+
+// Request is a call that a process may make now.
+type Request struct {
+	Who  Who
+	Call Call
+}
+
+// requests returns what the processes may ask of Redis now. Nobody makes a call that a living process would not make, but anybody
+// may be late with one, because what it knows may be outdated.
+//
+//go:norace
+func (m *Model) requests(s *State) []Request {
+	var all []Request
+	for i := range m.Tasks {
+		all = append(all, Request{Call: Call{Script: Create, Task: uint8(i)}})
+	}
+	for i := range m.tasks() {
+		if m.Cancels && s.Redis.Tasks[i].State != None {
+			all = append(all, Request{Call: Call{Script: Cancel, Task: uint8(i)}})
+		}
+	}
+	for i := range m.Leaders {
+		for _, c := range m.leaderCalls(s, uint8(i)) {
+			all = append(all, Request{Who{ALeader, uint8(i)}, c})
+		}
+	}
+	for i := range m.Workers {
+		for _, c := range m.workerCalls(s, &s.Workers[i]) {
+			all = append(all, Request{Who{AWorker, uint8(i)}, c})
+		}
+	}
+	return all
+}
+
+// leaderCalls returns the calls that a leader may make.
+//
+//go:norace
+func (m *Model) leaderCalls(s *State, index uint8) []Call {
+	l := &s.Leaders[index]
+	if l.Fence == 0 {
+		return []Call{{Script: AcquireLease, Owner: index + 1}}
+	}
+	calls := []Call{{Script: RenewLease, Fence: l.Fence}}
+	if *l == (Leader{Fence: l.Fence}) { // at the end of its term it waits for its loops
+		calls = append(calls, Call{Script: ReleaseLease, Fence: l.Fence}, Call{Script: LookAfter, Fence: l.Fence})
+	}
+	if m.Ticks > 0 && !l.Plan.Made {
+		calls = append(calls, Call{Script: DueSchedules, Fence: l.Fence})
+	} else if m.Ticks > 0 {
+		calls = append(calls, Call{Script: Fire, Fence: l.Fence, Plan: l.Plan})
+	}
+	for i := range m.tasks() {
+		calls = append(calls, m.taskCalls(s, l, uint8(i))...)
+	}
+	if m.Backlog && slices.ContainsFunc(s.Redis.Tasks[:], func(t Task) bool { return t.Place == Due }) {
+		calls = append(calls, Call{Script: Claim, Fence: l.Fence, Task: noTask})
+	}
+	return calls
+}
+
+// taskCalls returns the calls that a leader may make about a task.
+//
+//go:norace
+func (m *Model) taskCalls(s *State, l *Leader, task uint8) []Call {
+	t := &s.Redis.Tasks[task]
+	calls := m.handCalls(l, task)
+	if l.Hands[task].Doing == Nothing && (t.Place == Due || t.Place == Ready || t.Place == Later && !m.has(ClaimDue)) {
+		calls = append(calls, Call{Script: Claim, Fence: l.Fence, Task: task})
+	}
+	if m.has(Tending) && slices.ContainsFunc(t.Deliveries[:], func(d Delivery) bool { return d.Stale }) {
+		calls = append(calls, Call{Script: TendQueue, Task: task})
+	}
+	return calls
+}
+
+// handCalls returns the calls that a leader may make about a task that it has in hand.
+//
+//go:norace
+func (m *Model) handCalls(l *Leader, task uint8) []Call {
+	h := l.Hands[task]
+	enqueue := Call{Script: Enqueue, Task: task, Attempt: h.Attempt, Claim: h.Claim}
+	takeBack := Call{Script: TakeBackScript, Fence: l.Fence, Task: task, Attempt: h.Attempt}
+	reap := Call{Script: ReapScript, Fence: l.Fence, Task: task, Attempt: h.Attempt, Run: h.Run, LeaseEnd: h.LeaseEnd, To: m.next(h.Attempt)}
+	switch h.Doing {
+	case HandOver:
+		if m.Backlog {
+			return []Call{enqueue, takeBack}
+		}
+		return []Call{enqueue}
+	case HandAgain:
+		if m.Backlog {
+			return []Call{enqueue, {Script: Recall, Task: task, Attempt: h.Attempt}}
+		}
+		return []Call{enqueue}
+	case TakeBack:
+		return []Call{takeBack}
+	case End:
+		return []Call{{Script: Finish, Task: task, Attempt: h.Attempt, Run: runForeign, Claim: h.Claim, To: m.next(h.Attempt)}}
+	case Reap:
+		return []Call{reap}
+	case ReapCancelled:
+		reap.To = Cancelled
+		return []Call{reap}
+	}
+	return nil
+}
+
+// next is the state of a task after an attempt that did not succeed.
+func (m *Model) next(attempt uint8) TaskState {
+	if int(attempt) < m.Attempts || !m.has(Limit) && attempt < maxAttempts {
+		return Scheduled
+	}
+	return Failed
+}
+
+// workerCalls returns the calls that a worker may make.
+//
+//go:norace
+func (m *Model) workerCalls(s *State, w *Worker) []Call {
+	of := Call{Task: w.Task, Attempt: w.Attempt}
+	call := func(script Script) Call {
+		c := of
+		c.Script = script
+		return c
+	}
+	run := func(script Script, to TaskState) Call {
+		c := call(script)
+		c.Run, c.Claim, c.To = w.Run, w.Claim, to
+		return c
+	}
+	switch w.Phase {
+	case Idle:
+		return m.takes(s)
+	case Taken:
+		return []Call{run(Begin, None), call(GiveBack), call(Extend)}
+	case Works:
+		return []Call{run(ExtendRuns, None), call(Extend)}
+	case Ended:
+		return []Call{run(Finish, w.To), call(Extend)}
+	}
+	if w.To == Failed {
+		return []Call{call(Archive)}
+	}
+	return []Call{call(Done)}
+}
+
+// takes returns the takes of deliveries that wait.
+//
+//go:norace
+func (m *Model) takes(s *State) []Call {
+	var calls []Call
+	for i := range m.tasks() {
+		for k, d := range s.Redis.Tasks[i].Deliveries {
+			if d.State == Pending {
+				calls = append(calls, Call{Script: Take, Task: uint8(i), Attempt: uint8(k) + 1})
+			}
+		}
+	}
+	return calls
+}
+
+// answered has a process take a reply to its call.
+func (m *Model) answered(s *State, r Request, reply Reply) {
+	switch r.Who.Kind {
+	case Client:
+		if r.Call.Script == Create {
+			s.Seen.Accepted[r.Call.Task] = true
+		}
+	case ALeader:
+		m.leaderAnswered(s, &s.Leaders[r.Who.Index], r.Call, reply)
+	case AWorker:
+		m.workerAnswered(s, &s.Workers[r.Who.Index], r.Call, reply)
+	}
+}
+
+func (m *Model) leaderAnswered(s *State, l *Leader, c Call, reply Reply) {
+	if reply.Refused == lua.CodeFenced || reply.Refused == lua.CodeLost {
+		*l = Leader{}
+		return
+	}
+	switch c.Script {
+	case AcquireLease:
+		l.Fence = reply.Fence
+	case ReleaseLease:
+		*l = Leader{}
+	case Claim:
+		if reply.Attempt > 0 {
+			l.Hands[reply.Task] = Hand{Doing: HandOver, Attempt: reply.Attempt, Claim: reply.Claim}
+		}
+	case LookAfter:
+		l.Hands = reply.Found
+	case DueSchedules:
+		if reply.Planned {
+			l.Plan = Plan{Made: true, Cursor: reply.Cursor, Upto: max(s.Clock, reply.Cursor)}
+		}
+	case Fire:
+		l.Plan = Plan{}
+	case Enqueue, Recall, ReapScript, TakeBackScript, Finish:
+		l.Hands[c.Task].answered(c, reply)
+	}
+}
+
+// answered goes on to what a leader does next with a task: nothing, in most cases.
+func (h *Hand) answered(c Call, reply Reply) {
+	switch {
+	case c.Script == Enqueue && reply.Handled:
+		h.Doing = End
+	case c.Script == Recall && reply.Recalled:
+		h.Doing = TakeBack
+	case c.Script == ReapScript && reply.Refused == lua.CodeCancelled:
+		h.Doing = ReapCancelled
+	default:
+		*h = Hand{}
+	}
+}
+
+func (m *Model) workerAnswered(s *State, w *Worker, c Call, reply Reply) {
+	switch c.Script {
+	case Take:
+		if reply.Taken {
+			*w = Worker{Phase: Taken, Task: c.Task, Attempt: c.Attempt, Run: reply.Run}
+		}
+	case Begin:
+		if reply.Refused != "" {
+			w.settle(None)
+			return
+		}
+		w.Phase, w.Claim, w.Stopped = Works, reply.Claim, reply.Stopped
+		s.Seen.Begun[c.Task][c.Attempt-1] = min(s.Seen.Begun[c.Task][c.Attempt-1]+1, 2)
+	case ExtendRuns:
+		if reply.Refused != "" { // its work ends as lost
+			w.Phase, w.To = Ended, m.next(w.Attempt)
+		}
+		w.Stopped = w.Stopped || reply.Stopped
+	case Finish:
+		switch reply.Refused {
+		case "":
+			w.settle(c.To)
+		case lua.CodeCancelled:
+			w.To = Cancelled
+		default:
+			w.settle(None)
+		}
+	case GiveBack, Done, Archive:
+		*w = Worker{}
+	}
+}
+
+// settle has a worker settle its delivery: as a dead letter if the task has failed.
+func (w *Worker) settle(to TaskState) {
+	if to != Failed {
+		to = None
+	}
+	*w = Worker{Phase: Settles, Task: w.Task, Attempt: w.Attempt, To: to}
+}

@@ -1,0 +1,180 @@
+package model
+
+// Promise is something that holds in every state, or of everything that happens.
+type Promise uint8
+
+// The promises. The numbers are those of the README, whose first four they spell out.
+const (
+	Kept      Promise = iota // 1: what was accepted is in Redis
+	Ends                     // 1: whatever has happened, everything can end without further help
+	Final                    // 1: what has ended stays as it ended
+	OneTask                  // 1: a repeated submission changes nothing
+	OneTick                  // 2: a tick has one task or one record that says why not
+	BegunOnce                // 3: an attempt begins once
+	Heard                    // 3: only the run that began an attempt reports on it
+	Limited                  // 3: a task makes max_attempts attempts at most
+	Held                     // 3: no attempt is taken for lost while the word of its worker holds
+	OneHolder                // 3: a delivery that a worker holds is handed to nobody else
+	Fenced                   // 4: a stale leader changes nothing
+	Early                    // 5: nothing is claimed or decided before its time
+	numPromises
+)
+
+func (p Promise) String() string {
+	return [...]string{
+		"what was accepted is in Redis", "whatever has happened, everything can end without further help", "what has ended stays as it ended",
+		"a repeated submission changes nothing", "a tick has one task or one record that says why not", "an attempt begins once",
+		"only the run that began an attempt reports on it", "a task makes max_attempts attempts at most",
+		"no attempt is taken for lost while the word of its worker holds", "a delivery that a worker holds is handed to nobody else",
+		"a stale leader changes nothing", "nothing is claimed or decided before its time",
+	}[p]
+}
+
+// breaks returns the promises that are broken when an event leads from one state to the next. Ends is not among them: it is about
+// all states together.
+func (m *Model) breaks(before *State, e Event, reply Reply, after *State) []Promise {
+	broken := m.brokenByState(before, after)
+	switch e.What {
+	case Calls:
+		return append(broken, m.brokenByCall(before, e.Call, reply, after)...)
+	case Arrives:
+		return append(broken, m.brokenByCall(before, before.Copy, reply, after)...)
+	}
+	return broken
+}
+
+// noted is the promises of which each is broken if its condition holds.
+type noted []Promise
+
+func (n *noted) note(p Promise, isBroken bool) {
+	if isBroken {
+		*n = append(*n, p)
+	}
+}
+
+// brokenByState returns the promises about states, and about what must not change.
+//
+//go:norace
+func (m *Model) brokenByState(before, after *State) noted {
+	var broken noted
+	for i := range m.tasks() {
+		was, is := &before.Redis.Tasks[i], &after.Redis.Tasks[i]
+		broken.note(Kept, after.Seen.Accepted[i] && is.State == None)
+		broken.note(Final, was.State.Final() && was.State != is.State)
+		broken.note(Limited, int(is.Attempt) > m.Attempts)
+		for k := range is.Deliveries {
+			broken.note(BegunOnce, after.Seen.Begun[i][k] > 1)
+		}
+		broken.note(OneTick, m.Ticks > 0 && before.Seen.Made[i] && was.State == None && is.State != None)
+	}
+	if m.Ticks > 0 {
+		broken.note(OneTick, !m.ledgerHolds(before, after))
+		broken.note(Early, after.Redis.Schedule.Cursor > after.Clock)
+	}
+	return broken
+}
+
+// brokenByCall returns the promises about what a script did.
+//
+//go:norace
+func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) noted {
+	var broken noted
+	was, is := &before.Redis.Tasks[c.Task%maxTasks], &after.Redis.Tasks[c.Task%maxTasks]
+	broken.note(Fenced, c.Script.ofLeader() && before.Redis.stale(c.Fence) && before.Redis != after.Redis)
+	switch c.Script {
+	case Create:
+		broken.note(OneTask, was.State != None && *was != *is)
+	case Claim:
+		broken.note(Early, was.Place == Later && is.Place != Later)
+	case Enqueue:
+		held := was.Deliveries[c.Attempt-1]
+		broken.note(OneHolder, held.isHeld() && is.Deliveries[c.Attempt-1] != held)
+	case ReapScript:
+		broken.note(Held, *was != *is && before.Seen.Word[c.Task])
+	case ExtendRuns:
+		broken.note(Heard, reply.Refused == "" && was.runsOther(c.Run))
+	case Finish:
+		broken.note(Heard, reply.Refused == "" && !m.heard(before, c, was, is))
+	}
+	return broken
+}
+
+// heard reports whether an accepted report comes from the run that began the attempt.
+//
+//go:norace
+func (m *Model) heard(before *State, c Call, was, is *Task) bool {
+	switch {
+	case *was == *is: // it was reported before
+		return before.Failed || !before.Seen.Reaped[c.Task][c.Attempt-1]
+	case was.Attempt != c.Attempt:
+		return false
+	case was.State == Running:
+		return was.Run == c.Run
+	}
+	lostBegin := before.Failed && was.State == Queued && was.Claim == c.Claim
+	return lostBegin || c.Run == runForeign
+}
+
+// ledgerHolds reports whether the ledger of a state has what it must have, and what was recorded before.
+//
+//go:norace
+func (m *Model) ledgerHolds(before, after *State) bool {
+	g := &after.Redis.Schedule
+	for i := range m.Ticks {
+		outcome, made := g.Ledger[i], after.Redis.Tasks[i].State != None
+		if (outcome != Undecided) != (i < int(g.Cursor)) || (outcome == Fired) != made {
+			return false
+		}
+		was := before.Redis.Schedule.Ledger[i]
+		if was != outcome && was != Undecided && (was != Waits || outcome != Fired) && before.Failed == after.Failed {
+			return false
+		}
+	}
+	return true
+}
+
+// settled reports whether everything has ended: tasks, deliveries and ticks.
+func (m *Model) settled(s *State) bool {
+	for i := range m.tasks() {
+		t := &s.Redis.Tasks[i]
+		if t.State != None && !t.State.Final() {
+			return false
+		}
+		for _, d := range t.Deliveries {
+			if d.State == Pending || d.State == Active {
+				return false
+			}
+		}
+	}
+	g := &s.Redis.Schedule
+	return m.Ticks == 0 || g.Next > s.Clock && g.waits() == 0
+}
+
+// Guard is a guard of the protocol, in words. The tests take one away at a time, to show that the search finds what it is for.
+type Guard string
+
+// The guards.
+const (
+	CreateOnce       Guard = "create compares with the task of that id"
+	ClaimFence       Guard = "claim compares the fence"
+	ClaimDue         Guard = "claim leaves what is not due"
+	LookFence        Guard = "look_after compares the fence"
+	LookAtRuns       Guard = "look_after finds runs whose lease is over"
+	LookAtDeliveries Guard = "look_after finds queued tasks that have waited long"
+	TakeBackFence    Guard = "take_back compares the fence"
+	TakeBackQueued   Guard = "take_back leaves what has begun"
+	ReapFence        Guard = "reap compares the fence"
+	ReapLease        Guard = "reap compares the lease of the run"
+	ReapToken        Guard = "reap replaces the token of the run"
+	Limit            Guard = "max_attempts is compared before another attempt"
+	EnqueueOnce      Guard = "enqueue leaves what a worker holds, as a delivery is named after its attempt"
+	BeginAttempt     Guard = "begin compares the attempt"
+	BeginRun         Guard = "begin compares the token of the run"
+	ExtendRun        Guard = "extend_runs compares the token of the run"
+	FinishRun        Guard = "finish compares the token of the run"
+	FinishClaim      Guard = "finish compares the claim of an attempt whose begin was lost"
+	FireFence        Guard = "fire compares the fence"
+	FireCursor       Guard = "fire compares the cursor"
+	WakeSchedule     Guard = "the end of a task makes the schedule due of which a tick waits"
+	Tending          Guard = "the leader of partition 0 tends the queues"
+)

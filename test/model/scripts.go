@@ -1,0 +1,243 @@
+package model
+
+import "github.com/dts-sched/dts/lua"
+
+// Model is the protocol, of which one guard may be missing.
+type Model struct {
+	Size
+	Without Guard
+}
+
+// has reports whether a guard is there.
+func (m *Model) has(g Guard) bool { return m.Without != g }
+
+// script is what one script does: it reads and writes Redis, and nothing else. Only the ids are shared by all.
+type script func(m *Model, s *State, c Call) Reply
+
+var scripts = [numScripts]script{
+	Create: (*Model).create, Cancel: (*Model).cancel,
+	AcquireLease: (*Model).acquireLease, RenewLease: (*Model).renewLease, ReleaseLease: (*Model).releaseLease,
+	Claim: (*Model).claim, LookAfter: (*Model).lookAfter, TakeBackScript: (*Model).takeBack, ReapScript: (*Model).reap,
+	DueSchedules: (*Model).dueSchedules, Fire: (*Model).fire,
+	Enqueue: (*Model).enqueue, Recall: (*Model).recall, TendQueue: (*Model).tendQueue,
+	Take: (*Model).take, GiveBack: (*Model).giveBack, Extend: (*Model).extend, Done: (*Model).done, Archive: (*Model).archive,
+	Begin: (*Model).begin, ExtendRuns: (*Model).extendRuns, Finish: (*Model).finish,
+}
+
+// run runs a script.
+func (m *Model) run(s *State, c Call) Reply { return scripts[c.Script](m, s, c) }
+
+func refused(code lua.Code) Reply { return Reply{Refused: code} }
+
+func (m *Model) create(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	if t.State != None && m.has(CreateOnce) {
+		return Reply{} // it existed
+	}
+	*t = Task{State: Scheduled, Place: Later, Bare: true, Deliveries: t.Deliveries}
+	return Reply{}
+}
+
+func (m *Model) cancel(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	switch t.State {
+	case None:
+		return refused(lua.CodeNotFound)
+	case Succeeded, Failed:
+		return refused(lua.CodeState)
+	case Running:
+		t.Cancel = true
+	case Scheduled, Queued:
+		t.State, t.Place, t.Bare, t.Look, t.Claim = Cancelled, Nowhere, false, false, 0
+		m.taskEnded(s)
+	}
+	return Reply{}
+}
+
+// acquireLease gives the lease to a leader. Its owner's name is not that of a leader that died before.
+func (m *Model) acquireLease(s *State, c Call) Reply {
+	l := &s.Redis.Lease
+	if !l.Free && l.Owner == c.Owner && c.Owner != 0 {
+		return Reply{Fence: l.Newest}
+	}
+	if !l.Free {
+		return refused(lua.CodeHeld)
+	}
+	*l = Lease{Newest: s.freshFence(), Owner: c.Owner}
+	return Reply{Fence: l.Newest}
+}
+
+func (m *Model) renewLease(s *State, c Call) Reply {
+	if s.Redis.stale(c.Fence) {
+		return refused(lua.CodeLost)
+	}
+	return Reply{}
+}
+
+func (m *Model) releaseLease(s *State, c Call) Reply {
+	if s.Redis.Lease.Newest == c.Fence {
+		s.Redis.Lease.Free = true
+	}
+	return Reply{}
+}
+
+// fenced reports whether another leader holds the lease, or none does, unless the guard is missing.
+func (m *Model) fenced(s *State, c Call, g Guard) bool {
+	return m.has(g) && s.Redis.stale(c.Fence)
+}
+
+func (m *Model) claim(s *State, c Call) Reply {
+	if m.fenced(s, c, ClaimFence) {
+		return refused(lua.CodeFenced)
+	}
+	var reply Reply
+	for i := range s.Redis.Tasks {
+		t := &s.Redis.Tasks[i]
+		early := t.Place == Later && !m.has(ClaimDue)
+		switch {
+		case m.wants(c, uint8(i)) && reply.Attempt == 0 && (t.Place == Due || t.Place == Ready || early):
+			t.State, t.Place, t.Bare, t.Attempt, t.Run, t.Claim = Queued, Nowhere, false, t.Attempt+1, 0, s.freshClaim(i)
+			reply.Task, reply.Attempt, reply.Claim = uint8(i), t.Attempt, t.Claim
+		case t.Place == Due:
+			t.Place = Ready // there is no room
+		}
+	}
+	return reply
+}
+
+// wants reports whether a claim has room for a task. The tasks of a schedule share a queue; one of them is live at most.
+func (m *Model) wants(c Call, task uint8) bool {
+	return task == c.Task || m.Ticks > 0 && c.Task != noTask
+}
+
+func (m *Model) lookAfter(s *State, c Call) Reply {
+	if m.fenced(s, c, LookFence) {
+		return refused(lua.CodeFenced)
+	}
+	var reply Reply
+	for i := range s.Redis.Tasks {
+		t := &s.Redis.Tasks[i]
+		switch {
+		case t.State == Running && t.Over && m.has(LookAtRuns):
+			t.Over, t.LeaseEnd = false, s.freshLeaseEnd(i)
+			reply.Found[i] = Hand{Doing: Reap, Attempt: t.Attempt, Run: t.Run, LeaseEnd: t.LeaseEnd}
+		case t.State == Queued && t.Look && m.has(LookAtDeliveries):
+			t.Look = false
+			reply.Found[i] = Hand{Doing: HandAgain, Attempt: t.Attempt, Claim: t.Claim}
+		}
+	}
+	return reply
+}
+
+func (m *Model) takeBack(s *State, c Call) Reply {
+	if m.fenced(s, c, TakeBackFence) {
+		return refused(lua.CodeFenced)
+	}
+	t := &s.Redis.Tasks[c.Task]
+	waits := t.State == Queued || t.State == Running && !m.has(TakeBackQueued)
+	if waits && t.Attempt == c.Attempt {
+		*t = Task{State: Scheduled, Place: Ready, Attempt: t.Attempt - 1, Deliveries: t.Deliveries}
+	}
+	return Reply{}
+}
+
+// begun has a run of a queued task begin.
+func (t *Task) begun(run, leaseEnd ID) {
+	t.State, t.Run, t.Look, t.Over, t.LeaseEnd = Running, run, false, false, leaseEnd
+}
+
+func (m *Model) begin(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	sameAttempt := t.Attempt == c.Attempt || !m.has(BeginAttempt)
+	sameRun := t.Run == c.Run || !m.has(BeginRun)
+	switch {
+	case t.State == None:
+		return refused(lua.CodeNotFound)
+	case t.State == Queued && sameAttempt:
+		t.begun(c.Run, s.freshLeaseEnd(int(c.Task)))
+	case t.State != Queued && (t.State != Running || !sameRun):
+		return refused(lua.CodeState)
+	case !sameAttempt:
+		return refused(lua.CodeStale)
+	default:
+		t.Over, t.LeaseEnd = false, s.freshLeaseEnd(int(c.Task))
+	}
+	return Reply{Claim: t.Claim, Stopped: t.Cancel}
+}
+
+// reported returns why a run cannot report on its attempt, "" if it can. An attempt whose begin Redis has lost is queued still.
+func (t *Task) reported(c Call, sameRun, sameClaim bool) lua.Code {
+	switch {
+	case t.State == None || t.Bare:
+		return lua.CodeNotFound
+	case t.State != Running && t.State != Queued:
+		return lua.CodeState
+	case t.Attempt != c.Attempt || t.State == Running && !sameRun || t.State == Queued && !sameClaim:
+		return lua.CodeStale
+	}
+	return ""
+}
+
+func (m *Model) extendRuns(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	if code := t.reported(c, t.Run == c.Run || !m.has(ExtendRun), t.Claim == c.Claim); code != "" {
+		return refused(code)
+	}
+	if t.State == Queued {
+		t.begun(c.Run, s.freshLeaseEnd(int(c.Task)))
+	} else {
+		t.Over, t.LeaseEnd = false, s.freshLeaseEnd(int(c.Task))
+	}
+	return Reply{Stopped: t.Cancel}
+}
+
+func (m *Model) finish(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	if t.State == c.To && t.Attempt == c.Attempt && t.Run == c.Run {
+		return Reply{} // it was reported before
+	}
+	if code := t.reported(c, t.Run == c.Run || !m.has(FinishRun), t.Claim == c.Claim || !m.has(FinishClaim)); code != "" {
+		return refused(code)
+	}
+	if t.Cancel && (c.To == Failed || c.To == Scheduled) {
+		return refused(lua.CodeCancelled)
+	}
+	m.endAttempt(s, c.Task, c.Run, c.To, Later)
+	return Reply{}
+}
+
+func (m *Model) reap(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	switch {
+	case m.fenced(s, c, ReapFence):
+		return refused(lua.CodeFenced)
+	case t.State == None:
+		return refused(lua.CodeNotFound)
+	case t.State != Running:
+		return refused(lua.CodeState)
+	case t.Attempt != c.Attempt || t.Run != c.Run:
+		return refused(lua.CodeStale)
+	case !t.Over && t.LeaseEnd != c.LeaseEnd && m.has(ReapLease):
+		return refused(lua.CodeHeld)
+	case t.Cancel && c.To != Cancelled:
+		return refused(lua.CodeCancelled)
+	}
+	run := runLost
+	if !m.has(ReapToken) {
+		run = t.Run
+	}
+	m.endAttempt(s, c.Task, run, c.To, Due)
+	return Reply{}
+}
+
+// endAttempt ends the attempt of a queued or running task, which is in the state to from now on. If that is Scheduled, it waits in
+// that place.
+func (m *Model) endAttempt(s *State, task uint8, run ID, to TaskState, place Place) {
+	t := &s.Redis.Tasks[task]
+	*t = Task{State: to, Attempt: t.Attempt, Run: run, Deliveries: t.Deliveries}
+	if to == Scheduled {
+		t.Place = place
+		return
+	}
+	m.taskEnded(s)
+}

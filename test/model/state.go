@@ -1,0 +1,255 @@
+package model
+
+// The dimensions of a State. A Size says how much of it is used.
+const (
+	maxTasks    = 3 // and ticks
+	maxAttempts = 2
+	maxLeaders  = 2
+	maxWorkers  = 2
+)
+
+// TaskState is the state of a task, as in package task.
+type TaskState uint8
+
+// The states of a task.
+const (
+	None TaskState = iota
+	Scheduled
+	Queued
+	Running
+	Succeeded
+	Failed
+	Cancelled
+)
+
+// Final reports whether the task has ended.
+func (s TaskState) Final() bool { return s >= Succeeded }
+
+func (s TaskState) String() string {
+	return [...]string{"none", "scheduled", "queued", "running", "succeeded", "failed", "cancelled"}[s]
+}
+
+// Place is where a scheduled task waits.
+type Place uint8
+
+// The places.
+const (
+	Nowhere Place = iota
+	Later         // on the wheel, not due
+	Due           // on the wheel, due
+	Ready         // in the set of ready tasks of its queue
+)
+
+func (p Place) String() string { return [...]string{"nowhere", "later", "due", "ready"}[p] }
+
+// DeliveryState is the state of a delivery in its queue.
+type DeliveryState uint8
+
+// The states of a delivery.
+const (
+	Gone DeliveryState = iota
+	Pending
+	Active
+	Archived
+)
+
+func (s DeliveryState) String() string {
+	return [...]string{"gone", "pending", "active", "archived"}[s]
+}
+
+// ID tells apart what is compared for equality only: claims and lease ends of a task, runs, and fences. 0 is none. An id that
+// nobody has any more can be given again.
+type ID uint8
+
+// Runs that no worker has.
+const (
+	runLost    ID = 14 // what reap leaves of a run
+	runForeign ID = 15 // of a delivery that a server of asynq has handled
+)
+
+// Delivery is the delivery of one attempt.
+type Delivery struct {
+	State DeliveryState
+	Claim ID   // the stamp in its message
+	Stale bool // the lease of the worker that took it is about to end, or over
+}
+
+// isHeld reports whether a worker that lives, or that died a moment ago, has taken the delivery.
+func (d Delivery) isHeld() bool { return d.State == Active && !d.Stale }
+
+// Task is what Redis has of a task. Each task has a queue of its own, so that their order plays no part.
+type Task struct {
+	State      TaskState
+	Place      Place
+	Bare       bool // it was never claimed, so that Redis has its definition and nothing else
+	Attempt    uint8
+	Run        ID
+	Claim      ID   // while it is queued or running
+	Cancel     bool // it is running and was asked to stop
+	Look       bool // it is queued, and the leader must look after its delivery
+	Over       bool // it is running, and the lease of the run is over
+	LeaseEnd   ID   // it is running: when the lease of the run ends
+	Deliveries [maxAttempts]Delivery
+}
+
+// runsOther reports whether another run than that one has the task.
+func (t *Task) runsOther(run ID) bool { return t.State == Running && t.Run != run }
+
+// Outcome is the record of a tick in the ledger.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Undecided Outcome = iota
+	Fired
+	Waits // for the end of the task before it: queued, in the words of the ledger
+	Skipped
+)
+
+func (o Outcome) String() string {
+	return [...]string{"undecided", "fired", "queued", "skipped_overlap"}[o]
+}
+
+// Schedule is what Redis has of the schedule, whose tick k, from 1, makes task k-1. The ticks that wait are those that the ledger
+// says so of, and the live tasks are those that have not ended.
+type Schedule struct {
+	Cursor uint8 // ticks up to it are decided
+	Next   uint8 // when the leader plans the next ticks: at that tick; 0: at once
+	Ledger [maxTasks]Outcome
+}
+
+// Lease is the lease of the partition.
+type Lease struct {
+	Newest ID    // the newest fence
+	Free   bool  // it has ended
+	Owner  uint8 // the leader, from 1, to whom it was given; if that one has died, ofCopy or 0
+}
+
+// ofCopy is a leader that has died and from which the copy is that is on its way.
+const ofCopy = maxLeaders + 1
+
+// Redis is what Redis has.
+type Redis struct {
+	Tasks    [maxTasks]Task
+	Schedule Schedule
+	Lease    Lease
+}
+
+// stale reports whether a fence is not that of a lease that lasts.
+func (r *Redis) stale(fence ID) bool { return r.Lease.Newest != fence || r.Lease.Free }
+
+// Doing is what a leader is about to do with a task.
+type Doing uint8
+
+// What leaders do.
+const (
+	Nothing   Doing = iota
+	HandOver        // it has claimed the task
+	HandAgain       // it looks after the delivery
+	TakeBack        // it has recalled the delivery
+	End             // a server of asynq has handled the delivery
+	Reap            // the lease of the run is over
+	ReapCancelled
+)
+
+// Hand is what a leader is about to do with a task, and what it knows of it, which may be outdated.
+type Hand struct {
+	Doing    Doing
+	Attempt  uint8
+	Claim    ID
+	Run      ID
+	LeaseEnd ID
+}
+
+// Plan is what a leader has planned for the ticks after Cursor, up to Upto.
+type Plan struct {
+	Made         bool
+	Cursor, Upto uint8
+}
+
+// Leader is a node that leads the partition, or believes so.
+type Leader struct {
+	Fence ID // 0 if it does not believe so
+	Hands [maxTasks]Hand
+	Plan  Plan
+}
+
+// Phase is how far a worker is with a delivery.
+type Phase uint8
+
+// The phases.
+const (
+	Idle  Phase = iota
+	Taken       // it has the delivery, and begins
+	Works       // it was told that the attempt has begun
+	Ended       // its work has ended, and it reports
+	Settles
+)
+
+// Worker is one slot of a worker. Each is on a node of its own.
+type Worker struct {
+	Phase   Phase
+	Task    uint8
+	Attempt uint8
+	Run     ID
+	Claim   ID        // of the attempt, once it has begun
+	Stopped bool      // it knows that the task was asked to stop
+	To      TaskState // how the attempt ended
+}
+
+// Witness is what somebody outside Redis has seen, which no failover takes back. The promises are about it.
+type Witness struct {
+	Accepted [maxTasks]bool               // a client was told that the task is accepted
+	Made     [maxTasks]bool               // the task was created
+	Begun    [maxTasks][maxAttempts]uint8 // how many runs were told that the attempt has begun, up to 2
+	Reaped   [maxTasks][maxAttempts]bool  // the attempt was taken for lost
+	Word     [maxTasks]bool               // the word of the worker that runs the task holds
+}
+
+// State is one state of the whole.
+type State struct {
+	Redis   Redis
+	Replica Redis // what the replica has while it lags; a failover makes it Redis
+	Lag     uint8 // how many writes the replica lacks, plus 1; 0: it does not lag
+	Failed  bool  // the failover has happened
+	Clock   uint8 // ticks that have come
+	Leaders [maxLeaders]Leader
+	Workers [maxWorkers]Worker
+	Copy    Call // a copy of a call that is on its way, and may arrive at any time
+	Seen    Witness
+}
+
+// Overlap is the overlap policy of the schedule.
+type Overlap uint8
+
+// The policies.
+const (
+	Skip Overlap = iota
+	Queue
+)
+
+// Size bounds a search.
+type Size struct {
+	Tasks    int // submitted by clients
+	Ticks    int // of the schedule
+	Overlap  Overlap
+	Attempts int // max_attempts of every task
+	Leaders  int
+	Workers  int
+	Cancels  bool // clients cancel tasks
+	Backlog  bool // leaders leave due tasks in the backlog, and take back what they have claimed
+	Copies   bool // replies are lost, and calls arrive late and twice
+	Lag      int  // how many writes a failover loses at most; 0: there is none
+}
+
+// tasks is how many tasks there can be.
+func (z Size) tasks() int { return max(z.Tasks, z.Ticks) }
+
+// initial is the state in which a search begins: nothing was submitted, and nobody leads.
+func (z Size) initial() State {
+	s := State{Redis: Redis{Lease: Lease{Free: true}}}
+	if z.Ticks > 0 {
+		s.Redis.Schedule.Next = 1
+	}
+	return s
+}
