@@ -1,0 +1,132 @@
+package chaos
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/test/process"
+)
+
+// The variables of the environment that say what TestChaos does; see the package.
+const (
+	seedVariable       = "SEED"
+	faultVariable      = "FAULT"      // names, separated by commas
+	deploymentVariable = "DEPLOYMENT" // names, separated by commas
+	timeVariable       = "CHAOS_TIME" // how long rounds go on; 0s: until a violation
+	roundsVariable     = "CHAOS_ROUNDS"
+	keepVariable       = "CHAOS_KEEP" // where to keep what explains a violation; default: the system's directory for temporary files
+)
+
+// binaries is where the programs are.
+var binaries string
+
+// skews are how far the clocks of two nodes of each fleet are off.
+var skews = []string{"5m", "-5m"}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	var err error
+	if binaries, err = process.Build("../../cmd/dtsd", "../goworker"); err != nil {
+		panic(err)
+	}
+	for _, skew := range skews {
+		if _, err := process.BuildSkewed(binaries, "../../cmd/dtsd", skew); err != nil {
+			panic(err)
+		}
+	}
+	m.Run()
+	_ = os.RemoveAll(binaries)
+}
+
+// Each promise holds, whatever happens.
+func TestChaos(t *testing.T) {
+	s := readSettings(t)
+	begin := time.Now()
+	figures := newFigures()
+	for n := 0; s.another(n, begin) && !t.Failed(); n++ {
+		seed, d := s.seed, s.deployments[n%len(s.deployments)]
+		if !s.once {
+			seed += uint64(n)
+		}
+		t.Run(fmt.Sprintf("%s/%d", d.name, seed), func(t *testing.T) {
+			t.Logf("SEED=%d DEPLOYMENT=%s %s=%s repeats this round", seed, d.name, faultVariable, strings.Join(s.faults, ","))
+			if o := run(t, seed, d.start, s.faults); o != nil {
+				figures.add(d.name, o, !t.Failed())
+			}
+		})
+	}
+	t.Log(figures)
+}
+
+type settings struct {
+	seed        uint64
+	once        bool // one round on each deployment, with this seed
+	rounds      int  // 0: as long as time says
+	time        time.Duration
+	forever     bool
+	faults      []string
+	deployments []namedDeployment
+}
+
+// another reports whether there is another round, after n since begin. Each deployment gets one at least.
+func (s settings) another(n int, begin time.Time) bool {
+	switch {
+	case s.once:
+		return n < len(s.deployments)
+	case s.rounds > 0:
+		return n < s.rounds
+	case s.forever:
+		return true
+	}
+	return n < len(s.deployments) || time.Since(begin) < s.time
+}
+
+// readSettings reads the environment. Without any variable there is one round on a Redis alone, always with the same faults.
+func readSettings(t *testing.T) settings {
+	t.Helper()
+	s := settings{seed: 1, rounds: 1, deployments: deployments[:1]}
+	set(t, timeVariable, time.ParseDuration, func(d time.Duration) {
+		s.seed, s.rounds, s.time, s.forever, s.deployments = rand.Uint64N(1_000_000), 0, d, d == 0, deployments
+	})
+	set(t, seedVariable, parseSeed, func(seed uint64) { s.seed, s.once = seed, true })
+	set(t, roundsVariable, strconv.Atoi, func(n int) { s.rounds, s.once = n, false }) // from the seed on
+	set(t, deploymentVariable, parseDeployments, func(all []namedDeployment) { s.deployments = all })
+	set(t, faultVariable, parseNames, func(names []string) { s.faults = names })
+	return s
+}
+
+// set hands the value of a variable on, if it is there.
+func set[T any](t *testing.T, variable string, parse func(string) (T, error), use func(T)) {
+	t.Helper()
+	text := os.Getenv(variable)
+	if text == "" {
+		return
+	}
+	value, err := parse(text)
+	if err != nil {
+		t.Fatalf("%s=%q is invalid: %v", variable, text, err)
+	}
+	use(value)
+}
+
+func parseSeed(text string) (uint64, error) { return strconv.ParseUint(text, 10, 64) }
+
+func parseNames(text string) ([]string, error) { return strings.Split(text, ","), nil }
+
+func parseDeployments(text string) (chosen []namedDeployment, err error) {
+	for name := range strings.SplitSeq(text, ",") {
+		i := slices.IndexFunc(deployments, func(d namedDeployment) bool { return d.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no deployment %q", name)
+		}
+		chosen = append(chosen, deployments[i])
+	}
+	return chosen, nil
+}

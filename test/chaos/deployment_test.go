@@ -1,0 +1,104 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
+)
+
+// deployment is the Redis of a round.
+type deployment interface {
+	// way is the address of Redis for one member of the fleet, and the proxy in it, nil if there is none.
+	way(t *testing.T) (url string, network *redistest.Proxy)
+	// db is a client past all proxies.
+	db(t *testing.T) *redisx.DB
+	// server is the server that has a key.
+	server(key string) *redistest.Server
+	// all are all servers that may have data.
+	all() []*redistest.Server
+	// faults are those that only Redis of this shape can have.
+	faults() []fault
+}
+
+// deployments by name, in the order in which rounds take turns.
+var deployments = []namedDeployment{
+	{"standalone", startStandalone},
+	{"sentinel", startSentinel},
+	{"cluster", startCluster},
+}
+
+type namedDeployment struct {
+	name  string
+	start func(t *testing.T) deployment
+}
+
+// standalone is one server that writes everything to its append-only file before it answers.
+type standalone struct{ *redistest.Server }
+
+func startStandalone(t *testing.T) deployment {
+	return standalone{redistest.Start(t, redistest.AOF())}
+}
+
+func (s standalone) way(t *testing.T) (string, *redistest.Proxy) {
+	p := redistest.NewProxy(t, s.Addr())
+	return p.URL(), p
+}
+
+func (s standalone) db(t *testing.T) *redisx.DB      { return s.DB(t) }
+func (s standalone) server(string) *redistest.Server { return s.Server }
+func (s standalone) all() []*redistest.Server        { return []*redistest.Server{s.Server} }
+func (s standalone) faults() []fault                 { return nil }
+
+// sentinel is a primary that writes only while it has a replica, two replicas, and three sentinels.
+type sentinel struct{ *redistest.Sentinel }
+
+func startSentinel(t *testing.T) deployment {
+	return sentinel{redistest.StartSentinel(t, redistest.AOF())}
+}
+
+func (s sentinel) way(*testing.T) (string, *redistest.Proxy) { return s.URL(), nil }
+func (s sentinel) db(t *testing.T) *redisx.DB                { return redistest.Open(t, s.URL()) }
+func (s sentinel) server(string) *redistest.Server           { return s.Primary() }
+func (s sentinel) all() []*redistest.Server                  { return s.Servers }
+
+func (s sentinel) faults() []fault {
+	return []fault{{name: "failover", harmRedis: func(context.Context, *round, happening) { s.Failover() }}}
+}
+
+// cluster has three primaries and a replica of each.
+type cluster struct{ *redistest.Cluster }
+
+func startCluster(t *testing.T) deployment {
+	return cluster{redistest.StartCluster(t, redistest.AOF())}
+}
+
+func (c cluster) way(*testing.T) (string, *redistest.Proxy) { return c.URL(), nil }
+func (c cluster) db(t *testing.T) *redisx.DB                { return redistest.Open(t, c.URL()) }
+func (c cluster) server(key string) *redistest.Server       { return c.Primary(key) }
+func (c cluster) all() []*redistest.Server                  { return c.Servers }
+
+func (c cluster) faults() []fault {
+	return []fault{
+		{name: "failover", harmRedis: func(_ context.Context, _ *round, h happening) { c.Failover(h.key) }},
+		{name: "slot-moves", longest: 3 * time.Second, harmRedis: func(ctx context.Context, _ *round, h happening) {
+			m := c.BeginMove(h.key, c.Other(h.key))
+			m.MoveKeys(5)
+			_ = clock.Sleep(ctx, h.lasts)
+			for m.MoveKeys(100) > 0 {
+				continue
+			}
+			m.End()
+		}},
+	}
+}
+
+// keyOf is a key that tells a partition, and what shares a server with it.
+func keyOf(partition int) string {
+	return fmt.Sprintf("dts:{%d}:lease", partition%layout.DefaultPartitions)
+}

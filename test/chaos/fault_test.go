@@ -1,0 +1,261 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store/layout"
+)
+
+// fault is a kind of harm.
+type fault struct {
+	name string
+	// needsNetwork: it is done by the proxy between a member and Redis.
+	needsNetwork bool
+	// longest is how long it lasts at most; 0: it is done in a moment.
+	longest time.Duration
+	// One of these does the harm, for as long as it was planned, and mends it.
+	harmMember func(ctx context.Context, m *member, d time.Duration)
+	harmRedis  func(ctx context.Context, r *round, h happening)
+}
+
+// memberFaults are what can happen to a member of the fleet, whatever Redis it has.
+var memberFaults = []fault{
+	{name: "kill", longest: 2 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
+		m.kill()
+		_ = clock.Sleep(ctx, d)
+		m.start()
+	}},
+	{name: "stop", harmMember: func(_ context.Context, m *member, _ time.Duration) {
+		m.stop()
+		m.start()
+	}},
+	{name: "freeze", longest: 11 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
+		m.signal(syscall.SIGSTOP)
+		_ = clock.Sleep(ctx, d)
+		m.signal(syscall.SIGCONT)
+	}},
+	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
+		m.network.Cut()
+		_ = clock.Sleep(ctx, d)
+		m.network.Mend()
+	}},
+	{name: "delay", needsNetwork: true, longest: 9 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
+		m.network.Hold()
+		_ = clock.Sleep(ctx, d)
+		m.network.Release()
+	}},
+	{name: "drop-replies", needsNetwork: true, longest: 4 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
+		m.network.DropAnswers(5)
+		_ = clock.Sleep(ctx, d)
+		m.network.Mend()
+	}},
+}
+
+// serverFaults are what can happen to a server of Redis, whatever its deployment.
+var serverFaults = []fault{
+	{name: "redis-kill", longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+		s := r.deployment.server(h.key)
+		r.holdWrites(ctx, s)
+		s.Kill()
+		_ = clock.Sleep(ctx, h.lasts)
+		s.Restart()
+	}},
+	{name: "redis-pause", longest: 8 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+		s := r.deployment.server(h.key)
+		r.holdWrites(ctx, s)
+		s.Pause()
+		_ = clock.Sleep(ctx, h.lasts)
+		s.Continue()
+		r.allowWrites(ctx, s, h.key)
+	}},
+	{name: "redis-full", longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+		r.wasFull.Store(true)
+		r.tell(ctx, r.deployment.server(h.key), "config", "set", "maxmemory", "1")
+		_ = clock.Sleep(ctx, h.lasts)
+		r.empty(ctx)
+	}},
+	{name: "script-flush", harmRedis: func(ctx context.Context, r *round, h happening) {
+		r.tell(ctx, r.deployment.server(h.key), "script", "flush")
+	}},
+	{name: "client-kill", harmRedis: func(ctx context.Context, r *round, h happening) {
+		for _, kind := range []string{"normal", "pubsub"} {
+			r.tell(ctx, r.deployment.server(h.key), "client", "kill", "type", kind, "skipme", "yes")
+		}
+	}},
+	{name: "queue-deleted", harmRedis: func(ctx context.Context, r *round, _ happening) { r.deleteQueue(ctx) }},
+}
+
+// holdWrites has a server that has replicas take no more writes, and waits until a replica has all that it took: what it has acknowledged is
+// not lost then, whoever takes over.
+func (r *round) holdWrites(ctx context.Context, s *redistest.Server) {
+	if len(r.deployment.all()) == 1 {
+		return
+	}
+	r.tell(ctx, s, "client", "pause", time.Minute.Milliseconds(), "write")
+	written, _ := offsets(ctx, s)
+	for patience := 100; patience > 0; patience-- {
+		if _, copied := offsets(ctx, s); copied >= written {
+			return
+		}
+		_ = clock.Sleep(ctx, 10*time.Millisecond)
+	}
+	r.t.Logf("no replica of %s keeps up: what it took last may be lost", s.Addr())
+}
+
+var (
+	writtenOffset = regexp.MustCompile(`master_repl_offset:(\d+)`)
+	copiedOffset  = regexp.MustCompile(`state=online,offset=(\d+)`)
+)
+
+// offsets are how much a primary has written, and how much of that the replica has that has most.
+func offsets(ctx context.Context, s *redistest.Server) (written, copied int) {
+	info := s.Admin().Info(ctx, "replication").Val()
+	for _, m := range copiedOffset.FindAllStringSubmatch(info, -1) {
+		n, _ := strconv.Atoi(m[1]) // of digits
+		copied = max(copied, n)
+	}
+	if m := writtenOffset.FindStringSubmatch(info); m != nil {
+		written, _ = strconv.Atoi(m[1])
+	}
+	return written, copied
+}
+
+// allowWrites ends holdWrites, once it is settled whether the server is still the one that has the key.
+func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string) {
+	if len(r.deployment.all()) == 1 {
+		return
+	}
+	for clock.Sleep(ctx, time.Second) == nil {
+		role, err := s.Admin().Do(ctx, "role").Slice()
+		if err == nil && (role[0] == "slave") == (r.deployment.server(key) != s) {
+			break
+		}
+	}
+	r.tell(ctx, s, "client", "unpause")
+}
+
+// tell tries until a server has taken a command: another fault may be in its way.
+func (r *round) tell(ctx context.Context, s *redistest.Server, command ...any) {
+	for {
+		err := s.Admin().Do(ctx, command...).Err()
+		if err == nil {
+			return
+		}
+		if clock.Sleep(ctx, 100*time.Millisecond) != nil {
+			r.t.Errorf("%v: %v", command, err)
+			return
+		}
+	}
+}
+
+// empty lifts the limit of full servers.
+func (r *round) empty(ctx context.Context) {
+	for _, s := range r.deployment.all() {
+		r.tell(ctx, s, "config", "set", "maxmemory", "0")
+	}
+}
+
+// deleteQueue deletes all keys of a queue of asynq one by one, as somebody may do who cleans up.
+func (r *round) deleteQueue(ctx context.Context) {
+	s := r.deployment.server("asynq:{default}:pending")
+	keys, err := s.Admin().Keys(ctx, "asynq:{default}:*").Result()
+	if err != nil {
+		r.t.Logf("no queue was deleted: %v", err)
+	}
+	for _, key := range keys {
+		r.tell(ctx, s, "del", key)
+	}
+}
+
+// happening is one fault of a round's plan.
+type happening struct {
+	fault
+	after  time.Duration // since the faults began
+	lasts  time.Duration
+	member *member // nil: Redis
+	key    string  // its server is harmed
+}
+
+func (h happening) String() string {
+	s := fmt.Sprintf("%s %s", h.after.Round(time.Millisecond), h.name)
+	if h.member != nil {
+		s += " " + h.member.name
+	}
+	if h.lasts > 0 {
+		s += " for " + h.lasts.Round(time.Millisecond).String()
+	}
+	return s
+}
+
+// plan chooses what happens within a time: n faults of those that are wanted and possible.
+func (r *round) plan(random *rand.Rand, wanted func(name string) bool, n int, within time.Duration) []happening {
+	var possible []fault
+	for _, f := range slices.Concat(memberFaults, serverFaults, r.deployment.faults()) {
+		if wanted(f.name) && (!f.needsNetwork || r.members[0].network != nil) {
+			possible = append(possible, f)
+		}
+	}
+	if len(possible) == 0 {
+		return nil
+	}
+	all := make([]happening, n)
+	for i := range all {
+		f := possible[random.IntN(len(possible))]
+		all[i] = happening{fault: f, after: time.Duration(random.Int64N(int64(within))), key: keyOf(random.IntN(layout.DefaultPartitions))}
+		if f.longest > 0 {
+			all[i].lasts = f.longest/20 + time.Duration(random.Int64N(int64(f.longest)))
+		}
+		if f.harmMember != nil {
+			all[i].member = r.target(random, f)
+		}
+	}
+	return all
+}
+
+// target chooses a member that a fault can harm.
+func (r *round) target(random *rand.Rand, f fault) *member {
+	for {
+		m := r.members[random.IntN(len(r.members))]
+		if !f.needsNetwork || m.network != nil {
+			return m
+		}
+	}
+}
+
+// harm does all that was planned, each in its time. What concerns the same member, or Redis, happens one after the other.
+func (r *round) harm(ctx context.Context, plan []happening) {
+	var running sync.WaitGroup
+	for _, h := range plan {
+		running.Go(func() {
+			if clock.Sleep(ctx, h.after) != nil {
+				return
+			}
+			lock := &r.redisHurt
+			if h.member != nil {
+				lock = &h.member.hurt
+			}
+			lock.Lock()
+			defer lock.Unlock()
+			h.do(ctx, r)
+		})
+	}
+	running.Wait()
+}
+
+func (h happening) do(ctx context.Context, r *round) {
+	if h.member != nil {
+		h.harmMember(ctx, h.member, h.lasts)
+		return
+	}
+	h.harmRedis(ctx, r, h)
+}

@@ -1,0 +1,83 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// onTime is how late a tick of a probe may begin in a fleet that nothing happens to.
+const onTime = 300 * time.Millisecond
+
+// figures count rounds by deployment and fault, as docs/reliability.md has them.
+type figures struct{ rows map[row]*tally }
+
+type row struct{ deployment, fault string }
+
+type tally struct {
+	rounds, broken int
+	recoveries     []time.Duration
+}
+
+func newFigures() *figures { return &figures{rows: make(map[row]*tally)} }
+
+// add counts a round. With several faults, how long each took to recover from cannot be told.
+func (f *figures) add(deployment string, o *outcome, kept bool) {
+	fault := "several"
+	if len(o.plan) == 1 {
+		fault = o.plan[0].name
+	}
+	t := f.rows[row{deployment, fault}]
+	if t == nil {
+		t = &tally{}
+		f.rows[row{deployment, fault}] = t
+	}
+	t.rounds++
+	if !kept {
+		t.broken++
+	}
+	if len(o.plan) == 1 {
+		t.recoveries = append(t.recoveries, o.recovery())
+	}
+}
+
+// recovery is how long after a fault of Redis was over, or after that of a member began, the last tick of a probe came late.
+func (o *outcome) recovery() time.Duration {
+	h := o.plan[0]
+	from := o.begin.Add(h.after)
+	if h.member == nil {
+		from = from.Add(h.lasts)
+	}
+	var longest time.Duration
+	for _, s := range o.probe {
+		for _, tick := range s.expected() {
+			calls := o.calls[s.id+"@"+strings.Replace(tick.UTC().Format("20060102T150405.000Z"), ".000", "", 1)]
+			if len(calls) > 0 && calls[0].begin.After(from) && calls[0].begin.Sub(tick) > onTime {
+				longest = max(longest, calls[0].begin.Sub(from))
+			}
+		}
+	}
+	return longest
+}
+
+// String is a table in Markdown.
+func (f *figures) String() string {
+	var b strings.Builder
+	b.WriteString("\n| fault | deployment | rounds | with violations | recovery, median | p99 |\n|---|---|---|---|---|---|\n")
+	for _, r := range slices.SortedFunc(maps.Keys(f.rows), func(a, b row) int { return strings.Compare(a.fault+a.deployment, b.fault+b.deployment) }) {
+		t := f.rows[r]
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s | %s |\n", r.fault, r.deployment, t.rounds, t.broken, quantile(t.recoveries, 0.5), quantile(t.recoveries, 0.99))
+	}
+	return b.String()
+}
+
+// quantile is a duration in tenths of a second, "" if there is none.
+func quantile(all []time.Duration, q float64) string {
+	if len(all) == 0 {
+		return ""
+	}
+	slices.Sort(all)
+	return fmt.Sprintf("%.1f s", all[min(len(all)-1, int(q*float64(len(all))))].Seconds())
+}

@@ -1,0 +1,107 @@
+package chaos
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/test/process"
+)
+
+// member is one of the fleet: a program that is started again after its death, behind a proxy of its own where the deployment allows one.
+type member struct {
+	t       *testing.T
+	name    string // in messages
+	program string
+	args    []string
+	network *redistest.Proxy // its way to Redis; nil: direct
+	serves  bool             // it has an API
+	hurt    sync.Mutex       // held by the fault that concerns the member
+
+	mu        sync.Mutex
+	api       *client.ClientWithResponses
+	processes []*process.Process // all of them, the newest one last
+}
+
+// start starts the program; its old process has ended.
+func (m *member) start() {
+	p, err := process.Start(binaries, m.program, m.args...)
+	if err != nil {
+		m.t.Errorf("%s: %v", m.name, err)
+		return
+	}
+	api, err := client.NewClientWithResponses(p.URL, client.WithHTTPClient(patient))
+	if err != nil {
+		m.t.Errorf("%s: %v", m.name, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.api, m.processes = api, append(m.processes, p)
+}
+
+// current returns the newest process, nil if none was started.
+func (m *member) current() *process.Process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.processes) == 0 {
+		return nil
+	}
+	return m.processes[len(m.processes)-1]
+}
+
+func (m *member) client() *client.ClientWithResponses {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.api
+}
+
+func (m *member) url() string { return m.current().URL }
+
+func (m *member) kill() { m.current().Kill() }
+
+func (m *member) stop() {
+	if err := m.current().Stop(); err != nil {
+		m.t.Errorf("%s did not end cleanly: %v", m.name, err)
+	}
+}
+
+func (m *member) signal(s syscall.Signal) {
+	if err := m.current().Signal(s); err != nil {
+		m.t.Errorf("%s: %v", m.name, err)
+	}
+}
+
+// alive reports whether the process runs.
+func (m *member) alive() bool {
+	select {
+	case <-m.current().Done():
+		return false
+	default:
+		return true
+	}
+}
+
+// raced reports whether the race detector has found something in any process of the member.
+func (m *member) raced() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.processes, (*process.Process).Raced)
+}
+
+// keepLogs writes the logs of all processes of the member to a directory.
+func (m *member) keepLogs(dir string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i, p := range m.processes {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d.log", m.name, i+1)), []byte(p.Log()), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,290 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+const (
+	clients    = 4                     // that submit, cancel and change tasks
+	pace       = 80 * time.Millisecond // between two requests of a client, on average
+	askAgain   = 150 * time.Millisecond
+	hangsUntil = time.Second // the timeout of tasks that hang
+)
+
+// patient is the HTTP client of all clients: it waits longer than a node may take to say that Redis does not answer.
+var patient = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
+
+// job is a task that a client submitted, and what it was told about it.
+type job struct {
+	id          string
+	behaviour   behaviour
+	kind        string // of the task: http or go
+	maxAttempts int
+	takes       time.Duration
+	due         time.Time // it may not begin earlier
+
+	mu        sync.Mutex
+	accepted  bool
+	cancelled *answered // the newest answer that says that the task is cancelled
+	asked     bool      // somebody asked to cancel it
+	version   int       // of the newest payload
+	changes   []answered
+
+	remembered bool // it is gone from the history, and its id is not
+}
+
+// answered is what an answer says: whatever begins later in another attempt than those up to this one knows it.
+type answered struct {
+	at      time.Time
+	attempt int
+	version int // of the payload
+}
+
+// workload is what clients do in a round.
+type workload struct {
+	*round
+	mu   sync.Mutex
+	jobs []*job
+}
+
+// run is the workload of all clients until ctx ends; what was begun is carried through before the round's end.
+func (w *workload) run(ctx context.Context, seed uint64) {
+	var running sync.WaitGroup
+	for c := range clients {
+		random := rand.New(rand.NewPCG(seed, uint64(100+c)))
+		running.Go(func() {
+			for n := 0; clock.Sleep(ctx, time.Duration(random.Int64N(int64(2*pace)))) == nil; n++ {
+				w.step(random, fmt.Sprintf("t%d-%04d", c, n))
+			}
+		})
+	}
+	running.Wait()
+}
+
+// step is the next thing that a client does.
+func (w *workload) step(random *rand.Rand, id string) {
+	switch n := random.IntN(100); {
+	case n < 60:
+		w.submit(w.newJob(random, id))
+	case n < 70:
+		jobs := make([]*job, 6)
+		for i := range jobs {
+			jobs[i] = w.newJob(random, fmt.Sprintf("%s-%02d", id, i))
+		}
+		w.submitBatch(jobs)
+	case n < 82:
+		if j := w.any(random); j != nil {
+			w.cancel(j)
+		}
+	default:
+		if j := w.any(random); j != nil {
+			w.change(j)
+		}
+	}
+}
+
+func (w *workload) newJob(random *rand.Rand, id string) *job {
+	j := &job{id: id, behaviour: works, kind: "http", maxAttempts: 1 + random.IntN(5), takes: time.Duration(random.IntN(300)) * time.Millisecond, version: 1}
+	switch n := random.IntN(100); {
+	case n < 15:
+		j.behaviour = flaky
+	case n < 23:
+		j.behaviour = doomed
+	case n < 30:
+		j.behaviour = permanent
+	case n < 35:
+		j.behaviour = hangs
+	case n < 45:
+		j.takes = time.Second + time.Duration(random.IntN(4000))*time.Millisecond
+	}
+	if random.IntN(5) == 0 {
+		j.kind = "go"
+	}
+	if random.IntN(3) == 0 {
+		j.due = time.Now().Add(time.Duration(random.IntN(4000)) * time.Millisecond)
+	}
+	return j
+}
+
+// submission is the job as the API takes it: always the same, so that it can be repeated.
+func (w *workload) submission(j *job) client.Submission {
+	s := client.Submission{
+		ID: &j.id, Type: j.kind, Payload: w.payload(j, 1), Timeout: ptr("30s"),
+		Retry: &client.Retry{MaxAttempts: &j.maxAttempts, Backoff: &client.Backoff{Initial: ptr("100ms"), Max: ptr("500ms")}},
+	}
+	if j.behaviour == hangs {
+		s.Timeout = ptr(hangsUntil.String())
+	}
+	if !j.due.IsZero() {
+		s.RunAt = ptr(j.due.UTC())
+	}
+	return s
+}
+
+func (w *workload) payload(j *job, version int) json.RawMessage {
+	return payloadOf(w.handlers.address(j.behaviour, j.takes, version))
+}
+
+func payloadOf(url string) json.RawMessage {
+	payload, err := json.Marshal(map[string]string{"url": url})
+	if err != nil {
+		panic(err)
+	}
+	return payload
+}
+
+func (w *workload) submit(j *job) {
+	w.keep(j)
+	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		return c.SubmitTaskWithResponse(ctx, nil, w.submission(j))
+	})
+	w.accepted(j, status, body)
+}
+
+// accepted notes that a submission was answered: 201, or 200 if an earlier answer was lost.
+func (w *workload) accepted(j *job, status int, body []byte) {
+	if status != http.StatusCreated && status != http.StatusOK {
+		w.t.Errorf("submitting %s was answered by %d: %s", j.id, status, body)
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.accepted = true
+}
+
+func (w *workload) submitBatch(jobs []*job) {
+	var batch client.SubmissionBatch
+	for _, j := range jobs {
+		batch.Tasks = append(batch.Tasks, w.submission(j))
+	}
+	open := jobs
+	for len(open) > 0 {
+		var page client.BatchAnswer
+		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+			return c.SubmitTasksWithResponse(ctx, nil, batch)
+		})
+		if err := json.Unmarshal(body, &page); err != nil || status != http.StatusOK || len(page.Results) != len(open) {
+			w.t.Errorf("a batch was answered by %d: %s", status, body)
+			return
+		}
+		open, batch = w.again(open, batch, page)
+		if len(open) > 0 && clock.Sleep(w.ctx, askAgain) != nil {
+			return
+		}
+	}
+}
+
+// again is what of a batch must be submitted again.
+func (w *workload) again(jobs []*job, batch client.SubmissionBatch, page client.BatchAnswer) (open []*job, rest client.SubmissionBatch) {
+	for i, result := range page.Results {
+		if result.Status >= http.StatusInternalServerError {
+			open, rest.Tasks = append(open, jobs[i]), append(rest.Tasks, batch.Tasks[i])
+			continue
+		}
+		w.keep(jobs[i])
+		w.accepted(jobs[i], result.Status, fmt.Append(nil, result.Error))
+	}
+	return open, rest
+}
+
+func (w *workload) keep(j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.jobs = append(w.jobs, j)
+}
+
+// any is one of the newer jobs, nil if there is none.
+func (w *workload) any(random *rand.Rand) *job {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.jobs) == 0 {
+		return nil
+	}
+	return w.jobs[len(w.jobs)-1-random.IntN(min(len(w.jobs), 40))]
+}
+
+func (w *workload) cancel(j *job) {
+	j.mu.Lock()
+	j.asked = true
+	known := j.accepted
+	j.mu.Unlock()
+	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		return c.CancelTaskWithResponse(ctx, j.id, nil)
+	})
+	task, ok := w.taskIn("cancelling", j, known, status, body)
+	if !ok || task.State != client.StateCancelled {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cancelled = &answered{at: time.Now(), attempt: task.Attempt}
+}
+
+// change gives a task a payload with a higher version.
+func (w *workload) change(j *job) {
+	j.mu.Lock()
+	j.version++
+	version, known := j.version, j.accepted
+	j.mu.Unlock()
+	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		return c.ChangeTaskWithResponse(ctx, j.id, nil, client.TaskChange{Payload: w.payload(j, version)})
+	})
+	task, ok := w.taskIn("changing", j, known, status, body)
+	if !ok {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.changes = append(j.changes, answered{at: time.Now(), attempt: task.Attempt, version: version})
+}
+
+// taskIn is the task of an answer; false if the request came too late, or before the submission. known: the job was accepted before.
+func (w *workload) taskIn(what string, j *job, known bool, status int, body []byte) (client.Task, bool) {
+	var task client.Task
+	switch status {
+	case http.StatusConflict:
+	case http.StatusNotFound:
+		if known && !w.wasFull.Load() {
+			w.violation("%s %s, which was accepted, was answered by %d: %s", what, j.id, status, body)
+		}
+	case http.StatusOK:
+		if err := json.Unmarshal(body, &task); err != nil {
+			w.t.Errorf("%s %s: %v in %s", what, j.id, err, body)
+		}
+		return task, true
+	default:
+		w.t.Errorf("%s %s was answered by %d: %s", what, j.id, status, body)
+	}
+	return task, false
+}
+
+// answer is one of the generated answers.
+type answer interface {
+	StatusCode() int
+	GetBody() []byte
+}
+
+// ask sends a request to one node after another until one says yes or no: an error of the server, or no answer, says neither. It returns 0
+// if the round is over before.
+func (r *round) ask(send func(context.Context, *client.ClientWithResponses) (answer, error)) (status int, body []byte) {
+	for {
+		a, err := send(r.ctx, r.anyAPI())
+		if err == nil && a.StatusCode() < http.StatusInternalServerError {
+			return a.StatusCode(), a.GetBody()
+		}
+		if clock.Sleep(r.ctx, askAgain) != nil {
+			return 0, fmt.Appendf(nil, "no answer: %v", err)
+		}
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
