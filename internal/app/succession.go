@@ -63,8 +63,8 @@ type lossLog struct {
 	told time.Time
 }
 
-// noteLost tells that Redis has lost writes of a partition.
-func (a *App) noteLost(partition int, l schedule.Loss) {
+// noteLost tells that Redis has lost writes of a partition, and which of them it lacks.
+func (a *App) noteLost(partition int, l schedule.Loss, lacks string) {
 	a.metrics.LostWrites.Inc()
 	a.losses.mu.Lock()
 	defer a.losses.mu.Unlock()
@@ -73,5 +73,5 @@ func (a *App) noteLost(partition int, l schedule.Loss) {
 	}
 	a.losses.told = clock.Now()
 	a.o.Log.Error("Redis has lost writes that it had acknowledged: tasks may be lost, and attempts and ticks may have run twice",
-		"partition", partition, "from", l.From, "until", l.Until)
+		"partition", partition, "from", l.From, "until", l.Until, "lacks", lacks)
 }

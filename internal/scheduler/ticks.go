@@ -61,17 +61,13 @@ func (t *term) tick(ctx context.Context) error {
 }
 
 // fire plans the due ticks, applies the plans, and wakes dispatch for the new tasks. It finishes even if ctx ends meanwhile, within
-// fireBudget. held says why ticks were held back. decided shows if Redis has lost that ticks were decided before: they are decided again then,
-// since their tasks may be lost, too.
+// fireBudget. held says why ticks were held back.
 func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held string, decided *cursors) error {
 	planned := make([]partition.Planned, len(agendas))
 	_, skipped := t.s.contact.jumps(t.partition)
 	for i, a := range agendas {
 		a.Held, a.Skipped = held, skipped
 		planned[i] = partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
-		if first := planned[i].Plan.Decisions; len(first) > 0 && decided.passed(a.Ref, a.Cursor) {
-			t.s.o.Store.NoteLoss(ctx, t.partition, first[0].Tick, a.Now)
-		}
 		if until := planned[i].Plan.Forgotten; !until.IsZero() {
 			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
 		}
@@ -89,12 +85,23 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held string
 		case len(f.Ticked) > 0:
 			t.s.wake(t.partition)
 			t.count(planned[i].Plan, f)
-			if len(planned[i].Plan.Decisions) > 0 {
-				decided.add(planned[i].Agenda.Ref, planned[i].Agenda.Cursor)
-			}
+			t.remember(ctx, planned[i], decided)
 		}
 	}
 	return errors.Join(failures...)
+}
+
+// remember notes that ticks were decided. If they were decided before, Redis has lost that: they were decided again, since their tasks may be
+// lost, too. That Redis shows an old cursor would not prove it, as a primary that was replaced does so, too; that it takes the decision does.
+func (t *term) remember(ctx context.Context, p partition.Planned, decided *cursors) {
+	a := p.Agenda
+	if len(p.Plan.Decisions) == 0 {
+		return
+	}
+	if decided.passed(a.Ref, a.Cursor) {
+		t.s.o.Store.NoteLoss(ctx, t.partition, p.Plan.Decisions[0].Tick, a.Now, "the decision of ticks of "+a.Ref.String())
+	}
+	decided.add(a.Ref, a.Cursor)
 }
 
 // count updates the metrics with what became of ticks.

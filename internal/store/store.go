@@ -40,8 +40,8 @@ type Options struct {
 	Log        *slog.Logger  // gets an error for each stored entry that is unreadable and skipped; nil discards them
 	// Durability is what a submission waits for, and the begin of an attempt that must be the only one.
 	Durability config.Durability
-	Lost       func(partition int, l schedule.Loss) // see layout.Options
-	Suspected  func() bool                          // see layout.Options
+	Lost       func(partition int, l schedule.Loss, lacks string) // see layout.Options
+	Suspected  func() bool                                        // see layout.Options
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not

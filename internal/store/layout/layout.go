@@ -52,8 +52,8 @@ type Options struct {
 	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates DefaultPartitions
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
 	// Lost, if set, is called when this node has noticed that Redis has lost writes of a partition, or that it lost earlier ones than were
-	// known.
-	Lost func(partition int, l schedule.Loss)
+	// known. lacks says which write shows that.
+	Lost func(partition int, l schedule.Loss, lacks string)
 	// Suspected, if set, reports whether Redis may have lost writes lately.
 	Suspected func() bool
 }

@@ -17,7 +17,7 @@ const joinWithin = time.Minute
 
 // losses is what this node has noticed of writes that Redis has lost.
 type losses struct {
-	tell func(partition int, l schedule.Loss) // nil: nobody
+	tell func(partition int, l schedule.Loss, lacks string) // nil: nobody
 
 	mu    sync.Mutex
 	noted map[int]schedule.Loss // the newest one, by partition
@@ -26,15 +26,15 @@ type losses struct {
 // Suspected reports whether Redis may have lost writes lately.
 func (l *Layout) Suspected() bool { return l.suspected != nil && l.suspected() }
 
-// NoteLoss records that Redis has lost writes of a partition that it had acknowledged from the one time to the other, as it lacks one of
-// them. What this node has noted already is not written again.
-func (l *Layout) NoteLoss(ctx context.Context, partition int, from, until time.Time) {
+// NoteLoss records that Redis has lost writes of a partition that it had acknowledged from the one time to the other. lacks says which of
+// them shows that, for the log. What this node has noted already is not written again.
+func (l *Layout) NoteLoss(ctx context.Context, partition int, from, until time.Time, lacks string) {
 	loss, wider := l.losses.widen(partition, schedule.Loss{From: from, Until: until})
 	if !wider {
 		return
 	}
 	if l.losses.tell != nil {
-		l.losses.tell(partition, loss)
+		l.losses.tell(partition, loss, lacks)
 	}
 	// Others than vital clients wait for a primary that has just taken over.
 	_, err := redisx.Run(context.WithoutCancel(ctx), l.Vital, lua.NoteLoss{
@@ -46,7 +46,7 @@ func (l *Layout) NoteLoss(ctx context.Context, partition int, from, until time.T
 }
 
 // NoteLossBeside is NoteLoss for all partitions that are on the server of a key.
-func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time) {
+func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time, lacks string) {
 	_, lossy, err := l.DB.ServerOf(ctx, key)
 	for p := range l.partitions {
 		if err != nil {
@@ -54,7 +54,7 @@ func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until tim
 		}
 		var server string
 		if _, server, err = l.DB.ServerOf(ctx, string(l.Keys.Partition(p).States())); server == lossy {
-			l.NoteLoss(ctx, p, from, until)
+			l.NoteLoss(ctx, p, from, until, lacks)
 		}
 	}
 	if err != nil {

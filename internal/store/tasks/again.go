@@ -25,7 +25,7 @@ func (s *Tasks) ReportAgain(ctx context.Context) int {
 			switch {
 			case f.err == nil && f.recorded:
 				lost++
-				s.l.NoteLoss(ctx, s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at)
+				s.l.NoteLoss(ctx, s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
 			case f.err != nil && !errors.Is(f.err, ErrStale):
 				failed = f.err
 			}
@@ -99,7 +99,7 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) {
 	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
 		if k == 0 && r.Err == nil && r.Reply.Restored > 0 {
 			partition := s.l.PartitionOf(refs[i])
-			s.l.NoteLoss(ctx, partition, from[partition], r.Reply.Now)
+			s.l.NoteLoss(ctx, partition, from[partition], r.Reply.Now, "the task "+refs[i].String())
 		}
 	})
 }

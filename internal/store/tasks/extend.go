@@ -60,7 +60,7 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 				missing: answer.Refused.Code == lua.CodeNotFound,
 			}
 			if answer.Again {
-				s.l.NoteLoss(ctx, s.l.PartitionOf(refs[i]), runs[i].Task.StartedAt, r.Reply.Now)
+				s.l.NoteLoss(ctx, s.l.PartitionOf(refs[i]), runs[i].Task.StartedAt, r.Reply.Now, "the begin of an attempt of "+refs[i].String())
 			}
 		}
 	})
