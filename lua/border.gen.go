@@ -2299,7 +2299,7 @@ func (RenewLock) Decode(r *Reply) (v RenewLockReply) {
 // Restore runs restore.lua: writes tasks that Redis has lost, as they were when an attempt of them was claimed. Whoever knows them, as it runs or ran that
 // attempt, says next what became of it.
 //
-// Repeated: harmless: what exists, or is remembered, stays as it is
+// Repeated: harmless: what exists, or has been deleted since, stays as it is
 type Restore struct {
 	Defs  DefsKey       // HASH the script makes further keys of the same partition
 	Tasks []RestoreTask // created: of the task; def: the head, a line break, and the payload; state: queued; tick: of the tick whose task it is, none for other tasks

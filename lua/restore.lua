@@ -10,7 +10,7 @@
 --   now       time
 --   restored  number  tasks that Redis had lost
 -- refuses: nothing
--- repeat: harmless: what exists, or is remembered, stays as it is
+-- repeat: harmless: what exists, or has been deleted since, stays as it is
 -- full: refused
 local members = {}
 for member in tasks() do
@@ -21,7 +21,9 @@ local records, memories = redis.call('HMGET', defs, unpack(members)), redis.call
 local restored, i = 0, 0
 for member, created, def, state, tick in tasks() do
   i = i + 1
-  if not records[i] and not memories[i] then
+  -- Its name is remembered, or its tick recorded together with it: then it was deleted after its end.
+  local deleted = memories[i] or tick and outcome_with_task(member, tick)
+  if not records[i] and not deleted then
     local stored, payload = split_payload(def)
     set_later(defs, member, int(created) .. stored)
     if payload then

@@ -3,6 +3,7 @@ package tasks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -99,7 +100,7 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) {
 	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
 		if k == 0 && r.Err == nil && r.Reply.Restored > 0 {
 			partition := s.l.PartitionOf(refs[i])
-			s.l.NoteLoss(ctx, partition, from[partition], r.Reply.Now, "the task "+refs[i].String())
+			s.l.NoteLoss(ctx, partition, from[partition], r.Reply.Now, fmt.Sprintf("%d tasks that run or ran", r.Reply.Restored))
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -111,6 +112,41 @@ func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 		}
 	}
 	w.CheckSets()
+}
+
+// History that was deleted soon after the end of its task, as it is when Redis is full, is not taken for lost.
+func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	ended := []task.Ref{w.Bring("submitted", task.Succeeded)}
+	w.Hourly(1, nil)
+	for range 2 { // a tick that is a minute late, and one on time, whose record is packed
+		for _, ticked := range w.Fire(storetest.Nightly) {
+			ref := task.Ref{Namespace: storetest.Nightly.Namespace, ID: storetest.Nightly.ID + "@" + ticked.Name}
+			testkit.Must(t, w.Begin(ref).Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
+			ended = append(ended, ref)
+		}
+		w.Rewind(storetest.Nightly, time.Hour-time.Minute+time.Millisecond)
+	}
+	if len(ended) != 3 {
+		t.Fatalf("ended are %v, want 3", ended)
+	}
+	for _, ref := range ended {
+		keep := partition.Keep{Tasks: 0, Remember: time.Hour, Names: 10}
+		_, err := w.Partitions.At(w.PartitionOf(ref)).Lead(storetest.Fence).Sweep(w.Ctx, keep, 100)
+		testkit.Must(t, err)
+		if w.Get(ref).State != task.None {
+			t.Fatalf("%s is there still", ref)
+		}
+	}
+	if n := w.Tasks.ReportAgain(w.Ctx); n != 0 {
+		t.Errorf("%d ends of %v were lost, want 0", n, ended)
+	}
+	for _, ref := range ended {
+		if losses, err := w.Losses(w.Ctx, w.PartitionOf(ref)); (w.Get(ref).State != task.None) || err != nil || len(losses) > 0 {
+			t.Errorf("%s is restored: losses %v, %v", ref, losses, err)
+		}
+	}
 }
 
 func TestExtendEach_RestoresATickWhoseTaskRedisHasLost(t *testing.T) {
