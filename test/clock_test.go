@@ -2,10 +2,7 @@ package test
 
 import (
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,28 +12,12 @@ import (
 	"github.com/dts-sched/dts/test/process"
 )
 
-var skews sync.Mutex // held while a program is built
-
-// dtsdWithSkew names a dtsd among the binaries whose clock is wrong by so much, as in "5m" or "-90s".
-func dtsdWithSkew(t *testing.T, skew string) string {
-	t.Helper()
-	skews.Lock()
-	defer skews.Unlock()
-	name := "dtsd" + skew
-	path := filepath.Join(binaries, name)
-	if _, err := exec.LookPath(path); err == nil {
-		return name
-	}
-	if _, err := process.BuildSkewed(binaries, "../cmd/dtsd", skew); err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
-
 // startSkewed starts a node whose clock is wrong by so much.
 func startSkewed(t *testing.T, skew, redis string, flags ...string) *node {
 	t.Helper()
-	return startProgram(t, dtsdWithSkew(t, skew), append([]string{"serve", "--redis", redis, "--concurrency", "20"}, flags...)...)
+	program, err := process.BuildSkewed(binaries, "../cmd/dtsd", skew)
+	testkit.Must(t, err)
+	return startProgram(t, program, append([]string{"serve", "--redis", redis, "--concurrency", "20"}, flags...)...)
 }
 
 // Promise 5: two nodes whose clocks are ten minutes apart share the partitions and the work, and nobody notices.

@@ -37,7 +37,7 @@ type rig struct {
 	source *stubSource
 	url    string
 	http   *http.Client
-	logged *logBuffer
+	logged *testkit.Log
 	server *Server
 	stop   func() error // ends the server, as often as one likes
 }
@@ -51,7 +51,7 @@ func startRig(t *testing.T, change ...func(*Options)) *rig {
 // startRigOn is a rig on a backend.
 func startRigOn(t *testing.T, backend *backend, useCases *control.Control, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{backend: backend, t: t, source: &stubSource{}, logged: &logBuffer{}}
+	r := &rig{backend: backend, t: t, source: &stubSource{}, logged: &testkit.Log{}}
 	o := Options{
 		Control: useCases, Events: r.source.startHub(t), Version: "test", Types: task.Types{"http": {Timeout: 30 * time.Second}},
 		Log: slog.New(slog.NewJSONHandler(r.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
@@ -216,32 +216,4 @@ func (c *checker) value(schema string, raw []byte) error {
 		return err
 	}
 	return c.doc.Components.Schemas[schema].Value.VisitJSON(v, c.options.SchemaValidationOptions...)
-}
-
-// logBuffer holds what the server logs, one JSON object a line.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-// find returns the entries with that message.
-func (b *logBuffer) find(t *testing.T, msg string) []map[string]any {
-	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var found []map[string]any
-	for line := range bytes.Lines(b.buf.Bytes()) {
-		var entry map[string]any
-		testkit.Must(t, json.Unmarshal(line, &entry))
-		if entry["msg"] == msg {
-			found = append(found, entry)
-		}
-	}
-	return found
 }

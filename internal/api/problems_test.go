@@ -305,7 +305,7 @@ func TestProblem_LogsAFaultAndDoesNotTellIt(t *testing.T) {
 		if p := got.problem(t); string(p.Code) != c.code || strings.Contains(string(got.body), c.secret) {
 			t.Errorf("got %s", got.body)
 		}
-		logged := r.logged.find(t, "request failed")
+		logged := r.logged.Find(t, "request failed")
 		if len(logged) != i+1 || logged[i]["request_id"] != "mine-1" || !strings.Contains(fmt.Sprint(logged[i]["error"]), c.secret) {
 			t.Errorf("logged %v", logged)
 		}
@@ -328,7 +328,7 @@ func TestRecover_AnswersAProblemAndLogsTheStack(t *testing.T) {
 	if p := r.call("GET", "/v1/tasks/a", "").problem(t); p.Code != "internal" || strings.Contains(p.Detail, "boom") {
 		t.Errorf("got %+v", p)
 	}
-	logged := r.logged.find(t, "panic")
+	logged := r.logged.Find(t, "panic")
 	if len(logged) != 1 || logged[0]["panic"] != "boom" || !strings.Contains(fmt.Sprint(logged[0]["stack"]), "GetTask") {
 		t.Errorf("logged %v", logged)
 	}

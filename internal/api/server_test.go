@@ -41,7 +41,7 @@ func TestAccessLog_NamesWhoeverConnected(t *testing.T) {
 	r.call("GET", "/v1/tasks/none", "", "X-Forwarded-For", "1.2.3.4", "X-Real-Ip", "1.2.3.4", "X-Request-Id", "seen")
 	r.call("GET", "/healthz", "")
 	testkit.Must(t, r.stop()) // everything is logged
-	logged := r.logged.find(t, "request")
+	logged := r.logged.Find(t, "request")
 	if len(logged) != 2 {
 		t.Fatalf("logged %v", logged)
 	}
@@ -152,8 +152,8 @@ func TestServer_LogsNoErrorIfTheClientHasGone(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	testkit.Must(t, r.stop())
-	logged := r.logged.find(t, "request")
-	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || len(r.logged.find(t, "request failed")) != 0 {
+	logged := r.logged.Find(t, "request")
+	if len(logged) != 2 || logged[1]["status"] != float64(statusClientGone) || len(r.logged.Find(t, "request failed")) != 0 {
 		t.Errorf("logged %v", logged)
 	}
 }

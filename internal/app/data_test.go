@@ -1,13 +1,11 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/redistest"
@@ -15,24 +13,6 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
-
-// logged is a log that may be read while it is written.
-type logged struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *logged) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
 
 func TestData_NodesSayThatRedisHasLostItAndGoOn(t *testing.T) {
 	t.Parallel()
@@ -72,7 +52,7 @@ func TestData_NodesSayThatRedisHasLostItAndGoOn(t *testing.T) {
 func TestData_ANodeEndsIfAnotherNumberOfPartitionsIsThere(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	var log logged
+	var log testkit.Log
 	c := settings(redis.URL())
 	a, err := New(t.Context(), Options{Config: c, Executors: builtin.Table(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	testkit.Must(t, err)
@@ -89,7 +69,7 @@ func TestData_ANodeEndsIfAnotherNumberOfPartitionsIsThere(t *testing.T) {
 	if err := a.store.Ping(t.Context()); !errors.Is(err, layout.ErrOther) {
 		t.Errorf("it still talks to Redis: %v", err)
 	}
-	if !log.has("Redis has lost its data") {
+	if !log.Has("Redis has lost its data") {
 		t.Error("it does not say so")
 	}
 	other.mustRun("there")

@@ -24,7 +24,7 @@ const watchLimit = claimLimit
 // outage of Redis, or a jump of its clock, it gives the workers the lease of a run to extend their runs, and after an outage of the
 // partition alone until the second look. Its first look, and that after a jump, cuts what seems to last too long.
 func (t *term) watch(ctx context.Context) error {
-	cutAt := -1 // how often the clock had jumped at the last look
+	known := -1 // how often the clock had jumped at the last look
 	for ctx.Err() == nil {
 		jumps, _ := t.s.contact.jumps(t.partition)
 		if missing := t.missing(); missing > 0 {
@@ -32,10 +32,10 @@ func (t *term) watch(ctx context.Context) error {
 			continue
 		}
 		start := clock.Now()
-		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit, jumps != cutAt)
+		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit, jumps != known)
 		got := clock.Now()
 		if err == nil {
-			cutAt = jumps
+			known = jumps
 			t.s.contact.observe(t.partition, reading{w.Now, start, got})
 			if t.missing() > 0 {
 				continue
