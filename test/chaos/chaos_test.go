@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,14 +22,15 @@ const (
 	deploymentVariable = "DEPLOYMENT" // names, separated by commas
 	timeVariable       = "CHAOS_TIME" // how long rounds go on; 0s: until a violation
 	roundsVariable     = "CHAOS_ROUNDS"
-	keepVariable       = "CHAOS_KEEP" // where to keep what explains a violation; default: the system's directory for temporary files
+	parallelVariable   = "CHAOS_PARALLEL" // how many rounds go on at once
+	keepVariable       = "CHAOS_KEEP"     // where to keep what explains a violation; default: the system's directory for temporary files
 )
 
 // binaries is where the programs are.
 var binaries string
 
-// skews are how far the clocks of two nodes of each fleet are off.
-var skews = []string{"5m", "-5m"}
+// skewed are the programs of two nodes of each fleet, whose clocks are wrong by so much.
+var skewed = map[string]string{"5m": "", "-5m": ""}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -36,8 +38,8 @@ func TestMain(m *testing.M) {
 	if binaries, err = process.Build("../../cmd/dtsd", "../goworker"); err != nil {
 		panic(err)
 	}
-	for _, skew := range skews {
-		if _, err := process.BuildSkewed(binaries, "../../cmd/dtsd", skew); err != nil {
+	for skew := range skewed {
+		if skewed[skew], err = process.BuildSkewed(binaries, "../../cmd/dtsd", skew); err != nil {
 			panic(err)
 		}
 	}
@@ -50,25 +52,45 @@ func TestChaos(t *testing.T) {
 	s := readSettings(t)
 	begin := time.Now()
 	figures := newFigures()
-	for n := 0; s.another(n, begin) && !t.Failed(); n++ {
-		seed, d := s.seed, s.deployments[n%len(s.deployments)]
-		if !s.once {
-			seed += uint64(n)
-		}
-		t.Run(fmt.Sprintf("%s/%d", d.name, seed), func(t *testing.T) {
-			t.Logf("SEED=%d DEPLOYMENT=%s %s=%s repeats this round", seed, d.name, faultVariable, strings.Join(s.faults, ","))
-			if o := run(t, seed, d.start, s.faults); o != nil {
-				figures.add(d.name, o, !t.Failed())
+	var mu sync.Mutex
+	n := 0
+	next := func() (int, bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		n++
+		return n - 1, s.another(n-1, begin) && !t.Failed()
+	}
+	var running sync.WaitGroup
+	for range s.parallel {
+		running.Go(func() {
+			for n, ok := next(); ok; n, ok = next() {
+				s.round(t, n, figures)
 			}
 		})
 	}
+	running.Wait()
 	t.Log(figures)
+}
+
+// round is the nth round.
+func (s settings) round(t *testing.T, n int, figures *figures) {
+	seed, d := s.seed, s.deployments[n%len(s.deployments)]
+	if !s.once {
+		seed += uint64(n)
+	}
+	t.Run(fmt.Sprintf("%s/%d", d.name, seed), func(t *testing.T) {
+		t.Logf("SEED=%d DEPLOYMENT=%s %s=%s repeats this round", seed, d.name, faultVariable, strings.Join(s.faults, ","))
+		if o := run(t, seed, d.start, s.faults); o != nil {
+			figures.add(d.name, o, !t.Failed())
+		}
+	})
 }
 
 type settings struct {
 	seed        uint64
 	once        bool // one round on each deployment, with this seed
 	rounds      int  // 0: as long as time says
+	parallel    int
 	time        time.Duration
 	forever     bool
 	faults      []string
@@ -91,12 +113,13 @@ func (s settings) another(n int, begin time.Time) bool {
 // readSettings reads the environment. Without any variable there is one round on a Redis alone, always with the same faults.
 func readSettings(t *testing.T) settings {
 	t.Helper()
-	s := settings{seed: 1, rounds: 1, deployments: deployments[:1]}
+	s := settings{seed: 1, rounds: 1, parallel: 1, deployments: deployments[:1]}
 	set(t, timeVariable, time.ParseDuration, func(d time.Duration) {
 		s.seed, s.rounds, s.time, s.forever, s.deployments = rand.Uint64N(1_000_000), 0, d, d == 0, deployments
 	})
 	set(t, seedVariable, parseSeed, func(seed uint64) { s.seed, s.once = seed, true })
 	set(t, roundsVariable, strconv.Atoi, func(n int) { s.rounds, s.once = n, false }) // from the seed on
+	set(t, parallelVariable, strconv.Atoi, func(n int) { s.parallel = n })
 	set(t, deploymentVariable, parseDeployments, func(all []namedDeployment) { s.deployments = all })
 	set(t, faultVariable, parseNames, func(names []string) { s.faults = names })
 	return s

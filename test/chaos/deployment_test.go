@@ -22,6 +22,8 @@ type deployment interface {
 	server(key string) *redistest.Server
 	// all are all servers that may have data.
 	all() []*redistest.Server
+	// flags are those that members need with it.
+	flags() []string
 	// faults are those that only Redis of this shape can have.
 	faults() []fault
 }
@@ -31,6 +33,8 @@ var deployments = []namedDeployment{
 	{"standalone", startStandalone},
 	{"sentinel", startSentinel},
 	{"cluster", startCluster},
+	{"replica", startReplica},
+	{"replica-wait", startDurable},
 }
 
 type namedDeployment struct {
@@ -53,6 +57,7 @@ func (s standalone) way(t *testing.T) (string, *redistest.Proxy) {
 func (s standalone) db(t *testing.T) *redisx.DB      { return s.DB(t) }
 func (s standalone) server(string) *redistest.Server { return s.Server }
 func (s standalone) all() []*redistest.Server        { return []*redistest.Server{s.Server} }
+func (s standalone) flags() []string                 { return nil }
 func (s standalone) faults() []fault                 { return nil }
 
 // sentinel is a primary that writes only while it has a replica, two replicas, and three sentinels.
@@ -66,6 +71,7 @@ func (s sentinel) way(*testing.T) (string, *redistest.Proxy) { return s.URL(), n
 func (s sentinel) db(t *testing.T) *redisx.DB                { return redistest.Open(t, s.URL()) }
 func (s sentinel) server(string) *redistest.Server           { return s.Primary() }
 func (s sentinel) all() []*redistest.Server                  { return s.Servers }
+func (s sentinel) flags() []string                           { return nil }
 
 func (s sentinel) faults() []fault {
 	return []fault{{name: "failover", harmRedis: func(context.Context, *round, happening) { s.Failover() }}}
@@ -82,6 +88,7 @@ func (c cluster) way(*testing.T) (string, *redistest.Proxy) { return c.URL(), ni
 func (c cluster) db(t *testing.T) *redisx.DB                { return redistest.Open(t, c.URL()) }
 func (c cluster) server(key string) *redistest.Server       { return c.Primary(key) }
 func (c cluster) all() []*redistest.Server                  { return c.Servers }
+func (c cluster) flags() []string                           { return nil }
 
 func (c cluster) faults() []fault {
 	return []fault{

@@ -211,6 +211,9 @@ func (r *round) plan(random *rand.Rand, wanted func(name string) bool, n int, wi
 	all := make([]happening, n)
 	for i := range all {
 		f := possible[random.IntN(len(possible))]
+		if own := r.deployment.faults(); i == 0 && len(own) > 0 && wanted(own[0].name) {
+			f = own[0] // what this deployment is there for happens in each round
+		}
 		all[i] = happening{fault: f, after: time.Duration(random.Int64N(int64(within))), key: keyOf(random.IntN(layout.DefaultPartitions))}
 		if f.longest > 0 {
 			all[i].lasts = f.longest/20 + time.Duration(random.Int64N(int64(f.longest)))

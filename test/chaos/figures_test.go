@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -12,7 +13,10 @@ import (
 const onTime = 300 * time.Millisecond
 
 // figures count rounds by deployment and fault, as docs/reliability.md has them.
-type figures struct{ rows map[row]*tally }
+type figures struct {
+	mu   sync.Mutex
+	rows map[row]*tally
+}
 
 type row struct{ deployment, fault string }
 
@@ -25,6 +29,8 @@ func newFigures() *figures { return &figures{rows: make(map[row]*tally)} }
 
 // add counts a round. With several faults, how long each took to recover from cannot be told.
 func (f *figures) add(deployment string, o *outcome, kept bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	fault := "several"
 	if len(o.plan) == 1 {
 		fault = o.plan[0].name

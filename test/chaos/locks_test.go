@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -21,6 +22,7 @@ type locking struct {
 	mu     sync.Mutex
 	holder context.Context // of the newest holder, until it unlocks
 	fence  int64           // the highest so far
+	broken []string        // what was wrong with a lock that was given
 	holds  int
 }
 
@@ -51,7 +53,7 @@ func (w *workload) lockOnce(ctx context.Context, m *member) {
 	if err != nil {
 		return // held by another one, or the node has gone
 	}
-	w.locking.taken(w.round, lock)
+	w.locking.taken(lock)
 	_ = clock.Sleep(lock.Context(), lockHeld)
 	w.locking.givenBack(lock)
 	if err := lock.Unlock(context.WithoutCancel(ctx)); err != nil && !errors.As(err, new(*dts.Error)) {
@@ -60,14 +62,14 @@ func (w *workload) lockOnce(ctx context.Context, m *member) {
 }
 
 // taken judges that a lock was taken: nobody else may hold it by what it knows, and its fence is higher than all before.
-func (l *locking) taken(r *round, lock *dts.Lock) {
+func (l *locking) taken(lock *dts.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.holder != nil && l.holder.Err() == nil && lock.Context().Err() == nil {
-		r.violation("a lock was given to two at a time, fences %d and %d", l.fence, lock.Fence())
+		l.broken = append(l.broken, fmt.Sprintf("a lock was given to two at a time, fences %d and %d", l.fence, lock.Fence()))
 	}
 	if lock.Fence() <= l.fence && lock.Context().Err() == nil {
-		r.violation("a lock was given with the fence %d after %d", lock.Fence(), l.fence)
+		l.broken = append(l.broken, fmt.Sprintf("a lock was given with the fence %d after %d", lock.Fence(), l.fence))
 	}
 	l.holder, l.fence = lock.Context(), max(l.fence, lock.Fence())
 	l.holds++

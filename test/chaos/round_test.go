@@ -43,6 +43,7 @@ type round struct {
 	locking    locking
 	redisHurt  sync.Mutex  // held by the fault that concerns Redis
 	wasFull    atomic.Bool // Redis was, so that history went early
+	lost       []span      // when Redis lost writes; of the fault that concerns Redis, until there is none
 
 	mu         sync.Mutex
 	random     *rand.Rand // which node is asked
@@ -98,7 +99,7 @@ func run(t *testing.T, seed uint64, start func(*testing.T) deployment, only []st
 
 // startFleet starts three nodes with all roles, two of them with a wrong clock, a worker made with package dts, and a worker by HTTP.
 func (r *round) startFleet() {
-	for i, program := range []string{"dtsd", "dtsd" + skews[0], "dtsd" + skews[1]} {
+	for i, program := range []string{"dtsd", skewed["5m"], skewed["-5m"]} {
 		listen := fmt.Sprint("127.0.0.1:", redistest.FreePort(r.t)) // the same after a restart
 		r.startMember(fmt.Sprint("node", i+1), program, "serve", "--concurrency", "12", "--listen", listen)
 	}
@@ -111,7 +112,7 @@ func (r *round) startFleet() {
 // startMember starts a program that reaches Redis by a way of its own.
 func (r *round) startMember(name, program string, args ...string) {
 	url, network := r.deployment.way(r.t)
-	m := &member{t: r.t, name: name, program: program, args: append(args, "--redis", url), network: network, serves: strings.HasPrefix(program, "dtsd")}
+	m := &member{t: r.t, name: name, program: program, args: append(append(args, r.deployment.flags()...), "--redis", url), network: network, serves: strings.HasPrefix(program, "dtsd")}
 	r.members = append(r.members, m)
 	m.start()
 	if r.t.Failed() {

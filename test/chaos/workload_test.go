@@ -38,6 +38,8 @@ type job struct {
 	asked     bool      // somebody asked to cancel it
 	version   int       // of the newest payload
 	changes   []answered
+	answers   []time.Time // when a client was told something of the task
+	missed    []string    // answers that say that the task is not there, although it was accepted
 
 	remembered bool // it is gone from the history, and its id is not
 }
@@ -158,7 +160,7 @@ func (w *workload) accepted(j *job, status int, body []byte) {
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.accepted = true
+	j.accepted, j.answers = true, append(j.answers, time.Now())
 }
 
 func (w *workload) submitBatch(jobs []*job) {
@@ -221,12 +223,12 @@ func (w *workload) cancel(j *job) {
 		return c.CancelTaskWithResponse(ctx, j.id, nil)
 	})
 	task, ok := w.taskIn("cancelling", j, known, status, body)
-	if !ok || task.State != client.StateCancelled {
-		return
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.cancelled = &answered{at: time.Now(), attempt: task.Attempt}
+	j.answers = append(j.answers, time.Now())
+	if ok && task.State == client.StateCancelled {
+		j.cancelled = &answered{at: time.Now(), attempt: task.Attempt}
+	}
 }
 
 // change gives a task a payload with a higher version.
@@ -239,12 +241,12 @@ func (w *workload) change(j *job) {
 		return c.ChangeTaskWithResponse(ctx, j.id, nil, client.TaskChange{Payload: w.payload(j, version)})
 	})
 	task, ok := w.taskIn("changing", j, known, status, body)
-	if !ok {
-		return
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.changes = append(j.changes, answered{at: time.Now(), attempt: task.Attempt, version: version})
+	j.answers = append(j.answers, time.Now())
+	if ok {
+		j.changes = append(j.changes, answered{at: time.Now(), attempt: task.Attempt, version: version})
+	}
 }
 
 // taskIn is the task of an answer; false if the request came too late, or before the submission. known: the job was accepted before.
@@ -254,7 +256,7 @@ func (w *workload) taskIn(what string, j *job, known bool, status int, body []by
 	case http.StatusConflict:
 	case http.StatusNotFound:
 		if known && !w.wasFull.Load() {
-			w.violation("%s %s, which was accepted, was answered by %d: %s", what, j.id, status, body)
+			j.miss(fmt.Sprintf("%s %s, which was accepted, was answered by %d: %s", what, j.id, status, body))
 		}
 	case http.StatusOK:
 		if err := json.Unmarshal(body, &task); err != nil {
@@ -265,6 +267,13 @@ func (w *workload) taskIn(what string, j *job, known bool, status int, body []by
 		w.t.Errorf("%s %s was answered by %d: %s", what, j.id, status, body)
 	}
 	return task, false
+}
+
+// miss notes an answer that says that the task is not there.
+func (j *job) miss(text string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.missed = append(j.missed, text)
 }
 
 // answer is one of the generated answers.

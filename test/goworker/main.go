@@ -23,6 +23,7 @@ import (
 func main() {
 	redis := flag.String("redis", "", "URL of Redis")
 	server := flag.String("server", "", "URL of the API, for a worker by HTTP")
+	durability := flag.String("durability", "", "what begins wait for, as dtsd's flag")
 	concurrency := flag.Int("concurrency", 20, "attempts at once")
 	drain := flag.Duration("drain-timeout", 30*time.Second, "how long attempts may go on after SIGTERM")
 	flag.Parse()
@@ -32,7 +33,7 @@ func main() {
 	if *server != "" {
 		err = runHTTP(ctx, *server, *concurrency, *drain, log)
 	} else {
-		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Concurrency: *concurrency, DrainTimeout: *drain, Logger: log})
+		worker := dts.NewWorker(dts.WorkerOptions{Redis: *redis, Durability: *durability, Concurrency: *concurrency, DrainTimeout: *drain, Logger: log})
 		dts.HandleResult(worker, "http", call)
 		dts.HandleResult(worker, "go", call)
 		err = worker.Run(ctx)
