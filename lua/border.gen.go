@@ -1414,13 +1414,14 @@ func (Finish) Decode(r *Reply) (v FinishReply) {
 }
 
 // Fire runs fire.lua: applies a leader's plan for the due ticks of a schedule, all or nothing: the tasks, the ledger, the cursor, and
-// when the schedule is due again.
+// when the schedule is due again. With overlap replace it stops some hundred tasks at most, so that it is short; while more are live, the
+// tick waits, and the schedule is due at once for the next ones.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
 //   - CodeChanged: the schedule has another revision or cursor, or is paused
 //
-// Repeated: harmless: the cursor has moved, so it is refused with CHANGED; a plan that does not move the cursor changes nothing
+// Repeated: harmless: the cursor has moved, so it is refused with CHANGED; a plan that does not move the cursor changes nothing but what waits for its turn
 type Fire struct {
 	Lease     LeaseKey    // STRING
 	Schedule  ScheduleKey // HASH the script makes further keys of the same partition
@@ -2633,7 +2634,8 @@ func (TendQueue) Decode(r *Reply) (v TendQueueReply) {
 	return v
 }
 
-// TriggerSchedule runs trigger_schedule.lua: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies.
+// TriggerSchedule runs trigger_schedule.lua: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies. If it has to stop more tasks than
+// one run of a script may, the run waits, and the leader stops the others.
 //
 // Refusals:
 //   - CodeNotFound: no such schedule
@@ -2854,7 +2856,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest. `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none.
+// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.
@@ -2878,7 +2880,7 @@ func (p Partition) Ledger(ref task.Ref) LedgerKey {
 	return LedgerKey(p.prefix + "ledger:" + ref.String())
 }
 
-// LiveKey names a ZSET: names of its ticks and triggered runs whose task has not ended, by tick; not those that a backfill created.
+// LiveKey names a ZSET: names of its ticks and triggered runs whose task has not ended, by tick; not those that a backfill created. The score is negative once a later tick has stopped the task.
 type LiveKey string
 
 // Live makes the key dts:{p}:live:<ref>.

@@ -1,5 +1,6 @@
 -- fire: applies a leader's plan for the due ticks of a schedule, all or nothing: the tasks, the ledger, the cursor, and
--- when the schedule is due again.
+-- when the schedule is due again. With overlap replace it stops some hundred tasks at most, so that it is short; while more are live, the
+-- tick waits, and the schedule is due at once for the next ones.
 -- includes: number, refuse, fence, fields, policy, overlap
 -- keys:
 --   lease     STRING
@@ -24,13 +25,13 @@
 --   FENCED   another leader holds the lease of the partition, or none does
 --   CHANGED  the schedule has another revision or cursor, or is paused
 -- repeat: harmless: the cursor has moved, so it is refused with CHANGED; a plan that does not move the cursor changes
---   nothing
+--   nothing but what waits for its turn
 -- full: refused
 local leader = other_leader()
 if leader then
   return refuse('FENCED', leader)
 end
-local fields = read_fields(schedule, { 'revision', 'cursor', 'from', 'paused', 'ended', 'runs', 'def', 'task' })
+local fields = read_fields(schedule, { 'revision', 'cursor', 'from', 'paused', 'ended', 'runs', 'def', 'task', 'replacing' })
 if fields.revision ~= revision or tonumber(fields.cursor) ~= cursor or fields.paused then
   return refuse('CHANGED', member)
 end
@@ -41,6 +42,7 @@ local runs, from = tonumber(fields.runs or '0'), tonumber(fields.from)
 if policy.overlap == 'skip' or policy.overlap == 'queue' then
   drop_ended()
 end
+go_on_replacing(fields)
 while redis.call('LLEN', waiting_key(member)) > 0 and
     (redis.call('ZCARD', live_key(member)) == 0 or policy.overlap == 'allow') do
   local tick, name = string.match(redis.call('LPOP', waiting_key(member)), '^(%d+) (%S+)$')
@@ -73,7 +75,7 @@ if not upcoming and not fields.ended then
   redis.call('HSET', schedule, 'ended', int(upto))
 end
 trim_ledger(forgotten or 0)
-if redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0 then
+if replacing or redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0 then
   upcoming = now
 end
 if upcoming then

@@ -1,5 +1,6 @@
--- trigger_schedule: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies.
--- includes: refuse, fields, policy, overlap, wakes
+-- trigger_schedule: runs a schedule by hand, now, whether or not it is paused. The overlap policy applies. If it has to stop more tasks than
+-- one run of a script may, the run waits, and the leader stops the others.
+-- includes: clock, refuse, fields, policy, overlap, wakes, look
 -- keys:
 --   schedule  HASH  the script makes further keys of the same partition
 -- args:
@@ -50,6 +51,9 @@ end
 if outcome == 'fired' then
   outcome = 'triggered'
   wake_leader('task')
+end
+if replacing then
+  look_at(member, now)
 end
 record_tick(fields.revision, at, name, outcome, outcome == 'triggered' and 1 or 0, 0, reason)
 trim_ledger(0)

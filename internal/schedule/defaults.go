@@ -22,6 +22,7 @@ const CatchUpPace = time.Second
 // Limits on the state of a schedule. Of the history and the ledger, the oldest entries are deleted.
 const (
 	LiveLimit             = 10_000              // tasks that have not ended, with any overlap policy
+	StopLimit             = 200                 // tasks that one run of a script stops with overlap replace
 	WaitingLimit          = 100                 // ticks that wait with overlap queue
 	HistoryLimit          = 20                  // revisions, including the current one
 	UndecidedHistoryLimit = 500                 // the same, while the cursor has not reached the end of their span

@@ -380,3 +380,21 @@ func TestFire_StartsAQueuedTickWhenTheTaskBeforeItEnds(t *testing.T) {
 	w.dispatched(next, 1)
 	w.lookedAt(s, far)
 }
+
+// A trigger leaves most of the tasks that it replaces to the leader, and nothing else is needed.
+func TestFire_StopsWhatATriggerReplaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	far := w.now().Add(time.Hour)
+	for s := w.put("replace", hourly(far), schedule.OverlapAllow); s.Live <= 2*schedule.StopLimit; {
+		_, err := useCases(w.store).TriggerSchedule(t.Context(), caller, s.ID)
+		testkit.Must(t, err)
+		s, err = w.store.Schedules.Get(t.Context(), s.Ref)
+		testkit.Must(t, err)
+	}
+	s := w.put("replace", hourly(far), schedule.OverlapReplace)
+	w.leads(map[*node]int{w.start("a", never): 16})
+	e, err := useCases(w.store).TriggerSchedule(t.Context(), caller, s.ID)
+	testkit.Must(t, err)
+	w.dispatched(task.Ref{Namespace: s.Namespace, ID: s.ID + "@" + e.Name}, 1)
+}

@@ -26,6 +26,7 @@ var Constants = map[string]any{
 	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"LIVE_LIMIT":            schedule.LiveLimit,
+	"STOP_LIMIT":            schedule.StopLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,
 	"LEDGER_LIMIT":          schedule.LedgerLimit,
 	"LEDGER_HORIZON":        schedule.LedgerHorizon.Milliseconds(),

@@ -117,39 +117,6 @@ func TestFire_CreatesNoMoreLiveTasksThanTheLimit(t *testing.T) {
 	}
 }
 
-// fireMany fires n ticks of the nightly schedule, which must be due, one ms after another.
-func fireMany(t *testing.T, w *storetest.World, n int) {
-	t.Helper()
-	a := w.Agenda(nightly)
-	plan := schedule.Plan{Upto: a.Now, Next: a.Now.Add(time.Hour)}
-	for i := range n {
-		tick := a.Cursor.Add(time.Duration(i+1) * time.Millisecond)
-		plan.Decisions = append(plan.Decisions, schedule.Decision{Tick: tick, Action: schedule.ActFire, Due: a.Now})
-	}
-	fired := w.Leader(nightly).Fire(w.Ctx, []partition.Planned{{Agenda: a, Plan: plan}})[0]
-	testkit.Must(t, fired.Err)
-	if len(fired.Ticked) != n {
-		t.Fatalf("%d ticks were decided, want %d", len(fired.Ticked), n)
-	}
-}
-
-// As when a schedule without a worker had overlap "allow", and gets "replace" to start over.
-func TestFire_ReplacesAsManyTasksAsMayBeLive(t *testing.T) {
-	t.Parallel()
-	w := storetest.New(t)
-	w.Hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow })
-	fireMany(t, w, schedule.LiveLimit)
-	w.Hourly(1, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })
-	got := storetest.Outcomes(w.Fire(nightly))
-	want := append(slices.Repeat([]schedule.Outcome{schedule.Replaced}, schedule.LiveLimit), schedule.Fired)
-	if !slices.Equal(got, want) {
-		t.Errorf("%d outcomes, the last %v; want %d, the last %v", len(got), got[len(got)-1], len(want), schedule.Fired)
-	}
-	if s := w.Schedule(nightly); s.Live != 1 || s.Waiting != 0 || s.Runs != schedule.LiveLimit+1 {
-		t.Errorf("live %d, waiting %d, %d runs", s.Live, s.Waiting, s.Runs)
-	}
-}
-
 // The tasks here have no end, like running ones that do not stop.
 func TestFire_WaitsForAsManyReplacedTasksAsMayBeLive(t *testing.T) {
 	t.Parallel()
