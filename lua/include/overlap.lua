@@ -14,10 +14,14 @@ local function drop_ended()
   end
 end
 
--- apply_overlap applies the overlap policy to a tick: it creates the task (due at due, ms), or queues the tick, or skips it.
+-- apply_overlap applies the overlap policy to a tick: it creates the task (due at due, ms), or queues the tick, or skips it. If Redis has lost
+-- the record of the tick, and a worker has restored the task, the tick has run and is not in its own way.
 -- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it is not paused; while
 -- it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.
 local function apply_overlap(schedule, tick, name, due)
+  if redis.call('HEXISTS', defs_key(), member .. '@' .. name) == 1 then
+    return 'fired', 'its task was there already', 0
+  end
   local ahead = schedule.paused and 0 or redis.call('LLEN', waiting_key(member))
   local live, replaced = redis.call('ZCARD', live_key(member)), 0
   local busy = live + ahead > 0 -- ticks that wait go first, even if no task is live
@@ -39,6 +43,7 @@ local function apply_overlap(schedule, tick, name, due)
     redis.call('RPUSH', waiting_key(member), int(tick) .. ' ' .. name)
     return 'queued', 'waits for the end of the task before it', replaced
   end
-  return 'fired', start_tick(tick, name, schedule.task, due) and '' or 'its task was there already', replaced
+  start_tick(tick, name, schedule.task, due)
+  return 'fired', '', replaced
 end
 

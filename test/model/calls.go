@@ -34,13 +34,14 @@ const (
 	Begin
 	ExtendRuns
 	Finish
+	Restore
 	numScripts
 )
 
 func (s Script) String() string {
 	return [...]string{
 		"", "create", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "due_schedules",
-		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish",
+		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish", "restore",
 	}[s]
 }
 
@@ -64,6 +65,7 @@ type Call struct {
 	Attempt  uint8
 	Run      ID
 	Claim    ID
+	Before   bool // the claim was made before the failover
 	LeaseEnd ID
 	To       TaskState
 	Plan     Plan

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -31,7 +32,7 @@ func (w *world) call(c Call, modelled Reply) Reply {
 		return w.callLease(c)
 	case Claim, LookAfter, TakeBackScript, ReapScript, DueSchedules, Fire:
 		return w.callLeader(c)
-	case Begin, ExtendRuns, Finish:
+	case Begin, ExtendRuns, Finish, Restore:
 		return w.callRun(c)
 	}
 	return w.callQueue(c, modelled)
@@ -61,6 +62,7 @@ func (w *world) callClient(c Call) Reply {
 	w.t.Helper()
 	ref := w.refs[c.Task]
 	if c.Script == Create {
+		w.nextMillisecond() // no task is created at the time of a claim
 		created := w.Tasks.Create(w.ctx, []task.Definition{{Ref: ref, Type: "http", Queue: w.queueOf(c.Task), Delay: long, Retry: w.retry()}})[0]
 		testkit.Must(w.t, created.Err)
 		return Reply{}
@@ -131,18 +133,24 @@ func (w *world) callClaim(c Call, leader *partition.Leader) Reply {
 	if c.Task != noTask {
 		quotas.Queues = map[string]partition.Quota{w.queueOf(c.Task): {Number: 1}}
 	}
-	before, err := w.Now(w.ctx, 0)
-	testkit.Must(w.t, err)
-	testkit.Eventually(w.t, "the next millisecond", func() bool {
-		now, err := w.Now(w.ctx, 0)
-		return err == nil && now.UnixMilli() > before.UnixMilli()
-	})
+	w.nextMillisecond()
 	claimed, err := leader.Claim(w.ctx, 100, quotas, long)
 	reply := Reply{Refused: w.code(err)}
 	for _, d := range claimed.Deliveries {
 		reply.Task, reply.Attempt = w.numberOf(d.Ref), uint8(d.Attempt)
 	}
 	return reply
+}
+
+// nextMillisecond waits until the clock of Redis shows a later time.
+func (w *world) nextMillisecond() {
+	w.t.Helper()
+	before, err := w.Now(w.ctx, 0)
+	testkit.Must(w.t, err)
+	testkit.Eventually(w.t, "the next millisecond", func() bool {
+		now, err := w.Now(w.ctx, 0)
+		return err == nil && now.UnixMilli() > before.UnixMilli()
+	})
 }
 
 // callDue reads the due schedules. They are due by the clock of the model, which shows an earlier time than that of Redis.
@@ -173,19 +181,26 @@ func (w *world) numberOf(ref task.Ref) uint8 {
 
 func (w *world) callRun(c Call) Reply {
 	w.t.Helper()
-	of := task.Task{Definition: task.Definition{Ref: w.refs[c.Task]}, Attempt: int(c.Attempt), Run: w.runs[c.Run]}
-	if c.Script == Begin {
-		start := tasks.Start{Ref: of.Ref, Attempt: of.Attempt, Run: of.Run, Queue: w.queueOf(c.Task)}
+	run := w.begun[c.Run]
+	switch {
+	case c.Script == Begin:
+		start := tasks.Start{Ref: w.refs[c.Task], Attempt: int(c.Attempt), Run: w.runs[c.Run], Queue: w.queueOf(c.Task)}
 		begun := w.Tasks.BeginEach(w.ctx, tasks.Runner{Node: "worker", Lease: long}, []tasks.Start{start})[0]
-		reply := Reply{Refused: w.code(begun.Err)}
-		reply.Stopped = begun.Err == nil && !begun.Run.Task.CancelRequested.IsZero()
-		return reply
-	}
-	of.QueuedAt, of.StartedAt = time.UnixMilli(w.claims[c.Task][c.Claim]), time.UnixMilli(w.claims[c.Task][c.Claim])
-	run := w.Tasks.RunOf(of)
-	if c.Script == ExtendRuns {
+		if begun.Err != nil {
+			return Reply{Refused: w.code(begun.Err)}
+		}
+		w.begun[c.Run] = begun.Run
+		return Reply{Stopped: !begun.Run.Task.CancelRequested.IsZero()}
+	case c.Script == ExtendRuns:
 		extended := w.Tasks.ExtendFor(w.ctx, long, []*tasks.Run{run})[0]
 		return Reply{Refused: w.code(extended.Err), Stopped: extended.Cancelled}
+	case c.Script == Restore:
+		return w.callRestore(run.Task)
+	case c.Run == runForeign:
+		run = w.Tasks.RunOf(task.Task{
+			Definition: task.Definition{Ref: w.refs[c.Task]}, Attempt: int(c.Attempt), Run: w.runs[c.Run],
+			QueuedAt: time.UnixMilli(w.claims[c.Task][c.Claim]),
+		})
 	}
 	outcomes := map[TaskState]task.Outcome{
 		Scheduled: task.OutcomeFailed, Succeeded: task.OutcomeSucceeded, Failed: task.OutcomeFailed, Cancelled: task.OutcomeCancelled,
@@ -195,6 +210,22 @@ func (w *world) callRun(c Call) Reply {
 		end.Delay = long
 	}
 	return Reply{Refused: w.code(w.Tasks.FinishEach(w.ctx, []tasks.End{end})[0])}
+}
+
+// callRestore restores a task as package tasks does when it has seen a failover.
+func (w *world) callRestore(t task.Task) Reply {
+	w.t.Helper()
+	def, err := codec.EncodeDefinition(t.Definition)
+	testkit.Must(w.t, err)
+	restored := lua.RestoreTask{Member: t.Ref, Created: t.CreatedAt, Def: def, State: codec.FormatState(task.Task{
+		State: task.Queued, Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, FirstDueAt: t.FirstDueAt, DueAt: t.DueAt, QueuedAt: t.QueuedAt,
+	})}
+	if _, name, ok := schedule.OfTask(t.Ref); ok {
+		restored.Tick, _, err = schedule.ParseTickName(name)
+		testkit.Must(w.t, err)
+	}
+	_, err = redisx.Run(w.ctx, w.DB, lua.Restore{Defs: w.KeysOf(t.Ref).Defs(), Tasks: []lua.RestoreTask{restored}})
+	return Reply{Refused: w.code(err)}
 }
 
 // callQueue calls a script of a queue of asynq.

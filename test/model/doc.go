@@ -5,11 +5,13 @@
 // # What is modelled
 //
 //   - Tasks with one or two attempts (max_attempts): where they wait, the claim, the run and its lease, the request to stop.
-//   - Their deliveries in asynq's queues: pending, taken, taken and abandoned, archived, and of which claim they are.
+//   - Their deliveries in asynq's queues: pending, missing in the list of those that are, taken, taken and abandoned, archived, and of which
+//     claim they are.
 //   - A schedule with some ticks: its cursor, ledger, live tasks and waiting ticks, under the policies skip and queue.
 //   - The lease of the partition, with fences that only grow.
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back; reap; tend the queues;
-//     plan and fire. Workers: take, give back, begin, extend, finish, settle. Clients: submit, submit again, cancel.
+//     plan and fire. Workers: take, give back, begin, extend, finish, settle; after a failover restore tasks and report ends again. Clients: submit,
+//     submit again, cancel.
 //
 // The functions in scripts.go, scripts_queue.go and scripts_schedule.go have the guards of the Lua scripts, in their order, and their
 // refusals. What a process knows can be outdated when it acts on it, as the other processes do not wait. So a process that was stopped and
@@ -20,8 +22,9 @@
 //
 // Everything may die at any moment: leaders, workers, the lease of a leader that lives. With Size.Copies, a copy of any call that a
 // process may make can be on its way for as long as it likes: then a reply is lost and the call is repeated, a call arrives twice, or long
-// after its sender has died. With Size.Lag, a replica lags some writes behind, and once a failover loses them. A search without bounds on
-// the number of faults is finite all the same, as states that differ in names only (of runs, claims, fences, leaders and workers) are one.
+// after its sender has died. With Size.Lag, a replica lags some writes behind, and once a failover loses them. With Size.Deletes, somebody
+// deletes lists of deliveries. A search without bounds on the number of faults is finite all the same, as states that differ in names only
+// (of runs, claims, fences, leaders and workers) are one.
 //
 // # What is checked
 //
@@ -32,7 +35,8 @@
 // A failover that loses writes may break these, and the tests check that it breaks no others: what was accepted can be gone; what has
 // ended can run again; an attempt can be begun twice, and a tick's task made twice; an attempt can be taken for lost while its worker lives. Even
 // then nothing is stuck, a stale leader changes nothing, a task makes no more than max_attempts attempts by their numbers, a tick has one
-// task or one record, and a report counts only for the claim under which its run began.
+// task or one record, and a report counts only for the task of which the run began an attempt, not for a later one of the same name, and only for the
+// attempt of that number, unless another run has begun it.
 //
 // Each guard of the protocol is taken away in a test of its own, and the search must find the promise that the guard is for. The shortest
 // way there, which the test prints with -v, says in a dozen lines why the guard is needed.
@@ -48,26 +52,33 @@
 // All states of these are searched; those in the second half in the long form of the tests only (TEST_LONG=1). The names are those of the fields
 // of Size.
 //
-//	tasks  ticks  attempts  leaders  workers                               states      steps
-//	1      -      1         1        2        Cancels                       7,457     79,375
-//	1      -      2         1        1        Backlog                      20,669    162,508
-//	1      -      1         2        1        Cancels                      15,896    184,583
-//	-      2      1         1        1        Overlap Queue                52,344    393,171
-//	1      -      1         1        1        Lag 2                        52,930    411,438
+//	tasks  ticks  attempts  leaders  workers                              states       steps
+//	1      -      1         1        2        Cancels                      7,457      79,375
+//	1      -      2         1        1        Backlog                     20,674     162,528
+//	1      -      1         2        1        Cancels                     15,896     184,583
+//	-      2      1         1        1        Overlap Queue               52,344     393,171
+//	1      -      1         1        1        Lag 2                       57,749     448,816
+//	1      -      1         1        1        Deletes                      1,510      10,839
 //
-//	1      -      1         1        1        Copies                      168,873  1,473,763
-//	2      -      1         1        1                                    161,554  1,556,786
-//	-      1      1         1        1        Copies                      164,708  1,299,435
-//	-      1      1         1        1        Lag 2                        52,669    389,011
-//	-      2      1         1        1        Overlap Skip                 52,014    390,996
-//	-      3      1         1        1        Overlap Queue              1,838,221 15,074,956
+//	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
+//	1      -      1         1        1        Backlog Lag 5              353,887   2,838,705
+//	1      -      1         1        2        Lag 5                      767,731   7,704,435
+//	1      -      2         1        2        Cancels Backlog            224,150   2,691,491
+//	1      -      2         2        1        Cancels                    287,262   3,525,511
+//	1      -      1         2        2        Cancels Backlog            130,070   1,894,214
+//	1      -      1         1        1        Copies                     168,873   1,473,763
+//	2      -      1         1        1                                   161,554   1,556,786
+//	-      2      1         1        1        Overlap Skip                52,014     390,996
+//	-      3      1         1        1        Overlap Queue            1,838,221  15,074,956
+//	-      1      1         1        1        Copies                      97,323     820,738
+//	-      1      1         1        1        Lag 5                      256,593   1,932,612
 //
 // # What is not modelled
 //
 // Changing a task, running an ended one again, and forgetting it; changing, pausing and triggering a schedule, backfills, and
 // the policies allow and replace; events, logs, progress and checkpoints; wake-ups, without which everything goes on later; groups of calls, of which
 // a script handles each by itself; quotas, lanes and types; workers by HTTP and asynq's own servers, but for what a leader makes of a delivery
-// that has ended; a failover of one shard of a cluster alone; that a claim which a failover has lost with the begin is put back by those who run
-// the attempt, as ADR 28 has it: with more than two lost writes, the scripts accept reports that the model refuses. A leader that gets the same fence twice, as the failover in between has lost that it had
-// it, counts as two.
+// that has ended; a failover of one shard of a cluster alone; a new primary whose clock is behind, so that a new task seems older than a claim from
+// before; ends that a worker reports again when it has settled the delivery; queues in which more deliveries wait than enqueue searches for one. A leader
+// that gets the same fence twice, as the failover in between has lost that it had it, counts as two.
 package model

@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // What is what happens.
 type What uint8
@@ -20,6 +23,7 @@ const (
 	Dies                   // a process dies, and another one starts in its place
 	Lags                   // the replica begins to lag
 	FailsOver              // the primary dies, and the replica is Redis now
+	Deletes                // somebody deletes the list of the deliveries that wait
 )
 
 // byItself reports whether an event happens without a client, without a fault, and without further ticks. With these alone,
@@ -74,6 +78,8 @@ func (e Event) String() string {
 		return fmt.Sprintf("%s dies", e.Who)
 	case Lags:
 		return "the replica begins to lag"
+	case Deletes:
+		return "somebody deletes the list in which the delivery of " + task + " waits"
 	}
 	return "the primary dies, and what the replica lacks is lost"
 }
@@ -97,7 +103,7 @@ func (m *Model) events(s *State) []Event {
 	if s.Copy.Script != NoScript {
 		all = append(all, Event{What: Arrives})
 	}
-	return append(all, m.deaths(s)...)
+	return append(append(all, m.deaths(s)...), m.deletions(s)...)
 }
 
 // ends returns how attempts can end.
@@ -174,6 +180,19 @@ func (m *Model) deaths(s *State) []Event {
 	return all
 }
 
+// deletions returns which lists somebody can delete.
+//
+//go:norace
+func (m *Model) deletions(s *State) []Event {
+	var all []Event
+	for i := range m.tasks() {
+		if m.Deletes && slices.ContainsFunc(s.Redis.Tasks[i].Deliveries[:], Delivery.waits) {
+			all = append(all, Event{What: Deletes, Task: uint8(i)})
+		}
+	}
+	return all
+}
+
 // happen returns the state after an event, and the reply of the script if one ran.
 //
 //go:norace
@@ -197,13 +216,15 @@ func (m *Model) happen(before *State, e Event) (State, Reply) {
 		s.Copy = e.Call
 	case EndsWork:
 		w := &s.Workers[e.Who.Index]
-		w.Phase, w.To = Ended, e.To
+		w.Phase, w.To, w.Missing = Ended, e.To, Found
 	case Dies:
 		s.die(e.Who)
 	case Lags:
 		s.Replica, s.Lag = s.Redis, 1
 	case FailsOver:
-		s.Redis, s.Replica, s.Lag, s.Failed = s.Replica, Redis{}, 0, true
+		s.failOver()
+	case Deletes:
+		m.deleteList(&s, e.Task)
 	default:
 		s.pass(e)
 	}
@@ -235,6 +256,30 @@ func (m *Model) execute(s *State, c Call) Reply {
 		s.Seen.Reaped[c.Task][c.Attempt-1] = true
 	}
 	return reply
+}
+
+// deleteList deletes the list of a task's queue, which the tasks of a schedule share.
+func (m *Model) deleteList(s *State, task uint8) {
+	for i := range s.Redis.Tasks {
+		for k := range s.Redis.Tasks[i].Deliveries {
+			d := &s.Redis.Tasks[i].Deliveries[k]
+			d.Unlisted = d.Unlisted || d.State == Pending && (i == int(task) || m.Ticks > 0)
+		}
+	}
+}
+
+// failOver makes the replica Redis. What processes know of claims is from before.
+func (s *State) failOver() {
+	s.Redis, s.Replica, s.Lag, s.Failed = s.Replica, Redis{}, 0, true
+	s.Copy.Before = s.Copy.Claim != 0
+	for i := range s.Workers {
+		s.Workers[i].Before = s.Workers[i].Claim != 0
+	}
+	for i := range s.Leaders {
+		for k := range s.Leaders[i].Hands {
+			s.Leaders[i].Hands[k].Before = s.Leaders[i].Hands[k].Claim != 0
+		}
+	}
 }
 
 // die ends a process. Its name is not used again.

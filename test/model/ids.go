@@ -168,9 +168,12 @@ func (s *State) swapLeaders() {
 //
 //go:norace
 func (w *Worker) order() int {
-	n := int(w.Phase)<<16 | int(w.Task)<<12 | int(w.Attempt)<<8 | int(w.To)<<1
+	n := int(w.Missing)<<21 | int(w.Phase)<<16 | int(w.Task)<<12 | int(w.Attempt)<<8 | int(w.To)<<1
 	if w.Stopped {
 		n++
+	}
+	if w.Before {
+		n += 1 << 20
 	}
 	return n
 }

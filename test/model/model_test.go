@@ -33,8 +33,12 @@ var (
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Cancels: true}},
 		{size: Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Deletes: true}},
 	}
 	large = []search{
+		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Cancels: true, Deletes: true, Backlog: true}},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Backlog: true, Lag: 5}, lost: lostWork},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 2, Lag: 5}, lost: lostWork},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 2, Cancels: true, Backlog: true}},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 2, Workers: 1, Cancels: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 2, Cancels: true, Backlog: true}},
@@ -43,7 +47,7 @@ var (
 		{size: Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Skip}},
 		{size: Size{Ticks: 3, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue}},
 		{size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Copies: true}},
-		{size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 2}, lost: append([]Promise{OneTick}, lostWork[1:]...)},
+		{size: Size{Ticks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 5}, lost: append([]Promise{OneTick}, lostWork[1:]...)},
 	}
 )
 

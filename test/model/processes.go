@@ -118,7 +118,7 @@ func (m *Model) handCalls(l *Leader, task uint8) []Call {
 	case TakeBack:
 		return []Call{takeBack}
 	case End:
-		return []Call{{Script: Finish, Task: task, Attempt: h.Attempt, Run: runForeign, Claim: h.Claim, To: m.next(h.Attempt)}}
+		return []Call{{Script: Finish, Task: task, Attempt: h.Attempt, Run: runForeign, Claim: h.Claim, Before: h.Before, To: m.next(h.Attempt)}}
 	case Reap:
 		return []Call{reap}
 	case ReapCancelled:
@@ -148,8 +148,11 @@ func (m *Model) workerCalls(s *State, w *Worker) []Call {
 	}
 	run := func(script Script, to TaskState) Call {
 		c := call(script)
-		c.Run, c.Claim, c.To = w.Run, w.Claim, to
+		c.Run, c.Claim, c.Before, c.To = w.Run, w.Claim, w.Before, to
 		return c
+	}
+	if w.Missing == Restores {
+		return []Call{run(Restore, None)}
 	}
 	switch w.Phase {
 	case Idle:
@@ -161,10 +164,14 @@ func (m *Model) workerCalls(s *State, w *Worker) []Call {
 	case Ended:
 		return []Call{run(Finish, w.To), call(Extend)}
 	}
+	calls := []Call{call(Done)}
 	if w.To == Failed {
-		return []Call{call(Archive)}
+		calls[0].Script = Archive
 	}
-	return []Call{call(Done)}
+	if s.Failed && w.Run != 0 {
+		calls = append(calls, run(Finish, w.To)) // once more, in case Redis has lost it
+	}
+	return calls
 }
 
 // takes returns the takes of deliveries that wait.
@@ -174,7 +181,7 @@ func (m *Model) takes(s *State) []Call {
 	var calls []Call
 	for i := range m.tasks() {
 		for k, d := range s.Redis.Tasks[i].Deliveries {
-			if d.State == Pending {
+			if d.waits() {
 				calls = append(calls, Call{Script: Take, Task: uint8(i), Attempt: uint8(k) + 1})
 			}
 		}
@@ -245,34 +252,61 @@ func (m *Model) workerAnswered(s *State, w *Worker, c Call, reply Reply) {
 		}
 	case Begin:
 		if reply.Refused != "" {
-			w.settle(None)
+			m.settle(w, None)
 			return
 		}
 		w.Phase, w.Claim, w.Stopped = Works, reply.Claim, reply.Stopped
 		s.Seen.Begun[c.Task][c.Attempt-1] = min(s.Seen.Begun[c.Task][c.Attempt-1]+1, 2)
+	case Restore:
+		w.Missing = Restored
 	case ExtendRuns:
+		if w.misses(s, reply) {
+			return
+		}
 		if reply.Refused != "" { // its work ends as lost
 			w.Phase, w.To = Ended, m.next(w.Attempt)
 		}
 		w.Stopped = w.Stopped || reply.Stopped
 	case Finish:
-		switch reply.Refused {
-		case "":
-			w.settle(c.To)
-		case lua.CodeCancelled:
-			w.To = Cancelled
-		default:
-			w.settle(None)
-		}
+		m.finished(s, w, c, reply)
 	case GiveBack, Done, Archive:
 		*w = Worker{}
 	}
 }
 
-// settle has a worker settle its delivery: as a dead letter if the task has failed.
-func (w *Worker) settle(to TaskState) {
-	if to != Failed {
-		to = None
+// finished has a worker take the reply to its report.
+func (m *Model) finished(s *State, w *Worker, c Call, reply Reply) {
+	switch {
+	case w.misses(s, reply):
+	case w.Phase == Settles: // it has reported before
+	case reply.Refused == "":
+		m.settle(w, c.To)
+	case reply.Refused == lua.CodeCancelled:
+		w.To = Cancelled
+	default:
+		m.settle(w, None)
 	}
-	*w = Worker{Phase: Settles, Task: w.Task, Attempt: w.Attempt, To: to}
+}
+
+// misses has a worker that does not find its task restore it if a failover may have lost it, and try again. It reports whether it does.
+func (w *Worker) misses(s *State, reply Reply) bool {
+	if reply.Refused != lua.CodeNotFound || !s.Failed || w.Missing == Restored {
+		w.Missing = Found
+		return false
+	}
+	w.Missing = Restores
+	return true
+}
+
+// settle has a worker settle its delivery: as a dead letter if the task has failed. If there can be a failover, it does not forget what it
+// has reported.
+func (m *Model) settle(w *Worker, to TaskState) {
+	settles := Worker{Phase: Settles, Task: w.Task, Attempt: w.Attempt}
+	switch {
+	case m.Lag > 0 && to != None:
+		settles.Run, settles.Claim, settles.Before, settles.To = w.Run, w.Claim, w.Before, to
+	case to == Failed:
+		settles.To = Failed
+	}
+	*w = settles
 }

@@ -9,7 +9,8 @@ const (
 	Ends                     // 1: whatever has happened, everything can end without further help
 	Final                    // 1: what has ended stays as it ended
 	OneTask                  // 1: a repeated submission changes nothing
-	OneTick                  // 2: a tick has one task or one record that says why not
+	OneTick                  // 2: the task of a tick is made once
+	Recorded                 // 2: a tick has a task or a record that says why not
 	BegunOnce                // 3: an attempt begins once
 	Heard                    // 3: only the run that began an attempt reports on it
 	Limited                  // 3: a task makes max_attempts attempts at most
@@ -23,7 +24,7 @@ const (
 func (p Promise) String() string {
 	return [...]string{
 		"what was accepted is in Redis", "whatever has happened, everything can end without further help", "what has ended stays as it ended",
-		"a repeated submission changes nothing", "a tick has one task or one record that says why not", "an attempt begins once",
+		"a repeated submission changes nothing", "the task of a tick is made once", "a tick has a task or a record that says why not", "an attempt begins once",
 		"only the run that began an attempt reports on it", "a task makes max_attempts attempts at most",
 		"no attempt is taken for lost while the word of its worker holds", "a delivery that a worker holds is handed to nobody else",
 		"a stale leader changes nothing", "nothing is claimed or decided before its time",
@@ -65,10 +66,9 @@ func (m *Model) brokenByState(before, after *State) noted {
 		for k := range is.Deliveries {
 			broken.note(BegunOnce, after.Seen.Begun[i][k] > 1)
 		}
-		broken.note(OneTick, m.Ticks > 0 && before.Seen.Made[i] && was.State == None && is.State != None)
 	}
 	if m.Ticks > 0 {
-		broken.note(OneTick, !m.ledgerHolds(before, after))
+		broken.note(Recorded, !m.ledgerHolds(before, after))
 		broken.note(Early, after.Redis.Schedule.Cursor > after.Clock)
 	}
 	return broken
@@ -82,8 +82,10 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 	was, is := &before.Redis.Tasks[c.Task%maxTasks], &after.Redis.Tasks[c.Task%maxTasks]
 	broken.note(Fenced, c.Script.ofLeader() && before.Redis.stale(c.Fence) && before.Redis != after.Redis)
 	switch c.Script {
-	case Create:
+	case Create, Restore:
 		broken.note(OneTask, was.State != None && *was != *is)
+	case Fire:
+		broken.note(OneTick, m.madeAgain(before, after))
 	case Claim:
 		broken.note(Early, was.Place == Later && is.Place != Later)
 	case Enqueue:
@@ -91,38 +93,57 @@ func (m *Model) brokenByCall(before *State, c Call, reply Reply, after *State) n
 		broken.note(OneHolder, held.isHeld() && is.Deliveries[c.Attempt-1] != held)
 	case ReapScript:
 		broken.note(Held, *was != *is && before.Seen.Word[c.Task])
-	case ExtendRuns:
-		broken.note(Heard, reply.Refused == "" && was.runsOther(c.Run))
-	case Finish:
-		broken.note(Heard, reply.Refused == "" && !m.heard(before, c, was, is))
+	case ExtendRuns, Finish:
+		broken.note(Heard, reply.Refused == "" && !heard(before, c, was, is))
 	}
 	return broken
 }
 
-// heard reports whether an accepted report comes from the run that began the attempt.
+// madeAgain reports whether a task was made that was made before.
 //
 //go:norace
-func (m *Model) heard(before *State, c Call, was, is *Task) bool {
+func (m *Model) madeAgain(before, after *State) bool {
+	for i := range m.tasks() {
+		if before.Seen.Made[i] && before.Redis.Tasks[i].State == None && after.Redis.Tasks[i].State != None {
+			return true
+		}
+	}
+	return false
+}
+
+// heard reports whether an accepted report comes from the run that began the attempt. If a failover has lost that it began, the report must be
+// about the next attempt that would begin, and about the task for which the run began, not a later one of the same name.
+//
+//go:norace
+func heard(before *State, c Call, was, is *Task) bool {
 	switch {
 	case *was == *is: // it was reported before
 		return before.Failed || !before.Seen.Reaped[c.Task][c.Attempt-1]
-	case was.Attempt != c.Attempt:
-		return false
 	case was.State == Running:
-		return was.Run == c.Run
+		return was.Attempt == c.Attempt && was.Run == c.Run
+	case was.State == Queued && was.Attempt == c.Attempt:
+		return c.Run == runForeign || lostBegin(before, c, was)
+	case was.State == Scheduled && was.Attempt+1 == c.Attempt:
+		return lostBegin(before, c, was)
 	}
-	lostBegin := before.Failed && was.State == Queued && was.Claim == c.Claim
-	return lostBegin || c.Run == runForeign
+	return false
 }
 
-// ledgerHolds reports whether the ledger of a state has what it must have, and what was recorded before.
+// lostBegin reports whether a run of a task had begun, and a failover has lost that.
+func lostBegin(before *State, c Call, was *Task) bool {
+	return before.Failed && before.Seen.Begun[c.Task][c.Attempt-1] > 0 && !(was.Later && c.Before)
+}
+
+// ledgerHolds reports whether the ledger of a state has what it must have, and what was recorded before. A task that was restored after a
+// failover can come before its record.
 //
 //go:norace
 func (m *Model) ledgerHolds(before, after *State) bool {
 	g := &after.Redis.Schedule
 	for i := range m.Ticks {
 		outcome, made := g.Ledger[i], after.Redis.Tasks[i].State != None
-		if (outcome != Undecided) != (i < int(g.Cursor)) || (outcome == Fired) != made {
+		restored := made && after.Failed && (outcome == Undecided || outcome == Waits)
+		if (outcome != Undecided) != (i < int(g.Cursor)) || (outcome == Fired) != made && !restored {
 			return false
 		}
 		was := before.Redis.Schedule.Ledger[i]
@@ -141,7 +162,7 @@ func (m *Model) settled(s *State) bool {
 			return false
 		}
 		for _, d := range t.Deliveries {
-			if d.State == Pending || d.State == Active {
+			if d.waits() || d.State == Active { // what is in no list is left to the doctor
 				return false
 			}
 		}
@@ -168,11 +189,15 @@ const (
 	ReapToken        Guard = "reap replaces the token of the run"
 	Limit            Guard = "max_attempts is compared before another attempt"
 	EnqueueOnce      Guard = "enqueue leaves what a worker holds, as a delivery is named after its attempt"
+	EnqueueListed    Guard = "enqueue looks for a delivery that waits in the list"
 	BeginAttempt     Guard = "begin compares the attempt"
 	BeginRun         Guard = "begin compares the token of the run"
 	ExtendRun        Guard = "extend_runs compares the token of the run"
 	FinishRun        Guard = "finish compares the token of the run"
-	FinishClaim      Guard = "finish compares the claim of an attempt whose begin was lost"
+	ReclaimAttempt   Guard = "an attempt whose begin was lost must be the one for which the task is queued"
+	ReclaimTask      Guard = "an attempt whose begin was lost must be of the same task, and not of a later one of its name"
+	RestoreLost      Guard = "restore leaves a task that exists"
+	FireExisting     Guard = "fire leaves a tick alone whose task exists"
 	FireFence        Guard = "fire compares the fence"
 	FireCursor       Guard = "fire compares the cursor"
 	WakeSchedule     Guard = "the end of a task makes the schedule due of which a tick waits"

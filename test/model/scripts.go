@@ -21,7 +21,7 @@ var scripts = [numScripts]script{
 	DueSchedules: (*Model).dueSchedules, Fire: (*Model).fire,
 	Enqueue: (*Model).enqueue, Recall: (*Model).recall, TendQueue: (*Model).tendQueue,
 	Take: (*Model).take, GiveBack: (*Model).giveBack, Extend: (*Model).extend, Done: (*Model).done, Archive: (*Model).archive,
-	Begin: (*Model).begin, ExtendRuns: (*Model).extendRuns, Finish: (*Model).finish,
+	Begin: (*Model).begin, ExtendRuns: (*Model).extendRuns, Finish: (*Model).finish, Restore: (*Model).restore,
 }
 
 // run runs a script.
@@ -34,8 +34,14 @@ func (m *Model) create(s *State, c Call) Reply {
 	if t.State != None && m.has(CreateOnce) {
 		return Reply{} // it existed
 	}
-	*t = Task{State: Scheduled, Place: Later, Bare: true, Deliveries: t.Deliveries}
+	t.created(s, Later)
 	return Reply{}
+}
+
+// created makes a task, which waits in that place.
+func (t *Task) created(s *State, place Place) {
+	t.become(Task{State: Scheduled, Place: place, Bare: true})
+	t.Later = s.Failed
 }
 
 func (m *Model) cancel(s *State, c Call) Reply {
@@ -136,7 +142,7 @@ func (m *Model) takeBack(s *State, c Call) Reply {
 	t := &s.Redis.Tasks[c.Task]
 	waits := t.State == Queued || t.State == Running && !m.has(TakeBackQueued)
 	if waits && t.Attempt == c.Attempt {
-		*t = Task{State: Scheduled, Place: Ready, Attempt: t.Attempt - 1, Deliveries: t.Deliveries}
+		t.become(Task{State: Scheduled, Place: Ready, Attempt: t.Attempt - 1})
 	}
 	return Reply{}
 }
@@ -165,14 +171,28 @@ func (m *Model) begin(s *State, c Call) Reply {
 	return Reply{Claim: t.Claim, Stopped: t.Cancel}
 }
 
-// reported returns why a run cannot report on its attempt, "" if it can. An attempt whose begin Redis has lost is queued still.
-func (t *Task) reported(c Call, sameRun, sameClaim bool) lua.Code {
+// queuedAgain makes a task queued for an attempt that has begun though Redis has lost that, and with it the claim in some cases. It reports
+// false if that cannot be: another run may have begun the attempt, or the task is a later one of the same name.
+func (m *Model) queuedAgain(t *Task, c Call) bool {
+	claimed := t.State == Queued && (t.Attempt == c.Attempt || !m.has(ReclaimAttempt))
+	waits := t.State == Scheduled && t.Attempt+1 == c.Attempt
+	if !claimed && !waits || t.Later && c.Before && m.has(ReclaimTask) {
+		return false
+	}
+	if waits {
+		t.become(Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim})
+	}
+	return true
+}
+
+// reported returns why a run cannot report on its attempt, "" if it can.
+func (t *Task) reported(c Call, sameRun bool) lua.Code {
 	switch {
 	case t.State == None || t.Bare:
 		return lua.CodeNotFound
 	case t.State != Running && t.State != Queued:
 		return lua.CodeState
-	case t.Attempt != c.Attempt || t.State == Running && !sameRun || t.State == Queued && !sameClaim:
+	case t.State == Queued || t.Attempt != c.Attempt || !sameRun:
 		return lua.CodeStale
 	}
 	return ""
@@ -180,14 +200,14 @@ func (t *Task) reported(c Call, sameRun, sameClaim bool) lua.Code {
 
 func (m *Model) extendRuns(s *State, c Call) Reply {
 	t := &s.Redis.Tasks[c.Task]
-	if code := t.reported(c, t.Run == c.Run || !m.has(ExtendRun), t.Claim == c.Claim); code != "" {
+	if m.queuedAgain(t, c) {
+		t.begun(c.Run, s.freshLeaseEnd(int(c.Task)))
+		return Reply{}
+	}
+	if code := t.reported(c, t.Run == c.Run || !m.has(ExtendRun)); code != "" {
 		return refused(code)
 	}
-	if t.State == Queued {
-		t.begun(c.Run, s.freshLeaseEnd(int(c.Task)))
-	} else {
-		t.Over, t.LeaseEnd = false, s.freshLeaseEnd(int(c.Task))
-	}
+	t.Over, t.LeaseEnd = false, s.freshLeaseEnd(int(c.Task))
 	return Reply{Stopped: t.Cancel}
 }
 
@@ -196,13 +216,23 @@ func (m *Model) finish(s *State, c Call) Reply {
 	if t.State == c.To && t.Attempt == c.Attempt && t.Run == c.Run {
 		return Reply{} // it was reported before
 	}
-	if code := t.reported(c, t.Run == c.Run || !m.has(FinishRun), t.Claim == c.Claim || !m.has(FinishClaim)); code != "" {
-		return refused(code)
-	}
-	if t.Cancel && (c.To == Failed || c.To == Scheduled) {
-		return refused(lua.CodeCancelled)
+	if !m.queuedAgain(t, c) {
+		if code := t.reported(c, t.Run == c.Run || !m.has(FinishRun)); code != "" {
+			return refused(code)
+		}
+		if t.Cancel && (c.To == Failed || c.To == Scheduled) {
+			return refused(lua.CodeCancelled)
+		}
 	}
 	m.endAttempt(s, c.Task, c.Run, c.To, Later)
+	return Reply{}
+}
+
+// restore makes a task that Redis has lost, as it was when the attempt was claimed.
+func (m *Model) restore(s *State, c Call) Reply {
+	if t := &s.Redis.Tasks[c.Task]; t.State == None || !m.has(RestoreLost) {
+		*t = Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim, Deliveries: t.Deliveries}
+	}
 	return Reply{}
 }
 
@@ -234,7 +264,7 @@ func (m *Model) reap(s *State, c Call) Reply {
 // that place.
 func (m *Model) endAttempt(s *State, task uint8, run ID, to TaskState, place Place) {
 	t := &s.Redis.Tasks[task]
-	*t = Task{State: to, Attempt: t.Attempt, Run: run, Deliveries: t.Deliveries}
+	t.become(Task{State: to, Attempt: t.Attempt, Run: run})
 	if to == Scheduled {
 		t.Place = place
 		return

@@ -17,14 +17,14 @@ func (m *Model) enqueue(s *State, c Call) Reply {
 	case d.State == Active && (d.Stale || !m.has(EnqueueOnce)):
 		d.State, d.Stale = Pending, false
 	case d.State == Pending:
-		d.Claim = c.Claim
+		d.Claim, d.Unlisted = c.Claim, d.Unlisted && !m.has(EnqueueListed)
 	}
 	return Reply{}
 }
 
 func (m *Model) recall(s *State, c Call) Reply {
 	d := s.delivery(c)
-	if d.State != Pending {
+	if !d.waits() {
 		return Reply{}
 	}
 	*d = Delivery{}
@@ -43,7 +43,7 @@ func (m *Model) tendQueue(s *State, c Call) Reply {
 // take takes one delivery, if it waits still.
 func (m *Model) take(s *State, c Call) Reply {
 	d := s.delivery(c)
-	if d.State != Pending {
+	if !d.waits() {
 		return Reply{}
 	}
 	d.State, d.Stale = Active, false

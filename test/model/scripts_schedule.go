@@ -49,10 +49,10 @@ func (m *Model) fire(s *State, c Call) Reply {
 		return refused(lua.CodeChanged)
 	}
 	for tick := g.waits(); tick > 0 && !r.live(); tick = g.waits() {
-		m.startTick(r, tick)
+		m.startTick(s, tick)
 	}
 	for tick := c.Plan.Cursor + 1; tick <= c.Plan.Upto; tick++ {
-		m.decide(r, tick)
+		m.decide(s, tick)
 	}
 	g.Cursor, g.Next = c.Plan.Upto, c.Plan.Upto+1
 	if g.waits() > 0 && !r.live() {
@@ -61,23 +61,26 @@ func (m *Model) fire(s *State, c Call) Reply {
 	return Reply{}
 }
 
-// decide applies the overlap policy to a tick.
-func (m *Model) decide(r *Redis, tick uint8) {
+// decide applies the overlap policy to a tick. One that was decided before a failover may have its task already.
+func (m *Model) decide(s *State, tick uint8) {
+	r := &s.Redis
 	busy := r.live() || r.Schedule.waits() > 0
 	switch {
+	case r.Tasks[tick-1].State != None && m.has(FireExisting):
+		r.Schedule.Ledger[tick-1] = Fired
 	case busy && m.Overlap == Skip:
 		r.Schedule.Ledger[tick-1] = Skipped
 	case busy:
 		r.Schedule.Ledger[tick-1] = Waits
 	default:
-		m.startTick(r, tick)
+		m.startTick(s, tick)
 	}
 }
 
 // startTick creates the task of a tick, due at once, unless it exists.
-func (m *Model) startTick(r *Redis, tick uint8) {
-	r.Schedule.Ledger[tick-1] = Fired
-	if t := &r.Tasks[tick-1]; t.State == None {
-		*t = Task{State: Scheduled, Place: Due, Bare: true, Deliveries: t.Deliveries}
+func (m *Model) startTick(s *State, tick uint8) {
+	s.Redis.Schedule.Ledger[tick-1] = Fired
+	if t := &s.Redis.Tasks[tick-1]; t.State == None {
+		t.created(s, Due)
 	}
 }

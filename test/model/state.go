@@ -69,13 +69,17 @@ const (
 
 // Delivery is the delivery of one attempt.
 type Delivery struct {
-	State DeliveryState
-	Claim ID   // the stamp in its message
-	Stale bool // the lease of the worker that took it is about to end, or over
+	State    DeliveryState
+	Claim    ID   // the stamp in its message
+	Stale    bool // the lease of the worker that took it is about to end, or over
+	Unlisted bool // it is pending, and missing in the list from which workers take
 }
 
 // isHeld reports whether a worker that lives, or that died a moment ago, has taken the delivery.
 func (d Delivery) isHeld() bool { return d.State == Active && !d.Stale }
+
+// waits reports whether a worker can take the delivery.
+func (d Delivery) waits() bool { return d.State == Pending && !d.Unlisted }
 
 // Task is what Redis has of a task. Each task has a queue of its own, so that their order plays no part.
 type Task struct {
@@ -89,11 +93,15 @@ type Task struct {
 	Look       bool // it is queued, and the leader must look after its delivery
 	Over       bool // it is running, and the lease of the run is over
 	LeaseEnd   ID   // it is running: when the lease of the run ends
+	Later      bool // it was created after the failover
 	Deliveries [maxAttempts]Delivery
 }
 
-// runsOther reports whether another run than that one has the task.
-func (t *Task) runsOther(run ID) bool { return t.State == Running && t.Run != run }
+// become gives the task another state, in place of all that it was but a task with these deliveries.
+func (t *Task) become(next Task) {
+	next.Deliveries, next.Later = t.Deliveries, t.Later
+	*t = next
+}
 
 // Outcome is the record of a tick in the ledger.
 type Outcome uint8
@@ -159,6 +167,7 @@ type Hand struct {
 	Claim    ID
 	Run      ID
 	LeaseEnd ID
+	Before   bool // the claim was made before the failover
 }
 
 // Plan is what a leader has planned for the ticks after Cursor, up to Upto.
@@ -186,6 +195,16 @@ const (
 	Settles
 )
 
+// Missing is how far a worker is with a task that it does not find.
+type Missing uint8
+
+// What it does.
+const (
+	Found    Missing = iota
+	Restores         // a failover may have lost the task, so the worker restores it
+	Restored         // it tries again, once
+)
+
 // Worker is one slot of a worker. Each is on a node of its own.
 type Worker struct {
 	Phase   Phase
@@ -193,8 +212,10 @@ type Worker struct {
 	Attempt uint8
 	Run     ID
 	Claim   ID        // of the attempt, once it has begun
+	Before  bool      // the claim was made before the failover
 	Stopped bool      // it knows that the task was asked to stop
 	To      TaskState // how the attempt ended
+	Missing Missing
 }
 
 // Witness is what somebody outside Redis has seen, which no failover takes back. The promises are about it.
@@ -237,6 +258,7 @@ type Size struct {
 	Leaders  int
 	Workers  int
 	Cancels  bool // clients cancel tasks
+	Deletes  bool // somebody deletes lists of deliveries that wait
 	Backlog  bool // leaders leave due tasks in the backlog, and take back what they have claimed
 	Copies   bool // replies are lost, and calls arrive late and twice
 	Lag      int  // how many writes a failover loses at most; 0: there is none

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -42,6 +41,7 @@ type world struct {
 	// What stands for the ids of the model.
 	fences    map[ID]lua.Fence
 	runs      map[ID]string
+	begun     map[ID]*tasks.Run
 	claims    [maxTasks]map[ID]int64 // ms
 	leaseEnds [maxTasks]map[ID]int64 // ms
 
@@ -70,7 +70,8 @@ func newWorld(t testing.TB, db *redisx.DB, m *Model) *world {
 	testkit.Must(t, db.FlushDB(t.Context()).Err())
 	w := &world{
 		World: storetest.On(t, db), t: t, ctx: t.Context(), m: m, queues: queue.New(queue.Options{DB: db}),
-		fences: make(map[ID]lua.Fence), runs: map[ID]string{runForeign: "asynq#1", runLost: ""}, agendas: make(map[uint8]partition.Agenda),
+		fences: make(map[ID]lua.Fence), runs: map[ID]string{runForeign: "asynq#1", runLost: ""},
+		begun: make(map[ID]*tasks.Run), agendas: make(map[uint8]partition.Agenda),
 	}
 	for p := range w.Partitions.Count() { // nobody leads
 		key := string(w.Partitions.LeaseKey(p))
@@ -185,8 +186,11 @@ func (w *world) happen(before *State, s Step) Reply {
 	default:
 		w.pass(e, &before.Redis)
 	}
-	if e.What == Calls || e.What == Arrives {
-		w.learn(&before.Redis, &s.After.Redis)
+	switch e.What {
+	case Calls:
+		w.learn(e.Call.Script, &before.Redis, &s.After.Redis)
+	case Arrives:
+		w.learn(before.Copy.Script, &before.Redis, &s.After.Redis)
 	}
 	return reply
 }
@@ -216,6 +220,8 @@ func (w *world) pass(e Event, r *Redis) {
 		w.score(string(w.asynq(e.Task).Deadline()), w.delivery(e.Task, e.Attempt), 0)
 	case Expires:
 		testkit.Must(w.t, w.DB.Del(w.ctx, string(k.Term(string(w.fences[r.Lease.Newest])))).Err())
+	case Deletes:
+		testkit.Must(w.t, w.DB.Del(w.ctx, string(w.asynq(e.Task).Pending())).Err())
 	}
 }
 
@@ -223,8 +229,8 @@ func (w *world) delivery(of, attempt uint8) string {
 	return task.Delivery{Ref: w.refs[of], Attempt: int(attempt)}.String()
 }
 
-// learn reads what Redis has for ids that are new.
-func (w *world) learn(before, after *Redis) {
+// learn reads what Redis has for ids that a script has made.
+func (w *world) learn(script Script, before, after *Redis) {
 	w.t.Helper()
 	if before.Lease.Newest != after.Lease.Newest {
 		w.fences[after.Lease.Newest] = lua.Fence(w.DB.Get(w.ctx, string(w.keys().Lease())).Val())
@@ -232,7 +238,7 @@ func (w *world) learn(before, after *Redis) {
 	for i := range after.Tasks {
 		was, is := &before.Tasks[i], &after.Tasks[i]
 		member := w.refs[i].String()
-		if is.Claim != 0 && was.Claim != is.Claim {
+		if script == Claim && is.Claim != 0 && was.Claim != is.Claim {
 			w.claims[i][is.Claim] = w.Get(w.refs[i]).QueuedAt.UnixMilli()
 		}
 		if is.LeaseEnd != 0 && was.LeaseEnd != is.LeaseEnd {
@@ -265,201 +271,5 @@ func (w *world) failOver() {
 	}
 	for i := range w.leaseEnds {
 		maps.Copy(w.leaseEnds[i], w.replica.leaseEnds[i])
-	}
-}
-
-// seen is Redis as both the model and the real scripts have it. Times are in ms; 0 is none.
-type seen struct {
-	Tasks    []seenTask
-	Fence    lua.Fence
-	Free     bool
-	Cursor   int
-	Next     int // -1: at once
-	Outcomes []string
-	Live     []string
-	Waiting  []string
-}
-
-type seenTask struct {
-	State           string
-	Place           string
-	Attempt         int
-	Run             string
-	Claim, LeaseEnd int64
-	Cancel          bool
-	Look, Over      bool
-	Deliveries      []seenDelivery
-}
-
-type seenDelivery struct {
-	State string
-	Claim int64
-	Stale bool
-}
-
-// expected is what the model has.
-func (w *world) expected(s *State) seen {
-	r := &s.Redis
-	v := seen{Fence: w.fences[r.Lease.Newest], Free: r.Lease.Free}
-	for i := range w.m.tasks() {
-		t := &r.Tasks[i]
-		st := seenTask{
-			State: t.State.String(), Place: t.Place.String(), Attempt: int(t.Attempt), Run: w.runs[t.Run],
-			Claim: w.claims[i][t.Claim], LeaseEnd: w.leaseEnds[i][t.LeaseEnd], Cancel: t.Cancel, Look: t.Look, Over: t.Over,
-		}
-		if t.Run == runLost {
-			st.Run = "lost"
-		}
-		for k := range w.m.Attempts {
-			d := t.Deliveries[k]
-			st.Deliveries = append(st.Deliveries, seenDelivery{d.State.String(), w.claims[i][d.Claim], d.Stale})
-		}
-		v.Tasks = append(v.Tasks, st)
-	}
-	if w.m.Ticks == 0 {
-		return v
-	}
-	g := r.Schedule
-	v.Cursor, v.Next = int(g.Cursor), int(g.Next)
-	if g.Next == 0 {
-		v.Next = -1
-	}
-	for i := range w.m.Ticks {
-		name := schedule.TickName(w.tick(uint8(i) + 1))
-		if g.Ledger[i] != Undecided {
-			v.Outcomes = append(v.Outcomes, g.Ledger[i].String())
-		}
-		if g.Ledger[i] == Waits {
-			v.Waiting = append(v.Waiting, fmt.Sprintf("%d %s", w.tick(uint8(i)+1).UnixMilli(), name))
-		}
-		if st := r.Tasks[i].State; st != None && !st.Final() {
-			v.Live = append(v.Live, name)
-		}
-	}
-	return v
-}
-
-// real is what Redis has.
-func (w *world) real() seen {
-	w.t.Helper()
-	k := w.keys()
-	v := seen{}
-	v.Fence = lua.Fence(w.DB.Get(w.ctx, string(k.Lease())).Val())
-	v.Free = w.DB.Exists(w.ctx, string(k.Term(string(v.Fence)))).Val() == 0
-	now, err := w.Now(w.ctx, 0)
-	testkit.Must(w.t, err)
-	for i := range w.m.tasks() {
-		v.Tasks = append(v.Tasks, w.realTask(uint8(i), now.UnixMilli()))
-	}
-	if w.m.Ticks > 0 {
-		w.realSchedule(&v)
-	}
-	return v
-}
-
-// realTask reads a task and its deliveries.
-func (w *world) realTask(of uint8, now int64) seenTask {
-	w.t.Helper()
-	ref, k := w.refs[of], w.keys()
-	pipe := w.DB.Pipeline()
-	exists, text := pipe.HExists(w.ctx, string(k.Defs()), ref.String()), pipe.HGet(w.ctx, string(k.States()), ref.String())
-	scores := make([]*redis.FloatCmd, 4)
-	for i, set := range []string{string(k.Wheel()), string(k.Ready(w.queueOf(of))), string(k.Queued()), string(k.Held())} {
-		scores[i] = pipe.ZScore(w.ctx, set, ref.String())
-	}
-	q := w.asynq(of)
-	pending, active := pipe.LRange(w.ctx, string(q.Pending()), 0, -1), pipe.LRange(w.ctx, string(q.Active()), 0, -1)
-	ends := pipe.ZRangeWithScores(w.ctx, string(q.Deadline()), 0, -1)
-	fields := make([]*redis.SliceCmd, w.m.Attempts)
-	for a := range fields {
-		fields[a] = pipe.HMGet(w.ctx, string(q.Delivery(w.delivery(of, uint8(a)+1))), "state", "msg")
-	}
-	_, _ = pipe.Exec(w.ctx) // each reply has its error
-	wheel, ready, queued, held := int64(scores[0].Val()), scores[1].Val(), scores[2].Val(), int64(scores[3].Val())
-	t := readState(text.Val(), exists.Val())
-	t.LeaseEnd = held
-	switch {
-	case wheel > now:
-		t.Place = "later"
-	case wheel > 0:
-		t.Place = "due"
-	case ready > 0:
-		t.Place = "ready"
-	}
-	t.Look, t.Over = queued > 0 && int64(queued) <= now, held > 0 && held <= now
-	for a, f := range fields {
-		t.Deliveries = append(t.Deliveries, readDelivery(f.Val(), w.delivery(of, uint8(a)+1), pending.Val(), active.Val(), ends.Val()))
-	}
-	return t
-}
-
-// readState reads the state of a task, as lua/include/state.lua has it.
-func readState(text string, exists bool) seenTask {
-	t := seenTask{State: "none", Place: "nowhere"}
-	if !exists {
-		return t
-	}
-	f := strings.Fields(text)
-	f = append(f, slices.Repeat([]string{"0"}, 12-len(f))...)
-	t.State = f[0]
-	if t.State == "0" {
-		t.State = "scheduled"
-	}
-	_, _ = fmt.Sscan(f[1], &t.Attempt)
-	if t.State == "queued" || t.State == "running" {
-		_, _ = fmt.Sscan(f[5], &t.Claim)
-	}
-	switch {
-	case f[7] == "0":
-	case strings.HasSuffix(f[7], "#"):
-		t.Run = "lost"
-	default:
-		t.Run = f[7]
-	}
-	t.Cancel = t.State == "running" && f[9] != "0"
-	return t
-}
-
-// readDelivery reads a delivery. Its lists must agree with it.
-func readDelivery(fields []any, id string, pending, active []string, ends []redis.Z) seenDelivery {
-	state, _ := fields[0].(string)
-	msg, _ := fields[1].(string)
-	d := seenDelivery{State: "gone"}
-	if state != "" {
-		d.State = state
-	}
-	if _, stamp, ok := strings.Cut(msg, `"claimed_ms":`); ok {
-		_, _ = fmt.Sscan(stamp, &d.Claim)
-	}
-	for _, end := range ends {
-		d.Stale = d.Stale || end.Member == id && end.Score == 0
-	}
-	if slices.Contains(pending, id) != (d.State == "pending") || slices.Contains(active, id) != (d.State == "active") {
-		d.State += ", and in another list"
-	}
-	return d
-}
-
-// realSchedule reads the schedule.
-func (w *world) realSchedule(v *seen) {
-	w.t.Helper()
-	k := w.keys()
-	s, _, err := w.Schedules.Read(w.ctx, storetest.Nightly)
-	testkit.Must(w.t, err)
-	for v.Cursor < w.m.Ticks && w.decidedUpTo(uint8(v.Cursor)).Before(s.Cursor) {
-		v.Cursor++
-	}
-	next := w.DB.ZScore(w.ctx, string(k.Ticks()), storetest.Nightly.String()).Val()
-	if v.Next = -1; int64(next) < w.began.Add(ago/2).UnixMilli() {
-		v.Next = int((int64(next) - w.began.UnixMilli()) / each.Milliseconds())
-	}
-	for _, outcome := range w.Recorded(storetest.Nightly) {
-		v.Outcomes = append(v.Outcomes, string(outcome))
-	}
-	if live := w.DB.ZRange(w.ctx, string(k.Live(storetest.Nightly)), 0, -1).Val(); len(live) > 0 {
-		v.Live = live
-	}
-	if waiting := w.DB.LRange(w.ctx, string(k.Waiting(storetest.Nightly)), 0, -1).Val(); len(waiting) > 0 {
-		v.Waiting = waiting
 	}
 }

@@ -77,6 +77,31 @@ func TestFire_IsNotHeldUpByATaskThatIsNotThere(t *testing.T) {
 	}
 }
 
+// A failover can lose the record of a tick, whose task a worker restores.
+func TestFire_LeavesATickAloneWhoseTaskIsThere(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []schedule.Overlap{schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapReplace} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ticks := w.Hourly(1, func(d *schedule.Definition) { d.Overlap = policy })
+			w.Fire(nightly)
+			run := w.BeginTick(nightly, ticks[0])
+			w.Rewind(nightly, time.Hour) // the same tick is decided again
+			w.Fire(nightly)
+			if diff := cmp.Diff([]schedule.Outcome{schedule.Fired}, w.Recorded(nightly)); diff != "" {
+				t.Errorf("ledger (-want +got):\n%s", diff)
+			}
+			if !w.Get(run.Task.Ref).CancelRequested.IsZero() {
+				t.Error("the task was asked to stop")
+			}
+			if s := w.Schedule(nightly); s.Live != 1 || s.Waiting != 0 {
+				t.Errorf("live %d, waiting %d", s.Live, s.Waiting)
+			}
+		})
+	}
+}
+
 func TestFire_QueuesNoMoreTicksThanTheLimit(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)

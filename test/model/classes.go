@@ -1,0 +1,97 @@
+package model
+
+// Class is what steps have in common that take the same way through a script: the script, what it found in Redis, and its answer.
+type Class struct {
+	What               What
+	Script             Script
+	To                 TaskState
+	State              TaskState // of the task before
+	Place              Place
+	Delivery           DeliveryState
+	Refused, Changed   bool
+	Bare               bool
+	Fenced             bool
+	Stale, Cancel      bool
+	Over, Look         bool
+	Attempt, Run       match // of the task, compared with those of the call
+	Claim, LeaseEnd    match
+	Next, Later        bool // the call is about the attempt after that of the task, or the task was created after the claim of the call
+	Unlisted           bool
+	Stamp, Cursor      match // of the delivery, and of the schedule
+	Room               bool  // another task waits on the wheel
+	Live, Waits, Empty bool  // of a schedule: a task is live, a tick waits, and the plan is only about such
+}
+
+// match says how an id or a number in Redis compares with that of a call.
+type match uint8
+
+// compare returns 0 if one of them is none, 1 if both are the same, and 2 if they differ.
+func compare[N ID | uint8](inRedis, ofCall N) match {
+	switch {
+	case inRedis == 0 || ofCall == 0:
+		return 0
+	case inRedis == ofCall:
+		return 1
+	}
+	return 2
+}
+
+// eachClass calls visit for the class of each step of a trace.
+func (m *Model) eachClass(t Trace, visit func(Class)) {
+	before := m.initial()
+	for i := range t {
+		visit(m.classOf(&before, t[i].Event, t[i].Reply, &t[i].After))
+		before = t[i].After
+	}
+}
+
+// classOf returns the class of a step.
+//
+//go:norace
+func (m *Model) classOf(before *State, e Event, reply Reply, after *State) Class {
+	c := e.Call
+	switch e.What {
+	case Calls:
+	case Arrives:
+		c = before.Copy
+	case Sends, Dies, Lags, FailsOver, EndsWork, Deletes:
+		return Class{What: e.What}
+	default:
+		c = Call{Task: e.Task, Attempt: e.Attempt}
+	}
+	class := Class{
+		What: e.What, Script: c.Script, To: c.To, Refused: reply.Refused != "", Changed: before.Redis != after.Redis,
+		Fenced: c.Script.ofLeader() && before.Redis.stale(c.Fence),
+	}
+	class.found(&before.Redis, c, m.Ticks > 0)
+	return class
+}
+
+// found notes what a script finds in Redis.
+//
+//go:norace
+func (class *Class) found(r *Redis, c Call, ticks bool) {
+	switch {
+	case c.Script.ofQueue():
+		d := r.Tasks[c.Task].Deliveries[max(c.Attempt, 1)-1]
+		class.Delivery, class.Stale, class.Unlisted, class.Stamp = d.State, d.Stale, d.Unlisted, compare(d.Claim, c.Claim)
+	case c.Script.ofTask() && c.Task != noTask:
+		t := &r.Tasks[c.Task]
+		class.State, class.Bare, class.Cancel, class.Over, class.Look = t.State, t.Bare, t.Cancel, t.Over, t.Look
+		class.Place = t.Place
+		class.Attempt, class.Run = compare(t.Attempt, c.Attempt), compare(t.Run, c.Run)
+		class.Claim, class.LeaseEnd = compare(t.Claim, c.Claim), compare(t.LeaseEnd, c.LeaseEnd)
+		class.Next, class.Later = t.Attempt+1 == c.Attempt, t.Later && c.Before
+	}
+	switch c.Script {
+	case Claim:
+		for i, other := range r.Tasks {
+			class.Room = class.Room || i != int(c.Task) && other.Place == Due
+		}
+	case Fire, Finish, Cancel, ReapScript:
+		if ticks {
+			class.Cursor, class.Live, class.Waits = compare(r.Schedule.Cursor+1, c.Plan.Cursor+1), r.live(), r.Schedule.waits() > 0
+			class.Empty = c.Plan.Cursor == c.Plan.Upto
+		}
+	}
+}
