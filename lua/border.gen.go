@@ -676,7 +676,7 @@ type Create struct {
 // CreateReply is the reply to Create.
 type CreateReply struct {
 	Now     time.Time
-	Answers []string // for each task new, existed (with the same content), conflict (with other content), or the final state and the times of creation and end of one with the same content that was deleted, separated by blanks
+	Answers []string // for each task new; existed (with the same content); conflict (with other content, and deleted); "other " and what is stored of one that exists with a definition that is not written in the same way, without the time of its creation: the caller tells whether the content is another one; or the final state and the times of creation and end of one with the same content that was deleted, separated by blanks
 }
 
 // CreateTask is an element of tasks of create.lua.
@@ -2696,7 +2696,7 @@ func (p Partition) Payloads() PayloadsKey {
 	return PayloadsKey(p.prefix + "payloads")
 }
 
-// OriginalsKey names a HASH: of changed tasks, the SHA-1 of the definition that was submitted.
+// OriginalsKey names a HASH: of changed tasks, the SHA-1 of the definition that was submitted, in the canonical form.
 type OriginalsKey string
 
 // Originals makes the key dts:{p}:originals.
@@ -2984,7 +2984,7 @@ func (k Keyspace) Namespaces() NamespacesKey {
 	return NamespacesKey(k.prefix + "namespaces")
 }
 
-// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted.
+// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since.
 type MetaKey string
 
 // Meta makes the key dts:meta.

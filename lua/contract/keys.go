@@ -37,7 +37,7 @@ const (
 var Keys = []Kind{
 	{"defs", Hash, "dts:{p}:defs", "the definition of every task: the time of its creation (13 digits), the head as one line of JSON, a line break, and the payload or, if that is long, `@` and its SHA-1"},
 	{"payloads", Hash, "dts:{p}:payloads", "the long payloads"},
-	{"originals", Hash, "dts:{p}:originals", "of changed tasks, the SHA-1 of the definition that was submitted"},
+	{"originals", Hash, "dts:{p}:originals", "of changed tasks, the SHA-1 of the definition that was submitted, in the canonical form"},
 	{"states", Hash, "dts:{p}:states", "the state of every task but those that were never claimed: state, attempt, max_attempts, first_due, due, queued, started, run, progress, cancel, finished, outcome, separated by blanks; 0 for none, and the last ones can be missing. The progress is `<percent>` or, if it has a note or the attempt saved a checkpoint, `<percent>:<note, percent-encoded>`"},
 	{"results", Hash, "dts:{p}:results", "the results of tasks that have one"},
 	{"errors", Hash, "dts:{p}:errors", "why the newest attempt did not succeed, of tasks for which that is known"},
@@ -73,7 +73,7 @@ var Keys = []Kind{
 	{"nodes", Hash, "dts:nodes", "the nodes by id: `<ms of the last beat> <the node's description of itself, as JSON>`"},
 	{"taken", String, "dts:taken:<worker>", "what a worker by HTTP took in its newest call that can be repeated: the `request` of the call, and for each attempt `<ref>:<attempt> <run> <queue>`, separated by blanks; expires when the leases are over"},
 	{"namespaces", ZSet, "dts:namespaces", "the namespaces, by the time of the last submission to them"},
-	{"meta", Hash, "dts:meta", "the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted"},
+	{"meta", Hash, "dts:meta", "the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since"},
 	{"conversion", String, "dts:conversion", "the node that converts data of an older layout; expires"},
 	{"old_task", Hash, "dts:{p}:task:<ref>", "layouts 1 and 2 only: one task. The conversion leaves those that it cannot read"},
 	{"old_epoch", String, "dts:{p}:epoch", "layouts 1 and 2 only: the newest fencing token"},

@@ -43,6 +43,9 @@ type backoff struct {
 // EncodeDefinition writes a definition as Redis holds it: the head as one line of JSON, a line break, the payload. The
 // name is not part of it. Equal definitions are equal byte for byte (JSON objects are written with sorted keys). Error: d
 // holds something that JSON cannot.
+//
+// This is also the canonical form of a definition, of which the SHA-1 is kept of tasks that were changed or deleted, and which nodes of
+// all releases compare: it never changes. A new field comes last, and is left out where it has its default. See SameContent.
 func EncodeDefinition(d task.Definition) (string, error) {
 	h := head{
 		Type: d.Type, Timeout: d.Timeout.Milliseconds(), Delay: d.Delay.Milliseconds(),

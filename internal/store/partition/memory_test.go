@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -101,6 +102,24 @@ func TestSweep_RemembersAChangedTaskAsItWasSubmitted(t *testing.T) {
 	testkit.Must(t, err)
 	sweepAll(w, t, forgetful)
 	if again := w.Tasks.Create(w.Ctx, []task.Definition{submitted})[0]; !again.Deleted || again.Task.State != task.Cancelled {
+		t.Errorf("submitted again: %+v", again)
+	}
+}
+
+// A release that writes definitions in another form keeps the SHA-1 of the canonical one, as is kept of changed tasks.
+func TestSweep_RemembersATaskOfAnotherReleaseByItsCanonicalForm(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	d := task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http", Payload: json.RawMessage(`{}`)}
+	finish(w, t, d)
+	def, err := codec.EncodeDefinition(d.Normalize())
+	testkit.Must(t, err)
+	keys, member := w.KeysOf(d.Ref), d.Ref.String()
+	record := strings.Replace(w.DB.HGet(w.Ctx, string(keys.Defs()), member).Val(), "}\n", `,"priority":0}`+"\n", 1)
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(keys.Defs()), member, record).Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(keys.Originals()), member, codec.Digest(def)).Err())
+	sweepAll(w, t, forgetful)
+	if again := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]; again.Err != nil || !again.Deleted {
 		t.Errorf("submitted again: %+v", again)
 	}
 }

@@ -120,15 +120,18 @@ func (b *createCalls) add(place int, d task.Definition, def string) {
 
 // created is the result for the kth task of a call, which has that definition.
 func created(d task.Definition, result redisx.Result[lua.CreateReply], k int) Created {
-	switch {
-	case result.Err != nil:
+	if result.Err != nil {
 		return Created{Err: layout.Unavailable(result.Err)}
-	case result.Reply.Answers[k] == "conflict":
-		return Created{Err: &task.Error{Code: task.CodeTaskConflict, Message: sentence(task.CodeTaskConflict, d.Ref, "")}}
-	case result.Reply.Answers[k] == "existed":
+	}
+	answer := result.Reply.Answers[k]
+	stored, other := strings.CutPrefix(answer, "other ")
+	switch {
+	case answer == "existed", other && codec.SameContent(stored, d):
 		return Created{Task: task.Task{Definition: d}, Existed: true}
-	case result.Reply.Answers[k] != "new":
-		return deleted(d, result.Reply.Answers[k])
+	case answer == "conflict", other:
+		return Created{Err: &task.Error{Code: task.CodeTaskConflict, Message: sentence(task.CodeTaskConflict, d.Ref, "")}}
+	case answer != "new":
+		return deleted(d, answer)
 	}
 	t := task.Task{Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: result.Reply.Now}
 	t.DueAt = d.FirstDue(t.CreatedAt)

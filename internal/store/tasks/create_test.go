@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -95,5 +96,43 @@ func TestCreate_AChangedTaskWithALongPayloadIsStillTheSameTask(t *testing.T) {
 	def.Payload = json.RawMessage(`"` + strings.Repeat("y", 2*task.InlinePayloadLimit) + `"`)
 	if other := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; task.CodeOf(other.Err) != task.CodeTaskConflict {
 		t.Errorf("submitted with another payload: %v", other.Err)
+	}
+}
+
+// rewrite replaces a part of the stored definition of a task, as another release may have written it.
+func rewrite(w *storetest.World, t *testing.T, ref task.Ref, old, instead string) {
+	t.Helper()
+	defs := string(w.KeysOf(ref).Defs())
+	record := w.DB.HGet(w.Ctx, defs, ref.String()).Val()
+	if !strings.Contains(record, old) {
+		t.Fatalf("%q is not in %s", old, record)
+	}
+	testkit.Must(t, w.DB.HSet(w.Ctx, defs, ref.String(), strings.Replace(record, old, instead, 1)).Err())
+}
+
+// Nodes of two releases answer a repeat alike, whichever of them has stored the task.
+func TestCreate_ComparesTheContentAndNotHowAReleaseWritesIt(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	for name, payload := range map[string]string{"short": `{"n":1}`, "long": `"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`} {
+		def := task.Definition{
+			Ref: task.Ref{Namespace: "default", ID: name}, Type: "http", Delay: time.Hour, Owner: "me", Payload: json.RawMessage(payload),
+		}
+		w.Create(def)
+		rewrite(w, t, def.Ref, `"delay":3600000,"owner":"me"`, `"owner":"me","priority":0,"delay":3600000,"steps":[]`)
+		other := def
+		other.Owner = "another"
+		for _, create := range []func(context.Context, []task.Definition) []tasks.Created{w.Tasks.Create, w.Tasks.Preview} {
+			if again := create(w.Ctx, []task.Definition{def})[0]; again.Err != nil || !again.Existed || again.Task.Owner != "me" || string(again.Task.Payload) != payload {
+				t.Errorf("%s, submitted again: existed is %v, %v: %+v", name, again.Existed, again.Err, again.Task)
+			}
+			if got := create(w.Ctx, []task.Definition{other})[0]; task.CodeOf(got.Err) != task.CodeTaskConflict {
+				t.Errorf("%s, submitted with other content: %+v", name, got)
+			}
+		}
+		rewrite(w, t, def.Ref, `"priority":0`, `"priority":5`)
+		if got := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; task.CodeOf(got.Err) != task.CodeTaskConflict {
+			t.Errorf("%s, stored with what this release knows nothing of: %+v", name, got)
+		}
 	}
 }
