@@ -92,6 +92,7 @@ type App struct {
 	debug      net.Listener                              // of the profiles; nil without them
 	rejoined   chan struct{}                             // signalled when the node was missing from the list of nodes
 	lost       atomic.Bool                               // it had just sent a heartbeat then
+	checked    chan struct{}                             // closed when the node has joined the list and found data that it can serve
 	ready      chan struct{}                             // closed once every role runs
 	draining   chan struct{}                             // closed when the node begins to stop
 }
@@ -120,7 +121,7 @@ func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 	o.Log = telemetry.Throttle(o.Log)
 	a := &App{
 		succession: redisx.NewSuccession(settleTime),
-		o:          o, types: o.Executors.Types(), metrics: telemetry.New(), rejoined: make(chan struct{}, 1), ready: make(chan struct{}), draining: make(chan struct{}),
+		o:          o, types: o.Executors.Types(), metrics: telemetry.New(), rejoined: make(chan struct{}, 1), checked: make(chan struct{}), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
 	if a.unhurried() {
 		a.o.Config = a.o.Config.Unhurried()
@@ -233,6 +234,7 @@ func (a *App) buildRegistry() error {
 		Rejoined: a.rejoin,
 		WentBack: func(ctx context.Context, since, now time.Time) {
 			a.store.NoteLossBeside(ctx, string(a.store.Keys.Nodes()), since, now, "a heartbeat of this node")
+			a.rejoin(false) // the layout may have gone back as well
 		},
 	})
 	return nil
@@ -243,7 +245,7 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	usage, _ := meter.Read() // figures that cannot be read are 0
 	n := cluster.Node{
 		Host: a.host(), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
-		StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
+		Layouts: a.store.Serves(), StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
 	}
 	if a.worker != nil {
 		n.Capacity, n.Running, n.Types = a.o.Config.Concurrency, a.worker.Running(), a.runs

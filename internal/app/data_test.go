@@ -60,7 +60,11 @@ func TestData_ANodeEndsIfAnotherNumberOfPartitionsIsThere(t *testing.T) {
 	go func() { ended <- a.Run(context.Background()) }()
 	testkit.Receive(t, a.Ready(), "all roles")
 
-	testkit.Must(t, redis.DB(t).FlushAll(t.Context()).Err())
+	pipe := redis.DB(t).TxPipeline()
+	pipe.FlushAll(t.Context())
+	pipe.HSet(t.Context(), "dts:meta", "partitions", 8) // as the other one writes it if it comes first
+	_, err = pipe.Exec(t.Context())
+	testkit.Must(t, err)
 	c.Partitions = 8
 	other := run(t, Options{Config: c})
 	if err := testkit.Receive(t, ended, "the end of the node"); !errors.Is(err, layout.ErrOther) || !strings.Contains(err.Error(), "started with 8, which cannot be changed to 16") {
@@ -88,4 +92,49 @@ func TestData_AClientOfRedisStopsIfAnotherNumberOfPartitionsIsThere(t *testing.T
 	if err := d.link.Severed(); !errors.Is(err, layout.ErrOther) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A node that was away, and finds when it is back that the layout has moved to one that it does not serve, ends.
+func TestData_ANodeEndsIfTheLayoutHasMovedPastIt(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	db := redis.DB(t)
+	a, err := New(t.Context(), Options{Config: settings(redis.URL()), Executors: builtin.Table(), Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(context.Background()) }()
+	testkit.Receive(t, a.Ready(), "all roles")
+	entry, err := db.HGet(t.Context(), "dts:nodes", a.Node()).Result()
+	testkit.Must(t, err)
+	if !strings.Contains(entry, `"layouts":["3"]`) {
+		t.Errorf("it says %s", entry)
+	}
+
+	pipe := db.TxPipeline()
+	pipe.HSet(t.Context(), "dts:meta", "layout", "4")
+	pipe.HDel(t.Context(), "dts:nodes", a.Node())
+	_, err = pipe.Exec(t.Context())
+	testkit.Must(t, err)
+	if err := testkit.Receive(t, ended, "the end of the node"); !errors.Is(err, layout.ErrOther) || !strings.Contains(err.Error(), `the data has layout "4"`) {
+		t.Errorf("it ended with %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// Nobody else has seen a node on the list while it starts: so it looks again once it is there, before its roles start.
+func TestData_ANodeStartsNoRoleIfTheLayoutMovesWhileItStarts(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	a, err := New(t.Context(), Options{Config: settings(redis.URL()), Executors: builtin.Table(), Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	testkit.Must(t, redis.DB(t).HSet(t.Context(), "dts:meta", "layout", "4", "moving", "x").Err())
+	if err := a.Run(t.Context()); !errors.Is(err, layout.ErrOther) {
+		t.Errorf("it ended with %v", err)
+	}
+	select {
+	case <-a.Ready():
+		t.Error("its roles have started")
+	default:
+	}
+	http.DefaultClient.CloseIdleConnections()
 }

@@ -55,7 +55,7 @@ func (a *App) parts() []part {
 	}
 	parts = append(parts, []part{
 		{name: "watch of the data", run: a.watchData},
-		{name: "registry", run: a.registry.Run, ready: a.registry.Ready()},
+		{name: "registry", run: a.registry.Run, ready: a.checked},
 		{name: "events", run: a.events.Run},
 	}...)
 	parts = append(parts, part{name: "succession", run: a.followSuccession})

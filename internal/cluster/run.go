@@ -75,10 +75,10 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	}
 	r.reportRecovery()
 	r.announced = self.State
-	r.checkBefore(ctx, reply)
 	if before := r.View().seen; reply.Joined && !before.IsZero() {
 		r.o.Rejoined(reply.Before.IsZero() && clock.Since(before) < missedLimit*r.o.Beat)
 	}
+	r.checkBefore(ctx, reply)
 	r.setView(View{At: reply.Now, Nodes: nodesOf(members), self: self, seen: clock.Now()})
 	r.markReady()
 	return max(r.untilNextBeat(reply.Now, members)-clock.Since(start), r.o.Beat/10)

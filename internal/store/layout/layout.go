@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,15 +28,14 @@ import (
 // DefaultPartitions is the number of partitions of a new installation.
 const DefaultPartitions = 16
 
-// version is the version of the keys and their content. Open converts older ones, and refuses all others.
-const version = migration.Present
-
 // Layout is the layout of one installation in one Redis.
 type Layout struct {
 	DB         *redisx.DB
 	Vital      *redisx.DB // for what says that somebody lives: it must not wait for connections behind anything else
 	Keys       lua.Keyspace
 	partitions int
+	serves     []string     // see Serves
+	present    atomic.Value // string: see Present
 	secret     atomic.Value // string: of the installation, see Sign
 	wipes      atomic.Int64 // how often Redis has lost all data, as far as this process has noticed
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
@@ -56,16 +56,22 @@ type Options struct {
 	Lost func(partition int, l schedule.Loss, lacks string)
 	// Suspected, if set, reports whether Redis may have lost writes lately.
 	Suspected func() bool
+
+	serves []string // see Serves; nil: as this release does
 }
 
-// Open reads the number of partitions, and fixes it at the first start. It converts data of an older layout first, or waits
-// while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
+// Open reads the number of partitions, and fixes it at the first start. It converts data of a layout that is too old to be served first, or
+// waits while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
 // partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
 	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: losses{tell: o.Lost}, suspected: o.Suspected}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}
+	if l.serves = o.serves; l.serves == nil {
+		l.serves = strings.Split(served, ",")
+	}
+	l.present.Store(l.serves[0]) // nodes that are not on the list yet may serve no newer one
 	_, found, err := l.settle(ctx, cmp.Or(o.Partitions, DefaultPartitions), rand.Text())
 	if err != nil {
 		return nil, err
@@ -74,9 +80,10 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 	if err != nil {
 		return nil, err
 	}
-	if layout != version {
-		err = migration.Run(ctx, migration.Options{DB: l.DB, Keys: l.Keys, Partitions: l.partitions, Log: l.Log})
+	if !slices.Contains(l.serves, layout) {
+		layout, err = migration.Present, migration.Run(ctx, migration.Options{DB: l.DB, Keys: l.Keys, Partitions: l.partitions, Log: l.Log})
 	}
+	l.present.Store(layout)
 	return l, err
 }
 
@@ -88,7 +95,7 @@ func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gon
 	if err == nil && slices.Contains(found, nil) {
 		pipe := l.DB.Pipeline()
 		first := pipe.HSetNX(ctx, meta, "partitions", partitions)
-		pipe.HSetNX(ctx, meta, "layout", version)
+		pipe.HSetNX(ctx, meta, "layout", l.Present())
 		pipe.HSetNX(ctx, meta, "secret", secret)
 		all := pipe.HMGet(ctx, meta, "partitions", "layout", "secret")
 		_, err = pipe.Exec(ctx)
@@ -104,20 +111,21 @@ func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gon
 var ErrOther = errors.New("redis holds other data now")
 
 // Check compares dts:meta with what Open found, and writes it again if it is gone: then Redis has lost the data. If another node has
-// written it first, Check takes over its secret. Errors: ErrOther if the number of partitions or the layout differs, so that nothing would
-// be found where it is; or one of Redis.
+// written it first, Check takes over its secret; if one has moved the data to another layout, that one. Errors: ErrOther if the number of
+// partitions differs, or this node does not serve the layout, so that nothing would be found where it is; or one of Redis.
 func (l *Layout) Check(ctx context.Context) (gone bool, _ error) {
 	gone, found, err := l.settle(ctx, l.partitions, l.secret.Load().(string))
 	if err != nil {
 		return false, err
 	}
 	layout, err := l.adopt(found, l.partitions)
-	if err == nil && layout != version {
-		err = fmt.Errorf("%s: the data has layout %q, this node only layout %s", l.Keys.Meta(), layout, version)
+	if err == nil && !slices.Contains(l.serves, layout) {
+		err = fmt.Errorf("%s: the data has layout %q, this dtsd serves only layout %s", l.Keys.Meta(), layout, strings.Join(l.serves, " and "))
 	}
 	if err != nil {
 		return gone, fmt.Errorf("%w: %w", ErrOther, err)
 	}
+	l.present.Store(layout)
 	return gone, nil
 }
 
@@ -128,7 +136,7 @@ func (l *Layout) NoteWipe() { l.wipes.Add(1) }
 func (l *Layout) Wipes() int64 { return l.wipes.Load() }
 
 // adopt checks the fields of dts:meta partitions and layout, and takes over the number of partitions and the secret. expected is 0
-// if any number will do. It returns the version of the layout, which is the present one or can be converted.
+// if any number will do. It returns the layout, which this node serves or can convert.
 func (l *Layout) adopt(meta []any, expected int) (string, error) {
 	count, _ := meta[0].(string)
 	n, err := strconv.Atoi(count)
@@ -136,9 +144,9 @@ func (l *Layout) adopt(meta []any, expected int) (string, error) {
 		return "", fmt.Errorf("%s: partitions is %q, must be an integer of at least 1", l.Keys.Meta(), count)
 	}
 	found, _ := meta[1].(string)
-	if found != version && !migration.Needed(found) {
-		return "", fmt.Errorf("%s: the data has layout %q, this dtsd only layout %s: run the dtsd that wrote it, or give this one an empty Redis or another --prefix",
-			l.Keys.Meta(), found, version)
+	if !slices.Contains(l.serves, found) && !migration.Needed(found) {
+		return "", fmt.Errorf("%s: the data has layout %q, this dtsd serves only layout %s: run a dtsd that serves it, or give this one an empty Redis or another --prefix",
+			l.Keys.Meta(), found, strings.Join(l.serves, " and "))
 	}
 	if expected != 0 && expected != n {
 		return "", fmt.Errorf("partitions: this Redis was started with %d, which cannot be changed to %d", n, expected)
