@@ -38,10 +38,18 @@ func (s *Tasks) Change(ctx context.Context, before, after task.Definition, due N
 		runAt = *due.RunAt
 	}
 	k := s.l.KeysOf(ref)
-	reply, err := redisx.Run(ctx, s.l.DB, lua.Change{
+	call := lua.Change{
 		Defs: k.Defs(), Member: ref, Before: old, Original: codec.Digest(read), Def: def, Payload: payload,
 		RunAt: runAt, Delay: due.Delay, Recalled: recalled, Events: s.l.Keys.Events(), Wake: s.l.WakeOf(ref),
-	})
+	}
+	reply, err := redisx.Run(ctx, s.l.DB, call)
+	if redisx.RefusedWith(err, lua.CodeChanged) { // or another release writes the same definition in another way
+		record, errRead := s.l.DB.HGet(ctx, string(k.Defs()), ref.String()).Result()
+		if _, stored, ok := codec.Split(record); errRead == nil && ok && codec.SameContent(stored, before) {
+			call.Before = stored
+			reply, err = redisx.Run(ctx, s.l.DB, call)
+		}
+	}
 	if err != nil {
 		return task.Task{}, publicError(err, changeCodes, ref)
 	}

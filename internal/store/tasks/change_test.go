@@ -46,6 +46,25 @@ func TestChange_FromAnyPayloadToAnyOther(t *testing.T) {
 	}
 }
 
+func TestChange_OfWhatAnotherReleaseHasStored(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	before := w.Create(task.Definition{Ref: ref, Delay: time.Hour, Owner: "me", Payload: longPayload("x")}).Definition
+	rewrite(w, t, ref, `"delay":3600000,"owner":"me"`, `"owner":"me","priority":5,"delay":3600000`)
+	if err := w.Requeue(before, "other", 0); task.CodeOf(err) != task.CodeChanged {
+		t.Errorf("with what this release knows nothing of: %v, want %s", err, task.CodeChanged)
+	}
+	rewrite(w, t, ref, `"priority":5`, `"priority":0`)
+	testkit.Must(t, w.Requeue(before, "other", 0))
+	if got := w.Get(ref); got.Queue != "other" || got.Owner != "me" || string(got.Payload) != string(before.Payload) {
+		t.Errorf("it has become %+v", got)
+	}
+	if again := w.Tasks.Create(w.Ctx, []task.Definition{before})[0]; again.Err != nil || !again.Existed {
+		t.Errorf("submitted again: existed is %v, %v", again.Existed, again.Err)
+	}
+}
+
 func TestChange_RefusesWhatSomebodyElseChanged(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
