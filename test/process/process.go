@@ -47,11 +47,74 @@ func BuildSkewed(dir, dtsd, skew string) (name string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
 		return name, nil
 	}
-	set := "-ldflags=-s -w -X github.com/dts-sched/dts/internal/clock.skew=" + skew
-	if out, err := exec.Command("go", "build", "-race", set, "-o", filepath.Join(dir, name), dtsd).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building dtsd with a skew of %s: %w\n%s", skew, err, out)
+	return name, BuildWith(dir, name, dtsd, "internal/clock.skew", skew)
+}
+
+// BuildWith builds a program with another value of a variable of a package, into a directory that Build returned.
+func BuildWith(dir, name, program, variable, value string) error {
+	set := "-ldflags=-s -w -X github.com/dts-sched/dts/" + variable + "=" + value
+	if out, err := exec.Command("go", "build", "-race", set, "-o", filepath.Join(dir, name), program).CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s with %s=%s: %w\n%s", program, variable, value, err, out)
 	}
-	return name, nil
+	return nil
+}
+
+// ErrNoCommit is the error of BuildCommit if the checkout has not that much history.
+var ErrNoCommit = errors.New("the checkout does not have the commit, so a complete clone is needed")
+
+// BuildCommit builds a program of this module as it was at a commit, without the race detector, into a directory that Build returned. Error:
+// ErrNoCommit, among others.
+func BuildCommit(dir, name, commit, program string) error {
+	sources, err := unpack(commit)
+	if err != nil {
+		return fmt.Errorf("unpacking commit %s: %w", commit, err)
+	}
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", filepath.Join(dir, name), program)
+	build.Dir, build.Env = sources, append(os.Environ(), "GOWORK=off")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s of commit %s: %w\n%s", program, commit, err, out)
+	}
+	return nil
+}
+
+// unpack writes the files of a commit to a directory of its own, if that was not done before: Go's build cache goes by the directory.
+func unpack(commit string) (dir string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	cache = filepath.Join(cache, "dts-test")
+	dir = filepath.Join(cache, commit)
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	root, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
+	if err != nil {
+		return "", ErrNoCommit
+	}
+	git := func(args ...string) *exec.Cmd {
+		return exec.Command("git", append([]string{"-C", strings.TrimSpace(string(root))}, args...)...)
+	}
+	if git("cat-file", "-e", commit+"^{commit}").Run() != nil {
+		return "", ErrNoCommit
+	}
+	if err := os.MkdirAll(cache, 0o700); err != nil {
+		return "", err
+	}
+	fresh, err := os.MkdirTemp(cache, "")
+	if err != nil {
+		return "", err
+	}
+	archive := filepath.Join(fresh, "sources.tar")
+	for _, step := range []*exec.Cmd{git("archive", "-o", archive, commit), exec.Command("tar", "-xf", archive, "-C", fresh)} {
+		if out, err := step.CombinedOutput(); err != nil {
+			return "", errors.Join(fmt.Errorf("%w: %s", err, out), os.RemoveAll(fresh))
+		}
+	}
+	if err := os.Rename(fresh, dir); err != nil { // another process was faster
+		return dir, os.RemoveAll(fresh)
+	}
+	return dir, nil
 }
 
 // Process is dtsd, or another program that logs as dtsd does, on a free port of 127.0.0.1.

@@ -1,0 +1,83 @@
+package test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/test/process"
+)
+
+// The layout of the data moves when the last node is gone that does not serve the newer one. Nobody stops for it, and who cannot follow says so.
+func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
+	t.Parallel()
+	redis, far := redistest.Start(t), newRecorder(t)
+	db := redis.DB(t)
+	previous, this := startRelease(t, previousRelease, redis.URL()), startRelease(t, thisRelease, redis.URL(), "--roles", "api", "--heartbeat", "300ms")
+	next := []*node{startRelease(t, nextRelease, redis.URL()), startRelease(t, nextRelease, redis.URL())}
+	stays := func(because ...*node) func() bool {
+		ids := make([]string, len(because))
+		for i, n := range because {
+			ids[i] = n.id
+		}
+		slices.Sort(ids)
+		return func() bool { return next[0].holdsBack(ids) && next[1].holdsBack(ids) }
+	}
+	await(t, time.Minute, "both say who serves no newer layout", stays(previous, this))
+	next[0].submit(far.task("beside-both", "/ok"))
+	previous.stop()
+	await(t, time.Minute, "both say that only one is left", stays(this))
+	expectLayout(t, db, "3")
+
+	this.signal(syscall.SIGSTOP) // it counts as dead soon
+	await(t, time.Minute, "the layout has moved", func() bool { return db.HGet(t.Context(), "dts:meta", "layout").Val() == "4" })
+	next[1].submit(far.task("in-the-new-one", "/ok"))
+	this.signal(syscall.SIGCONT)
+	testkit.Receive(t, this.Done(), "the end of the node that does not serve it")
+	if err := this.Stop(); err == nil || !this.said("this dtsd serves only layout 3") {
+		t.Errorf("it ended with %v", err)
+	}
+	for release, want := range map[string]string{
+		thisRelease: "this dtsd serves only layout 3", previousRelease: "this dtsd only layout 3",
+	} {
+		p, err := process.Start(binaries, release, "serve", "--redis", redis.URL())
+		if err == nil {
+			p.Kill()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", release, err)
+		}
+	}
+	startRelease(t, nextRelease, redis.URL())
+	await(t, time.Minute, "both tasks have run", func() bool { return len(next[0].all("succeeded")) == 2 })
+	expectLayout(t, db, "4")
+}
+
+func expectLayout(t *testing.T, db *redisx.DB, want string) {
+	t.Helper()
+	if got := db.HGet(t.Context(), "dts:meta", "layout").Val(); got != want {
+		t.Errorf("the layout is %q, want %s", got, want)
+	}
+}
+
+// holdsBack reports whether the node has said that it does not move the layout because of those nodes, the ids of which are sorted.
+func (n *node) holdsBack(ids []string) bool {
+	for line := range strings.SplitSeq(n.Log(), "\n") {
+		var entry struct {
+			Msg   string
+			Nodes []string
+		}
+		if json.Unmarshal([]byte(line), &entry) == nil && strings.HasPrefix(entry.Msg, "the data stays in its layout") {
+			if slices.Equal(entry.Nodes, ids) {
+				return true
+			}
+		}
+	}
+	return false
+}
