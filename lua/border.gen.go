@@ -497,8 +497,9 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 
 // Claim runs claim.lua: a leader takes due tasks, as many of each queue as its quota says, and queues each for its next attempt. Due tasks
 // beyond a quota wait in the queue's set of ready tasks, so that they do not hold up those of other queues. Within a queue,
-// tasks are taken in order of their due time. Tasks of a queue and a type of which the leader, or the backlog, knows a lane count and
-// wait there, as if the lane was a queue of its own.
+// tasks are taken in order of their due time. While the leader is behind, newly due tasks of a queue overtake those overdue ones of it
+// that the leader has not come to, unless it has just come to some. Tasks of a queue and a type of which the leader, or the backlog, knows
+// a lane count and wait there, as if the lane was a queue of its own.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -508,7 +509,7 @@ type Claim struct {
 	Lease  LeaseKey      // STRING the script makes further keys of the same partition
 	Wheel  WheelKey      // ZSET
 	Fence  Fence         // that this leader got with the lease
-	Limit  int           // maximum number of tasks to take, and to take off the wheel
+	Limit  int           // maximum number of tasks to take, and to take off the wheel; an eighth more while the leader is behind
 	Quota  int           // for each queue that is not in quotas and has no backlog
 	Look   time.Duration // until the leader looks after their deliveries
 	Events EventsChannel

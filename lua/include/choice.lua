@@ -28,26 +28,34 @@ local function choose(name, member, due, record)
   left[name] = left[name] - 1
 end
 
--- choose_or_leave takes a due task, or leaves it in the set of ready tasks if there is no room for it or others wait already.
-local function choose_or_leave(name, member, due, record)
-  left[name] = left[name] or quota
-  if left[name] > 0 and not waits[name] and #members < limit then
-    return choose(name, member, due, record)
-  end
+-- leave lets a due task wait in the set of ready tasks.
+local function leave(name, member, due)
   put_later(ready_key(name), due, member)
   if not waits[name] then
     waits[name], oldest[name] = true, tonumber(due)
     add_later(backlog_key(), name)
+  elseif oldest[name] then
+    oldest[name] = math.min(oldest[name], tonumber(due))
   end
 end
 
--- choose_ready takes up to n tasks that wait under a name, n > 0: the first one, and those that were due by then. Those that belong to
--- a lane go there.
-local function choose_ready(name, n, upto)
+-- choose_or_leave takes a due task, or leaves it if there is no room for it, others wait already, or most are chosen.
+local function choose_or_leave(name, member, due, record, most)
+  left[name] = left[name] or quota
+  if left[name] > 0 and not waits[name] and #members < most then
+    return choose(name, member, due, record)
+  end
+  leave(name, member, due)
+end
+
+-- choose_ready takes up to n tasks that wait under a name, n > 0: the first one, and those that were due by then; but none that was due after
+-- gap. Those that belong to a lane go there.
+local function choose_ready(name, n, upto, gap)
   local first = redis.call('ZRANGE', ready_key(name), 0, n, 'WITHSCORES')
   local names = {}
   for i = 1, math.min(#first, 2 * n), 2 do
-    if i > 1 and tonumber(first[i + 1]) > upto then
+    local due = tonumber(first[i + 1])
+    if due > gap or i > 1 and due > upto then
       break
     end
     names[#names + 1] = first[i]
@@ -65,7 +73,7 @@ local function choose_ready(name, n, upto)
     if place == name then
       choose(name, member, first[2 * i], found[i])
     else
-      choose_or_leave(place, member, first[2 * i], found[i])
+      choose_or_leave(place, member, first[2 * i], found[i], limit)
     end
   end
 end

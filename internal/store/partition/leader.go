@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,8 @@ type Quota struct {
 // Lead returns the partition with the right to change it, under the fence of its lease (see package lease).
 func (p *Partition) Lead(fence lua.Fence) *Leader { return &Leader{Partition: p, fence: fence} }
 
-// Claim takes up to limit due tasks, as many of each queue as its quota says, and queues them; other due tasks wait. LookAfter
+// Claim takes up to limit due tasks, as many of each queue as its quota says, and queues them; other due tasks wait. While more are due than
+// it looks at, it also takes newly due ones, up to an eighth of limit. LookAfter
 // returns those that no worker has begun within look. Errors: ErrFenced, or an error of Redis, after which tasks may have been
 // claimed.
 func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.Duration) (Claimed, error) {
@@ -65,6 +67,8 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 	for queue, q := range quotas.Queues {
 		call.Quotas = append(call.Quotas, lua.ClaimQuota{Queue: queue, Number: q.Number, Upto: q.UpTo})
 	}
+	// A queue that may get few must not find that others have used up the limit.
+	slices.SortFunc(call.Quotas, func(a, b lua.ClaimQuota) int { return cmp.Compare(a.Number, b.Number) })
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	if err != nil {
 		return Claimed{}, fenced(err)
