@@ -245,6 +245,7 @@ var calls = map[string]map[string]func(ctx context.Context, c *dts.Client, name 
 	},
 	"queue": {
 		"PauseQueue":  func(ctx context.Context, c *dts.Client, name string) error { return c.PauseQueue(ctx, name) },
+		"LimitQueue":  func(ctx context.Context, c *dts.Client, name string) error { return c.LimitQueue(ctx, name, 1) },
 		"ResumeQueue": func(ctx context.Context, c *dts.Client, name string) error { return c.ResumeQueue(ctx, name) },
 	},
 	"name": {

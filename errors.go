@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"time"
 
 	"github.com/dts-sched/dts/internal/api/rest"
 )
@@ -21,6 +22,7 @@ const (
 	CodeTaskFinished     Code = "task_finished"      // the task has ended
 	CodeTaskNotFinished  Code = "task_not_finished"  // the task has not ended
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
+	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its limit allows
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker has served a queue with this name, and no task was put into it
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
 	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the one that was named
@@ -30,6 +32,7 @@ const (
 	CodeLockLost         Code = "lock_lost"          // the lock is no longer held, or may not be
 	CodeNotFound         Code = "not_found"          // the server does not serve the request: it is older than this package, or a node without the role api
 	CodeBodyTooLarge     Code = "body_too_large"     // the request is too long
+	CodeOverloaded       Code = "overloaded"         // too many submissions wait at the server; nothing was done
 	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
 	CodeNotReplicated    Code = "not_replicated"     // it is done, but too few replicas of Redis have it: a failover may lose it; repeat the call
 	CodeInternal         Code = "internal"           // a fault of DTS
@@ -38,11 +41,14 @@ const (
 // Error is why DTS did not do what it was asked for. Of invalid input, Code, Field and Message are the same over
 // both ways in.
 type Error struct {
-	Code      Code
-	Field     string // the field at fault, as the REST API names it, such as "retry.backoff.factor"; "": none
-	Message   string // says what is wrong, for people
-	RequestID string // names the request in the server's log; "" where no server answered
-	Err       error  // the cause; nil: none
+	Code    Code
+	Field   string // the field at fault, as the REST API names it, such as "retry.backoff.factor"; "": none
+	Message string // says what is wrong, for people
+	// RetryAfter is how long to wait before the same call may succeed, with CodeQueueFull, CodeOverloaded, CodeUnavailable and
+	// CodeNotReplicated of a server; 0: not known.
+	RetryAfter time.Duration
+	RequestID  string // names the request in the server's log; "" where no server answered
+	Err        error  // the cause; nil: none
 }
 
 // Error returns the message and the code.
@@ -112,6 +118,9 @@ func errorOf(err error) error {
 		e := &Error{Code: Code(refusal.Code), Message: refusal.Detail, RequestID: refusal.RequestID}
 		if refusal.Field != nil {
 			e.Field = *refusal.Field
+		}
+		if refusal.RetryAfter != nil {
+			e.RetryAfter = time.Duration(*refusal.RetryAfter) * time.Second
 		}
 		return e
 	case errors.As(err, &unreachable):

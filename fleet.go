@@ -31,6 +31,7 @@ type Node struct {
 type Queue struct {
 	Name      string
 	Paused    bool
+	Limit     int           // how many tasks may wait, in Waiting and Pending together; 0: any number
 	Waiting   int           // due tasks that wait until the queue has room
 	Pending   int           // deliveries that wait for a worker
 	Active    int           // deliveries that a worker has taken
@@ -56,7 +57,7 @@ func (c *Client) Queues(ctx context.Context) ([]Queue, error) {
 	list, err := call[client.QueueList](c.api.ListQueuesWithResponse(ctx))
 	return each(list.Queues, func(q client.Queue) Queue {
 		return Queue{
-			Name: q.Name, Paused: q.Paused, Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+			Name: q.Name, Paused: q.Paused, Limit: value(q.Limit), Waiting: q.Waiting, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
 			Processed: q.Processed, Failed: q.Failed, Latency: span(q.Latency),
 		}
 	}), err
@@ -82,6 +83,16 @@ func (c *Client) PauseQueue(ctx context.Context, name string) error {
 		return errorOfUseCase(err)
 	}
 	return done(c.api.PauseQueueWithResponse(ctx, name))
+}
+
+// LimitQueue limits how many due tasks may wait for a worker in a queue; 0 lifts the limit. While as many wait, submissions of tasks that are due at
+// once are refused with CodeQueueFull, and ticks of schedules are held back. The limit is not exact: each node counts about once a second.
+// Error: CodeInvalid.
+func (c *Client) LimitQueue(ctx context.Context, name string, limit int) error {
+	if err := task.ValidateQueue(name); err != nil {
+		return errorOfUseCase(err)
+	}
+	return done(c.api.LimitQueueWithResponse(ctx, name, client.QueueLimit{Limit: limit}))
 }
 
 // ResumeQueue ends the pause of a queue. Error: CodeQueueNotFound.

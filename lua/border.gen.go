@@ -662,6 +662,38 @@ func (CountTypes) Decode(r *Reply) (v CountTypesReply) {
 	return v
 }
 
+// CountWaiting runs count_waiting.lua: counts the tasks of a queue that are due and not handed over. Of those that no leader has looked at yet, which are on the wheel
+// with the due tasks of other queues, it looks at the newest, and takes them for a sample of all.
+//
+// Repeated: harmless: it only reads
+type CountWaiting struct {
+	Wheel  WheelKey // ZSET the script makes further keys of the same partition
+	Queue  string
+	Sample int // maximum number of tasks of the wheel to look at
+}
+
+// CountWaitingReply is the reply to CountWaiting.
+type CountWaitingReply struct {
+	Waiting int
+}
+
+// Script is count_waiting.lua.
+func (CountWaiting) Script() *Script { return scriptOf("count_waiting") }
+
+// Keys are its KEYS.
+func (c CountWaiting) Keys() []string { return []string{string(c.Wheel)} }
+
+// Args are its ARGV.
+func (c CountWaiting) Args() []any {
+	return []any{c.Queue, c.Sample}
+}
+
+// Decode reads its reply.
+func (CountWaiting) Decode(r *Reply) (v CountWaitingReply) {
+	v.Waiting = r.Number("waiting")
+	return v
+}
+
 // Create runs create.lua: creates tasks, which wait on the wheel. Each of them is created, or is not, by itself. The name of a task that was deleted is
 // taken as long as it is remembered. A dry run only says what would come of it.
 //
@@ -1809,7 +1841,7 @@ func (PauseSchedule) Decode(r *Reply) (v PauseScheduleReply) {
 	return v
 }
 
-// PostponeSchedule runs postpone_schedule.lua: makes an unreadable schedule due later, so that it does not hold up the others.
+// PostponeSchedule runs postpone_schedule.lua: makes a schedule due later that is unreadable, or whose queue is full, so that it does not hold up the others.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -2983,6 +3015,14 @@ type NamespacesKey string
 // Namespaces makes the key dts:namespaces.
 func (k Keyspace) Namespaces() NamespacesKey {
 	return NamespacesKey(k.prefix + "namespaces")
+}
+
+// LimitsKey names a HASH: the limits of queues: how many due tasks may wait in each that has one.
+type LimitsKey string
+
+// Limits makes the key dts:limits.
+func (k Keyspace) Limits() LimitsKey {
+	return LimitsKey(k.prefix + "limits")
 }
 
 // MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since.

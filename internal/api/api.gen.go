@@ -246,6 +246,8 @@ const (
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
 	NotReplicated        ProblemCode = "not_replicated"
+	Overloaded           ProblemCode = "overloaded"
+	QueueFull            ProblemCode = "queue_full"
 	QueueNotFound        ProblemCode = "queue_not_found"
 	RevisionNotFound     ProblemCode = "revision_not_found"
 	ScheduleBusy         ProblemCode = "schedule_busy"
@@ -285,6 +287,10 @@ func (e ProblemCode) Valid() bool {
 	case NotFound:
 		return true
 	case NotReplicated:
+		return true
+	case Overloaded:
+		return true
+	case QueueFull:
 		return true
 	case QueueNotFound:
 		return true
@@ -1121,6 +1127,7 @@ type Problem struct {
 	// | `task_not_running` | 409 | only a running task can report |
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
+	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 	// | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -1129,6 +1136,7 @@ type Problem struct {
 	// | `lock_held` | 409 | somebody else holds the lock |
 	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
+	// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 	// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
@@ -1147,6 +1155,9 @@ type Problem struct {
 
 	// RequestID Names the request in the server's log.
 	RequestID string `json:"request_id"`
+
+	// RetryAfter Seconds to wait before trying again, as in the header `Retry-After`.
+	RetryAfter int `json:"retry_after,omitempty,omitzero"`
 
 	// Status The HTTP status.
 	Status int `json:"status"`
@@ -1171,6 +1182,7 @@ type Problem struct {
 // | `task_not_running` | 409 | only a running task can report |
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
+// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 // | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -1179,6 +1191,7 @@ type Problem struct {
 // | `lock_held` | 409 | somebody else holds the lock |
 // | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
+// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 // | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
@@ -1215,6 +1228,9 @@ type Queue struct {
 	// Latency How long the oldest one has waited for a worker.
 	Latency Duration `json:"latency"`
 
+	// Limit How many tasks may be waiting and pending together; left out if any number may.
+	Limit int `json:"limit,omitempty,omitzero"`
+
 	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
 	// Example: default
@@ -1232,6 +1248,12 @@ type Queue struct {
 
 	// Waiting Tasks of all namespaces that are due and wait until the queue has room. They are scheduled, so they can still be changed.
 	Waiting int `json:"waiting"`
+}
+
+// QueueLimit defines model for QueueLimit.
+type QueueLimit struct {
+	// Limit How many due tasks may wait; 0 for any number.
+	Limit int `json:"limit"`
 }
 
 // QueueList defines model for QueueList.
@@ -2334,6 +2356,9 @@ type ReleaseLockJSONRequestBody = LockRelease
 // RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
 type RenewLockJSONRequestBody = LockRenewal
 
+// LimitQueueJSONRequestBody defines body for LimitQueue for application/json ContentType.
+type LimitQueueJSONRequestBody = QueueLimit
+
 // PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
 type PutScheduleJSONRequestBody = ScheduleDefinition
 
@@ -2417,6 +2442,9 @@ type ServerInterface interface {
 	// ListQueues List queues
 	// (GET /v1/queues)
 	ListQueues(ctx echo.Context) error
+	// LimitQueue Limit how many tasks may wait in a queue
+	// (PUT /v1/queues/{queue}/limit)
+	LimitQueue(ctx echo.Context, queue QueueName) error
 	// PauseQueue Pause a queue
 	// (POST /v1/queues/{queue}/pause)
 	PauseQueue(ctx echo.Context, queue QueueName) error
@@ -2853,6 +2881,22 @@ func (w *ServerInterfaceWrapper) ListQueues(ctx echo.Context) error {
 
 	// Invoke the callback with all the unmarshaled arguments
 	err = w.Handler.ListQueues(ctx)
+	return err
+}
+
+// LimitQueue converts echo context to params.
+func (w *ServerInterfaceWrapper) LimitQueue(ctx echo.Context) error {
+	var err error
+	// ------------- Path parameter "queue" -------------
+	var queue QueueName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "queue", ctx.Param("queue"), &queue, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: ctx.Request().URL.RawPath == ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter queue: %s", err))
+	}
+
+	// Invoke the callback with all the unmarshaled arguments
+	err = w.Handler.LimitQueue(ctx, queue)
 	return err
 }
 
@@ -3921,6 +3965,7 @@ func RegisterHandlersWithOptions(router EchoRouter, si ServerInterface, options 
 	router.GET(options.BaseURL+"/v1/queues", wrapper.ListQueues, options.OperationMiddlewares["listQueues"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/pause", wrapper.PauseQueue, options.OperationMiddlewares["pauseQueue"]...)
 	router.POST(options.BaseURL+"/v1/queues/:queue/resume", wrapper.ResumeQueue, options.OperationMiddlewares["resumeQueue"]...)
+	router.PUT(options.BaseURL+"/v1/queues/:queue/limit", wrapper.LimitQueue, options.OperationMiddlewares["limitQueue"]...)
 	router.GET(options.BaseURL+"/v1/doctor", wrapper.Examine, options.OperationMiddlewares["examine"]...)
 	router.POST(options.BaseURL+"/v1/doctor/repair", wrapper.Repair, options.OperationMiddlewares["repair"]...)
 	router.GET(options.BaseURL+"/v1/events", wrapper.FollowEvents, options.OperationMiddlewares["followEvents"]...)

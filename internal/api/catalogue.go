@@ -19,35 +19,38 @@ const (
 type entry struct {
 	status int
 	title  string
+	retry  int // seconds after which the client may try again; with every 503 and 429
 }
 
 // catalogue lists every code the API answers with. The codes are the API; titles may change. The document
 // has the same list (schema ProblemCode).
 var catalogue = map[task.Code]entry{
-	task.CodeInvalid:          {http.StatusBadRequest, "The request is invalid"},
-	task.CodeTaskNotFound:     {http.StatusNotFound, "No such task"},
-	task.CodeTaskConflict:     {http.StatusConflict, "The id is taken"},
-	task.CodeNotWaiting:       {http.StatusConflict, "The task is not waiting"},
-	task.CodeFinished:         {http.StatusConflict, "The task has already ended"},
-	task.CodeNotFinished:      {http.StatusConflict, "The task has not ended yet"},
-	task.CodeNotRunning:       {http.StatusConflict, "The task does not run"},
-	task.CodeStaleAttempt:     {http.StatusConflict, "The attempt is not the running one"},
-	task.CodeChanged:          {http.StatusConflict, "The task changed in the meantime"},
-	task.CodeQueueNotFound:    {http.StatusNotFound, "No such queue"},
-	task.CodeScheduleNotFound: {http.StatusNotFound, "No such schedule"},
-	task.CodeScheduleChanged:  {http.StatusPreconditionFailed, "Another revision is in force"},
-	task.CodeScheduleBusy:     {http.StatusConflict, "The overlap policy refuses a run now"},
-	task.CodeRevisionNotFound: {http.StatusNotFound, "No such revision"},
-	task.CodeLockHeld:         {http.StatusConflict, "Somebody else holds the lock"},
-	task.CodeLockLost:         {http.StatusConflict, "The lock is not held any more"},
-	task.CodeLockNotFound:     {http.StatusNotFound, "Nobody holds the lock"},
-	task.CodeUnavailable:      {http.StatusServiceUnavailable, "Not available at the moment"},
-	task.CodeNotReplicated:    {http.StatusServiceUnavailable, "Not confirmed by replicas"},
-	task.CodeInternal:         {http.StatusInternalServerError, "Internal error"},
+	task.CodeInvalid:          {status: http.StatusBadRequest, title: "The request is invalid"},
+	task.CodeTaskNotFound:     {status: http.StatusNotFound, title: "No such task"},
+	task.CodeTaskConflict:     {status: http.StatusConflict, title: "The id is taken"},
+	task.CodeNotWaiting:       {status: http.StatusConflict, title: "The task is not waiting"},
+	task.CodeFinished:         {status: http.StatusConflict, title: "The task has already ended"},
+	task.CodeNotFinished:      {status: http.StatusConflict, title: "The task has not ended yet"},
+	task.CodeNotRunning:       {status: http.StatusConflict, title: "The task does not run"},
+	task.CodeStaleAttempt:     {status: http.StatusConflict, title: "The attempt is not the running one"},
+	task.CodeChanged:          {status: http.StatusConflict, title: "The task changed in the meantime"},
+	task.CodeQueueFull:        {status: http.StatusTooManyRequests, title: "The queue is full", retry: 5}, // at every node: no other one would take it
+	task.CodeQueueNotFound:    {status: http.StatusNotFound, title: "No such queue"},
+	task.CodeScheduleNotFound: {status: http.StatusNotFound, title: "No such schedule"},
+	task.CodeScheduleChanged:  {status: http.StatusPreconditionFailed, title: "Another revision is in force"},
+	task.CodeScheduleBusy:     {status: http.StatusConflict, title: "The overlap policy refuses a run now"},
+	task.CodeRevisionNotFound: {status: http.StatusNotFound, title: "No such revision"},
+	task.CodeLockHeld:         {status: http.StatusConflict, title: "Somebody else holds the lock"},
+	task.CodeLockLost:         {status: http.StatusConflict, title: "The lock is not held any more"},
+	task.CodeLockNotFound:     {status: http.StatusNotFound, title: "Nobody holds the lock"},
+	task.CodeOverloaded:       {status: http.StatusServiceUnavailable, title: "Too many submissions wait", retry: 1},
+	task.CodeUnavailable:      {status: http.StatusServiceUnavailable, title: "Not available at the moment", retry: 5},
+	task.CodeNotReplicated:    {status: http.StatusServiceUnavailable, title: "Not confirmed by replicas", retry: 5},
+	task.CodeInternal:         {status: http.StatusInternalServerError, title: "Internal error"},
 
-	codeNotFound:             {http.StatusNotFound, "Not found"},
-	codeMethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
-	codeBodyTooLarge:         {http.StatusRequestEntityTooLarge, "The body is too large"},
-	codeUnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body is not plain JSON"},
-	codeCrossOrigin:          {http.StatusForbidden, "Sent by a page of another origin"},
+	codeNotFound:             {status: http.StatusNotFound, title: "Not found"},
+	codeMethodNotAllowed:     {status: http.StatusMethodNotAllowed, title: "Method not allowed"},
+	codeBodyTooLarge:         {status: http.StatusRequestEntityTooLarge, title: "The body is too large"},
+	codeUnsupportedMediaType: {status: http.StatusUnsupportedMediaType, title: "The body is not plain JSON"},
+	codeCrossOrigin:          {status: http.StatusForbidden, title: "Sent by a page of another origin"},
 }

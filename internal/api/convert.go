@@ -242,7 +242,7 @@ func nodeOf(n cluster.Node) Node {
 
 func queueOf(q queue.Info) Queue {
 	return Queue{
-		Name: q.Name, Paused: q.Paused, Waiting: q.Waiting, Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
+		Name: q.Name, Paused: q.Paused, Limit: q.Limit, Waiting: q.Waiting, Size: q.Size, Pending: q.Pending, Active: q.Active, Archived: q.Archived,
 		Processed: q.Processed, Failed: q.Failed, Latency: formatDuration(q.Latency.Round(time.Millisecond)),
 	}
 }

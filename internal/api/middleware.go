@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -122,6 +123,27 @@ func isLocal(host string) bool {
 	name = strings.Trim(name, "[]")
 	ip := net.ParseIP(name)
 	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
+}
+
+// creating are the operations that create work.
+var creating = []string{"submitTask", batchOperation, "putSchedule", "triggerSchedule", "backfillSchedule"}
+
+// admit bounds the requests that create work, before anything of them is read: what reads them waits for a processor, as what they ask for
+// waits for Redis.
+func (s *Server) admit(op *openapi3.Operation) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		if !slices.Contains(creating, op.OperationID) {
+			return next
+		}
+		return func(c echo.Context) error {
+			leave, err := s.submissions.Enter(1)
+			if err != nil {
+				return err
+			}
+			defer leave()
+			return next(c)
+		}
+	}
 }
 
 // limitBody makes reading more of a body than is allowed an error.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 
 	"github.com/labstack/echo/v4"
 
@@ -17,8 +18,6 @@ const (
 	jsonType    = "application/json"
 	problemType = "application/problem+json"
 	problemURN  = "urn:dts:problem:"
-
-	retryAfter = "5" // seconds; comes with every 503
 
 	// statusClientGone is what the access log shows where the client did not wait for its answer.
 	statusClientGone = 499
@@ -40,17 +39,25 @@ func (s *Server) fail(err error, c echo.Context) {
 		}
 		s.options.Log.Log(c.Request().Context(), level, "request failed", "request_id", p.RequestID, "path", c.Request().URL.Path, "code", p.Code, "error", err)
 	}
+	s.options.noteRefusal(task.Code(p.Code))
 	switch {
 	case c.Response().Committed:
 		return
 	case gone:
 		c.Response().Status = statusClientGone
 		return
-	case p.Status == http.StatusServiceUnavailable:
-		c.Response().Header().Set(echo.HeaderRetryAfter, retryAfter)
+	case p.RetryAfter > 0:
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))
 	}
 	if err := reply(c, p.Status, problemType, p); err != nil {
 		s.options.Log.Debug("answer not delivered", "request_id", p.RequestID, "error", err)
+	}
+}
+
+// noteRefusal tells who counts refusals.
+func (o Options) noteRefusal(code task.Code) {
+	if o.Refused != nil && (code == task.CodeOverloaded || code == task.CodeQueueFull) {
+		o.Refused(string(code))
 	}
 }
 
@@ -65,7 +72,7 @@ func problemOf(err error, requestID string) Problem {
 	detail := (&task.Error{Field: e.Field, Message: e.Message}).Error()
 	return Problem{
 		Type: problemURN + string(e.Code), Title: known.title, Status: known.status, Detail: detail,
-		Code: ProblemCode(e.Code), Field: e.Field, RequestID: requestID,
+		Code: ProblemCode(e.Code), Field: e.Field, RetryAfter: known.retry, RequestID: requestID,
 	}
 }
 

@@ -23,6 +23,18 @@ func (e *endpoints) PauseQueue(c echo.Context, queue QueueName) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
+// LimitQueue answers PUT /v1/queues/{queue}/limit.
+func (e *endpoints) LimitQueue(c echo.Context, queue QueueName) error {
+	var in QueueLimit
+	if err := bind(c, &in); err != nil {
+		return err
+	}
+	if err := e.Control.LimitQueue(c.Request().Context(), callerOf(c), queue, in.Limit); err != nil {
+		return err
+	}
+	return c.NoContent(http.StatusNoContent)
+}
+
 // ResumeQueue answers POST /v1/queues/{queue}/resume.
 func (e *endpoints) ResumeQueue(c echo.Context, queue QueueName) error {
 	if err := e.Control.ResumeQueue(c.Request().Context(), callerOf(c), queue); err != nil {

@@ -41,12 +41,14 @@ type Options struct {
 	Refusal   error
 	LocalOnly bool // answer only requests that were sent to this machine by its own name
 
-	BodyLimit      int64         // bytes; default 1 MiB
-	BatchBodyLimit int64         // bytes of POST /v1/tasks/batch; default 8 MiB
-	RequestTimeout time.Duration // of everything but streams; default 30s
-	ReadTimeout    time.Duration // for a request to arrive; default 60s
-	ShutdownGrace  time.Duration // for requests in progress when Run is told to end; default 10s
-	Heartbeat      time.Duration // between the comments that keep a stream alive; default 15s
+	MaxSubmissions int               // requests that create work, from their arrival to their answer; 0: any number
+	Refused        func(code string) // called for each task and request that is refused because of overload; nil: nobody counts them
+	BodyLimit      int64             // bytes; default 1 MiB
+	BatchBodyLimit int64             // bytes of POST /v1/tasks/batch; default 8 MiB
+	RequestTimeout time.Duration     // of everything but streams; default 30s
+	ReadTimeout    time.Duration     // for a request to arrive; default 60s
+	ShutdownGrace  time.Duration     // for requests in progress when Run is told to end; default 10s
+	Heartbeat      time.Duration     // between the comments that keep a stream alive; default 15s
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -68,6 +70,7 @@ type Server struct {
 	echo        *echo.Echo
 	stopping    context.Context // ends when Run is told to end; streams live no longer than this
 	stopStreams context.CancelFunc
+	submissions control.Admission
 }
 
 // New makes a server. It fails if an option is missing.
@@ -84,7 +87,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing openapi.json: %w", err)
 	}
-	s := &Server{options: o, echo: echo.New()}
+	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
 	s.stopping, s.stopStreams = context.WithCancel(context.Background())
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
@@ -121,7 +124,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 			if v.batch {
 				v.body = withoutItems(v.body, "tasks")
 			}
-			chains[op.OperationID] = []echo.MiddlewareFunc{s.limitTime(op), v.check}
+			chains[op.OperationID] = []echo.MiddlewareFunc{s.limitTime(op), s.admit(op), v.check}
 		}
 	}
 	return chains

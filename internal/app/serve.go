@@ -28,8 +28,9 @@ func (a *App) buildServer(ctx context.Context) error {
 	o := api.Options{
 		Control: a.buildControl(), Log: a.o.Log, Version: a.o.Version, Types: a.types,
 		Events:    a.events,
-		LocalOnly: a.o.LocalOnly,
-		Metrics:   promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+		LocalOnly: a.o.LocalOnly, MaxSubmissions: a.o.Config.MaxSubmissions,
+		Refused: func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
+		Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ping},
 			{Name: "roles", Do: a.checkRunning},
@@ -57,6 +58,7 @@ func (a *App) buildServer(ctx context.Context) error {
 func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
 		Store: a.store, Queues: a.queues, Nodes: a.registry, Types: a.types, Workers: a.remote, Log: a.o.Log,
+		MaxSubmissions: a.o.Config.MaxSubmissions,
 	})
 }
 

@@ -54,6 +54,8 @@ type Config struct {
 	LeaseTTL  time.Duration // how long a partition may be without a leader after a crash
 	Heartbeat time.Duration // time between two heartbeats; a node counts as dead after three missed ones
 
+	MaxSubmissions int // most tasks, and requests that create work, that wait for their answer at this node; beyond, they are refused
+
 	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start
 	HandOver          int // most deliveries that wait in a queue for each slot of its living workers
 	RetentionMaxTasks int // most finished tasks to keep
@@ -86,6 +88,7 @@ func Default() Config {
 		OutageTolerance:   DefaultOutageTolerance,
 		LeaseTTL:          7 * time.Second,
 		Heartbeat:         2 * time.Second,
+		MaxSubmissions:    10_000,
 		HandOver:          4,
 		RetentionMaxTasks: 100_000,
 		Remember:          time.Hour,

@@ -21,6 +21,7 @@ const (
 	poolsLimit       = 50
 	partitionsLimit  = 1024
 	tasksLimit       = 100_000_000
+	submissionsLimit = 1_000_000
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
@@ -40,6 +41,7 @@ func (c Config) Validate() error {
 		CheckSpan("outage-tolerance", c.OutageTolerance, 0, 24*time.Hour),
 		CheckSpan("lease-ttl", c.LeaseTTL, time.Second, time.Minute),
 		CheckSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
+		checkRange("max-submissions", c.MaxSubmissions, 1, submissionsLimit),
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
 		checkRange("hand-over", c.HandOver, 1, 1000),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),

@@ -20,9 +20,14 @@ type Backfilled = schedules.Backfilled
 
 // BackfillSchedule runs the ticks of a range that have no task: those that were missed or skipped, and those from before
 // the schedule existed. It never runs a tick again. Errors: CodeScheduleNotFound; CodeInvalid for a range that has too
-// many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeUnavailable while Redis is
-// nearly full.
+// many ticks, reaches beyond what is decided, or reaches back to what is forgotten; CodeQueueFull; CodeUnavailable while Redis is
+// nearly full; CodeOverloaded.
 func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r BackfillRange) (Backfilled, error) {
+	leave, err := c.enterAlone(ctx, 1)
+	if err != nil {
+		return Backfilled{}, err
+	}
+	defer leave()
 	if err := c.newWork(ctx, who, who.Ref(id)); err != nil {
 		return Backfilled{}, err
 	}
@@ -32,6 +37,11 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 	}
 	ticks, err := c.backfillTicks(ctx, s, now, r)
 	if err != nil || len(ticks) == 0 {
+		return Backfilled{}, err
+	}
+	var room queueRoom
+	defer room.leave()
+	if err := room.enter(ctx, c.limits, s.Task); err != nil { // for the first; the others are due later
 		return Backfilled{}, err
 	}
 	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace)

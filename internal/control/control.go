@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	// Workers take attempts for workers that reach DTS by HTTP; nil: for callers that have none.
 	Workers *remote.Workers
 	Log     *slog.Logger // nil: nothing is logged
+	// MaxSubmissions is how many tasks may be in submissions that have not been answered; 0: any number.
+	MaxSubmissions int
 }
 
 // Control holds the use cases. It keeps no state that it could not lose, and is safe for concurrent use.
@@ -41,11 +44,20 @@ type Control struct {
 	namespaces namespaceNotes
 	foreign    foreignQueues
 	paused     pausedQueues
+	admission  Admission
+	turns      turns
+	limits     *limits.Limits // nil without queues
 }
 
 // New makes the use cases. There is nothing to close.
 func New(o Options) *Control {
-	c := &Control{store: o.Store, queues: o.Queues, nodes: o.Nodes, types: o.Types, workers: o.Workers, log: o.Log}
+	c := &Control{
+		store: o.Store, queues: o.Queues, nodes: o.Nodes, types: o.Types, workers: o.Workers, log: o.Log,
+		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit),
+	}
+	if o.Queues != nil {
+		c.limits = limits.New(o.Store.Layout, o.Queues)
+	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// ListQueues returns every queue, by name: those of asynq, and those for which tasks wait that asynq has not seen yet.
+// ListQueues returns every queue, by name: those of asynq, and those for which tasks wait, or that have a limit, and that asynq has not seen
+// yet.
 func (c *Control) ListQueues(ctx context.Context, _ Caller) ([]queue.Info, error) {
 	queues, err := c.queues.List(ctx)
 	if err != nil {
@@ -20,12 +21,19 @@ func (c *Control) ListQueues(ctx context.Context, _ Caller) ([]queue.Info, error
 	if err != nil {
 		return nil, err
 	}
+	limited, err := c.limits.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name := range limited {
+		waiting[name] += 0 // is listed
+	}
 	for i, q := range queues {
-		queues[i].Waiting = waiting[q.Name]
+		queues[i].Waiting, queues[i].Limit = waiting[q.Name], limited[q.Name]
 		delete(waiting, q.Name)
 	}
 	for name, n := range waiting {
-		queues = append(queues, queue.Info{Name: name, Waiting: n})
+		queues = append(queues, queue.Info{Name: name, Waiting: n, Limit: limited[name]})
 	}
 	slices.SortFunc(queues, func(a, b queue.Info) int { return cmp.Compare(a.Name, b.Name) })
 	return queues, nil

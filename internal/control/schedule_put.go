@@ -35,9 +35,14 @@ type Put struct {
 // PutSchedule creates a schedule in the caller's namespace, or replaces its definition. A definition that is equal to
 // the present one changes nothing. Ticks that are due at that moment are still decided by the old definition, so that
 // none is lost or runs twice. A dry run returns the same, except for what leaders do in the meantime.
-// Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable while Redis is nearly full.
+// Errors: CodeInvalid; CodeScheduleChanged, if a condition does not hold; CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Definition, o PutOptions) (Put, error) {
 	d.Namespace = who.Namespace
+	leave, err := c.enterAlone(ctx, 1)
+	if err != nil {
+		return Put{}, err
+	}
+	defer leave()
 	if err := c.newWork(ctx, who, d.Ref); err != nil {
 		return Put{}, err
 	}

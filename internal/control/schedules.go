@@ -43,8 +43,13 @@ func (c *Control) ResumeSchedule(ctx context.Context, who Caller, id string) (sc
 
 // TriggerSchedule runs a schedule now, paused or not. The outcome of the returned entry is Triggered, or Queued if the
 // overlap policy lets it wait. Errors: CodeScheduleNotFound; CodeScheduleBusy, if the overlap policy refuses it;
-// CodeUnavailable while Redis is nearly full.
+// CodeQueueFull; CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (schedule.Entry, error) {
+	leave, err := c.enterAlone(ctx, 1)
+	if err != nil {
+		return schedule.Entry{}, err
+	}
+	defer leave()
 	if err := c.newWork(ctx, who, who.Ref(id)); err != nil {
 		return schedule.Entry{}, err
 	}
@@ -52,5 +57,12 @@ func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (s
 	if err != nil {
 		return schedule.Entry{}, err
 	}
-	return c.store.Schedules.Trigger(ctx, s.Ref, now)
+	var room queueRoom
+	defer room.leave()
+	if err := room.enter(ctx, c.limits, s.Task); err != nil {
+		return schedule.Entry{}, err
+	}
+	entry, err := c.store.Schedules.Trigger(ctx, s.Ref, now)
+	room.taken(0, entry.HasTask)
+	return entry, err
 }

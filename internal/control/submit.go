@@ -21,8 +21,8 @@ type Submitted struct {
 const deletedWarning = "a task with this id and content has ended, and is not kept any more: it does not run again as long as its id is remembered"
 
 // Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
-// content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeUnavailable while Redis is nearly
-// full.
+// content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull; CodeUnavailable while Redis is nearly
+// full; CodeOverloaded.
 func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
 	d.Namespace = who.Namespace
 	answers, err := c.SubmitEach(ctx, who, []task.Definition{d})
@@ -33,10 +33,10 @@ func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Su
 }
 
 // SubmitEach creates many tasks and returns an answer to each, in order, as Submit does for one; a task that is refused
-// does not affect the others. A definition that names no namespace belongs to the caller's. Error: CodeUnavailable while
-// Redis is nearly full and none can be created.
+// does not affect the others. A definition that names no namespace belongs to the caller's. Errors: CodeUnavailable while
+// Redis is nearly full and none can be created; CodeOverloaded.
 func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
-	answers, err := c.submit(ctx, who, defs, c.store.Tasks.Create)
+	answers, err := c.submit(ctx, who, defs, false)
 	accepted := make([]string, 0, len(answers)) // namespaces
 	for _, a := range answers {
 		if a.Err == nil {
@@ -49,13 +49,23 @@ func (c *Control) SubmitEach(ctx context.Context, who Caller, defs []task.Defini
 
 // PreviewEach returns what SubmitEach would, and creates nothing.
 func (c *Control) PreviewEach(ctx context.Context, who Caller, defs []task.Definition) ([]Submitted, error) {
-	return c.submit(ctx, who, defs, c.store.Tasks.Preview)
+	return c.submit(ctx, who, defs, true)
 }
 
-// submit checks definitions, has create look at those that are valid, and adds warnings. Error: as SubmitEach.
-func (c *Control) submit(
-	ctx context.Context, who Caller, defs []task.Definition, create func(context.Context, []task.Definition) []tasks.Created,
-) ([]Submitted, error) {
+// submit lets submissions in, checks definitions, creates tasks of those that are valid, or with dry says what would come of it, and adds
+// warnings. Errors: as SubmitEach.
+func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition, dry bool) ([]Submitted, error) {
+	enter := c.enterAlone
+	if len(defs) == 1 { // shares its call with others
+		enter = func(_ context.Context, n int) (func(), error) { return c.admission.Enter(n) }
+	}
+	leave, err := enter(ctx, len(defs))
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	var room queueRoom
+	defer room.leave()
 	answers := make([]Submitted, len(defs))
 	valid := make([]task.Definition, 0, len(defs))
 	places := make([]int, 0, len(defs)) // valid[n] is defs[places[n]]
@@ -66,6 +76,9 @@ func (c *Control) submit(
 			err = c.newWork(ctx, who, d.Ref)
 			full = cmp.Or(full, err)
 		}
+		if err == nil {
+			err = room.enter(ctx, c.limits, d)
+		}
 		if err != nil {
 			answers[i].Err = err
 			continue
@@ -75,9 +88,14 @@ func (c *Control) submit(
 	if full != nil && len(valid) == 0 {
 		return nil, full
 	}
+	create := c.store.Tasks.Create
+	if dry {
+		create = c.store.Tasks.Preview
+	}
 	warned := make(map[[2]string][]string, 1) // by type and queue
 	for n, created := range create(ctx, valid) {
 		answers[places[n]].Created = created
+		room.taken(n, !dry && created.Err == nil && !created.Existed)
 		if created.Deleted {
 			answers[places[n]].Warnings = []string{deletedWarning}
 		}

@@ -35,6 +35,15 @@ func (q *Queues) Paused(ctx context.Context, name string) (bool, error) {
 	return n > 0, nil
 }
 
+// CountPending counts the deliveries that wait for a worker in a queue. Error: CodeUnavailable.
+func (q *Queues) CountPending(ctx context.Context, name string) (int, error) {
+	n, err := q.db.LLen(ctx, string(lua.AsynqQueue(q.names.asynq(name)).Pending())).Result()
+	if err != nil {
+		return 0, unavailable(err)
+	}
+	return int(n), nil
+}
+
 // Add puts a queue on asynq's list of queues, on which those are that got a delivery or have a worker. Error: CodeUnavailable.
 func (q *Queues) Add(ctx context.Context, name string) error {
 	if err := publish(ctx, q.db, []string{q.names.asynq(name)}); err != nil {

@@ -31,6 +31,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/telemetry"
 )
@@ -75,6 +76,7 @@ type Scheduler struct {
 	heard      sync.Once
 
 	quotas  *quotas
+	limits  *limits.Limits
 	contact *contact
 
 	mu  sync.Mutex
@@ -90,6 +92,7 @@ func New(o Options) *Scheduler {
 		s.pace = unhurriedPace
 	}
 	s.quotas = newQuotas(s)
+	s.limits = limits.New(o.Store.Layout, o.Queues)
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
 	s.listener = o.Store.Partitions.NewListener(partition.Wakes{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,

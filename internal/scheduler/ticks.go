@@ -7,8 +7,10 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/schedules"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -24,7 +26,7 @@ const (
 // moves the schedule's cursor, so a repeat after a lost reply or a crash applies them once.
 func (t *term) tick(ctx context.Context) error {
 	unsure := false // a reply was lost: there may be new tasks on the wheel
-	held := ""      // why ticks were held back
+	held := holds{queues: make(map[task.Ref]string)}
 	var decided cursors
 	for ctx.Err() == nil {
 		start := clock.Now()
@@ -34,7 +36,7 @@ func (t *term) tick(ctx context.Context) error {
 			t.s.contact.observe(t.partition, reading{due.Now, start, got})
 		}
 		if err == nil && len(due.Agendas) > 0 && t.s.crowded(ctx, t.partition) {
-			held = "held back while Redis was almost full"
+			held.all = "held back while Redis was almost full"
 			t.failed(ctx, "holding ticks back", errCrowded)
 			continue
 		}
@@ -42,11 +44,11 @@ func (t *term) tick(ctx context.Context) error {
 			if unsure {
 				t.s.wake(t.partition)
 			}
-			err = t.fire(ctx, due.Agendas, held, &decided)
+			err = t.fire(ctx, due.Agendas, &held, &decided)
 			unsure = err != nil
 		}
 		if err == nil {
-			held = ""
+			held.all = ""
 		}
 		switch {
 		case errors.Is(err, partition.ErrFenced):
@@ -61,21 +63,32 @@ func (t *term) tick(ctx context.Context) error {
 }
 
 // fire plans the due ticks, applies the plans, and wakes dispatch for the new tasks. It finishes even if ctx ends meanwhile, within
-// fireBudget. held says why ticks were held back.
-func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held string, decided *cursors) error {
-	planned := make([]partition.Planned, len(agendas))
-	_, skipped := t.s.contact.jumps(t.partition)
-	for i, a := range agendas {
-		a.Held, a.Skipped = held, skipped
-		planned[i] = partition.Planned{Agenda: a, Plan: schedule.MakePlan(a.Agenda)}
-		if until := planned[i].Plan.Forgotten; !until.IsZero() {
-			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
-		}
-	}
+// fireBudget. held says why ticks were held back, and is told of those that are held back now.
+func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds, decided *cursors) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fireBudget)
 	defer cancel()
+	var planned []partition.Planned
+	var places []*limits.Place
 	var failures []error
+	_, skipped := t.s.contact.jumps(t.partition)
+	for _, a := range agendas {
+		a.Held, a.Skipped = held.reason(a.Ref), skipped
+		plan := schedule.MakePlan(a.Agenda)
+		place, err := t.enter(ctx, a, plan)
+		if err != nil {
+			failures = append(failures, t.holdBack(ctx, a, held))
+			continue
+		}
+		if until := plan.Forgotten; !until.IsZero() {
+			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
+		}
+		planned, places = append(planned, partition.Planned{Agenda: a, Plan: plan}), append(places, place)
+	}
 	for i, f := range t.leader.Fire(ctx, planned) {
+		places[i].Leave(len(f.Ticked) > 0)
+		if f.Err == nil {
+			held.forget(planned[i].Agenda.Ref)
+		}
 		switch {
 		case errors.Is(f.Err, schedules.ErrMoved):
 			// The tick loop plans it again. If this call was sent twice, there may be new tasks: wake dispatch.

@@ -21,6 +21,7 @@ const (
 	CodeStaleAttempt     Code = "stale_attempt"      // the report is from another attempt than the running one
 	CodeChanged          Code = "task_changed"       // the task has changed since the caller read it
 	CodeQueueNotFound    Code = "queue_not_found"    // no worker has served a queue with this name, and no task was put into it
+	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its limit allows
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
 	CodeScheduleChanged  Code = "schedule_changed"   // the current revision is not the one that the request names
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now
@@ -28,6 +29,7 @@ const (
 	CodeLockHeld         Code = "lock_held"          // somebody else holds the lock
 	CodeLockLost         Code = "lock_lost"          // the caller does not hold the lock, or no longer
 	CodeLockNotFound     Code = "lock_not_found"     // nobody holds a lock with this name
+	CodeOverloaded       Code = "overloaded"         // too many submissions wait at this node; nothing was done
 	CodeUnavailable      Code = "unavailable"        // Redis is unreachable or refuses writes
 	CodeNotReplicated    Code = "not_replicated"     // what was asked for is done, but too few replicas of Redis have it: repeat the request
 	CodeInternal         Code = "internal"           // a bug in DTS

@@ -251,6 +251,8 @@ const (
 	MethodNotAllowed     ProblemCode = "method_not_allowed"
 	NotFound             ProblemCode = "not_found"
 	NotReplicated        ProblemCode = "not_replicated"
+	Overloaded           ProblemCode = "overloaded"
+	QueueFull            ProblemCode = "queue_full"
 	QueueNotFound        ProblemCode = "queue_not_found"
 	RevisionNotFound     ProblemCode = "revision_not_found"
 	ScheduleBusy         ProblemCode = "schedule_busy"
@@ -290,6 +292,10 @@ func (e ProblemCode) Valid() bool {
 	case NotFound:
 		return true
 	case NotReplicated:
+		return true
+	case Overloaded:
+		return true
+	case QueueFull:
 		return true
 	case QueueNotFound:
 		return true
@@ -1126,6 +1132,7 @@ type Problem struct {
 	// | `task_not_running` | 409 | only a running task can report |
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
+	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 	// | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -1134,6 +1141,7 @@ type Problem struct {
 	// | `lock_held` | 409 | somebody else holds the lock |
 	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
+	// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 	// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
@@ -1152,6 +1160,9 @@ type Problem struct {
 
 	// RequestID Names the request in the server's log.
 	RequestID string `json:"request_id"`
+
+	// RetryAfter Seconds to wait before trying again, as in the header `Retry-After`.
+	RetryAfter *int `json:"retry_after,omitempty"`
 
 	// Status The HTTP status.
 	Status int `json:"status"`
@@ -1176,6 +1187,7 @@ type Problem struct {
 // | `task_not_running` | 409 | only a running task can report |
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
+// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 // | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -1184,6 +1196,7 @@ type Problem struct {
 // | `lock_held` | 409 | somebody else holds the lock |
 // | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
+// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
 // | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
@@ -1220,6 +1233,9 @@ type Queue struct {
 	// Latency How long the oldest one has waited for a worker.
 	Latency Duration `json:"latency"`
 
+	// Limit How many tasks may be waiting and pending together; left out if any number may.
+	Limit *int `json:"limit,omitempty"`
+
 	// Name 1-200 of `A-Z a-z 0-9 . _ -`.
 	//
 	// Example: default
@@ -1237,6 +1253,12 @@ type Queue struct {
 
 	// Waiting Tasks of all namespaces that are due and wait until the queue has room. They are scheduled, so they can still be changed.
 	Waiting int `json:"waiting"`
+}
+
+// QueueLimit defines model for QueueLimit.
+type QueueLimit struct {
+	// Limit How many due tasks may wait; 0 for any number.
+	Limit int `json:"limit"`
 }
 
 // QueueList defines model for QueueList.
@@ -2339,6 +2361,9 @@ type ReleaseLockJSONRequestBody = LockRelease
 // RenewLockJSONRequestBody defines body for RenewLock for application/json ContentType.
 type RenewLockJSONRequestBody = LockRenewal
 
+// LimitQueueJSONRequestBody defines body for LimitQueue for application/json ContentType.
+type LimitQueueJSONRequestBody = QueueLimit
+
 // PutScheduleJSONRequestBody defines body for PutSchedule for application/json ContentType.
 type PutScheduleJSONRequestBody = ScheduleDefinition
 
@@ -2595,6 +2620,30 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/queues (the `ListQueues` operationId).
 	ListQueues(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LimitQueueWithBody Limit how many tasks may wait in a queue
+	//
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	LimitQueueWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LimitQueue Limit how many tasks may wait in a queue
+	//
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	LimitQueue(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PauseQueue Pause a queue
 	//
@@ -3359,6 +3408,50 @@ func (c *Client) ListNodes(ctx context.Context, reqEditors ...RequestEditorFn) (
 // Corresponds with GET /v1/queues (the `ListQueues` operationId).
 func (c *Client) ListQueues(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewListQueuesRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LimitQueueWithBody Limit how many tasks may wait in a queue
+//
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+// once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+func (c *Client) LimitQueueWithBody(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLimitQueueRequestWithBody(c.Server, queue, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LimitQueue Limit how many tasks may wait in a queue
+//
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+// once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+func (c *Client) LimitQueue(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLimitQueueRequest(c.Server, queue, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5113,6 +5206,53 @@ func NewListQueuesRequest(server string) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
+
+	return req, nil
+}
+
+// NewLimitQueueRequest calls the generic LimitQueue builder with application/json body
+func NewLimitQueueRequest(server string, queue QueueName, body LimitQueueJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewLimitQueueRequestWithBody(server, queue, "application/json", bodyReader)
+}
+
+// NewLimitQueueRequestWithBody constructs an http.Request for the LimitQueue method, with any body, and a specified content type
+func NewLimitQueueRequestWithBody(server string, queue QueueName, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "queue", queue, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/v1/queues/%s/limit", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -7588,6 +7728,30 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v1/queues (the `ListQueues` operationId).
 	ListQueuesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListQueuesResponse, error)
 
+	// LimitQueueWithBodyWithResponse Limit how many tasks may wait in a queue
+	//
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	LimitQueueWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error)
+
+	// LimitQueueWithResponse Limit how many tasks may wait in a queue
+	//
+	// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+	// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+	// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+	// once a second. The queue need not exist yet. Other nodes follow within a second.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+	LimitQueueWithResponse(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error)
+
 	// PauseQueueWithResponse Pause a queue
 	//
 	// Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
@@ -8882,6 +9046,54 @@ func (r ListQueuesResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ListQueuesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+// LimitQueueResponseDefaultHeaders the declared response headers of an HTTP default response for LimitQueue
+type LimitQueueResponseDefaultHeaders struct {
+	RetryAfter *int
+}
+
+type LimitQueueResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// ApplicationProblemJSONDefault the response for an HTTP default `application/problem+json` response
+	ApplicationProblemJSONDefault *Problem
+	// HeadersDefault the parsed response headers for an HTTP default response
+	HeadersDefault *LimitQueueResponseDefaultHeaders
+}
+
+// GetApplicationProblemJSONDefault returns the response for an HTTP default `application/problem+json` response
+func (r LimitQueueResponse) GetApplicationProblemJSONDefault() *Problem {
+	return r.ApplicationProblemJSONDefault
+}
+
+// GetBody returns the raw response body bytes
+func (r LimitQueueResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LimitQueueResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LimitQueueResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LimitQueueResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -10848,6 +11060,42 @@ func (c *ClientWithResponses) ListQueuesWithResponse(ctx context.Context, reqEdi
 	return ParseListQueuesResponse(rsp)
 }
 
+// LimitQueueWithBodyWithResponse Limit how many tasks may wait in a queue
+//
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+// once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+func (c *ClientWithResponses) LimitQueueWithBodyWithResponse(ctx context.Context, queue QueueName, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error) {
+	rsp, err := c.LimitQueueWithBody(ctx, queue, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLimitQueueResponse(rsp)
+}
+
+// LimitQueueWithResponse Limit how many tasks may wait in a queue
+//
+// Submissions of tasks that are due at once, triggers and backfills are refused with `queue_full` while `limit` tasks of all namespaces are
+// due and wait for a worker; ticks are held back, and the misfire policy of their schedule decides about them when there is room. Tasks that
+// are due later, and further attempts, are accepted, and count from when they are due. The limit is not exact: each node counts about
+// once a second. The queue need not exist yet. Other nodes follow within a second.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /v1/queues/{queue}/limit (the `LimitQueue` operationId).
+func (c *ClientWithResponses) LimitQueueWithResponse(ctx context.Context, queue QueueName, body LimitQueueJSONRequestBody, reqEditors ...RequestEditorFn) (*LimitQueueResponse, error) {
+	rsp, err := c.LimitQueue(ctx, queue, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLimitQueueResponse(rsp)
+}
+
 // PauseQueueWithResponse Pause a queue
 //
 // Workers take nothing from it any more; what runs goes on, and due tasks go on lining up. Harmless if it is paused already.
@@ -12251,6 +12499,48 @@ func ParseListQueuesResponse(rsp *http.Response) (*ListQueuesResponse, error) {
 	switch {
 	case true:
 		var headers ListQueuesResponseDefaultHeaders
+		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
+			var value int
+			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.RetryAfter = &value
+		}
+		response.HeadersDefault = &headers
+	}
+
+	return response, nil
+}
+
+// ParseLimitQueueResponse parses an HTTP response from a LimitQueueWithResponse call
+func ParseLimitQueueResponse(rsp *http.Response) (*LimitQueueResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LimitQueueResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case rsp.StatusCode == 204:
+		break // No content-type
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && true:
+		var dest Problem
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.ApplicationProblemJSONDefault = &dest
+
+	}
+
+	switch {
+	case true:
+		var headers LimitQueueResponseDefaultHeaders
 		if values := rsp.Header.Values("Retry-After"); len(values) > 0 {
 			var value int
 			if err := runtime.BindStyledParameterWithOptions("simple", "Retry-After", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "integer", Format: ""}); err != nil {

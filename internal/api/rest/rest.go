@@ -46,7 +46,10 @@ type Client struct {
 // New returns a client of the server. Its error is an *InvalidAddress.
 func New(o Options) (*Client, error) {
 	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
-	calls, err := o.generated(&http.Client{Transport: o.Transport, Timeout: o.Timeout})
+	if o.Transport == nil {
+		o.Transport = http.DefaultTransport
+	}
+	calls, err := o.generated(&http.Client{Transport: patient{o.Transport}, Timeout: o.Timeout})
 	if err != nil {
 		return nil, err
 	}

@@ -11,11 +11,11 @@ import (
 // NewCommand returns "dtsctl queue".
 func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "queue", Short: "Show, pause and resume the queues",
+		Use: "queue", Short: "Show, pause, resume and limit the queues",
 		Long:    `A queue is where tasks that are due wait for a worker.`,
 		Example: "  dtsctl queue list\n  dtsctl queue pause reports",
 	}
-	cmd.AddCommand(newListCommand(f), newPauseCommand(f), newResumeCommand(f))
+	cmd.AddCommand(newListCommand(f), newPauseCommand(f), newResumeCommand(f), newLimitCommand(f))
 	return command.Group(cmd)
 }
 

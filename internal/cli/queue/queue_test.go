@@ -21,15 +21,26 @@ func TestQueue_PausesAndResumes(t *testing.T) {
 	s.Pipe().Run(t, "queue", "resume", "low").Expect(t, 1, "", "dtsctl: no queue low (queue_not_found)\n")
 }
 
+func TestLimit_LimitsAQueueAndLiftsTheLimit(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("PUT /v1/queues/{queue}/limit", 204, nil)
+	s.Pipe().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "", "")
+	s.Terminal().Run(t, "queue", "limit", "low", "100").Expect(t, 0, "low limited to 100\n", "")
+	s.Terminal().Run(t, "queue", "limit", "low", "none").Expect(t, 0, "low not limited\n", "")
+	for _, n := range []string{"0", "-1", "many"} {
+		s.Pipe().Run(t, "queue", "limit", "low", "--", n).Expect(t, 2, "", "dtsctl: N: \""+n+"\" must be a whole number from 1 on, or none\nRun 'dtsctl queue limit --help' for what it takes.\n")
+	}
+}
+
 func TestList_PrintsQueues(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/queues", 200, client.QueueList{Queues: []client.Queue{
-		{Name: "default", Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s"},
+		{Name: "default", Limit: new(100), Waiting: 7, Size: 3, Pending: 2, Active: 1, Processed: 9, Failed: 4, Latency: "1.5s"},
 		{Name: "low", Paused: true, Archived: 1, Latency: "0s"},
 	}})
-	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\nlow\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\n", "")
+	s.Pipe().Run(t, "queue", "list").Expect(t, 0, "default\topen\t7\t3\t2\t1\t0\t9\t4\t1.5s\t100\nlow\tpaused\t0\t0\t0\t0\t1\t0\t0\t0s\t\n", "")
 	s.Terminal().Run(t, "queue", "list").Expect(t, 0,
-		"NAME     STATE   WAITING  SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY\n"+
-			"default  open    7        3     2        1       0         9          4       1.5s\n"+
+		"NAME     STATE   WAITING  SIZE  PENDING  ACTIVE  ARCHIVED  PROCESSED  FAILED  LATENCY  LIMIT\n"+
+			"default  open    7        3     2        1       0         9          4       1.5s     100\n"+
 			"low      "+printer.Yellow+"paused"+printer.Reset+"  0        0     0        0       1         0          0       0s\n", "")
 }

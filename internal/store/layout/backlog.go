@@ -5,6 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -86,4 +87,24 @@ func (l *Layout) eachReady(ctx context.Context, partitions []int, visit func(set
 		}
 	}
 	return nil
+}
+
+// waitingSample is how many tasks of a partition that no leader has looked at yet are looked at to count those of a queue.
+const waitingSample = 64
+
+// CountWaiting counts the tasks of a queue that are due and not handed over, in all partitions. Those that no leader has looked at yet, usually
+// for some milliseconds, are estimated. Error: CodeUnavailable.
+func (l *Layout) CountWaiting(ctx context.Context, queue string) (int, error) {
+	calls := make([]lua.CountWaiting, l.Partitions())
+	for p := range calls {
+		calls[p] = lua.CountWaiting{Wheel: l.Keys.Partition(p).Wheel(), Queue: queue, Sample: waitingSample}
+	}
+	total := 0
+	for _, r := range redisx.RunEach[lua.CountWaitingReply](ctx, l.DB, calls) {
+		if r.Err != nil {
+			return 0, Unavailable(r.Err)
+		}
+		total += r.Reply.Waiting
+	}
+	return total, nil
 }

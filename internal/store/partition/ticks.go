@@ -1,6 +1,7 @@
 package partition
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type Due struct {
 type Agenda struct {
 	schedule.Agenda
 	Ref      task.Ref
+	Queue    string // of its tasks
 	revision int
 }
 
@@ -58,6 +60,11 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 // unreadablePause is how long Due leaves an unreadable schedule alone, so that it does not hold up the others.
 const unreadablePause = time.Minute
 
+// Postpone has Due leave a schedule out for that long, unless it is changed. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) Postpone(ctx context.Context, ref task.Ref, delay time.Duration) error {
+	return l.postpone(ctx, ref.String(), delay)
+}
+
 // postpone makes a schedule due after delay. Error: ErrFenced, or an error of Redis.
 func (l *Leader) postpone(ctx context.Context, member string, delay time.Duration) error {
 	_, err := redisx.Run(ctx, l.o.Layout.DB, lua.PostponeSchedule{
@@ -90,7 +97,7 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	if err != nil {
 		return Agenda{}, err
 	}
-	return Agenda{Ref: ref, revision: present.Revision, Agenda: schedule.Agenda{
+	return Agenda{Ref: ref, Queue: cmp.Or(present.Task.Queue, task.DefaultQueue), revision: present.Revision, Agenda: schedule.Agenda{
 		Timeline: line, Present: line[len(line)-1].Table, Misfire: present.Misfire, Cursor: present.Cursor, Now: now,
 		LastPause: present.LastPause, Done: !present.EndedAt.IsZero(),
 	}}, nil

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// Every code of these statuses says when to try again.
+func TestCatalogue_SaysWhenToTryAgain(t *testing.T) {
+	for code, e := range catalogue {
+		if want := e.status == http.StatusServiceUnavailable || e.status == http.StatusTooManyRequests; want != (e.retry > 0) {
+			t.Errorf("%s: status %d, again after %d s", code, e.status, e.retry)
+		}
+	}
+}
+
+// Only what creates work is refused, before it is read.
+func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
+	t.Parallel()
+	var refused atomic.Int64
+	r := startRig(t, func(o *Options) {
+		o.MaxSubmissions, o.Refused = 1, func(code string) { refused.Add(1) }
+	})
+	r.openQueue("default")
+	arrived, release := make(chan struct{}), make(chan struct{})
+	once, finish := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(release) })
+	defer finish()
+	r.faults.set(func(context.Context) { once(); <-release }, nil)
+	first := make(chan answer, 1)
+	go func() { first <- r.call("POST", "/v1/tasks", `{"type":"http"}`) }()
+	testkit.Receive(t, arrived, "the first submission at Redis")
+	for path, method := range map[string]string{
+		"/v1/tasks": "POST", "/v1/tasks/batch": "POST", "/v1/schedules/a": "PUT", "/v1/schedules/a/trigger": "POST", "/v1/schedules/a/backfill": "POST",
+	} {
+		got := r.call(method, path, "what nobody reads")
+		p := got.problem(t)
+		if p.Code != "overloaded" || p.Status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != strconv.Itoa(p.RetryAfter) || p.RetryAfter != 1 {
+			t.Errorf("%s %s: %+v, Retry-After %q", method, path, p, got.header.Get("Retry-After"))
+		}
+	}
+	if n := refused.Load(); n != 5 {
+		t.Errorf("%d refusals were counted", n)
+	}
+	r.faults.set(nil, nil) // for whoever comes now
+	for path, method := range map[string]string{"/healthz": "GET", "/readyz": "GET", "/v1/tasks": "GET", "/v1/queues/default/pause": "POST", "/v1/tasks/a": "DELETE"} {
+		if got := r.call(method, path, ""); got.status == http.StatusServiceUnavailable {
+			t.Errorf("%s %s: %d %s", method, path, got.status, got.body)
+		}
+	}
+	finish()
+	if got := testkit.Receive(t, first, "its answer"); got.status != http.StatusCreated {
+		t.Errorf("the first one: %d %s", got.status, got.body)
+	}
+	if got := r.call("POST", "/v1/tasks", `{"type":"http"}`); got.status != http.StatusCreated {
+		t.Errorf("another one: %d %s", got.status, got.body)
+	}
+}
+
+func TestLimitQueue_RefusesSubmissionsBeyondIt(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	if got := r.call("PUT", "/v1/queues/small/limit", `{"limit":1}`); got.status != http.StatusNoContent {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	const submission = `{"type":"http","queue":"small"}`
+	if got := r.call("POST", "/v1/tasks", submission); got.status != http.StatusCreated {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	got := r.call("POST", "/v1/tasks", submission)
+	if p := got.problem(t); p.Code != "queue_full" || p.Status != http.StatusTooManyRequests || got.header.Get("Retry-After") != "5" || p.RetryAfter != 5 {
+		t.Errorf("%+v, Retry-After %q", p, got.header.Get("Retry-After"))
+	}
+	batch, err := r.SubmitTasksWithBodyWithResponse(t.Context(), nil, "application/json", strings.NewReader(`{"tasks":[`+submission+`,{"type":"http"}]}`))
+	testkit.Must(t, err)
+	if all := batch.JSON200.Results; all[0].Status != http.StatusTooManyRequests || *all[0].Error.RetryAfter != 5 || all[1].Status != http.StatusCreated {
+		t.Errorf("batch: %s", batch.Body)
+	}
+	list, err := r.ListQueuesWithResponse(t.Context())
+	testkit.Must(t, err)
+	if q := list.JSON200.Queues; len(q) != 1 || q[0].Name != "small" || *q[0].Limit != 1 {
+		t.Errorf("queues: %s", list.Body)
+	}
+	for _, bad := range []string{`{}`, `{"limit":-1}`, `{"limit":100000001}`, `{"limit":1,"more":2}`} {
+		if got := r.call("PUT", "/v1/queues/small/limit", bad); got.status != http.StatusBadRequest {
+			t.Errorf("%s: %d", bad, got.status)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package control
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// Admission bounds how many submissions are under way in a process. What is beyond is refused at once, so that what was let in is answered soon,
+// instead of everything waiting until its time is over.
+type Admission struct {
+	Limit int // 0: any number
+	busy  atomic.Int64
+}
+
+// Enter lets in submissions of n tasks. The caller calls leave when they have been answered. One that is alone is let in however many tasks it
+// has. Error: CodeOverloaded.
+func (a *Admission) Enter(n int) (leave func(), _ error) {
+	busy := a.busy.Add(int64(n))
+	leave = func() { a.busy.Add(-int64(n)) }
+	if a.Limit > 0 && busy > int64(a.Limit) && busy > int64(n) {
+		leave()
+		return nil, task.Errorf(task.CodeOverloaded, "%d submissions wait at this node, which is the most that may: nothing was done, so try again, here or at another node", a.Limit)
+	}
+	return leave, nil
+}
+
+// turns bounds how many requests that create work, and do not share a call to Redis with others, are with Redis at once: so they take only a
+// part of the connections, and a request to pause, to cancel or to look does not wait behind all of them.
+type turns chan struct{}
+
+const turnsLimit = 4
+
+// take waits for a turn. The caller calls end afterwards. Error: that of ctx.
+func (t turns) take(ctx context.Context) (end func(), _ error) {
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// enterAlone is for a request that creates work and shares no call: it enters, and waits for its turn. The caller calls leave.
+// Errors: CodeOverloaded, or that of ctx.
+func (c *Control) enterAlone(ctx context.Context, n int) (leave func(), _ error) {
+	answered, err := c.admission.Enter(n)
+	if err != nil {
+		return nil, err
+	}
+	end, err := c.turns.take(ctx)
+	if err != nil {
+		answered()
+		return nil, err
+	}
+	return func() { end(); answered() }, nil
+}

@@ -1,0 +1,45 @@
+package control
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/limits"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+// queueRoom is the places of several tasks in queues that have limits.
+type queueRoom struct {
+	places []*limits.Place
+	took   []bool
+}
+
+// enter reserves a place for a task that is due now; one that is due later needs none yet. Error: CodeQueueFull.
+func (r *queueRoom) enter(ctx context.Context, l *limits.Limits, d task.Definition) error {
+	var place *limits.Place
+	if now := clock.Now(); l != nil && !d.FirstDue(now).After(now) {
+		var err error
+		if place, err = l.Enter(ctx, cmp.Or(d.Queue, task.DefaultQueue)); err != nil {
+			return err
+		}
+	}
+	r.places, r.took = append(r.places, place), append(r.took, false)
+	return nil
+}
+
+// taken says whether the nth task that entered is in its queue.
+func (r *queueRoom) taken(n int, yes bool) { r.took[n] = yes }
+
+// leave ends the reservations.
+func (r *queueRoom) leave() {
+	for n, place := range r.places {
+		place.Leave(r.took[n])
+	}
+}
+
+// LimitQueue limits how many tasks may wait in a queue, in DTS and for a worker; 0 lifts the limit. Other nodes know it after a second. The
+// queue need not exist yet. Errors: CodeInvalid, CodeUnavailable.
+func (c *Control) LimitQueue(ctx context.Context, _ Caller, name string, limit int) error {
+	return c.limits.Set(ctx, name, limit)
+}

@@ -1,0 +1,69 @@
+package limits
+
+import (
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+)
+
+// gauge is how many tasks wait in a queue, as far as this process knows.
+type gauge struct {
+	counting sync.Mutex // is held while Redis is asked
+
+	mu     sync.Mutex
+	count  int       // tasks that waited at the last count
+	at     time.Time // when that began; zero: never
+	coming int       // let in, and perhaps not in Redis yet
+	come   int       // let in, and in Redis since the last count began
+}
+
+// enter lets a task in if there is room by a count that is not older than age; 0 stands for any age.
+func (g *gauge) enter(limit int, age time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if age > 0 && (g.at.IsZero() || clock.Since(g.at) > age) || g.count+g.coming+g.come >= limit {
+		return false
+	}
+	g.coming++
+	return true
+}
+
+// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come. Error: that of read.
+func (g *gauge) recount(pause time.Duration, read func() (int, error)) (int, error) {
+	g.counting.Lock()
+	defer g.counting.Unlock()
+	g.mu.Lock()
+	recent, before := !g.at.IsZero() && clock.Since(g.at) < pause, g.come
+	g.mu.Unlock()
+	if !recent {
+		start := clock.Now()
+		count, err := read()
+		if err != nil {
+			return 0, err
+		}
+		g.mu.Lock()
+		g.count, g.at = count, start
+		g.come -= before // Redis had them when it counted
+		g.mu.Unlock()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.count + g.coming + g.come, nil
+}
+
+// Place is a place in a queue that has a limit. nil is one in a queue that has none.
+type Place struct{ gauge *gauge }
+
+// Leave ends the reservation of a place. taken says that the task is in Redis, and waits in the queue now.
+func (p *Place) Leave(taken bool) {
+	if p == nil {
+		return
+	}
+	p.gauge.mu.Lock()
+	defer p.gauge.mu.Unlock()
+	p.gauge.coming--
+	if taken {
+		p.gauge.come++
+	}
+}

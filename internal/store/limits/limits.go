@@ -1,0 +1,157 @@
+// Package limits bounds how many tasks wait in a queue. A limit is kept in Redis, so all nodes follow it. It counts tasks that are due and
+// that no worker has taken: in DTS, and in asynq's queue. A task that is due later does not wait in its queue yet.
+//
+// The count is not part of the script that creates a task, as a queue's tasks are in all partitions. Each process counts about once a second,
+// and remembers what it has let in since. So one process never lets in more than there is room for; of several, each may let in what
+// there was room for when it counted.
+package limits
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
+)
+
+const (
+	// Most is the highest limit of a queue, and the most queues that have one.
+	Most       = 100_000_000
+	MostQueues = 1000
+
+	lifetime   = time.Second           // how long the limits, and a count, are used
+	countPause = 50 * time.Millisecond // between two counts of a queue that seems to be full
+	timeout    = time.Second           // of reading either
+)
+
+// Limits knows the limits of an installation's queues. It is safe for concurrent use.
+type Limits struct {
+	l      *layout.Layout
+	queues *queue.Queues
+
+	mu      sync.Mutex
+	known   map[string]int // by queue
+	readAt  time.Time
+	reading bool
+	gauges  map[string]*gauge // of queues that have a limit
+}
+
+// New returns the limits of an installation. It sends nothing to Redis.
+func New(l *layout.Layout, queues *queue.Queues) *Limits {
+	return &Limits{l: l, queues: queues, gauges: make(map[string]*gauge)}
+}
+
+// Set limits how many tasks may wait in a queue; 0 lifts the limit. Errors: CodeInvalid, CodeUnavailable.
+func (s *Limits) Set(ctx context.Context, name string, limit int) error {
+	if err := task.ValidateQueue(name); err != nil {
+		return err
+	}
+	if limit < 0 || limit > Most {
+		return task.Invalid("limit", "is %d, must be 0 to %d; 0 for no limit", limit, Most)
+	}
+	key := string(s.l.Keys.Limits())
+	if limit > 0 {
+		known, err := s.All(ctx)
+		if err != nil {
+			return err
+		}
+		if _, has := known[name]; !has && len(known) >= MostQueues {
+			return task.Invalid("queue", "%d queues have limits, which is the most: lift one", MostQueues)
+		}
+		if err := s.l.DB.HSet(ctx, key, name, limit).Err(); err != nil {
+			return layout.Unavailable(err)
+		}
+	} else if err := s.l.DB.HDel(ctx, key, name).Err(); err != nil {
+		return layout.Unavailable(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readAt = time.Time{}
+	return nil
+}
+
+// All reads the limits, by queue. Error: CodeUnavailable.
+func (s *Limits) All(ctx context.Context) (map[string]int, error) {
+	texts, err := s.l.DB.HGetAll(ctx, string(s.l.Keys.Limits())).Result()
+	if err != nil {
+		return nil, layout.Unavailable(err)
+	}
+	all := make(map[string]int, len(texts))
+	for name, text := range texts {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 { // somebody may have written to Redis by hand
+			all[name] = n
+		}
+	}
+	return all, nil
+}
+
+// Enter reserves a place in a queue for a task that is due now. The caller calls Leave of the place when it knows whether the task is in Redis.
+// While Redis does not answer, every queue has room: the write that follows fails by itself. Error: CodeQueueFull.
+func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
+	limit, g := s.of(ctx, name)
+	if limit == 0 {
+		return nil, nil
+	}
+	if g.enter(limit, lifetime) {
+		return &Place{g}, nil
+	}
+	waiting, err := g.recount(countPause, func() (int, error) { return s.count(ctx, name) })
+	if err != nil {
+		return nil, nil
+	}
+	if g.enter(limit, 0) {
+		return &Place{g}, nil
+	}
+	return nil, task.Errorf(task.CodeQueueFull, "the queue %q is full: %d tasks wait in it, and %d may", name, waiting, limit)
+}
+
+// of returns the limit of a queue, 0 if it has none, and its gauge. Of several callers, one reads the limits again when they are too old.
+func (s *Limits) of(ctx context.Context, name string) (int, *gauge) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.reading && (s.readAt.IsZero() || clock.Since(s.readAt) > lifetime) {
+		s.read(ctx)
+	}
+	limit := s.known[name]
+	if limit == 0 {
+		return 0, nil
+	}
+	g := s.gauges[name]
+	if g == nil {
+		g = &gauge{}
+		s.gauges[name] = g
+	}
+	return limit, g
+}
+
+// read reads the limits. What was known counts until it has ended, and stays if it fails. The caller holds the mutex.
+func (s *Limits) read(ctx context.Context) {
+	s.reading = true
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	known, err := s.All(ctx)
+	cancel()
+	s.mu.Lock()
+	s.reading, s.readAt = false, clock.Now()
+	if err == nil {
+		s.known = known
+		maps.DeleteFunc(s.gauges, func(name string, _ *gauge) bool { return known[name] == 0 })
+	}
+}
+
+// count counts the tasks that wait in a queue.
+func (s *Limits) count(ctx context.Context, name string) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	waiting, err := s.l.CountWaiting(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	pending, err := s.queues.CountPending(ctx, name)
+	return waiting + pending, err
+}

@@ -1,0 +1,176 @@
+package limits_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/store/limits"
+	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+func open(w *storetest.World) *limits.Limits {
+	return limits.New(w.Layout, queue.New(queue.Options{DB: w.DB}))
+}
+
+// full reports whether a queue is full, by a count of its own, and leaves its room as it is.
+func full(t *testing.T, w *storetest.World, name string) bool {
+	t.Helper()
+	place, err := open(w).Enter(w.Ctx, name)
+	place.Leave(false)
+	if err != nil && task.CodeOf(err) != task.CodeQueueFull {
+		t.Fatal(err)
+	}
+	return err != nil
+}
+
+// counts fails unless exactly n tasks of a queue count as waiting.
+func counts(t *testing.T, w *storetest.World, name string, n int) {
+	t.Helper()
+	l := open(w)
+	if n > 0 {
+		testkit.Must(t, l.Set(w.Ctx, name, n))
+		if !full(t, w, name) {
+			t.Errorf("fewer than %d tasks of %s count", n, name)
+		}
+	}
+	testkit.Must(t, l.Set(w.Ctx, name, n+1))
+	if full(t, w, name) {
+		t.Errorf("more than %d tasks of %s count", n, name)
+	}
+}
+
+func TestEnter_CountsWhatIsDueAndNoWorkerHas(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	queues := queue.New(queue.Options{DB: w.DB})
+	ref := func(i int) task.Ref { return task.Ref{Namespace: "default", ID: fmt.Sprint("s@", i)} } // all in one partition
+	for i := range 10 {
+		w.Create(task.Definition{Ref: ref(i)})
+	}
+	w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "elsewhere"}})
+	w.Create(task.Definition{Ref: ref(20), Delay: time.Hour})
+	counts(t, w, "default", 11)
+	w.Create(task.Definition{Ref: ref(21), Queue: "other"})
+	counts(t, w, "other", 1)
+
+	none := partition.Quotas{Queues: map[string]partition.Quota{"default": {}}}
+	_, err := w.Leader(ref(0)).Claim(w.Ctx, 100, none, time.Second)
+	testkit.Must(t, err)
+	counts(t, w, "default", 11) // ready
+
+	four := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 4}}}
+	claimed, err := w.Leader(ref(0)).Claim(w.Ctx, 100, four, time.Second)
+	testkit.Must(t, err)
+	testkit.Must(t, queues.HandOver(w.Ctx, claimed.Deliveries[:3], nil).Failure())
+	testkit.Must(t, w.Leader(ref(0)).TakeBack(w.Ctx, claimed.Deliveries[3:], true))
+	counts(t, w, "default", 11) // seven ready, one in a lane, three in asynq
+
+	recalled, err := queues.Recall(w.Ctx, claimed.Deliveries[:1]) // as if a worker had taken it
+	testkit.Must(t, err)
+	if len(recalled) != 1 {
+		t.Fatalf("recalled %v", recalled)
+	}
+	counts(t, w, "default", 10)
+}
+
+func TestEnter_LetsNoMoreInThanThereIsRoomFor(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	l := open(w)
+	testkit.Must(t, l.Set(w.Ctx, "default", 3))
+	var places []*limits.Place
+	for range 3 {
+		p, err := l.Enter(w.Ctx, "default")
+		testkit.Must(t, err)
+		places = append(places, p)
+	}
+	refused := func(what string) {
+		t.Helper()
+		if _, err := l.Enter(w.Ctx, "default"); task.CodeOf(err) != task.CodeQueueFull {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	refused("three are on their way")
+	w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}})
+	places[0].Leave(true)
+	refused("one is there, and two are on their way")
+	places[1].Leave(false)
+	p, err := l.Enter(w.Ctx, "default")
+	if err != nil {
+		t.Errorf("one was not created: %v", err)
+	}
+	p.Leave(false)
+	_, err = w.Tasks.Cancel(w.Ctx, task.Ref{Namespace: "default", ID: "a"})
+	testkit.Must(t, err)
+	places[2].Leave(false)
+	testkit.Eventually(t, "it counts again", func() bool {
+		var got []*limits.Place
+		for range 3 {
+			p, err := l.Enter(w.Ctx, "default")
+			if err == nil {
+				got = append(got, p)
+			}
+		}
+		for _, p := range got {
+			p.Leave(false)
+		}
+		return len(got) == 3
+	})
+}
+
+func TestEnter_FollowsALimitThatAnotherNodeSets(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	here, there := open(w), open(w)
+	w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}})
+	if _, err := here.Enter(w.Ctx, "default"); err != nil {
+		t.Fatalf("without a limit: %v", err)
+	}
+	testkit.Must(t, there.Set(w.Ctx, "default", 1))
+	testkit.Eventually(t, "it is full", func() bool {
+		_, err := here.Enter(w.Ctx, "default")
+		return task.CodeOf(err) == task.CodeQueueFull && err != nil
+	})
+	testkit.Must(t, there.Set(w.Ctx, "default", 0))
+	testkit.Eventually(t, "it has room", func() bool { _, err := here.Enter(w.Ctx, "default"); return err == nil })
+}
+
+func TestEnter_LetsAllInWhileRedisDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	testkit.Must(t, open(w).Set(w.Ctx, "default", 1))
+	w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}})
+	gone, cancel := context.WithCancel(w.Ctx)
+	cancel()
+	if _, err := open(w).Enter(gone, "default"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSet_RefusesWhatIsNoLimit(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	l := open(w)
+	for name, limit := range map[string]int{"a b": 1, "negative": -1, "huge": limits.Most + 1} {
+		if err := l.Set(w.Ctx, name, limit); task.CodeOf(err) != task.CodeInvalid {
+			t.Errorf("%s %d: %v", name, limit, err)
+		}
+	}
+	for i := range limits.MostQueues {
+		testkit.Must(t, w.DB.HSet(w.Ctx, string(w.Keys.Limits()), fmt.Sprint(i), 1).Err())
+	}
+	if err := l.Set(w.Ctx, "more", 1); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("one too many: %v", err)
+	}
+	if err := l.Set(w.Ctx, "7", 2); err != nil {
+		t.Errorf("a change: %v", err)
+	}
+}
