@@ -91,17 +91,19 @@ func (r *rolling) apis(first string) []*node {
 	return all
 }
 
-// load submits tasks until the context ends, each through both nodes.
-func (r *rolling) load(ctx context.Context) error {
+// load submits tasks, each through both nodes, until stop is closed.
+func (r *rolling) load(ctx context.Context, stop <-chan struct{}) error {
 	pace := time.NewTicker(15 * time.Millisecond)
 	defer pace.Stop()
 	for i := 0; ; i++ {
 		select {
-		case <-ctx.Done():
+		case <-stop:
 			return nil
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-pace.C:
 		}
-		if err := r.submit(ctx, i); err != nil && ctx.Err() == nil {
+		if err := r.submit(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -191,9 +193,8 @@ func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 		r.nodes[role] = r.start(role, previousRelease)
 	}
 	schedules := r.put(r.nodes["scheduler"])
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- r.load(ctx) }()
+	stop, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- r.load(t.Context(), stop) }()
 	calls := testkit.Amount(150, 1500)
 	r.ran(calls, schedules, "the previous release")
 	for range testkit.Amount(1, 4) {
@@ -207,7 +208,7 @@ func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 			r.ran(calls, schedules, "a "+step.role+" of "+step.release)
 		}
 	}
-	stop()
+	close(stop)
 	testkit.Must(t, <-ended)
 	for _, id := range schedules {
 		paused, err := r.nodes["scheduler"].PauseScheduleWithResponse(t.Context(), id, nil, client.SchedulePause{})
