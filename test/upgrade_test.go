@@ -195,9 +195,9 @@ func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 	schedules := r.put(r.nodes["scheduler"])
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- r.load(t.Context(), stop) }()
-	calls := testkit.Amount(150, 1500)
+	calls := testkit.Amount(150, 400)
 	r.ran(calls, schedules, "the previous release")
-	for range testkit.Amount(1, 4) {
+	for range testkit.Amount(1, 3) {
 		for _, step := range []struct{ role, release string }{
 			{"worker", thisRelease}, {"scheduler", thisRelease}, // the old leads, the new works; then both are new
 			{"worker", previousRelease}, {"scheduler", previousRelease}, // the new leads, the old works; then both are old

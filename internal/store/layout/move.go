@@ -16,8 +16,9 @@ import (
 // present one, which says in what form it writes. So a move from one to the other is a word in dts:meta. It needs no node to stop, but
 // each of them to serve both.
 
-// served are the layouts that this release serves: see Serves. No setting of the product sets it: tests link a node of a later release, with
-// -ldflags "-X github.com/dts-sched/dts/internal/store/layout.served=3,4".
+// served are the layouts that this release serves, the oldest first, with commas between them. No setting of the product sets it: tests link a
+// node of a later release, with
+// -ldflags "-X github.com/dts-sched/dts/internal/store/layout.served=3,4". See Serves.
 var served = migration.Present
 
 // silent is the layout that nodes serve which do not say it: those of releases before they did.

@@ -128,6 +128,19 @@ func TestAdvance_ManyNodesMoveAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
+func TestAdvance_MovesInACluster(t *testing.T) {
+	t.Parallel()
+	db := redistest.Open(t, redistest.StartCluster(t).URL())
+	l, other := serving(t, db, "3", "4"), serving(t, db, "3", "4")
+	testkit.Must(t, l.Joined(t.Context()))
+	testkit.Must(t, l.Advance(t.Context(), list()))
+	_, err := other.Check(t.Context())
+	testkit.Must(t, err)
+	if stored(t, db) != "4" || l.Present() != "4" || other.Present() != "4" {
+		t.Errorf("layout %s; %s and %s are present", stored(t, db), l.Present(), other.Present())
+	}
+}
+
 func TestAdvance_GoesOnAfterANodeThatDied(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
