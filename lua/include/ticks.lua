@@ -18,12 +18,10 @@ local function create_task(name, def, due)
   return true
 end
 
--- start_tick creates the task of a tick (ms) and makes it live. Returns false if the task exists already.
+-- start_tick creates the task of a tick (ms), unless it exists, and makes it live.
 local function start_tick(tick, name, def, due)
-  local created = create_task(name, def, due)
-  if created then
+  if create_task(name, def, due) then
     redis.call('ZADD', live_key(member), int(tick), name)
   end
-  return created
 end
 
