@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -98,6 +99,19 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), claimLimit, partition.Quotas{Default: 1000}, time.Second)
 	testkit.Must(w.t, err)
 	leasetest.End(w.t, w.db, key)
+}
+
+// A claim that is not followed by its hand-over waits until somebody looks after it.
+func TestDispatch_HandsOverWhatWasClaimedBeforeItsTermEnded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never)
+	ref := task.Ref{Namespace: task.DefaultNamespace, ID: "claimed"}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	d := task.Delivery{Ref: ref, Attempt: 1, Type: "echo", Queue: "default", ClaimedAt: w.now()}
+	testkit.Must(t, (&term{s: a.Scheduler}).handOver(ended, []task.Delivery{d}).Failure())
+	w.dispatched(ref, 1)
 }
 
 func TestWatch_EnqueuesWhatADeadLeaderClaimed(t *testing.T) {
