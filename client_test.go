@@ -2,6 +2,7 @@ package dts_test
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -332,6 +333,36 @@ func TestClient_KnowsTheFleet(t *testing.T) {
 		testkit.Must(t, err)
 		if !slices.ContainsFunc(namespaces, func(n dts.Namespace) bool { return n.Name == task.Namespace && !n.LastSubmittedAt.IsZero() }) {
 			t.Errorf("namespaces: %+v", namespaces)
+		}
+	})
+}
+
+func TestClient_LimitsAQueue(t *testing.T) {
+	t.Parallel()
+	overBoth(t, func(t *testing.T, c *dts.Client) {
+		queue := rand.Text() // that nobody serves
+		testkit.Must(t, c.LimitQueue(t.Context(), queue, 1))
+		submit := func() error {
+			_, err := c.Submit(t.Context(), dts.Submission{Type: "noop", Queue: queue})
+			return err
+		}
+		testkit.Must(t, submit())
+		testkit.Eventually(t, "it waits, after the leader has found that nobody serves the queue", func() bool {
+			queues, err := c.Queues(t.Context())
+			testkit.Must(t, err)
+			return slices.ContainsFunc(queues, func(q dts.Queue) bool { return q.Name == queue && q.Waiting == 1 })
+		})
+		if err := submit(); dts.CodeOf(err) != dts.CodeQueueFull {
+			t.Errorf("beyond the limit: %v", err)
+		}
+		queues, err := c.Queues(t.Context())
+		testkit.Must(t, err)
+		if !slices.ContainsFunc(queues, func(q dts.Queue) bool { return q.Name == queue && q.Limit == 1 }) {
+			t.Errorf("queues: %+v", queues)
+		}
+		testkit.Must(t, c.LimitQueue(t.Context(), queue, 0))
+		if err := submit(); err != nil {
+			t.Errorf("without a limit: %v", err)
 		}
 	})
 }

@@ -28,7 +28,7 @@ func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 	r := startRig(t, func(o *Options) {
 		o.MaxSubmissions, o.Refused = 1, func(code string) { refused.Add(1) }
 	})
-	r.openQueue("default")
+	r.openQueue("busy")
 	arrived, release := make(chan struct{}), make(chan struct{})
 	once, finish := sync.OnceFunc(func() { close(arrived) }), sync.OnceFunc(func() { close(release) })
 	defer finish()
@@ -49,7 +49,7 @@ func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 		t.Errorf("%d refusals were counted", n)
 	}
 	r.faults.set(nil, nil) // for whoever comes now
-	for path, method := range map[string]string{"/healthz": "GET", "/readyz": "GET", "/v1/tasks": "GET", "/v1/queues/default/pause": "POST", "/v1/tasks/a": "DELETE"} {
+	for path, method := range map[string]string{"/healthz": "GET", "/readyz": "GET", "/v1/tasks": "GET", "/v1/queues/busy/pause": "POST", "/v1/tasks/a": "DELETE"} {
 		if got := r.call(method, path, ""); got.status == http.StatusServiceUnavailable {
 			t.Errorf("%s %s: %d %s", method, path, got.status, got.body)
 		}

@@ -356,7 +356,7 @@ func TestCatalogue_HasEveryCode(t *testing.T) {
 			t.Errorf("the document's table lacks %s", row)
 		}
 		p := problemOf(&task.Error{Code: code, Message: "m", Field: "f", Err: errors.New("cause")}, "r")
-		want := Problem{Type: "urn:dts:problem:" + string(code), Title: entry.title, Status: entry.status, Detail: "f: m", Code: ProblemCode(code), Field: "f", RequestID: "r"}
+		want := Problem{Type: "urn:dts:problem:" + string(code), Title: entry.title, Status: entry.status, Detail: "f: m", Code: ProblemCode(code), Field: "f", RetryAfter: entry.retry, RequestID: "r"}
 		if p != want {
 			t.Errorf("%s: %+v, want %+v", code, p, want)
 		}

@@ -182,11 +182,15 @@ func TestApp_ServesMetricsAndMonitor(t *testing.T) {
 	t.Parallel()
 	a := run(t, Options{Config: settings(""), Monitor: newMonitor})
 	a.mustRun("counted")
-	_, metrics := a.call(http.MethodGet, "/metrics", "")
+	var metrics string
+	testkit.Eventually(t, "all partitions are led", func() bool { // the task can run before that
+		_, metrics = a.call(http.MethodGet, "/metrics", "")
+		return strings.Contains(metrics, "dts_leases_held 16")
+	})
 	for _, name := range []string{
 		`dts_attempts_total{outcome="succeeded",type="shell"} 1`,
 		"dts_begin_lateness_seconds_count 1", "dts_dispatch_lateness_seconds_count 1",
-		"dts_leases_held 16", `dts_tasks{partition="0",state="scheduled"} 0`, `dts_script_seconds_count{script="begin"} 1`,
+		`dts_tasks{partition="0",state="scheduled"} 0`, `dts_script_seconds_count{script="begin"} 1`,
 		`asynq_queue_size{queue="default"} 0`, "go_goroutines",
 	} {
 		if !strings.Contains(metrics, name) {

@@ -18,6 +18,7 @@ import (
 // bodies are valid requests, by operation, of operations that need one.
 var bodies = map[string]string{
 	"submitTask":       `{"type":"noop"}`,
+	"limitQueue":       `{"limit":100}`,
 	"submitTasks":      `{"tasks":[{"type":"noop"},{"type":"noop"}]}`,
 	"changeTask":       `{"queue":"low"}`,
 	"reportProgress":   `{"attempt":1,"progress":50}`,

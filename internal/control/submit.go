@@ -55,11 +55,7 @@ func (c *Control) PreviewEach(ctx context.Context, who Caller, defs []task.Defin
 // submit lets submissions in, checks definitions, creates tasks of those that are valid, or with dry says what would come of it, and adds
 // warnings. Errors: as SubmitEach.
 func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition, dry bool) ([]Submitted, error) {
-	enter := c.enterAlone
-	if len(defs) == 1 { // shares its call with others
-		enter = func(_ context.Context, n int) (func(), error) { return c.admission.Enter(n) }
-	}
-	leave, err := enter(ctx, len(defs))
+	leave, err := c.letIn(ctx, len(defs))
 	if err != nil {
 		return nil, err
 	}
@@ -67,24 +63,7 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 	var room queueRoom
 	defer room.leave()
 	answers := make([]Submitted, len(defs))
-	valid := make([]task.Definition, 0, len(defs))
-	places := make([]int, 0, len(defs)) // valid[n] is defs[places[n]]
-	var full error
-	for i, d := range defs {
-		d, err := c.complete(who, d)
-		if err == nil {
-			err = c.newWork(ctx, who, d.Ref)
-			full = cmp.Or(full, err)
-		}
-		if err == nil {
-			err = room.enter(ctx, c.limits, d)
-		}
-		if err != nil {
-			answers[i].Err = err
-			continue
-		}
-		valid, places = append(valid, d), append(places, i)
-	}
+	valid, places, full := c.admit(ctx, who, defs, answers, &room)
 	if full != nil && len(valid) == 0 {
 		return nil, full
 	}
@@ -109,6 +88,38 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 		answers[places[n]].Warnings = warned[kind]
 	}
 	return answers, nil
+}
+
+// admit returns the definitions that are valid and for which there is room, and their places in defs; the answers to the others are errors.
+// full is the error while Redis is nearly full, if that is one of these.
+func (c *Control) admit(
+	ctx context.Context, who Caller, defs []task.Definition, answers []Submitted, room *queueRoom,
+) (valid []task.Definition, places []int, full error) {
+	valid, places = make([]task.Definition, 0, len(defs)), make([]int, 0, len(defs))
+	for i, d := range defs {
+		d, err := c.complete(who, d)
+		if err == nil {
+			err = c.newWork(ctx, who, d.Ref)
+			full = cmp.Or(full, err)
+		}
+		if err == nil {
+			err = room.enter(ctx, c.limits, d)
+		}
+		if err != nil {
+			answers[i].Err = err
+			continue
+		}
+		valid, places = append(valid, d), append(places, i)
+	}
+	return valid, places, full
+}
+
+// letIn lets a submission of n tasks in. The caller calls leave. Errors: CodeOverloaded, or that of ctx.
+func (c *Control) letIn(ctx context.Context, n int) (leave func(), _ error) {
+	if n == 1 { // it shares its call with others
+		return c.admission.Enter(n)
+	}
+	return c.enterAlone(ctx, n)
 }
 
 // complete fills in what a submission left out, and checks it. Error: CodeInvalid.

@@ -23,14 +23,14 @@ func (w *world) age(s schedule.Schedule, by time.Duration) {
 	testkit.Must(w.t, w.db.ZAdd(w.t.Context(), string(k.Ticks()), redis.Z{Member: s.Ref.String()}).Err())
 }
 
-// Nobody serves the queue, so its tasks wait. When there is room, the misfire policy decides: by default, one tick runs for all that were missed.
+// Nobody takes the delivery that waits in the queue. When there is room, the misfire policy decides: by default, one tick runs for all that were missed.
 func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.slots = 0
-	l := limits.New(w.store.Layout, queue.New(queue.Options{DB: w.db}))
-	testkit.Must(t, l.Set(t.Context(), task.DefaultQueue, 1))
-	blocker := w.create(task.Definition{})
+	queues := queue.New(queue.Options{DB: w.db})
+	testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), task.DefaultQueue, 1))
+	waits := []task.Delivery{{Ref: task.Ref{Namespace: "default", ID: "waits"}, Attempt: 1, Type: "echo", Queue: task.DefaultQueue, Timeout: time.Minute}}
+	testkit.Must(t, queues.HandOver(t.Context(), waits, nil).Failure())
 	s := w.put("held", each(time.Hour), schedule.OverlapAllow)
 	w.age(s, 20*time.Hour+30*time.Minute)
 	a := w.start("a", never)
@@ -38,8 +38,10 @@ func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	if all := w.ledger(s); len(all) != 0 {
 		t.Errorf("meanwhile the ledger has %+v", all)
 	}
-	_, err := useCases(w.store).CancelTask(t.Context(), caller, blocker.ID)
-	testkit.Must(t, err)
+	taken, err := queues.Recall(t.Context(), waits)
+	if err != nil || len(taken) != 1 {
+		t.Fatalf("%v, %v", taken, err)
+	}
 	testkit.Eventually(t, "its ticks are decided", func() bool { return len(w.ledger(s)) > 1 })
 	missed, fired := 0, 0
 	for _, e := range w.ledger(s) {

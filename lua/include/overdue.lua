@@ -4,7 +4,7 @@
 -- includes: clock, number
 
 local BEHIND = 1000 -- ms: the leader is behind if it is that late after as many tasks as a claim reads
-local newest = math.ceil(limit / 8) -- so many of the newest at most
+local newest = math.floor(limit / 8) -- so many of the newest at most
 
 -- read_due returns due tasks and when each was due (as text), and the number of the oldest ones, which come first. While the leader is behind,
 -- the newest follow, in order, and others lie between them: gap is the time that all of these were due at or after. Otherwise gap is nil.

@@ -58,10 +58,10 @@ func overloadOf(response *http.Response) (time.Duration, error) {
 	}
 	response.Body = io.NopCloser(bytes.NewReader(body))
 	var problem client.Problem
-	if json.Unmarshal(body, &problem) != nil || problem.Code != client.Overloaded || problem.RetryAfter == nil {
-		return 0, nil
+	if err := json.Unmarshal(body, &problem); err == nil && problem.Code == client.Overloaded && problem.RetryAfter != nil {
+		return time.Duration(*problem.RetryAfter) * time.Second, nil
 	}
-	return time.Duration(*problem.RetryAfter) * time.Second, nil
+	return 0, nil
 }
 
 // repeated returns the request for another try; nil if its body cannot be read again.

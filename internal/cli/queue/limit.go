@@ -25,9 +25,9 @@ func newLimitCommand(f *command.Factory) *cobra.Command {
 	opts := &limitOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "limit QUEUE N", Short: "Limit how many tasks may wait in a queue", Args: command.ExactArgs("QUEUE", "N"),
-		Long: `limit sets how many due tasks may wait in the queue for a worker. While as many wait, submissions of tasks that are due at once are
-refused (queue_full), and ticks of schedules are held back. Tasks that are due later are accepted. The limit is not exact:
-each node counts about once a second. N is a number, or none to lift the limit.`,
+		Long: `limit sets how many due tasks may wait in the queue for a worker. While as many wait, submissions of tasks that are due
+at once are refused (queue_full), and ticks of schedules are held back. Tasks that are due later are accepted. The limit
+is not exact: each node counts about once a second. N is a number, or none to lift the limit.`,
 		Example: `  dtsctl queue limit reports 10000
   dtsctl queue limit reports none`,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -22,9 +22,9 @@ func newListCommand(f *command.Factory) *cobra.Command {
 		Use: "list", Short: "List the queues", Args: command.ExactArgs(),
 		Long: `list lists all queues that ever held a task.
 
-The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, limit. Waiting is how many
-tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in it: pending ones
-wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed count since
+The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, limit. Waiting is how
+many tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in it: pending
+ones wait for a worker, active ones are taken by one, archived ones are dead letters. Processed and failed count since
 midnight (UTC). Latency is how long the oldest pending one has waited. Limit is how many may be waiting and pending
 together, if that is limited.`,
 		Example: `  dtsctl queue list`,

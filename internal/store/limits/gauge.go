@@ -29,8 +29,8 @@ func (g *gauge) enter(limit int, age time.Duration) bool {
 	return true
 }
 
-// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come. Error: that of read.
-func (g *gauge) recount(pause time.Duration, read func() (int, error)) (int, error) {
+// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come; false if read does.
+func (g *gauge) recount(pause time.Duration, read func() (int, bool)) (int, bool) {
 	g.counting.Lock()
 	defer g.counting.Unlock()
 	g.mu.Lock()
@@ -38,9 +38,9 @@ func (g *gauge) recount(pause time.Duration, read func() (int, error)) (int, err
 	g.mu.Unlock()
 	if !recent {
 		start := clock.Now()
-		count, err := read()
-		if err != nil {
-			return 0, err
+		count, known := read()
+		if !known {
+			return 0, false
 		}
 		g.mu.Lock()
 		g.count, g.at = count, start
@@ -49,7 +49,7 @@ func (g *gauge) recount(pause time.Duration, read func() (int, error)) (int, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.count + g.coming + g.come, nil
+	return g.count + g.coming + g.come, true
 }
 
 // Place is a place in a queue that has a limit. nil is one in a queue that has none.

@@ -2,8 +2,8 @@
 // that no worker has taken: in DTS, and in asynq's queue. A task that is due later does not wait in its queue yet.
 //
 // The count is not part of the script that creates a task, as a queue's tasks are in all partitions. Each process counts about once a second,
-// and remembers what it has let in since. So one process never lets in more than there is room for; of several, each may let in what
-// there was room for when it counted.
+// and remembers what it has let in since. So one process lets in no more than there is room for; of several, each may let in what
+// there was room for when it counted. Tasks that a leader is handing over at that moment are not seen.
 package limits
 
 import (
@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// Most is the highest limit of a queue, and the most queues that have one.
-	Most       = 100_000_000
+	// Most is the highest limit of a queue.
+	Most = 100_000_000
+	// MostQueues is the most queues that have a limit.
 	MostQueues = 1000
 
 	lifetime   = time.Second           // how long the limits, and a count, are used
@@ -100,11 +101,11 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	if g.enter(limit, lifetime) {
 		return &Place{g}, nil
 	}
-	waiting, err := g.recount(countPause, func() (int, error) { return s.count(ctx, name) })
-	if err != nil {
+	waiting, known := g.recount(countPause, func() (int, bool) { return s.count(ctx, name) })
+	switch {
+	case !known:
 		return nil, nil
-	}
-	if g.enter(limit, 0) {
+	case g.enter(limit, 0):
 		return &Place{g}, nil
 	}
 	return nil, task.Errorf(task.CodeQueueFull, "the queue %q is full: %d tasks wait in it, and %d may", name, waiting, limit)
@@ -144,14 +145,14 @@ func (s *Limits) read(ctx context.Context) {
 	}
 }
 
-// count counts the tasks that wait in a queue.
-func (s *Limits) count(ctx context.Context, name string) (int, error) {
+// count counts the tasks that wait in a queue; false if Redis does not answer.
+func (s *Limits) count(ctx context.Context, name string) (int, bool) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	waiting, err := s.l.CountWaiting(ctx, name)
 	if err != nil {
-		return 0, err
+		return 0, false
 	}
 	pending, err := s.queues.CountPending(ctx, name)
-	return waiting + pending, err
+	return waiting + pending, err == nil
 }
