@@ -24,7 +24,7 @@ end
 
 local started = {}
 for tick, name in past_ticks() do
-  local known = find_record(tick, name)
+  local known = find_record(member, tick, name)
   local ran = known and (known.has_task == '1' or known.outcome == 'queued')
   if not ran and create_task(name, def, now + #started * pace) then
     record_tick(revision, tick, name, 'backfilled', 1, now - tick, 'asked for')

@@ -174,7 +174,7 @@ return recorded`)
 	if diff := cmp.Diff([]any{"a", "queued", "a-manual", "triggered", "a", "fired"}, decided); diff != "" {
 		t.Errorf("recorded (-want +got):\n%s", diff)
 	}
-	found := b.run("ledger", "local r = find_record(1000, 'a') return { r.outcome, r.has_task, r.revision, r.reason, find_record(1000, 'b') == nil and 'none' }")
+	found := b.run("ledger", "local r = find_record(member, 1000, 'a') return { r.outcome, r.has_task, r.revision, r.reason, find_record(member, 1000, 'b') == nil and 'none' }")
 	if diff := cmp.Diff([]any{"fired", "1", "2", "waited", "none"}, found); diff != "" {
 		t.Errorf("found (-want +got):\n%s", diff)
 	}

@@ -129,7 +129,7 @@ func TestFindRecord_LooksIntoChunks(t *testing.T) {
 		"4000, '4000Z'":       {},
 		"2000, '2000-manual'": {},
 	} {
-		got := b.run("ledger", "local r = find_record("+call+") return r and { r.outcome, r.has_task, r.decided, r.revision, r.reason } or {}")
+		got := b.run("ledger", "local r = find_record(member, "+call+") return r and { r.outcome, r.has_task, r.decided, r.revision, r.reason } or {}")
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("find_record(%s) (-want +got):\n%s", call, diff)
 		}

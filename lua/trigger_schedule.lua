@@ -24,7 +24,7 @@ local fields = read_fields(schedule, { 'revision', 'paused', 'def', 'task' })
 if not fields.revision then
   return refuse('NOT_FOUND', member)
 end
-local known = find_record(at, name)
+local known = find_record(member, at, name)
 if known then
   return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision) }
 end

@@ -18,7 +18,7 @@ local function record_tick(revision, tick, name, outcome, has_task, late, reason
     return
   end
   local ledger = ledger_key(member)
-  local nearest, first, around = nearest_member(tick)
+  local nearest, first, around = nearest_member(member, tick)
   local late_before = around and make_room(nearest, first, tick, name)
   for _, entry in ipairs(first == tick and redis.call('ZRANGE', ledger, int(tick), int(tick), 'BYSCORE') or {}) do
     local entry_name, entry_late = string.match(entry, '^(%S+) %S+ %d (%S+) ')
@@ -30,22 +30,4 @@ local function record_tick(revision, tick, name, outcome, has_task, late, reason
   size = late_before and size - 1 or size
   redis.call('ZADD', ledger, int(tick), name .. ' ' .. outcome .. ' ' .. has_task .. ' ' .. int(late or late_before or 0) .. ' ' ..
     int(now) .. ' ' .. revision .. ' ' .. reason)
-end
-
--- find_record returns the record of the tick of that time (ms) and name: a table of the texts outcome, has_task, decided
--- (ms), revision, reason; nil if there is no record.
-local function find_record(tick, name)
-  local nearest, first, around = nearest_member(tick)
-  for _, record in ipairs(around and in_chunk(name) and unpack_ticks(nearest, first) or {}) do
-    if record.tick == tick then
-      return { outcome = 'fired', has_task = '1', decided = int(tick + record.late), revision = string.match(nearest, CHUNK), reason = '' }
-    end
-  end
-  for _, entry in ipairs(first == tick and redis.call('ZRANGE', ledger_key(member), int(tick), int(tick), 'BYSCORE') or {}) do
-    local entry_name, outcome, has_task, decided, revision, reason =
-      string.match(entry, '^(%S+) (%S+) (%d) %S+ (%d+) (%d+) (.*)$')
-    if entry_name == name then
-      return { outcome = outcome, has_task = has_task, decided = decided, revision = revision, reason = reason }
-    end
-  end
 end

@@ -1,8 +1,6 @@
 -- packed: the chunks in the ledger of a schedule. member is the schedule's "namespace:id".
--- A member of the ledger is either a chunk, by its first tick, or the record of one tick. No record lies between the ticks of
--- a chunk; only that of a run by hand may have the time of its first tick.
 -- needs: arg member
--- includes: number, chunk
+-- includes: number, chunk, record
 
 -- append_on_time appends a tick that fired on time to the newest chunk, or begins a chunk. Returns false, without a
 -- change, if the ledger has a record of that time or a later one.
@@ -24,21 +22,6 @@ local function append_on_time(revision, tick, late)
     redis.call('ZADD', ledger, first, newest, int(tick), new_chunk(revision, tick, late))
   end
   return true
-end
-
--- nearest_member returns the newest member that begins at a tick (ms) or before it, when that is, and whether it is a chunk
--- that does not end before it. All of them are nil if there is no such member.
-local function nearest_member(tick)
-  local nearest, first = unpack(redis.call('ZRANGE', ledger_key(member), int(tick), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES'))
-  if nearest then
-    local _, _, last = string.match(nearest, CHUNK)
-    return nearest, tonumber(first), last and tick <= tonumber(last)
-  end
-end
-
--- in_chunk returns whether the record of that name may be in a chunk: that of a tick may, that of a run by hand may not.
-local function in_chunk(name)
-  return string.sub(name, -1) == 'Z'
 end
 
 -- cut_first removes the first tick of a chunk, and returns its lateness. It is much faster than splitting the chunk, and a script

@@ -250,7 +250,7 @@ func (s *story) compareRecords() {
 		if s.random.IntN(3) == 0 {
 			name = schedule.ManualName(tick)
 		}
-		got := s.run(fmt.Sprintf("local r = find_record(%d, '%s') return r and { r.outcome, r.has_task, r.decided, r.revision, r.reason } or {}", tick.UnixMilli(), name))
+		got := s.run(fmt.Sprintf("local r = find_record(member, %d, '%s') return r and { r.outcome, r.has_task, r.decided, r.revision, r.reason } or {}", tick.UnixMilli(), name))
 		want := []any{}
 		if e, ok := s.find(name); ok {
 			f := strings.SplitN(codec.EncodeEntry(e), " ", 7)
