@@ -42,14 +42,14 @@ func hold(c *Client, lock client.Lock, ttl time.Duration, from time.Time) *Lease
 	l := &Lease{client: c, lock: lock, ttl: ttl, ended: make(chan struct{})}
 	l.life, l.stop = context.WithCancel(context.Background())
 	l.trusted, l.end = context.WithCancelCause(context.Background())
-	l.deadline = time.AfterFunc(l.trust()-clock.Since(from), func() { l.end(ErrLockLost) })
+	l.deadline = time.AfterFunc(trust(l.ttl)-clock.Since(from), func() { l.end(ErrLockLost) })
 	go l.keep(from)
 	return l
 }
 
-// trust is how long after its start a request that was answered counts. It is less than the time to live, because the clocks of two
-// machines do not run equally fast.
-func (l *Lease) trust() time.Duration { return l.ttl - l.ttl/20 }
+// trust is how long a request for a lock counts from its start, if it was answered. It is less than the lock's time to live, because the
+// clocks of two machines do not run equally fast.
+func trust(ttl time.Duration) time.Duration { return ttl - ttl/20 }
 
 // Fence is the fencing token. It is higher than that of every earlier holder.
 func (l *Lease) Fence() int64 { return l.lock.Fence }
@@ -74,7 +74,7 @@ func (l *Lease) keep(from time.Time) {
 		case l.trusted.Err() != nil:
 			return
 		case err == nil:
-			l.deadline.Reset(l.trust() - clock.Since(start))
+			l.deadline.Reset(trust(l.ttl) - clock.Since(start))
 		}
 		wait = l.ttl/3 - clock.Since(start)
 		if err != nil {

@@ -38,9 +38,12 @@ func lockHolder() string {
 	return fmt.Sprintf("%.100s:%d:%s", host, os.Getpid(), rand.Text()[:13])
 }
 
+// errLate is the error where the lock could not be trusted any more when the answer arrived.
+var errLate = errors.New("the answer came after the lock had expired")
+
 // Lock waits until it has the lock, and keeps it until the Lease is released or lost. It outlasts a server that goes away after it
-// has answered once. Errors: a *Refusal with the code lock_held, where somebody else holds the lock and the time to wait is over; those
-// of Read; and that of ctx.
+// has answered once. Errors: a *Refusal with the code lock_held, where somebody else holds the lock and the time to wait is over; an
+// *Unreachable, where the time to wait is over and the answer came when the lock had expired; those of Read; and that of ctx.
 func (c *Client) Lock(ctx context.Context, r LockRequest) (*Lease, error) {
 	a := acquisition{LockRequest: r, client: c, holder: lockHolder(), began: clock.Now()}
 	lock, trusted, err := a.run(ctx)
@@ -66,31 +69,32 @@ type acquisition struct {
 func (a *acquisition) run(ctx context.Context) (client.Lock, time.Time, error) {
 	for wait := time.Duration(0); ; wait = a.nextWait() {
 		asked := clock.Now()
-		lock, err := a.ask(ctx, wait)
+		lock, trusted, err := a.ask(ctx, wait)
+		held, late := isLockHeld(err), errors.Is(err, errLate)
 		switch {
 		case err == nil:
-			waited, err := parseWaited(lock)
-			return lock, asked.Add(waited), err
+			return lock, trusted, nil
 		case ctx.Err() != nil:
-			return lock, asked, ctx.Err()
-		case !isLockHeld(err) && (!a.reached || IsFinal(err)), a.isOver():
-			return lock, asked, err
+			return lock, trusted, ctx.Err()
+		case !held && !late && (!a.reached || IsFinal(err)), a.isOver():
+			return lock, trusted, err
 		}
-		if !a.reached && a.Waiting != nil {
+		if held && a.Waiting != nil {
 			a.Waiting(RefusalIn(err))
+			a.Waiting = nil
 		}
 		first := !a.reached
 		a.reached = true
 		if !first && clock.Since(asked) < lockPause {
 			if err := clock.Sleep(ctx, min(lockPause, a.left())); err != nil {
-				return lock, asked, err
+				return lock, trusted, err
 			}
 		}
 	}
 }
 
-// ask sends one request, which waits for so long.
-func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock, error) {
+// ask sends one request, which waits for so long. It returns the lock, and the moment from which it can be trusted.
+func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock, time.Time, error) {
 	body := client.LockRequest{Holder: a.holder, TTL: a.TTL.String()}
 	if wait > 0 {
 		body.Wait = new(wait.String())
@@ -99,8 +103,17 @@ func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock,
 		body.Note = &a.Note
 	}
 	params := &client.AcquireLockParams{Namespace: a.client.Namespace}
+	asked := clock.Now()
 	answer, err := Read[client.Lock](a.client.AcquireLockWithResponse(ctx, a.Name, params, body))
-	return answer.Value, err
+	if err != nil {
+		return client.Lock{}, asked, err
+	}
+	waited, err := parseWaited(answer.Value)
+	trusted := asked.Add(waited)
+	if err == nil && clock.Since(trusted) >= trust(a.TTL) {
+		err = &Unreachable{errLate}
+	}
+	return answer.Value, trusted, err
 }
 
 // left is how much of the time to wait is left; much where it has no end.
