@@ -3,7 +3,7 @@
 -- includes: changes, definition
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
-local left, waits, oldest = {}, {}, {} -- by name
+local left, waits, oldest = {}, {}, {} -- by name; oldest: when the first one that waits was due, if that was read
 local lanes = false -- whether any lane is known
 
 -- note_name notes a name of which tasks wait, or which has a quota.
@@ -39,23 +39,24 @@ local function leave(name, member, due)
   end
 end
 
--- choose_or_leave takes a due task, or leaves it if there is no room for it, others wait already, or most are chosen.
+-- choose_or_leave takes a due task, or leaves it if there is no room for it, others wait that may have been due before, or most are chosen.
 local function choose_or_leave(name, member, due, record, most)
   left[name] = left[name] or quota
-  if left[name] > 0 and not waits[name] and #members < most then
+  local is_first = not waits[name] or oldest[name] and tonumber(due) < oldest[name]
+  if left[name] > 0 and is_first and #members < most then
     return choose(name, member, due, record)
   end
   leave(name, member, due)
 end
 
 -- choose_ready takes up to n tasks that wait under a name, n > 0: the first one, and those that were due by then; but none that was due after
--- gap. Those that belong to a lane go there.
-local function choose_ready(name, n, upto, gap)
+-- the earliest one on the wheel. Those that belong to a lane go there.
+local function choose_ready(name, n, upto, earliest)
   local first = redis.call('ZRANGE', ready_key(name), 0, n, 'WITHSCORES')
   local names = {}
   for i = 1, math.min(#first, 2 * n), 2 do
     local due = tonumber(first[i + 1])
-    if due > gap or i > 1 and due > upto then
+    if due > earliest or i > 1 and due > upto then
       break
     end
     names[#names + 1] = first[i]

@@ -7,21 +7,20 @@ local BEHIND = 1000 -- ms: the leader is behind if it is that late after as many
 local newest = math.floor(limit / 8) -- so many of the newest at most
 
 -- read_due returns due tasks and when each was due (as text), and the number of the oldest ones, which come first. While the leader is behind,
--- the newest follow, in order, and others lie between them: gap is the time that all of these were due at or after. Otherwise gap is nil.
+-- the newest follow, in order, and others may lie between them.
 local function read_due()
-  local names, times, gap = {}, {}, nil
+  local names, times = {}, {}
   local first = redis.call('ZRANGE', wheel, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
   for i = 1, #first, 2 do
     names[#names + 1], times[#times + 1] = first[i], first[i + 1]
   end
   local number = #names
   if number < limit or now - tonumber(times[number]) <= BEHIND then
-    return names, times, number, gap
+    return names, times, number
   end
-  gap = tonumber(times[number])
   local last = redis.call('ZRANGE', wheel, int(now), '(' .. times[number], 'BYSCORE', 'REV', 'LIMIT', 0, newest, 'WITHSCORES')
   for i = #last - 1, 1, -2 do
     names[#names + 1], times[#times + 1] = last[i], last[i + 1]
   end
-  return names, times, number, gap
+  return names, times, number
 end

@@ -95,3 +95,25 @@ func TestClaim_TakesNewlyDueTasksOfAnotherQueueWhileManyAreOverdue(t *testing.T)
 	}
 	t.Logf("%d overdue: %d claims, the longest of %s; newly due tasks were claimed after %v", n, claims, longest, lateness[:min(5, len(lateness))])
 }
+
+// As where the workers have room for everything: the newest ones, which are put apart, do not make the claims smaller.
+func TestClaim_TakesAsManyAsItMayWhileManyAreOverdue(t *testing.T) {
+	t.Parallel()
+	const n, limit = 20_000, 256
+	w := storetest.New(t)
+	createOverdue(t, w, n, "bulk", w.DB.Time(w.Ctx).Val().Add(-time.Minute))
+	leader := w.Leader(task.Ref{Namespace: "default", ID: "s"})
+	quotas := partition.Quotas{Queues: map[string]partition.Quota{"bulk": {Number: limit}}}
+	var taken []string
+	claims := 0
+	for ; len(taken) < n && claims < n; claims++ {
+		claimed, err := leader.Claim(w.Ctx, limit, quotas, time.Hour)
+		testkit.Must(t, err)
+		for _, d := range claimed.Deliveries {
+			taken = append(taken, d.Ref.ID)
+		}
+	}
+	if want := n/limit + 2; claims > want || !slices.IsSorted(taken) {
+		t.Errorf("%d claims, want %d at most; in order: %t", claims, want, slices.IsSorted(taken))
+	}
+}
