@@ -42,11 +42,11 @@ type namedDeployment struct {
 	start func(t *testing.T) deployment
 }
 
-// standalone is one server that writes everything to its append-only file before it answers.
+// standalone is one server that writes everything to its append-only file before it answers, and whose clock jumps.
 type standalone struct{ *redistest.Server }
 
 func startStandalone(t *testing.T) deployment {
-	return standalone{redistest.Start(t, redistest.AOF())}
+	return standalone{redistest.Start(t, redistest.AOF(), redistest.MovableClock(t))}
 }
 
 func (s standalone) way(t *testing.T) (string, *redistest.Proxy) {
@@ -58,7 +58,12 @@ func (s standalone) db(t *testing.T) *redisx.DB      { return s.DB(t) }
 func (s standalone) server(string) *redistest.Server { return s.Server }
 func (s standalone) all() []*redistest.Server        { return []*redistest.Server{s.Server} }
 func (s standalone) flags() []string                 { return nil }
-func (s standalone) faults() []fault                 { return nil }
+
+func (s standalone) faults() []fault {
+	return []fault{{name: "clock-jump", longest: 9 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+		s.jump(ctx, r, time.Duration(h.size*float64(longestJump)).Truncate(time.Millisecond), h.lasts)
+	}}}
+}
 
 // sentinel is a primary that writes only while it has a replica, two replicas, and three sentinels.
 type sentinel struct{ *redistest.Sentinel }
@@ -74,7 +79,7 @@ func (s sentinel) all() []*redistest.Server                  { return s.Servers 
 func (s sentinel) flags() []string                           { return nil }
 
 func (s sentinel) faults() []fault {
-	return []fault{{name: "failover", harmRedis: func(context.Context, *round, happening) { s.Failover() }}}
+	return []fault{{name: "failover", always: true, harmRedis: func(context.Context, *round, happening) { s.Failover() }}}
 }
 
 // cluster has three primaries and a replica of each.
@@ -92,7 +97,7 @@ func (c cluster) flags() []string                           { return nil }
 
 func (c cluster) faults() []fault {
 	return []fault{
-		{name: "failover", harmRedis: func(_ context.Context, _ *round, h happening) { c.Failover(h.key) }},
+		{name: "failover", always: true, harmRedis: func(_ context.Context, _ *round, h happening) { c.Failover(h.key) }},
 		{name: "slot-moves", longest: 3 * time.Second, harmRedis: func(ctx context.Context, _ *round, h happening) {
 			m := c.BeginMove(h.key, c.Other(h.key))
 			m.MoveKeys(5)

@@ -23,13 +23,16 @@ type fault struct {
 	needsNetwork bool
 	// longest is how long it lasts at most; 0: it is done in a moment.
 	longest time.Duration
+	// always: it happens in each round on a deployment that can have it.
+	always bool
 	// One of these does the harm, for as long as it was planned, and mends it.
 	harmMember func(ctx context.Context, m *member, d time.Duration)
+	harmFleet  func(r *round)
 	harmRedis  func(ctx context.Context, r *round, h happening)
 }
 
-// memberFaults are what can happen to a member of the fleet, whatever Redis it has.
-var memberFaults = []fault{
+// fleetFaults are what can happen to a member of the fleet or to all of them, whatever Redis they have.
+var fleetFaults = []fault{
 	{name: "kill", longest: 2 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
 		m.kill()
 		_ = clock.Sleep(ctx, d)
@@ -58,6 +61,14 @@ var memberFaults = []fault{
 		m.network.DropAnswers(5)
 		_ = clock.Sleep(ctx, d)
 		m.network.Mend()
+	}},
+	{name: "rolling-restart", harmFleet: func(r *round) {
+		for _, m := range r.members {
+			m.hurt.Lock()
+			m.stop()
+			m.start()
+			m.hurt.Unlock()
+		}
 	}},
 }
 
@@ -182,7 +193,8 @@ type happening struct {
 	fault
 	after  time.Duration // since the faults began
 	lasts  time.Duration
-	member *member // nil: Redis
+	size   float64 // of what can be more or less: -1 to 1
+	member *member // nil: Redis, or all members
 	key    string  // its server is harmed
 }
 
@@ -192,7 +204,7 @@ func (h happening) String() string {
 		s += " " + h.member.name
 	}
 	if h.lasts > 0 {
-		s += " for " + h.lasts.Round(time.Millisecond).String()
+		s += fmt.Sprintf(" for %s, size %.2f", h.lasts.Round(time.Millisecond), h.size)
 	}
 	return s
 }
@@ -200,7 +212,7 @@ func (h happening) String() string {
 // plan chooses what happens within a time: n faults of those that are wanted and possible.
 func (r *round) plan(random *rand.Rand, wanted func(name string) bool, n int, within time.Duration) []happening {
 	var possible []fault
-	for _, f := range slices.Concat(memberFaults, serverFaults, r.deployment.faults()) {
+	for _, f := range slices.Concat(fleetFaults, serverFaults, r.deployment.faults()) {
 		if wanted(f.name) && (!f.needsNetwork || r.members[0].network != nil) {
 			possible = append(possible, f)
 		}
@@ -211,10 +223,12 @@ func (r *round) plan(random *rand.Rand, wanted func(name string) bool, n int, wi
 	all := make([]happening, n)
 	for i := range all {
 		f := possible[random.IntN(len(possible))]
-		if own := r.deployment.faults(); i == 0 && len(own) > 0 && wanted(own[0].name) {
-			f = own[0] // what this deployment is there for happens in each round
+		if always := slices.IndexFunc(possible, func(f fault) bool { return f.always }); i == 0 && always >= 0 {
+			f = possible[always]
 		}
-		all[i] = happening{fault: f, after: time.Duration(random.Int64N(int64(within))), key: keyOf(random.IntN(layout.DefaultPartitions))}
+		all[i] = happening{
+			fault: f, after: time.Duration(random.Int64N(int64(within))), size: 2*random.Float64() - 1, key: keyOf(random.IntN(layout.DefaultPartitions)),
+		}
 		if f.longest > 0 {
 			all[i].lasts = f.longest/20 + time.Duration(random.Int64N(int64(f.longest)))
 		}
@@ -243,22 +257,24 @@ func (r *round) harm(ctx context.Context, plan []happening) {
 			if clock.Sleep(ctx, h.after) != nil {
 				return
 			}
-			lock := &r.redisHurt
-			if h.member != nil {
-				lock = &h.member.hurt
-			}
-			lock.Lock()
-			defer lock.Unlock()
 			h.do(ctx, r)
 		})
 	}
 	running.Wait()
 }
 
+// do does the harm, as soon as what it concerns is not harmed by another fault.
 func (h happening) do(ctx context.Context, r *round) {
-	if h.member != nil {
+	switch {
+	case h.harmFleet != nil:
+		h.harmFleet(r)
+	case h.harmMember != nil:
+		h.member.hurt.Lock()
+		defer h.member.hurt.Unlock()
 		h.harmMember(ctx, h.member, h.lasts)
-		return
+	default:
+		r.redisHurt.Lock()
+		defer r.redisHurt.Unlock()
+		h.harmRedis(ctx, r, h)
 	}
-	h.harmRedis(ctx, r, h)
 }

@@ -49,11 +49,11 @@ func (f *figures) add(deployment string, o *outcome, kept bool) {
 	}
 }
 
-// recovery is how long after a fault of Redis was over, or after that of a member began, the last tick of a probe came late.
+// recovery is how long after a fault of Redis was over, or after another one began, the last tick of a probe came late.
 func (o *outcome) recovery() time.Duration {
 	h := o.plan[0]
 	from := o.begin.Add(h.after)
-	if h.member == nil {
+	if h.harmRedis != nil {
 		from = from.Add(h.lasts)
 	}
 	var longest time.Duration

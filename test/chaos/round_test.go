@@ -44,6 +44,7 @@ type round struct {
 	redisHurt  sync.Mutex  // held by the fault that concerns Redis
 	wasFull    atomic.Bool // Redis was, so that history went early
 	lost       []span      // when Redis lost writes; of the fault that concerns Redis, until there is none
+	jumps      []jump      // of the clock of Redis; the same
 
 	mu         sync.Mutex
 	random     *rand.Rand // which node is asked
