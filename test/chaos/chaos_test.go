@@ -18,13 +18,16 @@ import (
 // The variables of the environment that say what TestChaos does; see the package.
 const (
 	seedVariable       = "SEED"
-	faultVariable      = "FAULT"      // names, separated by commas
+	faultVariable      = "FAULT"      // names, separated by commas, or anyFault
 	deploymentVariable = "DEPLOYMENT" // names, separated by commas
 	timeVariable       = "CHAOS_TIME" // how long rounds go on; 0s: until a violation
 	roundsVariable     = "CHAOS_ROUNDS"
 	parallelVariable   = "CHAOS_PARALLEL" // how many rounds go on at once
 	keepVariable       = "CHAOS_KEEP"     // where to keep what explains a violation; default: the system's directory for temporary files
 )
+
+// anyFault stands for the names of all faults.
+const anyFault = "any"
 
 // binaries is where the programs are.
 var binaries string

@@ -8,5 +8,6 @@
 //	make chaos-long                   rounds until one finds a violation
 //	SEED=7 make chaos                 the round with this seed, once
 //	FAULT=kill,freeze make chaos      these faults only, one in a round, and how long each took to recover from
+//	FAULT=any make chaos              the same with all faults
 //	DEPLOYMENT=standalone make chaos  this kind of Redis only
 package chaos

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -23,7 +24,7 @@ type fault struct {
 	needsNetwork bool
 	// longest is how long it lasts at most; 0: it is done in a moment.
 	longest time.Duration
-	// always: it happens in each round on a deployment that can have it.
+	// always: it happens in each round of several faults on a deployment that can have it.
 	always bool
 	// One of these does the harm, for as long as it was planned, and mends it.
 	harmMember func(ctx context.Context, m *member, d time.Duration)
@@ -209,21 +210,29 @@ func (h happening) String() string {
 	return s
 }
 
-// plan chooses what happens within a time: n faults of those that are wanted and possible.
-func (r *round) plan(random *rand.Rand, wanted func(name string) bool, n int, within time.Duration) []happening {
+// plan chooses what happens within a time: some of all faults that are possible here or, if only has names, one of those.
+func (r *round) plan(random *rand.Rand, only []string, within time.Duration) []happening {
 	var possible []fault
+	var names []string
 	for _, f := range slices.Concat(fleetFaults, serverFaults, r.deployment.faults()) {
-		if wanted(f.name) && (!f.needsNetwork || r.members[0].network != nil) {
+		if f.needsNetwork && r.members[0].network == nil {
+			continue
+		}
+		names = append(names, f.name)
+		if len(only) == 0 || slices.Contains(only, f.name) || slices.Contains(only, anyFault) {
 			possible = append(possible, f)
 		}
 	}
 	if len(possible) == 0 {
-		return nil
+		r.t.Fatalf("%s names no fault that this deployment can have, which are: %s", faultVariable, strings.Join(names, ", "))
 	}
-	all := make([]happening, n)
+	all := make([]happening, perRound)
+	if len(only) > 0 {
+		all = all[:1]
+	}
 	for i := range all {
 		f := possible[random.IntN(len(possible))]
-		if always := slices.IndexFunc(possible, func(f fault) bool { return f.always }); i == 0 && always >= 0 {
+		if always := slices.IndexFunc(possible, func(f fault) bool { return f.always }); i == 0 && always >= 0 && len(all) > 1 {
 			f = possible[always]
 		}
 		all[i] = happening{

@@ -68,12 +68,7 @@ func run(t *testing.T, seed uint64, start func(*testing.T) deployment, only []st
 	r.db = r.deployment.db(t)
 	defer r.endFleet()
 	r.startFleet()
-	n := perRound
-	if len(only) > 0 {
-		n = 1
-	}
-	wanted := func(name string) bool { return len(only) == 0 || slices.Contains(only, name) }
-	plan := r.plan(rand.New(rand.NewPCG(seed, 2)), wanted, n, harmFor)
+	plan := r.plan(rand.New(rand.NewPCG(seed, 2)), only, harmFor)
 	for _, h := range plan {
 		t.Log("plan: ", h)
 	}
