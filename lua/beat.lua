@@ -1,5 +1,5 @@
 -- beat: records that a node is alive, and reads the nodes that live, or died a moment ago. Of those whose last beat is in the future, as
--- Redis's clock was set back, it is now.
+-- Redis's clock was set back, it is now; until their next beat, their description begins with when that last beat was.
 -- includes: clock, number
 -- keys:
 --   nodes  HASH
@@ -19,6 +19,15 @@
 -- refuses: nothing
 -- repeat: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply
 -- full: works
+
+-- cut returns an entry whose beat is now, with the beat of the future that it had.
+local function cut(at, description)
+  if not string.find(description, '^ {"cut":') then
+    description = string.gsub(description, '^ {"', ' {"cut":' .. at .. ',"')
+  end
+  return int(now) .. description
+end
+
 local all = redis.call('HGETALL', nodes)
 local own = int(now) .. ' ' .. entry
 local seen, outdated, early, gone, ages, before, joined = { id, own }, {}, {}, {}, {}, false, 1
@@ -26,12 +35,13 @@ for i = 1, #all, 2 do
   local at, description = string.match(all[i + 1], '^(%d*)(.*)$')
   local age = now - (tonumber(at) or 0)
   if all[i] == id then
-    before, joined = tonumber(at) or 0, age > dead and 1 or 0
+    before = tonumber(string.match(description, '^ {"cut":(%d+)') or at) or 0
+    joined = age > dead and 1 or 0
   elseif age > keep then
     outdated[#outdated + 1] = all[i]
   elseif age <= dead or age <= missed * (tonumber(string.match(all[i + 1], ':(%d+)}$', -12)) or 0) then -- beat_ms, its last field
     seen[#seen + 1] = all[i]
-    seen[#seen + 1] = age < 0 and int(now) .. description or all[i + 1]
+    seen[#seen + 1] = age < 0 and cut(at, description) or all[i + 1]
     early[#early + 1] = age < 0 and #seen or nil
   elseif age > DEAD_SPARED then -- before, they may only have been cut off, and come back
     gone[#gone + 1] = all[i]

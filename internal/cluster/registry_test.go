@@ -201,15 +201,11 @@ func TestRegistry_NoticesThatRedisHasLostItsHeartbeat(t *testing.T) {
 	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, now time.Time) { losses <- loss{since, now} }}).awaitReady()
 	first := a.View().At
 	testkit.Eventually(t, "a later heartbeat", func() bool { a.BeatNow(); return a.View().At.After(first) })
-	record := func(at time.Time) { testkit.Must(t, db.HSet(t.Context(), key, "a", fmt.Sprintf("%d {}", at.UnixMilli())).Err()) }
-	cut := a.View().At // as other nodes cut it where a new primary's clock is a little behind
-	record(cut.Add(-never / 5))
-	testkit.Eventually(t, "a heartbeat after the cut", func() bool { a.BeatNow(); return a.View().At.After(cut) })
 	if len(losses) > 0 {
 		t.Errorf("a heartbeat that Redis knows counts as lost: %v", <-losses)
 	}
-	known := first.Add(-never / 2)
-	record(known)
+	known := first.Add(-time.Second)
+	testkit.Must(t, db.HSet(t.Context(), key, "a", fmt.Sprintf("%d {}", known.UnixMilli())).Err())
 	a.BeatNow()
 	if l := testkit.Receive(t, losses, "the loss"); !l.since.Equal(known) || l.now.Before(first) {
 		t.Errorf("since %s until %s, want since %s", l.since, l.now, known)
@@ -236,6 +232,34 @@ func TestRegistry_TakesAJumpOfTheClockBackForNoLoss(t *testing.T) {
 		for _, n := range []*node{a, b} {
 			testkit.Eventually(t, "heartbeats after the jump", func() bool { at := n.View().At; return at.After(from.Add(4*brief)) && at.Before(from.Add(time.Minute)) })
 		}
+	}
+}
+
+// A node that stands still while the clock jumps back and forth sees none of it, but the others cut its heartbeat meanwhile, every time.
+func TestRegistry_TakesAHeartbeatThatOthersCutForNoLoss(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.MovableClock(t))
+	db := srv.DB(t)
+	losses := make(chan time.Time, 10)
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, _ time.Time) { losses <- since }}).awaitReady()
+	known := a.View().At
+	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief}).awaitReady()
+	for _, behind := range []time.Duration{20 * time.Second, 40 * time.Second} {
+		srv.MoveClock(-behind)
+		testkit.Eventually(t, "a beat of the other one after the jump", func() bool { return b.View().At.Before(known.Add(10*time.Second - behind)) })
+		if at := lastBeat(t, db, "a"); !at.Before(known) {
+			t.Errorf("the heartbeat is of %s still, want one that was cut", at)
+		}
+	}
+	srv.MoveClock(0)
+	testkit.Eventually(t, "a heartbeat after the jumps", func() bool { a.BeatNow(); return a.View().At.After(known) })
+	if len(losses) > 0 {
+		t.Errorf("a heartbeat that was cut counts as lost since %s", <-losses)
+	}
+	testkit.Must(t, db.HSet(t.Context(), key, "a", fmt.Sprintf("%d {}", known.UnixMilli())).Err())
+	a.BeatNow()
+	if since := testkit.Receive(t, losses, "the loss"); !since.Equal(known) {
+		t.Errorf("a loss since %s, want %s", since, known)
 	}
 }
 

@@ -84,16 +84,14 @@ func (r *Registry) beat(ctx context.Context) time.Duration {
 	return max(r.untilNextBeat(reply.Now, members)-clock.Since(start), r.o.Beat/10)
 }
 
-// checkBefore notices if Redis does not know the last heartbeat that it acknowledged. It says nothing if the clock of Redis jumped back, as
-// others may have cut that heartbeat then, nor if this node was away and Redis may have removed its entry. Jumps by less than a quarter of
-// a beat are not told from the usual: then a heartbeat that is older by less counts as the one that was acknowledged.
+// checkBefore notices if Redis does not know the last heartbeat that it acknowledged. It says nothing if this node was away and Redis may have
+// removed its entry.
 func (r *Registry) checkBefore(ctx context.Context, reply lua.BeatReply) {
 	if r.first.IsZero() {
 		r.first = reply.Now
 	}
 	last := r.View()
-	slack := r.o.Beat / 4
-	if r.o.WentBack == nil || last.At.IsZero() || !reply.Before.Before(last.At.Add(-slack)) || reply.Now.Before(last.Now().Add(-slack)) {
+	if r.o.WentBack == nil || last.At.IsZero() || !reply.Before.Before(last.At) {
 		return
 	}
 	since := reply.Before

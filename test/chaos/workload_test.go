@@ -30,7 +30,8 @@ type job struct {
 	kind        string // of the task: http or go
 	maxAttempts int
 	takes       time.Duration
-	due         time.Time // it may not begin earlier
+	due         time.Time  // it may not begin earlier
+	changing    sync.Mutex // held by the client that changes it
 
 	mu        sync.Mutex
 	accepted  bool
@@ -231,8 +232,11 @@ func (w *workload) cancel(j *job) {
 	}
 }
 
-// change gives a task a payload with a higher version.
+// change gives a task a payload with a higher version. Another client waits with its change until this one is answered: otherwise the first one
+// might arrive last.
 func (w *workload) change(j *job) {
+	j.changing.Lock()
+	defer j.changing.Unlock()
 	j.mu.Lock()
 	j.version++
 	version, known := j.version, j.accepted
