@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
@@ -98,4 +99,17 @@ func (b *bench) startChild(ctx context.Context, settings ...string) (*child, err
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill()
 	<-c.ended
+}
+
+// stop ends the process cleanly, and waits for that.
+func (c *child) stop(ctx context.Context) error {
+	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	select {
+	case <-c.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

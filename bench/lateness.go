@@ -137,9 +137,13 @@ func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) er
 			return fmt.Errorf("%d of %d tasks started: %w", len(handled), n, context.Cause(ctx))
 		}
 	}
-	started, err := m.started(ctx, owner, n)
+	ended, err := awaitEnds(ctx, m.node.client, owner, n)
 	if err != nil {
 		return err
+	}
+	started := make([]float64, n)
+	for i, t := range ended {
+		started[i] = milliseconds(t.StartedAt.Sub(t.RunAt))
 	}
 	label := fmt.Sprintf("at %s/s", thousands(int64(rate)))
 	f.add("p50 "+label, percentile(started, 50), "ms")
@@ -151,18 +155,15 @@ func (m *punctuality) at(ctx context.Context, b *bench, rate int, f *figures) er
 	return nil
 }
 
-// started returns started_at - run_at, in ms, of the n tasks of an owner, once all have ended.
-func (m *punctuality) started(ctx context.Context, owner string, n int) (late []float64, err error) {
+// awaitEnds waits until the n tasks of an owner have succeeded, and returns them.
+func awaitEnds(ctx context.Context, c *client.ClientWithResponses, owner string, n int) (tasks []client.Task, err error) {
+	params := client.ListTasksParams{Owner: &owner, State: client.States{client.StateSucceeded}}
 	err = poll(ctx, 200*time.Millisecond, time.Minute, "the ends of all tasks", func(ctx context.Context) (bool, error) {
-		late = late[:0]
-		err := eachTask(ctx, m.node.client, client.ListTasksParams{Owner: &owner, State: client.States{client.StateSucceeded}}, func(t client.Task) {
-			if t.StartedAt != nil {
-				late = append(late, milliseconds(t.StartedAt.Sub(t.RunAt)))
-			}
-		})
-		return len(late) == n, err
+		tasks = tasks[:0]
+		err := eachTask(ctx, c, params, func(t client.Task) { tasks = append(tasks, t) })
+		return len(tasks) == n, err
 	})
-	return late, err
+	return tasks, err
 }
 
 // eachTask calls f for every task that a list has.

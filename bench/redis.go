@@ -48,18 +48,39 @@ func launchRedis(ctx context.Context, dir string) (*redisServer, error) {
 		return nil, err
 	}
 	s := &redisServer{dir: dir, addr: fmt.Sprintf("127.0.0.1:%d", port)}
-	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "redis-server", "--bind", "127.0.0.1", "--port", strconv.Itoa(port),
-		"--dir", dir, "--save", "", "--appendonly", "no", "--daemonize", "no", "--loglevel", "warning")
-	s.cmd.SysProcAttr = dieWithParent()
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
 	s.db = redis.NewClient(&redis.Options{Addr: s.addr, ContextTimeoutEnabled: true})
-	if err := s.await(ctx); err != nil {
+	if err := s.launch(ctx, "--appendonly", "no"); err != nil {
 		s.kill()
 		return nil, err
 	}
 	return s, nil
+}
+
+// launch starts the process and waits until it answers.
+func (s *redisServer) launch(ctx context.Context, settings ...string) error {
+	_, port, err := net.SplitHostPort(s.addr)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"--bind", "127.0.0.1", "--port", port, "--dir", s.dir, "--save", "", "--daemonize", "no", "--loglevel", "warning"}, settings...)
+	s.cmd = exec.CommandContext(context.WithoutCancel(ctx), "redis-server", args...)
+	s.cmd.SysProcAttr = dieWithParent()
+	if err := s.cmd.Start(); err != nil {
+		return err
+	}
+	return s.await(ctx)
+}
+
+// restart kills the server, which has an append-only file, and starts it again after a time.
+func (s *redisServer) restart(ctx context.Context, after time.Duration) error {
+	if err := s.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	_ = s.cmd.Wait() // it says that the process was killed
+	if err := clock.Sleep(ctx, after); err != nil {
+		return err
+	}
+	return s.launch(ctx, "--appendonly", "yes")
 }
 
 // freePort finds a port that nobody listens on at the moment.
@@ -84,8 +105,10 @@ func (s *redisServer) await(ctx context.Context) error {
 // kill ends the server by its own handle.
 func (s *redisServer) kill() {
 	_ = s.db.Close()
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
+	if s.cmd.Process != nil {
+		_ = s.cmd.Process.Kill()
+		_ = s.cmd.Wait()
+	}
 }
 
 // stop ends the server and removes its directory.
