@@ -1,7 +1,7 @@
 package cluster_test
 
 import (
-	"strconv"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -75,12 +75,16 @@ func TestBeat_CutsBeatsOfTheFuture(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	write(t, db, "dead", -3600e6, `{"x":1}`)
+	future := lastBeat(t, db, "dead")
 	reply := call(t, db, beat("a", "{}"))
-	want := strconv.FormatInt(reply.Now.UnixMilli(), 10) + ` {"x":1}`
+	want := fmt.Sprintf(`%d {"cut":%d,"x":1}`, reply.Now.UnixMilli(), future.UnixMilli())
 	if got := reply.Nodes["dead"]; got != want {
 		t.Errorf("the reply has %q, want %q", got, want)
 	}
 	if got := db.HGet(t.Context(), key, "dead").Val(); got != want {
 		t.Errorf("Redis has %q, want %q", got, want)
+	}
+	if again := call(t, db, beat("dead", `{"x":2}`)); again.Before.UnixMilli() != future.UnixMilli() {
+		t.Errorf("the beat before was at %s, want that of the future, %s", again.Before, future)
 	}
 }
