@@ -215,7 +215,7 @@ func (BackfillSchedule) Decode(r *Reply) (v BackfillScheduleReply) {
 }
 
 // Beat runs beat.lua: records that a node is alive, and reads the nodes that live, or died a moment ago. Of those whose last beat is in the future, as
-// Redis's clock was set back, it is now.
+// Redis's clock was set back, it is now; until their next beat, their description begins with when that last beat was.
 //
 // Repeated: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply
 type Beat struct {
