@@ -130,6 +130,7 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 	a := run(t, cluster.Options{DB: srv.DB(t), ID: "a", Beat: brief})
 	b := run(t, cluster.Options{DB: db, ID: "b", Beat: brief}).awaitReady()
 	a.awaitView("b lives", sees("b", cluster.StateAlive))
+	b.awaitView("a lives", sees("a", cluster.StateAlive))
 
 	proxy.Cut()
 	v := a.awaitView("b is dead", sees("b", ""))
@@ -141,6 +142,7 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 	}
 	proxy.Mend()
 	a.awaitView("b lives again", sees("b", cluster.StateAlive))
+	testkit.Eventually(t, "b knows it too", func() bool { return b.View().At.After(v.At) })
 	if v := b.View(); stateOf(v.Nodes, "a") != cluster.StateAlive {
 		t.Errorf("b thinks that a is dead: %+v", v)
 	}

@@ -56,12 +56,14 @@ type Consumer struct {
 	record   serverRecord
 	ready    chan struct{} // closed, by becomeReady, when arrivals wake the consumer
 	hasTaken chan struct{} // wakes beats; its buffer of one merges several signals
-	showed   bool          // deliveries may be in the list of what this server works on; the beat alone uses it
 	stopped  atomic.Bool   // see Quiesce
 
 	becomeReady sync.Once
 
 	failures atomic.Int64 // takes and looks in a row that failed
+
+	beating sync.Mutex // held through a beat, so that the last one to begin writes last
+	showed  bool       // deliveries may be in the list of what this server works on; guarded by beating
 
 	mu   sync.Mutex
 	held map[*Taken]struct{} // taken and not settled

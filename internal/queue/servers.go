@@ -156,7 +156,10 @@ func (c *Consumer) awaitHeld(ctx context.Context) error {
 	return nil
 }
 
+// beat extends the leases of what is held now and shows it.
 func (c *Consumer) beat(ctx context.Context) error {
+	c.beating.Lock()
+	defer c.beating.Unlock()
 	held := c.holding()
 	if err := c.extend(ctx, held); err != nil {
 		return err
