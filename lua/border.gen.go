@@ -215,13 +215,13 @@ func (BackfillSchedule) Decode(r *Reply) (v BackfillScheduleReply) {
 }
 
 // Beat runs beat.lua: records that a node is alive, and reads the nodes that live, or died a moment ago. Of those whose last beat is in the future, as
-// Redis's clock was set back, it is now; until their next beat, their description begins with when that last beat was.
+// Redis's clock was set back, it is now.
 //
-// Repeated: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply
+// Repeated: harmless: it records a later beat. The change may be published twice, and joined is false in the second reply. The sequence number of an entry only grows, also if beats overtake each other
 type Beat struct {
 	Nodes   NodesKey // HASH
 	ID      NodeID
-	Entry   string        // the node's description of itself
+	Entry   string        // the node's description of itself, which may begin with the sequence number of the beat
 	Dead    time.Duration // without a beat after which the node counts as dead; others say their own time
 	Missed  int           // beats that a node must have missed to count as dead
 	Keep    time.Duration // without a beat after which an entry is removed
@@ -232,7 +232,8 @@ type Beat struct {
 // BeatReply is the reply to Beat.
 type BeatReply struct {
 	Now    time.Time
-	Before time.Time         // of the last beat that Redis knows of the node, alive or dead; none if it knows none
+	Before time.Time         // of the last beat that Redis knew of the node, alive or dead; none if it knew none
+	Known  int               // the highest sequence number of the beats that Redis knew of the node; 0 if none
 	Joined bool              // the node was not on the list before, or dead
 	Nodes  map[string]string // those nodes, by id: "<ms of the last beat> <the node's description of itself>"
 }
@@ -252,6 +253,7 @@ func (c Beat) Args() []any {
 func (Beat) Decode(r *Reply) (v BeatReply) {
 	v.Now = r.Time("now")
 	v.Before = r.Time("before")
+	v.Known = r.Number("known")
 	v.Joined = r.Flag("joined")
 	v.Nodes = r.Hash("nodes")
 	return v

@@ -43,6 +43,7 @@ func (n Node) Has(role string) bool { return role == "" || slices.Contains(n.Rol
 // entry is what a node writes about itself. It contains the time between its heartbeats, so that nodes with
 // different settings judge each other correctly.
 type entry struct {
+	Sequence int `json:"sequence"` // of the heartbeat; the first field, where beat.lua looks for it
 	Node
 	BeatMS int64 `json:"beat_ms"` // ms between two heartbeats; the last field, where beat.lua looks for it
 }

@@ -63,6 +63,9 @@ type Registry struct {
 	announced string    // the state in the last successful heartbeat
 	first     time.Time // successful heartbeat, by the clock of Redis
 	failing   bool      // whether the last heartbeat failed
+	// Heartbeats are numbered from the time at which the process started, in ms, so that those of another process with the same id are lower.
+	sequence     int // of the last heartbeat that was sent
+	acknowledged int // sequence of the last successful heartbeat; 0: none
 	// spareUntil is until when nodes are spared that missed heartbeats when this node missed its own.
 	spareUntil time.Time
 
@@ -95,9 +98,11 @@ func New(o Options) *Registry {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	started := clock.Now()
 	return &Registry{
 		o:        o,
-		started:  clock.Now(),
+		started:  started,
+		sequence: int(started.UnixMilli()),
 		wake:     make(chan struct{}, 1),
 		ready:    make(chan struct{}),
 		view:     View{self: Node{ID: o.ID}},

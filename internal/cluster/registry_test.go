@@ -265,6 +265,30 @@ func TestRegistry_TakesAHeartbeatThatOthersCutForNoLoss(t *testing.T) {
 	}
 }
 
+// A heartbeat that nobody waits for any more is executed after a jump of the clock, when Redis goes on after a pause.
+func TestRegistry_TakesAHeartbeatThatRedisExecutedLateForNoLoss(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.MovableClock(t))
+	db := srv.DB(t)
+	losses := make(chan time.Time, 10)
+	a := run(t, cluster.Options{DB: db, ID: "a", Beat: never, WentBack: func(_ context.Context, since, _ time.Time) { losses <- since }}).awaitReady()
+	first := a.View().At
+	_, entry, _ := strings.Cut(db.HGet(t.Context(), key, "a").Val(), " ")
+	testkit.Eventually(t, "a later heartbeat", func() bool { a.BeatNow(); return a.View().At.After(first) })
+	known := a.View().At
+
+	srv.MoveClock(-20 * time.Second)
+	call(t, db, beat("a", entry))
+	if at := lastBeat(t, db, "a"); !at.Before(known) {
+		t.Errorf("the heartbeat is of %s, want one before %s", at, known)
+	}
+	srv.MoveClock(0)
+	testkit.Eventually(t, "a heartbeat after the jumps", func() bool { a.BeatNow(); return a.View().At.After(known) })
+	if len(losses) > 0 {
+		t.Errorf("a heartbeat that Redis knows counts as lost since %s", <-losses)
+	}
+}
+
 func TestRegistry_NoticesADeathBeforeTheNextRegularBeat(t *testing.T) {
 	t.Parallel()
 	const beat = 5 * time.Second

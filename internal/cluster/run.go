@@ -90,16 +90,20 @@ func (r *Registry) checkBefore(ctx context.Context, reply lua.BeatReply) {
 	if r.first.IsZero() {
 		r.first = reply.Now
 	}
-	last := r.View()
-	if r.o.WentBack == nil || last.At.IsZero() || !reply.Before.Before(last.At) {
+	acknowledged := r.acknowledged
+	r.acknowledged = r.sequence
+	if r.o.WentBack == nil || reply.Known >= acknowledged {
 		return
 	}
 	since := reply.Before
 	if since.IsZero() {
 		since = r.first
-		if clock.Since(last.seen) > missedLimit*r.o.Beat {
+		if clock.Since(r.View().seen) > missedLimit*r.o.Beat {
 			return
 		}
+	}
+	if since.After(reply.Now) { // the clock of Redis has jumped back too
+		since = reply.Now
 	}
 	r.o.WentBack(ctx, since, reply.Now)
 }
@@ -149,7 +153,8 @@ func (r *Registry) self() Node {
 
 // send writes the entry of this node and reads all entries. It publishes the state of this node if that has changed.
 func (r *Registry) send(ctx context.Context, self Node) (lua.BeatReply, error) {
-	text, err := json.Marshal(entry{Node: self, BeatMS: r.o.Beat.Milliseconds()})
+	r.sequence++
+	text, err := json.Marshal(entry{Sequence: r.sequence, Node: self, BeatMS: r.o.Beat.Milliseconds()})
 	if err != nil {
 		return lua.BeatReply{}, fmt.Errorf("encoding the entry of this node: %w", err)
 	}

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,16 +76,31 @@ func TestBeat_CutsBeatsOfTheFuture(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	write(t, db, "dead", -3600e6, `{"x":1}`)
-	future := lastBeat(t, db, "dead")
 	reply := call(t, db, beat("a", "{}"))
-	want := fmt.Sprintf(`%d {"cut":%d,"x":1}`, reply.Now.UnixMilli(), future.UnixMilli())
+	want := strconv.FormatInt(reply.Now.UnixMilli(), 10) + ` {"x":1}`
 	if got := reply.Nodes["dead"]; got != want {
 		t.Errorf("the reply has %q, want %q", got, want)
 	}
 	if got := db.HGet(t.Context(), key, "dead").Val(); got != want {
 		t.Errorf("Redis has %q, want %q", got, want)
 	}
-	if again := call(t, db, beat("dead", `{"x":2}`)); again.Before.UnixMilli() != future.UnixMilli() {
-		t.Errorf("the beat before was at %s, want that of the future, %s", again.Before, future)
+}
+
+func TestBeat_LowersNoSequenceNumber(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	for _, x := range []struct {
+		sent, known int
+		want        string
+	}{
+		{sent: 7, known: 0, want: `{"sequence":7,"x":1}`},
+		{sent: 8, known: 7, want: `{"sequence":8,"x":1}`},
+		{sent: 7, known: 8, want: `{"sequence":8,"x":1}`}, // overtaken
+		{sent: 9, known: 8, want: `{"sequence":9,"x":1}`},
+	} {
+		reply := call(t, db, beat("a", fmt.Sprintf(`{"sequence":%d,"x":1}`, x.sent)))
+		if _, entry, _ := strings.Cut(reply.Nodes["a"], " "); entry != x.want || int(reply.Known) != x.known {
+			t.Errorf("after %d, %d was known and the entry is %s; want %d and %s", x.sent, reply.Known, entry, x.known, x.want)
+		}
 	}
 }
