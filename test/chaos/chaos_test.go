@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,7 @@ const (
 	deploymentVariable = "DEPLOYMENT" // names, separated by commas
 	timeVariable       = "CHAOS_TIME" // how long rounds go on; 0s: until a violation
 	roundsVariable     = "CHAOS_ROUNDS"
-	parallelVariable   = "CHAOS_PARALLEL" // how many rounds go on at once
+	parallelVariable   = "CHAOS_PARALLEL" // how many rounds go on at once; default: one for each processor
 	keepVariable       = "CHAOS_KEEP"     // where to keep what explains a violation; default: the system's directory for temporary files
 )
 
@@ -116,7 +117,7 @@ func (s settings) another(n int, begin time.Time) bool {
 // readSettings reads the environment. Without any variable there is one round on a Redis alone, always with the same faults.
 func readSettings(t *testing.T) settings {
 	t.Helper()
-	s := settings{seed: 1, rounds: 1, parallel: 1, deployments: deployments[:1]}
+	s := settings{seed: 1, rounds: 1, parallel: runtime.GOMAXPROCS(0), deployments: deployments[:1]}
 	set(t, timeVariable, time.ParseDuration, func(d time.Duration) {
 		s.seed, s.rounds, s.time, s.forever, s.deployments = rand.Uint64N(1_000_000), 0, d, d == 0, deployments
 	})

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// several stands for the faults of a round that had more than one: how long each took to recover from cannot be told.
+const several = "several"
+
 // onTime is how late a tick of a probe may begin in a fleet that nothing happens to.
 const onTime = 300 * time.Millisecond
 
@@ -21,31 +24,45 @@ type figures struct {
 type row struct{ deployment, fault string }
 
 type tally struct {
-	rounds, broken int
+	rounds, broken int // of this fault alone; with several, what broke a promise cannot be told
+	among          int // rounds in which it was one of several
 	recoveries     []time.Duration
 }
 
 func newFigures() *figures { return &figures{rows: make(map[row]*tally)} }
 
-// add counts a round. With several faults, how long each took to recover from cannot be told.
+// add counts a round.
 func (f *figures) add(deployment string, o *outcome, kept bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	fault := "several"
-	if len(o.plan) == 1 {
-		fault = o.plan[0].name
+	if len(o.plan) > 1 {
+		f.of(deployment, several).count(kept)
+		names := make(map[string]bool)
+		for _, h := range o.plan {
+			names[h.name] = true
+		}
+		for name := range names {
+			f.of(deployment, name).among++
+		}
+		return
 	}
-	t := f.rows[row{deployment, fault}]
-	if t == nil {
-		t = &tally{}
-		f.rows[row{deployment, fault}] = t
+	t := f.of(deployment, o.plan[0].name)
+	t.count(kept)
+	t.recoveries = append(t.recoveries, o.recovery())
+}
+
+func (f *figures) of(deployment, fault string) *tally {
+	r := row{deployment, fault}
+	if f.rows[r] == nil {
+		f.rows[r] = &tally{}
 	}
+	return f.rows[r]
+}
+
+func (t *tally) count(kept bool) {
 	t.rounds++
 	if !kept {
 		t.broken++
-	}
-	if len(o.plan) == 1 {
-		t.recoveries = append(t.recoveries, o.recovery())
 	}
 }
 
@@ -71,10 +88,10 @@ func (o *outcome) recovery() time.Duration {
 // String is a table in Markdown.
 func (f *figures) String() string {
 	var b strings.Builder
-	b.WriteString("\n| fault | deployment | rounds | with violations | recovery, median | p99 |\n|---|---|---|---|---|---|\n")
+	b.WriteString("\n| fault | deployment | rounds | among several | with violations | recovery, median | p99 |\n|---|---|---|---|---|---|---|\n")
 	for _, r := range slices.SortedFunc(maps.Keys(f.rows), func(a, b row) int { return strings.Compare(a.fault+a.deployment, b.fault+b.deployment) }) {
 		t := f.rows[r]
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s | %s |\n", r.fault, r.deployment, t.rounds, t.broken, quantile(t.recoveries, 0.5), quantile(t.recoveries, 0.99))
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s | %s |\n", r.fault, r.deployment, t.rounds, t.among, t.broken, quantile(t.recoveries, 0.5), quantile(t.recoveries, 0.99))
 	}
 	return b.String()
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -225,11 +226,11 @@ func (r *round) endFleet() {
 
 // keep writes what explains a violation to a directory of its own.
 func (r *round) keep() {
-	dir := os.Getenv(keepVariable)
-	if dir == "" {
-		dir = os.TempDir()
+	parent := cmp.Or(os.Getenv(keepVariable), os.TempDir())
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		r.t.Errorf("keeping what happened: %v", err)
 	}
-	dir, err := os.MkdirTemp(dir, fmt.Sprintf("dts-chaos-%d-", r.seed))
+	dir, err := os.MkdirTemp(parent, fmt.Sprintf("dts-chaos-%d-", r.seed))
 	if err != nil {
 		r.t.Errorf("keeping what happened: %v", err)
 		return
