@@ -69,7 +69,11 @@ func (s *Subscriber) Run(ctx context.Context) error {
 func (s *Subscriber) connect(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	channels := s.wanted()
-	ps := s.db.Subscribe(ctx, channels...)
+	ps := s.db.Subscribe(ctx)
+	if err := ps.Subscribe(ctx, channels...); err != nil { // ps may have connected anew, but does not subscribe again
+		_ = ps.Close()
+		return
+	}
 	var following sync.WaitGroup
 	following.Go(func() { s.follow(ctx, ps, channels) })
 	one := subscription{pingAfter: s.db.pingAfter, listener: s.listener}

@@ -3,8 +3,11 @@ package redisx_test
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -182,6 +185,41 @@ func TestOpen_CommandsObeyTheDeadlineOfTheirContext(t *testing.T) {
 	if took := time.Since(start); took > 2*time.Second { // go-redis would wait 3 s for an answer by itself
 		t.Errorf("it took %s", took)
 	}
+}
+
+// A connection that is reset between its first answer and the subscription is made anew, with the subscription.
+func TestListen_SubscribesAfterAConnectionThatWasReset(t *testing.T) {
+	t.Parallel()
+	addr := redistest.Start(t).Addr()
+	var resets atomic.Int32
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: "redis://" + addr, Dial: func(ctx context.Context) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		return resetting{conn, &resets}, err
+	}})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	connected := make(chan string, 10)
+	go func() {
+		_ = db.Listen(t.Context(), redisx.Listener{Connected: func(channel string) { connected <- channel }, Message: func(string, string) {}}, "news")
+	}()
+	testkit.Receive(t, connected, "the subscription")
+	if resets.Load() < 2 {
+		t.Error("no connection was reset")
+	}
+}
+
+// resetting is a connection that fails when it is asked to subscribe, unless two others have failed before.
+type resetting struct {
+	net.Conn
+	resets *atomic.Int32
+}
+
+func (c resetting) Write(b []byte) (int, error) {
+	if strings.Contains(string(b), "subscribe") && c.resets.Add(1) <= 2 {
+		_ = c.Close()
+		return 0, syscall.ECONNRESET
+	}
+	return c.Conn.Write(b)
 }
 
 // A connection that swallows everything, as behind a firewall that forgot it, is given up and made anew.
