@@ -21,8 +21,9 @@ const (
 	losingFor = time.Minute
 )
 
-// followSuccession has every other primary that takes over hear what this node knows, until ctx ends: which attempts run here, and which have
-// ended lately. It says so again until others may start work there, as what one node knows can follow from what another one says.
+// followSuccession has every other primary that takes over hear what this node knows, until ctx ends: which attempts have ended lately, and
+// which run here or in a worker by HTTP. It says so again until others may start work there, as what one node knows can follow from what
+// another one says: an attempt that runs, from the end of the one before.
 func (a *App) followSuccession(ctx context.Context) error {
 	for {
 		select {
@@ -34,10 +35,13 @@ func (a *App) followSuccession(ctx context.Context) error {
 		a.registry.BeatNow()
 		lost := 0
 		for a.succession.Within(settleTime) && ctx.Err() == nil {
+			lost += a.store.Tasks.ReportAgain(ctx)
 			if a.worker != nil {
 				_ = a.worker.ExtendNow(ctx) // the worker tries again by itself
 			}
-			lost += a.store.Tasks.ReportAgain(ctx)
+			if a.remote != nil {
+				a.remote.ExtendNow(ctx)
+			}
 			_ = clock.Sleep(ctx, settleTime/5)
 		}
 		if lost > 0 {

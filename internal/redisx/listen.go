@@ -67,13 +67,13 @@ func (s *Subscriber) Run(ctx context.Context) error {
 
 // connect subscribes on a new connection and listens until that is lost or ctx ends.
 func (s *Subscriber) connect(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
 	channels := s.wanted()
 	ps := s.db.Subscribe(ctx)
 	if err := ps.Subscribe(ctx, channels...); err != nil { // ps may have connected anew, but does not subscribe again
 		_ = ps.Close()
 		return
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	following.Go(func() { s.follow(ctx, ps, channels) })
 	one := subscription{pingAfter: s.db.pingAfter, listener: s.listener}

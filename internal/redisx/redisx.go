@@ -202,7 +202,12 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 		return redis.NewClient(server)
 	}
 	client := redis.NewClusterClient(opt)
-	client.OnNewNode(func(server *redis.Client) { server.AddHook(mapReloader{reload: client.ReloadState}) })
+	client.OnNewNode(func(server *redis.Client) {
+		server.AddHook(mapReloader{reload: client.ReloadState})
+		if o.Succession != nil {
+			server.AddHook(gate{succession: o.Succession, server: server, vital: o.Vital})
+		}
+	})
 	return client, nil
 }
 

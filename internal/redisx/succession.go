@@ -20,6 +20,7 @@ type Succession struct {
 
 	mu        sync.Mutex
 	primaries map[string]string    // by address, "" where there is one server: the id of the history of its data
+	unsure    map[string]bool      // addresses of servers of a cluster that were no primary, or may not be one any more
 	known     map[string]time.Time // by such an id: until when its connections wait; zero: they do not
 	last      time.Time            // when another primary took over; zero: never
 }
@@ -27,7 +28,8 @@ type Succession struct {
 // NewSuccession returns a Succession for clients whose connections wait so long.
 func NewSuccession(settle time.Duration) *Succession {
 	return &Succession{
-		settle: settle, changed: make(chan struct{}, 1), primaries: make(map[string]string), known: make(map[string]time.Time),
+		settle: settle, changed: make(chan struct{}, 1),
+		primaries: make(map[string]string), unsure: make(map[string]bool), known: make(map[string]time.Time),
 	}
 }
 
@@ -44,14 +46,34 @@ func (s *Succession) Within(d time.Duration) bool {
 // admit looks who answers on a new connection to an address, and has it wait.
 func (s *Succession) admit(ctx context.Context, conn *redis.Conn, address string, vital bool) error {
 	id, before := historyOf(conn.Info(ctx, "replication").Val())
-	if id == "" {
-		return nil // no primary, or one that does not tell
+	if id == "" { // no primary, or one that does not tell
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unsure[address] = true
+		return nil
 	}
 	wait := s.meet(address, id, before)
 	if vital || wait <= 0 {
 		return nil
 	}
 	return clock.Sleep(ctx, wait)
+}
+
+// untilSettled returns how long commands for a server of a cluster wait. It asks the server whether it has become a primary, if that is
+// not known.
+func (s *Succession) untilSettled(ctx context.Context, server *redis.Client) time.Duration {
+	address := server.Options().Addr
+	s.mu.Lock()
+	unsure, wait := s.unsure[address], clock.Until(s.known[s.primaries[address]])
+	s.mu.Unlock()
+	if !unsure {
+		return wait
+	}
+	id, before := historyOf(server.Info(ctx, "replication").Val())
+	if id == "" {
+		return 0 // it sends clients elsewhere
+	}
+	return s.meet(address, id, before)
 }
 
 // meet returns how long connections to a primary wait. before is the id of the history that its own goes on from, "" for none.
@@ -70,7 +92,13 @@ func (s *Succession) meet(address, id, before string) time.Duration {
 	} else if !met {
 		s.known[id] = time.Time{}
 	}
+	for other, known := range s.primaries {
+		if known == before { // it may become a primary again
+			s.unsure[other] = true
+		}
+	}
 	s.primaries[address] = id
+	delete(s.unsure, address)
 	return clock.Until(s.known[id])
 }
 

@@ -51,6 +51,67 @@ func TestSuccession_OnlyVitalClientsReachAnotherPrimaryAtOnce(t *testing.T) {
 	}
 }
 
+// A client of a cluster that has read its map is connected to replicas, too, before one of them takes over.
+func TestSuccession_OthersWaitInAClusterAsWell(t *testing.T) {
+	t.Parallel()
+	for name, takeOver := range map[string]func(*redistest.Cluster){
+		"failover": func(c *redistest.Cluster) { c.Failover("k") },
+		"death":    func(c *redistest.Cluster) { c.Primary("k").Kill() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.StartCluster(t)
+			s := redisx.NewSuccession(time.Hour)
+			open := func(vital bool) *redisx.DB {
+				db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), Succession: s, Vital: vital})
+				testkit.Must(t, err)
+				t.Cleanup(func() { _ = db.Close() })
+				return db
+			}
+			vital, other := open(true), open(false)
+			for _, db := range []*redisx.DB{vital, other} {
+				testkit.Must(t, db.Set(t.Context(), "k", "v", 0).Err())
+			}
+			takeOver(cluster)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			for !s.Within(time.Hour) && ctx.Err() == nil {
+				call, cancel := context.WithTimeout(ctx, time.Second)
+				if err := other.Get(call, "k").Err(); err == nil {
+					t.Error("the primary that took over answered a client that is not vital")
+				}
+				cancel()
+			}
+			testkit.Receive(t, s.Changed(), "another primary")
+			testkit.Eventually(t, "an answer to the vital client", func() bool { return vital.Get(t.Context(), "k").Val() == "v" })
+			call, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := other.Get(call, "k").Err(); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a client that is not vital: %v, want to wait", err)
+			}
+		})
+	}
+}
+
+// A client stays connected to a primary of a cluster that becomes a replica, and a primary again.
+func TestSuccession_NoticesAPrimaryOfAClusterThatTakesOverAgain(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	s := redisx.NewSuccession(time.Hour)
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), Succession: s, Vital: true})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	for _, what := range []string{"a primary", "another one", "the first one again"} {
+		if what != "a primary" {
+			cluster.Failover("k")
+		}
+		testkit.Eventually(t, "an answer of "+what, func() bool { return db.Set(t.Context(), "k", "v", 0).Err() == nil })
+		if what != "a primary" {
+			testkit.Receive(t, s.Changed(), what)
+		}
+	}
+}
+
 func TestSuccession_OthersReachThePrimaryWhenItIsSettled(t *testing.T) {
 	t.Parallel()
 	const settle = 200 * time.Millisecond

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"sync"
@@ -37,6 +38,7 @@ type session struct {
 
 // held is the delivery of an attempt that the worker runs.
 type held struct {
+	run      *tasks.Run
 	delivery *queue.Taken
 	until    time.Time // when the run's lease ends, by the clock of this node
 }
@@ -74,7 +76,7 @@ func (s *session) inherit(earlier *session) {
 	defer earlier.mu.Unlock()
 	s.started = earlier.started
 	for run, h := range earlier.held {
-		s.hold(run, held{until: h.until})
+		s.hold(run, held{run: h.run, until: h.until})
 	}
 }
 
@@ -132,6 +134,7 @@ func (s *session) keep(run *tasks.Run, d *queue.Taken) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.held[run.Task.Run]
+	h.run = run
 	if d != nil {
 		h.delivery = d
 		s.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
@@ -146,12 +149,24 @@ func (s *session) extended(kept, lost []*tasks.Run, lease time.Duration) {
 	s.heard = clock.Now()
 	for _, r := range kept {
 		h := s.held[r.Task.Run] // without a delivery if the attempt began through another node
+		h.run = cmp.Or(h.run, r)
 		h.until = clock.Now().Add(lease)
 		s.hold(r.Task.Run, h)
 	}
 	for _, r := range lost {
 		s.end(r.Task.Run, nil)
 	}
+}
+
+// leased returns the runs that the worker has, with the times at which their leases end.
+func (s *session) leased() map[*tasks.Run]time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	leased := make(map[*tasks.Run]time.Time, len(s.held))
+	for _, h := range s.held {
+		leased[h.run] = h.until
+	}
+	return leased
 }
 
 // hold sets what is known of a run that the worker has. The caller holds mu.

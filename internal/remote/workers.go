@@ -173,6 +173,20 @@ func (w *Workers) Extended(id string, held, lost []*tasks.Run, lease time.Durati
 	}
 }
 
+// ExtendNow tells Redis of the runs of all workers, for a second at most, as it may have lost them. Their leases end when they would have
+// ended.
+func (w *Workers) ExtendNow(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	for _, s := range w.all() {
+		for run, until := range s.leased() {
+			if rest := clock.Until(until); rest > 0 && ctx.Err() == nil {
+				w.o.Store.Tasks.ExtendFor(ctx, rest, []*tasks.Run{run}) // whoever is refused learns it when its worker extends the lease
+			}
+		}
+	}
+}
+
 // Settle ends the delivery of a run that has ended: with nil, or queue.ErrDeadLetter if its task has failed for good. If the run
 // began through another node, that one ends it when it notices.
 func (w *Workers) Settle(run *tasks.Run, err error) {

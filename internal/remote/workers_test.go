@@ -244,6 +244,38 @@ func TestTake_HangingUpBeforeAnAttemptBeginsCostsNothing(t *testing.T) {
 }
 
 // Whoever is silent is off the list, and what it ran does not stay in asynq's queue.
+// After a failover that lost the begin of attempts, workers by HTTP would tell of them too late.
+func TestWorkers_TellRedisOfRunsThatItHasLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref := w.hand("a")
+	k := w.KeysOf(ref)
+	queued := w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val()
+	o := offer()
+	o.Lease = time.Minute
+	if runs := w.take(o); len(runs) != 1 {
+		t.Fatalf("took %d attempts, want 1", len(runs))
+	}
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), queued).Err())
+	testkit.Must(t, w.DB.Del(w.Ctx, string(k.Running()), string(k.Held())).Err())
+	w.ExtendNow(w.Ctx)
+	if got := w.Get(ref); got.State != task.Running || got.Attempt != 1 {
+		t.Errorf("it is %+v, want it to run again", got)
+	}
+	now := redisNow(t, w)
+	until := time.UnixMilli(int64(w.DB.ZScore(w.Ctx, string(k.Held()), ref.String()).Val()))
+	if until.Before(now.Add(30*time.Second)) || until.After(now.Add(time.Minute)) {
+		t.Errorf("leased until %s, want a minute from the take at most; it is %s", until, now)
+	}
+}
+
+func redisNow(t *testing.T, w *world) time.Time {
+	t.Helper()
+	now, err := w.DB.Time(w.Ctx).Result()
+	testkit.Must(t, err)
+	return now
+}
+
 func TestWorkers_ASilentWorkerIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -62,6 +62,44 @@ func TestFinish_IsRefusedIfAnotherRunHasBegunTheLostAttempt(t *testing.T) {
 	}
 }
 
+// Redis has lost that the first attempt ended and the second one began. Its worker may report before Redis hears of that end from another
+// node, which must not stop it.
+func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T) {
+	t.Parallel()
+	for name, report := range map[string]func(*storetest.World, *tasks.Run) error{
+		"extend":   func(w *storetest.World, r *tasks.Run) error { return w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{r})[0].Err },
+		"progress": func(w *storetest.World, r *tasks.Run) error { return r.Progress(w.Ctx, 50, "") },
+		"finish": func(w *storetest.World, r *tasks.Run) error {
+			return r.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := suspicious(t)
+			ref := w.Bring("a", task.None)
+			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
+			first := w.Begin(ref)
+			k := w.KeysOf(ref)
+			before := w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val()
+			testkit.Must(t, first.Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+			second := w.Begin(ref)
+
+			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before).Err())
+			testkit.Must(t, w.DB.Del(w.Ctx, string(k.Attempts(ref))).Err())
+			if err := report(w, second); !errors.Is(err, tasks.ErrBehind) {
+				t.Errorf("while the first attempt runs: %v, want ErrBehind", err)
+			}
+			if n := w.Tasks.ReportAgain(w.Ctx); n != 1 {
+				t.Errorf("%d ends were lost, want that of the first attempt", n)
+			}
+			testkit.Must(t, report(w, second))
+			if got := w.Get(ref); got.Attempt != 2 || name != "finish" && got.State != task.Running || name == "finish" && got.State != task.Succeeded {
+				t.Errorf("it is %+v", got)
+			}
+		})
+	}
+}
+
 // suspicious is a World whose Redis may have lost writes.
 func suspicious(t *testing.T) *storetest.World {
 	t.Helper()

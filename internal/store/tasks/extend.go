@@ -56,7 +56,7 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 		if extended[i].Err = r.Err; r.Err == nil {
 			answer := r.Reply.Answers[k]
 			extended[i] = Extended{
-				Now: r.Reply.Now, Cancelled: answer.Cancelled, Err: refusedReport(runs[i].Task, answer.Refused.Code),
+				Now: r.Reply.Now, Cancelled: answer.Cancelled, Err: s.refusedReport(runs[i].Task, answer.Refused),
 				missing: answer.Refused.Code == lua.CodeNotFound,
 			}
 			if answer.Again {

@@ -45,7 +45,7 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 	return end
 }
 
-// FinishEach reports the ends of attempts in one round trip, and returns an error for each, in order: ErrStale; ErrCancelled,
+// FinishEach reports the ends of attempts in one round trip, and returns an error for each, in order: ErrStale; ErrBehind; ErrCancelled,
 // if the task was asked to stop and State is neither Succeeded nor Cancelled; or an error of Redis.
 func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
@@ -98,7 +98,7 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 			s.WarnIfPaused(ctx, refs[i], answer.Paused)
 			results[i] = finished{
 				at: r.Reply.Now, recorded: answer.Recorded, missing: answer.Refused.Code == lua.CodeNotFound,
-				err: refusedReport(ends[i].Run.Task, answer.Refused.Code),
+				err: s.refusedReport(ends[i].Run.Task, answer.Refused),
 			}
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -21,6 +22,9 @@ var (
 	ErrForeignType = errors.New("this node does not run tasks of the type")
 	// ErrStale is returned if the attempt has ended or another run has it. Nothing was written.
 	ErrStale = errors.New("the attempt has ended or another run has it")
+	// ErrBehind is returned if Redis, which may have lost writes, shows an earlier attempt of the task. Nothing was written; repeat the report,
+	// as Redis learns from another node how that attempt ended.
+	ErrBehind = errors.New("how the attempt before ended is not known to Redis yet")
 	// ErrCancelled is returned if the task was asked to stop: its attempt must end as cancelled.
 	ErrCancelled = errors.New("the task was asked to stop")
 	// ErrOver is returned if the lease of a run cannot be extended because its time is over.
@@ -54,7 +58,7 @@ func (s *Tasks) RunOf(t task.Task) *Run { return &Run{s: s, keys: s.l.KeysOf(t.R
 func (r *Run) Node() string { return codec.NodeOf(r.Task.Run) }
 
 // report sends a report. If Redis has lost that the run began, as in a failover, the run begins again, as extending its lease does, and
-// reports then. Errors: ErrStale, ErrOver, or an error of Redis.
+// reports then. Errors: ErrStale, ErrBehind, ErrOver, or an error of Redis.
 func (r *Run) report(ctx context.Context, send func() error) error {
 	err := send()
 	var refusal *redisx.Refusal
@@ -112,12 +116,12 @@ func (r *Run) reportError(err error) error {
 	if !errors.As(err, &refusal) {
 		return err
 	}
-	return refusedReport(r.Task, refusal.Code)
+	return r.s.refusedReport(r.Task, lua.Refused{Code: refusal.Code, Detail: refusal.Detail})
 }
 
-// refusedReport is the error of a report that a script refused with that code: ErrCancelled or ErrStale; nil for "".
-func refusedReport(t task.Task, code lua.Code) error {
-	switch code {
+// refusedReport is the error of a report that a script refused: ErrCancelled, ErrOver, ErrBehind or ErrStale; nil if it did not.
+func (s *Tasks) refusedReport(t task.Task, refused lua.Refused) error {
+	switch refused.Code {
 	case "":
 		return nil
 	case lua.CodeCancelled:
@@ -125,7 +129,10 @@ func refusedReport(t task.Task, code lua.Code) error {
 	case lua.CodeOver:
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, ErrOver)
 	}
-	return fmt.Errorf("task %s, attempt %d: %w: %s", t.Ref, t.Attempt, ErrStale, code)
+	if current, err := strconv.Atoi(refused.Detail); refused.Code == lua.CodeStale && err == nil && current < t.Attempt && s.l.Suspected() {
+		return fmt.Errorf("task %s, attempt %d: %w: %d is current", t.Ref, t.Attempt, ErrBehind, current)
+	}
+	return fmt.Errorf("task %s, attempt %d: %w: %s", t.Ref, t.Attempt, ErrStale, refused.Code)
 }
 
 // TellWorker has the worker of a run look whether it still holds its attempt. If the message is lost, the worker finds out when it
