@@ -68,8 +68,8 @@ func redisRestartedRow() row {
 	}
 }
 
-// takeover runs a stream of tasks, and f with a leader in the midst of it. It returns how late tasks started that were due after the time that f
-// returns.
+// takeover runs a stream of tasks, and f with a leader in the midst of it. It returns how long after the time that f returns tasks started that
+// were due by then, and how late the others did.
 func takeover(ctx context.Context, b *bench, unit string, f func(leader *child) (time.Time, error)) (figures, error) {
 	var nodes [3]*child
 	for i, roles := range []string{"scheduler,api", "scheduler,api", "worker"} {
@@ -103,8 +103,8 @@ func takeover(ctx context.Context, b *bench, unit string, f func(leader *child) 
 	}
 	var late []float64
 	for _, t := range tasks {
-		if t.RunAt.After(from) {
-			late = append(late, t.StartedAt.Sub(t.RunAt).Seconds())
+		if t.StartedAt.After(from) {
+			late = append(late, min(t.StartedAt.Sub(t.RunAt), t.StartedAt.Sub(from)).Seconds())
 		}
 	}
 	scale := map[string]float64{"s": 1, "ms": 1000}[unit]

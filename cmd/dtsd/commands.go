@@ -177,7 +177,7 @@ func (n node) options(cfg config.Config, log *slog.Logger) app.Options {
 	return app.Options{
 		Config: cfg, Executors: n.executors, Version: versionString(), Log: log,
 		LocalOnly: n.embedded && cfg.Loopback(), // dev enables every executor, only for users of this machine
-		Monitor:   func(db *redisx.DB, path string, writable bool) app.Monitor { return monitor.New(db, path, writable) },
+		Monitor:   monitor.New,
 		Profiles:  profiles.Handler(),
 	}
 }

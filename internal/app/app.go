@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -39,16 +38,10 @@ type Options struct {
 	LocalOnly bool // the API answers only requests that were sent to this machine by its own name
 
 	// The rest is passed in by dtsd, so that other programs do not link it. nil means that there is none, whatever Config says.
-	// Monitor makes the page, below a path, at which people watch the queues, and which owns db. Profiles is served at
+	// Monitor makes the page, below a path, at which people watch the queues of db. Profiles is served at
 	// Config.DebugListen.
-	Monitor  func(db *redisx.DB, path string, writable bool) Monitor
+	Monitor  func(db *redisx.DB, path string, writable bool) http.Handler
 	Profiles http.Handler
-}
-
-// Monitor is a page at which people watch the queues. Close closes its connections.
-type Monitor interface {
-	http.Handler
-	io.Closer
 }
 
 // App is one node.

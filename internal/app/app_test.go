@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,7 +20,6 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/redistest"
-	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/redisx/embedded"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
@@ -173,14 +173,9 @@ func TestApp_RunsTasksOnARealRedis(t *testing.T) {
 	}
 }
 
-// newMonitor makes the monitor as dtsd does.
-func newMonitor(db *redisx.DB, path string, writable bool) Monitor {
-	return monitor.New(db, path, writable)
-}
-
 func TestApp_ServesMetricsAndMonitor(t *testing.T) {
 	t.Parallel()
-	a := run(t, Options{Config: settings(""), Monitor: newMonitor})
+	a := run(t, Options{Config: settings(""), Monitor: monitor.New})
 	a.mustRun("counted")
 	var metrics string
 	testkit.Eventually(t, "all partitions are led", func() bool { // the task can run before that
@@ -212,7 +207,7 @@ func TestMonitor_PausesQueuesIfWritable(t *testing.T) {
 	t.Parallel()
 	c := settings("")
 	c.MonitorWritable = true
-	a := run(t, Options{Config: c, Monitor: newMonitor})
+	a := run(t, Options{Config: c, Monitor: monitor.New})
 	if status, body := a.call(http.MethodPost, "/monitor/api/queues/default:pause", ""); status >= 300 {
 		t.Errorf("%d %s", status, body)
 	}
@@ -311,6 +306,23 @@ func TestApp_SurvivesARestartOfRedis(t *testing.T) {
 	redis.Kill()
 	redis.Restart()
 	a.mustRun("after")
+}
+
+func TestRun_ClosesEverythingAtItsEnd(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	c := settings(redistest.Start(t).URL())
+	a, err := New(t.Context(), Options{Config: c, Monitor: monitor.New, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	testkit.Must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	testkit.Receive(t, a.Ready(), "the node")
+	stop()
+	testkit.Must(t, testkit.Receive(t, ended, "the end of the node"))
+	if strings.Contains(log.String(), "level=WARN") {
+		t.Errorf("it warns:\n%s", log.String())
+	}
 }
 
 func TestRun_StopsWithoutRedis(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -102,7 +103,7 @@ func resultOf(body string) (int, string) {
 func TestHang_MetricsComeSoonAndRequestsSucceedAfterwards(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	r := run(t, Options{Config: settings(redis.URL()), Monitor: newMonitor})
+	r := run(t, Options{Config: settings(redis.URL()), Monitor: monitor.New})
 	redis.Pause()
 	testkit.Eventually(t, "it is noticed", func() bool { return !r.link.Up() })
 	start := clock.Now()

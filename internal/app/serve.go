@@ -77,9 +77,7 @@ func (a *App) buildMonitor(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	monitor := a.o.Monitor(db, "/monitor", a.o.Config.MonitorWritable)
-	a.cleanup(monitor.Close) // before that of db, which it closes as well
-	return monitor, nil
+	return a.o.Monitor(db, "/monitor", a.o.Config.MonitorWritable), nil
 }
 
 // checkRunning is the readiness check of the roles: it fails while the node starts or stops.

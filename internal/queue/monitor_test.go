@@ -17,7 +17,6 @@ func TestMonitor_ShowsServers(t *testing.T) {
 	c, _ := x.takeNow(1, map[string]int{"default": 3})
 	testkit.Must(t, c.beat(t.Context()))
 	m := monitor.New(x.srv.DB(t), "/monitor", false)
-	defer func() { testkit.Must(t, m.Close()) }()
 	w := httptest.NewRecorder()
 	m.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/monitor/api/servers", nil))
 	for _, want := range []string{`"id":"` + c.record.id + `"`, `"queue_priorities":{"default":3}`, `"status":"active"`, `"task_id":"default:a:1"`} {

@@ -19,15 +19,13 @@ import (
 func TestMain(m *testing.M) { testkit.Main(m) }
 
 // monitorOf returns the UI of a Redis in which a delivery of task a waits in queue default.
-func monitorOf(t *testing.T, writable bool) (*monitor.UI, *redisx.DB) {
+func monitorOf(t *testing.T, writable bool) (http.Handler, *redisx.DB) {
 	t.Helper()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	delivery := task.Delivery{Ref: task.Ref{Namespace: "default", ID: "a"}, Attempt: 1, Type: "echo", Queue: "default", Timeout: time.Minute}
 	testkit.Must(t, queue.New(queue.Options{DB: db}).HandOver(t.Context(), []task.Delivery{delivery}, nil).Failure())
-	m := monitor.New(srv.DB(t), "/monitor", writable)
-	t.Cleanup(func() { testkit.Must(t, m.Close()) })
-	return m, db
+	return monitor.New(srv.DB(t), "/monitor", writable), db
 }
 
 func ask(t *testing.T, h http.Handler, method, path string) (int, string) {
