@@ -59,7 +59,7 @@ type openOptions struct {
 func WithPrefix(prefix string) OpenOption { return func(o *openOptions) { o.prefix = prefix } }
 
 // WithDurability has [Open] wait until replicas of Redis have what is submitted, as dtsd's setting durability does, such as "wait=1". If they do
-// not in time, the error is CodeNotReplicated: the task is there, and a failover of Redis may lose it.
+// not in time, the error is CodeNotReplicated: a failover of Redis may lose the task, or has lost it.
 func WithDurability(durability string) OpenOption {
 	return func(o *openOptions) { o.durability = durability }
 }

@@ -34,7 +34,7 @@ const (
 	CodeBodyTooLarge     Code = "body_too_large"     // the request is too long
 	CodeOverloaded       Code = "overloaded"         // too many submissions wait at the server; nothing was done
 	CodeUnavailable      Code = "unavailable"        // the server or Redis cannot be reached, or Redis is nearly full
-	CodeNotReplicated    Code = "not_replicated"     // it is done, but too few replicas of Redis have it: a failover may lose it; repeat the call
+	CodeNotReplicated    Code = "not_replicated"     // it was done, but too few replicas of Redis have it: a failover may lose it, or has lost it; repeat the call
 	CodeInternal         Code = "internal"           // a fault of DTS
 )
 

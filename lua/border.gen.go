@@ -577,6 +577,49 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	return v
 }
 
+// Confirm runs confirm.lua: tells which creations and begins Redis has, and writes a key. Whoever waits for that write on the same connection waits for
+// what the script has found, too.
+//
+// Repeated: harmless: it looks again
+type Confirm struct {
+	Confirmed ConfirmedKey   // STRING the script makes further keys of the same partition
+	Writes    []ConfirmWrite // run: one that has begun an attempt of the task; "" for the creation of the task
+}
+
+// ConfirmReply is the reply to Confirm.
+type ConfirmReply struct {
+	Found []bool // for each write; that of a task whose name is remembered is found
+}
+
+// ConfirmWrite is an element of writes of confirm.lua.
+type ConfirmWrite struct {
+	Member task.Ref
+	Run    RunToken
+}
+
+// Script is confirm.lua.
+func (Confirm) Script() *Script { return scriptOf("confirm") }
+
+// Keys are its KEYS.
+func (c Confirm) Keys() []string { return []string{string(c.Confirmed)} }
+
+// Args are its ARGV.
+func (c Confirm) Args() []any {
+	args := []any{}
+	for _, e := range c.Writes {
+		args = append(args, e.Member.String(), string(e.Run))
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (Confirm) Decode(r *Reply) (v ConfirmReply) {
+	for e := range r.List("found", 1) {
+		v.Found = append(v.Found, e.Flag("found"))
+	}
+	return v
+}
+
 // Convert runs convert.lua: writes tasks of an older layout in the form of this one. Each of them is converted, or is not, by itself.
 //
 // Repeated: harmless: a converted task has no hash of the older layout any more
@@ -2963,7 +3006,7 @@ func (p Partition) Losses() LossesKey {
 	return LossesKey(p.prefix + "losses")
 }
 
-// ConfirmedKey names a STRING: written when a node waits until replicas have what was written before it.
+// ConfirmedKey names a STRING: written when a node has found what replicas must have, and waits until they have it.
 type ConfirmedKey string
 
 // Confirmed makes the key dts:{p}:confirmed.

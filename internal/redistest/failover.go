@@ -15,10 +15,13 @@ type Pair struct {
 	t                testing.TB
 }
 
+// syncAtOnce has a primary not wait for further replicas when one asks for the data.
+var syncAtOnce = With("--repl-diskless-sync-delay", "0")
+
 // StartPair starts a primary and a replica, and waits until the replica follows. Both end with the test.
 func StartPair(t testing.TB, opts ...Option) *Pair {
 	t.Helper()
-	p := &Pair{Primary: Start(t, append([]Option{With("--repl-diskless-sync-delay", "0")}, opts...)...), t: t}
+	p := &Pair{Primary: Start(t, append([]Option{syncAtOnce}, opts...)...), t: t}
 	p.Proxy = NewProxy(t, p.Primary.Addr())
 	p.AddReplica(opts...)
 	return p
@@ -28,7 +31,7 @@ func StartPair(t testing.TB, opts ...Option) *Pair {
 func (p *Pair) AddReplica(opts ...Option) {
 	p.t.Helper()
 	host, port, _ := strings.Cut(p.Primary.Addr(), ":")
-	p.Replica = Start(p.t, append([]Option{With("--replicaof", host, port)}, opts...)...)
+	p.Replica = Start(p.t, append([]Option{With("--replicaof", host, port), syncAtOnce}, opts...)...)
 	replica := p.Replica.DB(p.t)
 	p.await("the replica follows", func() bool { return replicationOf(p.t, replica, "master_link_status") == "up" })
 }

@@ -5,9 +5,11 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -109,5 +111,29 @@ func TestOpen_AsksTheReplicaThatTookOver(t *testing.T) {
 			cluster.Primary("k").Kill()
 			testkit.Eventually(t, "the replica answers", func() bool { return db.Get(t.Context(), "k").Val() == "v" })
 		})
+	}
+}
+
+func TestRunReplicated_WaitsForTheReplicasOfEachServer(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	db := redistest.Open(t, cluster.URL())
+	var calls []lua.Confirm
+	servers := make(map[string]bool)
+	for p := range 16 {
+		key := lua.NewKeyspace("", 0).Partition(p).Confirmed()
+		calls = append(calls, lua.Confirm{Confirmed: key})
+		servers[cluster.Primary(string(key)).Addr()] = true
+	}
+	if len(servers) < 2 {
+		t.Fatal("all keys are on one server")
+	}
+	for replicas, confirmed := range map[int]bool{1: true, 2: false} { // each server has one
+		d := config.Durability{Replicas: replicas, Timeout: time.Second}
+		for p, result := range redisx.RunReplicated[lua.ConfirmReply](t.Context(), db, d, calls) {
+			if (result.Err == nil) != confirmed {
+				t.Errorf("partition %d, %d replicas: %v, want confirmed: %t", p, replicas, result.Err, confirmed)
+			}
+		}
 	}
 }

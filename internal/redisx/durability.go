@@ -4,51 +4,75 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/lua"
 )
 
-// Replicate waits until replicas have whatever the servers of keys have written so far, and returns an error for each key. It writes the
-// keys, so that there is a newer write to wait for, which replicas get after all others.
-func (db *DB) Replicate(ctx context.Context, d config.Durability, keys []string) []error {
-	errs := make([]error, len(keys))
-	type server struct {
-		redis.Cmdable
-		places []int
-	}
-	servers := make(map[string]*server)
-	for i, key := range keys {
-		found, name, err := db.ServerOf(ctx, key)
+// RunReplicated runs calls of a script that writes, and waits on the same connections until replicas have what it wrote, and thus all that it
+// has found: replicas get writes in their order. So a result without an error holds whatever primary answered before. Each call is atomic. The
+// errors are those of Run, and one if too few replicas have confirmed in time.
+func RunReplicated[R any, C lua.Call[R]](ctx context.Context, db *DB, d config.Durability, calls []C) []Result[R] {
+	results := make([]Result[R], len(calls))
+	servers, places := make(map[string]redis.Cmdable), make(map[string][]int)
+	for i, call := range calls {
+		server, name, err := db.ServerOf(ctx, call.Keys()[0])
 		if err != nil {
-			errs[i] = err
+			results[i].Err = err
 			continue
 		}
-		if servers[name] == nil {
-			servers[name] = &server{Cmdable: found}
-		}
-		servers[name].places = append(servers[name].places, i)
+		servers[name], places[name] = server, append(places[name], i)
 	}
-	for _, s := range servers {
-		err := replicate(ctx, s, d, keys[s.places[0]])
-		for _, i := range s.places {
-			errs[i] = err
-		}
+	var waits sync.WaitGroup
+	for name, server := range servers {
+		waits.Go(func() {
+			some := make([]C, len(places[name]))
+			for k, i := range places[name] {
+				some[k] = calls[i]
+			}
+			for k, result := range runAndWait[R](ctx, db, server, d, some) {
+				results[places[name][k]] = result
+			}
+		})
 	}
-	return errs
+	waits.Wait()
+	return results
 }
 
-// replicate writes a key and waits on the same connection until replicas have it.
-func replicate(ctx context.Context, server redis.Cmdable, d config.Durability, key string) error {
+// runAndWait is RunReplicated for calls on one server.
+func runAndWait[R any, C lua.Call[R]](ctx context.Context, db *DB, server redis.Cmdable, d config.Durability, calls []C) []Result[R] {
+	start := clock.Now()
 	pipe := server.Pipeline()
-	written := pipe.Set(ctx, key, "1", 0)
-	waited := pipe.Do(ctx, "WAIT", d.Replicas, d.Timeout.Milliseconds())
-	_, _ = pipe.Exec(ctx) // each command holds its own error
-	if err := written.Err(); err != nil {
-		return err
+	cmds := make([]*redis.Cmd, len(calls))
+	for i, c := range calls {
+		send := prepared(c.Script()).EvalSha
+		if i == 0 { // with the source, which Redis may not have yet
+			send = prepared(c.Script()).Eval
+		}
+		cmds[i] = send(ctx, pipe, db.keysOf(c.Keys()), c.Args()...)
 	}
-	replicas, err := waited.Int()
+	wait := pipe.Do(ctx, "WAIT", d.Replicas, d.Timeout.Milliseconds())
+	_, _ = pipe.Exec(ctx) // each command holds its own error
+	each := clock.Since(start) / time.Duration(len(calls))
+	results := make([]Result[R], len(calls))
+	for i, cmd := range cmds {
+		reply, err := cmd.Result()
+		results[i].Reply, results[i].Err = decode[R](calls[i], reply, db.observeRun(calls[i].Script(), each, err))
+		if results[i].Err == nil {
+			results[i].Err = enough(wait, d)
+		}
+	}
+	return results
+}
+
+// enough returns an error unless WAIT has counted as many replicas as are asked for.
+func enough(wait *redis.Cmd, d config.Durability) error {
+	replicas, err := wait.Int()
 	if err == nil && replicas < d.Replicas {
 		err = fmt.Errorf("%d of %d replicas have confirmed within %s", replicas, d.Replicas, d.Timeout)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestSuccession_OnlyVitalClientsReachAnotherPrimaryAtOnce(t *testing.T) {
@@ -127,25 +128,37 @@ func TestSuccession_OthersReachThePrimaryWhenItIsSettled(t *testing.T) {
 	}
 }
 
-func TestReplicate_FailsUnlessReplicasHaveEverything(t *testing.T) {
+func TestRunReplicated_FailsUnlessReplicasHaveEverything(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
 	db := redistest.Open(t, pair.URL())
-	if n := db.AsyncReplicas(t.Context(), "a"); n != 1 {
-		t.Errorf("%d replicas of which Redis needs none, want 1", n)
-	}
 	d := config.Durability{Replicas: 1, Timeout: 2 * time.Second}
+	run := func() []redisx.Result[lua.ConfirmReply] {
+		keys := lua.NewKeyspace("", 0)
+		calls := []lua.Confirm{{Confirmed: keys.Partition(0).Confirmed()}, {Confirmed: keys.Partition(1).Confirmed()}}
+		return redisx.RunReplicated[lua.ConfirmReply](t.Context(), db, d, calls)
+	}
 	testkit.Must(t, db.Set(t.Context(), "before", "x", 0).Err())
-	testkit.Must(t, errors.Join(db.Replicate(t.Context(), d, []string{"a", "b"})...))
+	for _, result := range run() {
+		testkit.Must(t, result.Err)
+	}
 	if got := get(t, pair.Replica.DB(t), "before"); got != "x" {
 		t.Errorf("the replica has %q, want x", got)
 	}
 	pair.Detach()
 	d.Timeout = 50 * time.Millisecond
-	for _, err := range db.Replicate(t.Context(), d, []string{"a", "b"}) {
-		if err == nil {
+	for _, result := range run() {
+		if result.Err == nil {
 			t.Error("a replica that follows no longer has confirmed")
 		}
+	}
+}
+
+func TestAsyncReplicas_CountsThemUnlessRedisNeedsThem(t *testing.T) {
+	t.Parallel()
+	db := redistest.Open(t, redistest.StartPair(t).URL())
+	if n := db.AsyncReplicas(t.Context(), "a"); n != 1 {
+		t.Errorf("%d replicas of which Redis needs none, want 1", n)
 	}
 	testkit.Must(t, db.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
 	if n := db.AsyncReplicas(t.Context(), "a"); n != 0 {

@@ -31,7 +31,7 @@ const (
 	CodeLockNotFound     Code = "lock_not_found"     // nobody holds a lock with this name
 	CodeOverloaded       Code = "overloaded"         // too many submissions wait at this node; nothing was done
 	CodeUnavailable      Code = "unavailable"        // Redis is unreachable or refuses writes
-	CodeNotReplicated    Code = "not_replicated"     // what was asked for is done, but too few replicas of Redis have it: repeat the request
+	CodeNotReplicated    Code = "not_replicated"     // what was asked for was done, but too few replicas of Redis have it, or a failover has lost it: repeat the request
 	CodeInternal         Code = "internal"           // a bug in DTS
 )
 

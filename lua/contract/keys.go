@@ -66,7 +66,7 @@ var Keys = []Kind{
 	{"lease", String, "dts:{p}:lease", "the newest fence: `<token>:<node>`, that of the leader if there is one"},
 	{"term", String, "dts:{p}:lease:<fence>", "exists while the node with that fence leads; expires with the lease"},
 	{"losses", List, "dts:{p}:losses", "when Redis has lost writes that it had acknowledged, as far as a node noticed, newest first: `<from ms> <until ms>`"},
-	{"confirmed", String, "dts:{p}:confirmed", "written when a node waits until replicas have what was written before it"},
+	{"confirmed", String, "dts:{p}:confirmed", "written when a node has found what replicas must have, and waits until they have it"},
 	{"lock", Hash, "dts:{p}:lock:<ref>", "one lock that is held: holder, fence, since, expires, ttl, note; expires with it"},
 	{"locks", ZSet, "dts:{p}:locks", "the locks that are held, by the time at which they expire; those that have expired go when another one is taken"},
 	{"token", String, "dts:{p}:token", "the newest fencing token of all locks of the partition"},

@@ -1143,7 +1143,7 @@ type Problem struct {
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 	// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
 	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
-	// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
+	// | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
 	// | `method_not_allowed` | 405 | the path exists, the method does not |
@@ -1198,7 +1198,7 @@ type Problem struct {
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 // | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
 // | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
-// | `not_replicated` | 503 | it is done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it; repeat the request |
+// | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
 // | `method_not_allowed` | 405 | the path exists, the method does not |

@@ -22,7 +22,7 @@ const (
 // Create creates tasks and returns a result for each, in the order of defs. Definitions must be valid and have an id. If a
 // task with the same content exists, the result is that task as it is now. A refused task does not affect the others.
 // A single task shares its round trip with others that are submitted at the same time. Errors of a result: CodeTaskConflict,
-// CodeUnavailable; CodeNotReplicated if the task exists now, and a failover of Redis may lose it.
+// CodeUnavailable; CodeNotReplicated if the task was created or existed, and a failover of Redis may lose it, or has lost it.
 func (s *Tasks) Create(ctx context.Context, defs []task.Definition) []Created {
 	results := s.create(ctx, defs)
 	s.confirmCreated(ctx, results)

@@ -28,7 +28,7 @@ type Tasks struct {
 	runLease time.Duration
 	// durability is what a creation waits for, and the begin of an attempt that must be the only one.
 	durability config.Durability
-	confirms   *batch.Group[int, error] // of single partitions
+	confirms   *batch.Group[write, error] // of single writes
 	recent     recent
 	creates    *batch.Group[task.Definition, Created] // of single tasks
 	ids        *ids
@@ -43,10 +43,10 @@ func New(l *layout.Layout, runLease time.Duration, durability config.Durability)
 		defer cancel()
 		return s.createEach(ctx, defs, false)
 	})
-	s.confirms = batch.New(confirmShared, func(partitions []int) []error {
+	s.confirms = batch.New(confirmShared, func(writes []write) []error {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
 		defer cancel()
-		return s.confirm(ctx, partitions)
+		return s.confirm(ctx, writes)
 	})
 	return s
 }
