@@ -146,10 +146,9 @@ func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, erro
 			calls[i] = one.Start
 		}
 		var again []start
-		for i, b := range s.o.Store.Tasks.BeginEach(ctx, who, calls) {
-			if b.Err == nil {
-				b.Err = s.o.Store.Tasks.ConfirmBegin(ctx, b.Run)
-			}
+		results := s.o.Store.Tasks.BeginEach(ctx, who, calls)
+		s.o.Store.Tasks.ConfirmBegun(ctx, results)
+		for i, b := range results {
 			switch {
 			case b.Err == nil:
 				s.keep(b.Run, starts[i].delivery)

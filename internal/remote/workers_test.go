@@ -6,12 +6,14 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -123,6 +125,37 @@ func TestTake_WaitsForADelivery(t *testing.T) {
 	}
 	if runs, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 10}); err != nil || len(runs) != 0 {
 		t.Errorf("without waiting: %v, %v", runs, err)
+	}
+}
+
+// waits counts the pipelines that wait for replicas.
+type waits struct{ atomic.Int64 }
+
+func (*waits) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (*waits) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+func (n *waits) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if slices.ContainsFunc(cmds, func(c redis.Cmder) bool { return c.Name() == "wait" }) {
+			n.Add(1)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func TestTake_WaitsOnceForTheReplicasOfAllThatItBegins(t *testing.T) {
+	t.Parallel()
+	on := storetest.On(t, redistest.Open(t, redistest.StartPair(t).URL()))
+	w := join(t, on)
+	for i := range 4 {
+		ref := task.Ref{Namespace: "default", ID: fmt.Sprint("once-", i)}
+		w.World.Create(task.Definition{Ref: ref, Type: "count", Retry: task.Retry{MaxAttempts: 1}})
+		testkit.Must(t, w.queues.HandOver(w.Ctx, w.Claim(ref), nil).Failure())
+	}
+	on.Tasks = tasks.New(on.Layout, 0, config.Durability{Replicas: 1, Timeout: 2 * time.Second})
+	var n waits
+	on.DB.AddHook(&n)
+	if runs := w.take(offer()); len(runs) != 4 || n.Load() != 1 {
+		t.Errorf("took %d attempts and waited %d times, want 4 attempts and one wait", len(runs), n.Load())
 	}
 }
 
