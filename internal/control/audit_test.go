@@ -119,13 +119,13 @@ func TestAuditSchedule_DoesNotProveATimeFromWhichRedisHasLostWrites(t *testing.T
 	now := w.audit(nightly).Until.Truncate(time.Millisecond)
 	partition := w.store.PartitionOf(nightly)
 	w.store.NoteLoss(w.ctx, partition, now.Add(-time.Minute), now.Add(-40*time.Second), "a heartbeat")
-	w.store.NoteLoss(w.ctx, partition, now.Add(-time.Minute), now.Add(-30*time.Second), "a heartbeat") // which is known already
-	want := []schedule.Loss{{From: now.Add(-time.Minute), Until: now.Add(-40 * time.Second)}}
+	w.store.NoteLoss(w.ctx, partition, now.Add(-50*time.Second), now.Add(-30*time.Second), "a heartbeat") // which is the same loss
+	want := []schedule.Loss{{From: now.Add(-time.Minute), Until: now.Add(-30 * time.Second)}}
 	if report := w.audit(nightly); report.Proved || len(report.Losses) != 1 || report.Losses[0] != want[0] {
 		t.Errorf("%+v, want the loss %+v", report, want)
 	}
-	for at, proved := range map[time.Time]bool{now.Add(-time.Hour): true, now.Add(-50 * time.Second): false} {
-		report, err := w.AuditSchedule(w.ctx, me, nightly.ID, at.Add(-time.Minute), at)
+	for at, proved := range map[time.Time]bool{now.Add(-time.Hour): true, now.Add(-35 * time.Second): false} {
+		report, err := w.AuditSchedule(w.ctx, me, nightly.ID, at.Add(-time.Second), at)
 		if err != nil || report.Proved != proved {
 			t.Errorf("until %s: %+v, %v, want proved: %v", at, report, err, proved)
 		}

@@ -51,8 +51,8 @@ type Options struct {
 	Vital      *redisx.DB   // for leases and heartbeats; nil: DB
 	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates DefaultPartitions
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
-	// Lost, if set, is called when this node has noticed that Redis has lost writes of a partition, or that it lost earlier ones than were
-	// known. lacks says which write shows that.
+	// Lost, if set, is called when this node has noticed that Redis has lost writes of a partition, in a span of time that does not overlap
+	// the one that was noticed before. lacks says which write shows that.
 	Lost func(partition int, l schedule.Loss, lacks string)
 	// Suspected, if set, reports whether Redis may have lost writes lately.
 	Suspected func() bool
@@ -64,7 +64,7 @@ type Options struct {
 // waits while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
 // partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
-	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: losses{tell: o.Lost}, suspected: o.Suspected}
+	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), suspected: o.Suspected}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}

@@ -2,83 +2,169 @@ package layout
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/lua"
 )
 
-// joinWithin is the time within which losses that a node notices are one.
-const joinWithin = time.Minute
+// retryPause is the time between two tries to record losses.
+const retryPause = time.Second
 
 // losses is what this node has noticed of writes that Redis has lost.
 type losses struct {
-	tell func(partition int, l schedule.Loss, lacks string) // nil: nobody
+	tell   func(partition int, l schedule.Loss, lacks string) // nil: nobody
+	failed chan struct{}                                      // has a value if some could not be written
 
 	mu    sync.Mutex
-	noted map[int]schedule.Loss // the newest one, by partition
+	noted map[int]notedLoss // the newest one, by partition
+}
+
+func newLosses(tell func(partition int, l schedule.Loss, lacks string)) losses {
+	return losses{tell: tell, failed: make(chan struct{}, 1), noted: make(map[int]notedLoss)}
+}
+
+// notedLoss is a loss, and whether Redis has the record of it.
+type notedLoss struct {
+	schedule.Loss
+	recorded bool
 }
 
 // Suspected reports whether Redis may have lost writes lately.
 func (l *Layout) Suspected() bool { return l.suspected != nil && l.suspected() }
 
-// NoteLoss records that Redis has lost writes of a partition that it had acknowledged from the one time to the other. lacks says which of
-// them shows that, for the log. What this node has noted already is not written again.
+// NoteLoss records that Redis has lost writes of a partition that it had acknowledged between two times. lacks says which of them shows that,
+// for the log. What this node has recorded already is not written again; what cannot be written is written with the next loss, or by
+// RetryLosses.
 func (l *Layout) NoteLoss(ctx context.Context, partition int, from, until time.Time, lacks string) {
-	loss, wider := l.losses.widen(partition, schedule.Loss{From: from, Until: until})
-	if !wider {
+	l.losses.note(partition, spanOf(from, until), lacks)
+	l.record(ctx)
+}
+
+// spanOf is the loss between two times. The later one may come from the clock of another primary, which is behind.
+func spanOf(from, until time.Time) schedule.Loss {
+	if until.Before(from) {
+		from, until = until, from
+	}
+	return schedule.Loss{From: from, Until: until}
+}
+
+// record writes the losses that Redis has no record of. If that fails, it logs the error and has RetryLosses try again.
+func (l *Layout) record(ctx context.Context) {
+	err := l.writeLosses(ctx)
+	if err == nil {
 		return
 	}
-	if l.losses.tell != nil {
-		l.losses.tell(partition, loss, lacks)
-	}
-	// Others than vital clients wait for a primary that has just taken over.
-	_, err := redisx.Run(context.WithoutCancel(ctx), l.Vital, lua.NoteLoss{
-		Losses: l.Keys.Partition(partition).Losses(), From: loss.From, Upto: loss.Until,
-	})
-	if err != nil {
-		l.Log.ErrorContext(ctx, "cannot record that Redis has lost writes", "partition", partition, "from", loss.From, "until", loss.Until, "error", err)
+	l.Log.ErrorContext(ctx, "cannot record that Redis has lost writes; trying again", "error", err)
+	select {
+	case l.losses.failed <- struct{}{}:
+	default: // RetryLosses knows already
 	}
 }
 
-// NoteLossBeside is NoteLoss for all partitions that are on the server of a key.
+// RetryLosses records losses that could not be recorded when they were noticed, until ctx ends.
+func (l *Layout) RetryLosses(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-l.losses.failed:
+		}
+		for l.writeLosses(ctx) != nil && clock.Sleep(ctx, retryPause) == nil {
+			continue
+		}
+	}
+}
+
+// writeLosses writes the losses that Redis has no record of. Error: one of Redis.
+func (l *Layout) writeLosses(ctx context.Context) error {
+	var partitions []int
+	var calls []lua.NoteLoss
+	for p, loss := range l.losses.unrecorded() {
+		partitions = append(partitions, p)
+		calls = append(calls, lua.NoteLoss{Losses: l.Keys.Partition(p).Losses(), From: loss.From, Upto: loss.Until})
+	}
+	var failures []error
+	// Others than vital clients wait for a primary that has just taken over.
+	for i, r := range redisx.RunEach[lua.NoteLossReply](context.WithoutCancel(ctx), l.Vital, calls) {
+		if r.Err == nil {
+			l.losses.setRecorded(partitions[i], schedule.Loss{From: calls[i].From, Until: calls[i].Upto})
+		}
+		failures = append(failures, r.Err)
+	}
+	return errors.Join(failures...)
+}
+
+// NoteLossBeside is NoteLoss for all partitions that are on the server of a key, and for those whose server cannot be told.
 func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time, lacks string) {
 	_, lossy, err := l.DB.ServerOf(ctx, key)
 	for p := range l.partitions {
-		if err != nil {
-			break
-		}
 		var server string
-		if _, server, err = l.DB.ServerOf(ctx, string(l.Keys.Partition(p).States())); server == lossy {
-			l.NoteLoss(ctx, p, from, until, lacks)
+		if err == nil {
+			_, server, err = l.DB.ServerOf(ctx, string(l.Keys.Partition(p).States()))
+		}
+		if err != nil || server == lossy {
+			l.losses.note(p, spanOf(from, until), lacks)
 		}
 	}
-	if err != nil {
-		l.Log.ErrorContext(ctx, "cannot record that Redis has lost writes", "from", from, "until", until, "error", err)
+	l.record(ctx)
+}
+
+// note joins a loss with the newest one of the partition if both overlap, or if that one is not recorded yet; else it is the newest one, and is
+// told of.
+func (s *losses) note(partition int, loss schedule.Loss, lacks string) {
+	s.mu.Lock()
+	known, ok := s.noted[partition]
+	overlaps := ok && !loss.From.After(known.Until) && !loss.Until.Before(known.From)
+	if overlaps || ok && !known.recorded {
+		loss = join(known.Loss, loss)
+	}
+	if !ok || loss != known.Loss {
+		s.noted[partition] = notedLoss{Loss: loss}
+	}
+	s.mu.Unlock()
+	if !overlaps && s.tell != nil {
+		s.tell(partition, loss, lacks)
 	}
 }
 
-// widen joins a loss with the newest one that was noted of the partition, if that ended within the last minute. wider is false if it adds
-// no earlier time.
-func (s *losses) widen(partition int, loss schedule.Loss) (_ schedule.Loss, wider bool) {
+// join returns the span of two losses and the time between them; a itself if b is a part of it.
+func join(a, b schedule.Loss) schedule.Loss {
+	if b.From.Before(a.From) {
+		a.From = b.From
+	}
+	if b.Until.After(a.Until) {
+		a.Until = b.Until
+	}
+	return a
+}
+
+// unrecorded returns the losses that Redis has no record of, by partition.
+func (s *losses) unrecorded() map[int]schedule.Loss {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known, ok := s.noted[partition]
-	if ok && loss.From.Before(known.Until.Add(joinWithin)) {
-		if !loss.From.Before(known.From) {
-			return known, false
+	found := make(map[int]schedule.Loss)
+	for p, noted := range s.noted {
+		if !noted.recorded {
+			found[p] = noted.Loss
 		}
-		loss.Until = known.Until
 	}
-	if s.noted == nil {
-		s.noted = make(map[int]schedule.Loss)
+	return found
+}
+
+// setRecorded notes that Redis has the record of a loss, unless it has been joined with another one meanwhile.
+func (s *losses) setRecorded(partition int, loss schedule.Loss) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.noted[partition].Loss == loss {
+		s.noted[partition] = notedLoss{Loss: loss, recorded: true}
 	}
-	s.noted[partition] = loss
-	return loss, true
 }
 
 // Losses reads when Redis has lost writes of a partition, as far as a node noticed, in no particular order. Error: CodeUnavailable.
