@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -30,26 +31,38 @@ func (a *Admission) Enter(n int) (leave func(), _ error) {
 // part of the connections, and a request to pause, to cancel or to look does not wait behind all of them.
 type turns chan struct{}
 
-const turnsLimit = 4
+const (
+	turnsLimit = 4
+	turnLook   = 2 * time.Second // between two looks of one that waits for a turn, whether Redis answers
+)
 
-// take waits for a turn. The caller calls end afterwards. Error: that of ctx.
-func (t turns) take(ctx context.Context) (end func(), _ error) {
-	select {
-	case t <- struct{}{}:
-		return func() { <-t }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// take waits for a turn, as long as up says that Redis answers: otherwise all that wait would have to fail, four at a time. The caller calls
+// end afterwards. Errors: CodeUnavailable, or that of ctx.
+func (t turns) take(ctx context.Context, up func() bool) (end func(), _ error) {
+	look := time.NewTicker(turnLook)
+	defer look.Stop()
+	for {
+		select {
+		case t <- struct{}{}:
+			return func() { <-t }, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-look.C:
+			if !up() {
+				return nil, task.Errorf(task.CodeUnavailable, "Redis does not answer, and others wait for it: nothing was done")
+			}
+		}
 	}
 }
 
 // enterAlone is for a request that creates work and shares no call: it enters, and waits for its turn. The caller calls leave.
-// Errors: CodeOverloaded, or that of ctx.
+// Errors: CodeOverloaded; CodeUnavailable while Redis does not answer; or that of ctx.
 func (c *Control) enterAlone(ctx context.Context, n int) (leave func(), _ error) {
 	answered, err := c.admission.Enter(n)
 	if err != nil {
 		return nil, err
 	}
-	end, err := c.turns.take(ctx)
+	end, err := c.turns.take(ctx, c.store.DB.Link().Up)
 	if err != nil {
 		answered()
 		return nil, err

@@ -114,7 +114,7 @@ func (c *Control) admit(
 	return valid, places, full
 }
 
-// letIn lets a submission of n tasks in. The caller calls leave. Errors: CodeOverloaded, or that of ctx.
+// letIn lets a submission of n tasks in. The caller calls leave. Errors: as enterAlone.
 func (c *Control) letIn(ctx context.Context, n int) (leave func(), _ error) {
 	if n == 1 { // it shares its call with others
 		return c.admission.Enter(n)
