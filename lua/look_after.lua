@@ -27,12 +27,21 @@ if leader then
   return refuse('FENCED', leader)
 end
 
--- cut_leases cuts leases of runs to what their workers asked for: the lease that the token of a run names, or else that of nodes.
+-- longest_lease returns the longest lease that a run can have, by its token from "#" on: nodes number their runs, and workers by HTTP name
+-- their lease. Tokens of the release before name none, and may have any.
+local function longest_lease(token)
+  if string.find(token, '^#?%d*$') then
+    return lease_of_nodes
+  end
+  return tonumber(string.match(token, ':(%d+)$')) or WORKER_LEASE_LIMIT
+end
+
+-- cut_leases cuts leases of runs that last longer than they can.
 local function cut_leases()
   local members = redis.call('ZRANGE', held, '(' .. int(now + lease_of_nodes), '+inf', 'BYSCORE', 'WITHSCORES')
   for i = 1, #members, 2 do
-    local run = string.match(redis.call('HGET', states_key(), members[i]) or '', '#%S+') or ''
-    local upto = now + (tonumber(string.match(run, ':(%d+)$')) or lease_of_nodes)
+    local token = string.match(redis.call('HGET', states_key(), members[i]) or '', '#%S*') or ''
+    local upto = now + longest_lease(token)
     if tonumber(members[i + 1]) > upto then
       redis.call('ZADD', held, 'XX', int(upto), members[i])
     end

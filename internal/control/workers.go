@@ -16,7 +16,6 @@ import (
 const (
 	DefaultWorkerLease = 15 * time.Second
 	leastWorkerLease   = time.Second
-	workerLeaseLimit   = 10 * time.Minute
 	TakeWaitLimit      = time.Minute
 	workerNameLimit    = 100 // characters
 	offerLimit         = 100 // types, and queues
@@ -105,8 +104,8 @@ func checkTake(worker string, offer WorkerOffer, r TakeRequest) error {
 }
 
 func checkWorkerLease(lease time.Duration) error {
-	if lease < leastWorkerLease || lease > workerLeaseLimit {
-		return task.Invalid("lease", "%s must be %s to %s", lease, leastWorkerLease, workerLeaseLimit)
+	if lease < leastWorkerLease || lease > task.WorkerLeaseLimit {
+		return task.Invalid("lease", "%s must be %s to %s", lease, leastWorkerLease, task.WorkerLeaseLimit)
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ const (
 	LocksLimit      = 2000             // locks that are held in one partition
 )
 
+// WorkerLeaseLimit is the longest lease of a run that a worker by HTTP may ask for.
+const WorkerLeaseLimit = 10 * time.Minute
+
 // InlinePayloadLimit is the size, in bytes, of the longest payload that is stored together with the rest of a definition.
 const InlinePayloadLimit = 1 << 10
 

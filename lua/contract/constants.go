@@ -23,6 +23,7 @@ var Constants = map[string]any{
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"FAILED_RETENTION":      task.DefaultFailedRetention.Milliseconds(),
 	"LOCKS_LIMIT":           task.LocksLimit,
+	"WORKER_LEASE_LIMIT":    task.WorkerLeaseLimit.Milliseconds(),
 	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"LIVE_LIMIT":            schedule.LiveLimit,

@@ -299,16 +299,20 @@ func TestLookAfter_CutsWhatIsFartherAheadThanItCanBe(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	ref := w.Bring("s@queued", task.Queued)
-	native, short, remote := w.Bring("s@native", task.Running), w.Bring("s@short", task.Running), w.Bring("s@remote", task.Running)
+	native, short := w.Bring("s@native", task.Running), w.Bring("s@short", task.Running)
+	remote, former := w.Bring("s@remote", task.Running), w.Bring("s@former", task.Running)
 	keys := w.KeysOf(ref)
-	state := w.DB.HGet(w.Ctx, string(keys.States()), remote.String()).Val()
-	testkit.Must(t, w.DB.HSet(w.Ctx, string(keys.States()), remote.String(), regexp.MustCompile(`\S+#\S+`).ReplaceAllString(state, "far#ABC:60000")).Err())
+	for ref, token := range map[task.Ref]string{remote: "far#ABC:60000", former: "far#2BC"} {
+		state := w.DB.HGet(w.Ctx, string(keys.States()), ref.String()).Val()
+		testkit.Must(t, w.DB.HSet(w.Ctx, string(keys.States()), ref.String(), regexp.MustCompile(`\S+#\S+`).ReplaceAllString(state, token)).Err())
+	}
 	now := w.DB.Time(w.Ctx).Val()
 	set := func(set string, ref task.Ref, ahead time.Duration) {
 		testkit.Must(t, w.DB.ZAdd(w.Ctx, set, redis.Z{Score: float64(now.Add(ahead).UnixMilli()), Member: ref.String()}).Err())
 	}
 	set(string(keys.Held()), native, time.Hour)
 	set(string(keys.Held()), remote, time.Hour)
+	set(string(keys.Held()), former, time.Hour)
 	set(string(keys.Held()), short, time.Second)
 	set(string(keys.Queued()), ref, time.Hour)
 	look := func(cut bool) partition.Watched {
@@ -322,11 +326,30 @@ func TestLookAfter_CutsWhatIsFartherAheadThanItCanBe(t *testing.T) {
 	if got := look(true); len(got.Waiting) != 1 || got.Waiting[0].Ref != ref {
 		t.Errorf("with a cut: %+v", got)
 	}
-	for member, want := range map[task.Ref]time.Duration{native: tasks.DefaultRunLease, short: time.Second, remote: time.Minute} {
+	for member, want := range map[task.Ref]time.Duration{native: tasks.DefaultRunLease, short: time.Second, remote: time.Minute, former: task.WorkerLeaseLimit} {
 		ends := time.UnixMilli(int64(w.DB.ZScore(w.Ctx, string(keys.Held()), member.String()).Val()))
 		if left := ends.Sub(now); left < want-time.Second || left > want+testkit.Limit {
 			t.Errorf("the lease of %s lasts for %s, want %s", member, left, want)
 		}
+	}
+}
+
+// The first look of a new leader cuts, though no clock has jumped. The token does not name the lease, as in the release before.
+func TestLookAfter_LeavesALeaseThatTheReleaseBeforeGaveAsItIs(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := task.Ref{Namespace: "default", ID: "a"}
+	w.Create(task.Definition{Ref: ref})
+	w.Claim(ref)
+	run, err := w.Tasks.Begin(w.Ctx, ref, 1, "far#ABCDEFGH2345")
+	testkit.Must(t, err)
+	testkit.Must(t, w.Tasks.ExtendFor(w.Ctx, time.Minute, []*tasks.Run{run})[0].Err)
+	ends := func() float64 { return w.DB.ZScore(w.Ctx, string(w.KeysOf(ref).Held()), ref.String()).Val() }
+	before := ends()
+	_, err = w.Leader(ref).LookAfter(w.Ctx, time.Second, 100, true)
+	testkit.Must(t, err)
+	if after := ends(); after != before {
+		t.Errorf("the lease ends %.0f ms sooner", before-after)
 	}
 }
 
