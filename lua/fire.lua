@@ -39,7 +39,7 @@ end
 local policy = policy_of(fields.def)
 fields.overlap = policy.overlap
 local runs, from = tonumber(fields.runs or '0'), tonumber(fields.from)
-if policy.overlap == 'skip' or policy.overlap == 'queue' then
+if policy.overlap ~= 'allow' then
   drop_ended()
 end
 go_on_replacing(fields)

@@ -60,7 +60,7 @@ func TestFire_RunsAQueuedTickWhenTheTaskBeforeItHasEnded(t *testing.T) {
 // A task that has ended is live no longer even if nobody told its schedule, as after a loss of writes or a deletion by hand.
 func TestFire_IsNotHeldUpByATaskThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapQueue} {
+	for _, policy := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapQueue, schedule.OverlapReplace} {
 		t.Run(string(policy), func(t *testing.T) {
 			t.Parallel()
 			w := storetest.New(t)
@@ -120,14 +120,21 @@ func TestFire_QueuesNoMoreTicksThanTheLimit(t *testing.T) {
 	}
 }
 
-// fillLive adds n names of ticks to the live ones of the nightly schedule. They have no tasks.
+// fillLive adds n names of ticks to the live ones of the nightly schedule. Their tasks run, and nobody is told so.
 func fillLive(t *testing.T, w *storetest.World, n int) {
 	t.Helper()
-	live := make([]redis.Z, n)
+	ref := w.Bring("runs", task.Running)
+	k, of := w.KeysOf(nightly), w.KeysOf(ref)
+	def, state := w.DB.HGet(w.Ctx, string(of.Defs()), ref.String()).Val(), w.DB.HGet(w.Ctx, string(of.States()), ref.String()).Val()
+	live, defs, states := make([]redis.Z, n), make(map[string]string, n), make(map[string]string, n)
 	for i := range live {
-		live[i] = redis.Z{Score: float64(i), Member: fmt.Sprint("earlier", i)}
+		name := fmt.Sprint("earlier", i)
+		live[i] = redis.Z{Score: float64(i), Member: name}
+		defs[nightly.String()+"@"+name], states[nightly.String()+"@"+name] = def, state
 	}
-	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), live...).Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Defs()), defs).Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), states).Err())
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Live(nightly)), live...).Err())
 }
 
 // As when no worker runs and the schedule goes on.
@@ -142,7 +149,7 @@ func TestFire_CreatesNoMoreLiveTasksThanTheLimit(t *testing.T) {
 	}
 }
 
-// The tasks here have no end, like running ones that do not stop.
+// The tasks run, and do not stop.
 func TestFire_WaitsForAsManyReplacedTasksAsMayBeLive(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
