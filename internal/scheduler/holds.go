@@ -28,6 +28,16 @@ func (h *holds) reason(ref task.Ref) string { return cmp.Or(h.queues[ref], h.all
 
 func (h *holds) forget(ref task.Ref) { delete(h.queues, ref) }
 
+// holdBack returns the plan for a schedule whose queue is full: it decides no tick until later, so only those go on that wait for the task
+// before them. When there is room, the misfire policy decides about the others.
+func (h *holds) holdBack(a partition.Agenda) schedule.Plan {
+	if len(h.queues) >= holdsLimit {
+		clear(h.queues)
+	}
+	h.queues[a.Ref] = fmt.Sprintf("held back while the queue %s was full", a.Queue)
+	return schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(holdPause)}
+}
+
 // enter reserves a place in the queue of a schedule if the plan fires ticks. They count as one: those that were missed are due one after the
 // other. Error: CodeQueueFull.
 func (t *term) enter(ctx context.Context, a partition.Agenda, plan schedule.Plan) (*limits.Place, error) {
@@ -35,14 +45,4 @@ func (t *term) enter(ctx context.Context, a partition.Agenda, plan schedule.Plan
 		return nil, nil
 	}
 	return t.s.limits.Enter(ctx, a.Queue)
-}
-
-// holdBack leaves the ticks of a schedule undecided for a moment, as its queue is full. When there is room, the misfire policy decides about
-// them. Errors: ErrFenced, or one of Redis.
-func (t *term) holdBack(ctx context.Context, a partition.Agenda, held *holds) error {
-	if len(held.queues) >= holdsLimit {
-		clear(held.queues)
-	}
-	held.queues[a.Ref] = fmt.Sprintf("held back while the queue %s was full", a.Queue)
-	return t.leader.Postpone(ctx, a.Ref, holdPause)
 }

@@ -8,10 +8,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // age makes a schedule that much older, with nobody having looked at it since.
@@ -23,18 +25,35 @@ func (w *world) age(s schedule.Schedule, by time.Duration) {
 	testkit.Must(w.t, w.db.ZAdd(w.t.Context(), string(k.Ticks()), redis.Z{Member: s.Ref.String()}).Err())
 }
 
+// fill has the queue default be full of the delivery that it returns.
+func (w *world) fill(queues *queue.Queues) []task.Delivery {
+	w.t.Helper()
+	testkit.Must(w.t, limits.New(w.store.Layout, queues).Set(w.t.Context(), task.DefaultQueue, 1))
+	waits := []task.Delivery{{Ref: task.Ref{Namespace: "default", ID: "waits"}, Attempt: 1, Type: "echo", Queue: task.DefaultQueue, Timeout: time.Minute}}
+	testkit.Must(w.t, queues.HandOver(w.t.Context(), waits, nil).Failure())
+	return waits
+}
+
+// notLookedAt is what the doctor finds of a schedule at which no leader looks.
+func (w *world) notLookedAt(s schedule.Schedule) []lua.ExamineSchedulesFound {
+	w.t.Helper()
+	r, err := redisx.Run(w.t.Context(), w.db, lua.ExamineSchedules{
+		Schedules: w.store.KeysOf(s.Ref).Schedules(), Checks: " schedule-not-looked-at ", Wake: w.store.WakeOf(s.Ref), Members: []string{s.Ref.String()},
+	})
+	testkit.Must(w.t, err)
+	return r.Found
+}
+
 // Nobody takes the delivery that waits in the queue. When there is room, the misfire policy decides: by default, one tick runs for all that were missed.
 func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	queues := queue.New(queue.Options{DB: w.db})
-	testkit.Must(t, limits.New(w.store.Layout, queues).Set(t.Context(), task.DefaultQueue, 1))
-	waits := []task.Delivery{{Ref: task.Ref{Namespace: "default", ID: "waits"}, Attempt: 1, Type: "echo", Queue: task.DefaultQueue, Timeout: time.Minute}}
-	testkit.Must(t, queues.HandOver(t.Context(), waits, nil).Failure())
+	waits := w.fill(queues)
 	s := w.put("held", each(time.Hour), schedule.OverlapAllow)
 	w.age(s, 20*time.Hour+30*time.Minute)
 	a := w.start("a", never)
-	testkit.Eventually(t, "it is held back again and again", func() bool { return a.runs("postpone_schedule") > 2 })
+	testkit.Eventually(t, "it is held back again and again", func() bool { return a.runs("fire") > 2 })
 	if all := w.ledger(s); len(all) != 0 {
 		t.Errorf("meanwhile the ledger has %+v", all)
 	}
@@ -56,5 +75,38 @@ func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	}
 	if missed != 19 || fired != 1 {
 		t.Errorf("%d were missed and %d fired", missed, fired)
+	}
+}
+
+// What waits was accepted before. The ticks that are due meanwhile are held back.
+func TestFire_LetsTicksThatWaitGoOnWhileTheirQueueIsFull(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.put("held", each(time.Hour), schedule.OverlapQueue)
+	runs, err := useCases(w.store).TriggerSchedule(t.Context(), caller, s.ID)
+	testkit.Must(t, err)
+	_, err = useCases(w.store).TriggerSchedule(t.Context(), caller, s.ID)
+	testkit.Must(t, err)
+	w.fill(queue.New(queue.Options{DB: w.db}))
+	w.age(s, 20*time.Hour+30*time.Minute)
+	a := w.start("a", never)
+	first := task.Ref{Namespace: s.Namespace, ID: s.ID + "@" + runs.Name}
+	w.reaches(first, task.Queued)
+	testkit.Eventually(t, "it is held back again and again", func() bool { return a.runs("fire") > 2 })
+	run, err := w.store.Tasks.Begin(t.Context(), first, 1, "node-b#1")
+	testkit.Must(t, err)
+	testkit.Must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
+	testkit.Eventually(t, "the run that waited goes on", func() bool {
+		if found := w.notLookedAt(s); len(found) > 0 {
+			t.Fatalf("the doctor finds %+v", found)
+		}
+		now, err := w.store.Schedules.Get(t.Context(), s.Ref)
+		testkit.Must(t, err)
+		return now.Waiting == 0 && now.Live == 1
+	})
+	for _, e := range w.ledger(s) {
+		if e.Outcome != schedule.Triggered {
+			t.Errorf("meanwhile, %s is decided: %s", e.Name, e.Outcome)
+		}
 	}
 }

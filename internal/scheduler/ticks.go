@@ -76,8 +76,7 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		plan := schedule.MakePlan(a.Agenda)
 		place, err := t.enter(ctx, a, plan)
 		if err != nil {
-			failures = append(failures, t.holdBack(ctx, a, held))
-			continue
+			plan = held.holdBack(a)
 		}
 		if until := plan.Forgotten; !until.IsZero() {
 			t.s.o.Log.Warn("missed more ticks than the ledger holds; the older ones get no record", "schedule", a.Ref.String(), "until", until)
@@ -86,7 +85,7 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 	}
 	for i, f := range t.leader.Fire(ctx, planned) {
 		places[i].Leave(len(f.Ticked) > 0)
-		if f.Err == nil {
+		if f.Err == nil && len(planned[i].Plan.Decisions) > 0 {
 			held.forget(planned[i].Agenda.Ref)
 		}
 		switch {

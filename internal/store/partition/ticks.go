@@ -60,11 +60,6 @@ func (l *Leader) Due(ctx context.Context, limit int) (Due, error) {
 // unreadablePause is how long Due leaves an unreadable schedule alone, so that it does not hold up the others.
 const unreadablePause = time.Minute
 
-// Postpone has Due leave a schedule out for that long, unless it is changed. Errors: ErrFenced, or an error of Redis.
-func (l *Leader) Postpone(ctx context.Context, ref task.Ref, delay time.Duration) error {
-	return l.postpone(ctx, ref.String(), delay)
-}
-
 // postpone makes a schedule due after delay. Error: ErrFenced, or an error of Redis.
 func (l *Leader) postpone(ctx context.Context, member string, delay time.Duration) error {
 	_, err := redisx.Run(ctx, l.o.Layout.DB, lua.PostponeSchedule{
