@@ -152,18 +152,18 @@ func (e *examination) lookAtLeaders(ctx context.Context) error {
 	return nil
 }
 
-// lookAtOverdue looks at what is first in the sets at which leaders look.
+// lookAtOverdue looks at what is first in the sets at which leaders look, by the clock of the server that holds them.
 func (e *examination) lookAtOverdue(ctx context.Context) error {
-	now, err := e.o.Layout.Now(ctx, 0)
-	if err != nil {
-		return err
-	}
 	pipe := e.o.Layout.DB.Pipeline()
-	first := make(map[string]*redis.ZSliceCmd)
+	first, asked := make(map[string]*redis.ZSliceCmd), make(map[string]time.Time)
 	for p := range e.o.Layout.Partitions() {
+		now, err := e.o.Layout.Now(ctx, p)
+		if err != nil {
+			return err
+		}
 		k := e.o.Layout.Keys.Partition(p)
 		for _, set := range []string{string(k.Wheel()), string(k.Ticks()), string(k.Queued()), string(k.Held())} {
-			first[set] = pipe.ZRangeWithScores(ctx, set, 0, 0)
+			first[set], asked[set] = pipe.ZRangeWithScores(ctx, set, 0, 0), now
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -172,7 +172,7 @@ func (e *examination) lookAtOverdue(ctx context.Context) error {
 	var late []string
 	for set, reply := range first {
 		for _, z := range reply.Val() {
-			if by := now.Sub(time.UnixMilli(int64(z.Score))); by > overdueAfter {
+			if by := asked[set].Sub(time.UnixMilli(int64(z.Score))); by > overdueAfter {
 				late = append(late, fmt.Sprintf("%s, %v, by %s", set, z.Member, by.Round(time.Second)))
 			}
 		}

@@ -3,12 +3,17 @@ package doctor_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/doctor"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
@@ -73,5 +78,45 @@ func TestExamine_OfOnePartitionLeavesOutTheOthers(t *testing.T) {
 		if want := map[bool]int{true: 1}[r.Name == "task-leftovers"]; r.Found != want {
 			t.Errorf("%s found %d, want %d: %q", r.Name, r.Found, want, r.Examples)
 		}
+	}
+}
+
+// The servers of a cluster have each a clock of their own. The one that holds partition 0, and not partition 1, is an hour ahead.
+func TestExamine_JudgesWhatIsOverdueByTheClockOfItsServer(t *testing.T) {
+	t.Parallel()
+	movable, started := redistest.MovableClock(t), 0
+	servers := redistest.StartCluster(t, func(s *redistest.Server) {
+		if started++; started == 3 {
+			movable(s)
+			s.MoveClock(time.Hour)
+		}
+	})
+	w := storetest.On(t, redistest.Open(t, servers.URL()))
+	var want []string
+	for p := range w.Partitions.Count() {
+		wheel := string(w.Keys.Partition(p).Wheel())
+		now, err := w.Now(w.Ctx, p)
+		testkit.Must(t, err)
+		if ahead := time.Until(now) > 30*time.Minute; ahead != (p == 0) {
+			t.Fatalf("the time of partition %d is %s", p, now)
+		}
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, wheel, redis.Z{Score: float64(now.UnixMilli()), Member: "default:due"}).Err())
+	}
+	examine := func() []string {
+		report, err := newDoctor(w, 0).Examine(w.Ctx, doctor.Request{Checks: []string{"overdue"}})
+		testkit.Must(t, err)
+		return report.Results[0].Examples
+	}
+	if got := examine(); len(got) > 0 {
+		t.Errorf("of what is due now, it finds %q", got)
+	}
+	for p := range w.Partitions.Count() {
+		wheel := string(w.Keys.Partition(p).Wheel())
+		testkit.Must(t, w.DB.ZIncrBy(w.Ctx, wheel, -float64(10*time.Minute.Milliseconds()), "default:due").Err())
+		want = append(want, wheel+", default:due, by 10m0s")
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(want[:min(len(want), doctor.ExampleLimit)], examine()); diff != "" {
+		t.Errorf("of what has been due for 10 minutes (-want +got):\n%s", diff)
 	}
 }
