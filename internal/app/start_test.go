@@ -8,9 +8,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
 func TestNew_WaitsForRedisAndSaysSo(t *testing.T) {
@@ -121,4 +124,29 @@ func TestNew_NeedsNoWriteWhereTheDataIsSettled(t *testing.T) {
 	testkit.Must(t, err)
 	testkit.Must(t, second.close())
 	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestNew_WarnsIfAFailoverCanLoseWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	warns := func(c config.Config) bool {
+		var log testkit.Log
+		a, err := New(t.Context(), Options{Config: c, Executors: builtin.Table(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+		testkit.Must(t, err)
+		testkit.Must(t, a.close())
+		return log.Has("a failover of Redis can lose tasks") && log.Has("replicas=1")
+	}
+	c := settings(pair.Primary.URL())
+	if !warns(c) {
+		t.Error("it does not warn, with a replica and neither setting")
+	}
+	durable := c
+	durable.Durability = config.Durability{Replicas: 1, Timeout: time.Second}
+	if warns(durable) {
+		t.Error("it warns with --durability")
+	}
+	testkit.Must(t, pair.Primary.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+	if warns(c) {
+		t.Error("it warns with min-replicas-to-write")
+	}
 }

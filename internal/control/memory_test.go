@@ -1,9 +1,13 @@
 package control
 
 import (
+	"fmt"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Everything that creates work is refused; everything else goes on.
@@ -33,5 +37,33 @@ func TestNewWork_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	}
 	if _, err := c.DeleteSchedule(w.ctx, me, nightly.ID, DeleteWaiting); err != nil {
 		t.Errorf("delete: %v", err)
+	}
+}
+
+// A server of a cluster may be full alone.
+func TestNewWork_IsRefusedByTheMemoryOfTheServerThatWouldHoldIt(t *testing.T) {
+	t.Parallel()
+	servers := redistest.StartCluster(t)
+	db := redistest.Open(t, servers.URL())
+	data, err := store.Open(t.Context(), store.Options{DB: db})
+	testkit.Must(t, err)
+	full := servers.Servers[1]
+	testkit.Must(t, full.Admin().ConfigSet(t.Context(), "maxmemory", "1").Err())
+	defs := make([]task.Definition, 50)
+	for i := range defs {
+		defs[i] = task.Definition{Ref: task.Ref{Namespace: me.Namespace, ID: fmt.Sprint(i)}, Type: "http"}
+	}
+	answers, err := New(Options{Store: data}).PreviewEach(t.Context(), me, defs) // which Redis itself refuses nowhere
+	testkit.Must(t, err)
+	refused := make(map[bool]int)
+	for i, answer := range answers {
+		isFull := servers.Primary(string(data.KeysOf(defs[i].Ref).States())) == full
+		if (answer.Err != nil) != isFull || isFull && task.CodeOf(answer.Err) != task.CodeUnavailable {
+			t.Errorf("task %d, on the full server: %v, got %v", i, isFull, answer.Err)
+		}
+		refused[isFull]++
+	}
+	if refused[true] == 0 || refused[false] == 0 {
+		t.Errorf("of the tasks, %d are on the full server, and %d elsewhere", refused[true], refused[false])
 	}
 }

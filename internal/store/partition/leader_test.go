@@ -484,3 +484,27 @@ func TestClaim_AnUnreadableTaskHoldsUpNoOther(t *testing.T) {
 		t.Errorf("to look after: %+v, %v", watched, err)
 	}
 }
+
+// A log may have megabytes, which take Redis a while to free.
+func TestSweep_HasLogsFreedOutsideOfTheScript(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := task.Ref{Namespace: "default", ID: "talks"}
+	w.Create(task.Definition{Ref: ref})
+	run := w.Begin(ref)
+	lines := make([]tasks.Line, task.LogLimit)
+	for i := range lines {
+		lines[i] = tasks.Line{Stream: "stdout", Text: strings.Repeat("x", task.LogLineLimit)}
+	}
+	testkit.Must(t, run.Log(w.Ctx, 1, lines))
+	testkit.Must(t, run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", ""))
+	freed := func() string {
+		return regexp.MustCompile(`lazyfreed_objects:\d+`).FindString(w.DB.Info(w.Ctx, "memory").Val())
+	}
+	before := freed()
+	swept, err := w.Leader(ref).Sweep(w.Ctx, partition.Keep{}, 10)
+	if err != nil || swept.Deleted != 1 {
+		t.Fatalf("%+v, %v", swept, err)
+	}
+	testkit.Eventually(t, "a thread of Redis has freed something", func() bool { return freed() != before })
+}
