@@ -1437,7 +1437,7 @@ type Finish struct {
 	States StatesKey // HASH the script makes further keys of the same partition
 	Events EventsChannel
 	Wake   WakeChannel
-	Ends   []FinishEnd // queued: when the attempt was claimed; state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept
+	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept; queued: when the attempt was claimed
 }
 
 // FinishReply is the reply to Finish.
