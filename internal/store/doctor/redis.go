@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 )
 
@@ -34,18 +35,6 @@ var judges = map[string]judge{
 	"memory": judgeMemory, "latency": judgeLatency, "clock": judgeClock, "listpacks": judgeListpacks,
 }
 
-// info reads a section of INFO.
-func info(ctx context.Context, server redis.Cmdable, section string) (map[string]string, error) {
-	text, err := server.Info(ctx, section).Result()
-	values := make(map[string]string)
-	for line := range strings.SplitSeq(text, "\n") {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			values[name] = value
-		}
-	}
-	return values, err
-}
-
 // setting reads a setting of Redis, "" if there is none of that name.
 func setting(ctx context.Context, server redis.Cmdable, name string) (string, error) {
 	values, err := server.ConfigGet(ctx, name).Result()
@@ -53,7 +42,7 @@ func setting(ctx context.Context, server redis.Cmdable, name string) (string, er
 }
 
 func judgeVersion(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	values, err := info(ctx, server, "server")
+	values, err := redisx.Info(ctx, server, "server")
 	version := values["redis_version"]
 	if err != nil || version == "" {
 		return Note, "Redis does not say which version it is", err
@@ -68,7 +57,7 @@ func judgeVersion(ctx context.Context, server redis.Cmdable) (Severity, string, 
 }
 
 func judgeEviction(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	values, err := info(ctx, server, "memory")
+	values, err := redisx.Info(ctx, server, "memory")
 	policy := values["maxmemory_policy"]
 	switch {
 	case err != nil || policy == "":
@@ -82,7 +71,7 @@ func judgeEviction(ctx context.Context, server redis.Cmdable) (Severity, string,
 }
 
 func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	values, err := info(ctx, server, "persistence")
+	values, err := redisx.Info(ctx, server, "persistence")
 	if err != nil || values["aof_enabled"] == "" {
 		return Note, "Redis does not say whether it writes to its disk", err
 	}
@@ -105,7 +94,7 @@ func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, stri
 }
 
 func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	values, err := info(ctx, server, "replication")
+	values, err := redisx.Info(ctx, server, "replication")
 	replicas := values["connected_slaves"]
 	if err != nil || replicas == "" {
 		return Note, "Redis does not say which replicas it has", err
@@ -124,7 +113,7 @@ func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, stri
 }
 
 func judgeMemory(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	values, err := info(ctx, server, "memory")
+	values, err := redisx.Info(ctx, server, "memory")
 	used, errUsed := strconv.ParseFloat(values["used_memory"], 64)
 	limit, _ := strconv.ParseFloat(values["maxmemory"], 64)
 	if err != nil || errUsed != nil {

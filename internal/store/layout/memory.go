@@ -3,7 +3,6 @@ package layout
 import (
 	"context"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,12 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
 )
 
 // Shares of Redis's maxmemory. There must be room for work to end, and a finished task needs more memory than one that waits.
 const (
 	NearlyFull = 0.9  // above it, new work is refused
-	AlmostFull = 0.95 // above it, leaders start nothing of what waits already, either
+	AlmostFull = 0.95 // above it, leaders hold ticks back, too, and delete finished tasks early
 )
 
 const (
@@ -67,17 +67,11 @@ func (m *memory) inUse(read func() float64) float64 {
 	return m.known.Load().inUse
 }
 
+// readMemory returns the share of its maxmemory that a server uses; 0 if it has none, or does not answer.
 func readMemory(ctx context.Context, server redis.Cmdable) float64 {
-	var used, limit float64
-	for line := range strings.SplitSeq(server.Info(ctx, "memory").Val(), "\n") {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch name {
-		case "used_memory":
-			used, _ = strconv.ParseFloat(value, 64)
-		case "maxmemory":
-			limit, _ = strconv.ParseFloat(value, 64)
-		}
-	}
+	fields, _ := redisx.Info(ctx, server, "memory")
+	used, _ := strconv.ParseFloat(fields["used_memory"], 64)
+	limit, _ := strconv.ParseFloat(fields["maxmemory"], 64)
 	if limit <= 0 {
 		return 0
 	}
