@@ -113,8 +113,8 @@ type edge struct {
 func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 	o.Log = telemetry.Throttle(o.Log)
 	a := &App{
-		succession: redisx.NewSuccession(settleTime),
-		o:          o, types: o.Executors.Types(), metrics: telemetry.New(), rejoined: make(chan struct{}, 1), checked: make(chan struct{}), ready: make(chan struct{}), draining: make(chan struct{}),
+		o: o, types: o.Executors.Types(), metrics: telemetry.New(), succession: redisx.NewSuccession(settleTime),
+		rejoined: make(chan struct{}, 1), checked: make(chan struct{}), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
 	if a.unhurried() {
 		a.o.Config = a.o.Config.Unhurried()
