@@ -99,7 +99,7 @@ func TestBeat_LowersNoSequenceNumber(t *testing.T) {
 		{sent: 9, known: 8, want: `{"sequence":9,"x":1}`},
 	} {
 		reply := call(t, db, beat("a", fmt.Sprintf(`{"sequence":%d,"x":1}`, x.sent)))
-		if _, entry, _ := strings.Cut(reply.Nodes["a"], " "); entry != x.want || int(reply.Known) != x.known {
+		if _, entry, _ := strings.Cut(reply.Nodes["a"], " "); entry != x.want || reply.Known != x.known {
 			t.Errorf("after %d, %d was known and the entry is %s; want %d and %s", x.sent, reply.Known, entry, x.known, x.want)
 		}
 	}
