@@ -33,6 +33,7 @@ func (a *App) followSuccession(ctx context.Context) error {
 		}
 		a.o.Log.Warn("another Redis primary has taken over: telling it what this node knows before anything starts there")
 		a.registry.BeatNow()
+		a.store.RecordLossesAgain(ctx)
 		lost := 0
 		for a.succession.Within(settleTime) && ctx.Err() == nil {
 			lost += a.store.Tasks.ReportAgain(ctx)

@@ -82,6 +82,16 @@ func (l *Layout) RetryLosses(ctx context.Context) error {
 	}
 }
 
+// RecordLossesAgain records the losses that this node has noticed once more, as Redis may have lost the records.
+func (l *Layout) RecordLossesAgain(ctx context.Context) {
+	l.losses.mu.Lock()
+	for p, noted := range l.losses.noted {
+		l.losses.noted[p] = notedLoss{Loss: noted.Loss}
+	}
+	l.losses.mu.Unlock()
+	l.record(ctx)
+}
+
 // writeLosses writes the losses that Redis has no record of. Error: one of Redis.
 func (l *Layout) writeLosses(ctx context.Context) error {
 	var partitions []int

@@ -96,3 +96,17 @@ func TestRetryLosses_RecordsWhatCouldNotBeRecorded(t *testing.T) {
 	stop()
 	testkit.Must(t, testkit.Receive(t, ended, "the end of RetryLosses"))
 }
+
+func TestRecordLossesAgain_RecordsWhatAFurtherFailoverLost(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	l, err := Open(t.Context(), Options{DB: db})
+	testkit.Must(t, err)
+	l.RecordLossesAgain(t.Context()) // of which there are none
+	noteAll(t, l, span(0, 2))
+	testkit.Must(t, db.Del(t.Context(), string(l.Keys.Partition(0).Losses())).Err())
+	l.RecordLossesAgain(t.Context())
+	if got := recorded(t, l); !slices.Equal(got, []schedule.Loss{span(0, 2)}) {
+		t.Errorf("%v are recorded, want %v", got, span(0, 2))
+	}
+}
