@@ -111,13 +111,13 @@ func (m *Model) walk(random *rand.Rand, n int) Trace {
 	var t Trace
 	for s := m.initial(); len(t) < n; {
 		events := m.events(&s)
+		if len(events) == 0 {
+			break
+		}
 		e := events[random.IntN(len(events))]
 		after, reply := m.happen(&s, e)
 		if after != s {
 			t, s = append(t, Step{e, reply, after}), after
-		}
-		if len(events) == 0 {
-			break
 		}
 	}
 	return t
