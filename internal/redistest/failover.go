@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -80,12 +81,13 @@ func (p *Pair) Detach() {
 	do(primary, "CLIENT", "UNPAUSE")
 }
 
-// FailOver kills the primary. The replica becomes the primary, and the proxy leads to it.
+// FailOver kills the primary. The replica becomes the primary, also after a restart, and the proxy leads to it.
 func (p *Pair) FailOver() {
 	p.t.Helper()
 	p.Primary.Kill()
 	p.Cut()
-	if err := p.Replica.DB(p.t).SlaveOf(p.t.Context(), "NO", "ONE").Err(); err != nil {
+	ctx, replica := p.t.Context(), p.Replica.DB(p.t)
+	if err := errors.Join(replica.SlaveOf(ctx, "NO", "ONE").Err(), replica.ConfigRewrite(ctx).Err()); err != nil {
 		p.t.Fatal(err)
 	}
 	p.Primary = p.Replica
