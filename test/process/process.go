@@ -23,6 +23,11 @@ const QuickRace = "atexit_sleep_ms=0"
 // startLimit is how long a program may take until all of its roles run.
 const startLimit = 30 * time.Second
 
+const (
+	stopLimit  = time.Minute     // how long a program may take to end; a drain takes 30 s at most unless a test says otherwise
+	stackLimit = 5 * time.Second // how long it may take to write the stacks of its goroutines
+)
+
 // Build builds packages with the race detector and returns the new directory that the programs are in. The paths of the packages are
 // relative to the working directory, that of the test.
 func Build(packages ...string) (dir string, err error) {
@@ -204,14 +209,47 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Stop asks the process to end and waits until it has. Error: how it ended, if not with exit code 0.
+// Stop asks the process to end and waits until it has. Error: how it ended, if not with exit code 0. If it does not end within a minute, its log
+// gets the stacks of its goroutines, and it is killed.
 func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err
 	}
-	<-p.done
-	return p.err
+	limit := time.NewTimer(stopLimit)
+	defer limit.Stop()
+	select {
+	case <-p.done:
+		return p.err
+	case <-limit.C:
+	}
+	err := fmt.Errorf("it has not ended %s after SIGTERM", stopLimit)
+	if signal := p.Signal(syscall.SIGQUIT); signal != nil {
+		return errors.Join(err, signal)
+	}
+	limit.Reset(stackLimit)
+	select {
+	case <-p.done:
+	case <-limit.C:
+		p.Kill()
+	}
+	return err
 }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err returns how the process ended, nil with exit code 0. It waits for the end.
+func (p *Process) Err() error {
+	<-p.done
+	return p.err
+}
+
+// WasKilled reports whether SIGKILL ended the process. It waits for the end.
+func (p *Process) WasKilled() bool {
+	var exit *exec.ExitError
+	if !errors.As(p.Err(), &exit) {
+		return false
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && status.Signal() == syscall.SIGKILL
+}
