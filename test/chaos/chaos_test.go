@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -36,24 +35,25 @@ var binaries string
 // skewed are the programs of two nodes of each fleet, whose clocks are wrong by so much.
 var skewed = map[string]string{"5m": "", "-5m": ""}
 
-func TestMain(m *testing.M) {
-	flag.Parse()
+// build builds the programs for a test.
+func build(t *testing.T) {
+	t.Helper()
 	var err error
 	if binaries, err = process.Build("../../cmd/dtsd", "../goworker"); err != nil {
-		panic(err)
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = os.RemoveAll(binaries) })
 	for skew := range skewed {
 		if skewed[skew], err = process.BuildSkewed(binaries, "../../cmd/dtsd", skew); err != nil {
-			panic(err)
+			t.Fatal(err)
 		}
 	}
-	m.Run()
-	_ = os.RemoveAll(binaries)
 }
 
 // Each promise holds, whatever happens.
 func TestChaos(t *testing.T) {
 	s := readSettings(t)
+	build(t)
 	begin := time.Now()
 	figures := newFigures()
 	var mu sync.Mutex
@@ -84,7 +84,7 @@ func (s settings) round(t *testing.T, n int, figures *figures) {
 	}
 	t.Run(fmt.Sprintf("%s/%d", d.name, seed), func(t *testing.T) {
 		t.Logf("SEED=%d DEPLOYMENT=%s %s=%s repeats this round", seed, d.name, faultVariable, strings.Join(s.faults, ","))
-		if o := run(t, seed, d.start, s.faults); o != nil {
+		if o := play(t, seed, d.start, s.faults); o != nil {
 			figures.add(d.name, o, !t.Failed())
 		}
 	})

@@ -24,6 +24,8 @@ type fault struct {
 	needsNetwork bool
 	// longest is how long it lasts at most; 0: it is done in a moment.
 	longest time.Duration
+	// spares: living workers keep what they run meanwhile.
+	spares bool
 	// always: it happens in each round of several faults on a deployment that can have it.
 	always bool
 	// One of these does the harm, for as long as it was planned, and mends it.
@@ -43,11 +45,7 @@ var fleetFaults = []fault{
 		m.stop()
 		m.start()
 	}},
-	{name: "freeze", longest: 11 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
-		m.signal(syscall.SIGSTOP)
-		_ = clock.Sleep(ctx, d)
-		m.signal(syscall.SIGCONT)
-	}},
+	{name: "freeze", longest: 11 * time.Second, harmMember: freeze},
 	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
 		m.network.Cut()
 		_ = clock.Sleep(ctx, d)
@@ -65,12 +63,18 @@ var fleetFaults = []fault{
 	}},
 	{name: "rolling-restart", harmFleet: func(r *round) {
 		for _, m := range r.members {
-			m.hurt.Lock()
-			m.stop()
-			m.start()
-			m.hurt.Unlock()
+			r.harmMember(m, "rolling-restart", func() {
+				m.stop()
+				m.start()
+			})
 		}
 	}},
+}
+
+func freeze(ctx context.Context, m *member, d time.Duration) {
+	m.signal(syscall.SIGSTOP)
+	_ = clock.Sleep(ctx, d)
+	m.signal(syscall.SIGCONT)
 }
 
 // serverFaults are what can happen to a server of Redis, whatever its deployment.
@@ -90,21 +94,21 @@ var serverFaults = []fault{
 		s.Continue()
 		r.allowWrites(ctx, s, h.key)
 	}},
-	{name: "redis-full", longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
-		r.wasFull.Store(true)
+	{name: "redis-full", spares: true, longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+		r.past.fill()
 		r.tell(ctx, r.deployment.server(h.key), "config", "set", "maxmemory", "1")
 		_ = clock.Sleep(ctx, h.lasts)
-		r.empty(ctx)
+		r.liftLimit(ctx)
 	}},
-	{name: "script-flush", harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: "script-flush", spares: true, harmRedis: func(ctx context.Context, r *round, h happening) {
 		r.tell(ctx, r.deployment.server(h.key), "script", "flush")
 	}},
-	{name: "client-kill", harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: "client-kill", spares: true, harmRedis: func(ctx context.Context, r *round, h happening) {
 		for _, kind := range []string{"normal", "pubsub"} {
 			r.tell(ctx, r.deployment.server(h.key), "client", "kill", "type", kind, "skipme", "yes")
 		}
 	}},
-	{name: "queue-deleted", harmRedis: func(ctx context.Context, r *round, _ happening) { r.deleteQueue(ctx) }},
+	{name: "queue-deleted", spares: true, harmRedis: func(ctx context.Context, r *round, _ happening) { r.deleteQueue(ctx) }},
 }
 
 // holdWrites has a server that has replicas take no more writes, and waits until a replica has all that it took: what it has acknowledged is
@@ -156,22 +160,23 @@ func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string
 	r.tell(ctx, s, "client", "unpause")
 }
 
-// tell tries until a server has taken a command: another fault may be in its way.
-func (r *round) tell(ctx context.Context, s *redistest.Server, command ...any) {
+// tell tries until a server has taken a command: another fault may be in its way. It returns the list that is the reply, if it is one.
+func (r *round) tell(ctx context.Context, s *redistest.Server, command ...any) []any {
 	for {
-		err := s.Admin().Do(ctx, command...).Err()
+		reply, err := s.Admin().Do(ctx, command...).Result()
 		if err == nil {
-			return
+			list, _ := reply.([]any)
+			return list
 		}
 		if clock.Sleep(ctx, 100*time.Millisecond) != nil {
 			r.t.Errorf("%v: %v", command, err)
-			return
+			return nil
 		}
 	}
 }
 
-// empty lifts the limit of full servers.
-func (r *round) empty(ctx context.Context) {
+// liftLimit lifts the limit of full servers.
+func (r *round) liftLimit(ctx context.Context) {
 	for _, s := range r.deployment.all() {
 		r.tell(ctx, s, "config", "set", "maxmemory", "0")
 	}
@@ -180,11 +185,7 @@ func (r *round) empty(ctx context.Context) {
 // deleteQueue deletes all keys of a queue of asynq one by one, as somebody may do who cleans up.
 func (r *round) deleteQueue(ctx context.Context) {
 	s := r.deployment.server("asynq:{default}:pending")
-	keys, err := s.Admin().Keys(ctx, "asynq:{default}:*").Result()
-	if err != nil {
-		r.t.Logf("no queue was deleted: %v", err)
-	}
-	for _, key := range keys {
+	for _, key := range r.tell(ctx, s, "keys", "asynq:{default}:*") {
 		r.tell(ctx, s, "del", key)
 	}
 }
@@ -239,7 +240,8 @@ func (r *round) plan(random *rand.Rand, only []string, within time.Duration) []h
 			fault: f, after: time.Duration(random.Int64N(int64(within))), size: 2*random.Float64() - 1, key: keyOf(random.IntN(layout.DefaultPartitions)),
 		}
 		if f.longest > 0 {
-			all[i].lasts = f.longest/20 + time.Duration(random.Int64N(int64(f.longest)))
+			shortest := f.longest / 20
+			all[i].lasts = shortest + time.Duration(random.Int64N(int64(f.longest-shortest)))
 		}
 		if f.harmMember != nil {
 			all[i].member = r.target(random, f)
@@ -278,12 +280,21 @@ func (h happening) do(ctx context.Context, r *round) {
 	case h.harmFleet != nil:
 		h.harmFleet(r)
 	case h.harmMember != nil:
-		h.member.hurt.Lock()
-		defer h.member.hurt.Unlock()
-		h.harmMember(ctx, h.member, h.lasts)
+		r.harmMember(h.member, h.name, func() { h.harmMember(ctx, h.member, h.lasts) })
 	default:
 		r.redisHurt.Lock()
 		defer r.redisHurt.Unlock()
+		from := time.Now()
 		h.harmRedis(ctx, r, h)
+		r.past.addHarm(harm{span: span{from, time.Now()}, name: h.name, spares: h.spares})
 	}
+}
+
+// harmMember does something to a member, and notes when.
+func (r *round) harmMember(m *member, name string, do func()) {
+	m.hurt.Lock()
+	defer m.hurt.Unlock()
+	from := time.Now()
+	do()
+	r.past.addHarm(harm{span: span{from, time.Now()}, name: name, member: m.name})
 }

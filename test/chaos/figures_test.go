@@ -76,7 +76,7 @@ func (o *outcome) recovery() time.Duration {
 	var longest time.Duration
 	for _, s := range o.probe {
 		for _, tick := range s.expected() {
-			calls := o.calls[s.id+"@"+strings.Replace(tick.UTC().Format("20060102T150405.000Z"), ".000", "", 1)]
+			calls := o.calls[s.idOf(tick)]
 			if len(calls) > 0 && calls[0].begin.After(from) && calls[0].begin.Sub(tick) > onTime {
 				longest = max(longest, calls[0].begin.Sub(from))
 			}

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -39,6 +40,11 @@ type call struct {
 	token      string // what the handler answered, "" if it has not or the caller had gone
 }
 
+// isFinal reports whether the answer was such that no further attempt makes sense.
+func (c call) isFinal() bool {
+	return c.token != "" && (c.behaviour == permanent || !c.behaviour.fails(c.attempt))
+}
+
 // handlers is the far end of all tasks, and the record of what was called.
 type handlers struct {
 	*httptest.Server
@@ -51,7 +57,7 @@ type handlers struct {
 func startHandlers() *handlers {
 	h := &handlers{}
 	mux := http.NewServeMux()
-	mux.HandleFunc("/run", h.run)
+	mux.HandleFunc("/run", h.serve)
 	h.Server = httptest.NewServer(mux)
 	return h
 }
@@ -68,7 +74,7 @@ func (h *handlers) address(b behaviour, takes time.Duration, version int) string
 	return h.URL + "/run?" + q.Encode()
 }
 
-func (h *handlers) run(w http.ResponseWriter, r *http.Request) {
+func (h *handlers) serve(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	q := r.URL.Query()
 	attempt, err := strconv.Atoi(r.Header.Get("Dts-Attempt"))
@@ -122,4 +128,15 @@ func (h *handlers) byTask() map[string][]call {
 		m[c.task] = append(m[c.task], *c)
 	}
 	return m
+}
+
+// String is the record as text, a line for each call.
+func (h *handlers) String() string {
+	var text strings.Builder
+	for task, calls := range h.byTask() {
+		for _, c := range calls {
+			fmt.Fprintf(&text, "%s %s attempt %d version %d until %s answered %q\n", c.begin.UTC().Format(stamp), task, c.attempt, c.version, c.end.UTC().Format(stamp), c.token)
+		}
+	}
+	return text.String()
 }

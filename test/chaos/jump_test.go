@@ -23,16 +23,58 @@ func (s standalone) jump(ctx context.Context, r *round, ahead, lasts time.Durati
 	s.MoveClock(ahead)
 	_ = clock.Sleep(ctx, lasts)
 	s.MoveClock(0)
-	r.jumps = append(r.jumps, jump{span{from, time.Now()}, ahead})
+	r.past.addJump(jump{span{from, time.Now()}, ahead})
 }
 
 // earliest returns when something may begin that is due at a time. What became due while the clock of Redis was ahead stays due when it jumps
 // back.
-func (r *round) earliest(due time.Time) time.Time {
-	for _, j := range r.jumps {
-		if early := due.Add(-j.ahead); j.ahead > 0 && early.Before(j.until) {
-			return early
+func (p *past) earliest(due time.Time) time.Time {
+	first := due
+	for _, j := range p.jumps {
+		early := due.Add(-j.ahead)
+		if early.Before(j.from) {
+			early = j.from // the clock jumped over it
+		}
+		if j.ahead > 0 && early.Before(j.until) && early.Before(first) {
+			first = early
 		}
 	}
-	return due
+	return first
+}
+
+// shown returns the first and the last time at which the clock of Redis may have shown a time.
+func (p *past) shown(at time.Time) span {
+	s := span{at, at}
+	for _, j := range p.jumps {
+		real := at.Add(-j.ahead)
+		if !j.contains(real) {
+			continue
+		}
+		if real.Before(s.from) {
+			s.from = real
+		}
+		if real.After(s.until) {
+			s.until = real
+		}
+	}
+	return s
+}
+
+// onRedis returns a time of the machine as the clock of Redis may have shown it, at the widest.
+func (p *past) onRedis(s span) span {
+	wide := s
+	for _, j := range p.jumps {
+		if j.overlaps(s) {
+			wide = span{wide.from.Add(min(j.ahead, 0)), wide.until.Add(max(j.ahead, 0))}
+		}
+	}
+	return wide
+}
+
+// farthest is the greatest difference of the clock of Redis.
+func (p *past) farthest() (ahead time.Duration) {
+	for _, j := range p.jumps {
+		ahead = max(ahead, j.ahead)
+	}
+	return ahead
 }

@@ -3,7 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,9 +21,18 @@ const (
 type locking struct {
 	mu     sync.Mutex
 	holder context.Context // of the newest holder, until it unlocks
+	since  time.Time       // when the newest holder got it
 	fence  int64           // the highest so far
-	broken []string        // what was wrong with a lock that was given
+	shared []sharing
+	broken verdict // what was wrong with fences
 	holds  int
+}
+
+// sharing is a lock that was given to a second holder while the first one believed to hold it.
+type sharing struct {
+	span // from when the first one got it
+
+	first, second int64 // fences
 }
 
 // contend takes and gives back the lock until ctx ends.
@@ -61,18 +70,22 @@ func (w *workload) lockOnce(ctx context.Context, m *member) {
 	}
 }
 
-// taken judges that a lock was taken: nobody else may hold it by what it knows, and its fence is higher than all before.
+// taken notes that a lock was taken.
 func (l *locking) taken(lock *dts.Lock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.holder != nil && l.holder.Err() == nil && lock.Context().Err() == nil {
-		l.broken = append(l.broken, fmt.Sprintf("a lock was given to two at a time, fences %d and %d", l.fence, lock.Fence()))
-	}
-	if lock.Fence() <= l.fence && lock.Context().Err() == nil {
-		l.broken = append(l.broken, fmt.Sprintf("a lock was given with the fence %d after %d", lock.Fence(), l.fence))
-	}
-	l.holder, l.fence = lock.Context(), max(l.fence, lock.Fence())
 	l.holds++
+	if lock.Context().Err() != nil {
+		return
+	}
+	now := time.Now()
+	if l.holder != nil && l.holder.Err() == nil {
+		l.shared = append(l.shared, sharing{span{l.since, now}, l.fence, lock.Fence()})
+	}
+	if lock.Fence() <= l.fence {
+		l.broken.add("a lock was given with the fence %d after %d", lock.Fence(), l.fence)
+	}
+	l.holder, l.since, l.fence = lock.Context(), now, max(l.fence, lock.Fence())
 }
 
 func (l *locking) givenBack(lock *dts.Lock) {
@@ -81,4 +94,17 @@ func (l *locking) givenBack(lock *dts.Lock) {
 	if l.holder == lock.Context() {
 		l.holder = nil
 	}
+}
+
+// judge: fences grow, and nobody else holds a lock, unless Redis has lost that it was taken, or its clock jumped past the lock's end. The first
+// holder learns that when it renews the lock.
+func (l *locking) judge(p *past) verdict {
+	v := l.broken
+	for _, s := range l.shared {
+		jumped := slices.ContainsFunc(p.jumps, func(j jump) bool { return s.contains(j.from) || s.contains(j.until) })
+		if !jumped && !p.isLossy(s.span) {
+			v.add("a lock was given to two at a time, fences %d and %d, at %s and %s", s.first, s.second, s.from.UTC().Format(stamp), s.until.UTC().Format(stamp))
+		}
+	}
+	return v
 }

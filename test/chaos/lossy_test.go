@@ -2,11 +2,9 @@ package chaos
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -39,69 +37,15 @@ func (p replica) flags() []string {
 }
 
 func (p replica) faults() []fault {
-	return []fault{{name: "lost-writes", longest: 3 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+	return []fault{{name: "lost-writes", always: true, longest: 3 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		from := time.Now()
 		p.Detach()
 		_ = clock.Sleep(ctx, h.lasts)
 		p.FailOver()
+		r.past.addLoss(span{from, time.Now()})
 		p.AddReplica(redistest.AOF())
-		r.lost = append(r.lost, span{from, time.Now()})
 	}}}
-}
-
-// span is a time from which Redis has lost the writes.
-type span struct{ from, until time.Time }
-
-// isLossy reports whether Redis has lost writes of a time.
-func (r *round) isLossy(from, until time.Time) bool {
-	return slices.ContainsFunc(r.lost, func(s span) bool { return from.Before(s.until) && until.After(s.from) })
-}
-
-// isTouched reports whether something of a task was in a time of which Redis has lost the writes: an answer to a client, or a call. What must
-// have become of such a task cannot be told. j is nil for the task of a tick.
-func (r *round) isTouched(j *job, calls []call) bool {
-	for _, c := range calls {
-		if c.end.IsZero() {
-			c.end = time.Now()
-		}
-		if r.isLossy(c.begin, c.end) {
-			return true
-		}
-	}
-	return j != nil && slices.ContainsFunc(j.answers, func(at time.Time) bool { return r.isLossy(at, at) })
-}
-
-// judgeTouched judges a task after Redis has lost something of it: it ends nevertheless, within its attempts. If nodes wait for the replica, the
-// only attempt of a task was begun once.
-func (r *round) judgeTouched(t client.Task, calls []call) {
-	if !slices.Contains([]client.State{client.StateSucceeded, client.StateFailed, client.StateCancelled}, t.State) {
-		r.violation("%s, of which Redis has lost something, is %s still", t.ID, t.State)
-	}
-	begun := make(map[int]int)
-	for _, c := range calls {
-		if c.attempt > t.MaxAttempts {
-			r.violation("attempt %d of %s, which has %d at most, was begun", c.attempt, t.ID, t.MaxAttempts)
-		}
-		if begun[c.attempt]++; r.durable() && t.MaxAttempts == 1 && begun[c.attempt] == 2 {
-			r.violation("the only attempt of %s was begun twice, although its begin waits for the replica", t.ID)
-		}
-	}
 }
 
 // durable reports whether accepted tasks survive the loss of writes.
 func (r *round) durable() bool { return len(r.deployment.flags()) > 0 }
-
-// doubledTicks are the tasks of a schedule's ticks of which an attempt was begun twice.
-func doubledTicks(named []string, calls map[string][]call) (doubled []string) {
-	for _, id := range named {
-		begun := make(map[int]bool)
-		for _, c := range calls[id] {
-			if begun[c.attempt] {
-				doubled = append(doubled, id)
-				break
-			}
-			begun[c.attempt] = true
-		}
-	}
-	return doubled
-}

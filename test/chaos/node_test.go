@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"testing"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -16,11 +15,12 @@ import (
 
 // member is one of the fleet: a program that is started again after its death, behind a proxy of its own where the deployment allows one.
 type member struct {
-	t       *testing.T
+	round   *round
 	name    string // in messages
 	program string
 	args    []string
 	network *redistest.Proxy // its way to Redis; nil: direct
+	through *member          // the node whose API it uses; nil: it reaches Redis itself
 	serves  bool             // it has an API
 	hurt    sync.Mutex       // held by the fault that concerns the member
 
@@ -33,12 +33,12 @@ type member struct {
 func (m *member) start() {
 	p, err := process.Start(binaries, m.program, m.args...)
 	if err != nil {
-		m.t.Errorf("%s: %v", m.name, err)
+		m.round.t.Errorf("%s: %v", m.name, err)
 		return
 	}
 	api, err := client.NewClientWithResponses(p.URL, client.WithHTTPClient(patient))
 	if err != nil {
-		m.t.Errorf("%s: %v", m.name, err)
+		m.round.t.Errorf("%s: %v", m.name, err)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,27 +63,55 @@ func (m *member) client() *client.ClientWithResponses {
 
 func (m *member) url() string { return m.current().URL }
 
-func (m *member) kill() { m.current().Kill() }
-
-func (m *member) stop() {
-	if err := m.current().Stop(); err != nil {
-		m.t.Errorf("%s did not end cleanly: %v", m.name, err)
+// kill ends the process as a crash does.
+func (m *member) kill() {
+	p := m.current()
+	p.Kill()
+	if !p.WasKilled() {
+		m.round.violation("%s ended by itself: %v", m.name, p.Err())
 	}
+}
+
+// stop asks the process to end, which it must do cleanly.
+func (m *member) stop() {
+	m.checkAlive()
+	if err := m.current().Stop(); err != nil {
+		m.round.violation("%s did not end cleanly: %v", m.name, err)
+	}
+}
+
+// checkAlive reports whether the process runs. Only faults may end it, and they start it again.
+func (m *member) checkAlive() bool {
+	select {
+	case <-m.current().Done():
+		m.round.violation("%s ended by itself: %v", m.name, m.current().Err())
+		return false
+	default:
+		return true
+	}
+}
+
+// ids are those that its processes have in the histories of tasks.
+func (m *member) ids() (all []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.processes {
+		all = append(all, p.ID)
+	}
+	return all
+}
+
+// dependsOn are the members without which it cannot work.
+func (m *member) dependsOn() []string {
+	if m.through != nil {
+		return []string{m.name, m.through.name}
+	}
+	return []string{m.name}
 }
 
 func (m *member) signal(s syscall.Signal) {
 	if err := m.current().Signal(s); err != nil {
-		m.t.Errorf("%s: %v", m.name, err)
-	}
-}
-
-// alive reports whether the process runs.
-func (m *member) alive() bool {
-	select {
-	case <-m.current().Done():
-		return false
-	default:
-		return true
+		m.round.t.Errorf("%s: %v", m.name, err)
 	}
 }
 

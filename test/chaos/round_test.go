@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +26,7 @@ const (
 	harmFor         = 14 * time.Second
 	calm            = 4 * time.Second // after the last fault, still with work
 	settle          = 2 * time.Minute // until everything has ended
+	roundLimit      = 6 * time.Minute // for all of a round
 	perRound        = 4               // faults
 	violationsShown = 20              // of a round; all of them are kept in a file
 )
@@ -42,10 +42,8 @@ type round struct {
 	members    []*member
 	schedules  []*ticking
 	locking    locking
-	redisHurt  sync.Mutex  // held by the fault that concerns Redis
-	wasFull    atomic.Bool // Redis was, so that history went early
-	lost       []span      // when Redis lost writes; of the fault that concerns Redis, until there is none
-	jumps      []jump      // of the clock of Redis; the same
+	redisHurt  sync.Mutex // held by the fault that concerns Redis
+	past       past
 
 	mu         sync.Mutex
 	random     *rand.Rand // which node is asked
@@ -59,15 +57,17 @@ func (r *round) violation(format string, args ...any) {
 	r.violations = append(r.violations, fmt.Sprintf(format, args...))
 }
 
-// run runs a round of one seed. only, if it has names, are the faults to choose from, and then there is one fault only. It returns
+// play plays a round of one seed. only, if it has names, are the faults to choose from, and then there is one fault only. It returns
 // what happened and the record, for figures.
-func run(t *testing.T, seed uint64, start func(*testing.T) deployment, only []string) *outcome {
+func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []string) *outcome {
+	ctx, cancel := context.WithTimeout(t.Context(), roundLimit)
+	defer cancel()
 	r := &round{
-		t: t, ctx: t.Context(), seed: seed, deployment: start(t), handlers: startHandlers(), random: rand.New(rand.NewPCG(seed, 1)),
+		t: t, ctx: ctx, seed: seed, deployment: start(t), handlers: startHandlers(), random: rand.New(rand.NewPCG(seed, 1)),
 	}
 	t.Cleanup(r.handlers.stop)
 	r.db = r.deployment.db(t)
-	defer r.endFleet()
+	defer r.end()
 	r.startFleet()
 	plan := r.plan(rand.New(rand.NewPCG(seed, 2)), only, harmFor)
 	for _, h := range plan {
@@ -76,45 +76,61 @@ func run(t *testing.T, seed uint64, start func(*testing.T) deployment, only []st
 	w := &workload{round: r}
 	o := r.harmWhile(w, plan)
 	begin := time.Now()
-	if !r.settled() {
-		r.violation("not everything has ended %s after the last fault", settle)
+	if r.settled() {
+		t.Logf("everything has ended %s after the workload", time.Since(begin).Round(time.Millisecond))
+	} else {
+		r.violation("not everything has ended %s after the workload", time.Since(begin).Round(time.Second))
 	}
-	t.Logf("everything has ended %s after the workload", time.Since(begin).Round(time.Millisecond))
+	if ctx.Err() != nil {
+		r.violation("the round has not ended after %s", roundLimit)
+		return o
+	}
 	r.judge(w)
 	r.examine()
-	if len(r.violations) > 0 {
-		r.keep()
-	}
-	for _, v := range r.violations[:min(len(r.violations), violationsShown)] {
-		t.Error(v)
-	}
-	if more := len(r.violations) - violationsShown; more > 0 {
-		t.Errorf("and %d more violations", more)
-	}
 	return o
 }
 
-// startFleet starts three nodes with all roles, two of them with a wrong clock, a worker made with package dts, and a worker by HTTP.
+// end ends the fleet, tells the violations, and keeps what explains a failure.
+func (r *round) end() {
+	r.endFleet()
+	for _, v := range r.violations[:min(len(r.violations), violationsShown)] {
+		r.t.Error(v)
+	}
+	if more := len(r.violations) - violationsShown; more > 0 {
+		r.t.Errorf("and %d more violations", more)
+	}
+	if r.t.Failed() {
+		r.keep()
+	}
+}
+
+const allRoles = "scheduler,worker,api"
+
+// startFleet starts three nodes, two of them with a wrong clock, a worker made with package dts, and a worker by HTTP.
 func (r *round) startFleet() {
+	roles := []string{allRoles, allRoles, allRoles}
 	for i, program := range []string{"dtsd", skewed["5m"], skewed["-5m"]} {
 		listen := fmt.Sprint("127.0.0.1:", redistest.FreePort(r.t)) // the same after a restart
-		r.startMember(fmt.Sprint("node", i+1), program, "serve", "--concurrency", "12", "--listen", listen)
+		m := r.startMember(fmt.Sprint("node", i+1), program, "serve", "--concurrency", "12", "--listen", listen, "--roles", roles[i])
+		m.serves = strings.Contains(roles[i], "api")
 	}
 	r.startMember("goworker", "goworker", "--concurrency", "12")
-	web := &member{t: r.t, name: "webworker", program: "goworker", args: []string{"--server", r.members[0].url(), "--concurrency", "6"}}
+	through := r.members[0]
+	web := &member{round: r, name: "webworker", program: "goworker", args: []string{"--server", through.url(), "--concurrency", "6"}, through: through}
 	r.members = append(r.members, web)
 	web.start()
 }
 
 // startMember starts a program that reaches Redis by a way of its own.
-func (r *round) startMember(name, program string, args ...string) {
+func (r *round) startMember(name, program string, args ...string) *member {
 	url, network := r.deployment.way(r.t)
-	m := &member{t: r.t, name: name, program: program, args: append(append(args, r.deployment.flags()...), "--redis", url), network: network, serves: strings.HasPrefix(program, "dtsd")}
+	m := &member{round: r, name: name, program: program, args: append(append(args, r.deployment.flags()...), "--redis", url), network: network}
 	r.members = append(r.members, m)
 	m.start()
 	if r.t.Failed() {
 		r.t.FailNow()
 	}
+	return m
 }
 
 // anyAPI is a client of one of the nodes, whether it lives or not.
@@ -147,8 +163,8 @@ func (r *round) harmWhile(w *workload, plan []happening) *outcome {
 	work, end := context.WithCancel(r.ctx)
 	defer end()
 	var running sync.WaitGroup
-	running.Go(func() { w.run(work, r.seed) })
-	running.Go(func() { w.rest(work, r.seed) })
+	running.Go(func() { w.drive(work, r.seed) })
+	running.Go(func() { w.pause(work, r.seed) })
 	running.Go(func() { w.contend(work) })
 	_ = clock.Sleep(r.ctx, warmUp)
 	begin := time.Now()
@@ -168,24 +184,24 @@ func (r *round) harmWhile(w *workload, plan []happening) *outcome {
 
 // heal ends all faults.
 func (r *round) heal() {
-	r.empty(r.ctx)
+	r.liftLimit(r.ctx)
 	for _, m := range r.members {
 		if m.network != nil {
 			m.network.Mend()
 			m.network.Release()
 		}
 		m.signal(syscall.SIGCONT)
-		if !m.alive() {
+		if !m.checkAlive() {
 			m.start()
 		}
 	}
 }
 
-// settled waits until no task is left that is to run, and no schedule that ticks.
+// settled waits until no task is left that is to run, and no schedule that ticks; false if that takes too long.
 func (r *round) settled() bool {
 	ctx, cancel := context.WithTimeout(r.ctx, settle)
 	defer cancel()
-	for !r.rests() {
+	for !r.hasEnded() {
 		if clock.Sleep(ctx, 200*time.Millisecond) != nil {
 			return false
 		}
@@ -193,9 +209,9 @@ func (r *round) settled() bool {
 	return true
 }
 
-func (r *round) rests() bool {
-	_, live := r.count(client.StateScheduled, client.StateQueued, client.StateRunning)
-	if live > 0 {
+func (r *round) hasEnded() bool {
+	live, ok := r.list(client.StateScheduled, client.StateQueued, client.StateRunning)
+	if !ok || len(live) > 0 {
 		return false
 	}
 	for _, s := range r.schedules {
@@ -213,13 +229,13 @@ func (r *round) endFleet() {
 		if m.current() == nil {
 			continue
 		}
-		if r.t.Failed() {
-			m.kill()
+		if r.t.Failed() || len(r.violations) > 0 {
+			m.kill() // it is too late for the next check, and may take long
 		} else {
 			m.stop()
 		}
 		if m.raced() {
-			r.t.Errorf("%s has a data race:\n%s", m.name, m.current().Log())
+			r.violation("%s has a data race; its log tells more", m.name)
 		}
 	}
 }
@@ -236,17 +252,7 @@ func (r *round) keep() {
 		return
 	}
 	r.t.Logf("the logs, the calls of the handlers and the violations are in %s; SEED=%d repeats the round", dir, r.seed)
-	var text strings.Builder
-	for task, calls := range r.handlers.byTask() {
-		for _, c := range calls {
-			fmt.Fprintf(&text, "%s %s attempt %d version %d until %s answered %q\n", c.begin.UTC().Format(time.StampMicro), task, c.attempt, c.version, c.end.UTC().Format(time.StampMicro), c.token)
-		}
-	}
-	content, err := json.MarshalIndent(redistest.Dump(r.t, r.db), "", " ")
-	if err != nil {
-		r.t.Errorf("keeping what is in Redis: %v", err)
-	}
-	files := map[string]string{"redis.json": string(content), "calls.txt": text.String(), "violations.txt": strings.Join(r.violations, "\n")}
+	files := map[string]string{"calls.txt": r.handlers.String(), "faults.txt": r.past.String(), "violations.txt": strings.Join(r.violations, "\n")}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
 			r.t.Errorf("keeping what happened: %v", err)
@@ -256,5 +262,12 @@ func (r *round) keep() {
 		if err := m.keepLogs(dir); err != nil {
 			r.t.Errorf("keeping the log of %s: %v", m.name, err)
 		}
+	}
+	content, err := json.MarshalIndent(redistest.Dump(r.t, r.db), "", " ") // last: it ends the test if Redis does not answer
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "redis.json"), content, 0o600)
+	}
+	if err != nil {
+		r.t.Errorf("keeping what is in Redis: %v", err)
 	}
 }

@@ -2,16 +2,15 @@ package chaos
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/store/layout"
 )
 
 // ticking is a schedule whose ticks are known beforehand: each interval from a start to an end.
@@ -22,7 +21,8 @@ type ticking struct {
 	overlap    client.Overlap
 	behaviour  behaviour
 	takes      time.Duration
-	rests      bool // clients pause and resume it
+	pausable   bool   // clients pause and resume it
+	pauses     []span // from before each pause until after it was resumed
 
 	asked, answered, created time.Time // when a client put it, and when DTS says that it was put
 }
@@ -39,39 +39,47 @@ func (s *ticking) expected() []time.Time {
 }
 
 const (
-	schedules = 24 // more than partitions, so that most partitions have one
-	restPace  = 2 * time.Second
+	others       = 12 // schedules that are no probes
+	tickAttempts = 5
+	pausePace    = 2 * time.Second
 )
 
-// newSchedules chooses schedules that tick from start to end. The first half are probes: they tick twice a second and do nothing for long, so
-// that the lateness of their ticks says how long nothing was dispatched.
+// newSchedules chooses schedules that tick from start to end: a probe on each partition, and others of all kinds.
 func newSchedules(random *rand.Rand, start, end time.Time) []*ticking {
-	var all []*ticking
-	for i := range schedules {
-		s := &ticking{id: fmt.Sprintf("s%02d", i), every: 500 * time.Millisecond, start: start, end: end, overlap: client.OverlapAllow, behaviour: works}
-		if i >= schedules/2 {
-			s.every = time.Duration(2+random.IntN(15)) * 100 * time.Millisecond
-			s.overlap = []client.Overlap{client.OverlapAllow, client.OverlapSkip, client.OverlapQueue, client.OverlapReplace}[random.IntN(4)]
-			s.takes = time.Duration(random.IntN(800)) * time.Millisecond
-			if s.overlap == client.OverlapQueue {
-				s.takes = min(s.takes, s.every/2) // what waits must end some day
-			}
-			s.rests = random.IntN(3) == 0
-			if random.IntN(4) == 0 && s.overlap != client.OverlapQueue {
-				s.behaviour = flaky
-			}
+	all := newProbes(start, end)
+	for i := range others {
+		s := &ticking{
+			id: fmt.Sprintf("s%02d", i), every: time.Duration(2+random.IntN(15)) * 100 * time.Millisecond, start: start, end: end, behaviour: works,
+			overlap: []client.Overlap{client.OverlapAllow, client.OverlapSkip, client.OverlapQueue, client.OverlapReplace}[random.IntN(4)],
+			takes:   time.Duration(1+random.IntN(800)) * time.Millisecond, pausable: random.IntN(3) == 0,
+		}
+		if s.overlap == client.OverlapQueue {
+			s.takes = min(s.takes, s.every/2) // what waits must end some day
+		} else if random.IntN(4) == 0 {
+			s.behaviour = flaky
 		}
 		all = append(all, s)
 	}
 	return all
 }
 
-func (s *ticking) probes() bool {
-	return s.overlap == client.OverlapAllow && s.takes == 0 && s.behaviour == works
+// newProbes returns a schedule of each partition that ticks each second and does nothing for long: the lateness of its ticks says how long
+// nothing was dispatched there.
+func newProbes(start, end time.Time) []*ticking {
+	var all []*ticking
+	for i := 0; len(all) < layout.DefaultPartitions; i++ {
+		id := fmt.Sprintf("probe%d", i)
+		if int(uint32(layout.HashName("default", id))%layout.DefaultPartitions) == len(all) {
+			all = append(all, &ticking{id: id, every: time.Second, start: start, end: end, overlap: client.OverlapAllow, behaviour: works})
+		}
+	}
+	return all
 }
 
+func (s *ticking) probes() bool { return s.takes == 0 }
+
 func (w *workload) put(s *ticking) {
-	attempts := 5
+	attempts := tickAttempts
 	d := client.ScheduleDefinition{
 		Every: ptr(s.every.String()), StartAt: &s.start, EndAt: &s.end, Overlap: &s.overlap,
 		Task: client.TaskTemplate{
@@ -89,28 +97,31 @@ func (w *workload) put(s *ticking) {
 	}
 }
 
-// rest pauses and resumes schedules until ctx ends, and leaves none of them paused.
-func (w *workload) rest(ctx context.Context, seed uint64) {
+// pause pauses and resumes schedules until ctx ends, and leaves none of them paused.
+func (w *workload) pause(ctx context.Context, seed uint64) {
 	var running sync.WaitGroup
 	for i, s := range w.schedules {
-		if !s.rests {
+		if !s.pausable {
 			continue
 		}
 		random := rand.New(rand.NewPCG(seed, uint64(200+i)))
 		running.Go(func() {
-			for clock.Sleep(ctx, time.Duration(random.Int64N(int64(2*restPace)))) == nil {
+			for clock.Sleep(ctx, time.Duration(random.Int64N(int64(2*pausePace)))) == nil {
+				paused := time.Now()
 				w.changeSchedule("pausing", s, func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 					return c.PauseScheduleWithResponse(ctx, s.id, nil, client.PauseScheduleJSONRequestBody{})
 				})
-				_ = clock.Sleep(ctx, time.Duration(random.Int64N(int64(restPace))))
+				_ = clock.Sleep(ctx, time.Duration(random.Int64N(int64(pausePace))))
 				w.resume(s)
+				s.pauses = append(s.pauses, span{paused, time.Now()})
 			}
 		})
 	}
 	running.Wait()
 	for _, s := range w.schedules { // Redis may have lost that one was resumed
-		if s.rests && len(w.lost) > 0 {
+		if s.pausable && len(w.past.lost) > 0 {
 			w.resume(s)
+			s.pauses = append(s.pauses, span{w.past.lost[0].from, time.Now()})
 		}
 	}
 }
@@ -124,27 +135,5 @@ func (w *workload) resume(s *ticking) {
 func (w *workload) changeSchedule(what string, s *ticking, send func(context.Context, *client.ClientWithResponses) (answer, error)) {
 	if status, body := w.ask(send); status != http.StatusOK {
 		w.t.Errorf("%s %s was answered by %d: %s", what, s.id, status, body)
-	}
-}
-
-// ledger reads all records of a schedule, oldest first.
-func (r *round) ledger(s *ticking) []client.LedgerEntry {
-	var all []client.LedgerEntry
-	limit := 500
-	params := client.ReadLedgerParams{Limit: &limit}
-	for {
-		var page client.LedgerPage
-		status, body := r.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
-			return c.ReadLedgerWithResponse(ctx, s.id, &params)
-		})
-		if err := json.Unmarshal(body, &page); err != nil || status != http.StatusOK {
-			r.t.Errorf("reading the ledger of %s was answered by %d: %s", s.id, status, body)
-			return nil
-		}
-		all = append(all, page.Entries...)
-		if params.Cursor = page.NextCursor; params.Cursor == nil {
-			slices.Reverse(all)
-			return all
-		}
 	}
 }

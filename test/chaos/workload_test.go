@@ -33,22 +33,23 @@ type job struct {
 	due         time.Time  // it may not begin earlier
 	changing    sync.Mutex // held by the client that changes it
 
-	mu        sync.Mutex
-	accepted  bool
-	cancelled *answered // the newest answer that says that the task is cancelled
-	asked     bool      // somebody asked to cancel it
-	version   int       // of the newest payload
-	changes   []answered
-	answers   []time.Time // when a client was told something of the task
-	missed    []string    // answers that say that the task is not there, although it was accepted
+	mu       sync.Mutex
+	accepted bool
+	cancels  []answered // the cancellations that were accepted
+	asked    bool       // somebody asked to cancel it
+	version  int        // of the newest payload
+	changes  []answered
+	answers  []time.Time // when a client was told something of the task
+	missed   []string    // answers that say that the task is not there, although it was accepted
 
-	remembered bool // it is gone from the history, and its id is not
+	remembered client.State // in which it ended, if it is gone from the history; "": it is not, or it is not known
 }
 
 // answered is what an answer says: whatever begins later in another attempt than those up to this one knows it.
 type answered struct {
 	at      time.Time
 	attempt int
+	state   client.State
 	version int // of the payload
 }
 
@@ -59,8 +60,8 @@ type workload struct {
 	jobs []*job
 }
 
-// run is the workload of all clients until ctx ends; what was begun is carried through before the round's end.
-func (w *workload) run(ctx context.Context, seed uint64) {
+// drive is the workload of all clients until ctx ends; what was begun is carried through before the round's end.
+func (w *workload) drive(ctx context.Context, seed uint64) {
 	var running sync.WaitGroup
 	for c := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(100+c)))
@@ -146,7 +147,7 @@ func payloadOf(url string) json.RawMessage {
 }
 
 func (w *workload) submit(j *job) {
-	w.keep(j)
+	w.note(j)
 	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.SubmitTaskWithResponse(ctx, nil, w.submission(j))
 	})
@@ -187,19 +188,19 @@ func (w *workload) submitBatch(jobs []*job) {
 }
 
 // again is what of a batch must be submitted again.
-func (w *workload) again(jobs []*job, batch client.SubmissionBatch, page client.BatchAnswer) (open []*job, rest client.SubmissionBatch) {
+func (w *workload) again(jobs []*job, batch client.SubmissionBatch, page client.BatchAnswer) (open []*job, next client.SubmissionBatch) {
 	for i, result := range page.Results {
 		if result.Status >= http.StatusInternalServerError {
-			open, rest.Tasks = append(open, jobs[i]), append(rest.Tasks, batch.Tasks[i])
+			open, next.Tasks = append(open, jobs[i]), append(next.Tasks, batch.Tasks[i])
 			continue
 		}
-		w.keep(jobs[i])
+		w.note(jobs[i])
 		w.accepted(jobs[i], result.Status, fmt.Append(nil, result.Error))
 	}
-	return open, rest
+	return open, next
 }
 
-func (w *workload) keep(j *job) {
+func (w *workload) note(j *job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.jobs = append(w.jobs, j)
@@ -227,8 +228,8 @@ func (w *workload) cancel(j *job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.answers = append(j.answers, time.Now())
-	if ok && task.State == client.StateCancelled {
-		j.cancelled = &answered{at: time.Now(), attempt: task.Attempt}
+	if ok {
+		j.cancels = append(j.cancels, answered{at: time.Now(), attempt: task.Attempt, state: task.State})
 	}
 }
 
@@ -259,7 +260,7 @@ func (w *workload) taskIn(what string, j *job, known bool, status int, body []by
 	switch status {
 	case http.StatusConflict:
 	case http.StatusNotFound:
-		if known && !w.wasFull.Load() {
+		if known && !w.past.wasFull() {
 			j.miss(fmt.Sprintf("%s %s, which was accepted, was answered by %d: %s", what, j.id, status, body))
 		}
 	case http.StatusOK:
@@ -287,7 +288,7 @@ type answer interface {
 }
 
 // ask sends a request to one node after another until one says yes or no: an error of the server, or no answer, says neither. It returns 0
-// if the round is over before.
+// if the round lasts too long.
 func (r *round) ask(send func(context.Context, *client.ClientWithResponses) (answer, error)) (status int, body []byte) {
 	for {
 		a, err := send(r.ctx, r.anyAPI())

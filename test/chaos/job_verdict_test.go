@@ -1,0 +1,91 @@
+package chaos
+
+import "github.com/dts-sched/dts/internal/api/client"
+
+// judgeJob: what was accepted has ended, and as it must; what was cancelled or changed was not begun after that as if it were not.
+func (j *job) judge(e evidence, p *past, durable bool) (v verdict) {
+	touched := p.isTouched(e.calls, j.answers)
+	if !touched || durable {
+		v = append(v, j.missed...)
+		if e.task == nil && j.accepted && j.remembered == "" {
+			v.add("%s was accepted and is not there", j.id)
+		}
+	}
+	if touched {
+		if e.task != nil {
+			v = append(v, e.judgeTouched(p, durable)...)
+		}
+		return v
+	}
+	v = append(v, e.judgeCalls(p)...)
+	v = append(v, j.judgeAnswers(e.calls)...)
+	state := j.remembered
+	if e.task != nil {
+		state = e.task.State
+		v = append(v, e.judgeTask(p)...)
+	} else if state != "" {
+		v = append(v, e.judgeRemembered(state, p)...)
+	}
+	if state != "" {
+		v = append(v, j.judgeCancels(state)...)
+	}
+	return v
+}
+
+// judgeCancels: what was cancelled is, and what was asked to stop has stopped or, if it was faster, succeeded.
+func (j *job) judgeCancels(state client.State) (v verdict) {
+	if state == client.StateCancelled && !j.asked {
+		v.add("%s was cancelled, which nobody asked for", j.id)
+	}
+	for _, a := range j.cancels {
+		faster := a.state == client.StateRunning && state == client.StateSucceeded
+		if state != client.StateCancelled && !faster {
+			v.add("%s is %s, although its cancellation was answered with %s in attempt %d", j.id, state, a.state, a.attempt)
+		}
+	}
+	return v
+}
+
+// judgeAnswers compares calls with what clients were told before them.
+func (j *job) judgeAnswers(calls []call) (v verdict) {
+	for _, c := range calls {
+		for _, a := range j.cancels {
+			if c.begin.After(a.at) && c.attempt > a.attempt {
+				v.add("attempt %d of %s began %s after it was cancelled in attempt %d", c.attempt, j.id, c.begin.Sub(a.at), a.attempt)
+			}
+		}
+		for _, a := range j.changes {
+			if c.begin.After(a.at) && c.attempt > a.attempt && c.version < a.version {
+				v.add("attempt %d of %s ran version %d, %s after the change to version %d", c.attempt, j.id, c.version, c.begin.Sub(a.at), a.version)
+			}
+		}
+	}
+	return v
+}
+
+// judgeRemembered compares the calls of a task whose history went early with the state in which it ended.
+func (e evidence) judgeRemembered(state client.State, p *past) (v verdict) {
+	var last call
+	succeeded := false
+	for _, c := range e.calls {
+		if c.attempt >= last.attempt {
+			last = c
+		}
+		succeeded = succeeded || c.isFinal() && !c.behaviour.fails(c.attempt)
+	}
+	switch state {
+	case client.StateSucceeded:
+		if !succeeded {
+			v.add("%s has succeeded, which no handler confirms: %+v", e.id, e.calls)
+		}
+	case client.StateFailed:
+		gaveUp := last.attempt == e.maxAttempts || last.isFinal()
+		if confirmed := gaveUp && (last.token == "" || e.behaviour.fails(last.attempt)); !confirmed && !p.excusesLost(nil, span{last.begin, never}) {
+			v.add("%s has failed, which no handler confirms: %+v", e.id, e.calls)
+		}
+	case client.StateCancelled:
+	default:
+		v.add("%s is remembered as %s", e.id, state)
+	}
+	return v
+}

@@ -1,0 +1,272 @@
+package chaos
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
+
+// These tests show made-up rounds to the judge: one thing in each is wrong, and the judge says which.
+
+// at is a time of a made-up round, in seconds.
+func at(seconds float64) time.Time {
+	return time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func between(from, until float64) span { return span{at(from), at(until)} }
+
+// called is a call of a handler that was answered with a token, unless that is "".
+func called(attempt int, from, until float64, token string) call {
+	return call{attempt: attempt, version: 1, behaviour: works, begin: at(from), end: at(until), token: token}
+}
+
+// attempted is an attempt of node1 in a history.
+func attempted(number int, outcome client.Outcome, from, until float64) client.Attempt {
+	return client.Attempt{Number: number, Node: "id1", Outcome: &outcome, StartedAt: at(from), FinishedAt: ptr(at(until))}
+}
+
+// twoTries is a task that failed at second 1 and succeeded at second 3.
+func twoTries() evidence {
+	return evidence{
+		id: "t", behaviour: works, maxAttempts: 3, due: at(0),
+		task:    &client.Task{ID: "t", State: client.StateSucceeded, Attempt: 2, MaxAttempts: 3, Result: ptr("b")},
+		history: []client.Attempt{attempted(1, client.OutcomeLost, 1, 2), attempted(2, client.OutcomeSucceeded, 3, 4)},
+		calls:   []call{called(1, 1, 2, ""), called(2, 3, 4, "b")},
+		members: map[string][]string{"id1": {"node1"}, "web": {"webworker", "node1"}},
+	}
+}
+
+// killed is what happens to the task of twoTries: node1 is killed while it runs.
+func killed() *past {
+	return &past{harms: []harm{{span: between(1.5, 1.6), name: "kill", member: "node1"}}}
+}
+
+// expect checks that a verdict is one violation with a text in it, or none if the text is "".
+func expect(t *testing.T, v verdict, want string) {
+	t.Helper()
+	switch {
+	case want == "" && len(v) > 0:
+		t.Errorf("the verdict is %q, want none", v)
+	case want != "" && (len(v) != 1 || !strings.Contains(v[0], want)):
+		t.Errorf("the verdict is %q, want %q only", v, want)
+	}
+}
+
+func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(j *job, e *evidence, p *past)
+		want   string
+	}{
+		{name: "as it was", change: func(*job, *evidence, *past) {}},
+		{"not there", func(_ *job, e *evidence, _ *past) { e.task = nil }, "accepted and is not there"},
+		{"an answer that it is not there", func(j *job, _ *evidence, _ *past) { j.missed = []string{"404"} }, "404"},
+		{"begun twice", func(_ *job, e *evidence, _ *past) {
+			e.calls = append(e.calls[:1], called(2, 3, 4, ""), e.calls[1])
+		}, "begun twice"},
+		{"begun twice, and it is not kept", func(j *job, e *evidence, p *past) {
+			e.task, j.remembered, p.full = nil, client.StateSucceeded, true
+			e.calls = append(e.calls[:1], called(2, 3, 4, ""), e.calls[1])
+		}, "begun twice"},
+		{"begun twice, in the time of which Redis lost writes", func(_ *job, e *evidence, p *past) {
+			p.harms, p.lost = []harm{{span: between(2.5, 4.5), name: "lost-writes"}}, []span{between(2.5, 4.5)}
+			e.calls = append(e.calls, called(2, 6, 7, "c"))
+		}, "although Redis was told again"},
+		{"begun twice, by a member that died when Redis lost writes", func(_ *job, e *evidence, p *past) {
+			p.harms, p.lost = []harm{{span: between(3.5, 3.6), name: "kill", member: "node1"}}, []span{between(2.5, 4.5)}
+			e.calls = append(e.calls, called(2, 6, 7, "c"))
+		}, ""},
+		{"early", func(_ *job, e *evidence, _ *past) { e.due = at(1.5) }, "began 500ms early"},
+		{"too many attempts", func(_ *job, e *evidence, _ *past) { e.maxAttempts = 1 }, "attempt 2 of t, which has 1 at most"},
+		{"an attempt after a success", func(_ *job, e *evidence, p *past) {
+			p.harms[0].spares, e.history[0] = true, attempted(1, client.OutcomeFailed, 1, 2)
+			e.behaviour, e.calls[0].behaviour, e.calls[0].token = flaky, works, "a"
+			e.history[1], e.task = attempted(2, client.OutcomeFailed, 3, 4), &client.Task{State: client.StateFailed, Attempt: 3}
+			e.history = append(e.history, attempted(3, client.OutcomeCancelled, 5, 6))
+			e.maxAttempts = 3
+		}, "was the last word"},
+		{"a call that is not in the history", func(_ *job, e *evidence, _ *past) {
+			e.calls = append(e.calls, called(3, 5, 6, ""))
+			e.calls[1].token, e.calls[1].behaviour = "b", doomed // no last word
+		}, "attempt 3 of t was begun, and 2 are in its history"},
+		{"a success that nobody confirms", func(_ *job, e *evidence, _ *past) { e.calls[1].token, e.task.Result = "", nil }, "the handler does not confirm"},
+		{"another result", func(_ *job, e *evidence, _ *past) { e.task.Result = ptr("x") }, `succeeded with "x"`},
+		{"lost for no reason", func(_ *job, _ *evidence, p *past) { p.harms = nil }, "nothing had happened"},
+		{"lost when something happened to another member", func(_ *job, _ *evidence, p *past) { p.harms[0].member = "node2" }, "nothing had happened"},
+		{"lost long after something happened", func(_ *job, _ *evidence, p *past) { p.harms[0].span = between(-9, -8) }, "nothing had happened"},
+		{"lost by a fault that spares workers", func(_ *job, _ *evidence, p *past) { p.harms[0].member, p.harms[0].spares = "", true }, "nothing had happened"},
+		{"lost when Redis was away", func(_ *job, _ *evidence, p *past) { p.harms[0].member = "" }, ""},
+		{"lost by a worker whose node died", func(_ *job, e *evidence, _ *past) { e.history[0].Node = "web" }, ""},
+		{"cancelled, and not asked for", func(_ *job, e *evidence, _ *past) {
+			e.task.State, e.history[1], e.calls[1].token = client.StateCancelled, attempted(2, client.OutcomeCancelled, 3, 4), ""
+		}, "nobody asked for"},
+		{"cancelled, and it succeeded", func(j *job, _ *evidence, _ *past) {
+			j.asked, j.cancels = true, []answered{{at: at(3), attempt: 2, state: client.StateCancelled}}
+		}, "although its cancellation was answered with cancelled"},
+		{"asked to stop, and it was faster", func(j *job, _ *evidence, _ *past) {
+			j.asked, j.cancels = true, []answered{{at: at(3.5), attempt: 2, state: client.StateRunning}}
+		}, ""},
+		{"cancelled, and another attempt began", func(j *job, e *evidence, _ *past) {
+			e.task.State, e.history[1], e.calls[1].token = client.StateCancelled, attempted(2, client.OutcomeCancelled, 3, 4), ""
+			j.asked, j.cancels = true, []answered{{at: at(2.5), attempt: 1, state: client.StateRunning}}
+		}, "after it was cancelled in attempt 1"},
+		{"changed, and the old version ran", func(j *job, _ *evidence, _ *past) {
+			j.changes = []answered{{at: at(2.5), attempt: 1, version: 2}}
+		}, "ran version 1"},
+		{"remembered as failed", func(j *job, e *evidence, p *past) {
+			e.task, j.remembered = nil, client.StateFailed
+			p.harms[0].span = between(-9, -8)
+		}, "no handler confirms"},
+		{"remembered as succeeded, and never called", func(j *job, e *evidence, _ *past) {
+			e.task, e.calls, j.remembered = nil, nil, client.StateSucceeded
+		}, "no handler confirms"},
+		{"failed, and an attempt has succeeded", func(_ *job, e *evidence, _ *past) { e.task.State, e.maxAttempts = client.StateFailed, 2 }, "and attempt 2 of 2 has succeeded"},
+		{"running still", func(_ *job, e *evidence, _ *past) {
+			e.task.State, e.task.Attempt, e.history, e.calls = client.StateRunning, 1, e.history[:1], e.calls[:1]
+		}, "is running still"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			j, e, p := &job{id: "t", accepted: true}, twoTries(), killed()
+			test.change(j, &e, p)
+			expect(t, j.judge(e, p, false), test.want)
+		})
+	}
+}
+
+func TestJob_IsNotLostIfItsSubmissionWaitedForTheReplica(t *testing.T) {
+	e, p := twoTries(), killed()
+	e.task, p.lost = nil, []span{between(0, 5)}
+	j := &job{id: "t", accepted: true, answers: []time.Time{at(0.5)}}
+	expect(t, j.judge(e, p, false), "")
+	expect(t, j.judge(e, p, true), "accepted and is not there")
+}
+
+func TestEvidence_TheOnlyAttemptOfATaskIsBegunOnceIfItsBeginWaitsForTheReplica(t *testing.T) {
+	e, p := twoTries(), killed()
+	p.lost = []span{between(0, 2)}
+	e.maxAttempts, e.calls = 1, []call{called(1, 1, 1.5, ""), called(1, 3, 4, "b")}
+	expect(t, e.judgeTouched(p, false), "")
+	expect(t, e.judgeTouched(p, true), "the only attempt of t was begun twice")
+}
+
+func TestTicking_EachTickHasARecordThatSaysWhatBecameOfIt(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(s *ticking, ledger []client.LedgerEntry, p *past)
+		want   string
+	}{
+		{name: "as it was", change: func(*ticking, []client.LedgerEntry, *past) {}},
+		{"another task", func(_ *ticking, l []client.LedgerEntry, _ *past) { l[1].Task = l[0].Task }, "the task of the tick"},
+		{"fired without a task", func(_ *ticking, l []client.LedgerEntry, _ *past) { l[1].Task = nil }, "is fired"},
+		{"two records", func(s *ticking, l []client.LedgerEntry, _ *past) { l[0] = l[1]; s.start = at(2) }, "two records"},
+		{"a record of no tick", func(s *ticking, _ []client.LedgerEntry, _ *past) { s.end = at(2) }, "which is no tick"},
+		{"no record", func(s *ticking, _ []client.LedgerEntry, _ *past) { s.end = at(4) }, "has no record"},
+		{"missed on time", func(_ *ticking, l []client.LedgerEntry, _ *past) { miss(&l[1], 2.1) }, "is missed"},
+		{"missed by far", func(_ *ticking, l []client.LedgerEntry, _ *past) { miss(&l[1], 18) }, ""},
+		{"missed by a jump of the clock", func(_ *ticking, l []client.LedgerEntry, p *past) {
+			miss(&l[1], 18)
+			p.jumps = []jump{{between(1.5, 5), 16 * time.Second}}
+		}, "is missed"},
+		{"missed in a pause", func(s *ticking, l []client.LedgerEntry, _ *past) {
+			miss(&l[1], 3)
+			s.pauses = []span{between(1.5, 2.5)}
+		}, ""},
+		{"missed after a pause", func(s *ticking, l []client.LedgerEntry, _ *past) { miss(&l[1], 3); s.pauses = []span{between(0, 1.5)} }, "is missed"},
+		{"missed between two pauses that became one", func(s *ticking, l []client.LedgerEntry, _ *past) {
+			miss(&l[1], 3)
+			s.pauses = []span{between(0, 1.5), between(2.5, 2.9)}
+		}, ""},
+		{"missed between two pauses, and decided before the second", func(s *ticking, l []client.LedgerEntry, _ *past) {
+			miss(&l[1], 2.2)
+			s.pauses = []span{between(0, 1.5), between(2.5, 2.9)}
+		}, "is missed"},
+		{"missed in a pause by the clock of Redis", func(s *ticking, l []client.LedgerEntry, p *past) {
+			miss(&l[1], 9)
+			s.pauses = []span{between(4, 8)}
+			p.jumps = []jump{{between(3, 6), -3 * time.Second}}
+		}, ""},
+		{"skipped, though ticks may overlap", func(_ *ticking, l []client.LedgerEntry, _ *past) {
+			l[1].Outcome, l[1].Task = client.TickOutcomeSkippedOverlap, nil
+		}, "is skipped_overlap"},
+		{"replaced, though ticks may overlap", func(_ *ticking, l []client.LedgerEntry, _ *past) { l[1].Outcome = client.TickOutcomeReplaced }, "is replaced"},
+		{"waits still", func(s *ticking, l []client.LedgerEntry, _ *past) {
+			l[1].Outcome, l[1].Task, s.overlap = client.TickOutcomeQueued, nil, client.OverlapQueue
+		}, "is queued"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3), overlap: client.OverlapAllow}
+			var ledger []client.LedgerEntry
+			for _, tick := range s.expected() {
+				ledger = append(ledger, client.LedgerEntry{Tick: tick, Outcome: client.TickOutcomeFired, Task: ptr(s.idOf(tick)), DecidedAt: tick})
+			}
+			p := &past{}
+			test.change(s, ledger, p)
+			expect(t, s.judgeLedger(ledger, p), test.want)
+		})
+	}
+}
+
+// miss has a record say that the tick was missed.
+func miss(e *client.LedgerEntry, decided float64) {
+	e.Outcome, e.Task, e.DecidedAt = client.TickOutcomeMissed, nil, at(decided)
+	e.LateMs = e.DecidedAt.Sub(e.Tick).Milliseconds()
+}
+
+func TestTicking_ATickThatFiredWasRun(t *testing.T) {
+	s, tick := &ticking{id: "s"}, client.LedgerEntry{Tick: at(0), Outcome: client.TickOutcomeFired}
+	e := twoTries()
+	expect(t, s.judgeTick(tick, e, killed(), false), "")
+	e.task = nil
+	expect(t, s.judgeTick(tick, e, killed(), false), "is not there")
+	full := killed()
+	full.full = true
+	expect(t, s.judgeTick(tick, e, full, false), "")
+	e.calls = nil
+	expect(t, s.judgeTick(tick, e, full, false), "was never run")
+}
+
+func TestTicking_TheAuditTellsWhatRedisLost(t *testing.T) {
+	s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3)}
+	ran := map[string][]call{s.idOf(at(2)): {called(1, 2, 2.1, "a")}}
+	loss := &past{lost: []span{between(1.5, 2.5)}, harms: []harm{{span: between(1.5, 3), name: "lost-writes"}}}
+	proved := client.AuditReport{Expected: 3, Accounted: 3, Proved: true}
+	told := client.AuditReport{Expected: 3, Accounted: 3, LostWrites: []client.LostWrites{{From: at(2), To: at(4)}}}
+	expect(t, s.judgeAudit(proved, ran, &past{}), "")
+	expect(t, s.judgeAudit(told, ran, loss), "")
+	expect(t, s.judgeAudit(proved, ran, loss), "says nothing of what Redis lost")
+	expect(t, s.judgeAudit(told, ran, &past{}), "and it did not")
+	expect(t, s.judgeAudit(client.AuditReport{Expected: 3, Accounted: 2, Proved: true}, ran, &past{}), "of 3 ticks")
+	ran[s.idOf(at(3))] = []call{called(1, 3, 3.1, "a"), called(1, 3, 3.1, "b")}
+	expect(t, s.judgeAudit(proved, ran, &past{}), "these ran twice")
+}
+
+func TestPast_NothingBeginsBeforeTheClockJumpedOverItsTime(t *testing.T) {
+	p := &past{jumps: []jump{{between(10, 15), 20 * time.Second}, {between(16, 18), -9 * time.Second}}}
+	for due, want := range map[float64]float64{5: 5, 12: 10, 29: 10, 33: 13, 36: 36} {
+		if got := p.earliest(at(due)); !got.Equal(at(want)) {
+			t.Errorf("what is due at %v may begin at %v, want %v", due, got.Sub(at(0)), want)
+		}
+	}
+}
+
+func TestLocking_ALockIsSharedOnlyWhenItWasLost(t *testing.T) {
+	shared := sharing{between(1, 2), 7, 8}
+	for name, test := range map[string]struct {
+		past *past
+		want string
+	}{
+		"nothing happened":       {&past{}, "given to two at a time"},
+		"lost writes":            {&past{lost: []span{between(0.5, 1.5)}}, ""},
+		"lost writes afterwards": {&past{lost: []span{between(3, 4)}}, "given to two at a time"},
+		"a jump":                 {&past{jumps: []jump{{between(1.5, 9), 9 * time.Second}}}, ""},
+		"a jump back":            {&past{jumps: []jump{{between(0, 1.5), -9 * time.Second}}}, ""},
+		"a jump before":          {&past{jumps: []jump{{between(-5, 0), 9 * time.Second}}}, "given to two at a time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := locking{shared: []sharing{shared}}
+			expect(t, l.judge(test.past), test.want)
+		})
+	}
+}

@@ -1,0 +1,112 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// aftermath is how long after a fault an attempt may be lost by it: until connections are there again, and the lease of a run is over.
+	aftermath = 5 * time.Second
+	// lateAfter is how late a tick must be to be a misfire, as the manual says.
+	lateAfter = 15 * time.Second
+)
+
+// past is what happened to a fleet and its Redis in a round. Verdicts go by it.
+type past struct {
+	mu    sync.Mutex // held by faults; what is judged is over
+	harms []harm
+	lost  []span // when Redis accepted writes that it lost
+	jumps []jump // of the clock of Redis
+	full  bool   // Redis had no memory for more, so history went early
+}
+
+// span is a time.
+type span struct{ from, until time.Time }
+
+func (s span) overlaps(o span) bool { return !s.until.Before(o.from) && !o.until.Before(s.from) }
+
+func (s span) contains(at time.Time) bool { return s.overlaps(span{at, at}) }
+
+// harm is a fault that happened.
+type harm struct {
+	span
+
+	name   string
+	member string // its name; "": Redis, or all members
+	spares bool   // living workers keep what they run
+}
+
+func (p *past) addHarm(h harm) { p.change(func() { p.harms = append(p.harms, h) }) }
+func (p *past) addLoss(s span) { p.change(func() { p.lost = append(p.lost, s) }) }
+func (p *past) addJump(j jump) { p.change(func() { p.jumps = append(p.jumps, j) }) }
+func (p *past) fill()          { p.change(func() { p.full = true }) }
+
+func (p *past) wasFull() (full bool) {
+	p.change(func() { full = p.full })
+	return full
+}
+
+func (p *past) change(do func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	do()
+}
+
+// never is the end of what goes on.
+var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// excusesLost reports whether an attempt that one of these members ran, and that lived in a time, may be lost: something was done to the member
+// or to Redis. No names: the same of any member.
+func (p *past) excusesLost(members []string, lived span) bool {
+	return slices.ContainsFunc(p.harms, func(h harm) bool {
+		concerns := h.member == "" || len(members) == 0 || slices.Contains(members, h.member)
+		return concerns && !h.spares && lived.overlaps(span{h.from, h.until.Add(aftermath)})
+	})
+}
+
+// isLossy reports whether Redis has lost writes of a time.
+func (p *past) isLossy(s span) bool { return slices.ContainsFunc(p.lost, s.overlaps) }
+
+// isTouched reports whether Redis may have lost something of a task: the begin or the end of a call, or what a client was told at a time. What
+// must have become of such a task cannot be told.
+func (p *past) isTouched(calls []call, told []time.Time) bool {
+	for _, c := range calls {
+		if c.end.IsZero() {
+			c.end = never
+		}
+		if p.isLossy(span{c.begin, c.end}) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(told, func(at time.Time) bool { return p.isLossy(span{at, at}) })
+}
+
+// excusesDouble reports whether an attempt may have begun twice, once before Redis lost its begin and once afterwards: nobody who knew of the
+// first one could tell Redis.
+func (p *past) excusesDouble(first, second call) bool {
+	return slices.ContainsFunc(p.lost, func(l span) bool {
+		return first.begin.Before(l.until) && second.begin.After(l.until) && p.silences(l)
+	})
+}
+
+// silences reports whether something was done to a member when Redis lost writes or just afterwards, so that it could not tell what it knows.
+func (p *past) silences(loss span) bool {
+	loss.until = loss.until.Add(aftermath)
+	return slices.ContainsFunc(p.harms, func(h harm) bool { return h.member != "" && h.overlaps(loss) })
+}
+
+// String tells what happened, a line for each fault.
+func (p *past) String() string {
+	var text strings.Builder
+	for _, h := range p.harms {
+		fmt.Fprintf(&text, "%s to %s %s %s\n", h.from.UTC().Format(stamp), h.until.UTC().Format(stamp), h.name, h.member)
+	}
+	for _, l := range p.lost {
+		fmt.Fprintf(&text, "%s to %s writes were lost\n", l.from.UTC().Format(stamp), l.until.UTC().Format(stamp))
+	}
+	return text.String()
+}

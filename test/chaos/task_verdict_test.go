@@ -1,0 +1,172 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
+
+// verdict is the violations that were found.
+type verdict []string
+
+func (v *verdict) add(format string, args ...any) { *v = append(*v, fmt.Sprintf(format, args...)) }
+
+// evidence is what is known of one task.
+type evidence struct {
+	id          string
+	behaviour   behaviour
+	maxAttempts int
+	due         time.Time
+	task        *client.Task // as DTS lists it; nil: it does not
+	history     []client.Attempt
+	calls       []call              // of its handler, in their order
+	members     map[string][]string // by the id of a node or worker: the members on which its attempts depend
+}
+
+// judgeCalls judges the calls of a handler by themselves, whatever DTS says of the task.
+func (e evidence) judgeCalls(p *past) (v verdict) {
+	earliest := p.earliest(e.due)
+	begun := make(map[int]bool)
+	for i, c := range e.calls {
+		if begun[c.attempt] {
+			v.add("attempt %d of %s was begun twice", c.attempt, e.id)
+		}
+		begun[c.attempt] = true
+		if c.attempt < 1 || c.attempt > e.maxAttempts {
+			v.add("attempt %d of %s, which has %d at most, was begun", c.attempt, e.id, e.maxAttempts)
+		}
+		if c.begin.Before(earliest) {
+			v.add("attempt %d of %s began %s early", c.attempt, e.id, earliest.Sub(c.begin))
+		}
+		if j := slices.IndexFunc(e.calls[:i], call.isFinal); j >= 0 && !p.excusesLost(nil, span{e.calls[j].begin, c.begin}) {
+			v.add("attempt %d of %s began after attempt %d, whose answer %q was the last word", c.attempt, e.id, e.calls[j].attempt, e.calls[j].token)
+		}
+	}
+	return v
+}
+
+// judgeTask judges a task that is listed: all calls are in its history, and it ended as the handlers say.
+func (e evidence) judgeTask(p *past) (v verdict) {
+	t, begun := e.task, make(map[int]call)
+	for _, c := range e.calls {
+		begun[c.attempt] = c
+		if c.attempt > len(e.history) {
+			v.add("attempt %d of %s was begun, and %d are in its history", c.attempt, e.id, len(e.history))
+		}
+	}
+	for i, a := range e.history {
+		if a.Number != i+1 {
+			v.add("attempt %d in the history of %s has the number %d", i+1, e.id, a.Number)
+		}
+		v = append(v, e.judgeAttempt(a, begun, p)...)
+	}
+	never := t.State == client.StateCancelled && len(e.history) == t.Attempt-1 // the last one was cancelled before it began
+	if len(e.history) != t.Attempt && !never {
+		v.add("%s is in attempt %d, and has %d in its history", e.id, t.Attempt, len(e.history))
+	}
+	return append(v, e.judgeEnd(begun)...)
+}
+
+// judgeAttempt compares one attempt of a history with the call of its handler.
+func (e evidence) judgeAttempt(a client.Attempt, begun map[int]call, p *past) (v verdict) {
+	c, called := begun[a.Number]
+	if a.Outcome == nil {
+		v.add("attempt %d of %s, which is %s, has no outcome", a.Number, e.id, e.task.State)
+		return v
+	}
+	switch *a.Outcome {
+	case client.OutcomeSucceeded:
+		if c.token == "" || e.behaviour.fails(a.Number) {
+			v.add("attempt %d of %s has succeeded, which the handler does not confirm: %+v", a.Number, e.id, c)
+		}
+	case client.OutcomeFailed:
+		if !called || !e.behaviour.fails(a.Number) {
+			v.add("attempt %d of %s has failed (%s), which the handler does not confirm: %+v", a.Number, e.id, value(a.Error), c)
+		}
+	case client.OutcomeTimeout:
+		if e.behaviour != hangs {
+			v.add("attempt %d of %s ended by its timeout: %+v", a.Number, e.id, c)
+		}
+	case client.OutcomeLost:
+		if lived := livedFrom(a, c, called, p); !p.excusesLost(e.members[a.Node], lived) {
+			v.add("attempt %d of %s was lost (%s) on %s %s, and nothing had happened to that from %s to %s: %+v",
+				a.Number, e.id, value(a.Error), a.Node, e.members[a.Node], lived.from.UTC().Format(stamp), lived.until.UTC().Format(stamp), c)
+		}
+	}
+	return v
+}
+
+// stamp is how violations and files show times.
+const stamp = time.StampMilli
+
+// livedFrom returns the time from the begin of an attempt until Redis took its end.
+func livedFrom(a client.Attempt, c call, called bool, p *past) span {
+	s := p.shown(a.StartedAt)
+	if a.FinishedAt != nil {
+		s.until = p.shown(*a.FinishedAt).until
+	}
+	if called {
+		s.from = c.begin
+	}
+	if c.end.After(s.until) {
+		s.until = c.end
+	}
+	return s
+}
+
+// judgeEnd: the task ended for a reason, with the result of the call that succeeded.
+func (e evidence) judgeEnd(begun map[int]call) (v verdict) {
+	t := e.task
+	var last client.Outcome
+	if n := len(e.history); n > 0 && e.history[n-1].Outcome != nil {
+		last = *e.history[n-1].Outcome
+	}
+	switch t.State {
+	case client.StateSucceeded:
+		if last != client.OutcomeSucceeded || value(t.Result) != begun[t.Attempt].token {
+			v.add("%s has succeeded with %q; its last attempt is %s, and was answered %q", e.id, value(t.Result), last, begun[t.Attempt].token)
+		}
+	case client.StateFailed:
+		if t.Attempt < e.maxAttempts && (e.behaviour != permanent || last != client.OutcomeFailed) {
+			v.add("%s has failed after %d of %d attempts; the last one is %s", e.id, t.Attempt, e.maxAttempts, last)
+		}
+	case client.StateCancelled:
+	default:
+		v.add("%s is %s still", e.id, t.State)
+	}
+	if i := slices.IndexFunc(e.history, isSuccess); i >= 0 && (i < len(e.history)-1 || t.State != client.StateSucceeded) {
+		v.add("%s is %s, and attempt %d of %d has succeeded", e.id, t.State, i+1, len(e.history))
+	}
+	return v
+}
+
+func isSuccess(a client.Attempt) bool {
+	return a.Outcome != nil && *a.Outcome == client.OutcomeSucceeded
+}
+
+// judgeTouched judges a task of which Redis has lost something: it ends nevertheless, within its attempts, and what living members know is not
+// done again. durable: nodes wait for the replica before they begin an attempt that must be the only one.
+func (e evidence) judgeTouched(p *past, durable bool) (v verdict) {
+	if !slices.Contains([]client.State{client.StateSucceeded, client.StateFailed, client.StateCancelled}, e.task.State) {
+		v.add("%s, of which Redis has lost something, is %s still", e.id, e.task.State)
+	}
+	begun := make(map[int]call)
+	for _, c := range e.calls {
+		if c.attempt > e.maxAttempts {
+			v.add("attempt %d of %s, which has %d at most, was begun", c.attempt, e.id, e.maxAttempts)
+		}
+		first, twice := begun[c.attempt]
+		switch {
+		case !twice:
+			begun[c.attempt] = c
+		case durable && e.maxAttempts == 1:
+			v.add("the only attempt of %s was begun twice, although its begin waits for the replica", e.id)
+		case !p.excusesDouble(first, c):
+			v.add("attempt %d of %s was begun at %s and at %s, although Redis was told again of the first one",
+				c.attempt, e.id, first.begin.UTC().Format(stamp), c.begin.UTC().Format(stamp))
+		}
+	}
+	return v
+}

@@ -1,0 +1,149 @@
+package chaos
+
+import (
+	"strings"
+	"time"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
+
+// idOf is the id of the task of a tick.
+func (s *ticking) idOf(tick time.Time) string {
+	return s.id + "@" + strings.Replace(tick.UTC().Format("20060102T150405.000Z"), ".000", "", 1)
+}
+
+// judgeLedger: each tick has one record, which gives a reason if it did not fire, and there are no others.
+func (s *ticking) judgeLedger(ledger []client.LedgerEntry, p *past) (v verdict) {
+	recorded := make(map[time.Time]bool)
+	for _, e := range ledger {
+		at := e.Tick.UTC()
+		if recorded[at] {
+			v.add("%s: the tick %s has two records", s.id, at)
+		}
+		recorded[at] = true
+		v = append(v, s.judgeRecord(e, p)...)
+	}
+	for _, at := range s.expected() {
+		if !recorded[at.UTC()] {
+			v.add("%s: the tick %s has no record", s.id, at)
+		}
+		delete(recorded, at.UTC())
+	}
+	for at := range recorded {
+		v.add("%s: there is a record of %s, which is no tick", s.id, at)
+	}
+	return v
+}
+
+// judgeRecord: a record names the task of its tick, and has an outcome that the schedule and what happened allow.
+func (s *ticking) judgeRecord(e client.LedgerEntry, p *past) (v verdict) {
+	if e.Task != nil && *e.Task != s.idOf(e.Tick) {
+		v.add("%s: the task of the tick %s is %s", s.id, e.Tick, *e.Task)
+	}
+	allowed := false
+	switch e.Outcome {
+	case client.TickOutcomeFired:
+		allowed = e.Task != nil
+	case client.TickOutcomeMissed:
+		allowed = e.Task == nil && s.mayMiss(e, p)
+	case client.TickOutcomeSkippedOverlap:
+		allowed = e.Task == nil && s.overlap == client.OverlapSkip
+	case client.TickOutcomeReplaced:
+		allowed = s.overlap == client.OverlapReplace
+	}
+	if !allowed {
+		v.add("%s, with overlap %s: the tick %s is %s: %s (decided %d ms late; the task is %q)",
+			s.id, s.overlap, e.Tick, e.Outcome, value(e.Reason), e.LateMs, value(e.Task))
+	}
+	return v
+}
+
+// mayMiss reports whether a tick may be missed: clients had paused the schedule, or nobody fired it in time. Time that the clock of Redis
+// jumped over does not make it late.
+func (s *ticking) mayMiss(e client.LedgerEntry, p *past) bool {
+	late := time.Duration(e.LateMs)*time.Millisecond - p.farthest()
+	return late > lateAfter || s.wasPaused(e.Tick, e.DecidedAt, p)
+}
+
+// wasPaused reports whether a tick that was decided at a time counts as paused. Several pauses are one if nobody decided anything between them,
+// as resume_schedule.lua says.
+func (s *ticking) wasPaused(tick, decided time.Time, p *past) bool {
+	for i, first := range s.pauses {
+		for j, last := range s.pauses[i:] {
+			joined := span{p.onRedis(first).from, p.onRedis(last).until}
+			if joined.contains(tick) && (j == 0 || decided.After(p.onRedis(last).from)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// judgeTick judges the task of a tick.
+func (s *ticking) judgeTick(e client.LedgerEntry, task evidence, p *past, durable bool) (v verdict) {
+	if task.task == nil && !p.full {
+		v.add("%s: the task of the tick %s, which was %s, is not there", s.id, e.Tick, e.Outcome)
+	}
+	if task.task != nil && p.isTouched(task.calls, nil) {
+		return append(v, task.judgeTouched(p, durable)...)
+	}
+	v = append(v, task.judgeCalls(p)...)
+	if task.task == nil {
+		if e.Outcome == client.TickOutcomeFired && len(task.calls) == 0 {
+			v.add("%s: the tick %s has fired, and its task was never run", s.id, e.Tick)
+		}
+		return v
+	}
+	v = append(v, task.judgeTask(p)...)
+	if task.task.State == client.StateCancelled && e.Outcome != client.TickOutcomeReplaced {
+		v.add("%s was cancelled, and its tick is %s", task.id, e.Outcome)
+	}
+	return v
+}
+
+// judgeAudit: the audit says that each tick is accounted for, and does not call proved what Redis has lost.
+func (s *ticking) judgeAudit(report client.AuditReport, calls map[string][]call, p *past) (v verdict) {
+	expected := len(s.expected())
+	if report.Expected != expected || report.Accounted != expected || report.Proved == (len(report.LostWrites) > 0) {
+		v.add("%s: the audit says %+v, of %d ticks", s.id, report, expected)
+	}
+	if twice := s.firedTwice(calls); report.Proved && len(twice) > 0 {
+		v.add("%s: the audit says that it is proved, and these ran twice: %s", s.id, twice)
+	}
+	for _, l := range report.LostWrites {
+		if !p.isLossy(span{l.From, l.To}) {
+			v.add("%s: the audit says that Redis lost writes from %s to %s, and it did not", s.id, l.From, l.To)
+		}
+	}
+	for _, l := range p.lost {
+		if at, ok := s.firedIn(l, calls); ok && len(report.LostWrites) == 0 && !p.silences(l) {
+			v.add("%s: the audit says nothing of what Redis lost from %s to %s, which is that the tick %s fired", s.id, l.from, l.until, at)
+		}
+	}
+	return v
+}
+
+// firedIn returns a tick whose task began and ended in a time, so that a leader and a worker know of it.
+func (s *ticking) firedIn(l span, calls map[string][]call) (time.Time, bool) {
+	for _, at := range s.expected() {
+		for _, c := range calls[s.idOf(at)] {
+			if l.contains(c.begin) && l.contains(c.end) {
+				return at, true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// firedTwice returns the tasks of ticks of which an attempt was begun twice.
+func (s *ticking) firedTwice(calls map[string][]call) (twice []string) {
+	for _, at := range s.expected() {
+		begun := make(map[int]int)
+		for _, c := range calls[s.idOf(at)] {
+			if begun[c.attempt]++; begun[c.attempt] == 2 {
+				twice = append(twice, s.idOf(at))
+			}
+		}
+	}
+	return twice
+}
