@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -22,8 +23,8 @@ type fault struct {
 	name string
 	// needsNetwork: it is done by the proxy between a member and Redis.
 	needsNetwork bool
-	// longest is how long it lasts at most; 0: it is done in a moment.
-	longest time.Duration
+	// shortest and longest are how long it lasts. longest is 0: it is done in a moment. shortest is 0: a twentieth of longest.
+	shortest, longest time.Duration
 	// spares: living workers keep what they run meanwhile.
 	spares bool
 	// always: it happens in each round of several faults on a deployment that can have it.
@@ -45,7 +46,8 @@ var fleetFaults = []fault{
 		m.stop()
 		m.start()
 	}},
-	{name: "freeze", longest: 11 * time.Second, harmMember: freeze},
+	{name: "freeze", shortest: 8 * time.Second, longest: 14 * time.Second, harmMember: freeze}, // beyond all leases
+	{name: "freeze-short", longest: 6 * time.Second, harmMember: freeze},
 	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
 		m.network.Cut()
 		_ = clock.Sleep(ctx, d)
@@ -109,6 +111,9 @@ var serverFaults = []fault{
 		}
 	}},
 	{name: "queue-deleted", spares: true, harmRedis: func(ctx context.Context, r *round, _ happening) { r.deleteQueue(ctx) }},
+	{name: "delivery-doubled", spares: true, longest: 3 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+		r.doubleDeliveries(ctx, h.lasts)
+	}},
 }
 
 // holdWrites has a server that has replicas take no more writes, and waits until a replica has all that it took: what it has acknowledged is
@@ -190,6 +195,21 @@ func (r *round) deleteQueue(ctx context.Context) {
 	}
 }
 
+// doubleDeliveries has deliveries that a worker has taken wait again, so that another one takes them too, as asynq does when it believes that
+// the first one is dead.
+func (r *round) doubleDeliveries(ctx context.Context, lasts time.Duration) {
+	s := r.deployment.server("asynq:{default}:pending")
+	for end := time.Now().Add(lasts); time.Now().Before(end); {
+		for _, id := range r.tell(ctx, s, "lrange", "asynq:{default}:active", 0, -1) {
+			r.tell(ctx, s, "rpush", "asynq:{default}:pending", id)
+		}
+		_ = clock.Sleep(ctx, doublePace)
+	}
+}
+
+// doublePace is the time between two looks for deliveries that a worker has taken.
+const doublePace = 100 * time.Millisecond
+
 // happening is one fault of a round's plan.
 type happening struct {
 	fault
@@ -240,7 +260,7 @@ func (r *round) plan(random *rand.Rand, only []string, within time.Duration) []h
 			fault: f, after: time.Duration(random.Int64N(int64(within))), size: 2*random.Float64() - 1, key: keyOf(random.IntN(layout.DefaultPartitions)),
 		}
 		if f.longest > 0 {
-			shortest := f.longest / 20
+			shortest := cmp.Or(f.shortest, f.longest/20)
 			all[i].lasts = shortest + time.Duration(random.Int64N(int64(f.longest-shortest)))
 		}
 		if f.harmMember != nil {

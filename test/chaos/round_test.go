@@ -68,7 +68,7 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	t.Cleanup(r.handlers.stop)
 	r.db = r.deployment.db(t)
 	defer r.end()
-	r.startFleet()
+	r.startFleet(rand.New(rand.NewPCG(seed, 4)))
 	plan := r.plan(rand.New(rand.NewPCG(seed, 2)), only, harmFor)
 	for _, h := range plan {
 		t.Log("plan: ", h)
@@ -106,9 +106,13 @@ func (r *round) end() {
 
 const allRoles = "scheduler,worker,api"
 
-// startFleet starts three nodes, two of them with a wrong clock, a worker made with package dts, and a worker by HTTP.
-func (r *round) startFleet() {
+// startFleet starts three nodes, two of them with a wrong clock, a worker made with package dts, and a worker by HTTP. Either all nodes have all
+// roles, or two of them share the roles between them.
+func (r *round) startFleet(random *rand.Rand) {
 	roles := []string{allRoles, allRoles, allRoles}
+	if random.IntN(2) == 0 {
+		roles = []string{allRoles, "scheduler", "worker,api"}
+	}
 	for i, program := range []string{"dtsd", skewed["5m"], skewed["-5m"]} {
 		listen := fmt.Sprint("127.0.0.1:", redistest.FreePort(r.t)) // the same after a restart
 		m := r.startMember(fmt.Sprint("node", i+1), program, "serve", "--concurrency", "12", "--listen", listen, "--roles", roles[i])
