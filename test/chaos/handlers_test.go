@@ -45,6 +45,11 @@ func (c call) isFinal() bool {
 	return c.token != "" && (c.behaviour == permanent || !c.behaviour.fails(c.attempt))
 }
 
+func (c call) String() string {
+	return fmt.Sprintf("attempt %d, version %d, from %s to %s, answered %q",
+		c.attempt, c.version, c.begin.UTC().Format(stamp), c.end.UTC().Format(stamp), c.token)
+}
+
 // handlers is the far end of all tasks, and the record of what was called.
 type handlers struct {
 	*httptest.Server
@@ -135,7 +140,7 @@ func (h *handlers) String() string {
 	var text strings.Builder
 	for task, calls := range h.byTask() {
 		for _, c := range calls {
-			fmt.Fprintf(&text, "%s %s attempt %d version %d until %s answered %q\n", c.begin.UTC().Format(stamp), task, c.attempt, c.version, c.end.UTC().Format(stamp), c.token)
+			fmt.Fprintf(&text, "%s: %s\n", task, c)
 		}
 	}
 	return text.String()

@@ -76,12 +76,12 @@ func (e evidence) judgeRemembered(state client.State, p *past) (v verdict) {
 	switch state {
 	case client.StateSucceeded:
 		if !succeeded {
-			v.add("%s has succeeded, which no handler confirms: %+v", e.id, e.calls)
+			v.add("%s has succeeded, which no handler confirms: %s", e.id, e.calls)
 		}
 	case client.StateFailed:
 		gaveUp := last.attempt == e.maxAttempts || last.isFinal()
 		if confirmed := gaveUp && (last.token == "" || e.behaviour.fails(last.attempt)); !confirmed && !p.excusesLost(nil, span{last.begin, never}) {
-			v.add("%s has failed, which no handler confirms: %+v", e.id, e.calls)
+			v.add("%s has failed, which no handler confirms: %s", e.id, e.calls)
 		}
 	case client.StateCancelled:
 	default:

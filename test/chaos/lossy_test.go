@@ -49,3 +49,32 @@ func (p replica) faults() []fault {
 
 // durable reports whether accepted tasks survive the loss of writes.
 func (r *round) durable() bool { return len(r.deployment.flags()) > 0 }
+
+// settles is how long nothing starts on another primary, so that all members can tell it what they know.
+const settles = 1500 * time.Millisecond
+
+// noteLate notes which members found a primary that had lost writes so late that others may have begun their attempts again.
+func (r *round) noteLate() {
+	for _, l := range r.past.lost {
+		found := make(map[*member]time.Time)
+		first := never
+		for _, m := range r.members {
+			if m.through == nil {
+				found[m] = m.foundPrimary(l.until)
+				first = earlier(first, found[m])
+			}
+		}
+		for m, at := range found {
+			if at.After(first.Add(settles)) {
+				r.past.addHarm(harm{span: span{l.until, at}, name: "late", member: m.name})
+			}
+		}
+	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}

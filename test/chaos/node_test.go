@@ -1,12 +1,15 @@
 package chaos
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -113,6 +116,25 @@ func (m *member) signal(s syscall.Signal) {
 	if err := m.current().Signal(s); err != nil {
 		m.round.t.Errorf("%s: %v", m.name, err)
 	}
+}
+
+// foundPrimary returns when the member noticed, says its log, that another primary has taken over at a time; never if it did not.
+func (m *member) foundPrimary(since time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, p := range m.processes {
+		for line := range strings.Lines(p.Log()) {
+			var entry struct {
+				Time time.Time
+				Msg  string
+			}
+			_ = json.Unmarshal([]byte(line), &entry) // a panic is not JSON
+			if strings.HasPrefix(entry.Msg, "another Redis primary has taken over") && entry.Time.After(since.Add(-settles)) {
+				return entry.Time
+			}
+		}
+	}
+	return never
 }
 
 // raced reports whether the race detector has found something in any process of the member.

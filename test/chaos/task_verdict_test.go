@@ -79,19 +79,19 @@ func (e evidence) judgeAttempt(a client.Attempt, begun map[int]call, p *past) (v
 	switch *a.Outcome {
 	case client.OutcomeSucceeded:
 		if c.token == "" || e.behaviour.fails(a.Number) {
-			v.add("attempt %d of %s has succeeded, which the handler does not confirm: %+v", a.Number, e.id, c)
+			v.add("attempt %d of %s has succeeded, which the handler does not confirm: %s", a.Number, e.id, c)
 		}
 	case client.OutcomeFailed:
 		if !called || !e.behaviour.fails(a.Number) {
-			v.add("attempt %d of %s has failed (%s), which the handler does not confirm: %+v", a.Number, e.id, value(a.Error), c)
+			v.add("attempt %d of %s has failed (%s), which the handler does not confirm: %s", a.Number, e.id, value(a.Error), c)
 		}
 	case client.OutcomeTimeout:
 		if e.behaviour != hangs {
-			v.add("attempt %d of %s ended by its timeout: %+v", a.Number, e.id, c)
+			v.add("attempt %d of %s ended by its timeout: %s", a.Number, e.id, c)
 		}
 	case client.OutcomeLost:
 		if lived := livedFrom(a, c, called, p); !p.excusesLost(e.members[a.Node], lived) {
-			v.add("attempt %d of %s was lost (%s) on %s %s, and nothing had happened to that from %s to %s: %+v",
+			v.add("attempt %d of %s was lost (%s) on %s %s, and nothing had happened to that from %s to %s: %s",
 				a.Number, e.id, value(a.Error), a.Node, e.members[a.Node], lived.from.UTC().Format(stamp), lived.until.UTC().Format(stamp), c)
 		}
 	}

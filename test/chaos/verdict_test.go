@@ -11,6 +11,7 @@ import (
 
 // judge compares what DTS says with what happened. It is meant for a round that has settled.
 func (r *round) judge(w *workload) {
+	r.noteLate()
 	b := r.newBench()
 	r.askAgain(w, b)
 	for _, bad := range r.handlers.bad {
