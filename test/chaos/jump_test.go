@@ -35,8 +35,8 @@ func (p *past) earliest(due time.Time) time.Time {
 		if early.Before(j.from) {
 			early = j.from // the clock jumped over it
 		}
-		if j.ahead > 0 && early.Before(j.until) && early.Before(first) {
-			first = early
+		if j.ahead > 0 && early.Before(j.until) {
+			first = earlier(first, early)
 		}
 	}
 	return first
@@ -46,15 +46,8 @@ func (p *past) earliest(due time.Time) time.Time {
 func (p *past) shown(at time.Time) span {
 	s := span{at, at}
 	for _, j := range p.jumps {
-		real := at.Add(-j.ahead)
-		if !j.contains(real) {
-			continue
-		}
-		if real.Before(s.from) {
-			s.from = real
-		}
-		if real.After(s.until) {
-			s.until = real
+		if moment := at.Add(-j.ahead); j.contains(moment) {
+			s = span{earlier(s.from, moment), later(s.until, moment)}
 		}
 	}
 	return s

@@ -71,10 +71,3 @@ func (r *round) noteLate() {
 		}
 	}
 }
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}

@@ -31,6 +31,20 @@ func (s span) overlaps(o span) bool { return !s.until.Before(o.from) && !o.until
 
 func (s span) contains(at time.Time) bool { return s.overlaps(span{at, at}) }
 
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
 // harm is a fault that happened.
 type harm struct {
 	span

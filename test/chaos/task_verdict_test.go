@@ -110,9 +110,7 @@ func livedFrom(a client.Attempt, c call, called bool, p *past) span {
 	if called {
 		s.from = c.begin
 	}
-	if c.end.After(s.until) {
-		s.until = c.end
-	}
+	s.until = later(s.until, c.end)
 	return s
 }
 
