@@ -84,8 +84,11 @@ func (s *ticking) judgeTick(e client.LedgerEntry, task evidence, p *past, durabl
 	if task.task == nil && !p.full {
 		v.add("%s: the task of the tick %s, which was %s, is not there", s.id, e.Tick, e.Outcome)
 	}
-	if task.task != nil && p.isTouched(task.calls, nil) {
-		return append(v, task.judgeTouched(p, durable)...)
+	if p.isTouched(task.calls, nil) {
+		if task.task != nil {
+			v = append(v, task.judgeTouched(p, durable)...)
+		}
+		return v
 	}
 	v = append(v, task.judgeCalls(p)...)
 	if task.task == nil {
