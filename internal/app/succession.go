@@ -45,6 +45,7 @@ func (a *App) followSuccession(ctx context.Context) error {
 			}
 			_ = clock.Sleep(ctx, settleTime/5)
 		}
+		lost += a.store.Tasks.ReportAgain(ctx) // also what follows from what nobody has told
 		if lost > 0 {
 			a.o.Log.Warn("reported ends of attempts again that Redis had lost", "count", lost)
 		}

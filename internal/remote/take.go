@@ -147,19 +147,23 @@ func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, erro
 		}
 		var again []start
 		results := s.o.Store.Tasks.BeginEach(ctx, who, calls)
+		for i, b := range results {
+			if b.Err == nil { // if Redis loses that while it is confirmed, it is told again
+				s.keep(b.Run, starts[i].delivery)
+			}
+		}
 		s.o.Store.Tasks.ConfirmBegun(ctx, results)
 		for i, b := range results {
 			switch {
 			case b.Err == nil:
-				s.keep(b.Run, starts[i].delivery)
 				begun = append(begun, b.Run)
 			case errors.Is(b.Err, tasks.ErrLeftover):
-				s.drop(starts[i].delivery, nil)
+				s.drop(starts[i], nil)
 			case errors.Is(b.Err, tasks.ErrForeignType):
-				s.drop(starts[i].delivery, b.Err)
+				s.drop(starts[i], b.Err)
 			case ctx.Err() != nil:
 				failure = &task.Error{Code: task.CodeUnavailable, Message: "attempts may not have begun: try again", Err: b.Err}
-				s.drop(starts[i].delivery, b.Err)
+				s.drop(starts[i], b.Err)
 			default:
 				again = append(again, starts[i])
 			}
@@ -171,15 +175,19 @@ func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, erro
 	return begun, failure
 }
 
-// drop ends the delivery of an attempt that has not begun; nil if this session has none. It returns to its queue if there is an error.
-func (s *session) drop(d *queue.Taken, err error) {
-	if d == nil {
-		return
-	}
-	if err == nil {
+// drop ends the delivery of an attempt that has not begun, or lost that it had; nil if this session has none. It returns to its queue if there
+// is an error.
+func (s *session) drop(one start, err error) {
+	if err == nil && one.delivery != nil {
 		s.o.Metrics.Leftovers.Inc()
 	}
-	s.consumer.End(d, err)
+	s.mu.Lock()
+	_, kept := s.held[one.Run]
+	s.end(one.Run, err)
+	s.mu.Unlock()
+	if !kept && one.delivery != nil {
+		s.consumer.End(one.delivery, err)
+	}
 }
 
 // abandon ends attempts whose worker has gone before it heard of them. Those that cannot be ended are lost when their lease is over.

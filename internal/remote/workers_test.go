@@ -159,6 +159,34 @@ func TestTake_WaitsOnceForTheReplicasOfAllThatItBegins(t *testing.T) {
 	}
 }
 
+// While the begin of one attempt is confirmed, which a failover may delay, Redis is told of all that have begun.
+func TestTake_TellsRedisOfAttemptsThatWaitToBeConfirmed(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	on := storetest.On(t, redistest.Open(t, pair.URL()))
+	w := join(t, on)
+	ref := task.Ref{Namespace: "default", ID: "once"}
+	w.World.Create(task.Definition{Ref: ref, Type: "count", Retry: task.Retry{MaxAttempts: 1}})
+	testkit.Must(t, w.queues.HandOver(w.Ctx, w.Claim(ref), nil).Failure())
+	on.Tasks = tasks.New(on.Layout, 0, config.Durability{Replicas: 1, Timeout: 100 * time.Millisecond})
+	pair.Detach()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.Take(w.Ctx, "worker-1", offer(), Request{ID: "r", Limit: 1, Wait: testkit.Limit})
+		ended <- err
+	}()
+	testkit.Eventually(t, "the attempt is held", func() bool {
+		all := w.all()
+		return len(all) == 1 && len(all[0].leased()) == 1
+	})
+	if err := testkit.Receive(t, ended, "the end of the take"); err == nil {
+		t.Error("an attempt was taken whose begin no replica has")
+	}
+	if n := len(w.all()[0].leased()); n != 0 {
+		t.Errorf("%d attempts are held, want none", n)
+	}
+}
+
 // requested is how a worker asks for what a node has at once, under a name for the call.
 func requested(id string) Request { return Request{ID: id, Limit: 10} }
 

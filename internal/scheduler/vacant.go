@@ -33,7 +33,9 @@ func (b *balancer) adopt(ctx context.Context) {
 	}
 	vacant, err := lease.Vacant(ctx, b.s.o.Store.Vital, keys)
 	if err != nil {
-		b.s.o.Log.Warn("cannot look for partitions without a leader; trying again", "error", err)
+		if ctx.Err() == nil {
+			b.s.o.Log.Warn("cannot look for partitions without a leader; trying again", "error", err)
+		}
 		return
 	}
 	since := make(map[int]time.Time, len(vacant))

@@ -53,9 +53,29 @@ func rounds(ends []recentEnd) [][]recentEnd {
 	return all
 }
 
-// withRestored makes calls for runs. If Redis may have lost writes, it restores the tasks that are missing, and makes the calls for them
-// again.
-func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, missing func(R) bool) []R {
+// lacking is what Redis has lost that a call needs, by its result.
+type lacking int
+
+const (
+	nothing    lacking = iota
+	theTask            // the task of the run
+	theAttempt         // the end of the attempt before
+)
+
+// lacks is what a call lacks that failed so.
+func lacks(missing bool, err error) lacking {
+	switch {
+	case missing:
+		return theTask
+	case errors.Is(err, ErrBehind):
+		return theAttempt
+	}
+	return nothing
+}
+
+// withRestored makes calls for runs. If Redis may have lost writes, it restores the tasks that are missing, ends the attempts before that nobody
+// has told the end of, and makes the calls for them again.
+func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking) []R {
 	places := make([]int, len(runs))
 	for i := range places {
 		places[i] = i
@@ -64,19 +84,45 @@ func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(p
 	if !s.l.Suspected() {
 		return results
 	}
-	places = slices.DeleteFunc(places, func(i int) bool { return !missing(results[i]) || runs[i].Task.Type == "" })
-	if len(places) == 0 {
-		return results
+	repeat := func(what lacking, mend func(ctx context.Context, runs []*Run)) {
+		lost := slices.DeleteFunc(slices.Clone(places), func(i int) bool { return lacks(results[i]) != what || runs[i].Task.Type == "" })
+		if len(lost) == 0 {
+			return
+		}
+		some := make([]*Run, len(lost))
+		for k, i := range lost {
+			some[k] = runs[i]
+		}
+		mend(ctx, some)
+		for k, r := range call(lost) {
+			results[lost[k]] = r
+		}
 	}
-	lost := make([]*Run, len(places))
-	for k, i := range places {
-		lost[k] = runs[i]
-	}
-	s.restore(ctx, lost)
-	for k, r := range call(places) {
-		results[places[k]] = r
+	repeat(theTask, s.restore)
+	if !s.l.Settling() {
+		repeat(theAttempt, s.endBefore)
 	}
 	return results
+}
+
+// endBefore ends the attempts before those of runs as lost, if Redis shows them running: they have ended, and so late after a failover nobody
+// is going to tell how. Nobody claims the attempts of the runs for a while.
+func (s *Tasks) endBefore(ctx context.Context, runs []*Run) {
+	refs, attempt := make([]task.Ref, len(runs)), make(map[task.Ref]int, len(runs))
+	for i, r := range runs {
+		refs[i], attempt[r.Task.Ref] = r.Task.Ref, r.Task.Attempt
+	}
+	shown, err := s.getEach(ctx, refs, true)
+	if err != nil {
+		s.l.Log.WarnContext(ctx, "cannot end attempts whose ends Redis has lost", "error", err)
+	}
+	var ends []End
+	for _, t := range shown {
+		if t.State == task.Running && t.Attempt == attempt[t.Ref]-1 {
+			ends = append(ends, End{Run: s.RunOf(t), State: task.Scheduled, Outcome: task.OutcomeLost, Reason: "Redis lost how it ended", Delay: s.runLease})
+		}
+	}
+	s.finish(ctx, s.l.Vital, ends) // what fails is behind still
 }
 
 // restore writes the tasks of runs again, as they were when the attempts were claimed, where Redis has lost them. What cannot be restored is

@@ -75,7 +75,7 @@ func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := suspicious(t)
+			w, _ := settling(t)
 			ref := w.Bring("a", task.None)
 			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
 			first := w.Begin(ref)
@@ -100,6 +100,44 @@ func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T
 	}
 }
 
+// A leader ended the first attempt, whose worker was dead, and the second one has run. When nobody is going to tell of that, what the node of
+// the second one knows is enough.
+func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
+	t.Parallel()
+	for name, report := range map[string]func(*storetest.World, *tasks.Run) error{
+		"extend": func(w *storetest.World, r *tasks.Run) error { return w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{r})[0].Err },
+		"finish": func(w *storetest.World, r *tasks.Run) error {
+			return r.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, settled := settling(t)
+			ref := w.Bring("a", task.None)
+			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
+			first := w.Begin(ref)
+			k := w.KeysOf(ref)
+			before := w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val()
+			testkit.Must(t, first.Reattempt(w.Ctx, 0, task.OutcomeLost, "its worker died"))
+			second := w.Begin(ref)
+
+			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before).Err())
+			testkit.Must(t, w.DB.Del(w.Ctx, string(k.Attempts(ref))).Err())
+			if err := report(w, second); !errors.Is(err, tasks.ErrBehind) {
+				t.Errorf("while others may tell of it: %v, want ErrBehind", err)
+			}
+			settled()
+			testkit.Must(t, report(w, second))
+			attempts, err := w.Tasks.Attempts(w.Ctx, ref)
+			testkit.Must(t, err)
+			if got := w.Get(ref); got.Attempt != 2 || len(attempts) != 2 || attempts[0].Outcome != task.OutcomeLost || got.State != task.Running && name == "extend" {
+				t.Errorf("it is %+v, with the attempts %+v", got, attempts)
+			}
+			w.CheckSets()
+		})
+	}
+}
+
 // suspicious is a World whose Redis may have lost writes.
 func suspicious(t *testing.T) *storetest.World {
 	t.Helper()
@@ -108,6 +146,17 @@ func suspicious(t *testing.T) *storetest.World {
 	testkit.Must(t, err)
 	w.Store = s
 	return w
+}
+
+// settling is a suspicious World of which nodes may yet tell what it has lost, until settled is called.
+func settling(t *testing.T) (_ *storetest.World, settled func()) {
+	t.Helper()
+	w := storetest.New(t)
+	yes := true
+	s, err := store.Open(t.Context(), store.Options{DB: w.DB, Suspected: func() bool { return true }, Settling: func() bool { return yes }})
+	testkit.Must(t, err)
+	w.Store = s
+	return w, func() { yes = false }
 }
 
 // lose removes all keys of tasks, but not the leases.

@@ -33,7 +33,7 @@ func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run)
 			some[k] = runs[i]
 		}
 		return s.extendKnown(ctx, lease, some)
-	}, func(e Extended) bool { return e.missing })
+	}, func(e Extended) lacking { return lacks(e.missing, e.Err) })
 }
 
 // extendKnown is ExtendFor for tasks that exist.

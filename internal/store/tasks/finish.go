@@ -77,7 +77,7 @@ func (s *Tasks) finishKnown(ctx context.Context, db *redisx.DB, ends []End) []fi
 			some[k] = ends[i]
 		}
 		return s.finish(ctx, db, some)
-	}, func(f finished) bool { return f.missing })
+	}, func(f finished) lacking { return lacks(f.missing, f.err) })
 }
 
 func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finished {
