@@ -179,7 +179,7 @@ func (a *App) build(ctx context.Context) error {
 		a.store, err = store.Open(ctx, store.Options{
 			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
 			Durability: a.o.Config.Durability, Lost: a.noteLost, Suspected: func() bool { return a.succession.Within(suspicion) },
-			Settling: func() bool { return a.succession.Within(settleTime) },
+			Hearing: func() bool { return a.succession.Within(hearing) },
 		})
 		if err != nil && a.link.Up() && !redisx.Passes(err) { // Redis answers, so waiting does not help
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)

@@ -15,6 +15,8 @@ const (
 	// settleTime is how long a node lets another primary hear what all nodes know before it starts anything there: long enough for others to
 	// find the primary as well, and not longer than dispatch may be interrupted.
 	settleTime = tasks.DefaultRunLease / 2
+	// hearing is how much of that nodes wait for what others know. In the rest, they say what follows from what nobody has said.
+	hearing = settleTime * 2 / 3
 	// suspicion is how long after that a node restores what the primary lacks.
 	suspicion = time.Minute
 	// losingFor is the time within which losses are told together.
@@ -45,7 +47,6 @@ func (a *App) followSuccession(ctx context.Context) error {
 			}
 			_ = clock.Sleep(ctx, settleTime/5)
 		}
-		lost += a.store.Tasks.ReportAgain(ctx) // also what follows from what nobody has told
 		if lost > 0 {
 			a.o.Log.Warn("reported ends of attempts again that Redis had lost", "count", lost)
 		}

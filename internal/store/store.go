@@ -42,13 +42,13 @@ type Options struct {
 	Durability config.Durability
 	Lost       func(partition int, l schedule.Loss, lacks string) // see layout.Options
 	Suspected  func() bool                                        // see layout.Options
-	Settling   func() bool                                        // see layout.Options
+	Hearing    func() bool                                        // see layout.Options
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
 // answer, holds another layout or another number of partitions than Options expects, or cannot be converted now.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log, Lost: o.Lost, Suspected: o.Suspected, Settling: o.Settling})
+	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log, Lost: o.Lost, Suspected: o.Suspected, Hearing: o.Hearing})
 	if err != nil {
 		return nil, err
 	}

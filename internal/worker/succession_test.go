@@ -21,7 +21,7 @@ func TestWorker_GoesOnWithAnAttemptWhilstRedisShowsTheOneBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	yes := func() bool { return true }
-	suspicious, err := store.Open(t.Context(), store.Options{DB: redistest.Open(t, w.reports.URL()), Partitions: 2, Suspected: yes, Settling: yes})
+	suspicious, err := store.Open(t.Context(), store.Options{DB: redistest.Open(t, w.reports.URL()), Partitions: 2, Suspected: yes, Hearing: yes})
 	testkit.Must(t, err)
 	fail, begun, ended := make(chan struct{}), make(chan int, 5), make(chan error, 5)
 	r := w.start(func(ctx context.Context, a executor.Attempt) (string, error) {

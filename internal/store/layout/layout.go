@@ -42,7 +42,7 @@ type Layout struct {
 	memory     sync.Map     // by server: *memory
 	losses     losses
 	suspected  func() bool
-	settling   func() bool
+	hearing    func() bool
 }
 
 // Options says where the data is. DB is required.
@@ -55,9 +55,9 @@ type Options struct {
 	// Lost, if set, is called when this node has noticed that Redis has lost writes of a partition, in a span of time that does not overlap
 	// the one that was noticed before. lacks says which write shows that.
 	Lost func(partition int, l schedule.Loss, lacks string)
-	// Suspected, if set, reports whether Redis may have lost writes lately, and Settling, whether so lately that nodes may yet tell it what
-	// it has lost.
-	Suspected, Settling func() bool
+	// Suspected, if set, reports whether Redis may have lost writes lately, and Hearing, whether so lately that it may yet hear from
+	// other nodes what it has lost.
+	Suspected, Hearing func() bool
 
 	serves []string // see Serves; nil: as this release does
 }
@@ -66,7 +66,7 @@ type Options struct {
 // waits while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
 // partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
-	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), suspected: o.Suspected, settling: o.Settling}
+	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), suspected: o.Suspected, hearing: o.Hearing}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}

@@ -39,8 +39,8 @@ type notedLoss struct {
 // Suspected reports whether Redis may have lost writes lately.
 func (l *Layout) Suspected() bool { return l.suspected != nil && l.suspected() }
 
-// Settling reports whether other nodes may yet tell Redis what it has lost.
-func (l *Layout) Settling() bool { return l.settling != nil && l.settling() }
+// Hearing reports whether Redis may yet hear from other nodes what it has lost.
+func (l *Layout) Hearing() bool { return l.hearing != nil && l.hearing() }
 
 // NoteLoss records that Redis has lost writes of a partition that it had acknowledged between two times. lacks says which of them shows that,
 // for the log. What this node has recorded already is not written again; what cannot be written is written with the next loss, or by

@@ -99,20 +99,19 @@ func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(p
 		}
 	}
 	repeat(theTask, s.restore)
-	if !s.l.Settling() {
+	if !s.l.Hearing() {
 		repeat(theAttempt, s.endBefore)
 	}
 	return results
 }
 
-// endBefore ends the attempts before those of runs as lost, if Redis shows them running: they have ended, and so late after a failover nobody
-// is going to tell how. Nobody claims the attempts of the runs for a while.
+// endBefore ends the attempts before those of runs as lost, if Redis shows them running: they have ended, and nobody has told how. Nobody claims the attempts of the runs for a while.
 func (s *Tasks) endBefore(ctx context.Context, runs []*Run) {
 	refs, attempt := make([]task.Ref, len(runs)), make(map[task.Ref]int, len(runs))
 	for i, r := range runs {
 		refs[i], attempt[r.Task.Ref] = r.Task.Ref, r.Task.Attempt
 	}
-	shown, err := s.getEach(ctx, refs, true)
+	shown, err := s.getEach(ctx, s.l.Vital, refs, true)
 	if err != nil {
 		s.l.Log.WarnContext(ctx, "cannot end attempts whose ends Redis has lost", "error", err)
 	}

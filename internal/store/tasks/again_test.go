@@ -75,7 +75,7 @@ func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, _ := settling(t)
+			w, _ := hearing(t)
 			ref := w.Bring("a", task.None)
 			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
 			first := w.Begin(ref)
@@ -112,7 +112,7 @@ func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, settled := settling(t)
+			w, heard := hearing(t)
 			ref := w.Bring("a", task.None)
 			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
 			first := w.Begin(ref)
@@ -126,7 +126,7 @@ func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 			if err := report(w, second); !errors.Is(err, tasks.ErrBehind) {
 				t.Errorf("while others may tell of it: %v, want ErrBehind", err)
 			}
-			settled()
+			heard()
 			testkit.Must(t, report(w, second))
 			attempts, err := w.Tasks.Attempts(w.Ctx, ref)
 			testkit.Must(t, err)
@@ -148,12 +148,12 @@ func suspicious(t *testing.T) *storetest.World {
 	return w
 }
 
-// settling is a suspicious World of which nodes may yet tell what it has lost, until settled is called.
-func settling(t *testing.T) (_ *storetest.World, settled func()) {
+// hearing is a suspicious World in which nodes may yet tell what Redis has lost, until heard is called.
+func hearing(t *testing.T) (_ *storetest.World, heard func()) {
 	t.Helper()
 	w := storetest.New(t)
 	yes := true
-	s, err := store.Open(t.Context(), store.Options{DB: w.DB, Suspected: func() bool { return true }, Settling: func() bool { return yes }})
+	s, err := store.Open(t.Context(), store.Options{DB: w.DB, Suspected: func() bool { return true }, Hearing: func() bool { return yes }})
 	testkit.Must(t, err)
 	w.Store = s
 	return w, func() { yes = false }

@@ -80,7 +80,7 @@ func (s *Tasks) readExisting(ctx context.Context, results []Created, places []in
 	for k, i := range places {
 		refs[k] = results[i].Task.Ref
 	}
-	records, err := s.read(ctx, refs, false)
+	records, err := s.read(ctx, s.l.DB, refs, false)
 	for k, i := range places {
 		results[i] = Created{Existed: true, Err: err}
 		if err == nil {

@@ -147,7 +147,7 @@ func (s *Tasks) selectRefs(ctx context.Context, f Filter, refs []task.Ref) ([]ta
 	if f.Queue == "" && f.Type == "" && f.Owner == "" && f.Node == "" {
 		return refs, nil
 	}
-	tasks, err := s.getEach(ctx, refs, true)
+	tasks, err := s.getEach(ctx, s.l.DB, refs, true)
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func (s *Tasks) get(ctx context.Context, ref task.Ref, brief bool) (task.Task, e
 	if err := task.ValidateRef(ref); err != nil {
 		return task.Task{}, err
 	}
-	records, err := s.read(ctx, []task.Ref{ref}, brief)
+	records, err := s.read(ctx, s.l.DB, []task.Ref{ref}, brief)
 	if err != nil {
 		return task.Task{}, err
 	}
@@ -57,12 +57,12 @@ func notFound(ref task.Ref) error {
 // GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
 // one unreadable task must not keep the others from being listed. Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
-	return s.getEach(ctx, refs, false)
+	return s.getEach(ctx, s.l.DB, refs, false)
 }
 
 // getEach is GetEach; brief tasks have no payload, result and error.
-func (s *Tasks) getEach(ctx context.Context, refs []task.Ref, brief bool) ([]task.Task, error) {
-	records, err := s.read(ctx, refs, brief)
+func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool) ([]task.Task, error) {
+	records, err := s.read(ctx, db, refs, brief)
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +82,10 @@ func (s *Tasks) getEach(ctx context.Context, refs []task.Ref, brief bool) ([]tas
 }
 
 // read reads the records of tasks; that of a task that does not exist is empty. Error: CodeUnavailable.
-func (s *Tasks) read(ctx context.Context, refs []task.Ref, brief bool) ([]codec.Record, error) {
+func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief bool) ([]codec.Record, error) {
 	records := make([]codec.Record, len(refs))
 	var failure error
-	runParts(ctx, s.l.DB, s.parts(refs), func(p part) lua.ReadTasks {
+	runParts(ctx, db, s.parts(refs), func(p part) lua.ReadTasks {
 		call := lua.ReadTasks{Defs: p.keys.Defs(), Brief: brief, Members: make([]string, len(p.places))}
 		for n, i := range p.places {
 			call.Members[n] = refs[i].String()
