@@ -118,8 +118,9 @@ func TestAuditSchedule_DoesNotProveATimeFromWhichRedisHasLostWrites(t *testing.T
 	w.fire(nightly)
 	now := w.audit(nightly).Until.Truncate(time.Millisecond)
 	partition := w.store.PartitionOf(nightly)
-	w.store.NoteLoss(w.ctx, partition, now.Add(-time.Minute), now.Add(-40*time.Second), "a heartbeat")
-	w.store.NoteLoss(w.ctx, partition, now.Add(-50*time.Second), now.Add(-30*time.Second), "a heartbeat") // which is the same loss
+	w.store.NoticeLoss(partition, now.Add(-time.Minute), now.Add(-40*time.Second), "a heartbeat")
+	w.store.NoticeLoss(partition, now.Add(-50*time.Second), now.Add(-30*time.Second), "a heartbeat") // which is the same loss
+	w.store.RecordLosses(w.ctx)
 	want := []schedule.Loss{{From: now.Add(-time.Minute), Until: now.Add(-30 * time.Second)}}
 	if report := w.audit(nightly); report.Proved || len(report.Losses) != 1 || report.Losses[0] != want[0] {
 		t.Errorf("%+v, want the loss %+v", report, want)

@@ -97,21 +97,22 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		case len(f.Ticked) > 0:
 			t.s.wake(t.partition)
 			t.count(planned[i].Plan, f)
-			t.remember(ctx, planned[i], decided)
+			t.remember(planned[i], decided)
 		}
 	}
+	t.s.o.Store.RecordLosses(ctx)
 	return errors.Join(failures...)
 }
 
 // remember notes that ticks were decided. If they were decided before, Redis has lost that: they were decided again, since their tasks may be
 // lost, too. That Redis shows an old cursor would not prove it, as a primary that was replaced does so, too; that it takes the decision does.
-func (t *term) remember(ctx context.Context, p partition.Planned, decided *cursors) {
+func (t *term) remember(p partition.Planned, decided *cursors) {
 	a := p.Agenda
 	if len(p.Plan.Decisions) == 0 {
 		return
 	}
 	if decided.passed(a.Ref, a.Cursor) {
-		t.s.o.Store.NoteLoss(ctx, t.partition, p.Plan.Decisions[0].Tick, a.Now, "the decision of ticks of "+a.Ref.String())
+		t.s.o.Store.NoticeLoss(t.partition, p.Plan.Decisions[0].Tick, a.Now, "the decision of ticks of "+a.Ref.String())
 	}
 	decided.add(a.Ref, a.Cursor)
 }

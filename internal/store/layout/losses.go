@@ -42,12 +42,10 @@ func (l *Layout) Suspected() bool { return l.suspected != nil && l.suspected() }
 // Hearing reports whether Redis may yet hear from other nodes what it has lost.
 func (l *Layout) Hearing() bool { return l.hearing != nil && l.hearing() }
 
-// NoteLoss records that Redis has lost writes of a partition that it had acknowledged between two times. lacks says which of them shows that,
-// for the log. What this node has recorded already is not written again; what cannot be written is written with the next loss, or by
-// RetryLosses.
-func (l *Layout) NoteLoss(ctx context.Context, partition int, from, until time.Time, lacks string) {
+// NoticeLoss notes that Redis has lost writes of a partition that it had acknowledged between two times. lacks says which of them shows that, for
+// the log. RecordLosses must follow.
+func (l *Layout) NoticeLoss(partition int, from, until time.Time, lacks string) {
 	l.losses.note(partition, spanOf(from, until), lacks)
-	l.record(ctx)
 }
 
 // spanOf is the loss between two times. The later one may come from the clock of another primary, which is behind.
@@ -58,8 +56,9 @@ func spanOf(from, until time.Time) schedule.Loss {
 	return schedule.Loss{From: from, Until: until}
 }
 
-// record writes the losses that Redis has no record of. If that fails, it logs the error and has RetryLosses try again.
-func (l *Layout) record(ctx context.Context) {
+// RecordLosses records the losses that were noticed and that Redis has no record of yet. If that fails, it logs the error; they are recorded with
+// the next one, or by RetryLosses.
+func (l *Layout) RecordLosses(ctx context.Context) {
 	err := l.writeLosses(ctx)
 	if err == nil {
 		return
@@ -92,7 +91,7 @@ func (l *Layout) RecordLossesAgain(ctx context.Context) {
 		l.losses.noted[p] = notedLoss{Loss: noted.Loss}
 	}
 	l.losses.mu.Unlock()
-	l.record(ctx)
+	l.RecordLosses(ctx)
 }
 
 // writeLosses writes the losses that Redis has no record of. Error: one of Redis.
@@ -114,7 +113,7 @@ func (l *Layout) writeLosses(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// NoteLossBeside is NoteLoss for all partitions that are on the server of a key, and for those whose server cannot be told.
+// NoteLossBeside notices and records a loss for all partitions that are on the server of a key, and for those whose server cannot be told.
 func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time, lacks string) {
 	_, lossy, err := l.DB.ServerOf(ctx, key)
 	for p := range l.partitions {
@@ -126,7 +125,7 @@ func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until tim
 			l.losses.note(p, spanOf(from, until), lacks)
 		}
 	}
-	l.record(ctx)
+	l.RecordLosses(ctx)
 }
 
 // note joins a loss with the newest one of the partition if both overlap, or if that one is not recorded yet; else it is the newest one, and is

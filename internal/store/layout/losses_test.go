@@ -24,7 +24,8 @@ func span(from, until int) schedule.Loss {
 func noteAll(t *testing.T, l *Layout, losses ...schedule.Loss) {
 	t.Helper()
 	for _, loss := range losses {
-		l.NoteLoss(t.Context(), 0, loss.From, loss.Until, "a heartbeat")
+		l.NoticeLoss(0, loss.From, loss.Until, "a heartbeat")
+		l.RecordLosses(t.Context())
 	}
 }
 
@@ -37,7 +38,7 @@ func recorded(t *testing.T, l *Layout) []schedule.Loss {
 	return losses
 }
 
-func TestNoteLoss_RecordsAllTimesThatAreNoticed(t *testing.T) {
+func TestNoticeLoss_RecordsAllTimesThatAreNoticed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		noticed, want []schedule.Loss
@@ -67,7 +68,7 @@ func TestNoteLoss_RecordsAllTimesThatAreNoticed(t *testing.T) {
 	}
 }
 
-func TestNoteLoss_IsRecordedWithTheNextOneIfItCouldNotBe(t *testing.T) {
+func TestNoticeLoss_IsRecordedWithTheNextOneIfItCouldNotBe(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
 	l, err := Open(t.Context(), Options{DB: redistest.Open(t, proxy.URL())})

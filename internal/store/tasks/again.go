@@ -26,11 +26,14 @@ func (s *Tasks) ReportAgain(ctx context.Context) int {
 			switch {
 			case f.err == nil && f.recorded:
 				lost++
-				s.l.NoteLoss(ctx, s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
+				s.l.NoticeLoss(s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
 			case f.err != nil && !errors.Is(f.err, ErrStale):
 				failed = f.err
 			}
 		}
+	}
+	if lost > 0 {
+		s.l.RecordLosses(ctx)
 	}
 	if failed != nil {
 		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
@@ -145,9 +148,10 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) {
 	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
 		if k == 0 && r.Err == nil && r.Reply.Restored > 0 {
 			partition := s.l.PartitionOf(refs[i])
-			s.l.NoteLoss(ctx, partition, from[partition], r.Reply.Now, fmt.Sprintf("%d tasks that run or ran", r.Reply.Restored))
+			s.l.NoticeLoss(partition, from[partition], r.Reply.Now, fmt.Sprintf("%d tasks that run or ran", r.Reply.Restored))
 		}
 	})
+	s.l.RecordLosses(ctx)
 }
 
 // restored is a task as it was when its newest attempt was claimed.

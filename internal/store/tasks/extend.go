@@ -42,7 +42,7 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 	for i, r := range runs {
 		refs[i] = r.Task.Ref
 	}
-	extended := make([]Extended, len(runs))
+	extended, lost := make([]Extended, len(runs)), false
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.ExtendRuns {
 		call := lua.ExtendRuns{States: p.keys.States(), Lease: lease, Runs: nil}
 		for _, i := range p.places {
@@ -60,9 +60,13 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 				missing: answer.Refused.Code == lua.CodeNotFound,
 			}
 			if answer.Again {
-				s.l.NoteLoss(ctx, s.l.PartitionOf(refs[i]), runs[i].Task.StartedAt, r.Reply.Now, "the begin of an attempt of "+refs[i].String())
+				lost = true
+				s.l.NoticeLoss(s.l.PartitionOf(refs[i]), runs[i].Task.StartedAt, r.Reply.Now, "the begin of an attempt of "+refs[i].String())
 			}
 		}
 	})
+	if lost {
+		s.l.RecordLosses(ctx)
+	}
 	return extended
 }
