@@ -122,10 +122,10 @@ func (s *Sentinel) Failover() {
 		return s.Sentinels[0].Admin().Do(s.t.Context(), "sentinel", "failover", primaryName).Err() == nil
 	})
 	testkit.Eventually(s.t, "the sentinels agree on another primary", func() bool { return s.Primary() != before })
-	testkit.Must(s.t, before.Admin().Do(s.t.Context(), "client", "unpause").Err()) // it has no replica any more, and refuses writes
 	testkit.Eventually(s.t, "the old primary follows the new one", func() bool {
 		return strings.Contains(info(s.t, before, "replication"), "master_link_status:up")
 	})
+	testkit.Must(s.t, before.Admin().Do(s.t.Context(), "client", "unpause").Err()) // not before: a replica may have come back to it
 }
 
 // elected returns the server whose address has the most votes.
