@@ -2,11 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/tasks"
 )
@@ -17,15 +19,15 @@ const (
 	settleTime = tasks.DefaultRunLease / 2
 	// hearing is how much of that nodes wait for what others know. In the rest, they say what follows from what nobody has said.
 	hearing = settleTime * 2 / 3
+	// tellingLimit is how long a node tries to tell another primary what it knows.
+	tellingLimit = 10 * time.Second
 	// suspicion is how long after that a node restores what the primary lacks.
 	suspicion = time.Minute
 	// losingFor is the time within which losses are told together.
 	losingFor = time.Minute
 )
 
-// followSuccession has every other primary that takes over hear what this node knows, until ctx ends: which attempts have ended lately, and
-// which run here or in a worker by HTTP. It says so again until others may start work there, as what one node knows can follow from what
-// another one says: an attempt that runs, from the end of the one before.
+// followSuccession has every other primary that takes over hear what this node knows, until ctx ends.
 func (a *App) followSuccession(ctx context.Context) error {
 	for {
 		select {
@@ -34,23 +36,42 @@ func (a *App) followSuccession(ctx context.Context) error {
 		case <-a.succession.Changed():
 		}
 		a.o.Log.Warn("another Redis primary has taken over: telling it what this node knows before anything starts there")
-		a.registry.BeatNow()
-		a.store.RecordLossesAgain(ctx)
-		lost := 0
-		for a.succession.Within(settleTime) && ctx.Err() == nil {
-			lost += a.store.Tasks.ReportAgain(ctx)
-			if a.worker != nil {
-				_ = a.worker.ExtendNow(ctx) // the worker tries again by itself
-			}
-			if a.remote != nil {
-				a.remote.ExtendNow(ctx)
-			}
-			_ = clock.Sleep(ctx, settleTime/5)
-		}
+		a.succession.SetTelling(true)
+		lost := a.tellPrimary(ctx)
+		a.succession.SetTelling(false)
 		if lost > 0 {
 			a.o.Log.Warn("reported ends of attempts again that Redis had lost", "count", lost)
 		}
 	}
+}
+
+// tellPrimary tells a primary that has taken over which attempts have ended lately, and which run here or in a worker by HTTP. It says so again
+// until others may start work there, as what one node knows can follow from what another one says: an attempt that runs, from the end of the one
+// before. If the primary does not answer, the time for that begins again when it does. It returns how many ends Redis had lost.
+func (a *App) tellPrimary(ctx context.Context) (lost int) {
+	a.registry.BeatNow()
+	a.store.RecordLossesAgain(ctx)
+	heard := true
+	for begin := clock.Now(); clock.Since(begin) < tellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
+		ends, err := a.store.Tasks.ReportAgain(ctx)
+		lost += ends
+		if a.worker != nil {
+			err = errors.Join(err, a.worker.ExtendNow(ctx)) // the worker tries again by itself
+		}
+		if a.remote != nil {
+			a.remote.ExtendNow(ctx)
+		}
+		switch {
+		case redisx.Unanswered(err):
+			heard = false
+		case !heard:
+			a.succession.Restart()
+			heard = true
+		case !a.succession.Within(settleTime):
+			return lost
+		}
+	}
+	return lost
 }
 
 // noteReplicas says so if a failover can lose what Redis has acknowledged.

@@ -5,8 +5,6 @@ import (
 	"slices"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/dts-sched/dts/internal/clock"
 )
 
 // gate has commands for one server of a cluster obey a Succession. Clients of a cluster are connected to replicas, too, and these connections
@@ -45,10 +43,11 @@ func (g gate) wait(ctx context.Context, cmds ...redis.Cmder) error {
 	if !slices.ContainsFunc(cmds, concernsData) {
 		return nil
 	}
-	if wait := g.succession.untilSettled(ctx, g.server); wait > 0 && !g.vital {
-		return clock.Sleep(ctx, wait)
+	id := g.succession.primaryAt(ctx, g.server)
+	if id == "" || g.vital {
+		return nil
 	}
-	return nil
+	return g.succession.wait(ctx, id)
 }
 
 // concernsData reports whether a command may read or write data. The others are those that clients send to prepare a connection, or to learn

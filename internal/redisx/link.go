@@ -129,6 +129,12 @@ func (l *Link) record(start time.Time, err error) {
 	}
 }
 
+// Unanswered reports whether err is that of a server that did not answer.
+func Unanswered(err error) bool {
+	var netErr net.Error // also the end of a deadline
+	return errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
 // isAnswer reports whether err shows that Redis answered: no error, or an error reply.
 func isAnswer(err error) bool {
 	var reply redis.Error

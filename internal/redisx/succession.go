@@ -23,7 +23,14 @@ type Succession struct {
 	unsure    map[string]bool      // addresses of servers of a cluster that were no primary, or may not be one any more
 	known     map[string]time.Time // by such an id: until when its connections wait; zero: they do not
 	last      time.Time            // when another primary took over; zero: never
+	newest    string               // the id of the history of that one
+	telling   bool                 // see SetTelling
 }
+
+const (
+	tellingLimit = 10 * time.Second
+	tellingPause = 50 * time.Millisecond // between two looks whether a primary has been told
+)
 
 // NewSuccession returns a Succession for clients whose connections wait so long.
 func NewSuccession(settle time.Duration) *Succession {
@@ -43,6 +50,45 @@ func (s *Succession) Within(d time.Duration) bool {
 	return !s.last.IsZero() && clock.Since(s.last) < d
 }
 
+// SetTelling has connections to the newest primary wait while it is told, also when the time to settle is over, up to tellingLimit more.
+func (s *Succession) SetTelling(telling bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.telling = telling
+}
+
+// Restart has the time to settle begin again, as the newest primary could not be told anything in it.
+func (s *Succession) Restart() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = clock.Now()
+	s.known[s.newest] = s.last.Add(s.settle)
+}
+
+// rest returns how long a connection to a primary waits now, and then asks again. The caller holds mu.
+func (s *Succession) rest(id string) time.Duration {
+	rest := clock.Until(s.known[id])
+	if rest <= 0 && s.telling && id == s.newest && rest > -tellingLimit {
+		return tellingPause
+	}
+	return rest
+}
+
+// wait waits until a primary has settled. Error: that of ctx.
+func (s *Succession) wait(ctx context.Context, id string) error {
+	for {
+		s.mu.Lock()
+		rest := s.rest(id)
+		s.mu.Unlock()
+		if rest <= 0 {
+			return nil
+		}
+		if err := clock.Sleep(ctx, rest); err != nil {
+			return err
+		}
+	}
+}
+
 // admit looks who answers on a new connection to an address, and has it wait.
 func (s *Succession) admit(ctx context.Context, conn *redis.Conn, address string, vital bool) error {
 	id, before := historyOf(conn.Info(ctx, "replication").Val())
@@ -52,38 +98,38 @@ func (s *Succession) admit(ctx context.Context, conn *redis.Conn, address string
 		s.unsure[address] = true
 		return nil
 	}
-	wait := s.meet(address, id, before)
-	if vital || wait <= 0 {
+	s.meet(address, id, before)
+	if vital {
 		return nil
 	}
-	return clock.Sleep(ctx, wait)
+	return s.wait(ctx, id)
 }
 
-// untilSettled returns how long commands for a server of a cluster wait. It asks the server whether it has become a primary, if that is
-// not known.
-func (s *Succession) untilSettled(ctx context.Context, server *redis.Client) time.Duration {
+// primaryAt returns the id of the history of the primary at an address of a cluster. It asks the server whether it has become one, if that is
+// not known; "" if it has not: it sends clients elsewhere.
+func (s *Succession) primaryAt(ctx context.Context, server *redis.Client) string {
 	address := server.Options().Addr
 	s.mu.Lock()
-	unsure, wait := s.unsure[address], clock.Until(s.known[s.primaries[address]])
+	unsure, id := s.unsure[address], s.primaries[address]
 	s.mu.Unlock()
 	if !unsure {
-		return wait
+		return id
 	}
 	id, before := historyOf(server.Info(ctx, "replication").Val())
-	if id == "" {
-		return 0 // it sends clients elsewhere
+	if id != "" {
+		s.meet(address, id, before)
 	}
-	return s.meet(address, id, before)
+	return id
 }
 
-// meet returns how long connections to a primary wait. before is the id of the history that its own goes on from, "" for none.
-func (s *Succession) meet(address, id, before string) time.Duration {
+// meet notes a primary, and whether it has taken over. before is the id of the history that its own goes on from, "" for none.
+func (s *Succession) meet(address, id, before string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, met := s.known[id]
 	_, follows := s.known[before]
 	if known := s.primaries[address]; known != "" && known != id || !met && follows {
-		s.last = clock.Now()
+		s.last, s.newest = clock.Now(), id
 		s.known[id] = s.last.Add(s.settle)
 		select {
 		case s.changed <- struct{}{}:
@@ -99,7 +145,6 @@ func (s *Succession) meet(address, id, before string) time.Duration {
 	}
 	s.primaries[address] = id
 	delete(s.unsure, address)
-	return clock.Until(s.known[id])
 }
 
 // historyOf reads from INFO replication the id of the history of a primary's data, and of the one that it goes on from; "" for a replica.

@@ -128,6 +128,34 @@ func TestSuccession_OthersReachThePrimaryWhenItIsSettled(t *testing.T) {
 	}
 }
 
+func TestSuccession_OthersWaitUntilThePrimaryIsTold(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	s := redisx.NewSuccession(time.Millisecond)
+	open := func(vital bool) *redisx.DB {
+		db, err := redisx.Open(t.Context(), redisx.Options{URL: pair.URL(), Succession: s, Vital: vital})
+		testkit.Must(t, err)
+		t.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	vital, other := open(true), open(false)
+	pair.FailOver()
+	testkit.Must(t, vital.Ping(t.Context()).Err())
+	s.SetTelling(true)
+	testkit.Eventually(t, "the time to settle is over", func() bool { return !s.Within(time.Millisecond) })
+	call, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := other.Ping(call).Err(); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it is told: %v, want to wait", err)
+	}
+	s.SetTelling(false)
+	testkit.Must(t, other.Ping(t.Context()).Err())
+	s.Restart()
+	if !s.Within(time.Hour) {
+		t.Error("the time to settle has not begun again")
+	}
+}
+
 func TestRunReplicated_FailsUnlessReplicasHaveEverything(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)

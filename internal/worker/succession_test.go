@@ -51,7 +51,7 @@ func TestWorker_GoesOnWithAnAttemptWhilstRedisShowsTheOneBefore(t *testing.T) {
 	if err := r.ExtendNow(t.Context()); !errors.Is(err, tasks.ErrBehind) {
 		t.Errorf("the lease is extended: %v, want ErrBehind", err)
 	}
-	if n := suspicious.Tasks.ReportAgain(t.Context()); n != 1 {
+	if n, err := suspicious.Tasks.ReportAgain(t.Context()); n != 1 || err != nil {
 		t.Errorf("%d ends were lost, want that of the first attempt", n)
 	}
 	testkit.Must(t, r.ExtendNow(t.Context()))

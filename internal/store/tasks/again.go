@@ -14,9 +14,9 @@ import (
 )
 
 // ReportAgain reports the ends again that this node has reported within the last minute, after another primary has taken over that may
-// lack them. Redis accepts an end if it has lost it, and no other run has begun the attempt. It returns how many Redis had lost.
-func (s *Tasks) ReportAgain(ctx context.Context) int {
-	lost, failed := 0, error(nil)
+// lack them. Redis accepts an end if it has lost it, and no other run has begun the attempt. It returns how many Redis had lost. Error: the last
+// one of those with which ends could not be reported, which it also logs.
+func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
 	for _, ends := range rounds(s.recent.all()) {
 		calls := make([]End, len(ends))
 		for i, e := range ends {
@@ -38,7 +38,7 @@ func (s *Tasks) ReportAgain(ctx context.Context) int {
 	if failed != nil {
 		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
 	}
-	return lost
+	return lost, failed
 }
 
 // rounds separates the ends of several attempts of one task: each round has one of them at most, the earlier ones first.

@@ -89,7 +89,7 @@ func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T
 			if err := report(w, second); !errors.Is(err, tasks.ErrBehind) {
 				t.Errorf("while the first attempt runs: %v, want ErrBehind", err)
 			}
-			if n := w.Tasks.ReportAgain(w.Ctx); n != 1 {
+			if n, err := w.Tasks.ReportAgain(w.Ctx); n != 1 || err != nil {
 				t.Errorf("%d ends were lost, want that of the first attempt", n)
 			}
 			testkit.Must(t, report(w, second))
@@ -178,7 +178,7 @@ func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 	testkit.Must(t, w.Begin(twice).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
 	testkit.Must(t, w.Begin(twice).Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
 	before := map[task.Ref]task.Task{once: w.Get(once), twice: w.Get(twice), kept: w.Get(kept)}
-	if n := w.Tasks.ReportAgain(w.Ctx); n != 0 {
+	if n, err := w.Tasks.ReportAgain(w.Ctx); n != 0 || err != nil {
 		t.Errorf("%d ends were lost, want 0", n)
 	}
 
@@ -187,7 +187,7 @@ func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 	if w.PartitionOf(kept) == w.PartitionOf(once) || w.PartitionOf(kept) == w.PartitionOf(twice) {
 		want++
 	}
-	if n := w.Tasks.ReportAgain(w.Ctx); n != want {
+	if n, err := w.Tasks.ReportAgain(w.Ctx); n != want || err != nil {
 		t.Errorf("%d ends were lost, want %d", n, want)
 	}
 	times := cmp.FilterPath(func(p cmp.Path) bool {
@@ -226,7 +226,7 @@ func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
 			t.Fatalf("%s is there still", ref)
 		}
 	}
-	if n := w.Tasks.ReportAgain(w.Ctx); n != 0 {
+	if n, err := w.Tasks.ReportAgain(w.Ctx); n != 0 || err != nil {
 		t.Errorf("%d ends of %v were lost, want 0", n, ended)
 	}
 	for _, ref := range ended {
