@@ -19,8 +19,6 @@ const (
 	settleTime = tasks.DefaultRunLease / 2
 	// hearing is how much of that nodes wait for what others know. In the rest, they say what follows from what nobody has said.
 	hearing = settleTime * 2 / 3
-	// tellingLimit is how long a node tries to tell another primary what it knows.
-	tellingLimit = 10 * time.Second
 	// suspicion is how long after that a node restores what the primary lacks.
 	suspicion = time.Minute
 	// losingFor is the time within which losses are told together.
@@ -52,7 +50,7 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 	a.registry.BeatNow()
 	a.store.RecordLossesAgain(ctx)
 	heard := true
-	for begin := clock.Now(); clock.Since(begin) < tellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
+	for begin := clock.Now(); clock.Since(begin) < redisx.TellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
 		ends, err := a.store.Tasks.ReportAgain(ctx)
 		lost += ends
 		if a.worker != nil {

@@ -87,6 +87,7 @@ func (db *DB) AsyncReplicas(ctx context.Context, key string) int {
 	if err != nil || server.ConfigGet(ctx, setting).Val()[setting] != "0" {
 		return 0
 	}
-	replicas, _ := strconv.Atoi(infoFields(server.Info(ctx, "replication").Val())["connected_slaves"])
+	fields, _ := Info(ctx, server, "replication")
+	replicas, _ := strconv.Atoi(fields["connected_slaves"])
 	return replicas
 }

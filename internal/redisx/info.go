@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"context"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -9,5 +10,10 @@ import (
 // Info reads the fields of a section of INFO of a server, by name. Error: one of Redis.
 func Info(ctx context.Context, server redis.Cmdable, section string) (map[string]string, error) {
 	text, err := server.Info(ctx, section).Result()
-	return infoFields(text), err
+	fields := make(map[string]string)
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		fields[name] = value
+	}
+	return fields, err
 }

@@ -145,8 +145,8 @@ func isAnswer(err error) bool {
 // anything.
 func isConnectionFailure(start time.Time, err error) bool {
 	var netErr net.Error
-	if errors.As(err, &netErr) {
-		return !netErr.Timeout() || clock.Since(start) >= silence
+	if errors.As(err, &netErr) && netErr.Timeout() {
+		return clock.Since(start) >= silence
 	}
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return Unanswered(err)
 }

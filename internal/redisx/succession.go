@@ -2,7 +2,6 @@ package redisx
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
@@ -27,10 +26,11 @@ type Succession struct {
 	telling   bool                 // see SetTelling
 }
 
-const (
-	tellingLimit = 10 * time.Second
-	tellingPause = 50 * time.Millisecond // between two looks whether a primary has been told
-)
+// TellingLimit is how long others wait for a primary to be told after the time to settle, and how long a node tries to tell it.
+const TellingLimit = 10 * time.Second
+
+// tellingPause is the time between two looks whether a primary has been told.
+const tellingPause = 50 * time.Millisecond
 
 // NewSuccession returns a Succession for clients whose connections wait so long.
 func NewSuccession(settle time.Duration) *Succession {
@@ -50,7 +50,7 @@ func (s *Succession) Within(d time.Duration) bool {
 	return !s.last.IsZero() && clock.Since(s.last) < d
 }
 
-// SetTelling has connections to the newest primary wait while it is told, also when the time to settle is over, up to tellingLimit more.
+// SetTelling has connections to the newest primary wait while it is told, also when the time to settle is over, up to TellingLimit more.
 func (s *Succession) SetTelling(telling bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *Succession) Restart() {
 // rest returns how long a connection to a primary waits now, and then asks again. The caller holds mu.
 func (s *Succession) rest(id string) time.Duration {
 	rest := clock.Until(s.known[id])
-	if rest <= 0 && s.telling && id == s.newest && rest > -tellingLimit {
+	if rest <= 0 && s.telling && id == s.newest && rest > -TellingLimit {
 		return tellingPause
 	}
 	return rest
@@ -91,7 +91,7 @@ func (s *Succession) wait(ctx context.Context, id string) error {
 
 // admit looks who answers on a new connection to an address, and has it wait.
 func (s *Succession) admit(ctx context.Context, conn *redis.Conn, address string, vital bool) error {
-	id, before := historyOf(conn.Info(ctx, "replication").Val())
+	id, before := historyOf(ctx, conn)
 	if id == "" { // no primary, or one that does not tell
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Succession) primaryAt(ctx context.Context, server *redis.Client) string
 	if !unsure {
 		return id
 	}
-	id, before := historyOf(server.Info(ctx, "replication").Val())
+	id, before := historyOf(ctx, server)
 	if id != "" {
 		s.meet(address, id, before)
 	}
@@ -147,21 +147,11 @@ func (s *Succession) meet(address, id, before string) {
 	delete(s.unsure, address)
 }
 
-// historyOf reads from INFO replication the id of the history of a primary's data, and of the one that it goes on from; "" for a replica.
-func historyOf(info string) (id, before string) {
-	fields := infoFields(info)
+// historyOf reads the id of the history of a primary's data, and of the one that it goes on from; "" for a replica, or if it does not tell.
+func historyOf(ctx context.Context, server redis.Cmdable) (id, before string) {
+	fields, _ := Info(ctx, server, "replication")
 	if fields["role"] != "master" {
 		return "", ""
 	}
 	return fields["master_replid"], fields["master_replid2"]
-}
-
-// infoFields reads the fields of a section of INFO.
-func infoFields(info string) map[string]string {
-	fields := make(map[string]string)
-	for line := range strings.Lines(info) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		fields[name] = value
-	}
-	return fields
 }

@@ -13,6 +13,15 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
+// open returns a client of a Redis that obeys a succession. It is closed when the test ends.
+func open(t *testing.T, url string, s *redisx.Succession, vital bool) *redisx.DB {
+	t.Helper()
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: url, Succession: s, Vital: vital})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
 func TestSuccession_OnlyVitalClientsReachAnotherPrimaryAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, takeOver := range map[string]func(*redistest.Pair){
@@ -23,13 +32,7 @@ func TestSuccession_OnlyVitalClientsReachAnotherPrimaryAtOnce(t *testing.T) {
 			t.Parallel()
 			pair := redistest.StartPair(t)
 			s := redisx.NewSuccession(time.Hour)
-			open := func(vital bool) *redisx.DB {
-				db, err := redisx.Open(t.Context(), redisx.Options{URL: pair.URL(), Succession: s, Vital: vital})
-				testkit.Must(t, err)
-				t.Cleanup(func() { _ = db.Close() })
-				return db
-			}
-			vital, other := open(true), open(false)
+			vital, other := open(t, pair.URL(), s, true), open(t, pair.URL(), s, false)
 			pair.Cut()
 			pair.Mend()
 			testkit.Must(t, other.Ping(t.Context()).Err())
@@ -63,13 +66,7 @@ func TestSuccession_OthersWaitInAClusterAsWell(t *testing.T) {
 			t.Parallel()
 			cluster := redistest.StartCluster(t)
 			s := redisx.NewSuccession(time.Hour)
-			open := func(vital bool) *redisx.DB {
-				db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), Succession: s, Vital: vital})
-				testkit.Must(t, err)
-				t.Cleanup(func() { _ = db.Close() })
-				return db
-			}
-			vital, other := open(true), open(false)
+			vital, other := open(t, cluster.URL(), s, true), open(t, cluster.URL(), s, false)
 			for _, db := range []*redisx.DB{vital, other} {
 				testkit.Must(t, db.Set(t.Context(), "k", "v", 0).Err())
 			}
@@ -99,9 +96,7 @@ func TestSuccession_NoticesAPrimaryOfAClusterThatTakesOverAgain(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	s := redisx.NewSuccession(time.Hour)
-	db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), Succession: s, Vital: true})
-	testkit.Must(t, err)
-	t.Cleanup(func() { _ = db.Close() })
+	db := open(t, cluster.URL(), s, true)
 	for _, what := range []string{"a primary", "another one", "the first one again"} {
 		if what != "a primary" {
 			cluster.Failover("k")
@@ -132,13 +127,7 @@ func TestSuccession_OthersWaitUntilThePrimaryIsTold(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
 	s := redisx.NewSuccession(time.Millisecond)
-	open := func(vital bool) *redisx.DB {
-		db, err := redisx.Open(t.Context(), redisx.Options{URL: pair.URL(), Succession: s, Vital: vital})
-		testkit.Must(t, err)
-		t.Cleanup(func() { _ = db.Close() })
-		return db
-	}
-	vital, other := open(true), open(false)
+	vital, other := open(t, pair.URL(), s, true), open(t, pair.URL(), s, false)
 	pair.FailOver()
 	testkit.Must(t, vital.Ping(t.Context()).Err())
 	s.SetTelling(true)

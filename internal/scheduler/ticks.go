@@ -83,6 +83,7 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		}
 		planned, places = append(planned, partition.Planned{Agenda: a, Plan: plan}), append(places, place)
 	}
+	lost := false
 	for i, f := range t.leader.Fire(ctx, planned) {
 		places[i].Leave(len(f.Ticked) > 0)
 		if f.Err == nil && len(planned[i].Plan.Decisions) > 0 {
@@ -97,24 +98,28 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		case len(f.Ticked) > 0:
 			t.s.wake(t.partition)
 			t.count(planned[i].Plan, f)
-			t.remember(planned[i], decided)
+			lost = t.remember(planned[i], decided) || lost
 		}
 	}
-	t.s.o.Store.RecordLosses(ctx)
+	if lost {
+		t.s.o.Store.RecordLosses(ctx)
+	}
 	return errors.Join(failures...)
 }
 
 // remember notes that ticks were decided. If they were decided before, Redis has lost that: they were decided again, since their tasks may be
 // lost, too. That Redis shows an old cursor would not prove it, as a primary that was replaced does so, too; that it takes the decision does.
-func (t *term) remember(p partition.Planned, decided *cursors) {
+// It returns whether Redis has lost it.
+func (t *term) remember(p partition.Planned, decided *cursors) (lost bool) {
 	a := p.Agenda
 	if len(p.Plan.Decisions) == 0 {
-		return
+		return false
 	}
-	if decided.passed(a.Ref, a.Cursor) {
+	if lost = decided.passed(a.Ref, a.Cursor); lost {
 		t.s.o.Store.NoticeLoss(t.partition, p.Plan.Decisions[0].Tick, a.Now, "the decision of ticks of "+a.Ref.String())
 	}
 	decided.add(a.Ref, a.Cursor)
+	return lost
 }
 
 // count updates the metrics with what became of ticks.

@@ -17,7 +17,7 @@ import (
 )
 
 // A failover loses the end of an attempt and the begin of the next one. The next one goes on until Redis hears of that end.
-func TestWorker_GoesOnWithAnAttemptWhilstRedisShowsTheOneBefore(t *testing.T) {
+func TestWorker_GoesOnWithAnAttemptWhileRedisShowsTheOneBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	yes := func() bool { return true }

@@ -76,16 +76,8 @@ func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, _ := hearing(t)
-			ref := w.Bring("a", task.None)
-			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
-			first := w.Begin(ref)
-			k := w.KeysOf(ref)
-			before := w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val()
-			testkit.Must(t, first.Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
-			second := w.Begin(ref)
-
-			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before).Err())
-			testkit.Must(t, w.DB.Del(w.Ctx, string(k.Attempts(ref))).Err())
+			second := loseEndOfFirst(t, w, task.OutcomeFailed, "boom")
+			ref := second.Task.Ref
 			if err := report(w, second); !errors.Is(err, tasks.ErrBehind) {
 				t.Errorf("while the first attempt runs: %v, want ErrBehind", err)
 			}
@@ -113,16 +105,8 @@ func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, heard := hearing(t)
-			ref := w.Bring("a", task.None)
-			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
-			first := w.Begin(ref)
-			k := w.KeysOf(ref)
-			before := w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val()
-			testkit.Must(t, first.Reattempt(w.Ctx, 0, task.OutcomeLost, "its worker died"))
-			second := w.Begin(ref)
-
-			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before).Err())
-			testkit.Must(t, w.DB.Del(w.Ctx, string(k.Attempts(ref))).Err())
+			second := loseEndOfFirst(t, w, task.OutcomeLost, "its worker died")
+			ref := second.Task.Ref
 			if err := report(w, second); !errors.Is(err, tasks.ErrBehind) {
 				t.Errorf("while others may tell of it: %v, want ErrBehind", err)
 			}
@@ -136,6 +120,21 @@ func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 			w.CheckSets()
 		})
 	}
+}
+
+// loseEndOfFirst begins a second attempt after one that ended so, and brings Redis back to the time at which the first one ran.
+func loseEndOfFirst(t *testing.T, w *storetest.World, o task.Outcome, reason string) (second *tasks.Run) {
+	t.Helper()
+	ref := w.Bring("a", task.None)
+	w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
+	first := w.Begin(ref)
+	k := w.KeysOf(ref)
+	before := w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val()
+	testkit.Must(t, first.Reattempt(w.Ctx, 0, o, reason))
+	second = w.Begin(ref)
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before).Err())
+	testkit.Must(t, w.DB.Del(w.Ctx, string(k.Attempts(ref))).Err())
+	return second
 }
 
 // suspicious is a World whose Redis may have lost writes.
