@@ -78,6 +78,14 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			p.harms, p.lost = []harm{{span: between(3.5, 3.6), name: "kill", member: "node1"}}, []span{between(2.5, 4.5)}
 			e.calls = append(e.calls, called(2, 6, 7, "c"))
 		}, ""},
+		{"begun twice, first by who found the begin lost and then by a member that stood still", func(_ *job, e *evidence, p *past) {
+			p.harms, p.lost = append(p.harms, harm{span: between(2.5, 6), name: "freeze", member: "node1"}), []span{between(2.5, 2.8)}
+			e.calls = append(e.calls, called(2, 6.1, 7, "c"))
+		}, ""},
+		{"begun twice, and no member stood still when Redis lost writes", func(_ *job, e *evidence, p *past) {
+			p.lost = []span{between(2.5, 2.8)}
+			e.calls = append(e.calls[:1], called(2, 3, 4, ""), called(2, 6.1, 7, "b"))
+		}, "begun twice"},
 		{"early", func(_ *job, e *evidence, _ *past) { e.due = at(1.5) }, "began 500ms early"},
 		{"too many attempts", func(_ *job, e *evidence, _ *past) { e.maxAttempts = 1 }, "attempt 2 of t, which has 1 at most"},
 		{"an attempt after a success", func(_ *job, e *evidence, p *past) {

@@ -92,7 +92,7 @@ func (p *past) isTouched(calls []call, told []time.Time) bool {
 		if c.end.IsZero() {
 			c.end = never
 		}
-		if p.isLossy(span{c.begin, c.end}) {
+		if p.isLossy(span{p.given(c), c.end}) {
 			return true
 		}
 	}
@@ -100,11 +100,24 @@ func (p *past) isTouched(calls []call, told []time.Time) bool {
 }
 
 // excusesDouble reports whether an attempt may have begun twice, once before Redis lost its begin and once afterwards: nobody who knew of the
-// first one could tell Redis.
-func (p *past) excusesDouble(first, second call) bool {
+// first one could tell Redis. The handler may be called in the other order, if who had the first one stood still.
+func (p *past) excusesDouble(a, b call) bool {
 	return slices.ContainsFunc(p.lost, func(l span) bool {
-		return first.begin.Before(l.until) && second.begin.After(l.until) && p.silences(l)
+		parts := p.given(a).Before(l.until) && b.begin.After(l.until) || p.given(b).Before(l.until) && a.begin.After(l.until)
+		return parts && p.silences(l)
 	})
+}
+
+// given returns the earliest time at which Redis may have written that the attempt of a call has begun: a member that stood still just before the
+// call may have had the answer of Redis since then.
+func (p *past) given(c call) time.Time {
+	earliest := c.begin
+	for _, h := range p.harms {
+		if strings.HasPrefix(h.name, "freeze") && c.begin.After(h.until.Add(-time.Second)) && c.begin.Before(h.until.Add(2*time.Second)) {
+			earliest = earlier(earliest, h.from)
+		}
+	}
+	return earliest
 }
 
 // silences reports whether something was done to a member when Redis lost writes or just afterwards, so that it could not tell what it knows.
