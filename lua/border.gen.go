@@ -1366,7 +1366,7 @@ func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task is neither running nor queued; the detail is its state
+//   - CodeState: the task has ended, or waits for the attempt; the detail is its state
 //   - CodeStale: another attempt, task or run is current; the detail is the number of the current attempt
 //   - CodeOver: the limit is over
 //
@@ -1428,7 +1428,7 @@ func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
 //
 // Refusals:
 //   - CodeNotFound: no such task
-//   - CodeState: the task is not running; the detail is its state
+//   - CodeState: the task has ended, or waits for the attempt; the detail is its state
 //   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
 //   - CodeCancelled: the task was asked to stop: report it as cancelled
 //

@@ -12,7 +12,7 @@
 --   answers  (refused refusal, cancelled flag, again flag)*  for each run; cancelled: its task was asked to stop; again: it began again
 -- refuses:
 --   NOT_FOUND  no such task
---   STATE      the task is neither running nor queued; the detail is its state
+--   STATE      the task has ended, or waits for the attempt; the detail is its state
 --   STALE      another attempt, task or run is current; the detail is the number of the current attempt
 --   OVER       the limit is over
 -- repeat: harmless: it extends them once more
@@ -24,32 +24,19 @@ for member, attempt, run, queued, started, limit in runs() do
 end
 local texts = redis.call('HMGET', states, unpack(members))
 
--- refusal returns why a run does not go on; nil if it does.
-local function refusal(member, fields, run)
-  if not fields then
-    return refuse('NOT_FOUND', member)
-  end
-  if fields.state ~= 'running' and fields.state ~= 'queued' then
-    return refuse('STATE', fields.state)
-  end
-  if fields.state == 'queued' or fields.attempt ~= run.attempt or fields.run ~= run.run then
-    return refuse('STALE', fields.attempt)
-  end
-end
-
 -- extend extends the lease of a run. It returns the refusal, whether the task was asked to stop, and whether the run began again.
 local function extend(member, text, run)
   if now >= run.limit then
     return refuse('OVER', member)
   end
   local upto = int(math.min(now + lease, run.limit))
+  local fields = text and parse_state(text)
+  local refused = not_current(member, fields, run.attempt, run.run)
   local queued_text = queued_again(member, text, run.attempt, run.queued)
   if queued_text then
     begin_run(member, queued_text, run.attempt, run.run, int(run.started), upto)
     return nil, false, true
   end
-  local fields = text and parse_state(text)
-  local refused = refusal(member, fields, run)
   if not refused then
     put_later(held_key(), upto, member)
   end

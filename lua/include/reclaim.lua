@@ -1,5 +1,5 @@
 -- reclaim: attempts that have begun, and of which Redis has lost that, as after a failover to a replica that was behind.
--- includes: number, state, place
+-- includes: number, refuse, state, place
 
 -- queued_again returns the state of a task for which an attempt, claimed at queued (ms), has begun though Redis does not know that: as it is
 -- when the task is queued for that attempt. nil if another run may have begun it, or the task is a later one of the same name. A task
@@ -22,3 +22,18 @@ local function queued_again(member, text, attempt, queued)
   return (claimed_state(text, due, int(queued)))
 end
 
+
+-- not_current returns why a run is not the one that its task shows as running; nil if it is. A task that is scheduled for an attempt before that
+-- of the run counts as one with another attempt: Redis has lost more than one of its attempts.
+local function not_current(member, fields, attempt, run)
+  if not fields then
+    return refuse('NOT_FOUND', member)
+  end
+  local behind = fields.state == 'scheduled' and fields.attempt + 1 < tonumber(attempt)
+  if fields.state ~= 'running' and fields.state ~= 'queued' and not behind then
+    return refuse('STATE', fields.state)
+  end
+  if fields.state ~= 'running' or fields.attempt ~= attempt or fields.run ~= run then
+    return refuse('STALE', fields.attempt)
+  end
+end

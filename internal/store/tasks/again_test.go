@@ -62,17 +62,20 @@ func TestFinish_IsRefusedIfAnotherRunHasBegunTheLostAttempt(t *testing.T) {
 	}
 }
 
+// reports are what a worker says of an attempt.
+var reports = map[string]func(*storetest.World, *tasks.Run) error{
+	"extend":   func(w *storetest.World, r *tasks.Run) error { return w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{r})[0].Err },
+	"progress": func(w *storetest.World, r *tasks.Run) error { return r.Progress(w.Ctx, 50, "") },
+	"finish": func(w *storetest.World, r *tasks.Run) error {
+		return r.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
+	},
+}
+
 // Redis has lost that the first attempt ended and the second one began. Its worker may report before Redis hears of that end from another
 // node, which must not stop it.
 func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T) {
 	t.Parallel()
-	for name, report := range map[string]func(*storetest.World, *tasks.Run) error{
-		"extend":   func(w *storetest.World, r *tasks.Run) error { return w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{r})[0].Err },
-		"progress": func(w *storetest.World, r *tasks.Run) error { return r.Progress(w.Ctx, 50, "") },
-		"finish": func(w *storetest.World, r *tasks.Run) error {
-			return r.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
-		},
-	} {
+	for name, report := range reports {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, _ := hearing(t)
@@ -92,16 +95,42 @@ func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T
 	}
 }
 
+// Redis has lost two attempts: the task waits for the second one, and the third one runs. That must not stop it.
+func TestReports_OfAnAttemptWaitWhileTheTaskIsScheduledForAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	for name, report := range reports {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _ := hearing(t)
+			ref := w.Bring("a", task.None)
+			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
+			k := w.KeysOf(ref)
+			testkit.Must(t, w.Begin(ref).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+			before := w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val()
+			testkit.Must(t, w.Begin(ref).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+			third := w.Begin(ref)
+			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before).Err())
+			testkit.Must(t, w.DB.Del(w.Ctx, string(k.Running()), string(k.Held())).Err())
+			if err := report(w, third); !errors.Is(err, tasks.ErrBehind) {
+				t.Errorf("before Redis hears of the second attempt: %v, want ErrBehind", err)
+			}
+			if n, err := w.Tasks.ReportAgain(w.Ctx); n != 1 || err != nil {
+				t.Errorf("%d ends were lost, %v, want that of the second attempt", n, err)
+			}
+			testkit.Must(t, report(w, third))
+			if got := w.Get(ref); got.Attempt != 3 || name != "finish" && got.State != task.Running || name == "finish" && got.State != task.Succeeded {
+				t.Errorf("it is %+v", got)
+			}
+		})
+	}
+}
+
 // A leader ended the first attempt, whose worker was dead, and the second one has run. When nobody is going to tell of that, what the node of
 // the second one knows is enough.
 func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 	t.Parallel()
-	for name, report := range map[string]func(*storetest.World, *tasks.Run) error{
-		"extend": func(w *storetest.World, r *tasks.Run) error { return w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{r})[0].Err },
-		"finish": func(w *storetest.World, r *tasks.Run) error {
-			return r.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", "")
-		},
-	} {
+	for _, name := range []string{"extend", "finish"} {
+		report := reports[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, heard := hearing(t)
