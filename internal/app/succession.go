@@ -57,7 +57,7 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 			err = errors.Join(err, a.worker.ExtendNow(ctx)) // the worker tries again by itself
 		}
 		if a.remote != nil {
-			a.remote.ExtendNow(ctx)
+			err = errors.Join(err, a.remote.ExtendNow(ctx))
 		}
 		switch {
 		case redisx.Unanswered(err):

@@ -3,6 +3,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"time"
@@ -158,15 +159,32 @@ func (s *session) extended(kept, lost []*tasks.Run, lease time.Duration) {
 	}
 }
 
-// leased returns the runs that the worker has, with the times at which their leases end.
-func (s *session) leased() map[*tasks.Run]time.Time {
+// extendNow tells Redis of the runs that the worker has. Error: one of Redis; whoever is refused learns it when its worker extends the lease.
+func (s *session) extendNow(ctx context.Context) (failed error) {
+	runs, rest := s.leased()
+	if len(runs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.o.Store.Tasks.RunLease()/3) // as long as a node takes for its own runs
+	defer cancel()
+	for _, e := range s.o.Store.Tasks.ExtendFor(ctx, rest, runs) {
+		if e.Err != nil && !errors.Is(e.Err, tasks.ErrStale) && !errors.Is(e.Err, tasks.ErrOver) {
+			failed = e.Err
+		}
+	}
+	return failed
+}
+
+// leased returns the runs that the worker has, and how long the last one of their leases goes on.
+func (s *session) leased() (runs []*tasks.Run, rest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	leased := make(map[*tasks.Run]time.Time, len(s.held))
 	for _, h := range s.held {
-		leased[h.run] = h.until
+		if left := clock.Until(h.until); left > 0 {
+			runs, rest = append(runs, h.run), max(rest, left)
+		}
 	}
-	return leased
+	return runs, rest
 }
 
 // hold sets what is known of a run that the worker has. The caller holds mu.

@@ -9,6 +9,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -173,18 +174,17 @@ func (w *Workers) Extended(id string, held, lost []*tasks.Run, lease time.Durati
 	}
 }
 
-// ExtendNow tells Redis of the runs of all workers, for a second at most, as it may have lost them. Their leases end when they would have
-// ended.
-func (w *Workers) ExtendNow(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	for _, s := range w.all() {
-		for run, until := range s.leased() {
-			if rest := clock.Until(until); rest > 0 && ctx.Err() == nil {
-				w.o.Store.Tasks.ExtendFor(ctx, rest, []*tasks.Run{run}) // whoever is refused learns it when its worker extends the lease
-			}
-		}
+// ExtendNow tells Redis of the runs of all workers, as it may have lost them. Their leases end when the latest one of their worker would have
+// ended. Error: one of Redis; it may not have been told of all of them.
+func (w *Workers) ExtendNow(ctx context.Context) error {
+	var telling sync.WaitGroup
+	all := w.all()
+	failed := make([]error, len(all))
+	for i, s := range all {
+		telling.Go(func() { failed[i] = s.extendNow(ctx) })
 	}
+	telling.Wait()
+	return errors.Join(failed...)
 }
 
 // Settle ends the delivery of a run that has ended: with nil, or queue.ErrDeadLetter if its task has failed for good. If the run

@@ -177,14 +177,19 @@ func TestTake_TellsRedisOfAttemptsThatWaitToBeConfirmed(t *testing.T) {
 	}()
 	testkit.Eventually(t, "the attempt is held", func() bool {
 		all := w.all()
-		return len(all) == 1 && len(all[0].leased()) == 1
+		return len(all) == 1 && len(leased(all[0])) == 1
 	})
 	if err := testkit.Receive(t, ended, "the end of the take"); err == nil {
 		t.Error("an attempt was taken whose begin no replica has")
 	}
-	if n := len(w.all()[0].leased()); n != 0 {
+	if n := len(leased(w.all()[0])); n != 0 {
 		t.Errorf("%d attempts are held, want none", n)
 	}
+}
+
+func leased(s *session) []*tasks.Run {
+	runs, _ := s.leased()
+	return runs
 }
 
 // requested is how a worker asks for what a node has at once, under a name for the call.
@@ -319,7 +324,7 @@ func TestWorkers_TellRedisOfRunsThatItHasLost(t *testing.T) {
 	}
 	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), queued).Err())
 	testkit.Must(t, w.DB.Del(w.Ctx, string(k.Running()), string(k.Held())).Err())
-	w.ExtendNow(w.Ctx)
+	testkit.Must(t, w.ExtendNow(w.Ctx))
 	if got := w.Get(ref); got.State != task.Running || got.Attempt != 1 {
 		t.Errorf("it is %+v, want it to run again", got)
 	}
