@@ -153,23 +153,28 @@ const manualFailover = 6 * time.Second
 // Failover makes a replica of the server that holds a key the primary in its place, and waits until the others know.
 func (c *Cluster) Failover(key string) {
 	c.t.Helper()
-	before := c.Primary(key)
-	var replicas []string
-	testkit.Eventually(c.t, "a replica, as a primary that has been replaced becomes one", func() bool {
-		var err error
-		replicas, err = before.Admin().Do(c.t.Context(), "cluster", "replicas", before.id()).StringSlice()
-		return err == nil && len(replicas) > 0
-	})
-	address, _, _ := strings.Cut(strings.Fields(replicas[0])[1], "@")
-	replica := elected(c.t, c.Servers, map[string]int{address: 1})
+	replica := c.replica(c.Primary(key))
 	var asked time.Time
 	testkit.Eventually(c.t, "the replica takes over", func() bool {
-		if clock.Since(asked) > manualFailover && strings.Contains(info(c.t, replica, "replication"), "master_link_status:up") {
+		if clock.Since(asked) > manualFailover && field(c.t, replica, "master_link_status") == "up" {
 			asked = clock.Now()
 			_ = replica.Admin().ClusterFailover(c.t.Context()) // it ends without one if not all servers know who is who yet
 		}
 		return c.Primary(key) == replica
 	})
+}
+
+// replica returns the replica of a primary.
+func (c *Cluster) replica(primary *Server) *Server {
+	c.t.Helper()
+	var replicas []string
+	testkit.Eventually(c.t, "a replica, as a primary that has been replaced becomes one", func() bool {
+		var err error
+		replicas, err = primary.Admin().Do(c.t.Context(), "cluster", "replicas", primary.id()).StringSlice()
+		return err == nil && len(replicas) > 0
+	})
+	address, _, _ := strings.Cut(strings.Fields(replicas[0])[1], "@")
+	return elected(c.t, c.Servers, map[string]int{address: 1})
 }
 
 // Migration is the way of a slot from one server of a cluster to another one.

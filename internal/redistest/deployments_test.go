@@ -55,6 +55,42 @@ func TestCluster_MakesAReplicaThePrimary(t *testing.T) {
 	}
 }
 
+// A write that the primary has taken is lost when a replica takes over that it has left behind.
+func TestBehind_AReplicaTakesOverWithoutTheLastWrites(t *testing.T) {
+	t.Parallel()
+	none := redistest.With("--min-replicas-to-write", "0")
+	for name, start := range map[string]func() (url string, primary func() *redistest.Server, leave func() *redistest.Behind){
+		"sentinel": func() (string, func() *redistest.Server, func() *redistest.Behind) {
+			s := redistest.StartSentinel(t, none, redistest.AOF())
+			return s.URL(), s.Primary, s.LeaveBehind
+		},
+		"cluster": func() (string, func() *redistest.Server, func() *redistest.Behind) {
+			c := redistest.StartCluster(t, redistest.AOF())
+			return c.URL(), func() *redistest.Server { return c.Primary("k") }, func() *redistest.Behind { return c.LeaveBehind("k") }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			url, primary, leave := start()
+			db := redistest.Open(t, url)
+			testkit.Must(t, db.Set(t.Context(), "k", "kept", 0).Err())
+			behind := leave()
+			testkit.Must(t, db.Set(t.Context(), "k", "lost", 0).Err())
+			behind.Primary.Kill()
+			testkit.Eventually(t, "a replica takes over", func() bool { return primary() != behind.Primary })
+			behind.Follow(t)
+			testkit.Eventually(t, "it answers", func() bool { return db.Get(t.Context(), "k").Err() == nil })
+			if got := get(t, db, "k"); got != "kept" {
+				t.Errorf("k is %q, want what the replica had", got)
+			}
+			behind.Primary.Restart()
+			testkit.Eventually(t, "the old primary has what the new one has", func() bool {
+				info := behind.Primary.Admin().Info(t.Context(), "replication").Val()
+				return strings.Contains(info, "master_link_status:up")
+			})
+		})
+	}
+}
+
 func TestCluster_MovesASlot(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t)

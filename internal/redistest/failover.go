@@ -4,9 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Pair is a primary and a replica. Clients reach the primary through a proxy, and after a failover the replica.
@@ -33,52 +32,15 @@ func (p *Pair) AddReplica(opts ...Option) {
 	p.t.Helper()
 	host, port, _ := strings.Cut(p.Primary.Addr(), ":")
 	p.Replica = Start(p.t, append([]Option{With("--replicaof", host, port), syncAtOnce}, opts...)...)
-	replica := p.Replica.DB(p.t)
-	p.await("the replica follows", func() bool { return replicationOf(p.t, replica, "master_link_status") == "up" })
-}
-
-// await polls until a condition holds.
-func (p *Pair) await(what string, condition func() bool) {
-	p.t.Helper()
-	deadline := time.NewTimer(startLimit)
-	defer deadline.Stop()
-	again := time.NewTicker(5 * time.Millisecond)
-	defer again.Stop()
-	for !condition() {
-		select {
-		case <-again.C:
-		case <-deadline.C:
-			p.t.Fatalf("not within %s: %s", startLimit, what)
-		}
-	}
-}
-
-// replicationOf reads a field of INFO replication.
-func replicationOf(t testing.TB, db *redisx.DB, field string) string {
-	t.Helper()
-	for line := range strings.Lines(db.Info(t.Context(), "replication").Val()) {
-		if name, value, _ := strings.Cut(strings.TrimSpace(line), ":"); name == field {
-			return value
-		}
-	}
-	return ""
+	testkit.Eventually(p.t, "the replica follows", func() bool { return field(p.t, p.Replica, "master_link_status") == "up" })
 }
 
 // Detach has the replica, which has everything by then, follow the primary no longer: what is written from now on, a failover loses.
 func (p *Pair) Detach() {
 	p.t.Helper()
-	primary, replica := p.Primary.DB(p.t), p.Replica.DB(p.t)
-	do := func(db *redisx.DB, command ...any) {
-		if err := db.Do(p.t.Context(), command...).Err(); err != nil {
-			p.t.Fatal(err)
-		}
-	}
-	do(primary, "CLIENT", "PAUSE", startLimit.Milliseconds(), "WRITE")
-	p.await("the replica has everything", func() bool {
-		return replicationOf(p.t, primary, "master_repl_offset") == replicationOf(p.t, replica, "slave_repl_offset")
+	copied(p.t, p.Primary, []*Server{p.Replica}, func() {
+		testkit.Must(p.t, p.Replica.Admin().SlaveOf(p.t.Context(), "NO", "ONE").Err())
 	})
-	do(replica, "REPLICAOF", "NO", "ONE")
-	do(primary, "CLIENT", "UNPAUSE")
 }
 
 // FailOver kills the primary. The replica becomes the primary, also after a restart, and the proxy leads to it.
@@ -86,7 +48,7 @@ func (p *Pair) FailOver() {
 	p.t.Helper()
 	p.Primary.Kill()
 	p.Cut()
-	ctx, replica := p.t.Context(), p.Replica.DB(p.t)
+	ctx, replica := p.t.Context(), p.Replica.Admin()
 	if err := errors.Join(replica.SlaveOf(ctx, "NO", "ONE").Err(), replica.ConfigRewrite(ctx).Err()); err != nil {
 		p.t.Fatal(err)
 	}

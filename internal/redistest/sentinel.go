@@ -148,3 +148,14 @@ func info(t testing.TB, s *Server, section string) string {
 	t.Helper()
 	return s.Admin().Info(t.Context(), section).Val()
 }
+
+// field reads a field of INFO replication; "" if the server does not answer or does not have it.
+func field(t testing.TB, s *Server, name string) string {
+	t.Helper()
+	for line := range strings.Lines(info(t, s, "replication")) {
+		if n, value, _ := strings.Cut(strings.TrimSpace(line), ":"); n == name {
+			return value
+		}
+	}
+	return ""
+}
