@@ -8,6 +8,7 @@ import (
 
 // Behind are replicas that get nothing any more of what their primary writes, and may still take over from it.
 type Behind struct {
+	t         testing.TB
 	Primary   *Server
 	replicas  []*Server
 	passwords []string
@@ -16,45 +17,48 @@ type Behind struct {
 // LeaveBehind has both replicas miss what the primary writes from now on.
 func (s *Sentinel) LeaveBehind() *Behind {
 	s.t.Helper()
-	b := &Behind{Primary: s.Primary()}
+	b := &Behind{t: s.t, Primary: s.Primary()}
 	for _, server := range s.Servers {
 		if server != b.Primary {
 			b.replicas = append(b.replicas, server)
 		}
 	}
-	b.leave(s.t)
+	b.leave()
 	return b
 }
 
 // LeaveBehind has the replica of the server that holds a key miss what that writes from now on.
 func (c *Cluster) LeaveBehind(key string) *Behind {
 	c.t.Helper()
-	b := &Behind{Primary: c.Primary(key)}
+	b := &Behind{t: c.t, Primary: c.Primary(key)}
 	b.replicas = []*Server{c.replica(b.Primary)}
-	b.leave(c.t)
+	b.leave()
 	return b
 }
 
 // leave ends the links of the replicas, which cannot log in again.
-func (b *Behind) leave(t testing.TB) {
-	t.Helper()
-	ctx := t.Context()
-	copied(t, b.Primary, b.replicas, func() {
+func (b *Behind) leave() {
+	b.t.Helper()
+	ctx := b.t.Context()
+	copied(b.t, b.Primary, b.replicas, func() {
 		for _, r := range b.replicas {
 			b.passwords = append(b.passwords, r.Admin().ConfigGet(ctx, "masterauth").Val()["masterauth"])
-			testkit.Must(t, r.Admin().ConfigSet(ctx, "masterauth", "wrong").Err())
-			testkit.Must(t, r.Admin().Do(ctx, "client", "kill", "type", "master").Err())
+			testkit.Must(b.t, r.Admin().ConfigSet(ctx, "masterauth", "wrong").Err())
+			testkit.Must(b.t, r.Admin().Do(ctx, "client", "kill", "type", "master").Err())
 		}
 	})
 }
 
-// Follow lets the replicas follow whoever is their primary by then.
-func (b *Behind) Follow(t testing.TB) {
-	t.Helper()
+// Reunite, when one of the replicas has taken over, lets the others follow it, and starts the primary that was killed again, which then follows it,
+// too.
+func (b *Behind) Reunite() {
+	b.t.Helper()
 	for i, r := range b.replicas {
-		testkit.Must(t, r.Admin().ConfigSet(t.Context(), "masterauth", b.passwords[i]).Err())
-		testkit.Must(t, r.Admin().ConfigRewrite(t.Context()).Err()) // a sentinel may have had it write the wrong one
+		testkit.Must(b.t, r.Admin().ConfigSet(b.t.Context(), "masterauth", b.passwords[i]).Err())
+		testkit.Must(b.t, r.Admin().ConfigRewrite(b.t.Context()).Err()) // a sentinel may have had it write the wrong one
 	}
+	b.Primary.Restart()
+	testkit.Eventually(b.t, "the old primary follows the new one", func() bool { return field(b.t, b.Primary, "master_link_status") == "up" })
 }
 
 // copied does something in a moment in which replicas have all that their primary has written.

@@ -35,6 +35,8 @@ var deployments = []namedDeployment{
 	{"cluster", startCluster},
 	{"replica", startReplica},
 	{"replica-wait", startDurable},
+	{"sentinel-lossy", startLossySentinel},
+	{"cluster-lossy", startLossyCluster},
 }
 
 type namedDeployment struct {

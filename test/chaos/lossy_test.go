@@ -37,14 +37,56 @@ func (p replica) flags() []string {
 }
 
 func (p replica) faults() []fault {
-	return []fault{{name: "lost-writes", always: true, longest: 3 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
 		from := time.Now()
 		p.Detach()
 		_ = clock.Sleep(ctx, h.lasts)
 		p.FailOver()
 		r.past.addLoss(span{from, time.Now()})
 		p.AddReplica(redistest.AOF())
-	}}}
+	})}
+}
+
+func lostWrites(harm func(ctx context.Context, r *round, h happening)) fault {
+	return fault{name: "lost-writes", always: true, longest: 3 * time.Second, harmRedis: harm}
+}
+
+// lossySentinel is a sentinel deployment whose primary writes also without a replica.
+type lossySentinel struct{ sentinel }
+
+func startLossySentinel(t *testing.T) deployment {
+	return lossySentinel{sentinel{redistest.StartSentinel(t, redistest.AOF(), redistest.With("--min-replicas-to-write", "0"))}}
+}
+
+func (s lossySentinel) faults() []fault {
+	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
+		r.lose(ctx, s.LeaveBehind(), h, s.Primary)
+	})}
+}
+
+// lossyCluster is a cluster in which a replica can be behind.
+type lossyCluster struct{ cluster }
+
+func startLossyCluster(t *testing.T) deployment {
+	return lossyCluster{cluster{redistest.StartCluster(t, redistest.AOF())}}
+}
+
+func (c lossyCluster) faults() []fault {
+	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
+		r.lose(ctx, c.LeaveBehind(h.key), h, func() *redistest.Server { return c.Primary(h.key) })
+	})}
+}
+
+// lose kills a primary some time after it has left its replicas behind, waits until one of them has taken over, and starts it again.
+func (r *round) lose(ctx context.Context, b *redistest.Behind, h happening, primary func() *redistest.Server) {
+	from := time.Now()
+	_ = clock.Sleep(ctx, h.lasts)
+	b.Primary.Kill()
+	r.past.addLoss(span{from, time.Now()})
+	for primary() == b.Primary && clock.Sleep(ctx, 100*time.Millisecond) == nil {
+		continue
+	}
+	b.Reunite()
 }
 
 // durable reports whether accepted tasks survive the loss of writes.
