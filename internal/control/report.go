@@ -27,7 +27,7 @@ type Report struct {
 // ReportAttempt records a report on a running attempt, which whoever has its token may make. Errors: CodeInvalid, CodeStaleAttempt if
 // the attempt has ended or another run has it, CodeUnavailable; a part of the report may have been recorded then.
 func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, attempt int, token string, r Report) error {
-	run, err := c.store.Tasks.RunWith(who.Ref(id), attempt, token)
+	run, err := c.runWith(who.Ref(id), attempt, token)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ type AttemptEnding = tasks.Ending
 // workers do. A repeat succeeds and changes nothing, also when the next attempt has begun. Errors: CodeInvalid, CodeTaskNotFound,
 // CodeStaleAttempt if the attempt has ended otherwise or another run has it, CodeUnavailable.
 func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, attempt int, token string, e AttemptEnding) error {
-	run, err := c.store.Tasks.RunWith(who.Ref(id), attempt, token)
+	run, err := c.runWith(who.Ref(id), attempt, token)
 	if err == nil {
 		err = validateEnding(e)
 	}
@@ -88,6 +88,9 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 		return err
 	}
 	stored, err := c.store.Tasks.Get(ctx, run.Task.Ref)
+	if task.CodeOf(err) == task.CodeTaskNotFound && run.Task.Type != "" { // if Redis has lost it, it is restored
+		stored, err = run.Task, nil
+	}
 	if err != nil {
 		return err
 	}
@@ -135,6 +138,19 @@ func (c *Control) finishedBefore(ctx context.Context, run *tasks.Run, o task.Out
 		c.workers.CountRefused()
 	}
 	return reportError(run, tasks.ErrStale)
+}
+
+// runWith returns the run of a task's attempt whose token that is. If a worker of this node has it, its task is known, too. Error: CodeInvalid if it is
+// none of that attempt.
+func (c *Control) runWith(ref task.Ref, attempt int, token string) (*tasks.Run, error) {
+	run, err := c.store.Tasks.RunWith(ref, attempt, token)
+	if err != nil || c.workers == nil {
+		return run, err
+	}
+	if t, known := c.workers.TaskOf(run); known {
+		run.Task = asRun(t, run.Task)
+	}
+	return run, nil
 }
 
 // asRun returns a task as it is for a run, of which run has what its token says.

@@ -58,7 +58,8 @@ func (c *Control) TakeAttempts(ctx context.Context, _ Caller, worker string, off
 		return nil, err
 	}
 	taken := make([]Taken, len(runs))
-	for i, r := range runs {
+	for i, shared := range runs {
+		r := *shared
 		timeout := c.types.Timeout(r.Task.Definition)
 		r.Limit = r.Task.StartedAt.Add(timeout + remoteGrace)
 		taken[i] = Taken{Task: r.Task, Token: r.Token(), Timeout: timeout, LeaseUntil: r.Task.StartedAt.Add(offer.Lease)}
@@ -140,7 +141,7 @@ func (c *Control) ExtendAttempts(ctx context.Context, _ Caller, worker string, a
 	}
 	runs := make([]*tasks.Run, len(attempts))
 	for i, a := range attempts {
-		run, err := c.store.Tasks.RunWith(a.ID, a.Attempt, a.Token)
+		run, err := c.runWith(a.ID, a.Attempt, a.Token)
 		if err != nil {
 			return nil, task.Invalid(fmt.Sprintf("attempts[%d].token", i), "is not the token of attempt %d of task %q", a.Attempt, a.ID.ID)
 		}

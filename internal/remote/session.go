@@ -13,6 +13,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // session takes deliveries for one worker.
@@ -185,6 +186,16 @@ func (s *session) leased() (runs []*tasks.Run, rest time.Duration) {
 		}
 	}
 	return runs, rest
+}
+
+func (s *session) taskOf(run string) (t task.Task, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h, known := s.held[run]
+	if !known {
+		return task.Task{}, false
+	}
+	return h.run.Task, true
 }
 
 // hold sets what is known of a run that the worker has. The caller holds mu.

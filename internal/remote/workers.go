@@ -187,6 +187,15 @@ func (w *Workers) ExtendNow(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// TaskOf returns the task of a run as it was when it began, if a worker has the run.
+func (w *Workers) TaskOf(run *tasks.Run) (t task.Task, known bool) {
+	s := w.of(run.Node())
+	if s == nil {
+		return task.Task{}, false
+	}
+	return s.taskOf(run.Task.Run)
+}
+
 // Settle ends the delivery of a run that has ended: with nil, or queue.ErrDeadLetter if its task has failed for good. If the run
 // began through another node, that one ends it when it notices.
 func (w *Workers) Settle(run *tasks.Run, err error) {

@@ -22,9 +22,9 @@ var (
 	ErrForeignType = errors.New("this node does not run tasks of the type")
 	// ErrStale is returned if the attempt has ended or another run has it. Nothing was written.
 	ErrStale = errors.New("the attempt has ended or another run has it")
-	// ErrBehind is returned if Redis, which may have lost writes, shows an earlier attempt of the task. Nothing was written; repeat the report,
-	// as Redis learns from another node how that attempt ended.
-	ErrBehind = errors.New("how the attempt before ended is not known to Redis yet")
+	// ErrBehind is returned if Redis, which may have lost writes, shows an earlier attempt of the task, or not the task. Nothing was written;
+	// repeat the report, as Redis learns from another node how that attempt ended, or of the task.
+	ErrBehind = errors.New("what came before the attempt is not known to Redis yet")
 	// ErrCancelled is returned if the task was asked to stop: its attempt must end as cancelled.
 	ErrCancelled = errors.New("the task was asked to stop")
 	// ErrOver is returned if the lease of a run cannot be extended because its time is over.
@@ -128,6 +128,9 @@ func (s *Tasks) refusedReport(t task.Task, refused lua.Refused) error {
 		return fmt.Errorf("task %s: %w", t.Ref, ErrCancelled)
 	case lua.CodeOver:
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, ErrOver)
+	}
+	if refused.Code == lua.CodeNotFound && t.Type == "" && s.l.Hearing() {
+		return fmt.Errorf("task %s: %w: it is not there", t.Ref, ErrBehind)
 	}
 	if current, err := strconv.Atoi(refused.Detail); refused.Code == lua.CodeStale && err == nil && current < t.Attempt && s.l.Suspected() {
 		return fmt.Errorf("task %s, attempt %d: %w: %d is current", t.Ref, t.Attempt, ErrBehind, current)
