@@ -259,6 +259,19 @@ func TestPast_NothingBeginsBeforeTheClockJumpedOverItsTime(t *testing.T) {
 	}
 }
 
+func TestPast_WhatRedisLostOfOtherPartitionsDoesNotConcernATask(t *testing.T) {
+	p := &past{}
+	p.addLoss(between(1, 2), partitionOf("s"))
+	p.addLoss(between(3, 4), partitionOf("s")+1)
+	p.addLoss(between(5, 6))
+	own := p.of("s@20260102T030000Z")
+	for seconds, want := range map[float64]bool{1.5: true, 3.5: false, 5.5: true} {
+		if got := own.isLossy(between(seconds, seconds)); got != want {
+			t.Errorf("what happened at %v is lost: %t, want %t", seconds, got, want)
+		}
+	}
+}
+
 func TestLocking_ALockIsSharedOnlyWhenItWasLost(t *testing.T) {
 	shared := sharing{between(1, 2), 7, 8}
 	for name, test := range map[string]struct {

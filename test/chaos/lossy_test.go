@@ -8,6 +8,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/store/layout"
 )
 
 // replica is a primary that answers before its replica has what it wrote, and a replica that can be behind.
@@ -73,16 +74,24 @@ func startLossyCluster(t *testing.T) deployment {
 
 func (c lossyCluster) faults() []fault {
 	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
-		r.lose(ctx, c.LeaveBehind(h.key), h, func() *redistest.Server { return c.Primary(h.key) })
+		dies := c.Primary(h.key)
+		var partitions []int
+		for i := range layout.DefaultPartitions {
+			if c.Primary(keyOf(i)) == dies {
+				partitions = append(partitions, i)
+			}
+		}
+		r.lose(ctx, c.LeaveBehind(h.key), h, func() *redistest.Server { return c.Primary(h.key) }, partitions...)
 	})}
 }
 
-// lose kills a primary some time after it has left its replicas behind, waits until one of them has taken over, and starts it again.
-func (r *round) lose(ctx context.Context, b *redistest.Behind, h happening, primary func() *redistest.Server) {
+// lose kills a primary, which has these partitions, some time after it has left its replicas behind, waits until one of them has taken over, and
+// starts it again.
+func (r *round) lose(ctx context.Context, b *redistest.Behind, h happening, primary func() *redistest.Server, partitions ...int) {
 	from := time.Now()
 	_ = clock.Sleep(ctx, h.lasts)
 	b.Primary.Kill()
-	r.past.addLoss(span{from, time.Now()})
+	r.past.addLoss(span{from, time.Now()}, partitions...)
 	for primary() == b.Primary && clock.Sleep(ctx, 100*time.Millisecond) == nil {
 		continue
 	}

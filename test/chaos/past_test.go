@@ -6,6 +6,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/dts-sched/dts/internal/store/layout"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -19,9 +22,10 @@ const (
 type past struct {
 	mu    sync.Mutex // held by faults; what is judged is over
 	harms []harm
-	lost  []span // when Redis accepted writes that it lost
-	jumps []jump // of the clock of Redis
-	full  bool   // Redis had no memory for more, so history went early
+	lost  []span  // when Redis accepted writes that it lost
+	parts [][]int // by place in lost: the partitions whose writes; nil: all
+	jumps []jump  // of the clock of Redis
+	full  bool    // Redis had no memory for more, so history went early
 }
 
 // span is a time.
@@ -55,7 +59,23 @@ type harm struct {
 }
 
 func (p *past) addHarm(h harm) { p.change(func() { p.harms = append(p.harms, h) }) }
-func (p *past) addLoss(s span) { p.change(func() { p.lost = append(p.lost, s) }) }
+
+// addLoss notes that Redis has lost writes of some partitions, or of all if none are given.
+func (p *past) addLoss(s span, partitions ...int) {
+	p.change(func() { p.lost, p.parts = append(p.lost, s), append(p.parts, partitions) })
+}
+
+// of is what happened to a task or a schedule: what Redis has lost of other partitions does not concern it.
+func (p *past) of(id string) *past {
+	own := &past{harms: p.harms, jumps: p.jumps, full: p.full}
+	for i, l := range p.lost {
+		if parts := p.parts[i]; len(parts) == 0 || slices.Contains(parts, partitionOf(id)) {
+			own.addLoss(l, parts...)
+		}
+	}
+	return own
+}
+
 func (p *past) addJump(j jump) { p.change(func() { p.jumps = append(p.jumps, j) }) }
 func (p *past) fill()          { p.change(func() { p.full = true }) }
 
@@ -80,6 +100,11 @@ func (p *past) excusesLost(members []string, lived span) bool {
 		concerns := h.member == "" || len(members) == 0 || slices.Contains(members, h.member)
 		return concerns && !h.spares && lived.overlaps(span{h.from, h.until.Add(aftermath)})
 	})
+}
+
+// partitionOf is the partition of a task or a schedule.
+func partitionOf(id string) int {
+	return int(uint32(layout.HashName("default", task.Ref{ID: id}.Root())) % layout.DefaultPartitions)
 }
 
 // isLossy reports whether Redis has lost writes of a time.
@@ -132,8 +157,8 @@ func (p *past) String() string {
 	for _, h := range p.harms {
 		fmt.Fprintf(&text, "%s to %s %s %s\n", h.from.UTC().Format(stamp), h.until.UTC().Format(stamp), h.name, h.member)
 	}
-	for _, l := range p.lost {
-		fmt.Fprintf(&text, "%s to %s writes were lost\n", l.from.UTC().Format(stamp), l.until.UTC().Format(stamp))
+	for i, l := range p.lost {
+		fmt.Fprintf(&text, "%s to %s writes were lost, of the partitions %v (none: all)\n", l.from.UTC().Format(stamp), l.until.UTC().Format(stamp), p.parts[i])
 	}
 	return text.String()
 }

@@ -69,7 +69,7 @@ func newProbes(start, end time.Time) []*ticking {
 	var all []*ticking
 	for i := 0; len(all) < layout.DefaultPartitions; i++ {
 		id := fmt.Sprintf("probe%d", i)
-		if int(uint32(layout.HashName("default", id))%layout.DefaultPartitions) == len(all) {
+		if partitionOf(id) == len(all) {
 			all = append(all, &ticking{id: id, every: time.Second, start: start, end: end, overlap: client.OverlapAllow, behaviour: works})
 		}
 	}

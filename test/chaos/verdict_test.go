@@ -19,7 +19,7 @@ func (r *round) judge(w *workload) {
 	}
 	r.add(r.locking.judge(&r.past))
 	for _, j := range w.jobs {
-		r.add(j.judge(b.of(j.id, j.behaviour, j.maxAttempts, j.due), &r.past, r.durable()))
+		r.add(j.judge(b.of(j.id, j.behaviour, j.maxAttempts, j.due), r.past.of(j.id), r.durable()))
 	}
 	for _, s := range r.schedules {
 		r.judgeSchedule(s, b)
@@ -74,12 +74,12 @@ func (b *bench) of(id string, behaviour behaviour, maxAttempts int, due time.Tim
 // ticks fired.
 func (b *bench) judgeStrangers(r *round) {
 	for id, calls := range b.calls {
-		if !b.known[id] && !r.past.isTouched(calls, nil) {
+		if !b.known[id] && !r.past.of(id).isTouched(calls, nil) {
 			r.violation("a handler was called for %s, which nobody submitted and no ledger names", id)
 		}
 	}
 	for id := range b.tasks {
-		if !b.known[id] && !r.past.isTouched(b.calls[id], nil) {
+		if !b.known[id] && !r.past.of(id).isTouched(b.calls[id], nil) {
 			r.violation("there is a task %s, which nobody submitted and no ledger names", id)
 		}
 	}
@@ -93,7 +93,7 @@ func (r *round) askAgain(w *workload, b *bench) {
 	}
 	for _, j := range w.jobs {
 		_, listed := b.tasks[j.id]
-		if listed || !j.accepted || r.past.isTouched(b.calls[j.id], j.answers) && !r.durable() {
+		if listed || !j.accepted || r.past.of(j.id).isTouched(b.calls[j.id], j.answers) && !r.durable() {
 			continue
 		}
 		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
@@ -113,14 +113,14 @@ func (r *round) judgeSchedule(s *ticking, b *bench) {
 	if s.created = state.CreatedAt; s.created.Before(s.asked.Truncate(time.Millisecond)) || s.created.After(s.answered) {
 		r.violation("%s was put at %s, between %s and %s", s.id, s.created, s.asked, s.answered)
 	}
-	ledger := r.ledger(s)
-	r.add(s.judgeLedger(ledger, &r.past))
+	ledger, p := r.ledger(s), r.past.of(s.id)
+	r.add(s.judgeLedger(ledger, p))
 	for _, e := range ledger {
 		if e.Task != nil {
-			r.add(s.judgeTick(e, b.of(*e.Task, s.behaviour, tickAttempts, e.Tick), &r.past, r.durable()))
+			r.add(s.judgeTick(e, b.of(*e.Task, s.behaviour, tickAttempts, e.Tick), p, r.durable()))
 		}
 	}
 	if report, ok := r.audit(s); ok {
-		r.add(s.judgeAudit(report, b.calls, &r.past))
+		r.add(s.judgeAudit(report, b.calls, p))
 	}
 }
