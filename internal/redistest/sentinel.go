@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -75,6 +78,14 @@ func (s *Sentinel) sentinel(server *Server) {
 	}
 }
 
+// SetPatience sets how long a server may stay silent until the sentinels take it for dead: at first, a second.
+func (s *Sentinel) SetPatience(d time.Duration) {
+	s.t.Helper()
+	for _, sentinel := range s.Sentinels {
+		testkit.Must(s.t, sentinel.Admin().Do(s.t.Context(), "sentinel", "set", primaryName, "down-after-milliseconds", d.Milliseconds()).Err())
+	}
+}
+
 // complete reports whether every sentinel knows the two others and both replicas.
 func (s *Sentinel) complete() bool {
 	for _, sentinel := range s.Sentinels {
@@ -112,8 +123,8 @@ func (s *Sentinel) Primary() *Server {
 	return elected(s.t, s.Servers, votes)
 }
 
-// Failover has the sentinels make a replica the primary, and waits until the old primary follows it. Writes wait meanwhile: the old one
-// would go on to accept them until clients know the new one, and lose them.
+// Failover has the sentinels make a replica the primary, and the old primary follow it. Writes wait meanwhile: the old one would go on to
+// accept them until clients know the new one, and lose them.
 func (s *Sentinel) Failover() {
 	s.t.Helper()
 	before := s.Primary()
@@ -122,10 +133,33 @@ func (s *Sentinel) Failover() {
 		return s.Sentinels[0].Admin().Do(s.t.Context(), "sentinel", "failover", primaryName).Err() == nil
 	})
 	testkit.Eventually(s.t, "the sentinels agree on another primary", func() bool { return s.Primary() != before })
-	testkit.Eventually(s.t, "the old primary follows the new one", func() bool {
-		return strings.Contains(info(s.t, before, "replication"), "master_link_status:up")
-	})
-	testkit.Must(s.t, before.Admin().Do(s.t.Context(), "client", "unpause").Err()) // not before: a replica may have come back to it
+	s.Settle(before)
+	testkit.Must(s.t, before.Admin().Do(s.t.Context(), "client", "unpause").Err())
+}
+
+// calm reports whether no sentinel makes a failover, or takes the primary for dead.
+func (s *Sentinel) calm() bool {
+	for _, sentinel := range s.Sentinels {
+		primary := redis.NewMapStringStringCmd(s.t.Context(), "sentinel", "master", primaryName)
+		if err := sentinel.Admin().Process(s.t.Context(), primary); err != nil || primary.Val()["flags"] != "master" {
+			return false
+		}
+	}
+	return true
+}
+
+// Settle waits until no failover goes on, and has a server follow the primary, unless it is that. The sentinels do so as well, but not while
+// writes wait at the server.
+func (s *Sentinel) Settle(server *Server) {
+	s.t.Helper()
+	testkit.Eventually(s.t, "no failover goes on", s.calm)
+	primary := s.Primary()
+	if primary == server {
+		return
+	}
+	host, port, _ := strings.Cut(primary.Addr(), ":")
+	testkit.Must(s.t, server.Admin().SlaveOf(s.t.Context(), host, port).Err())
+	testkit.Eventually(s.t, "the server follows the primary", func() bool { return field(s.t, server, "master_link_status") == "up" })
 }
 
 // elected returns the server whose address has the most votes.

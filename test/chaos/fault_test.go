@@ -157,6 +157,9 @@ func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string
 		return
 	}
 	for clock.Sleep(ctx, time.Second) == nil {
+		if d, ok := r.deployment.(settler); ok {
+			d.Settle(s)
+		}
 		role, err := s.Admin().Do(ctx, "role").Slice()
 		if err == nil && (role[0] == "slave") == (r.deployment.server(key) != s) {
 			break
@@ -164,6 +167,9 @@ func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string
 	}
 	r.tell(ctx, s, "client", "unpause")
 }
+
+// settler is a deployment that makes no replica of a server at which writes wait.
+type settler interface{ Settle(s *redistest.Server) }
 
 // tell tries until a server has taken a command: another fault may be in its way. It returns the list that is the reply, if it is one.
 func (r *round) tell(ctx context.Context, s *redistest.Server, command ...any) []any {
