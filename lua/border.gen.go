@@ -2870,7 +2870,7 @@ func (p Partition) Expiry() ExpiryKey {
 	return ExpiryKey(p.prefix + "expiry")
 }
 
-// RememberedKey names a HASH: tasks that were deleted and whose names are still taken: the first 16 digits of the SHA-1 of the definition, as stored or as submitted, the final state, the time of the creation and of the end, separated by blanks.
+// RememberedKey names a HASH: tasks that were deleted and whose names are still taken, and those of ticks that were restored after Redis had lost them: the first 16 digits of the SHA-1 of the definition, as stored or as submitted, the final state, the time of the creation and of the end, separated by blanks, with `-` for what is not known.
 type RememberedKey string
 
 // Remembered makes the key dts:{p}:remembered.

@@ -33,6 +33,8 @@ for member, created, def, state, tick in tasks() do
     put_later(queued_key(), int(now + LOOK_LIMIT), member)
     if tick then
       live_again(member, tick)
+      redis.call('RPUSH', remembered_order_key(), member) -- it may be deleted before its tick is decided again
+      set_later(remembered_key(), member, '- - ' .. int(created) .. ' ' .. int(now))
     end
     restored = restored + 1
   end

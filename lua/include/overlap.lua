@@ -19,7 +19,7 @@ end
 -- schedule has the fields overlap, revision, task (the definition of its tasks) and paused (nil if it is not paused; while
 -- it is paused, waiting ticks do not go on). Returns the outcome, the reason, and how many queued runs it replaced.
 local function apply_overlap(schedule, tick, name, due)
-  if redis.call('HEXISTS', defs_key(), member .. '@' .. name) == 1 then
+  if has_task(member .. '@' .. name) then
     return 'fired', 'its task was there already', 0
   end
   local ahead = schedule.paused and 0 or redis.call('LLEN', waiting_key(member))

@@ -2,10 +2,15 @@
 -- needs: arg member, arg events
 -- includes: clock, number, definition, events
 
--- create_task creates the task of the tick of that name, due at that time (ms). Returns false if the task exists already.
+-- has_task reports whether a tick has a task, or had one that was restored, and that has been deleted since.
+local function has_task(tick_member)
+  return redis.call('HEXISTS', defs_key(), tick_member) == 1 or redis.call('HEXISTS', remembered_key(), tick_member) == 1
+end
+
+-- create_task creates the task of the tick of that name, due at that time (ms). Returns false if the tick has one.
 local function create_task(name, def, due)
   local tick_member = member .. '@' .. name
-  if redis.call('HEXISTS', defs_key(), tick_member) == 1 then
+  if has_task(tick_member) then
     return false
   end
   local stored, payload = split_payload(def)
@@ -18,7 +23,7 @@ local function create_task(name, def, due)
   return true
 end
 
--- start_tick creates the task of a tick (ms), unless it exists, and makes it live.
+-- start_tick creates the task of a tick (ms), unless it has one, and makes it live.
 local function start_tick(tick, name, def, due)
   if create_task(name, def, due) then
     redis.call('ZADD', live_key(member), int(tick), name)

@@ -264,6 +264,35 @@ func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
 	}
 }
 
+// A full Redis deletes a restored task soon after its end, also when nobody has decided its tick again yet.
+func TestExtendEach_RestoresATickThatDoesNotRunAgainWhenItIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	ticks := w.Hourly(1, nil)
+	before := w.Schedule(storetest.Nightly)
+	w.Fire(storetest.Nightly)
+	ref := task.Ref{Namespace: storetest.Nightly.Namespace, ID: storetest.Nightly.ID + "@" + ticks[0]}
+	run, k := w.Begin(ref), w.KeysOf(ref)
+	lose(t, w, ref)
+	testkit.Must(t, w.DB.Del(w.Ctx, string(k.Live(storetest.Nightly)), string(k.Ledger(storetest.Nightly))).Err())
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Schedule(storetest.Nightly)), "cursor", before.Cursor.UnixMilli(), "runs", before.Runs).Err())
+	w.MakeDue(storetest.Nightly)
+	testkit.Must(t, run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
+	_, err := w.Partitions.At(w.PartitionOf(ref)).Lead(storetest.Fence).Sweep(w.Ctx, partition.Keep{Tasks: 0, Remember: time.Hour, Names: 10}, 100)
+	testkit.Must(t, err)
+	if got := w.Get(ref); got.State != task.None {
+		t.Fatalf("it is %s, want it to be deleted", got.State)
+	}
+	ticked := w.Fire(storetest.Nightly)
+	if len(ticked) != 1 || ticked[0].Name != ticks[0] || ticked[0].Outcome != schedule.Fired {
+		t.Errorf("ticks %+v, want that one to have fired", ticked)
+	}
+	if got := w.Get(ref); got.State != task.None {
+		t.Errorf("it is %s again", got.State)
+	}
+	w.CheckSets()
+}
+
 func TestExtendEach_RestoresATickWhoseTaskRedisHasLost(t *testing.T) {
 	t.Parallel()
 	w := suspicious(t)
