@@ -43,10 +43,14 @@ func (p replica) faults() []fault {
 		p.Detach()
 		_ = clock.Sleep(ctx, h.lasts)
 		p.FailOver()
-		r.past.addLoss(span{from, time.Now()})
+		r.past.addLoss(lostSince(from))
 		p.AddReplica(redistest.AOF())
 	})}
 }
+
+// lostSince is the time of writes that a primary took that has just died: what it said last may arrive a while later. Nothing starts on the next one
+// in that while.
+func lostSince(from time.Time) span { return span{from, time.Now().Add(settles * 2 / 3)} }
 
 func lostWrites(harm func(ctx context.Context, r *round, h happening)) fault {
 	return fault{name: "lost-writes", always: true, longest: 3 * time.Second, harmRedis: harm}
@@ -96,7 +100,7 @@ func (r *round) lose(ctx context.Context, b *redistest.Behind, h happening, prim
 	from := time.Now()
 	_ = clock.Sleep(ctx, h.lasts)
 	b.Primary.Kill()
-	r.past.addLoss(span{from, time.Now()}, partitions...)
+	r.past.addLoss(lostSince(from), partitions...)
 	for primary() == b.Primary && clock.Sleep(ctx, 100*time.Millisecond) == nil {
 		continue
 	}
