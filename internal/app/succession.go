@@ -49,8 +49,8 @@ func (a *App) followSuccession(ctx context.Context) error {
 func (a *App) tellPrimary(ctx context.Context) (lost int) {
 	a.registry.BeatNow()
 	a.store.RecordLossesAgain(ctx)
-	heard := true
-	for begin := clock.Now(); clock.Since(begin) < redisx.TellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
+	begin, heard, told := clock.Now(), true, false
+	for ; clock.Since(begin) < redisx.TellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
 		ends, err := a.store.Tasks.ReportAgain(ctx)
 		lost += ends
 		if a.worker != nil {
@@ -58,6 +58,10 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 		}
 		if a.remote != nil {
 			err = errors.Join(err, a.remote.ExtendNow(ctx))
+		}
+		if !told && !redisx.Unanswered(err) {
+			told = true
+			a.o.Log.Info("told the new Redis primary what this node knows", "after", clock.Since(begin))
 		}
 		switch {
 		case redisx.Unanswered(err):

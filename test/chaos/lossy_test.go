@@ -113,19 +113,19 @@ func (r *round) durable() bool { return len(r.deployment.flags()) > 0 }
 // settles is how long nothing starts on another primary, so that all members can tell it what they know.
 const settles = 1500 * time.Millisecond
 
-// noteLate notes which members found a primary that had lost writes so late that others may have begun their attempts again.
+// noteLate notes which members told a primary that had lost writes what they know so late that others may have begun their attempts again.
 func (r *round) noteLate() {
 	for _, l := range r.past.lost {
-		found := make(map[*member]time.Time)
+		noticed := make(map[*member]time.Time)
 		first := never
 		for _, m := range r.members {
 			if m.through == nil {
-				found[m] = m.foundPrimary(l.until)
-				first = earlier(first, found[m])
+				noticed[m] = m.said(found, l.until.Add(-settles))
+				first = earlier(first, noticed[m])
 			}
 		}
-		for m, at := range found {
-			if at.After(first.Add(settles)) {
+		for m, at := range noticed {
+			if at = m.said(told, at); at.After(first.Add(settles)) {
 				r.past.addHarm(harm{span: span{l.until, at}, name: "late", member: m.name})
 			}
 		}

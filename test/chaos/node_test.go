@@ -118,8 +118,14 @@ func (m *member) signal(s syscall.Signal) {
 	}
 }
 
-// foundPrimary returns when the member noticed, says its log, that another primary has taken over at a time; never if it did not.
-func (m *member) foundPrimary(since time.Time) time.Time {
+// found and told begin what logs say when a member has noticed that another primary has taken over, and when that knows what the member knows.
+const (
+	found = "another Redis primary has taken over"
+	told  = "told the new Redis primary"
+)
+
+// said returns when the member said something first since a time; never if it did not.
+func (m *member) said(what string, since time.Time) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, p := range m.processes {
@@ -129,7 +135,7 @@ func (m *member) foundPrimary(since time.Time) time.Time {
 				Msg  string
 			}
 			_ = json.Unmarshal([]byte(line), &entry) // a panic is not JSON
-			if strings.HasPrefix(entry.Msg, "another Redis primary has taken over") && entry.Time.After(since.Add(-settles)) {
+			if strings.HasPrefix(entry.Msg, what) && entry.Time.After(since) {
 				return entry.Time
 			}
 		}
