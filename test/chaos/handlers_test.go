@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -37,7 +39,8 @@ type call struct {
 	version    int // of the task's payload
 	behaviour  behaviour
 	begin, end time.Time
-	token      string // what the handler answered, "" if it has not or the caller had gone
+	token      string   // what the handler answered, "" if it has not or the caller had gone
+	members    []string // on which the caller depends, its own name first; nil if it is not known
 }
 
 // isFinal reports whether the answer was such that no further attempt makes sense.
@@ -46,8 +49,8 @@ func (c call) isFinal() bool {
 }
 
 func (c call) String() string {
-	return fmt.Sprintf("attempt %d, version %d, from %s to %s, answered %q",
-		c.attempt, c.version, c.begin.UTC().Format(stamp), c.end.UTC().Format(stamp), c.token)
+	return fmt.Sprintf("attempt %d, version %d, from %s to %s, called by %s, answered %q",
+		c.attempt, c.version, c.begin.UTC().Format(stamp), c.end.UTC().Format(stamp), c.members, c.token)
 }
 
 // handlers is the far end of all tasks, and the record of what was called.
@@ -59,11 +62,19 @@ type handlers struct {
 	bad   []string // calls that say nothing of a task
 }
 
-func startHandlers() *handlers {
+// callerKey is the key of the members on which the caller depends, in the context of a request.
+type callerKey struct{}
+
+// startHandlers starts the far end. caller returns the members on which the caller at a port depends.
+func startHandlers(caller func(port int) []string) *handlers {
 	h := &handlers{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/run", h.serve)
-	h.Server = httptest.NewServer(mux)
+	h.Server = httptest.NewUnstartedServer(mux)
+	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, callerKey{}, caller(c.RemoteAddr().(*net.TCPAddr).Port))
+	}
+	h.Start()
 	return h
 }
 
@@ -86,6 +97,7 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request) {
 	takes, errTakes := strconv.Atoi(q.Get("ms"))
 	version, errVersion := strconv.Atoi(q.Get("v"))
 	c := &call{task: r.Header.Get("Dts-Task-Id"), attempt: attempt, version: version, behaviour: behaviour(q.Get("b")), begin: begin}
+	c.members, _ = r.Context().Value(callerKey{}).([]string)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil || errTakes != nil || errVersion != nil || c.task == "" {
@@ -122,6 +134,16 @@ func work(r *http.Request, c *call, takes time.Duration) bool {
 	case <-r.Context().Done():
 		return false
 	}
+}
+
+// unknown is the number of calls whose caller is not known: it was stopped or dead when its connection was looked for.
+func (h *handlers) unknown() (n int) {
+	for _, c := range h.calls {
+		if c.members == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // byTask is the record, in the order of the calls.

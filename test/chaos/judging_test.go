@@ -101,6 +101,12 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		}, "attempt 3 of t was begun, and 2 are in its history"},
 		{"a success that nobody confirms", func(_ *job, e *evidence, _ *past) { e.calls[1].token, e.task.Result = "", nil }, "the handler does not confirm"},
 		{"another result", func(_ *job, e *evidence, _ *past) { e.task.Result = ptr("x") }, `succeeded with "x"`},
+		{"run by another member", func(_ *job, e *evidence, _ *past) { e.calls[1].members = []string{"node2"} }, "says its history"},
+		{"begun twice, and another member than the first one died when Redis lost writes", func(_ *job, e *evidence, p *past) {
+			p.harms, p.lost = []harm{{span: between(3.5, 3.6), name: "kill", member: "node1"}}, []span{between(2.5, 4.5)}
+			e.calls[1].members = []string{"node2"}
+			e.calls = append(e.calls, called(2, 6, 7, "c"))
+		}, "although Redis was told again"},
 		{"lost for no reason", func(_ *job, _ *evidence, p *past) { p.harms = nil }, "nothing had happened"},
 		{"lost when something happened to another member", func(_ *job, _ *evidence, p *past) { p.harms[0].member = "node2" }, "nothing had happened"},
 		{"lost long after something happened", func(_ *job, _ *evidence, p *past) { p.harms[0].span = between(-9, -8) }, "nothing had happened"},

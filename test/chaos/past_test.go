@@ -124,12 +124,16 @@ func (p *past) isTouched(calls []call, told []time.Time) bool {
 	return slices.ContainsFunc(told, func(at time.Time) bool { return p.isLossy(span{at, at}) })
 }
 
-// excusesDouble reports whether an attempt may have begun twice, once before Redis lost its begin and once afterwards: nobody who knew of the
-// first one could tell Redis. The handler may be called in the other order, if who had the first one stood still.
+// excusesDouble reports whether an attempt may have begun twice, once before Redis lost its begin and once afterwards: the member that knew of the
+// first one could not tell Redis. The handler may be called in the other order, if that member stood still.
 func (p *past) excusesDouble(a, b call) bool {
+	return p.lostBegin(a, b) || p.lostBegin(b, a)
+}
+
+// lostBegin reports whether Redis has lost the begin of a call, and not that of the other one, and nobody could tell it.
+func (p *past) lostBegin(first, second call) bool {
 	return slices.ContainsFunc(p.lost, func(l span) bool {
-		parts := p.given(a).Before(l.until) && b.begin.After(l.until) || p.given(b).Before(l.until) && a.begin.After(l.until)
-		return parts && p.silences(l)
+		return p.given(first).Before(l.until) && second.begin.After(l.until) && p.silences(l, first.members)
 	})
 }
 
@@ -138,17 +142,23 @@ func (p *past) excusesDouble(a, b call) bool {
 func (p *past) given(c call) time.Time {
 	earliest := c.begin
 	for _, h := range p.harms {
-		if strings.HasPrefix(h.name, "freeze") && c.begin.After(h.until.Add(-time.Second)) && c.begin.Before(h.until.Add(2*time.Second)) {
+		if strings.HasPrefix(h.name, "freeze") && concerns(h, c.members) && c.begin.After(h.until.Add(-time.Second)) && c.begin.Before(h.until.Add(2*time.Second)) {
 			earliest = earlier(earliest, h.from)
 		}
 	}
 	return earliest
 }
 
-// silences reports whether something was done to a member when Redis lost writes or just afterwards, so that it could not tell what it knows.
-func (p *past) silences(loss span) bool {
+// concerns reports whether a harm was done to one of these members, or to any if they are not known.
+func concerns(h harm, members []string) bool {
+	return h.member != "" && (len(members) == 0 || slices.Contains(members, h.member))
+}
+
+// silences reports whether something was done to one of these members when Redis lost writes or just afterwards, so that it could not tell what it
+// knows.
+func (p *past) silences(loss span, members []string) bool {
 	loss.until = loss.until.Add(aftermath)
-	return slices.ContainsFunc(p.harms, func(h harm) bool { return h.member != "" && h.overlaps(loss) })
+	return slices.ContainsFunc(p.harms, func(h harm) bool { return concerns(h, members) && h.overlaps(loss) })
 }
 
 // String tells what happened, a line for each fault.

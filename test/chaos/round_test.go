@@ -19,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/test/process"
 )
 
 const (
@@ -63,8 +64,9 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	ctx, cancel := context.WithTimeout(t.Context(), roundLimit)
 	defer cancel()
 	r := &round{
-		t: t, ctx: ctx, seed: seed, deployment: start(t), handlers: startHandlers(), random: rand.New(rand.NewPCG(seed, 1)),
+		t: t, ctx: ctx, seed: seed, deployment: start(t), random: rand.New(rand.NewPCG(seed, 1)),
 	}
+	r.handlers = startHandlers(r.caller)
 	t.Cleanup(r.handlers.stop)
 	r.db = r.deployment.db(t)
 	defer r.end()
@@ -88,6 +90,17 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	r.judge(w)
 	r.examine()
 	return o
+}
+
+// caller returns the members on which the one depends whose connection comes from a port; nil if it is not known.
+func (r *round) caller(port int) []string {
+	socket := process.SocketAt(port)
+	for _, m := range r.members {
+		if socket != "" && m.current().Owns(socket) {
+			return m.dependsOn()
+		}
+	}
+	return nil
 }
 
 // end ends the fleet, tells the violations, and keeps what explains a failure.

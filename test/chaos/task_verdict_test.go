@@ -76,6 +76,9 @@ func (e evidence) judgeAttempt(a client.Attempt, begun map[int]call, p *past) (v
 		v.add("attempt %d of %s, which is %s, has no outcome", a.Number, e.id, e.task.State)
 		return v
 	}
+	if runner := e.members[a.Node]; len(runner) > 0 && len(c.members) > 0 && runner[0] != c.members[0] {
+		v.add("attempt %d of %s was on %s %s, says its history: %s", a.Number, e.id, a.Node, runner, c)
+	}
 	switch *a.Outcome {
 	case client.OutcomeSucceeded:
 		if c.token == "" || e.behaviour.fails(a.Number) {

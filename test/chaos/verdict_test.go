@@ -25,7 +25,8 @@ func (r *round) judge(w *workload) {
 		r.judgeSchedule(s, b)
 	}
 	b.judgeStrangers(r)
-	r.t.Logf("%d tasks, %d of them of schedules; %d calls; the lock was held %d times", len(b.tasks), len(b.tasks)-len(w.jobs), len(r.handlers.calls), r.locking.holds)
+	r.t.Logf("%d tasks, %d of them of schedules; %d calls, %d by callers that are not known; the lock was held %d times",
+		len(b.tasks), len(b.tasks)-len(w.jobs), len(r.handlers.calls), r.handlers.unknown(), r.locking.holds)
 }
 
 func (r *round) add(v verdict) {
