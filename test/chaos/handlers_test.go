@@ -65,14 +65,14 @@ type handlers struct {
 // callerKey is the key of the members on which the caller depends, in the context of a request.
 type callerKey struct{}
 
-// startHandlers starts the far end. caller returns the members on which the caller at a port depends.
-func startHandlers(caller func(port int) []string) *handlers {
+// startHandlers starts the far end. caller returns the members on which the caller depends whose connection that is.
+func startHandlers(caller func(net.Conn) []string) *handlers {
 	h := &handlers{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/run", h.serve)
 	h.Server = httptest.NewUnstartedServer(mux)
 	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, callerKey{}, caller(c.RemoteAddr().(*net.TCPAddr).Port))
+		return context.WithValue(ctx, callerKey{}, caller(c))
 	}
 	h.Start()
 	return h

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,9 +93,10 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	return o
 }
 
-// caller returns the members on which the one depends whose connection comes from a port; nil if it is not known.
-func (r *round) caller(port int) []string {
-	socket := process.SocketAt(port)
+// caller returns the members on which the one depends that opened a connection to this process; nil if it is not known.
+func (r *round) caller(c net.Conn) []string {
+	port := func(a net.Addr) int { return a.(*net.TCPAddr).Port }
+	socket := process.SocketAt(port(c.RemoteAddr()), port(c.LocalAddr()))
 	for _, m := range r.members {
 		if socket != "" && m.current().Owns(socket) {
 			return m.dependsOn()

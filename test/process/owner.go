@@ -20,16 +20,16 @@ func (p *Process) Owns(socket string) bool {
 	})
 }
 
-// SocketAt is the name of the socket that has a port of 127.0.0.1; "" if there is none, and where there is no /proc.
-func SocketAt(port int) string {
+// SocketAt is the name of the socket of the connection from one port of 127.0.0.1 to another one; "" if there is none, and where there is no /proc.
+func SocketAt(from, to int) string {
 	table, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
 		return ""
 	}
-	address := fmt.Sprintf("0100007F:%04X", port)
+	source, destination := fmt.Sprintf("0100007F:%04X", from), fmt.Sprintf("0100007F:%04X", to)
 	for lines := bufio.NewScanner(bytes.NewReader(table)); lines.Scan(); {
-		const local, inode = 1, 9 // columns
-		if fields := strings.Fields(lines.Text()); len(fields) > inode && fields[local] == address {
+		const local, remote, inode = 1, 2, 9 // columns
+		if fields := strings.Fields(lines.Text()); len(fields) > inode && fields[local] == source && fields[remote] == destination {
 			return "socket:[" + fields[inode] + "]"
 		}
 	}
