@@ -62,7 +62,7 @@ type handlers struct {
 	bad   []string // calls that say nothing of a task
 }
 
-// callerKey is the key of the members on which the caller depends, in the context of a request.
+// callerKey is the key of a function that returns the members on which the caller depends, in the context of a request.
 type callerKey struct{}
 
 // startHandlers starts the far end. caller returns the members on which the caller depends whose connection that is.
@@ -72,7 +72,7 @@ func startHandlers(caller func(net.Conn) []string) *handlers {
 	mux.HandleFunc("/run", h.serve)
 	h.Server = httptest.NewUnstartedServer(mux)
 	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, callerKey{}, caller(c))
+		return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() []string { return caller(c) })) // later: others wait to be accepted
 	}
 	h.Start()
 	return h
@@ -97,7 +97,7 @@ func (h *handlers) serve(w http.ResponseWriter, r *http.Request) {
 	takes, errTakes := strconv.Atoi(q.Get("ms"))
 	version, errVersion := strconv.Atoi(q.Get("v"))
 	c := &call{task: r.Header.Get("Dts-Task-Id"), attempt: attempt, version: version, behaviour: behaviour(q.Get("b")), begin: begin}
-	c.members, _ = r.Context().Value(callerKey{}).([]string)
+	c.members = r.Context().Value(callerKey{}).(func() []string)()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err != nil || errTakes != nil || errVersion != nil || c.task == "" {

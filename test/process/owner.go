@@ -1,13 +1,11 @@
 package process
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Owns reports whether the process has a socket, as SocketAt names it.
@@ -26,12 +24,12 @@ func SocketAt(from, to int) string {
 	if err != nil {
 		return ""
 	}
-	source, destination := fmt.Sprintf("0100007F:%04X", from), fmt.Sprintf("0100007F:%04X", to)
-	for lines := bufio.NewScanner(bytes.NewReader(table)); lines.Scan(); {
-		const local, remote, inode = 1, 2, 9 // columns
-		if fields := strings.Fields(lines.Text()); len(fields) > inode && fields[local] == source && fields[remote] == destination {
-			return "socket:[" + fields[inode] + "]"
-		}
+	ends := fmt.Appendf(nil, "0100007F:%04X 0100007F:%04X ", from, to)
+	_, rest, _ := bytes.Cut(table, ends)
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	const inode = 6 // the place after the two addresses
+	if fields := bytes.Fields(line); len(fields) > inode {
+		return "socket:[" + string(fields[inode]) + "]"
 	}
 	return ""
 }
