@@ -206,6 +206,17 @@ func (s *session) hold(run string, h held) {
 	s.held[run] = h
 }
 
+// spare has the leases of the worker's runs, and the time after which it counts as gone, begin again: it cannot extend them while Redis is away.
+func (s *session) spare() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = clock.Now()
+	for run, h := range maps.All(s.held) {
+		h.until = s.heard.Add(s.offer.Lease)
+		s.held[run] = h
+	}
+}
+
 // dropLost ends the deliveries of runs whose lease is over: their attempts are lost, or have ended through another node.
 func (s *session) dropLost() {
 	s.mu.Lock()

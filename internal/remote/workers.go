@@ -85,6 +85,10 @@ func (o Offer) equal(other Offer) bool {
 func (w *Workers) Run(ctx context.Context) error {
 	for clock.Sleep(ctx, w.o.Silence/10) == nil {
 		for _, s := range w.all() {
+			if !w.o.DB.Link().Up() {
+				s.spare()
+				continue
+			}
 			s.dropLost()
 			if s.silent() {
 				w.end(s)

@@ -353,6 +353,31 @@ func TestWorkers_ASilentWorkerIsGone(t *testing.T) {
 	testkit.Eventually(t, "the worker is gone", func() bool { return len(w.Guests()) == 0 })
 }
 
+// A worker cannot extend its leases while Redis is away. When another primary has taken over, the node must know what the worker runs.
+func TestWorkers_HoldTheirAttemptsWhileRedisIsAway(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	w := join(t, storetest.On(t, server.DB(t)))
+	w.hand("a")
+	o := offer()
+	o.Lease = 2 * time.Second
+	if len(w.take(o)) != 1 {
+		t.Fatal("it took nothing")
+	}
+	server.Kill()
+	testkit.Eventually(t, "the outage is noticed", func() bool { _ = w.DB.Ping(w.Ctx).Err(); return !w.DB.Link().Up() })
+	begin := time.Now()
+	testkit.Eventually(t, "a while is over", func() bool {
+		if all := w.all(); len(all) != 1 || len(leased(all[0])) != 1 {
+			t.Fatalf("the attempt is not held any more after %s", time.Since(begin))
+		}
+		return time.Since(begin) > 2*o.Lease
+	})
+	server.Restart()
+	testkit.Eventually(t, "the outage is over", func() bool { return w.DB.Ping(w.Ctx).Err() == nil })
+	testkit.Eventually(t, "its lease is over", func() bool { return len(w.all()) == 0 || len(leased(w.all()[0])) == 0 })
+}
+
 func TestWorkers_ExtendingIsASignOfLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
