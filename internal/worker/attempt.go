@@ -62,8 +62,11 @@ func (a *attempt) begin(d *queue.Taken) error {
 	}
 }
 
-// tryBegin calls begin once, together with others, and waits for replicas if the attempt must be the only one. The run is leased from the start of the call on, by the clock of this
-// node. If the answer comes when the lease is over, the work does not start.
+// errLate is the reason to begin again if the answer came when the lease of the run was over.
+var errLate = errors.New("the answer came too late")
+
+// tryBegin calls begin once, together with others, and waits for replicas if the attempt must be the only one. The run is leased from the start of
+// the call on, by the clock of this node.
 func (a *attempt) tryBegin(attempt tasks.Start) error {
 	start := clock.Now()
 	begun, err := a.w.begins.Do(a.work, attempt)
@@ -80,7 +83,7 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 		}
 	}
 	if a.w.trust(start) <= 0 {
-		a.lose(errUnleased)
+		return errLate
 	}
 	a.lease = time.AfterFunc(a.w.untilStop(start), func() { a.lose(errUnleased) })
 	a.run.Store(run)

@@ -166,6 +166,24 @@ func TestBegin_WaitsUntilRedisIsBack(t *testing.T) {
 	}
 }
 
+// An answer that comes when the lease of the run is over ends no attempt that has not done anything.
+func TestBegin_IsRepeatedIfTheAnswerCameTooLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.lease = 2 * time.Second
+	runs := make(chan struct{}, 5)
+	w.start(func(context.Context, executor.Attempt) (string, error) { runs <- struct{}{}; return "", nil })
+	w.reports.Hold()
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	testkit.Eventually(t, "it tries to begin", func() bool { return len(w.reports.Held()) > 0 })
+	held := time.Now()
+	testkit.Eventually(t, "its lease is over soon", func() bool { return time.Since(held) > w.lease*11/12 }) // later, it gives up this call
+	w.reports.Release()
+	if got := w.reaches(ref, task.Succeeded); got.Attempt != 1 || len(runs) != 1 {
+		t.Errorf("it ran %d times and is in attempt %d, want once and 1", len(runs), got.Attempt)
+	}
+}
+
 func TestReport_WaitsUntilRedisIsBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

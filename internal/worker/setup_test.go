@@ -59,6 +59,7 @@ type world struct {
 	said    *records
 	reports *redistest.Proxy // between the worker and the tasks
 	asynq   *redistest.Proxy // between the worker and its queue
+	lease   time.Duration    // of the runs of workers that start from now on; 0: the default
 }
 
 func newWorld(t *testing.T) *world {
@@ -78,7 +79,7 @@ func newWorld(t *testing.T) *world {
 
 func (w *world) open(db *redisx.DB) *store.Store {
 	w.t.Helper()
-	s, err := store.Open(w.t.Context(), store.Options{DB: db, Partitions: 2})
+	s, err := store.Open(w.t.Context(), store.Options{DB: db, Partitions: 2, RunLease: w.lease})
 	testkit.Must(w.t, err)
 	return s
 }
