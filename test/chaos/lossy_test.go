@@ -70,7 +70,7 @@ func startLossySentinel(t *testing.T) deployment {
 
 func (s lossySentinel) faults() []fault {
 	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
-		r.lose(ctx, s.LeaveBehind(), h, s.Primary)
+		r.lose(ctx, s.LeaveBehind, h, s.Primary)
 	})}
 }
 
@@ -90,14 +90,15 @@ func (c lossyCluster) faults() []fault {
 				partitions = append(partitions, i)
 			}
 		}
-		r.lose(ctx, c.LeaveBehind(h.key), h, func() *redistest.Server { return c.Primary(h.key) }, partitions...)
+		r.lose(ctx, func() *redistest.Behind { return c.LeaveBehind(h.key) }, h, func() *redistest.Server { return c.Primary(h.key) }, partitions...)
 	})}
 }
 
 // lose kills a primary, which has these partitions, some time after it has left its replicas behind, waits until one of them has taken over, and
 // starts it again.
-func (r *round) lose(ctx context.Context, b *redistest.Behind, h happening, primary func() *redistest.Server, partitions ...int) {
+func (r *round) lose(ctx context.Context, leave func() *redistest.Behind, h happening, primary func() *redistest.Server, partitions ...int) {
 	from := time.Now()
+	b := leave()
 	_ = clock.Sleep(ctx, h.lasts)
 	b.Primary.Kill()
 	r.past.addLoss(lostSince(from), partitions...)
