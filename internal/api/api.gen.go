@@ -430,8 +430,10 @@ func (e TickOutcome) Valid() bool {
 type Attempt struct {
 	Error      string `json:"error,omitempty,omitzero"`
 	FinishedAt string `json:"finished_at,omitempty,omitzero"`
-	Node       string `json:"node"`
-	Number     int    `json:"number"`
+
+	// Node That ran it. Empty for an attempt of which Redis has lost all but that there was one.
+	Node   string `json:"node"`
+	Number int    `json:"number"`
 
 	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
 	// end.

@@ -70,8 +70,8 @@ const (
 
 // Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.
 type Attempt struct {
-	Number     int // from 1
-	Node       string
+	Number     int    // from 1
+	Node       string // "" if Redis has lost which one
 	StartedAt  time.Time
 	FinishedAt time.Time
 	Outcome    Outcome

@@ -108,23 +108,47 @@ func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(p
 	return results
 }
 
-// endBefore ends the attempts before those of runs as lost, if Redis shows them running: they have ended, and nobody has told how. Nobody claims the attempts of the runs for a while.
+// unknownRun is the token of a run of which only that is known that it has ended: no node made it.
+const unknownRun = "#"
+
+// endBefore ends the attempts before those of runs as lost that have not ended as far as Redis knows: they have, and nobody has told how. Nobody
+// claims the attempts of the runs for a while.
 func (s *Tasks) endBefore(ctx context.Context, runs []*Run) {
-	refs, attempt := make([]task.Ref, len(runs)), make(map[task.Ref]int, len(runs))
+	refs, newest := make([]task.Ref, len(runs)), make(map[task.Ref]*Run, len(runs))
 	for i, r := range runs {
-		refs[i], attempt[r.Task.Ref] = r.Task.Ref, r.Task.Attempt
+		refs[i], newest[r.Task.Ref] = r.Task.Ref, r
 	}
-	shown, err := s.getEach(ctx, s.l.Vital, refs, true)
-	if err != nil {
-		s.l.Log.WarnContext(ctx, "cannot end attempts whose ends Redis has lost", "error", err)
-	}
-	var ends []End
-	for _, t := range shown {
-		if t.State == task.Running && t.Attempt == attempt[t.Ref]-1 {
-			ends = append(ends, End{Run: s.RunOf(t), State: task.Scheduled, Outcome: task.OutcomeLost, Reason: "Redis lost how it ended", Delay: s.runLease})
+	for ended := true; ended; {
+		shown, err := s.getEach(ctx, s.l.Vital, refs, true)
+		if err != nil {
+			s.l.Log.WarnContext(ctx, "cannot end attempts whose ends Redis has lost", "error", err)
 		}
+		var ends []End
+		for _, t := range shown {
+			if r := s.notEnded(t, newest[t.Ref]); r != nil {
+				ends = append(ends, End{Run: r, State: task.Scheduled, Outcome: task.OutcomeLost, Reason: "Redis lost how it ended", Delay: s.runLease})
+			}
+		}
+		ended = slices.ContainsFunc(s.finish(ctx, s.l.Vital, ends), func(f finished) bool { return f.recorded })
 	}
-	s.finish(ctx, s.l.Vital, ends) // what fails is behind still
+}
+
+// notEnded returns the run of the attempt of a task that Redis shows as the next one to end, if it is before that of newest; else nil.
+func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
+	switch shown.State {
+	case task.Scheduled:
+		shown.Attempt++
+		shown.Run, shown.QueuedAt = unknownRun, newest.Task.QueuedAt
+	case task.Queued:
+		shown.Run, shown.QueuedAt = unknownRun, newest.Task.QueuedAt
+	case task.Running:
+	default:
+		return nil
+	}
+	if shown.Attempt >= newest.Task.Attempt {
+		return nil
+	}
+	return s.RunOf(shown)
 }
 
 // restore writes the tasks of runs again, as they were when the attempts were claimed, where Redis has lost them. What cannot be restored is

@@ -151,6 +151,46 @@ func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 	}
 }
 
+// The node that ran the two attempts before is silent.
+func TestReports_EndAllAttemptsBeforeThatNobodyTellsTheEndOf(t *testing.T) {
+	t.Parallel()
+	for name, at := range map[string]task.State{"waits for the second": task.Scheduled, "is queued for the first": task.Queued, "runs the first": task.Running} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, heard := hearing(t)
+			ref := w.Bring("a", task.None)
+			w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 5}})
+			k, before := w.KeysOf(ref), map[task.State]string{}
+			state := func() string { return w.DB.HGet(w.Ctx, string(k.States()), ref.String()).Val() }
+			delivery := w.Claim(ref)[0]
+			before[task.Queued] = state()
+			first, err := w.Tasks.Begin(w.Ctx, ref, delivery.Attempt, "node-b#1")
+			testkit.Must(t, err)
+			before[task.Running] = state()
+			testkit.Must(t, first.Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+			before[task.Scheduled] = state()
+			testkit.Must(t, w.Begin(ref).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+			third := w.Begin(ref)
+			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before[at]).Err())
+			testkit.Must(t, w.DB.LTrim(w.Ctx, string(k.Attempts(ref)), 0, 0).Err())
+			if at != task.Scheduled {
+				testkit.Must(t, w.DB.Del(w.Ctx, string(k.Attempts(ref))).Err())
+			}
+			heard()
+			testkit.Must(t, w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{third})[0].Err)
+			attempts, err := w.Tasks.Attempts(w.Ctx, ref)
+			testkit.Must(t, err)
+			if got := w.Get(ref); got.State != task.Running || got.Attempt != 3 || got.Run != third.Task.Run || len(attempts) != 3 {
+				t.Errorf("it is %+v, with the attempts %+v", got, attempts)
+			}
+			if attempts[1].Outcome != task.OutcomeLost {
+				t.Errorf("the second attempt is %+v, want it to be lost", attempts[1])
+			}
+			w.CheckSets()
+		})
+	}
+}
+
 // loseEndOfFirst begins a second attempt after one that ended so, and brings Redis back to the time at which the first one ran.
 func loseEndOfFirst(t *testing.T, w *storetest.World, o task.Outcome, reason string) (second *tasks.Run) {
 	t.Helper()
