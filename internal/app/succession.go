@@ -45,7 +45,7 @@ func (a *App) followSuccession(ctx context.Context) error {
 
 // tellPrimary tells a primary that has taken over which attempts have ended lately, and which run here or in a worker by HTTP. It says so again
 // until others may start work there, as what one node knows can follow from what another one says: an attempt that runs, from the end of the one
-// before. If the primary does not answer, the time for that begins again when it does. It returns how many ends Redis had lost.
+// before. If the primary does not answer yet, the time for that begins again when it does. It returns how many ends Redis had lost.
 func (a *App) tellPrimary(ctx context.Context) (lost int) {
 	a.registry.BeatNow()
 	a.store.RecordLossesAgain(ctx)
@@ -59,12 +59,12 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 		if a.remote != nil {
 			err = errors.Join(err, a.remote.ExtendNow(ctx))
 		}
-		if !told && !redisx.Unanswered(err) {
+		if !told && !isUntold(err) {
 			told = true
 			a.o.Log.Info("told the new Redis primary what this node knows", "after", clock.Since(begin))
 		}
 		switch {
-		case redisx.Unanswered(err):
+		case isUntold(err):
 			heard = false
 		case !heard:
 			a.succession.Restart()
@@ -75,6 +75,10 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 	}
 	return lost
 }
+
+// isUntold reports whether err shows that a primary could not be told: it did not answer, or is not ready. One that is full hears all that needs no
+// memory.
+func isUntold(err error) bool { return redisx.Unanswered(err) || redisx.Passes(err) && !redisx.IsFull(err) }
 
 // noteReplicas says so if a failover can lose what Redis has acknowledged.
 func (a *App) noteReplicas(ctx context.Context) {

@@ -17,6 +17,7 @@ type Behind struct {
 // LeaveBehind has both replicas miss what the primary writes from now on.
 func (s *Sentinel) LeaveBehind() *Behind {
 	s.t.Helper()
+	testkit.Eventually(s.t, "no failover goes on", s.calm)
 	b := &Behind{t: s.t, Primary: s.Primary()}
 	for _, server := range s.Servers {
 		if server != b.Primary {
@@ -40,6 +41,9 @@ func (c *Cluster) LeaveBehind(key string) *Behind {
 func (b *Behind) leave() {
 	b.t.Helper()
 	ctx := b.t.Context()
+	for _, r := range b.replicas {
+		testkit.Eventually(b.t, "the replica follows", func() bool { return field(b.t, r, "master_link_status") == "up" })
+	}
 	copied(b.t, b.Primary, b.replicas, func() {
 		for _, r := range b.replicas {
 			b.passwords = append(b.passwords, r.Admin().ConfigGet(ctx, "masterauth").Val()["masterauth"])

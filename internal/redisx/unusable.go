@@ -35,6 +35,9 @@ func Passes(err error) bool {
 	return slices.ContainsFunc(passing, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
+// IsFull reports whether err is the answer of a Redis that has no memory left for a write.
+func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
+
 // explain is why the first command of a client failed with err.
 func explain(url string, err error) error {
 	if reason := unusable(err); reason != "" {

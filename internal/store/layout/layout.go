@@ -16,8 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/migration"
@@ -222,8 +220,7 @@ func Unavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOther) {
 		return err
 	}
-	var answered redis.Error
-	if errors.As(err, &answered) && redis.HasErrorPrefix(err, "OOM") {
+	if redisx.IsFull(err) {
 		return &task.Error{Code: task.CodeUnavailable, Message: "Redis is full", Err: err}
 	}
 	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; the change may nevertheless have been made", Err: err}

@@ -1,0 +1,38 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/store/tasks"
+)
+
+// reply is an error that Redis answers.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+func (reply) RedisError()     {}
+
+var _ redis.Error = reply("")
+
+func TestIsUntold_IfThePrimaryDidNotAnswerOrIsNotReady(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{fmt.Errorf("script finish: %w", io.EOF), true},
+		{fmt.Errorf("script finish: %w", reply("LOADING Redis is loading the dataset in memory")), true},
+		{errors.Join(tasks.ErrBehind, reply("NOREPLICAS Not enough good replicas to write.")), true},
+		{reply("OOM command not allowed when used memory > 'maxmemory'."), false},
+		{tasks.ErrBehind, false},
+	} {
+		if got := isUntold(test.err); got != test.want {
+			t.Errorf("%v: %t, want %t", test.err, got, test.want)
+		}
+	}
+}
