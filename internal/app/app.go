@@ -181,7 +181,7 @@ func (a *App) build(ctx context.Context) error {
 			Durability: a.o.Config.Durability, Lost: a.noteLost, Suspected: func() bool { return a.succession.Within(suspicion) },
 			Hearing: func() bool { return a.succession.Within(hearing) },
 		})
-		if err != nil && a.link.Up() && !redisx.Passes(err) { // Redis answers, so waiting does not help
+		if err != nil && !waitingHelps(err, a.link.Up()) {
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)
 		}
 		return err

@@ -48,6 +48,11 @@ func (a *App) await(ctx context.Context, connect func() error) error {
 	}
 }
 
+// waitingHelps reports whether what failed may succeed later: Redis does not answer, or did not when it was asked, or not yet as it will.
+func waitingHelps(err error, up bool) bool {
+	return !up || redisx.Unanswered(err) || redisx.Passes(err)
+}
+
 // listen binds the port of the node, so that New fails if it is taken, and has it answered while New waits for Redis.
 func (a *App) listen(ctx context.Context) error {
 	var listen net.ListenConfig

@@ -78,7 +78,9 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 
 // isUntold reports whether err shows that a primary could not be told: it did not answer, or is not ready. One that is full hears all that needs no
 // memory.
-func isUntold(err error) bool { return redisx.Unanswered(err) || redisx.Passes(err) && !redisx.IsFull(err) }
+func isUntold(err error) bool {
+	return redisx.Unanswered(err) || redisx.Passes(err) && !redisx.IsFull(err)
+}
 
 // noteReplicas says so if a failover can lose what Redis has acknowledged.
 func (a *App) noteReplicas(ctx context.Context) {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,23 @@ func TestIsUntold_IfThePrimaryDidNotAnswerOrIsNotReady(t *testing.T) {
 	} {
 		if got := isUntold(test.err); got != test.want {
 			t.Errorf("%v: %t, want %t", test.err, got, test.want)
+		}
+	}
+}
+
+func TestWaitingHelps_UnlessRedisHasAnsweredForGood(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		up   bool
+		want bool
+	}{
+		{errors.New("all sentinels are unreachable"), false, true},
+		{fmt.Errorf("reading dts:meta: %w", context.DeadlineExceeded), true, true}, // it has answered others meanwhile
+		{reply("LOADING Redis is loading the dataset in memory"), true, true},
+		{errors.New("partitions: this Redis was started with 4"), true, false},
+	} {
+		if got := waitingHelps(test.err, test.up); got != test.want {
+			t.Errorf("%v, Redis answers: %t: %t, want %t", test.err, test.up, got, test.want)
 		}
 	}
 }
