@@ -152,6 +152,9 @@ func (c *Control) ExtendAttempts(ctx context.Context, _ Caller, worker string, a
 	for i, e := range c.store.Tasks.ExtendFor(ctx, lease, runs) {
 		verdict, err := verdictOf(runs[i], e)
 		if err != nil {
+			if c.workers != nil {
+				c.workers.Extended(worker, nil, nil, lease) // it lives
+			}
 			return nil, err
 		}
 		if verdicts[i] = verdict; verdict == VerdictLost {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"sync"
 	"time"
 
@@ -176,14 +175,13 @@ func (s *session) extendNow(ctx context.Context) (failed error) {
 	return failed
 }
 
-// leased returns the runs that the worker has, and how long the last one of their leases goes on.
+// leased returns the runs that the worker has, and how long to lease them: as long as the last one of their leases goes on, or as a run of this node.
 func (s *session) leased() (runs []*tasks.Run, rest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	rest = s.o.Store.Tasks.RunLease()
 	for _, h := range s.held {
-		if left := clock.Until(h.until); left > 0 {
-			runs, rest = append(runs, h.run), max(rest, left)
-		}
+		runs, rest = append(runs, h.run), max(rest, clock.Until(h.until))
 	}
 	return runs, rest
 }
@@ -206,26 +204,43 @@ func (s *session) hold(run string, h held) {
 	s.held[run] = h
 }
 
-// spare has the leases of the worker's runs, and the time after which it counts as gone, begin again: it cannot extend them while Redis is away.
+// spare has the time begin again after which the worker counts as gone.
 func (s *session) spare() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.heard = clock.Now()
-	for run, h := range maps.All(s.held) {
-		h.until = s.heard.Add(s.offer.Lease)
-		s.held[run] = h
+}
+
+// dropLost ends the deliveries of runs whose lease is over and that Redis shows no longer: their attempts are lost, or have ended through another
+// node. While Redis does not say so, as when it fails over, the worker may run them still.
+func (s *session) dropLost(ctx context.Context) {
+	lapsed := s.lapsed()
+	if len(lapsed) == 0 {
+		return
+	}
+	current, err := s.o.Store.Tasks.Current(ctx, lapsed)
+	if err != nil {
+		return // it is tried again
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, run := range lapsed {
+		if !current[i] {
+			s.end(run.Task.Run, nil)
+		}
 	}
 }
 
-// dropLost ends the deliveries of runs whose lease is over: their attempts are lost, or have ended through another node.
-func (s *session) dropLost() {
+// lapsed are the runs whose lease is over.
+func (s *session) lapsed() (runs []*tasks.Run) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for run, h := range maps.All(s.held) {
+	for _, h := range s.held {
 		if clock.Until(h.until) < 0 {
-			s.end(run, nil)
+			runs = append(runs, h.run)
 		}
 	}
+	return runs
 }
 
 // settle ends the delivery of a run.

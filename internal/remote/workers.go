@@ -85,11 +85,11 @@ func (o Offer) equal(other Offer) bool {
 func (w *Workers) Run(ctx context.Context) error {
 	for clock.Sleep(ctx, w.o.Silence/10) == nil {
 		for _, s := range w.all() {
-			if !w.o.DB.Link().Up() {
+			if !w.o.DB.Link().Up() { // nobody can call who is alive
 				s.spare()
 				continue
 			}
-			s.dropLost()
+			s.dropLost(ctx)
 			if s.silent() {
 				w.end(s)
 			}
@@ -179,7 +179,7 @@ func (w *Workers) Extended(id string, held, lost []*tasks.Run, lease time.Durati
 }
 
 // ExtendNow tells Redis of the runs of all workers, as it may have lost them. Their leases end when the latest one of their worker would have
-// ended. Error: one of Redis; it may not have been told of all of them.
+// ended, and not before that of a run of this node would. Error: one of Redis; it may not have been told of all of them.
 func (w *Workers) ExtendNow(ctx context.Context) error {
 	var telling sync.WaitGroup
 	all := w.all()

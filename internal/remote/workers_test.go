@@ -378,6 +378,35 @@ func TestWorkers_HoldTheirAttemptsWhileRedisIsAway(t *testing.T) {
 	testkit.Eventually(t, "its lease is over", func() bool { return len(w.all()) == 0 || len(leased(w.all()[0])) == 0 })
 }
 
+// A shard of a cluster may be away while the others answer.
+func TestWorkers_HoldAttemptsOfWhichRedisSaysNothing(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	shard := redistest.NewProxy(t, server.Addr())
+	on := storetest.On(t, redistest.Open(t, shard.URL()))
+	on.DB = server.DB(t)
+	w := join(t, on)
+	ref, o := w.hand("a"), offer()
+	if len(w.take(o)) != 1 {
+		t.Fatal("it took nothing")
+	}
+	shard.Cut()
+	begin := time.Now()
+	testkit.Eventually(t, "a while is over", func() bool {
+		w.Extended("w1", nil, nil, o.Lease) // as the worker tries to
+		if all := w.all(); len(all) != 1 || len(leased(all[0])) != 1 {
+			t.Fatalf("the attempt is not held any more after %s", time.Since(begin))
+		}
+		return time.Since(begin) > 2*o.Lease
+	})
+	testkit.Must(t, on.DB.HDel(t.Context(), string(on.KeysOf(ref).States()), ref.String()).Err())
+	shard.Mend()
+	testkit.Eventually(t, "Redis says that it is lost", func() bool {
+		w.Extended("w1", nil, nil, o.Lease)
+		return len(leased(w.all()[0])) == 0
+	})
+}
+
 func TestWorkers_ExtendingIsASignOfLife(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -36,6 +36,29 @@ func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run)
 	}, func(e Extended) lacking { return lacks(e.missing, e.Err) })
 }
 
+// Current reports for each run whether Redis shows it as the one that runs its task. Error: CodeUnavailable.
+func (s *Tasks) Current(ctx context.Context, runs []*Run) ([]bool, error) {
+	refs := make([]task.Ref, len(runs))
+	for i, r := range runs {
+		refs[i] = r.Task.Ref
+	}
+	shown, err := s.getEach(ctx, s.l.DB, refs, true)
+	if err != nil {
+		return nil, err
+	}
+	run := make(map[task.Ref]string, len(shown))
+	for _, t := range shown {
+		if t.State == task.Running {
+			run[t.Ref] = t.Run
+		}
+	}
+	current := make([]bool, len(runs))
+	for i, r := range runs {
+		current[i] = run[r.Task.Ref] == r.Task.Run
+	}
+	return current, nil
+}
+
 // extendKnown is ExtendFor for tasks that exist.
 func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Run) []Extended {
 	refs := make([]task.Ref, len(runs))
