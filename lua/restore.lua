@@ -11,7 +11,7 @@
 --   restored  number  tasks that Redis had lost
 -- refuses: nothing
 -- repeat: harmless: what exists, or has been deleted since, stays as it is
--- full: refused
+-- full: works
 local members = {}
 for member in tasks() do
   members[#members + 1] = member

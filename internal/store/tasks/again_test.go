@@ -304,6 +304,21 @@ func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
 	}
 }
 
+// What runs was in Redis before, and a primary that has taken over has the same limit.
+func TestExtendEach_RestoresATaskWhileRedisIsFull(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	ref := w.Bring("a", task.None)
+	w.Create(task.Definition{Ref: ref})
+	run := w.Begin(ref)
+	lose(t, w, ref)
+	testkit.Must(t, w.DB.ConfigSet(w.Ctx, "maxmemory", "1").Err())
+	testkit.Must(t, w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0].Err)
+	if got := w.Get(ref); got.State != task.Running || got.Attempt != 1 {
+		t.Errorf("it is %+v", got)
+	}
+}
+
 // A full Redis deletes a restored task soon after its end, also when nobody has decided its tick again yet.
 func TestExtendEach_RestoresATickThatDoesNotRunAgainWhenItIsDeleted(t *testing.T) {
 	t.Parallel()
