@@ -225,7 +225,7 @@ func (s *session) dropLost(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, run := range lapsed {
-		if !current[i] {
+		if h, held := s.held[run.Task.Run]; held && clock.Until(h.until) < 0 && !current[i] {
 			s.end(run.Task.Run, nil)
 		}
 	}

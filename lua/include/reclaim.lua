@@ -23,12 +23,13 @@ local function queued_again(member, text, attempt, queued)
 end
 
 
--- not_current returns why a run is not the one that its task shows as running; nil if it is. A task that is scheduled for an attempt before that
--- of the run counts as one with another attempt: Redis has lost more than one of its attempts.
-local function not_current(member, fields, attempt, run)
-  if not fields then
+-- not_current returns why a run is not the one that its task, whose state is that text, shows as running; nil if it is. A task that is scheduled for
+-- an attempt before that of the run counts as one with another attempt: Redis has lost more than one of its attempts.
+local function not_current(member, text, attempt, run)
+  if not text and redis.call('HEXISTS', defs_key(), member) == 0 then
     return refuse('NOT_FOUND', member)
   end
+  local fields = parse_state(text or 'scheduled 0')
   local behind = fields.state == 'scheduled' and fields.attempt + 1 < tonumber(attempt)
   if fields.state ~= 'running' and fields.state ~= 'queued' and not behind then
     return refuse('STATE', fields.state)

@@ -187,12 +187,13 @@ func (m *Model) queuedAgain(t *Task, c Call) bool {
 
 // reported returns why a run cannot report on its attempt, "" if it can.
 func (t *Task) reported(c Call, sameRun bool) lua.Code {
+	behind := t.State == Scheduled && t.Attempt+1 < c.Attempt
 	switch {
-	case t.State == None || t.Bare:
+	case t.State == None:
 		return lua.CodeNotFound
-	case t.State != Running && t.State != Queued:
+	case t.State != Running && t.State != Queued && !behind:
 		return lua.CodeState
-	case t.State == Queued || t.Attempt != c.Attempt || !sameRun:
+	case t.State != Running || t.Attempt != c.Attempt || !sameRun:
 		return lua.CodeStale
 	}
 	return ""

@@ -133,8 +133,12 @@ func (s *Tasks) endBefore(ctx context.Context, runs []*Run) {
 	}
 }
 
-// notEnded returns the run of the attempt of a task that Redis shows as the next one to end, if it is before that of newest; else nil.
+// notEnded returns the run of the attempt of a task that Redis shows as the next one to end, if it is before that of newest; else nil, as of a task of
+// the same name that was created later.
 func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
+	if shown.CreatedAt.After(newest.Task.QueuedAt) {
+		return nil
+	}
 	switch shown.State {
 	case task.Scheduled:
 		shown.Attempt++

@@ -154,7 +154,9 @@ func TestReports_EndAnAttemptBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 // The node that ran the two attempts before is silent.
 func TestReports_EndAllAttemptsBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 	t.Parallel()
-	for name, at := range map[string]task.State{"waits for the second": task.Scheduled, "is queued for the first": task.Queued, "runs the first": task.Running} {
+	for name, at := range map[string]task.State{
+		"waits for the second": task.Scheduled, "is queued for the first": task.Queued, "runs the first": task.Running, "was never claimed": task.None,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, heard := hearing(t)
@@ -171,10 +173,18 @@ func TestReports_EndAllAttemptsBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 			before[task.Scheduled] = state()
 			testkit.Must(t, w.Begin(ref).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
 			third := w.Begin(ref)
-			testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before[at]).Err())
+			if at == task.None {
+				testkit.Must(t, w.DB.HDel(w.Ctx, string(k.States()), ref.String()).Err())
+				testkit.Must(t, w.DB.Del(w.Ctx, string(k.Running()), string(k.Held())).Err())
+			} else {
+				testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), before[at]).Err())
+			}
 			testkit.Must(t, w.DB.LTrim(w.Ctx, string(k.Attempts(ref)), 0, 0).Err())
 			if at != task.Scheduled {
 				testkit.Must(t, w.DB.Del(w.Ctx, string(k.Attempts(ref))).Err())
+			}
+			if err := w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{third})[0].Err; !errors.Is(err, tasks.ErrBehind) {
+				t.Errorf("while others may tell of them: %v, want ErrBehind", err)
 			}
 			heard()
 			testkit.Must(t, w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{third})[0].Err)
@@ -188,6 +198,31 @@ func TestReports_EndAllAttemptsBeforeThatNobodyTellsTheEndOf(t *testing.T) {
 			}
 			w.CheckSets()
 		})
+	}
+}
+
+// Redis has lost a task whose second attempt runs, and somebody has submitted its name again.
+func TestReports_EndNoAttemptOfALaterTaskOfTheSameName(t *testing.T) {
+	t.Parallel()
+	w, heard := hearing(t)
+	heard()
+	ref := w.Bring("a", task.None)
+	w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 3}})
+	testkit.Must(t, w.Begin(ref).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+	second := w.Begin(ref)
+	lose(t, w, ref)
+	queued := second.Task.QueuedAt
+	testkit.Eventually(t, "the clock goes on", func() bool {
+		now, err := w.Store.Now(w.Ctx, w.PartitionOf(ref))
+		return err == nil && now.After(queued.Add(time.Millisecond))
+	})
+	w.Create(task.Definition{Ref: ref})
+	later := w.Begin(ref)
+	if err := w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{second})[0].Err; err == nil {
+		t.Error("the lease of the run of the lost task is extended")
+	}
+	if got := w.Get(ref); got.State != task.Running || got.Run != later.Task.Run {
+		t.Errorf("it is %+v, want the run of the later task", got)
 	}
 }
 
