@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -76,9 +77,12 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 	return lost
 }
 
-// isUntold reports whether err shows that a primary could not be told: it did not answer, or is not ready. One that is full hears all that needs no
-// memory.
+// isUntold reports whether err, or one that it joins, shows that a primary could not be told: it did not answer, or is not ready. One that is full
+// hears what nodes tell.
 func isUntold(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return slices.ContainsFunc(joined.Unwrap(), isUntold)
+	}
 	return redisx.Unanswered(err) || redisx.Passes(err) && !redisx.IsFull(err)
 }
 

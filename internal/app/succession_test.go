@@ -29,6 +29,7 @@ func TestIsUntold_IfThePrimaryDidNotAnswerOrIsNotReady(t *testing.T) {
 		{fmt.Errorf("script finish: %w", io.EOF), true},
 		{fmt.Errorf("script finish: %w", reply("LOADING Redis is loading the dataset in memory")), true},
 		{errors.Join(tasks.ErrBehind, reply("NOREPLICAS Not enough good replicas to write.")), true},
+		{errors.Join(reply("OOM command not allowed"), reply("LOADING Redis is loading the dataset in memory")), true},
 		{reply("OOM command not allowed when used memory > 'maxmemory'."), false},
 		{tasks.ErrBehind, false},
 	} {

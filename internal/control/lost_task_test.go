@@ -102,13 +102,17 @@ func TestFinishAttempt_RestoresATaskThatRedisHasLost(t *testing.T) {
 }
 
 // A node that does not know the task waits for the one that does.
-func TestExtendAttempts_ThroughAnotherNodeWaitsUntilRedisHasHeardOfTheTask(t *testing.T) {
+func TestReports_ThroughAnotherNodeWaitUntilRedisHasHeardOfTheTask(t *testing.T) {
 	t.Parallel()
 	w := hold(t)
 	w.lose()
 	other := w.node()
 	if v, err := w.extend(other); task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("%v, %v, want %s", v, err, task.CodeUnavailable)
+	}
+	finish := AttemptEnding{Outcome: task.OutcomeSucceeded}
+	if err := other.FinishAttempt(w.Ctx, me, w.ref.ID, 1, w.token, finish); task.CodeOf(err) != task.CodeUnavailable {
+		t.Errorf("finishing: %v, want %s", err, task.CodeUnavailable)
 	}
 	w.hearing.Store(false)
 	if v, err := w.extend(other); err != nil || !slices.Equal(v, []Verdict{VerdictLost}) {

@@ -88,10 +88,13 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 		return err
 	}
 	stored, err := c.store.Tasks.Get(ctx, run.Task.Ref)
-	if task.CodeOf(err) == task.CodeTaskNotFound && run.Task.Type != "" { // if Redis has lost it, it is restored
-		stored, err = run.Task, nil
-	}
-	if err != nil {
+	missing := task.CodeOf(err) == task.CodeTaskNotFound
+	switch {
+	case missing && run.Task.Type != "": // if Redis has lost it, it is restored
+		stored = run.Task
+	case missing && c.store.Suspected(): // the node that knows it may restore it yet
+		return &task.Error{Code: task.CodeUnavailable, Message: notRecorded, Err: err}
+	case err != nil:
 		return err
 	}
 	run.Task = asRun(stored, run.Task)
@@ -175,6 +178,8 @@ func (c *Control) settle(ctx context.Context, run *tasks.Run, end tasks.End) {
 	c.workers.Settle(run, dead)
 }
 
+const notRecorded = "the report may not have been recorded: try again"
+
 // reportError is the public form of an error of a report.
 func reportError(run *tasks.Run, err error) error {
 	var public *task.Error
@@ -184,5 +189,5 @@ func reportError(run *tasks.Run, err error) error {
 	case errors.Is(err, tasks.ErrStale), errors.Is(err, tasks.ErrOver):
 		return task.Errorf(task.CodeStaleAttempt, "attempt %d of task %q has ended, or another run has it: stop working on it", run.Task.Attempt, run.Task.ID)
 	}
-	return &task.Error{Code: task.CodeUnavailable, Message: "the report may not have been recorded: try again", Err: err}
+	return &task.Error{Code: task.CodeUnavailable, Message: notRecorded, Err: err}
 }

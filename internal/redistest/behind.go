@@ -2,14 +2,16 @@ package redistest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Behind are replicas that get nothing any more of what their primary writes, and may still take over from it.
 type Behind struct {
-	t         testing.TB
 	Primary   *Server
+	Since     time.Time // what the primary has written before, the replicas have
+	t         testing.TB
 	replicas  []*Server
 	passwords []string
 }
@@ -45,6 +47,7 @@ func (b *Behind) leave() {
 		testkit.Eventually(b.t, "the replica follows", func() bool { return field(b.t, r, "master_link_status") == "up" })
 	}
 	copied(b.t, b.Primary, b.replicas, func() {
+		b.Since = time.Now()
 		for _, r := range b.replicas {
 			b.passwords = append(b.passwords, r.Admin().ConfigGet(ctx, "masterauth").Val()["masterauth"])
 			testkit.Must(b.t, r.Admin().ConfigSet(ctx, "masterauth", "wrong").Err())

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -35,12 +36,14 @@ func (p *Pair) AddReplica(opts ...Option) {
 	testkit.Eventually(p.t, "the replica follows", func() bool { return field(p.t, p.Replica, "master_link_status") == "up" })
 }
 
-// Detach has the replica, which has everything by then, follow the primary no longer: what is written from now on, a failover loses.
-func (p *Pair) Detach() {
+// Detach has the replica, which has everything by then, follow the primary no longer: what is written from then on, a failover loses.
+func (p *Pair) Detach() (since time.Time) {
 	p.t.Helper()
 	copied(p.t, p.Primary, []*Server{p.Replica}, func() {
+		since = time.Now()
 		testkit.Must(p.t, p.Replica.Admin().SlaveOf(p.t.Context(), "NO", "ONE").Err())
 	})
+	return since
 }
 
 // FailOver kills the primary. The replica becomes the primary, also after a restart, and the proxy leads to it.

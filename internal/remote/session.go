@@ -169,7 +169,7 @@ func (s *session) extendNow(ctx context.Context) (failed error) {
 	defer cancel()
 	for _, e := range s.o.Store.Tasks.ExtendFor(ctx, rest, runs) {
 		if e.Err != nil && !errors.Is(e.Err, tasks.ErrStale) && !errors.Is(e.Err, tasks.ErrOver) {
-			failed = e.Err
+			failed = tasks.Worse(failed, e.Err)
 		}
 	}
 	return failed

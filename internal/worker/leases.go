@@ -90,7 +90,7 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 		case errors.Is(e.Err, tasks.ErrStale):
 			a.lose(e.Err)
 		case e.Err != nil:
-			failed = e.Err
+			failed = tasks.Worse(failed, e.Err)
 		default:
 			a.lease.Reset(w.untilStop(start))
 			if e.Cancelled {

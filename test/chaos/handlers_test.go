@@ -138,6 +138,8 @@ func work(r *http.Request, c *call, takes time.Duration) bool {
 
 // unknown is the number of calls whose caller is not known: it was stopped or dead when its connection was looked for.
 func (h *handlers) unknown() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, c := range h.calls {
 		if c.members == nil {
 			n++

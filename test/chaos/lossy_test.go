@@ -39,8 +39,7 @@ func (p replica) flags() []string {
 
 func (p replica) faults() []fault {
 	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
-		from := time.Now()
-		p.Detach()
+		from := p.Detach()
 		_ = clock.Sleep(ctx, h.lasts)
 		p.FailOver()
 		r.past.addLoss(lostSince(from))
@@ -70,7 +69,7 @@ func startLossySentinel(t *testing.T) deployment {
 
 func (s lossySentinel) faults() []fault {
 	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
-		r.lose(ctx, s.LeaveBehind, h, s.Primary)
+		r.lose(ctx, s.LeaveBehind(), h, s.Primary)
 	})}
 }
 
@@ -83,25 +82,23 @@ func startLossyCluster(t *testing.T) deployment {
 
 func (c lossyCluster) faults() []fault {
 	return []fault{lostWrites(func(ctx context.Context, r *round, h happening) {
-		dies := c.Primary(h.key)
+		b := c.LeaveBehind(h.key)
 		var partitions []int
 		for i := range layout.DefaultPartitions {
-			if c.Primary(keyOf(i)) == dies {
+			if c.Primary(keyOf(i)) == b.Primary {
 				partitions = append(partitions, i)
 			}
 		}
-		r.lose(ctx, func() *redistest.Behind { return c.LeaveBehind(h.key) }, h, func() *redistest.Server { return c.Primary(h.key) }, partitions...)
+		r.lose(ctx, b, h, func() *redistest.Server { return c.Primary(h.key) }, partitions...)
 	})}
 }
 
-// lose kills a primary, which has these partitions, some time after it has left its replicas behind, waits until one of them has taken over, and
-// starts it again.
-func (r *round) lose(ctx context.Context, leave func() *redistest.Behind, h happening, primary func() *redistest.Server, partitions ...int) {
-	from := time.Now()
-	b := leave()
+// lose kills a primary, which has these partitions or all, some time after it has left its replicas behind, waits until one of them has taken over,
+// and starts it again.
+func (r *round) lose(ctx context.Context, b *redistest.Behind, h happening, primary func() *redistest.Server, partitions ...int) {
 	_ = clock.Sleep(ctx, h.lasts)
 	b.Primary.Kill()
-	r.past.addLoss(lostSince(from), partitions...)
+	r.past.addLoss(lostSince(b.Since), partitions...)
 	for primary() == b.Primary && clock.Sleep(ctx, 100*time.Millisecond) == nil {
 		continue
 	}
@@ -113,6 +110,9 @@ func (r *round) durable() bool { return len(r.deployment.flags()) > 0 }
 
 // settles is how long nothing starts on another primary, so that all members can tell it what they know.
 const settles = 1500 * time.Millisecond
+
+// lateFor is how long a member tries to tell a primary.
+const lateFor = redisx.TellingLimit + settles
 
 // noteLate notes which members told a primary that had lost writes what they know so late that others may have begun their attempts again.
 func (r *round) noteLate() {
@@ -127,7 +127,7 @@ func (r *round) noteLate() {
 		}
 		for m, at := range noticed {
 			if at = m.said(told, at); at.After(first.Add(settles)) {
-				r.past.addHarm(harm{span: span{l.until, at}, name: "late", member: m.name})
+				r.past.addHarm(harm{span: span{l.until, earlier(at, l.until.Add(lateFor))}, name: "late", member: m.name})
 			}
 		}
 	}

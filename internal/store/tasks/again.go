@@ -14,8 +14,8 @@ import (
 )
 
 // ReportAgain reports the ends again that this node has reported within the last minute, after another primary has taken over that may
-// lack them. Redis accepts an end if it has lost it, and no other run has begun the attempt. It returns how many Redis had lost. Error: the last
-// one of those with which ends could not be reported, which it also logs.
+// lack them. Redis accepts an end if it has lost it, and no other run has begun the attempt. It returns how many Redis had lost. Error: one
+// of those with which ends could not be reported, rather another one than ErrBehind; it also logs it.
 func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
 	for _, ends := range rounds(s.recent.all()) {
 		calls := make([]End, len(ends))
@@ -28,7 +28,7 @@ func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
 				lost++
 				s.l.NoticeLoss(s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
 			case f.err != nil && !errors.Is(f.err, ErrStale):
-				failed = f.err
+				failed = Worse(failed, f.err)
 			}
 		}
 	}
@@ -39,6 +39,14 @@ func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
 		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
 	}
 	return lost, failed
+}
+
+// Worse returns the one of two errors, of which the first may be nil, that is not ErrBehind, or the second one.
+func Worse(a, b error) error {
+	if a != nil && errors.Is(b, ErrBehind) {
+		return a
+	}
+	return b
 }
 
 // rounds separates the ends of several attempts of one task: each round has one of them at most, the earlier ones first.
