@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -47,7 +48,7 @@ func (b *Behind) leave() {
 		testkit.Eventually(b.t, "the replica follows", func() bool { return field(b.t, r, "master_link_status") == "up" })
 	}
 	copied(b.t, b.Primary, b.replicas, func() {
-		b.Since = time.Now()
+		b.Since = clock.Now()
 		for _, r := range b.replicas {
 			b.passwords = append(b.passwords, r.Admin().ConfigGet(ctx, "masterauth").Val()["masterauth"])
 			testkit.Must(b.t, r.Admin().ConfigSet(ctx, "masterauth", "wrong").Err())

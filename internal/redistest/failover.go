@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -40,8 +41,8 @@ func (p *Pair) AddReplica(opts ...Option) {
 func (p *Pair) Detach() (since time.Time) {
 	p.t.Helper()
 	copied(p.t, p.Primary, []*Server{p.Replica}, func() {
-		since = time.Now()
-		testkit.Must(p.t, p.Replica.Admin().SlaveOf(p.t.Context(), "NO", "ONE").Err())
+		since = clock.Now()
+		testkit.Must(p.t, p.Replica.Admin().ReplicaOf(p.t.Context(), "NO", "ONE").Err())
 	})
 	return since
 }
@@ -52,7 +53,7 @@ func (p *Pair) FailOver() {
 	p.Primary.Kill()
 	p.Cut()
 	ctx, replica := p.t.Context(), p.Replica.Admin()
-	if err := errors.Join(replica.SlaveOf(ctx, "NO", "ONE").Err(), replica.ConfigRewrite(ctx).Err()); err != nil {
+	if err := errors.Join(replica.ReplicaOf(ctx, "NO", "ONE").Err(), replica.ConfigRewrite(ctx).Err()); err != nil {
 		p.t.Fatal(err)
 	}
 	p.Primary = p.Replica

@@ -158,7 +158,7 @@ func (s *Sentinel) Settle(server *Server) {
 		return
 	}
 	host, port, _ := strings.Cut(primary.Addr(), ":")
-	testkit.Must(s.t, server.Admin().SlaveOf(s.t.Context(), host, port).Err())
+	testkit.Must(s.t, server.Admin().ReplicaOf(s.t.Context(), host, port).Err())
 	testkit.Eventually(s.t, "the server follows the primary", func() bool { return field(s.t, server, "master_link_status") == "up" })
 }
 
