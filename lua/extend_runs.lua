@@ -30,8 +30,7 @@ local function extend(member, text, run)
     return refuse('OVER', member)
   end
   local upto = int(math.min(now + lease, run.limit))
-  local fields = text and parse_state(text)
-  local refused = not_current(member, text, run.attempt, run.run)
+  local refused, fields = not_current(member, text, run.attempt, run.run)
   local queued_text = queued_again(member, text, run.attempt, run.queued)
   if queued_text then
     begin_run(member, queued_text, run.attempt, run.run, int(run.started), upto)

@@ -48,7 +48,8 @@ func (a *App) await(ctx context.Context, connect func() error) error {
 	}
 }
 
-// waitingHelps reports whether what failed may succeed later: Redis does not answer, or did not when it was asked, or not yet as it will.
+// waitingHelps reports whether what failed may succeed later: Redis does not answer, or did not answer this call, or gave an answer that it
+// gives for a while only.
 func waitingHelps(err error, up bool) bool {
 	return !up || redisx.Unanswered(err) || redisx.Passes(err)
 }

@@ -60,12 +60,13 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 		if a.remote != nil {
 			err = errors.Join(err, a.remote.ExtendNow(ctx))
 		}
-		if !told && !isUntold(err) {
+		untold := isUntold(err)
+		if !told && !untold {
 			told = true
 			a.o.Log.Info("told the new Redis primary what this node knows", "after", clock.Since(begin))
 		}
 		switch {
-		case isUntold(err):
+		case untold:
 			heard = false
 		case !heard:
 			a.succession.Restart()

@@ -58,13 +58,9 @@ func (w *losing) node() *Control {
 	s, err := store.Open(w.Ctx, store.Options{DB: w.DB, Suspected: func() bool { return true }, Hearing: w.hearing.Load})
 	testkit.Must(w.t, err)
 	workers := remote.New(remote.Options{DB: w.DB, Store: s, Members: noMembers{}, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler)})
-	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- workers.Run(ctx) }()
-	w.t.Cleanup(func() {
-		cancel()
-		testkit.Must(w.t, <-ended)
-	})
+	go func() { ended <- workers.Run(w.t.Context()) }()
+	w.t.Cleanup(func() { testkit.Must(w.t, <-ended) })
 	return New(Options{Store: s, Queues: queue.New(queue.Options{DB: w.DB}), Workers: workers})
 }
 
@@ -72,6 +68,14 @@ func (w *losing) lose() {
 	w.t.Helper()
 	k := w.KeysOf(w.ref)
 	testkit.Must(w.t, w.DB.Del(w.Ctx, string(k.Defs()), string(k.States()), string(k.Running()), string(k.Held())).Err())
+}
+
+// expect checks that the task is in its first attempt, and in that state.
+func (w *losing) expect(state task.State) {
+	w.t.Helper()
+	if got := w.Get(w.ref); got.State != state || got.Attempt != 1 {
+		w.t.Errorf("it is %+v", got)
+	}
 }
 
 func (w *losing) extend(through *Control) ([]Verdict, error) {
@@ -86,9 +90,7 @@ func TestExtendAttempts_RestoresATaskThatRedisHasLost(t *testing.T) {
 	if v, err := w.extend(w.through); err != nil || !slices.Equal(v, []Verdict{VerdictRunning}) {
 		t.Errorf("%v, %v, want %s", v, err, VerdictRunning)
 	}
-	if got := w.Get(w.ref); got.State != task.Running || got.Attempt != 1 {
-		t.Errorf("it is %+v", got)
-	}
+	w.expect(task.Running)
 }
 
 func TestFinishAttempt_RestoresATaskThatRedisHasLost(t *testing.T) {
@@ -96,9 +98,7 @@ func TestFinishAttempt_RestoresATaskThatRedisHasLost(t *testing.T) {
 	w := hold(t)
 	w.lose()
 	testkit.Must(t, w.through.FinishAttempt(w.Ctx, me, w.ref.ID, 1, w.token, AttemptEnding{Outcome: task.OutcomeSucceeded, Result: "done"}))
-	if got := w.Get(w.ref); got.State != task.Succeeded || got.Attempt != 1 {
-		t.Errorf("it is %+v", got)
-	}
+	w.expect(task.Succeeded)
 }
 
 // A node that does not know the task waits for the one that does.

@@ -45,7 +45,7 @@ func (b *Behind) leave() {
 	b.t.Helper()
 	ctx := b.t.Context()
 	for _, r := range b.replicas {
-		testkit.Eventually(b.t, "the replica follows", func() bool { return field(b.t, r, "master_link_status") == "up" })
+		testkit.Eventually(b.t, "the replica follows", r.follows)
 	}
 	copied(b.t, b.Primary, b.replicas, func() {
 		b.Since = clock.Now()
@@ -66,7 +66,7 @@ func (b *Behind) Reunite() {
 		testkit.Must(b.t, r.Admin().ConfigRewrite(b.t.Context()).Err()) // a sentinel may have had it write the wrong one
 	}
 	b.Primary.Restart()
-	testkit.Eventually(b.t, "the old primary follows the new one", func() bool { return field(b.t, b.Primary, "master_link_status") == "up" })
+	testkit.Eventually(b.t, "the old primary follows the new one", b.Primary.follows)
 }
 
 // copied does something in a moment in which replicas have all that their primary has written.

@@ -156,7 +156,7 @@ func (c *Cluster) Failover(key string) {
 	replica := c.replica(c.Primary(key))
 	var asked time.Time
 	testkit.Eventually(c.t, "the replica takes over", func() bool {
-		if clock.Since(asked) > manualFailover && field(c.t, replica, "master_link_status") == "up" {
+		if clock.Since(asked) > manualFailover && replica.follows() {
 			asked = clock.Now()
 			_ = replica.Admin().ClusterFailover(c.t.Context()) // it ends without one if not all servers know who is who yet
 		}

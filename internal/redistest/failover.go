@@ -34,7 +34,7 @@ func (p *Pair) AddReplica(opts ...Option) {
 	p.t.Helper()
 	host, port, _ := strings.Cut(p.Primary.Addr(), ":")
 	p.Replica = Start(p.t, append([]Option{With("--replicaof", host, port), syncAtOnce}, opts...)...)
-	testkit.Eventually(p.t, "the replica follows", func() bool { return field(p.t, p.Replica, "master_link_status") == "up" })
+	testkit.Eventually(p.t, "the replica follows", p.Replica.follows)
 }
 
 // Detach has the replica, which has everything by then, follow the primary no longer: what is written from then on, a failover loses.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -159,7 +160,7 @@ func (s *Sentinel) Settle(server *Server) {
 	}
 	host, port, _ := strings.Cut(primary.Addr(), ":")
 	testkit.Must(s.t, server.Admin().ReplicaOf(s.t.Context(), host, port).Err())
-	testkit.Eventually(s.t, "the server follows the primary", func() bool { return field(s.t, server, "master_link_status") == "up" })
+	testkit.Eventually(s.t, "the server follows the primary", server.follows)
 }
 
 // elected returns the server whose address has the most votes.
@@ -186,10 +187,12 @@ func info(t testing.TB, s *Server, section string) string {
 // field reads a field of INFO replication; "" if the server does not answer or does not have it.
 func field(t testing.TB, s *Server, name string) string {
 	t.Helper()
-	for line := range strings.Lines(info(t, s, "replication")) {
-		if n, value, _ := strings.Cut(strings.TrimSpace(line), ":"); n == name {
-			return value
-		}
-	}
-	return ""
+	fields, _ := redisx.Info(t.Context(), s.Admin(), "replication")
+	return fields[name]
+}
+
+// follows reports whether a server is a replica that is linked to its primary.
+func (s *Server) follows() bool {
+	s.t.Helper()
+	return field(s.t, s, "master_link_status") == "up"
 }

@@ -72,7 +72,7 @@ func startHandlers(caller func(net.Conn) []string) *handlers {
 	mux.HandleFunc("/run", h.serve)
 	h.Server = httptest.NewUnstartedServer(mux)
 	h.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() []string { return caller(c) })) // later: others wait to be accepted
+		return context.WithValue(ctx, callerKey{}, sync.OnceValue(func() []string { return caller(c) })) // not now: it would hold up those who wait to be accepted
 	}
 	h.Start()
 	return h

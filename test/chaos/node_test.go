@@ -118,7 +118,8 @@ func (m *member) signal(s syscall.Signal) {
 	}
 }
 
-// found and told begin what logs say when a member has noticed that another primary has taken over, and when that knows what the member knows.
+// found begins the line that a member logs when it notices that another primary has taken over, and told the one when it has told that primary what it
+// knows.
 const (
 	found = "another Redis primary has taken over"
 	told  = "told the new Redis primary"

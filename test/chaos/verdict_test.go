@@ -26,11 +26,12 @@ func (r *round) judge(w *workload) {
 		r.judgeSchedule(s, b)
 	}
 	b.judgeStrangers(r)
-	if n := r.handlers.unknown(); n > len(r.handlers.calls)/4 && runtime.GOOS == "linux" {
-		r.violation("the callers of %d of %d calls are not known: the judge excuses what it should not", n, len(r.handlers.calls))
+	unknown := r.handlers.unknown()
+	if unknown > len(r.handlers.calls)/4 && runtime.GOOS == "linux" {
+		r.violation("the callers of %d of %d calls are not known: the judge excuses what it should not", unknown, len(r.handlers.calls))
 	}
 	r.t.Logf("%d tasks, %d of them of schedules; %d calls, %d by callers that are not known; the lock was held %d times",
-		len(b.tasks), len(b.tasks)-len(w.jobs), len(r.handlers.calls), r.handlers.unknown(), r.locking.holds)
+		len(b.tasks), len(b.tasks)-len(w.jobs), len(r.handlers.calls), unknown, r.locking.holds)
 }
 
 func (r *round) add(v verdict) {

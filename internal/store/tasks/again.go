@@ -15,7 +15,7 @@ import (
 
 // ReportAgain reports the ends again that this node has reported within the last minute, after another primary has taken over that may
 // lack them. Redis accepts an end if it has lost it, and no other run has begun the attempt. It returns how many Redis had lost. Error: one
-// of those with which ends could not be reported, rather another one than ErrBehind; it also logs it.
+// of those with which ends could not be reported, ErrBehind only if there is no other; it is logged, too.
 func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
 	for _, ends := range rounds(s.recent.all()) {
 		calls := make([]End, len(ends))
@@ -41,7 +41,7 @@ func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
 	return lost, failed
 }
 
-// Worse returns the one of two errors, of which the first may be nil, that is not ErrBehind, or the second one.
+// Worse returns the error to report of two, of which a may be nil: ErrBehind only if there is no other.
 func Worse(a, b error) error {
 	if a != nil && errors.Is(b, ErrBehind) {
 		return a
@@ -150,7 +150,7 @@ func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
 	switch shown.State {
 	case task.Scheduled:
 		shown.Attempt++
-		shown.Run, shown.QueuedAt = unknownRun, newest.Task.QueuedAt
+		fallthrough
 	case task.Queued:
 		shown.Run, shown.QueuedAt = unknownRun, newest.Task.QueuedAt
 	case task.Running:
