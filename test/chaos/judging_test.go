@@ -71,19 +71,19 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			e.calls = append(e.calls[:1], called(2, 3, 4, ""), e.calls[1])
 		}, "begun twice"},
 		{"begun twice, in the time of which Redis lost writes", func(_ *job, e *evidence, p *past) {
-			p.harms, p.lost = []harm{{span: between(2.5, 4.5), name: "lost-writes"}}, []span{between(2.5, 4.5)}
+			p.harms, p.lost = []harm{{span: between(2.5, 4.5), name: "lost-writes"}}, []loss{{span: between(2.5, 4.5)}}
 			e.calls = append(e.calls, called(2, 6, 7, "c"))
 		}, "although Redis was told again"},
 		{"begun twice, by a member that died when Redis lost writes", func(_ *job, e *evidence, p *past) {
-			p.harms, p.lost = []harm{{span: between(3.5, 3.6), name: "kill", member: "node1"}}, []span{between(2.5, 4.5)}
+			p.harms, p.lost = []harm{{span: between(3.5, 3.6), name: "kill", member: "node1"}}, []loss{{span: between(2.5, 4.5)}}
 			e.calls = append(e.calls, called(2, 6, 7, "c"))
 		}, ""},
 		{"begun twice, first by who found the begin lost and then by a member that stood still", func(_ *job, e *evidence, p *past) {
-			p.harms, p.lost = append(p.harms, harm{span: between(2.5, 6), name: "freeze", member: "node1"}), []span{between(2.5, 2.8)}
+			p.harms, p.lost = append(p.harms, harm{span: between(2.5, 6), name: "freeze", member: "node1"}), []loss{{span: between(2.5, 2.8)}}
 			e.calls = append(e.calls, called(2, 6.1, 7, "c"))
 		}, ""},
 		{"begun twice, and no member stood still when Redis lost writes", func(_ *job, e *evidence, p *past) {
-			p.lost = []span{between(2.5, 2.8)}
+			p.lost = []loss{{span: between(2.5, 2.8)}}
 			e.calls = append(e.calls[:1], called(2, 3, 4, ""), called(2, 6.1, 7, "b"))
 		}, "begun twice"},
 		{"early", func(_ *job, e *evidence, _ *past) { e.due = at(1.5) }, "began 500ms early"},
@@ -103,7 +103,7 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		{"another result", func(_ *job, e *evidence, _ *past) { e.task.Result = ptr("x") }, `succeeded with "x"`},
 		{"run by another member", func(_ *job, e *evidence, _ *past) { e.calls[1].members = []string{"node2"} }, "says its history"},
 		{"begun twice, and another member than the first one died when Redis lost writes", func(_ *job, e *evidence, p *past) {
-			p.harms, p.lost = []harm{{span: between(3.5, 3.6), name: "kill", member: "node1"}}, []span{between(2.5, 4.5)}
+			p.harms, p.lost = []harm{{span: between(3.5, 3.6), name: "kill", member: "node1"}}, []loss{{span: between(2.5, 4.5)}}
 			e.calls[1].members = []string{"node2"}
 			e.calls = append(e.calls, called(2, 6, 7, "c"))
 		}, "although Redis was told again"},
@@ -151,7 +151,7 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 
 func TestJob_IsNotLostIfItsSubmissionWaitedForTheReplica(t *testing.T) {
 	e, p := twoTries(), killed()
-	e.task, p.lost = nil, []span{between(0, 5)}
+	e.task, p.lost = nil, []loss{{span: between(0, 5)}}
 	j := &job{id: "t", accepted: true, answers: []time.Time{at(0.5)}}
 	expect(t, j.judge(e, p, false), "")
 	expect(t, j.judge(e, p, true), "accepted and is not there")
@@ -159,7 +159,7 @@ func TestJob_IsNotLostIfItsSubmissionWaitedForTheReplica(t *testing.T) {
 
 func TestEvidence_TheOnlyAttemptOfATaskIsBegunOnceIfItsBeginWaitsForTheReplica(t *testing.T) {
 	e, p := twoTries(), killed()
-	p.lost = []span{between(0, 2)}
+	p.lost = []loss{{span: between(0, 2)}}
 	e.maxAttempts, e.calls = 1, []call{called(1, 1, 1.5, ""), called(1, 3, 4, "b")}
 	expect(t, e.judgeTouched(p, false), "")
 	expect(t, e.judgeTouched(p, true), "the only attempt of t was begun twice")
@@ -244,7 +244,7 @@ func TestTicking_ATickThatFiredWasRun(t *testing.T) {
 func TestTicking_TheAuditTellsWhatRedisLost(t *testing.T) {
 	s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3)}
 	ran := map[string][]call{s.idOf(at(2)): {called(1, 2, 2.1, "a")}}
-	loss := &past{lost: []span{between(1.5, 2.5)}, harms: []harm{{span: between(1.5, 3), name: "lost-writes"}}}
+	loss := &past{lost: []loss{{span: between(1.5, 2.5)}}, harms: []harm{{span: between(1.5, 3), name: "lost-writes"}}}
 	proved := client.AuditReport{Expected: 3, Accounted: 3, Proved: true}
 	told := client.AuditReport{Expected: 3, Accounted: 3, LostWrites: []client.LostWrites{{From: at(2), To: at(4)}}}
 	expect(t, s.judgeAudit(proved, ran, &past{}), "")
@@ -285,8 +285,8 @@ func TestLocking_ALockIsSharedOnlyWhenItWasLost(t *testing.T) {
 		want string
 	}{
 		"nothing happened":       {&past{}, "given to two at a time"},
-		"lost writes":            {&past{lost: []span{between(0.5, 1.5)}}, ""},
-		"lost writes afterwards": {&past{lost: []span{between(3, 4)}}, "given to two at a time"},
+		"lost writes":            {&past{lost: []loss{{span: between(0.5, 1.5)}}}, ""},
+		"lost writes afterwards": {&past{lost: []loss{{span: between(3, 4)}}}, "given to two at a time"},
 		"a jump":                 {&past{jumps: []jump{{between(1.5, 9), 9 * time.Second}}}, ""},
 		"a jump back":            {&past{jumps: []jump{{between(0, 1.5), -9 * time.Second}}}, ""},
 		"a jump before":          {&past{jumps: []jump{{between(-5, 0), 9 * time.Second}}}, "given to two at a time"},

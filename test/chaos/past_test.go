@@ -22,10 +22,21 @@ const (
 type past struct {
 	mu    sync.Mutex // held by faults; what is judged is over
 	harms []harm
-	lost  []span  // when Redis accepted writes that it lost
-	parts [][]int // by place in lost: the partitions whose writes; nil: all
-	jumps []jump  // of the clock of Redis
-	full  bool    // Redis had no memory for more, so history went early
+	lost  []loss
+	jumps []jump // of the clock of Redis
+	full  bool   // Redis had no memory for more, so history went early
+}
+
+// loss is a time in which Redis accepted writes that it lost.
+type loss struct {
+	span
+
+	partitions []int // whose writes; none: all
+}
+
+// concerns reports whether writes of a partition were lost.
+func (l loss) concerns(partition int) bool {
+	return len(l.partitions) == 0 || slices.Contains(l.partitions, partition)
 }
 
 // span is a time.
@@ -62,18 +73,13 @@ func (p *past) addHarm(h harm) { p.change(func() { p.harms = append(p.harms, h) 
 
 // addLoss notes that Redis has lost writes of some partitions, or of all if none are given.
 func (p *past) addLoss(s span, partitions ...int) {
-	p.change(func() { p.lost, p.parts = append(p.lost, s), append(p.parts, partitions) })
+	p.change(func() { p.lost = append(p.lost, loss{s, partitions}) })
 }
 
 // of is what happened to a task or a schedule: what Redis has lost of other partitions does not concern it.
 func (p *past) of(id string) *past {
-	own := &past{harms: p.harms, jumps: p.jumps, full: p.full}
-	for i, l := range p.lost {
-		if parts := p.parts[i]; len(parts) == 0 || slices.Contains(parts, partitionOf(id)) {
-			own.addLoss(l, parts...)
-		}
-	}
-	return own
+	lost := slices.DeleteFunc(slices.Clone(p.lost), func(l loss) bool { return !l.concerns(partitionOf(id)) })
+	return &past{harms: p.harms, lost: lost, jumps: p.jumps, full: p.full}
 }
 
 func (p *past) addJump(j jump) { p.change(func() { p.jumps = append(p.jumps, j) }) }
@@ -108,7 +114,7 @@ func partitionOf(id string) int {
 }
 
 // isLossy reports whether Redis has lost writes of a time.
-func (p *past) isLossy(s span) bool { return slices.ContainsFunc(p.lost, s.overlaps) }
+func (p *past) isLossy(s span) bool { return slices.ContainsFunc(p.lost, func(l loss) bool { return l.overlaps(s) }) }
 
 // isTouched reports whether Redis may have lost something of a task: the begin or the end of a call, or what a client was told at a time. What
 // must have become of such a task cannot be told.
@@ -132,8 +138,8 @@ func (p *past) excusesDouble(a, b call) bool {
 
 // lostBegin reports whether Redis has lost the begin of a call, and not that of the other one, and nobody could tell it.
 func (p *past) lostBegin(first, second call) bool {
-	return slices.ContainsFunc(p.lost, func(l span) bool {
-		return p.given(first).Before(l.until) && second.begin.After(l.until) && p.silences(l, first.members)
+	return slices.ContainsFunc(p.lost, func(l loss) bool {
+		return p.given(first).Before(l.until) && second.begin.After(l.until) && p.silences(l.span, first.members)
 	})
 }
 
@@ -167,8 +173,8 @@ func (p *past) String() string {
 	for _, h := range p.harms {
 		fmt.Fprintf(&text, "%s to %s %s %s\n", h.from.UTC().Format(stamp), h.until.UTC().Format(stamp), h.name, h.member)
 	}
-	for i, l := range p.lost {
-		fmt.Fprintf(&text, "%s to %s writes were lost, of the partitions %v (none: all)\n", l.from.UTC().Format(stamp), l.until.UTC().Format(stamp), p.parts[i])
+	for _, l := range p.lost {
+		fmt.Fprintf(&text, "%s to %s writes were lost, of the partitions %v (none: all)\n", l.from.UTC().Format(stamp), l.until.UTC().Format(stamp), l.partitions)
 	}
 	return text.String()
 }

@@ -119,7 +119,7 @@ func (s *ticking) judgeAudit(report client.AuditReport, calls map[string][]call,
 		}
 	}
 	for _, l := range p.lost {
-		if at, ok := s.firedIn(l, calls); ok && len(report.LostWrites) == 0 && !p.silences(l, nil) {
+		if at, ok := s.firedIn(l.span, calls); ok && len(report.LostWrites) == 0 && !p.silences(l.span, nil) {
 			v.add("%s: the audit says nothing of what Redis lost from %s to %s, which is that the tick %s fired", s.id, l.from.UTC().Format(stamp), l.until.UTC().Format(stamp), at)
 		}
 	}

@@ -436,7 +436,7 @@ type Attempt struct {
 	Error      *string    `json:"error,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 
-	// Node That ran it. Empty for an attempt of which Redis has lost all but that there was one.
+	// Node The node or worker that ran it. Empty if Redis has lost all of the attempt but that there was one.
 	Node   string `json:"node"`
 	Number int    `json:"number"`
 

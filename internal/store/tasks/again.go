@@ -122,9 +122,9 @@ const unknownRun = "#"
 // endBefore ends the attempts before those of runs as lost that have not ended as far as Redis knows: they have, and nobody has told how. Nobody
 // claims the attempts of the runs for a while.
 func (s *Tasks) endBefore(ctx context.Context, runs []*Run) {
-	refs, newest := make([]task.Ref, len(runs)), make(map[task.Ref]*Run, len(runs))
-	for i, r := range runs {
-		refs[i], newest[r.Task.Ref] = r.Task.Ref, r
+	refs, newest := refsOf(runs), make(map[task.Ref]*Run, len(runs))
+	for _, r := range runs {
+		newest[r.Task.Ref] = r
 	}
 	for ended := true; ended; {
 		shown, err := s.getEach(ctx, s.l.Vital, refs, true)
@@ -166,10 +166,7 @@ func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
 // restore writes the tasks of runs again, as they were when the attempts were claimed, where Redis has lost them. What cannot be restored is
 // missing still.
 func (s *Tasks) restore(ctx context.Context, runs []*Run) {
-	refs := make([]task.Ref, len(runs))
-	for i, r := range runs {
-		refs[i] = r.Task.Ref
-	}
+	refs := refsOf(runs)
 	from := make(map[int]time.Time) // by partition: the first claim
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.Restore {
 		call := lua.Restore{Defs: p.keys.Defs(), Tasks: nil}

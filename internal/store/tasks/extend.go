@@ -38,10 +38,7 @@ func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run)
 
 // Current reports for each run whether Redis shows it as the one that runs its task. Error: CodeUnavailable.
 func (s *Tasks) Current(ctx context.Context, runs []*Run) ([]bool, error) {
-	refs := make([]task.Ref, len(runs))
-	for i, r := range runs {
-		refs[i] = r.Task.Ref
-	}
+	refs := refsOf(runs)
 	shown, err := s.getEach(ctx, s.l.DB, refs, true)
 	if err != nil {
 		return nil, err
@@ -61,10 +58,7 @@ func (s *Tasks) Current(ctx context.Context, runs []*Run) ([]bool, error) {
 
 // extendKnown is ExtendFor for tasks that exist.
 func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Run) []Extended {
-	refs := make([]task.Ref, len(runs))
-	for i, r := range runs {
-		refs[i] = r.Task.Ref
-	}
+	refs := refsOf(runs)
 	extended, lost := make([]Extended, len(runs)), false
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.ExtendRuns {
 		call := lua.ExtendRuns{States: p.keys.States(), Lease: lease, Runs: nil}

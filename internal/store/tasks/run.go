@@ -54,6 +54,15 @@ type Run struct {
 // RunOf returns the run whose token is t.Run, without a call to Redis.
 func (s *Tasks) RunOf(t task.Task) *Run { return &Run{s: s, keys: s.l.KeysOf(t.Ref), Task: t} }
 
+// refsOf names the tasks of runs, in order.
+func refsOf(runs []*Run) []task.Ref {
+	refs := make([]task.Ref, len(runs))
+	for i, r := range runs {
+		refs[i] = r.Task.Ref
+	}
+	return refs
+}
+
 // Node is the node, or the worker, that made the run token.
 func (r *Run) Node() string { return codec.NodeOf(r.Task.Run) }
 
