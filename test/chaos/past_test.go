@@ -114,7 +114,9 @@ func partitionOf(id string) int {
 }
 
 // isLossy reports whether Redis has lost writes of a time.
-func (p *past) isLossy(s span) bool { return slices.ContainsFunc(p.lost, func(l loss) bool { return l.overlaps(s) }) }
+func (p *past) isLossy(s span) bool {
+	return slices.ContainsFunc(p.lost, func(l loss) bool { return l.overlaps(s) })
+}
 
 // isTouched reports whether Redis may have lost something of a task: the begin or the end of a call, or what a client was told at a time. What
 // must have become of such a task cannot be told.
