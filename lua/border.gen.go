@@ -2506,7 +2506,7 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 
 // Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
 // than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
-// submit. Names are forgotten after that time and, if there are too many, before.
+// submit. Names are forgotten after that time and, if there are too many, before. Those of restored ticks are forgotten after 10 minutes.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -2878,7 +2878,7 @@ func (p Partition) Remembered() RememberedKey {
 	return RememberedKey(p.prefix + "remembered")
 }
 
-// RememberedOrderKey names a LIST: their names, those that were deleted first at the beginning.
+// RememberedOrderKey names a LIST: their names, those that were deleted or restored first at the beginning.
 type RememberedOrderKey string
 
 // RememberedOrder makes the key dts:{p}:remembered:order.

@@ -1,6 +1,6 @@
 -- sweep: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
 -- than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
--- submit. Names are forgotten after that time and, if there are too many, before.
+-- submit. Names are forgotten after that time and, if there are too many, before. Those of restored ticks are forgotten after 10 minutes.
 -- includes: clock, number, refuse, fence, changes, definition, memory
 -- keys:
 --   lease   STRING

@@ -1,7 +1,9 @@
--- memory: the names of deleted tasks that are still taken.
+-- memory: the names of deleted tasks that are still taken, and of restored tasks of ticks that may be decided again.
 -- needs: arg remember, arg remember_limit, arg limit
 -- includes: clock, number, state, changes, definition
 -- finally: write_names()
+
+local RESTORED_KEPT = 600000 -- ms for which the name of a restored tick is kept, whatever the limits are: its leader decides it within seconds
 
 local names = {} -- to append
 
@@ -35,11 +37,12 @@ local function forget_names()
   local kept = #oldest > 0 and redis.call('HMGET', remembered_key(), unpack(oldest)) or {}
   local count, early, shortest = 0, 0, 0
   for i, member in ipairs(oldest) do
-    local age = now - tonumber(string.match(kept[i] or '', '(%d+)$') or 0)
-    if age < remember and i > surplus then
+    local restored = string.sub(kept[i] or '', 1, 1) == '-'
+    local age, due = now - tonumber(string.match(kept[i] or '', '(%d+)$') or 0), restored and RESTORED_KEPT or remember
+    if age < due and (restored or i > surplus) then
       break
     end
-    if age < remember then
+    if age < due then
       early, shortest = early + 1, age
     end
     count = i

@@ -2,6 +2,8 @@ package tasks_test
 
 import (
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -357,6 +359,17 @@ func TestExtendEach_RestoresATaskWhileRedisIsFull(t *testing.T) {
 // A full Redis deletes a restored task soon after its end, also when nobody has decided its tick again yet.
 func TestExtendEach_RestoresATickThatDoesNotRunAgainWhenItIsDeleted(t *testing.T) {
 	t.Parallel()
+	for name, keep := range map[string]partition.Keep{
+		"remembered": {Remember: time.Hour, Names: 10}, "no time to remember": {Names: 10}, "no names": {Remember: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testRestoredTickIsDeleted(t, keep)
+		})
+	}
+}
+
+func testRestoredTickIsDeleted(t *testing.T, keep partition.Keep) {
 	w := suspicious(t)
 	ticks := w.Hourly(1, nil)
 	before := w.Schedule(storetest.Nightly)
@@ -368,10 +381,11 @@ func TestExtendEach_RestoresATickThatDoesNotRunAgainWhenItIsDeleted(t *testing.T
 	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Schedule(storetest.Nightly)), "cursor", before.Cursor.UnixMilli(), "runs", before.Runs).Err())
 	w.MakeDue(storetest.Nightly)
 	testkit.Must(t, run.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
-	_, err := w.Partitions.At(w.PartitionOf(ref)).Lead(storetest.Fence).Sweep(w.Ctx, partition.Keep{Tasks: 0, Remember: time.Hour, Names: 10}, 100)
+	lead := w.Partitions.At(w.PartitionOf(ref)).Lead(storetest.Fence)
+	swept, err := lead.Sweep(w.Ctx, keep, 100)
 	testkit.Must(t, err)
-	if got := w.Get(ref); got.State != task.None {
-		t.Fatalf("it is %s, want it to be deleted", got.State)
+	if got := w.Get(ref); got.State != task.None || swept.Forgotten != 0 {
+		t.Fatalf("it is %s, want it to be deleted; %d names were forgotten", got.State, swept.Forgotten)
 	}
 	ticked := w.Fire(storetest.Nightly)
 	if len(ticked) != 1 || ticked[0].Name != ticks[0] || ticked[0].Outcome != schedule.Fired {
@@ -381,6 +395,15 @@ func TestExtendEach_RestoresATickThatDoesNotRunAgainWhenItIsDeleted(t *testing.T
 		t.Errorf("it is %s again", got.State)
 	}
 	w.CheckSets()
+
+	entry := w.DB.HGet(w.Ctx, string(k.Remembered()), ref.String()).Val()
+	at, err := strconv.ParseInt(entry[strings.LastIndexByte(entry, ' ')+1:], 10, 64)
+	testkit.Must(t, err)
+	elevenMinutesAgo := strconv.FormatInt(at-(11*time.Minute).Milliseconds(), 10)
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.Remembered()), ref.String(), strings.TrimSuffix(entry, strconv.FormatInt(at, 10))+elevenMinutesAgo).Err())
+	if swept, err := lead.Sweep(w.Ctx, keep, 100); err != nil || swept.Forgotten != 1 || swept.Early != 0 {
+		t.Errorf("after 11 minutes: %+v, %v; want one forgotten, and not early", swept, err)
+	}
 }
 
 func TestExtendEach_RestoresATickWhoseTaskRedisHasLost(t *testing.T) {
