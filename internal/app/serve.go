@@ -68,7 +68,9 @@ func (a *App) buildRemote(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.remote = remote.New(remote.Options{DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Metrics: a.metrics, Log: a.o.Log})
+	a.remote = remote.New(remote.Options{
+		DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Types: a.types, Metrics: a.metrics, Log: a.o.Log,
+	})
 	return nil
 }
 

@@ -23,9 +23,6 @@ const (
 	extendLimit        = 1000 // attempts in one call
 )
 
-// remoteGrace is how long after the timeout of an attempt a worker by HTTP may still report on it.
-const remoteGrace = 10 * time.Second
-
 // WorkerOffer is what a worker by HTTP can do.
 type WorkerOffer = remote.Offer
 
@@ -58,10 +55,8 @@ func (c *Control) TakeAttempts(ctx context.Context, _ Caller, worker string, off
 		return nil, err
 	}
 	taken := make([]Taken, len(runs))
-	for i, shared := range runs {
-		r := *shared
-		timeout := c.types.Timeout(r.Task.Definition)
-		r.Limit = r.Task.StartedAt.Add(timeout + remoteGrace)
+	for i, r := range runs {
+		timeout := r.Limit.Sub(r.Task.StartedAt) - remote.Grace
 		taken[i] = Taken{Task: r.Task, Token: r.Token(), Timeout: timeout, LeaseUntil: r.Task.StartedAt.Add(offer.Lease)}
 	}
 	return taken, nil
@@ -178,7 +173,7 @@ func verdictOf(run *tasks.Run, e tasks.Extended) (Verdict, error) {
 		return "", &task.Error{Code: task.CodeUnavailable, Message: "cannot extend the leases: try again", Err: e.Err}
 	case e.Cancelled:
 		return VerdictCancelled, nil
-	case !run.Limit.IsZero() && e.Now.After(run.Limit.Add(-remoteGrace)):
+	case !run.Limit.IsZero() && e.Now.After(run.Limit.Add(-remote.Grace)):
 		return VerdictTimeout, nil
 	}
 	return VerdictRunning, nil

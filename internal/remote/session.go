@@ -165,7 +165,7 @@ func (s *session) extendNow(ctx context.Context) (failed error) {
 	if len(runs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.o.Store.Tasks.RunLease()/3) // as long as a node takes for its own runs
+	ctx, cancel := s.patience(ctx)
 	defer cancel()
 	for _, e := range s.o.Store.Tasks.ExtendFor(ctx, rest, runs) {
 		if e.Err != nil && !errors.Is(e.Err, tasks.ErrStale) && !errors.Is(e.Err, tasks.ErrOver) {
@@ -173,6 +173,11 @@ func (s *session) extendNow(ctx context.Context) (failed error) {
 		}
 	}
 	return failed
+}
+
+// patience ends a call as soon as one for the node's own runs ends.
+func (s *session) patience(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.o.Store.Tasks.RunLease()/3)
 }
 
 // leased returns the runs that the worker has, and how long to lease them: as long as the last one of their leases goes on, or as a run of this node.
@@ -218,7 +223,9 @@ func (s *session) dropLost(ctx context.Context) {
 	if len(lapsed) == 0 {
 		return
 	}
-	current, err := s.o.Store.Tasks.Current(ctx, lapsed)
+	call, cancel := s.patience(ctx)
+	defer cancel()
+	current, err := s.o.Store.Tasks.Current(call, lapsed)
 	if err != nil {
 		return // it is tried again
 	}

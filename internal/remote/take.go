@@ -149,6 +149,7 @@ func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, erro
 		results := s.o.Store.Tasks.BeginEach(ctx, who, calls)
 		for i, b := range results {
 			if b.Err == nil { // if Redis loses that while it is confirmed, it is told again
+				b.Run.Limit = b.Run.Task.StartedAt.Add(s.o.Types.Timeout(b.Run.Task.Definition) + Grace)
 				s.keep(b.Run, starts[i].delivery)
 			}
 		}

@@ -30,6 +30,9 @@ const (
 	TakeLimit     = 64  // attempts in one answer
 )
 
+// Grace is how long after the timeout of an attempt its worker may still report on it.
+const Grace = 10 * time.Second
+
 // DefaultSilence is how long a worker may be without a call before it counts as gone; its lease if that is longer.
 const DefaultSilence = 10 * time.Second
 
@@ -40,12 +43,13 @@ type Members interface {
 	RemoveGuest(ctx context.Context, id string) error
 }
 
-// Options says what the workers work on. All but Silence are required.
+// Options says what the workers work on. All but Types and Silence are required.
 type Options struct {
 	DB      *redisx.DB // open until Run has returned
 	Prefix  string     // of the keys of this installation
 	Store   *store.Store
 	Members Members
+	Types   task.Types    // whose timeouts this node knows
 	Silence time.Duration // 0 means DefaultSilence
 	Metrics *telemetry.Metrics
 	Log     *slog.Logger
@@ -84,16 +88,17 @@ func (o Offer) equal(other Offer) bool {
 // their workers talk to other nodes.
 func (w *Workers) Run(ctx context.Context) error {
 	for clock.Sleep(ctx, w.o.Silence/10) == nil {
-		for _, s := range w.all() {
-			if !w.o.DB.Link().Up() { // nobody can call who is alive
+		up := w.o.DB.Link().Up()
+		each(w.all(), func(_ int, s *session) {
+			switch {
+			case !up: // nobody can call who is alive
 				s.spare()
-				continue
-			}
-			s.dropLost(ctx)
-			if s.silent() {
+			case s.silent():
 				w.end(s)
+			default:
+				s.dropLost(ctx)
 			}
-		}
+		})
 	}
 	w.mu.Lock()
 	w.closed = true
@@ -103,6 +108,15 @@ func (w *Workers) Run(ctx context.Context) error {
 	}
 	w.running.Wait()
 	return nil
+}
+
+// each calls do for all sessions at once, and returns when all calls have.
+func each(all []*session, do func(i int, s *session)) {
+	var calls sync.WaitGroup
+	for i, s := range all {
+		calls.Go(func() { do(i, s) })
+	}
+	calls.Wait()
 }
 
 func (w *Workers) all() []*session {
@@ -181,13 +195,9 @@ func (w *Workers) Extended(id string, held, lost []*tasks.Run, lease time.Durati
 // ExtendNow tells Redis of the runs of all workers, as it may have lost them. Their leases end when the latest one of their worker would have
 // ended, and not before that of a run of this node would. Error: one of Redis; it may not have been told of all of them.
 func (w *Workers) ExtendNow(ctx context.Context) error {
-	var telling sync.WaitGroup
 	all := w.all()
 	failed := make([]error, len(all))
-	for i, s := range all {
-		telling.Go(func() { failed[i] = s.extendNow(ctx) })
-	}
-	telling.Wait()
+	each(all, func(i int, s *session) { failed[i] = s.extendNow(ctx) })
 	return errors.Join(failed...)
 }
 

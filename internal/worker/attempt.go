@@ -62,7 +62,7 @@ func (a *attempt) begin(d *queue.Taken) error {
 	}
 }
 
-// errLate is the reason to begin again if the answer came when the lease of the run was over.
+// errLate is the reason to begin again if the answers come so late that the lease of the run is over.
 var errLate = errors.New("the answer came too late")
 
 // tryBegin calls begin once, together with others, and waits for replicas if the attempt must be the only one. The run is leased from the start of
@@ -83,7 +83,9 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 		}
 	}
 	if a.w.trust(start) <= 0 {
-		return errLate
+		if start, err = a.leaseAgain(run); err != nil {
+			return err
+		}
 	}
 	a.lease = time.AfterFunc(a.w.untilStop(start), func() { a.lose(errUnleased) })
 	a.run.Store(run)
@@ -98,9 +100,22 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 	return nil
 }
 
-// warn logs the first of several failures.
+// leaseAgain extends the lease of a run that nobody may trust any more when its begin is answered and confirmed, and returns when that lease
+// began, by the clock of this node. Errors: errLate, tasks.ErrStale, or one of Redis.
+func (a *attempt) leaseAgain(run *tasks.Run) (start time.Time, err error) {
+	start = clock.Now()
+	if e := a.w.o.Store.Tasks.ExtendEach(a.work, []*tasks.Run{run})[0]; e.Err != nil {
+		return start, e.Err
+	}
+	if a.w.trust(start) <= 0 {
+		return start, errLate
+	}
+	return start, nil
+}
+
+// warn logs the first one of several failures, and later every hundredth.
 func (a *attempt) warn(try int, what string, err error) {
-	if try == 0 {
+	if try%100 == 0 {
 		a.w.o.Log.Warn(what+"; trying again", "delivery", a.name, "error", err)
 	}
 }

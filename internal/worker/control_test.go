@@ -167,7 +167,7 @@ func TestBegin_WaitsUntilRedisIsBack(t *testing.T) {
 }
 
 // An answer that comes when the lease of the run is over ends no attempt that has not done anything.
-func TestBegin_IsRepeatedIfTheAnswerCameTooLate(t *testing.T) {
+func TestBegin_LeasesTheRunAgainIfTheAnswerCameTooLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.lease = 2 * time.Second
