@@ -29,7 +29,7 @@ if known then
   return { known.outcome, known.reason, tonumber(known.decided), tonumber(known.revision) }
 end
 fields.overlap = policy_of(fields.def).overlap
-local busy = redis.call('ZRANGE', live_key(member), 0, 0)[1] or
+local busy = first_live() or
   not fields.paused and redis.call('LINDEX', waiting_key(member), 0)
 if fields.overlap == 'allow' and redis.call('ZCARD', live_key(member)) >= LIVE_LIMIT then
   return refuse('BUSY', 'too many tasks have not ended')
@@ -44,6 +44,9 @@ if fields.overlap == 'queue' and not fields.paused and redis.call('LLEN', waitin
   return refuse('BUSY', WAITING_LIMIT .. ' ticks wait already')
 end
 
+if fields.overlap ~= 'allow' then
+  drop_ended()
+end
 local outcome, reason, replaced = apply_overlap(fields, at, name, now)
 if replaced > 0 then
   redis.call('HINCRBY', schedule, 'runs', -replaced)

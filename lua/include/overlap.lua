@@ -2,13 +2,26 @@
 -- needs: arg member, arg events, arg control, arg wake
 -- includes: number, state, ticks, replace
 
--- drop_ended makes up to 100 tasks live no longer that have ended or do not exist, as what somebody deleted by hand or Redis has lost: nobody
--- else would.
+-- is_over reports whether a live task has ended or does not exist, as what somebody deleted by hand or Redis has lost.
+local function is_over(name)
+  local tick_member = member .. '@' .. name
+  local text = redis.call('HGET', states_key(), tick_member)
+  return text and parse_state(text).finished or redis.call('HEXISTS', defs_key(), tick_member) == 0
+end
+
+-- first_live returns the name of the first live task that is not over, of the first 100; nil if there is none.
+local function first_live()
+  for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, 99)) do
+    if not is_over(name) then
+      return name
+    end
+  end
+end
+
+-- drop_ended makes up to 100 tasks live no longer that are over: nobody else would.
 local function drop_ended()
   for _, name in ipairs(redis.call('ZRANGE', live_key(member), 0, 99)) do
-    local tick_member = member .. '@' .. name
-    local text = redis.call('HGET', states_key(), tick_member)
-    if text and parse_state(text).finished or redis.call('HEXISTS', defs_key(), tick_member) == 0 then
+    if is_over(name) then
       redis.call('ZREM', live_key(member), name)
     end
   end

@@ -49,3 +49,20 @@ func TestTrigger_OfAPausedScheduleDoesNotWait(t *testing.T) {
 		})
 	}
 }
+
+// Redis may have lost that a task has ended, or the task, or somebody deleted it by hand.
+func TestTrigger_IsNotRefusedForTasksThatAreNotLive(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	tick := w.Hourly(1, nil)[0]
+	w.Fire(nightly)
+	live := redis.Z{Score: w.DB.ZScore(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), tick).Val(), Member: tick}
+	w.EndTick(nightly, tick, task.Succeeded)
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(nightly).Live(nightly)), live, redis.Z{Score: 1, Member: "deleted"}).Err())
+	if e, err := w.Trigger(nightly); err != nil || e.Outcome != schedule.Triggered {
+		t.Fatalf("got %+v, %v", e, err)
+	}
+	if _, err := w.Trigger(nightly); task.CodeOf(err) != task.CodeScheduleBusy {
+		t.Errorf("while the task of the first one is live: %v, want CodeScheduleBusy", err)
+	}
+}
