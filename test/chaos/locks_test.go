@@ -21,7 +21,7 @@ const (
 type locking struct {
 	mu     sync.Mutex
 	holder context.Context // of the newest holder, until it unlocks
-	since  time.Time       // when the newest holder got it
+	since  time.Time       // when the newest holder asked for it
 	fence  int64           // the highest so far
 	shared []sharing
 	broken verdict // what was wrong with fences
@@ -30,7 +30,7 @@ type locking struct {
 
 // sharing is a lock that was given to a second holder while the first one believed to hold it.
 type sharing struct {
-	span // from when the first one got it
+	span // from when the first one asked for it: the answer may come long after it was given
 
 	first, second int64 // fences
 }
@@ -58,11 +58,12 @@ func (w *workload) lockOnce(ctx context.Context, m *member) {
 		return
 	}
 	defer c.Close() //nolint:errcheck // it holds nothing
+	asked := time.Now()
 	lock, err := c.Lock(ctx, "chaos", lockTTL, dts.LockWait(lockTTL))
 	if err != nil {
 		return // held by another one, or the node has gone
 	}
-	w.locking.taken(lock)
+	w.locking.taken(lock, asked)
 	_ = clock.Sleep(lock.Context(), lockHeld)
 	w.locking.givenBack(lock)
 	if err := lock.Unlock(context.WithoutCancel(ctx)); err != nil && !errors.As(err, new(*dts.Error)) {
@@ -70,8 +71,8 @@ func (w *workload) lockOnce(ctx context.Context, m *member) {
 	}
 }
 
-// taken notes that a lock was taken.
-func (l *locking) taken(lock *dts.Lock) {
+// taken notes that a lock was taken that was asked for at a time.
+func (l *locking) taken(lock *dts.Lock, asked time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.holds++
@@ -85,7 +86,7 @@ func (l *locking) taken(lock *dts.Lock) {
 	if lock.Fence() <= l.fence {
 		l.broken.add("a lock was given with the fence %d after %d", lock.Fence(), l.fence)
 	}
-	l.holder, l.since, l.fence = lock.Context(), now, max(l.fence, lock.Fence())
+	l.holder, l.since, l.fence = lock.Context(), asked, max(l.fence, lock.Fence())
 }
 
 func (l *locking) givenBack(lock *dts.Lock) {
