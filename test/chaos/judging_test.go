@@ -241,6 +241,32 @@ func TestTicking_ATickThatFiredWasRun(t *testing.T) {
 	expect(t, s.judgeTick(tick, e, full, false), "was never run")
 }
 
+func TestTicking_TasksOverlapOnlyIfTheScheduleAllowsIt(t *testing.T) {
+	first, second := twoTries(), twoTries()
+	first.id, second.id = "first", "second"
+	life, known := first.life()
+	if !known {
+		t.Fatal("the life of a task that succeeded is not known")
+	}
+	for name, test := range map[string]struct {
+		overlap client.Overlap
+		begin   time.Time // of the second one
+		past    *past
+		want    string
+	}{
+		"after it":     {client.OverlapSkip, life.until.Add(time.Millisecond), &past{}, ""},
+		"in it":        {client.OverlapSkip, life.until.Add(-time.Millisecond), &past{}, "second began"},
+		"allowed":      {client.OverlapAllow, life.until.Add(-time.Millisecond), &past{}, ""},
+		"lost of that": {client.OverlapSkip, life.until.Add(-time.Millisecond), &past{lost: []loss{{span: span{life.from, life.from}}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			later := second
+			later.calls = []call{{attempt: 1, begin: test.begin}}
+			expect(t, (&ticking{id: "s", overlap: test.overlap}).judgeOverlap([]evidence{first, later}, test.past), test.want)
+		})
+	}
+}
+
 func TestTicking_TheAuditTellsWhatRedisLost(t *testing.T) {
 	s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3)}
 	ran := map[string][]call{s.idOf(at(2)): {called(1, 2, 2.1, "a")}}

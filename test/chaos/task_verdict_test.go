@@ -147,6 +147,22 @@ func isSuccess(a client.Attempt) bool {
 	return a.Outcome != nil && *a.Outcome == client.OutcomeSucceeded
 }
 
+// life returns the time from the first call of a task until the answer with which it ended, if it ended with one.
+func (e evidence) life() (_ span, known bool) {
+	if e.task == nil || len(e.calls) == 0 || len(e.history) != e.task.Attempt {
+		return span{}, false
+	}
+	last := e.history[len(e.history)-1]
+	if last.Outcome == nil || *last.Outcome != client.OutcomeSucceeded && *last.Outcome != client.OutcomeFailed {
+		return span{}, false
+	}
+	i := slices.IndexFunc(e.calls, func(c call) bool { return c.attempt == last.Number && c.token != "" })
+	if i < 0 {
+		return span{}, false
+	}
+	return span{e.calls[0].begin, e.calls[i].end}, true
+}
+
 // judgeTouched judges a task of which Redis has lost something: it ends nevertheless, within its attempts, and what living members know is not
 // done again. durable: nodes wait for the replica before they begin an attempt that must be the only one.
 func (e evidence) judgeTouched(p *past, durable bool) (v verdict) {

@@ -104,6 +104,26 @@ func (s *ticking) judgeTick(e client.LedgerEntry, task evidence, p *past, durabl
 	return v
 }
 
+// judgeOverlap: unless the schedule allows it, none of its tasks begins while another one has not ended.
+func (s *ticking) judgeOverlap(tasks []evidence, p *past) (v verdict) {
+	if s.overlap == client.OverlapAllow {
+		return nil
+	}
+	for _, running := range tasks {
+		life, known := running.life()
+		if !known || p.isLossy(life) {
+			continue
+		}
+		for _, other := range tasks {
+			if other.id != running.id && len(other.calls) > 0 && life.contains(other.calls[0].begin) {
+				v.add("%s, with overlap %s: %s began at %s, while %s ran from %s to %s", s.id, s.overlap, other.id, other.calls[0].begin.UTC().Format(stamp),
+					running.id, life.from.UTC().Format(stamp), life.until.UTC().Format(stamp))
+			}
+		}
+	}
+	return v
+}
+
 // judgeAudit: the audit says that each tick is accounted for, and does not call proved what Redis has lost.
 func (s *ticking) judgeAudit(report client.AuditReport, calls map[string][]call, p *past) (v verdict) {
 	expected := len(s.expected())

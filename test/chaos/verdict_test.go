@@ -121,11 +121,15 @@ func (r *round) judgeSchedule(s *ticking, b *bench) {
 	}
 	ledger, p := r.ledger(s), r.past.of(s.id)
 	r.add(s.judgeLedger(ledger, p))
+	var tasks []evidence
 	for _, e := range ledger {
 		if e.Task != nil {
-			r.add(s.judgeTick(e, b.of(*e.Task, s.behaviour, tickAttempts, e.Tick), p, r.durable()))
+			task := b.of(*e.Task, s.behaviour, tickAttempts, e.Tick)
+			r.add(s.judgeTick(e, task, p, r.durable()))
+			tasks = append(tasks, task)
 		}
 	}
+	r.add(s.judgeOverlap(tasks, p))
 	if report, ok := r.audit(s); ok {
 		r.add(s.judgeAudit(report, b.calls, p))
 	}
