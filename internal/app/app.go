@@ -116,6 +116,7 @@ func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 		o: o, types: o.Executors.Types(), metrics: telemetry.New(), succession: redisx.NewSuccession(settleTime),
 		rejoined: make(chan struct{}, 1), checked: make(chan struct{}), ready: make(chan struct{}), draining: make(chan struct{}),
 	}
+	a.succession.Join(false)
 	if a.unhurried() {
 		a.o.Config = a.o.Config.Unhurried()
 	}
@@ -175,11 +176,11 @@ func (a *App) build(ctx context.Context) error {
 	if err := a.buildDebug(ctx); err != nil {
 		return err
 	}
+	suspected, hears := doubts(a.succession)
 	err = a.await(ctx, func() error {
 		a.store, err = store.Open(ctx, store.Options{
 			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
-			Durability: a.o.Config.Durability, Lost: a.noteLost, Suspected: func() bool { return a.succession.Within(suspicion) },
-			Hearing: func() bool { return a.succession.Within(hearing) },
+			Durability: a.o.Config.Durability, Lost: a.noteLost, Suspected: suspected, Hearing: hears,
 		})
 		if err != nil && !waitingHelps(err, a.link.Up()) {
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)

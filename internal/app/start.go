@@ -34,6 +34,7 @@ func (a *App) await(ctx context.Context, connect func() error) error {
 			return err
 		case first.IsZero():
 			first = clock.Now()
+			a.succession.Join(true)
 		}
 		if clock.Since(logged) >= connectReminder {
 			a.o.Log.Warn("cannot reach Redis; trying again", "redis", redisx.Redact(string(a.o.Config.Redis)), "error", err)

@@ -26,6 +26,11 @@ const (
 	losingFor = time.Minute
 )
 
+// doubts returns whether Redis may have lost writes lately, and whether so lately that it may yet hear of them.
+func doubts(s *redisx.Succession) (suspected, hears func() bool) {
+	return func() bool { return s.Within(suspicion) }, func() bool { return s.Within(hearing) }
+}
+
 // followSuccession has every other primary that takes over hear what this node knows, until ctx ends.
 func (a *App) followSuccession(ctx context.Context) error {
 	for {

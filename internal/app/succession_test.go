@@ -5,11 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
 // reply is an error that Redis answers.
@@ -54,4 +62,60 @@ func TestWaitingHelps_UnlessRedisHasAnsweredForGood(t *testing.T) {
 			t.Errorf("%v, Redis answers: %t: %t, want %t", test.err, test.up, got, test.want)
 		}
 	}
+}
+
+// What nodes put back, a request that is repeated must find.
+func TestOpenDirect_WaitsForAPrimaryThatHasTakenOver(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	d, err := OpenDirect(t.Context(), DirectOptions{Config: settings(pair.URL()), Log: slog.New(slog.DiscardHandler)})
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, d.Close()) }()
+	submit := func() control.Submitted {
+		answer, err := d.control.Submit(t.Context(), control.Caller{Namespace: "default"}, task.Definition{Ref: task.Ref{ID: "a"}, Type: "http"})
+		testkit.Must(t, err)
+		return answer
+	}
+	submit()
+	pair.Detach()
+	pair.FailOver()
+	start := time.Now()
+	if again := submit(); !again.Existed || time.Since(start) < settleTime {
+		t.Errorf("answered after %s: %+v; want to wait for %s", time.Since(start), again, settleTime)
+	}
+}
+
+// The others may not have told the primary what they know.
+func TestNew_WaitsForAPrimaryThatHasTakenOver(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	pair.FailOver()
+	tookOver := time.Now()
+	buildAfter(t, pair, &testkit.Log{}, func() time.Time { return tookOver })
+}
+
+// A node that finds no Redis cannot know whether what answers then has lost something.
+func TestNew_WaitsForAPrimaryAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	pair, log := redistest.StartPair(t), &testkit.Log{}
+	pair.Cut()
+	mended := make(chan time.Time, 1)
+	go func() {
+		for !log.Has("cannot reach Redis") && clock.Sleep(t.Context(), time.Millisecond) == nil {
+		}
+		mended <- time.Now()
+		pair.Mend()
+	}()
+	buildAfter(t, pair, log, func() time.Time { return <-mended })
+}
+
+// buildAfter builds a node, and checks that this ends when a primary that took over at a time has settled.
+func buildAfter(t *testing.T, pair *redistest.Pair, log *testkit.Log, tookOver func() time.Time) {
+	t.Helper()
+	a, err := New(t.Context(), Options{Config: settings(pair.URL()), Executors: builtin.Table(), Log: slog.New(slog.NewTextHandler(log, nil))})
+	testkit.Must(t, err)
+	if took := time.Since(tookOver()); took < settleTime {
+		t.Errorf("it was built after %s, want to wait for %s", took, settleTime)
+	}
+	testkit.Must(t, a.close())
 }

@@ -24,6 +24,8 @@ type Succession struct {
 	last      time.Time            // when another primary took over; zero: never
 	newest    string               // the id of the history of that one
 	telling   bool                 // see SetTelling
+	joining   bool                 // see Join
+	outage    bool                 // see Join
 }
 
 // TellingLimit is how long others wait for a primary to be told after the time to settle, and how long a node tries to tell it.
@@ -38,6 +40,14 @@ func NewSuccession(settle time.Duration) *Succession {
 		settle: settle, changed: make(chan struct{}, 1),
 		primaries: make(map[string]string), unsure: make(map[string]bool), known: make(map[string]time.Time),
 	}
+}
+
+// Join has connections wait as well for a primary that this process has not met, if it may have taken over just now from one that others knew: if
+// it goes on from the history of another one, or in an outage, which this process cannot tell from the restart of a server.
+func (s *Succession) Join(outage bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.joining, s.outage = true, s.outage || outage
 }
 
 // Changed is signalled when another primary has taken over.
@@ -122,7 +132,7 @@ func (s *Succession) primaryAt(ctx context.Context, server *redis.Client) string
 	return id
 }
 
-// meet notes a primary, and whether it has taken over. before is the id of the history that its own goes on from, "" for none.
+// meet notes a primary, and whether it has taken over. before is the id of the history that its own goes on from, or noHistory.
 func (s *Succession) meet(address, id, before string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,6 +147,9 @@ func (s *Succession) meet(address, id, before string) {
 		}
 	} else if !met {
 		s.known[id] = time.Time{}
+		if s.joining && (s.outage || before != noHistory) {
+			s.known[id] = clock.Now().Add(s.settle)
+		}
 	}
 	for other, known := range s.primaries {
 		if known == before { // it may become a primary again
@@ -147,7 +160,10 @@ func (s *Succession) meet(address, id, before string) {
 	delete(s.unsure, address)
 }
 
-// historyOf reads the id of the history of a primary's data, and of the one that it goes on from; "" for a replica, or if it does not tell.
+// noHistory is what a primary tells that goes on from no other one.
+const noHistory = "0000000000000000000000000000000000000000"
+
+// historyOf reads the id of the history of a primary's data, and of the one that it goes on from or noHistory; "" for a replica, or if it does not tell.
 func historyOf(ctx context.Context, server redis.Cmdable) (id, before string) {
 	fields, _ := Info(ctx, server, "replication")
 	if fields["role"] != "master" {

@@ -123,6 +123,39 @@ func TestSuccession_OthersReachThePrimaryWhenItIsSettled(t *testing.T) {
 	}
 }
 
+// Who joins does not know which primary was there before.
+func TestSuccession_AProcessThatJoinsWaitsForAPrimaryThatMayHaveTakenOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		happened func(*redistest.Pair)
+		join     func(*redisx.Succession)
+		waits    bool
+	}{
+		"after a failover":                   {(*redistest.Pair).FailOver, func(s *redisx.Succession) { s.Join(false) }, true},
+		"after an outage":                    {func(p *redistest.Pair) { p.Primary.Restart() }, func(s *redisx.Succession) { s.Join(true) }, true},
+		"after nothing":                      {func(*redistest.Pair) {}, func(s *redisx.Succession) { s.Join(false) }, false},
+		"to ask something, after a failover": {(*redistest.Pair).FailOver, func(*redisx.Succession) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pair := redistest.StartPair(t)
+			test.happened(pair)
+			const settle = 500 * time.Millisecond
+			s := redisx.NewSuccession(settle)
+			test.join(s)
+			start := time.Now()
+			testkit.Must(t, open(t, pair.URL(), s, true).Ping(t.Context()).Err())
+			open(t, pair.URL(), s, false)
+			if took := time.Since(start); took < settle == test.waits {
+				t.Errorf("answered after %s; want to wait for %s: %t", took, settle, test.waits)
+			}
+			if s.Within(time.Hour) {
+				t.Error("it counts as another primary")
+			}
+		})
+	}
+}
+
 func TestSuccession_OthersWaitUntilThePrimaryIsTold(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
