@@ -98,7 +98,7 @@ func (a *App) noteReplicas(ctx context.Context) {
 		return
 	}
 	if n := a.store.DB.AsyncReplicas(ctx, string(a.store.Keys.Partition(0).States())); n > 0 {
-		a.o.Log.Warn("a failover of Redis can lose tasks that were accepted, and run attempts and ticks twice: set min-replicas-to-write in Redis, or --durability wait=1",
+		a.o.Log.Warn("a failover of Redis can lose tasks that were accepted, and run attempts and ticks twice: set --durability wait=1, or min-replicas-to-write in Redis if it is no cluster",
 			"replicas", n)
 	}
 }

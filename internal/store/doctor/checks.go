@@ -26,7 +26,7 @@ var Checks = []Check{
 	{Name: "redis-version", Severity: Error, Means: "Redis is older than 6.2, whose commands DTS needs.", Repair: "Run a newer Redis."},
 	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: it throws tasks away.", Repair: "Set `maxmemory-policy noeviction`."},
 	{Name: "persistence", Severity: Error, Means: "What Redis has in memory is not, or could not be, written to its disk: a crash of Redis loses it.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},
-	{Name: "replication", Severity: Warning, Means: "No replica has what this Redis has, or a failover may lose what the replicas have not got yet.", Repair: "Run replicas, and set `min-replicas-to-write 1`."},
+	{Name: "replication", Severity: Warning, Means: "No replica has what this Redis has, or a failover may lose what the replicas have not got yet.", Repair: "Run replicas; with Sentinel, set `min-replicas-to-write 1`, in a cluster, `--durability` where no accepted task may be lost."},
 	{Name: "memory", Severity: Error, Means: "Redis has little memory left: above 90 % submissions are refused, above 95 % ticks are held back.", Repair: "Give Redis more memory, or keep less: see \"Redis is full\"."},
 	{Name: "latency", Severity: Warning, Means: "Redis answers this node slowly, so everything is late.", Repair: "Look at the network, at the load of the machine of Redis, and at `SLOWLOG GET`."},
 	{Name: "clock", Severity: Warning, Means: "The clocks of this node and of Redis, or of two servers of Redis, differ. Tasks follow the clock of Redis, whatever nodes have.", Repair: "Let all machines follow the same time (chrony, ntpd)."},

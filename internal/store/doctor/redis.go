@@ -106,10 +106,17 @@ func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, stri
 	switch {
 	case err != nil:
 		return Note, replicas + " replicas; Redis does not say whether it waits for them", nil //nolint:nilerr // this is what the note says
+	case least == "0" && isClustered(ctx, server):
+		return Note, replicas + " replicas in a cluster: a failover may lose the newest acknowledged writes", nil
 	case least == "0":
 		return Warning, replicas + " replicas, and min-replicas-to-write 0: a failover may lose acknowledged writes", nil
 	}
 	return OK, replicas + " replicas, min-replicas-to-write " + least, nil
+}
+
+func isClustered(ctx context.Context, server redis.Cmdable) bool {
+	values, _ := redisx.Info(ctx, server, "cluster")
+	return values["cluster_enabled"] == "1"
 }
 
 func judgeMemory(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
