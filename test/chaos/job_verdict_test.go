@@ -1,6 +1,10 @@
 package chaos
 
-import "github.com/dts-sched/dts/internal/api/client"
+import (
+	"slices"
+
+	"github.com/dts-sched/dts/internal/api/client"
+)
 
 // judgeJob: what was accepted has ended, and as it must; what was cancelled or changed was not begun after that as if it were not.
 func (j *job) judge(e evidence, p *past, durable bool) (v verdict) {
@@ -14,6 +18,8 @@ func (j *job) judge(e evidence, p *past, durable bool) (v verdict) {
 	if touched {
 		if e.task != nil {
 			v = append(v, e.judgeTouched(p, durable)...)
+		} else if i := slices.IndexFunc(e.calls, p.isTold); i >= 0 && j.accepted && !p.full {
+			v.add("%s is not there, although Redis was told again of what ran: %s", j.id, e.calls[i])
 		}
 		return v
 	}

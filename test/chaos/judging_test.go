@@ -71,7 +71,7 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 			e.calls = append(e.calls[:1], called(2, 3, 4, ""), e.calls[1])
 		}, "begun twice"},
 		{"begun twice, in the time of which Redis lost writes", func(_ *job, e *evidence, p *past) {
-			p.harms, p.lost = []harm{{span: between(2.5, 4.5), name: "lost-writes"}}, []loss{{span: between(2.5, 4.5)}}
+			p.harms, p.lost = []harm{{span: between(2.5, 4.5), name: losing}}, []loss{{span: between(2.5, 4.5)}}
 			e.calls = append(e.calls, called(2, 6, 7, "c"))
 		}, "although Redis was told again"},
 		{"begun twice, by a member that died when Redis lost writes", func(_ *job, e *evidence, p *past) {
@@ -163,6 +163,34 @@ func TestEvidence_TheOnlyAttemptOfATaskIsBegunOnceIfItsBeginWaitsForTheReplica(t
 	e.maxAttempts, e.calls = 1, []call{called(1, 1, 1.5, ""), called(1, 3, 4, "b")}
 	expect(t, e.judgeTouched(p, false), "")
 	expect(t, e.judgeTouched(p, true), "the only attempt of t was begun twice")
+}
+
+func TestEvidence_WhatLivingMembersKnowIsNotLost(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(e *evidence, p *past)
+		want   string
+	}{
+		"as it was":                      {func(*evidence, *past) {}, ""},
+		"not there":                      {func(e *evidence, _ *past) { e.task = nil }, "is not there, although Redis was told"},
+		"not there, as Redis was full":   {func(e *evidence, p *past) { e.task, p.full = nil, true }, ""},
+		"not there, and its runner died": {func(e *evidence, p *past) { e.task, p.harms[1].span = nil, between(4, 4.1) }, ""},
+		"failed":                         {func(e *evidence, _ *past) { e.task.State = client.StateFailed }, "has failed, although Redis was told"},
+		"failed, and Redis was killed": {func(e *evidence, p *past) {
+			e.task.State = client.StateFailed
+			p.addHarm(harm{span: between(4.1, 4.2), name: "redis-kill"})
+		}, ""},
+		"too early": {func(e *evidence, _ *past) { e.due = at(2) }, "early"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := twoTries()
+			e.calls[1].members = []string{"node2"}
+			p := &past{lost: []loss{{span: between(3.5, 4.5)}}, harms: []harm{
+				{span: between(3.5, 5), name: losing}, {span: between(-9, -8), name: "kill", member: "node2"},
+			}}
+			test.change(&e, p)
+			expect(t, (&job{id: "t", accepted: true}).judge(e, p, false), test.want)
+		})
+	}
 }
 
 func TestTicking_EachTickHasARecordThatSaysWhatBecameOfIt(t *testing.T) {
@@ -270,7 +298,7 @@ func TestTicking_TasksOverlapOnlyIfTheScheduleAllowsIt(t *testing.T) {
 func TestTicking_TheAuditTellsWhatRedisLost(t *testing.T) {
 	s := &ticking{id: "s", every: time.Second, start: at(1), end: at(3)}
 	ran := map[string][]call{s.idOf(at(2)): {called(1, 2, 2.1, "a")}}
-	loss := &past{lost: []loss{{span: between(1.5, 2.5)}}, harms: []harm{{span: between(1.5, 3), name: "lost-writes"}}}
+	loss := &past{lost: []loss{{span: between(1.5, 2.5)}}, harms: []harm{{span: between(1.5, 3), name: losing}}}
 	proved := client.AuditReport{Expected: 3, Accounted: 3, Proved: true}
 	told := client.AuditReport{Expected: 3, Accounted: 3, LostWrites: []client.LostWrites{{From: at(2), To: at(4)}}}
 	expect(t, s.judgeAudit(proved, ran, &past{}), "")

@@ -51,8 +51,11 @@ func (p replica) faults() []fault {
 // in that while.
 func lostSince(from time.Time) span { return span{from, time.Now().Add(settles * 2 / 3)} }
 
+// losing is the name of the fault by which Redis loses writes.
+const losing = "lost-writes"
+
 func lostWrites(harm func(ctx context.Context, r *round, h happening)) fault {
-	return fault{name: "lost-writes", always: true, longest: 3 * time.Second, harmRedis: harm}
+	return fault{name: losing, always: true, longest: 3 * time.Second, harmRedis: harm}
 }
 
 // patience is how long a primary may be silent until sentinels replace it who would lose writes by that: a busy machine must not be the reason.

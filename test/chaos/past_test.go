@@ -169,6 +169,20 @@ func (p *past) silences(loss span, members []string) bool {
 	return slices.ContainsFunc(p.harms, func(h harm) bool { return concerns(h, members) && h.overlaps(loss) })
 }
 
+// isTold reports whether Redis must know of a call, whatever it has lost: the one who made it lives, and nothing happened to that or to Redis, but
+// that writes were lost.
+func (p *past) isTold(c call) bool {
+	if len(c.members) == 0 || c.end.IsZero() {
+		return false
+	}
+	lived := span{p.given(c), c.end.Add(aftermath)}
+	harmed := slices.ContainsFunc(p.harms, func(h harm) bool {
+		ofRedis := h.member == "" && !h.spares && h.name != losing
+		return (ofRedis || concerns(h, c.members)) && lived.overlaps(span{h.from, h.until.Add(aftermath)})
+	})
+	return !harmed && !slices.ContainsFunc(p.lost, func(l loss) bool { return p.silences(l.span, c.members) })
+}
+
 // String tells what happened, a line for each fault.
 func (p *past) String() string {
 	var text strings.Builder

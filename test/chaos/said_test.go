@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/store/doctor"
 )
 
 // list lists the tasks in the given states, every page of them; ok is false if that could not be.
@@ -84,7 +85,7 @@ func (r *round) audit(s *ticking) (report client.AuditReport, ok bool) {
 	return report, true
 }
 
-// examine has the doctor look at everything: it must find no error.
+// examine has the doctor look at everything: it must find no error, and nothing wrong with the data.
 func (r *round) examine() {
 	var params client.ExamineParams
 	for {
@@ -97,7 +98,8 @@ func (r *round) examine() {
 			return
 		}
 		for _, check := range report.Checks {
-			if check.Severity == client.DoctorCheckSeverityError {
+			ofData := slices.ContainsFunc(doctor.Checks, func(c doctor.Check) bool { return c.Name == check.Name && c.OfData })
+			if check.Severity == client.DoctorCheckSeverityError || check.Severity == client.DoctorCheckSeverityWarning && ofData {
 				r.violation("the doctor: %s: %d: %q %s", check.Name, check.Found, check.Examples, value(check.Detail))
 			}
 		}

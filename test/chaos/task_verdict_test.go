@@ -174,6 +174,12 @@ func (e evidence) judgeTouched(p *past, durable bool) (v verdict) {
 		if c.attempt > e.maxAttempts {
 			v.add("attempt %d of %s, which has %d at most, was begun", c.attempt, e.id, e.maxAttempts)
 		}
+		if earliest := p.earliest(e.due); c.begin.Before(earliest) {
+			v.add("attempt %d of %s began %s early", c.attempt, e.id, earliest.Sub(c.begin))
+		}
+		if e.task.State == client.StateFailed && c.token != "" && !c.behaviour.fails(c.attempt) && p.isTold(c) {
+			v.add("%s has failed, although Redis was told again of an attempt that succeeded: %s", e.id, c)
+		}
 		first, twice := begun[c.attempt]
 		switch {
 		case !twice:
