@@ -1443,7 +1443,7 @@ type Finish struct {
 // FinishReply is the reply to Finish.
 type FinishReply struct {
 	Now     time.Time
-	Answers []FinishAnswer // for each end; paused: it paused the schedule that created the task, because too many of its tasks in a row failed; recorded: by this call, and not by an earlier one
+	Answers []FinishAnswer // for each end; paused: it paused the schedule that created the task, because too many of its tasks in a row failed; recorded: by this call, and not by an earlier one; again: Redis had lost that the attempt had begun
 }
 
 // FinishEnd is an element of ends of finish.lua.
@@ -1465,6 +1465,7 @@ type FinishAnswer struct {
 	Refused  Refused
 	Paused   bool
 	Recorded bool
+	Again    bool
 }
 
 // Script is finish.lua.
@@ -1485,8 +1486,8 @@ func (c Finish) Args() []any {
 // Decode reads its reply.
 func (Finish) Decode(r *Reply) (v FinishReply) {
 	v.Now = r.Time("now")
-	for e := range r.List("answers", 3) {
-		v.Answers = append(v.Answers, FinishAnswer{Refused: e.Refused("refused"), Paused: e.Flag("paused"), Recorded: e.Flag("recorded")})
+	for e := range r.List("answers", 4) {
+		v.Answers = append(v.Answers, FinishAnswer{Refused: e.Refused("refused"), Paused: e.Flag("paused"), Recorded: e.Flag("recorded"), Again: e.Flag("again")})
 	}
 	return v
 }

@@ -152,7 +152,7 @@ func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
 		shown.Attempt++
 		fallthrough
 	case task.Queued:
-		shown.Run, shown.QueuedAt = unknownRun, newest.Task.QueuedAt
+		shown.Run, shown.QueuedAt, shown.StartedAt = unknownRun, newest.Task.QueuedAt, time.Time{}
 	case task.Running:
 	default:
 		return nil

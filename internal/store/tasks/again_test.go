@@ -30,6 +30,16 @@ func TestFinish_OfAnAttemptWhoseClaimRedisHasLostIsAccepted(t *testing.T) {
 		t.Errorf("it is claimed again: %v", claimed)
 	}
 	l.CheckSets()
+	l.expectLoss(t)
+}
+
+// expectLoss checks that one loss is recorded, from the start of the run on.
+func (l *lostBegin) expectLoss(t *testing.T) {
+	t.Helper()
+	losses, err := l.Losses(l.Ctx, l.PartitionOf(l.ref))
+	if err != nil || len(losses) != 1 || !losses[0].From.Equal(l.run.Task.StartedAt) {
+		t.Errorf("losses %v, %v, want one from %s", losses, err, l.run.Task.StartedAt)
+	}
 }
 
 func TestExtendEach_BeginsARunAgainWhoseClaimRedisHasLost(t *testing.T) {
@@ -44,10 +54,7 @@ func TestExtendEach_BeginsARunAgainWhoseClaimRedisHasLost(t *testing.T) {
 		t.Errorf("it is claimed again: %v", claimed)
 	}
 	l.CheckSets()
-	losses, err := l.Losses(l.Ctx, l.PartitionOf(l.ref))
-	if err != nil || len(losses) != 1 || !losses[0].From.Equal(l.run.Task.StartedAt) {
-		t.Errorf("losses %v, %v, want one from %s", losses, err, l.run.Task.StartedAt)
-	}
+	l.expectLoss(t)
 }
 
 // Another run has begun the attempt: Redis knows no other one, and its word counts.

@@ -78,7 +78,7 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 			}
 			if answer.Again {
 				lost = true
-				s.l.NoticeLoss(s.l.PartitionOf(refs[i]), runs[i].Task.StartedAt, r.Reply.Now, "the begin of an attempt of "+refs[i].String())
+				s.noticeLostBegin(runs[i], r.Reply.Now)
 			}
 		}
 	})

@@ -85,7 +85,7 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 	for i, e := range ends {
 		refs[i] = e.Run.Task.Ref
 	}
-	results := make([]finished, len(ends))
+	results, lost := make([]finished, len(ends)), false
 	runParts(ctx, db, s.parts(refs), func(p part) lua.Finish {
 		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(refs[p.places[0]]), Ends: nil}
 		for _, i := range p.places {
@@ -100,9 +100,25 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 				at: r.Reply.Now, recorded: answer.Recorded, missing: answer.Refused.Code == lua.CodeNotFound,
 				err: s.refusedReport(ends[i].Run.Task, answer.Refused),
 			}
+			if answer.Again {
+				lost = true
+				s.noticeLostBegin(ends[i].Run, r.Reply.Now)
+			}
 		}
 	})
+	if lost {
+		s.l.RecordLosses(ctx)
+	}
 	return results
+}
+
+// noticeLostBegin notes that Redis, whose time is now, has lost that the attempt of a run has begun.
+func (s *Tasks) noticeLostBegin(r *Run, now time.Time) {
+	t := r.Task
+	if t.StartedAt.IsZero() { // somebody else has begun it
+		t.StartedAt = t.QueuedAt
+	}
+	s.l.NoticeLoss(s.l.PartitionOf(t.Ref), t.StartedAt, now, "the begin of an attempt of "+t.Ref.String())
 }
 
 func finishEnd(e End) lua.FinishEnd {
