@@ -1,5 +1,5 @@
 -- archive: keeps deliveries that failed for good as dead letters, and counts them.
--- includes: clock, number, counts, archive
+-- includes: clock, number, counts, archive, active
 -- keys:
 --   active           LIST
 --   deadline         ZSET
@@ -17,7 +17,7 @@
 -- full: works
 local n = 0
 for id, msg in letters() do
-  if redis.call('LREM', active, -1, id) > 0 then
+  if let_go(id) then
     redis.call('ZREM', deadline, id)
     redis.call('ZADD', archived, int(now / 1000), id)
     redis.call('HSET', delivery_key(id), 'msg', msg, 'state', 'archived')

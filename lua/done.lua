@@ -1,5 +1,5 @@
 -- done: deletes deliveries that were handled, and counts them.
--- includes: clock, number, counts
+-- includes: clock, number, counts, active
 -- keys:
 --   active           LIST
 --   deadline         ZSET
@@ -14,7 +14,7 @@
 -- full: works
 local gone, keys = {}, {}
 for id, lock in ends() do
-  if redis.call('LREM', active, -1, id) > 0 then
+  if let_go(id) then
     gone[#gone + 1] = id
     keys[#keys + 1] = delivery_key(id)
     if lock ~= '' and redis.call('TYPE', lock).ok == 'string' and redis.call('GET', lock) == id then

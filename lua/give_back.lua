@@ -1,5 +1,5 @@
 -- give_back: puts deliveries that a worker took and did not handle where the next one is taken.
--- includes: clock, number, arrive
+-- includes: clock, number, arrive, active
 -- keys:
 --   pending   LIST
 --   active    LIST
@@ -14,7 +14,7 @@
 -- full: works
 local returned = {}
 for id in ids() do
-  if redis.call('LREM', active, -1, id) > 0 then
+  if let_go(id) then
     redis.call('ZREM', deadline, id)
     returned[#returned + 1] = id
   end

@@ -173,6 +173,33 @@ func TestConsumer_GoesOnWhenRedisIsBack(t *testing.T) {
 	testkit.Receive(t, handled, "the delivery")
 }
 
+// Nobody else would ever find what is left of the delivery.
+func TestConsumer_SettlesADeliveryWhoseQueueSomebodyHasEmptied(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  error
+		want string // its state
+	}{"handled": {nil, ""}, "dead letter": {ErrDeadLetter, "archived"}, "given back": {ErrGiveBack, "pending"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newTransport(t)
+			d, k := aDelivery("a"), lua.AsynqQueue("default")
+			x.enqueue(d)
+			c, taken := x.takeNow(1, map[string]int{"default": 1})
+			if len(taken) != 1 {
+				t.Fatalf("took %d deliveries, want 1", len(taken))
+			}
+			testkit.Must(t, x.db.Del(t.Context(), string(k.Active()), string(k.Deadline())).Err())
+			c.ends.add(ending{taken[0], test.end})
+			_, err := c.settle(t.Context(), c.ends.take())
+			testkit.Must(t, err)
+			if got := x.state(d); got != test.want {
+				t.Errorf("it is %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
 func TestConsumer_SettlesWhenRedisIsBack(t *testing.T) {
 	t.Parallel()
 	x := newTransport(t)
