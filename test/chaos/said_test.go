@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/store/doctor"
@@ -98,8 +99,7 @@ func (r *round) examine() {
 			return
 		}
 		for _, check := range report.Checks {
-			ofData := slices.ContainsFunc(doctor.Checks, func(c doctor.Check) bool { return c.Name == check.Name && c.OfData })
-			if check.Severity == client.DoctorCheckSeverityError || check.Severity == client.DoctorCheckSeverityWarning && ofData {
+			if check.Severity == client.DoctorCheckSeverityError || check.Severity == client.DoctorCheckSeverityWarning && r.minds(check.Name) {
 				r.violation("the doctor: %s: %d: %q %s", check.Name, check.Found, check.Examples, value(check.Detail))
 			}
 		}
@@ -107,6 +107,14 @@ func (r *round) examine() {
 			return
 		}
 	}
+}
+
+// minds reports whether a warning of a check is a violation: one of the data is, but for deliveries of a queue of which somebody has deleted one
+// key after the other.
+func (r *round) minds(check string) bool {
+	deleted := slices.ContainsFunc(r.past.harms, func(h harm) bool { return h.name == "queue-deleted" })
+	return slices.ContainsFunc(doctor.Checks, func(c doctor.Check) bool { return c.Name == check && c.OfData }) &&
+		(!deleted || !strings.HasPrefix(check, "delivery-"))
 }
 
 func value(s *string) string {
