@@ -85,15 +85,27 @@ func (o *outcome) recovery() time.Duration {
 	return longest
 }
 
-// String is a table in Markdown.
+// String is a table in Markdown. Each row has the command for as many such rounds; all promises are checked in each.
 func (f *figures) String() string {
 	var b strings.Builder
-	b.WriteString("\n| fault | deployment | rounds | among several | with violations | recovery, median | p99 |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| fault | deployment | rounds | among several | with violations | recovery, median | p99 | again |\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range slices.SortedFunc(maps.Keys(f.rows), func(a, b row) int { return strings.Compare(a.fault+a.deployment, b.fault+b.deployment) }) {
 		t := f.rows[r]
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s | %s |\n", r.fault, r.deployment, t.rounds, t.among, t.broken, quantile(t.recoveries, 0.5), quantile(t.recoveries, 0.99))
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s | %s | %s |\n",
+			r.fault, r.deployment, t.rounds, t.among, t.broken, quantile(t.recoveries, 0.5), quantile(t.recoveries, 0.99), r.command(t.rounds))
 	}
 	return b.String()
+}
+
+// command has that many rounds of a row; "" if there were none of this fault alone.
+func (r row) command(rounds int) string {
+	switch {
+	case rounds == 0:
+		return ""
+	case r.fault == several:
+		return fmt.Sprintf("`DEPLOYMENT=%s CHAOS_ROUNDS=%d make chaos`", r.deployment, rounds)
+	}
+	return fmt.Sprintf("`FAULT=%s DEPLOYMENT=%s CHAOS_ROUNDS=%d make chaos`", r.fault, r.deployment, rounds)
 }
 
 // quantile is a duration in tenths of a second, "" if there is none.
