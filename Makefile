@@ -45,7 +45,7 @@ chaos: ## Run fleets under faults on every kind of Redis for 5 minutes, and chec
 	CHAOS_TIME=$${CHAOS_TIME-5m} $(CHAOS) -timeout 20m ./test/chaos
 
 .PHONY: chaos-long
-chaos-long: ## The same until a promise is broken; what explains that is kept
+chaos-long: ## The same until it is stopped; what explains a broken promise is kept
 	scripts/ensure-test-tools
 	CHAOS_TIME=0s $(CHAOS) -timeout 0 ./test/chaos
 

@@ -20,7 +20,7 @@ const (
 	seedVariable       = "SEED"
 	faultVariable      = "FAULT"      // names, separated by commas, or anyFault
 	deploymentVariable = "DEPLOYMENT" // names, separated by commas
-	timeVariable       = "CHAOS_TIME" // how long rounds go on; 0s: until a violation
+	timeVariable       = "CHAOS_TIME" // how long rounds go on; 0s: until it is stopped
 	roundsVariable     = "CHAOS_ROUNDS"
 	parallelVariable   = "CHAOS_PARALLEL" // how many rounds go on at once; default: one for each processor
 	keepVariable       = "CHAOS_KEEP"     // where to keep what explains a violation; default: the system's directory for temporary files
@@ -62,7 +62,7 @@ func TestChaos(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
-		return n - 1, s.another(n-1, begin) && !t.Failed()
+		return n - 1, s.another(n-1, begin) && (s.forever || !t.Failed())
 	}
 	var running sync.WaitGroup
 	for range s.parallel {

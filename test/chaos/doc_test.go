@@ -5,7 +5,7 @@
 // which handler was called when, for which attempt. The same seed makes the same choices; what the operating system makes of them differs.
 //
 //	make chaos                        rounds for 5 minutes
-//	make chaos-long                   rounds until one finds a violation
+//	make chaos-long                   rounds until it is stopped
 //	SEED=7 make chaos                 the round with this seed, once
 //	FAULT=kill,freeze make chaos      these faults only, one in a round, and how long each took to recover from
 //	FAULT=any make chaos              the same with all faults
