@@ -79,8 +79,29 @@ func TestNodeClocks_AFastWorkerThatDiesKeepsNoDeliveries(t *testing.T) {
 // after is replaced as soon as ever.
 func TestRedisClock_AJumpEndsNothingAndMissesNothing(t *testing.T) {
 	t.Parallel()
-	redis, far := redistest.Start(t, redistest.MovableClock(t)), newRecorder(t)
-	a, b := startNode(t, redis.URL()), startNode(t, redis.URL())
+	t.Run("of a server", func(t *testing.T) {
+		t.Parallel()
+		redis := redistest.Start(t, redistest.MovableClock(t))
+		testClockJump(t, redis.URL(), redis.MoveClock)
+	})
+	t.Run("from one primary to another", func(t *testing.T) {
+		t.Parallel()
+		pair := redistest.StartPair(t)
+		pair.AddReplica(redistest.MovableClock(t))
+		testClockJump(t, pair.URL(), func(ahead time.Duration) {
+			pair.Replica.MoveClock(ahead)
+			if pair.Primary != pair.Replica {
+				pair.FailOver()
+			}
+		})
+	})
+}
+
+// testClockJump tests with a Redis whose clock jump has show that much more than the machine's.
+func testClockJump(t *testing.T, redis string, jump func(ahead time.Duration)) {
+	t.Helper()
+	far := newRecorder(t)
+	a, b := startNode(t, redis), startNode(t, redis)
 	const running = 10
 	var tasks []client.Submission
 	for i := range running {
@@ -106,7 +127,7 @@ func TestRedisClock_AJumpEndsNothingAndMissesNothing(t *testing.T) {
 	start := time.Now()
 	await(t, time.Minute, "it ticks", ticked(start.Add(3*time.Second)))
 
-	redis.MoveClock(time.Minute)
+	jump(time.Minute)
 	await(t, time.Minute, "ticks go on after the jump", ticked(time.Now().Add(time.Minute+3*time.Second)))
 	if !a.said("the clock of Redis jumped") || !b.said("the clock of Redis jumped") {
 		t.Error("a node did not say that the clock jumped")
@@ -127,7 +148,7 @@ func TestRedisClock_AJumpEndsNothingAndMissesNothing(t *testing.T) {
 		t.Errorf("%d attempts run, want %d", n, running)
 	}
 
-	redis.MoveClock(0)
+	jump(0)
 	onB := 0
 	for _, task := range a.all(client.StateRunning) {
 		if task.Node != nil && *task.Node == b.id && strings.HasPrefix(task.ID, "t") {
