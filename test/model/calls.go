@@ -35,13 +35,14 @@ const (
 	ExtendRuns
 	Finish
 	Restore
+	ReadTasks
 	numScripts
 )
 
 func (s Script) String() string {
 	return [...]string{
 		"", "create", "cancel", "acquire_lease", "renew_lease", "release_lease", "claim", "look_after", "take_back", "reap", "due_schedules",
-		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish", "restore",
+		"fire", "enqueue", "recall", "tend_queue", "take", "give_back", "extend", "done", "archive", "begin", "extend_runs", "finish", "restore", "read_tasks",
 	}[s]
 }
 
@@ -66,6 +67,7 @@ type Call struct {
 	Run      ID
 	Claim    ID
 	Before   bool // the claim was made before the failover
+	Instead  bool // of finish: a run of a later attempt says that this one has ended, as nobody else does
 	LeaseEnd ID
 	To       TaskState
 	Plan     Plan
@@ -98,7 +100,9 @@ type Reply struct {
 	Refused  lua.Code       // "" if it was not refused
 	Fence    ID             // of acquire_lease
 	Task     uint8          // of claim
-	Attempt  uint8          // of claim; 0 if it claimed nothing
+	Attempt  uint8          // of claim; 0 if it claimed nothing. Of read_tasks
+	State    TaskState      // of read_tasks
+	Behind   bool           // of extend_runs and finish, which refuse: the newest attempt of the task is before that of the call
 	Claim    ID             // of claim and begin
 	Stopped  bool           // of begin and extend_runs: the task was asked to stop
 	Recalled bool           // of recall

@@ -32,7 +32,7 @@ func (w *world) call(c Call, modelled Reply) Reply {
 		return w.callLease(c)
 	case Claim, LookAfter, TakeBackScript, ReapScript, DueSchedules, Fire:
 		return w.callLeader(c)
-	case Begin, ExtendRuns, Finish, Restore:
+	case Begin, ExtendRuns, Finish, Restore, ReadTasks:
 		return w.callRun(c)
 	}
 	return w.callQueue(c, modelled)
@@ -193,10 +193,12 @@ func (w *world) callRun(c Call) Reply {
 		return Reply{Stopped: !begun.Run.Task.CancelRequested.IsZero()}
 	case c.Script == ExtendRuns:
 		extended := w.Tasks.ExtendFor(w.ctx, long, []*tasks.Run{run})[0]
-		return Reply{Refused: w.code(extended.Err), Stopped: extended.Cancelled}
+		return w.refusedReport(c, Reply{Refused: w.code(extended.Err), Stopped: extended.Cancelled})
 	case c.Script == Restore:
 		return w.callRestore(run.Task)
-	case c.Run == runForeign:
+	case c.Script == ReadTasks:
+		return w.callRead(c)
+	case c.Run == runForeign || c.Run == runUnknown:
 		run = w.Tasks.RunOf(task.Task{
 			Definition: task.Definition{Ref: w.refs[c.Task]}, Attempt: int(c.Attempt), Run: w.runs[c.Run],
 			QueuedAt: time.UnixMilli(w.claims[c.Task][c.Claim]),
@@ -209,7 +211,34 @@ func (w *world) callRun(c Call) Reply {
 	if c.To == Scheduled {
 		end.Delay = long
 	}
-	return Reply{Refused: w.code(w.Tasks.FinishEach(w.ctx, []tasks.End{end})[0])}
+	return w.refusedReport(c, Reply{Refused: w.code(w.Tasks.FinishEach(w.ctx, []tasks.End{end})[0])})
+}
+
+// refusedReport completes the reply to a report: one that is refused changes nothing, so Redis still has what it was refused for.
+func (w *world) refusedReport(c Call, r Reply) Reply {
+	w.t.Helper()
+	r.Behind = r.Refused == lua.CodeStale && w.Get(w.refs[c.Task]).Attempt < int(c.Attempt)
+	return r
+}
+
+func (w *world) callRead(c Call) Reply {
+	w.t.Helper()
+	shown, err := w.Tasks.GetEach(w.ctx, []task.Ref{w.refs[c.Task]})
+	testkit.Must(w.t, err)
+	if len(shown) == 0 {
+		return Reply{}
+	}
+	return Reply{State: stateOf(shown[0].State), Attempt: uint8(shown[0].Attempt)}
+}
+
+// stateOf is a state in the words of the model.
+func stateOf(state task.State) TaskState {
+	for s := Scheduled; s <= Cancelled; s++ {
+		if s.String() == string(state) {
+			return s
+		}
+	}
+	return None
 }
 
 // callRestore restores a task as package tasks does when it has seen a failover.

@@ -10,7 +10,8 @@
 //   - A schedule with some ticks: its cursor, ledger, live tasks and waiting ticks, under the policies skip and queue.
 //   - The lease of the partition, with fences that only grow.
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back; reap; tend the queues;
-//     plan and fire. Workers: take, give back, begin, extend, finish, settle; after a failover restore tasks and report ends again. Clients: submit,
+//     plan and fire. Workers: take, give back, begin, extend, finish, settle; after a failover restore tasks, end the attempts
+//     before theirs, and report ends again. Clients: submit,
 //     submit again, cancel.
 //
 // The functions in scripts.go, scripts_queue.go and scripts_schedule.go have the guards of the Lua scripts, in their order, and their
@@ -22,7 +23,8 @@
 //
 // Everything may die at any moment: leaders, workers, the lease of a leader that lives. With Size.Copies, a copy of any call that a
 // process may make can be on its way for as long as it likes: then a reply is lost and the call is repeated, a call arrives twice, or long
-// after its sender has died. With Size.Lag, a replica lags some writes behind, and once a failover loses them. With Size.Deletes, somebody
+// after its sender has died. With Size.Lag, a replica lags some writes behind, and once a failover loses them; with Size.Early that is all
+// that was written since before the first claim. With Size.Deletes, somebody
 // deletes lists of deliveries. A search without bounds on the number of faults is finite all the same, as states that differ in names only
 // (of runs, claims, fences, leaders and workers) are one.
 //
@@ -58,9 +60,14 @@
 //	1      -      1         2        1        Cancels                     15,896     184,583
 //	-      2      1         1        1        Overlap Queue               52,344     393,171
 //	1      -      1         1        1        Lag 2                       57,749     448,816
+//	1      -      1         2        1        Lag 1                      139,219   1,492,007
+//	1      -      2         1        1        Lag 9 Early                308,774   2,434,548
 //	1      -      1         1        1        Deletes                      1,510      10,839
 //
 //	1      -      2         1        1        Cancels Deletes Backlog     69,749     649,338
+//	1      -      2         1        1        Lag 2                    1,051,198   8,628,056
+//	1      -      2         1        1        Lag 12 Early               744,164   6,014,365
+//	1      -      1         2        1        Lag 2                      338,368   3,668,012
 //	1      -      1         1        1        Backlog Lag 5              353,887   2,838,705
 //	1      -      1         1        2        Lag 5                      767,731   7,704,435
 //	1      -      2         1        2        Cancels Backlog            224,150   2,691,491

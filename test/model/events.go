@@ -172,6 +172,7 @@ func (m *Model) deaths(s *State) []Event {
 	}
 	switch {
 	case m.Lag == 0 || s.Failed:
+	case s.Lag == 0 && m.Early && slices.ContainsFunc(s.Redis.Tasks[:], func(t Task) bool { return t.Attempt > 0 }):
 	case s.Lag == 0:
 		all = append(all, Event{What: Lags})
 	case s.Lag > 1:
@@ -216,7 +217,7 @@ func (m *Model) happen(before *State, e Event) (State, Reply) {
 		s.Copy = e.Call
 	case EndsWork:
 		w := &s.Workers[e.Who.Index]
-		w.Phase, w.To, w.Missing = Ended, e.To, Found
+		w.Phase, w.To, w.Missing, w.Earlier = Ended, e.To, Found, 0
 	case Dies:
 		s.die(e.Who)
 	case Lags:

@@ -39,6 +39,7 @@ func (s *State) freshRun() ID {
 	}
 	for i := range s.Workers {
 		used.add(s.Workers[i].Run)
+		used.add(s.Workers[i].Earlier)
 	}
 	return used.least()
 }
@@ -88,7 +89,7 @@ type names struct {
 
 //go:norace
 func (n *names) rename(id *ID) {
-	if *id == 0 || *id >= runLost {
+	if *id == 0 || *id >= runUnknown {
 		return
 	}
 	if n.of[*id] == 0 {
@@ -230,6 +231,7 @@ func (s *State) renameRuns() {
 	}
 	for i := range s.Workers {
 		n.rename(&s.Workers[i].Run)
+		n.rename(&s.Workers[i].Earlier)
 	}
 	for i := range s.Leaders {
 		for k := range s.Leaders[i].Hands {

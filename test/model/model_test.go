@@ -22,8 +22,11 @@ type search struct {
 	lost []Promise
 }
 
-// lostWork is what the loss of writes about tasks may break.
-var lostWork = []Promise{Kept, Final, BegunOnce, Held}
+// lostWork is what the loss of writes about tasks may break, and lostStory what the loss of all that became of a task may.
+var (
+	lostWork  = []Promise{Kept, Final, BegunOnce, Held}
+	lostStory = []Promise{Kept, Final, BegunOnce}
+)
 
 // small are the searches of every run of the tests, large those of the long form.
 var (
@@ -33,9 +36,14 @@ var (
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Cancels: true}},
 		{size: Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Lag: 1}, lost: lostWork},
+		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 9, Early: true}, lost: lostStory},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Deletes: true}},
 	}
 	large = []search{
+		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
+		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 12, Early: true}, lost: lostStory},
+		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Lag: 2}, lost: lostWork},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Cancels: true, Deletes: true, Backlog: true}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Backlog: true, Lag: 5}, lost: lostWork},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 2, Lag: 5}, lost: lostWork},

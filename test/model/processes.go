@@ -151,8 +151,15 @@ func (m *Model) workerCalls(s *State, w *Worker) []Call {
 		c.Run, c.Claim, c.Before, c.To = w.Run, w.Claim, w.Before, to
 		return c
 	}
-	if w.Missing == Restores {
+	switch w.Missing {
+	case Restores:
 		return []Call{run(Restore, None)}
+	case Reads:
+		return []Call{call(ReadTasks)}
+	case EndsBefore:
+		c := run(Finish, Scheduled)
+		c.Attempt, c.Run, c.Instead = w.Attempt-1, w.Earlier, true // there are two attempts at most
+		return []Call{c}
 	}
 	switch w.Phase {
 	case Idle:
@@ -259,6 +266,11 @@ func (m *Model) workerAnswered(s *State, w *Worker, c Call, reply Reply) {
 		s.Seen.Begun[c.Task][c.Attempt-1] = min(s.Seen.Begun[c.Task][c.Attempt-1]+1, 2)
 	case Restore:
 		w.Missing = Restored
+	case ReadTasks:
+		w.Missing = EndedBefore
+		if w.Earlier = m.notEnded(&s.Redis.Tasks[c.Task], w); w.Earlier != 0 {
+			w.Missing = EndsBefore
+		}
 	case ExtendRuns:
 		if w.misses(s, reply) {
 			return
@@ -268,6 +280,10 @@ func (m *Model) workerAnswered(s *State, w *Worker, c Call, reply Reply) {
 		}
 		w.Stopped = w.Stopped || reply.Stopped
 	case Finish:
+		if c.Instead {
+			w.endedBefore(reply)
+			return
+		}
 		m.finished(s, w, c, reply)
 	case GiveBack, Done, Archive:
 		*w = Worker{}
@@ -288,8 +304,40 @@ func (m *Model) finished(s *State, w *Worker, c Call, reply Reply) {
 	}
 }
 
-// misses has a worker that does not find its task restore it if a failover may have lost it, and try again. It reports whether it does.
+// notEnded returns the run of the attempt of a task that Redis shows as the next one to end, if it is before that of the worker; else 0, as of
+// a task of the same name that was created later.
+func (m *Model) notEnded(t *Task, w *Worker) ID {
+	shown, run := t.Attempt, runUnknown
+	switch t.State {
+	case Scheduled:
+		shown++
+	case Queued:
+	case Running:
+		run = t.Run
+	default:
+		return 0
+	}
+	if shown >= w.Attempt || t.Later && w.Before && m.has(EndBeforeTask) {
+		return 0
+	}
+	return run
+}
+
+// endedBefore has a worker take the reply to its report that the attempt before has ended.
+func (w *Worker) endedBefore(reply Reply) {
+	w.Missing, w.Earlier = Reads, 0
+	if reply.Refused != "" {
+		w.Missing = EndedBefore
+	}
+}
+
+// misses has a worker that does not find its task restore it if a failover may have lost it, and try again; and one that finds an earlier attempt of
+// it, end that. It reports whether it does. Real ones try for a minute, those of the model once, but as late as they like.
 func (w *Worker) misses(s *State, reply Reply) bool {
+	if reply.Behind && s.Failed && w.Missing != EndedBefore {
+		w.Missing = Reads
+		return true
+	}
 	if reply.Refused != lua.CodeNotFound || !s.Failed || w.Missing == Restored {
 		w.Missing = Found
 		return false

@@ -112,11 +112,15 @@ func (m *Model) madeAgain(before, after *State) bool {
 }
 
 // heard reports whether an accepted report comes from the run that began the attempt. If a failover has lost that it began, the report must be
-// about the next attempt that would begin, and about the task for which the run began, not a later one of the same name.
+// about the next attempt that would begin, and about the task for which the run began, not a later one of the same name. Then the run of a later
+// attempt may also say that one has ended.
 //
 //go:norace
 func heard(before *State, c Call, was, is *Task) bool {
 	switch {
+	case c.Instead:
+		later := was.Later && c.Before
+		return before.Failed && before.Seen.Begun[c.Task][c.Attempt] > 0 && !later
 	case *was == *is: // it was reported before
 		return before.Failed || !before.Seen.Reaped[c.Task][c.Attempt-1]
 	case was.State == Running:
@@ -196,6 +200,7 @@ const (
 	FinishRun        Guard = "finish compares the token of the run"
 	ReclaimAttempt   Guard = "an attempt whose begin was lost must be the one for which the task is queued"
 	ReclaimTask      Guard = "an attempt whose begin was lost must be of the same task, and not of a later one of its name"
+	EndBeforeTask    Guard = "an attempt that must have ended is one of the same task, and not of a later one of its name"
 	RestoreLost      Guard = "restore leaves a task that exists"
 	FireExisting     Guard = "fire leaves a tick alone whose task exists"
 	FireFence        Guard = "fire compares the fence"

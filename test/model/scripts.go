@@ -22,6 +22,7 @@ var scripts = [numScripts]script{
 	Enqueue: (*Model).enqueue, Recall: (*Model).recall, TendQueue: (*Model).tendQueue,
 	Take: (*Model).take, GiveBack: (*Model).giveBack, Extend: (*Model).extend, Done: (*Model).done, Archive: (*Model).archive,
 	Begin: (*Model).begin, ExtendRuns: (*Model).extendRuns, Finish: (*Model).finish, Restore: (*Model).restore,
+	ReadTasks: (*Model).readTasks,
 }
 
 // run runs a script.
@@ -199,6 +200,11 @@ func (t *Task) reported(c Call, sameRun bool) lua.Code {
 	return ""
 }
 
+// refusedReport refuses a report. The detail says whether Redis is behind.
+func (t *Task) refusedReport(c Call, code lua.Code) Reply {
+	return Reply{Refused: code, Behind: code == lua.CodeStale && t.Attempt < c.Attempt}
+}
+
 func (m *Model) extendRuns(s *State, c Call) Reply {
 	t := &s.Redis.Tasks[c.Task]
 	if m.queuedAgain(t, c) {
@@ -206,7 +212,7 @@ func (m *Model) extendRuns(s *State, c Call) Reply {
 		return Reply{}
 	}
 	if code := t.reported(c, t.Run == c.Run || !m.has(ExtendRun)); code != "" {
-		return refused(code)
+		return t.refusedReport(c, code)
 	}
 	t.Over, t.LeaseEnd = false, s.freshLeaseEnd(int(c.Task))
 	return Reply{Stopped: t.Cancel}
@@ -219,7 +225,7 @@ func (m *Model) finish(s *State, c Call) Reply {
 	}
 	if !m.queuedAgain(t, c) {
 		if code := t.reported(c, t.Run == c.Run || !m.has(FinishRun)); code != "" {
-			return refused(code)
+			return t.refusedReport(c, code)
 		}
 		if t.Cancel && (c.To == Failed || c.To == Scheduled) {
 			return refused(lua.CodeCancelled)
@@ -235,6 +241,11 @@ func (m *Model) restore(s *State, c Call) Reply {
 		*t = Task{State: Queued, Attempt: c.Attempt, Claim: c.Claim, Deliveries: t.Deliveries}
 	}
 	return Reply{}
+}
+
+func (m *Model) readTasks(s *State, c Call) Reply {
+	t := &s.Redis.Tasks[c.Task]
+	return Reply{State: t.State, Attempt: t.Attempt}
 }
 
 func (m *Model) reap(s *State, c Call) Reply {

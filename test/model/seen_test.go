@@ -53,7 +53,7 @@ func (w *world) expected(s *State) seen {
 			State: t.State.String(), Place: t.Place.String(), Attempt: int(t.Attempt), Run: w.runs[t.Run],
 			Claim: w.claims[i][t.Claim], LeaseEnd: w.leaseEnds[i][t.LeaseEnd], Cancel: t.Cancel, Look: t.Look, Over: t.Over,
 		}
-		if t.Run == runLost {
+		if t.Run == runLost || t.Run == runUnknown {
 			st.Run = "lost"
 		}
 		for k := range w.m.Attempts {

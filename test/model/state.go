@@ -63,6 +63,7 @@ type ID uint8
 
 // Runs that no worker has.
 const (
+	runUnknown ID = 13 // of an attempt that has ended, of which nobody knows how
 	runLost    ID = 14 // what reap leaves of a run
 	runForeign ID = 15 // of a delivery that a server of asynq has handled
 )
@@ -195,14 +196,17 @@ const (
 	Settles
 )
 
-// Missing is how far a worker is with a task that it does not find.
+// Missing is how far a worker is with a task that it does not find, or of which Redis shows an attempt before its own.
 type Missing uint8
 
 // What it does.
 const (
-	Found    Missing = iota
-	Restores         // a failover may have lost the task, so the worker restores it
-	Restored         // it tries again, once
+	Found       Missing = iota
+	Restores            // a failover may have lost the task, so the worker restores it
+	Restored            // it tries again, once
+	Reads               // a failover has lost how attempts before ended: it reads how far Redis is
+	EndsBefore          // it ends the attempt before
+	EndedBefore         // it tries again
 )
 
 // Worker is one slot of a worker. Each is on a node of its own.
@@ -216,6 +220,7 @@ type Worker struct {
 	Stopped bool      // it knows that the task was asked to stop
 	To      TaskState // how the attempt ended
 	Missing Missing
+	Earlier ID // the run of the attempt that it EndsBefore
 }
 
 // Witness is what somebody outside Redis has seen, which no failover takes back. The promises are about it.
@@ -262,6 +267,7 @@ type Size struct {
 	Backlog  bool // leaders leave due tasks in the backlog, and take back what they have claimed
 	Copies   bool // replies are lost, and calls arrive late and twice
 	Lag      int  // how many writes a failover loses at most; 0: there is none
+	Early    bool // the failover loses everything since before the first claim
 }
 
 // tasks is how many tasks there can be.

@@ -70,7 +70,7 @@ func newWorld(t testing.TB, db *redisx.DB, m *Model) *world {
 	testkit.Must(t, db.FlushDB(t.Context()).Err())
 	w := &world{
 		World: storetest.On(t, db), t: t, ctx: t.Context(), m: m, queues: queue.New(queue.Options{DB: db}),
-		fences: make(map[ID]lua.Fence), runs: map[ID]string{runForeign: "asynq#1", runLost: ""},
+		fences: make(map[ID]lua.Fence), runs: map[ID]string{runForeign: "asynq#1", runLost: "", runUnknown: "#"},
 		begun: make(map[ID]*tasks.Run), agendas: make(map[uint8]partition.Agenda),
 	}
 	for p := range w.Partitions.Count() { // nobody leads
