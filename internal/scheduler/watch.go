@@ -44,12 +44,13 @@ func (t *term) watch(ctx context.Context) error {
 				w.Lapsed = nil // they come again, and their workers can extend them until then
 			}
 			err = t.recoverLost(ctx, w)
+		} else {
+			t.s.contact.cutOff(t.partition)
 		}
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
-			t.s.contact.cutOff(t.partition)
 			t.failed(ctx, "cannot look after queued and running tasks", err)
 		case !w.More:
 			t.sleepUntilLook(ctx, w, got)
@@ -96,7 +97,8 @@ func (t *term) sleepUntilLook(ctx context.Context, w partition.Watched, got time
 	}
 }
 
-// recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others.
+// recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others. What a queue refuses says
+// nothing about the Redis of the partition.
 func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 	var failures []error
 	for _, lapsed := range w.Lapsed {
@@ -108,14 +110,17 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 		t.s.o.Log.Info("recovered lost attempts", "partition", t.partition, "count", n)
 		t.s.wake(t.partition)
 	}
-	failures = append(failures, t.parkUnrunnable(ctx, &w))
+	parked := t.parkUnrunnable(ctx, &w)
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
 	handed := t.handOver(ctx, w.Waiting)
-	failures = append(failures, handed.Failure())
 	for i, end := range handed.Ended {
 		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
 	}
-	return errors.Join(failures...)
+	failed := errors.Join(failures...)
+	if failed != nil {
+		t.s.contact.cutOff(t.partition)
+	}
+	return errors.Join(failed, parked, handed.Failure())
 }
 
 // foreignRun is the run of an attempt that one of asynq's own servers has made.
