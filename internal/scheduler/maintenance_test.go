@@ -139,6 +139,35 @@ func TestWatch_EndsRunsThatTheirWorkerDoesNotExtend(t *testing.T) {
 	}
 }
 
+// Each look finds a delivery that cannot be handed over. The runs of its partition are looked after all the same, and its history is deleted.
+func TestWatch_ABrokenQueueHoldsUpNoReaping(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	refs := w.siblings(3)
+	lost, waits, ended := refs[0], refs[1], refs[2]
+	w.create(task.Definition{Ref: lost, Retry: task.Retry{MaxAttempts: 1}})
+	w.create(task.Definition{Ref: waits})
+	w.claimAsDeadLeader(lost)
+	w.create(task.Definition{Ref: ended, Delay: time.Hour, Retention: time.Millisecond})
+	testkit.Must(t, w.db.Set(t.Context(), "asynq:{default}:pending", "not a list", 0).Err())
+	var log logText
+	w.start("a", never, eager, func(n *node) { n.o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	failing := func() int {
+		due := redis.Z{Score: 1, Member: waits.String()}
+		testkit.Must(t, w.db.ZAddXX(t.Context(), string(w.store.KeysOf(waits).Queued()), due).Err())
+		return log.count("cannot look after queued and running tasks")
+	}
+	testkit.Eventually(t, "it cannot be handed over", func() bool { return failing() > 1 })
+	w.begin(lost, "frail")
+	_, err := w.store.Tasks.Cancel(t.Context(), ended)
+	testkit.Must(t, err)
+	testkit.Eventually(t, "the run is lost", func() bool { return failing() > 0 && w.get(lost).State == task.Failed })
+	testkit.Eventually(t, "the history is deleted", func() bool { return failing() > 0 && w.there([]task.Ref{ended}) == 0 })
+	if got := w.get(waits); got.State != task.Queued || got.Attempt != 1 {
+		t.Errorf("what cannot be handed over is %s, attempt %d", got.State, got.Attempt)
+	}
+}
+
 func TestMaintenance_DeletesExcessTasksTheFirstToExpireFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
