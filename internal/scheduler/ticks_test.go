@@ -335,6 +335,7 @@ func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
 	}
 }
 
+// Ticks that were held back for too long are missed, and the ledger says why.
 func TestFire_HoldsTicksBackWhileRedisIsAlmostFull(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -343,16 +344,27 @@ func TestFire_HoldsTicksBackWhileRedisIsAlmostFull(t *testing.T) {
 	w.leads(map[*node]int{a: 16})
 	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "100mb").Err())
 	s := w.put("secondly", schedule.Spec{Rules: []schedule.Rule{{Every: time.Second}}}, schedule.OverlapAllow)
+	rare := w.put("hourly", each(time.Hour), schedule.OverlapAllow)
 	testkit.Eventually(t, "it ticks", func() bool { return len(w.ledger(s)) > 0 })
+	w.lookedAt(rare, rare.CreatedAt.Add(time.Hour))
+	w.age(rare, 20*time.Hour+30*time.Minute) // its leader sleeps, and hears of it while Redis is full
 	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	testkit.Eventually(t, "ticks are held back", func() bool { return log.count("holding ticks back") > 0 })
 	ticked := len(w.ledger(s))
-	testkit.Eventually(t, "they are held back again", func() bool { return log.count("holding ticks back") > 2 })
+	a.wakeTick(w.store.PartitionOf(rare.Ref))
+	there := fmt.Sprintf(`msg="holding ticks back" partition=%d `, w.store.PartitionOf(rare.Ref))
+	testkit.Eventually(t, "they are held back again", func() bool {
+		return log.count("holding ticks back") > 2 && log.count(there) > 0
+	})
 	if n := len(w.ledger(s)); n != ticked {
 		t.Errorf("%d ticks were decided meanwhile", n-ticked)
 	}
+	if all := w.ledger(rare); len(all) != 0 {
+		t.Errorf("meanwhile the ledger has %+v", all)
+	}
 	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	testkit.Eventually(t, "it goes on", func() bool { return len(w.ledger(s)) > ticked })
+	w.oneFiredForAll(rare, "held back while Redis was almost full")
 }
 
 // By overlap queue a tick waits for the task before it; its end lets the tick go on, and nothing else is needed.
