@@ -1,14 +1,19 @@
 package test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -16,11 +21,11 @@ import (
 // it. When Redis has room again, everything goes on.
 func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	t.Parallel()
-	const running, waiting, history = 40, 60, 2000
-	redis := redistest.Start(t)
-	db := redis.DB(t)
-	a := startNode(t, redis.URL())
-	b := startNode(t, redis.URL())
+	const running, waiting, history = 100, 60, 2000
+	srv := redistest.Start(t, redistest.With("--maxmemory", "32mb"))
+	db := srv.DB(t)
+	a := startNode(t, srv.URL(), "--concurrency", strconv.Itoa(running/2))
+	b := startNode(t, srv.URL(), "--concurrency", strconv.Itoa(running/2))
 
 	quick := make([]client.Submission, history)
 	for i := range quick {
@@ -60,12 +65,27 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 		}
 	}
 
-	testkit.Must(t, db.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	big := client.Submission{
+		Type: "http", Payload: []byte(`{"url": "` + service.URL + `", "body": "` + strings.Repeat("x", 32<<10) + `"}`), Delay: ptr("1h"),
+	}
+	await(t, 30*time.Second, "new work is refused", func() bool {
+		for range 100 {
+			if a.refuses(big) {
+				return true
+			}
+		}
+		return false
+	})
+	fill(t, db)
 	full, err := db.Time(t.Context()).Result()
 	testkit.Must(t, err)
-	await(t, 30*time.Second, "new work is refused", func() bool { return a.refuses() && b.refuses() })
+	noop := client.Submission{Type: "noop"}
+	await(t, 30*time.Second, "both nodes refuse new work", func() bool { return a.refuses(noop) && b.refuses(noop) })
 	// By then, nodes whose heartbeats were refused would be dead, and runs whose leases were not extended would have been stopped.
-	await(t, time.Minute, "both nodes live on", func() bool { return a.beatAfter(full.Add(10*time.Second), a.id, b.id) })
+	await(t, time.Minute, "both nodes live on", func() bool {
+		fill(t, db)
+		return a.beatAfter(full.Add(10*time.Second), a.id, b.id)
+	})
 	if n := len(a.all(client.StateRunning)); n != running {
 		t.Errorf("%d attempts run, want %d", n, running)
 	}
@@ -82,28 +102,57 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	for range waiting {
 		testkit.Receive(t, began, "an attempt of a task that waited")
 	}
-	await(t, time.Minute, "nothing is left to do", func() bool { return len(a.all(client.StateScheduled, client.StateQueued, client.StateRunning)) == 0 })
+	await(t, time.Minute, "all have succeeded", func() bool {
+		fill(t, db)
+		return a.succeeded("http")+b.succeeded("http") == running+waiting
+	})
+	await(t, time.Minute, "nothing is left to do", func() bool { return len(a.all(client.StateQueued, client.StateRunning)) == 0 })
 	await(t, time.Minute, "history makes room", func() bool { return len(a.all(client.StateSucceeded)) < history/2 })
 	if failed := a.all(client.StateFailed); len(failed) != 0 {
 		t.Errorf("%d attempts failed, the first one is %+v", len(failed), failed[0])
 	}
 
 	held := a.ticks("every-second")
-	testkit.Must(t, db.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	testkit.Must(t, db.ConfigSet(t.Context(), "maxmemory", "64mb").Err())
 	await(t, time.Minute, "ticks fire again", func() bool { return a.ticks("every-second") > held })
-	await(t, time.Minute, "new work is accepted", func() bool { return !a.refuses() && !b.refuses() })
+	await(t, time.Minute, "new work is accepted", func() bool { return !a.refuses(noop) && !b.refuses(noop) })
 	report := must(a.AuditScheduleWithResponse(t.Context(), "every-second", nil))
 	if report.JSON200 == nil || !report.JSON200.Proved {
 		t.Errorf("the audit says %s", report.Body)
 	}
 }
 
-// refuses reports whether a node refuses a submission because Redis is full.
-func (n *node) refuses() bool {
+// fill writes until Redis is full to the brim.
+func fill(t *testing.T, db *redisx.DB) {
+	t.Helper()
+	for {
+		err := db.Append(t.Context(), "filler", strings.Repeat("x", 16<<10)).Err()
+		if redis.HasErrorPrefix(err, "OOM") {
+			return
+		}
+		testkit.Must(t, err)
+	}
+}
+
+// succeeded is how many attempts of tasks of a type have succeeded on a node.
+func (n *node) succeeded(typ string) int {
 	n.t.Helper()
-	answer, err := n.SubmitTaskWithResponse(n.t.Context(), nil, client.Submission{Type: "noop"})
+	answer, err := http.Get(n.url + "/metrics")
 	testkit.Must(n.t, err)
-	if s := answer.StatusCode(); s != http.StatusCreated && s != http.StatusServiceUnavailable {
+	defer func() { _ = answer.Body.Close() }()
+	metrics, err := io.ReadAll(answer.Body)
+	testkit.Must(n.t, err)
+	_, value, _ := strings.Cut(string(metrics), `dts_attempts_total{outcome="succeeded",type="`+typ+`"} `)
+	count, _ := strconv.Atoi(strings.SplitN(value, "\n", 2)[0]) // none has succeeded yet
+	return count
+}
+
+// refuses reports whether a node refuses a submission because Redis is full.
+func (n *node) refuses(s client.Submission) bool {
+	n.t.Helper()
+	answer, err := n.SubmitTaskWithResponse(n.t.Context(), nil, s)
+	testkit.Must(n.t, err)
+	if status := answer.StatusCode(); status != http.StatusCreated && status != http.StatusServiceUnavailable {
 		n.t.Fatalf("submitting: %s", answer.Body)
 	}
 	return answer.StatusCode() == http.StatusServiceUnavailable
