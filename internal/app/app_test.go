@@ -17,10 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/queue/monitor"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx/embedded"
+	"github.com/dts-sched/dts/internal/store/tasks"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
@@ -77,6 +80,23 @@ func TestApp_LivesWhileAllItsConnectionsAreTaken(t *testing.T) {
 	c := settings(redis.URL())
 	c.Heartbeat = 200 * time.Millisecond
 	r := run(t, Options{Config: c})
+	began, end := make(chan struct{}, 10), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, request *http.Request) {
+		began <- struct{}{}
+		select {
+		case <-end:
+		case <-request.Context().Done(): // the attempt was stopped
+		}
+	}))
+	defer service.Close()
+	finish := sync.OnceFunc(func() { close(end) })
+	defer finish()
+	ref := task.Ref{Namespace: task.DefaultNamespace, ID: "long"}
+	submission := fmt.Sprintf(`{"id":%q,"type":"http","payload":{"url":%q},"retry":{"max_attempts":2}}`, ref.ID, service.URL)
+	if status, body := r.call(http.MethodPost, "/v1/tasks", submission); status != http.StatusCreated {
+		t.Fatalf("submitting: %d %s", status, body)
+	}
+	testkit.Receive(t, began, "the attempt")
 	const n = 100 // more than connections
 	ctx, release := context.WithCancel(t.Context())
 	defer release()
@@ -89,18 +109,39 @@ func TestApp_LivesWhileAllItsConnectionsAreTaken(t *testing.T) {
 		})
 	}
 	db := redis.DB(t)
-	defer func() {
+	free := sync.OnceFunc(func() {
 		release()
 		testkit.Must(t, db.RPush(t.Context(), "nothing", slices.Repeat([]any{""}, n)...).Err())
 		blocked.Wait()
-	}()
+	})
+	defer free()
 	testkit.Eventually(t, "all connections are taken", func() bool {
 		return strings.Contains(db.Info(t.Context(), "clients").Val(), fmt.Sprint("blocked_clients:", 10*runtime.GOMAXPROCS(0)))
 	})
-	from := r.registry.View().At
+	leased := func() time.Time {
+		return time.UnixMilli(int64(db.ZScore(t.Context(), string(r.store.KeysOf(ref).Held()), ref.String()).Val()))
+	}
+	from, lease := r.registry.View().At, leased()
+	testkit.Eventually(t, "the run is leased again and again", func() bool {
+		until := leased()
+		if over := clock.Since(until); over > 0 {
+			t.Fatalf("its lease has been over for %s", over)
+		}
+		return until.Sub(lease) > 2*tasks.DefaultRunLease
+	})
 	testkit.Eventually(t, "heartbeats go on", func() bool { return r.registry.View().At.Sub(from) > c.LeaseTTL })
 	if led := len(r.scheduler.Led()); led != r.store.Partitions.Count() {
 		t.Errorf("it leads %d partitions", led)
+	}
+	free()
+	finish()
+	testkit.Eventually(t, "the first attempt succeeds", func() bool {
+		got, err := r.store.Tasks.Get(t.Context(), ref)
+		testkit.Must(t, err)
+		return got.State == task.Succeeded && got.Attempt == 1
+	})
+	if len(began) > 0 {
+		t.Error("it began again")
 	}
 }
 
