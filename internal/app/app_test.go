@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -55,7 +56,7 @@ func run(t *testing.T, o Options) *running {
 		t.Cleanup(server.Close)
 		o.Config.Redis = config.URL(server.URL())
 	}
-	o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	o.Log = cmp.Or(o.Log, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	o.Executors = builtin.Table()
 	o.Executors.EnableAll()
 	a, err := New(t.Context(), o)
@@ -278,11 +279,16 @@ func TestReadiness_NeedsRedis(t *testing.T) {
 		t.Errorf("running: %d %s", status, body)
 	}
 	redis.Pause()
-	status, body := a.call(http.MethodGet, "/readyz", "")
-	redis.Continue()
-	if status != http.StatusServiceUnavailable || !strings.Contains(body, "redis") {
-		t.Errorf("without Redis: %d %s", status, body)
+	refuses := func() {
+		t.Helper()
+		if status, body := a.callWithin(readyLimit, "/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "redis") {
+			t.Errorf("without Redis: %d %s", status, body)
+		}
 	}
+	refuses()
+	testkit.Eventually(t, "it is noticed", func() bool { return !a.link.Up() })
+	refuses()
+	redis.Continue()
 	if status, _ := a.call(http.MethodGet, "/healthz", ""); status != http.StatusOK {
 		t.Errorf("alive: %d", status)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -43,6 +44,10 @@ const (
 	// hangLimit is far below the 20 and 30 s that go-redis and the API wait otherwise. The longest have 5 s for a command that is sent when Redis
 	// stops to answer, and 2 s for each after that.
 	hangLimit = 10 * time.Second
+	// readyLimit and scrapeLimit are for those who ask a node how it is, whether it has noticed that Redis hangs or not: each has a second more than
+	// the node takes for it.
+	readyLimit  = 2 * time.Second
+	scrapeLimit = 3 * time.Second
 	// ofEachKind is how many requests there are of each operation. Those that take turns would need twice the limit, one after the other.
 	ofEachKind = 8
 )
@@ -122,12 +127,9 @@ func TestHang_MetricsComeSoonAndRequestsSucceedAfterwards(t *testing.T) {
 	redis := redistest.Start(t)
 	r := run(t, Options{Config: settings(redis.URL()), Monitor: monitor.New})
 	redis.Pause()
+	r.callWithin(scrapeLimit, "/metrics")
 	testkit.Eventually(t, "it is noticed", func() bool { return !r.link.Up() })
-	start := clock.Now()
-	_, metrics := r.call(http.MethodGet, "/metrics", "")
-	if took := clock.Since(start); took > hangLimit {
-		t.Errorf("the metrics took %s", took)
-	}
+	_, metrics := r.callWithin(scrapeLimit, "/metrics")
 	for name, want := range map[string]bool{"dts_redis_up 0": true, "dts_leases_held": true, "dts_tasks{": false, "asynq_queue_size": false} {
 		if strings.Contains(metrics, name) != want {
 			t.Errorf("%s is there: %v\n%s", name, !want, metrics)
@@ -147,6 +149,63 @@ func TestHang_MetricsComeSoonAndRequestsSucceedAfterwards(t *testing.T) {
 	}
 	r.await("/metrics", "dts_redis_up 1")
 }
+
+// callWithin is call for a path that must answer within a time.
+func (r *running) callWithin(limit time.Duration, path string) (int, string) {
+	r.t.Helper()
+	start := clock.Now()
+	status, body := r.call(http.MethodGet, path, "")
+	if took := clock.Since(start); took > limit {
+		r.t.Errorf("%s took %s", path, took)
+	}
+	return status, body
+}
+
+// In an outage, whatever a node does fails again and again, and for each partition. The log says so once in a while.
+func TestHang_FloodsNoLog(t *testing.T) {
+	t.Parallel()
+	const outage = 10 * time.Second // as long as package telemetry leaves out what it has written
+	redis := redistest.Start(t)
+	log := &warnings{Handler: slog.NewTextHandler(t.Output(), nil), count: make(map[string]int)}
+	r := run(t, Options{Config: settings(redis.URL()), Log: slog.New(log)})
+	r.mustRun("before")
+	redis.Pause()
+	began := clock.Now()
+	testkit.Eventually(t, "the end of the outage", func() bool {
+		r.call(http.MethodGet, "/v1/tasks", "")
+		return clock.Since(began) > outage
+	})
+	redis.Continue()
+	r.mustRun("after")
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if log.count["Redis unreachable"] != 1 || log.count["lease lost"] == 0 {
+		t.Errorf("the outage is not as it should be: %v", log.count)
+	}
+	for message, n := range log.count {
+		if n > 4 { // each kind of failure twice, while 16 partitions and all requests fail
+			t.Errorf("it says %d times %q", n, message)
+		}
+	}
+}
+
+// warnings counts the warnings and errors that are logged, by their messages.
+type warnings struct {
+	slog.Handler
+	mu    sync.Mutex
+	count map[string]int
+}
+
+func (w *warnings) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level >= slog.LevelWarn {
+		w.mu.Lock()
+		w.count[r.Message]++
+		w.mu.Unlock()
+	}
+	return w.Handler.Handle(ctx, r)
+}
+
+func (w *warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
 
 // What waits for something else than an answer of Redis is not cut off.
 func TestHang_LimitsNoWaitForOtherThings(t *testing.T) {
