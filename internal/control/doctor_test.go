@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
@@ -35,14 +39,16 @@ func (f fleet) View() cluster.View                            { return cluster.V
 type ward struct {
 	*storetest.World
 	t       *testing.T
+	server  *redistest.Server
 	control *control.Control
 	queues  *queue.Queues
 }
 
-func newWard(t *testing.T) *ward {
+func newWard(t *testing.T, opts ...redistest.Option) *ward {
 	t.Helper()
-	db := redistest.Start(t).DB(t)
-	w := &ward{World: storetest.On(t, db), t: t, queues: queue.New(queue.Options{DB: db})}
+	server := redistest.Start(t, opts...)
+	db := server.DB(t)
+	w := &ward{World: storetest.On(t, db), t: t, server: server, queues: queue.New(queue.Options{DB: db})}
 	w.employ(cluster.Node{ID: "tester", State: cluster.StateAlive, Roles: []string{config.RoleScheduler, config.RoleWorker}, Queues: map[string]int{"default": 1, "full": 1}})
 	for p := range w.Partitions.Count() {
 		testkit.Must(t, db.PExpire(w.Ctx, string(w.Keys.Partition(p).Term(storetest.Fence)), time.Hour).Err())
@@ -379,6 +385,11 @@ var ailments = []struct {
 	detail      string
 }{
 	{"redis-version", "Redis is new enough", func(*ward) {}, doctor.OK, "."},
+	{"redis-version", "Redis is just new enough", func(w *ward) { w.says("redis_version", "6.2.0") }, doctor.OK, "6.2.0"},
+	{"redis-version", "Redis is much newer", func(w *ward) { w.says("redis_version", "10.0") }, doctor.OK, "10.0"},
+	{"redis-version", "Redis is too old", func(w *ward) { w.says("redis_version", "6.0.16") }, doctor.Error, "6.0.16"},
+	{"redis-version", "Redis is far too old", func(w *ward) { w.says("redis_version", "5.4.0") }, doctor.Error, "5.4.0"},
+	{"redis-version", "Redis does not say", func(w *ward) { w.says("redis_version", "") }, doctor.Note, "does not say which version"},
 	{"eviction", "Redis throws keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "1gb")
 	}, doctor.Error, "allkeys-lru"},
@@ -390,6 +401,22 @@ var ailments = []struct {
 	{"persistence", "everything is written", func(w *ward) {
 		w.do("CONFIG", "SET", "appendfsync", "always", "appendonly", "yes")
 	}, doctor.OK, "append-only file, appendfsync always"},
+	{"persistence", "a snapshot could not be written", func(w *ward) {
+		file := filepath.Join(w.DB.ConfigGet(w.Ctx, "dir").Val()["dir"], w.DB.ConfigGet(w.Ctx, "dbfilename").Val()["dbfilename"])
+		testkit.Must(w.t, os.Mkdir(file, 0o700)) // a snapshot does not take the place of a directory
+		w.do("BGSAVE")
+		testkit.Eventually(w.t, "the snapshot has failed", func() bool {
+			return strings.Contains(w.DB.Info(w.Ctx, "persistence").Val(), "rdb_last_bgsave_status:err")
+		})
+	}, doctor.Error, "rdb_last_bgsave_status is err"},
+	{"persistence", "the append-only file could not be written", func(w *ward) {
+		w.do("CONFIG", "SET", "appendonly", "yes")
+		w.says("aof_last_write_status", "err")
+	}, doctor.Error, "aof_last_write_status is err"},
+	{"persistence", "the append-only file could not be written anew", func(w *ward) {
+		w.do("CONFIG", "SET", "appendonly", "yes")
+		w.says("aof_last_bgrewrite_status", "err")
+	}, doctor.Error, "aof_last_bgrewrite_status is err"},
 	{"replication", "there is no replica", func(*ward) {}, doctor.Note, "no replica"},
 	{"replication", "nobody waits for the replica", func(w *ward) { w.replicate() }, doctor.Warning, "min-replicas-to-write 0"},
 	{"replication", "writes wait for the replica", func(w *ward) {
@@ -400,6 +427,8 @@ var ailments = []struct {
 	{"memory", "there is room", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", "1gb") }, doctor.OK, "% of maxmemory"},
 	{"memory", "there is no limit", func(*ward) {}, doctor.Note, "maxmemory is not set"},
 	{"latency", "Redis is near", func(*ward) {}, doctor.OK, "11 pings"},
+	{"latency", "Redis is far", func(w *ward) { w.DB.AddHook(&pings{slow: 6, by: 30 * time.Millisecond}) }, doctor.Warning, "11 pings"},
+	{"latency", "Redis stalls", func(w *ward) { w.DB.AddHook(&pings{slow: 1, by: 250 * time.Millisecond}) }, doctor.Warning, "11 pings"},
 	{"clock", "the clocks agree", func(*ward) {}, doctor.OK, "ahead of this node"},
 	{"listpacks", "large hashes are packed", func(w *ward) {
 		w.do("CONFIG", "SET", "hash-max-listpack-entries", 5000)
@@ -441,6 +470,76 @@ func TestExamine_JudgesTheDeployment(t *testing.T) {
 			t.Errorf("nothing is tested of check %s", c.Name)
 		}
 	}
+}
+
+// Tasks follow the clock of Redis. By how much those of the nodes differ is for people to know.
+func TestExamine_SaysByHowMuchClocksDiffer(t *testing.T) {
+	t.Parallel()
+	w := newWard(t, redistest.MovableClock(t))
+	for _, c := range []struct {
+		ahead    time.Duration
+		severity doctor.Severity
+		detail   string
+	}{
+		{500 * time.Millisecond, doctor.OK, "Redis is "},
+		{5*time.Second + 500*time.Millisecond, doctor.Warning, "Redis is 5."},
+		{-5*time.Second - 500*time.Millisecond, doctor.Warning, "Redis is -5."},
+	} {
+		w.server.MoveClock(c.ahead)
+		got := w.examine(control.DoctorRequest{Checks: []string{"clock"}})["clock"]
+		if got.Severity != c.severity || !strings.HasPrefix(got.Detail, c.detail) || (got.Found > 0) != (c.severity != doctor.OK) {
+			t.Errorf("ahead by %s: %s, %q, found %d", c.ahead, got.Severity, got.Detail, got.Found)
+		}
+	}
+}
+
+// says has Redis answer INFO with another value of a field.
+func (w *ward) says(field, value string) {
+	w.DB.AddHook(info{line: regexp.MustCompile("(?m)^" + field + ":.*$"), instead: field + ":" + value})
+}
+
+// info replaces a line of what INFO answers.
+type info struct {
+	line    *regexp.Regexp
+	instead string
+}
+
+func (i info) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (i info) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if answer, ok := cmd.(*redis.StringCmd); ok && cmd.Name() == "info" {
+			answer.SetVal(i.line.ReplaceAllString(answer.Val(), i.instead))
+		}
+		return err
+	}
+}
+
+func (i info) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// pings has so many of them, the first ones, take longer.
+type pings struct {
+	slow int
+	by   time.Duration
+}
+
+func (p *pings) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (p *pings) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "ping" && p.slow > 0 {
+			p.slow--
+			_ = clock.Sleep(ctx, p.by)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (p *pings) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 // replicate starts a replica and waits until it has what the ward has.
