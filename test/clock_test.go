@@ -24,6 +24,7 @@ func startSkewed(t *testing.T, skew, redis string, flags ...string) *node {
 func TestNodeClocks_DecideNothing(t *testing.T) {
 	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
+	examineAtTheEnd(t, redis.URL())
 	ahead, behind := startSkewed(t, "5m", redis.URL()), startSkewed(t, "-5m", redis.URL())
 	now, err := redis.DB(t).Time(t.Context()).Result()
 	testkit.Must(t, err)

@@ -87,7 +87,9 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 // Whoever runs the first commands on nodes of the second section, which do not run shell, is told so, and loses no attempt.
 func TestREADME_QuickstartUsesNoAttemptsWithoutShell(t *testing.T) {
 	t.Parallel()
-	n := startProcess(t, "serve", "--redis", redistest.Start(t).URL(), "--listen", "127.0.0.1:0")
+	redis := redistest.Start(t)
+	examineAtTheEnd(t, redis.URL())
+	n := startProcess(t, "serve", "--redis", redis.URL(), "--listen", "127.0.0.1:0")
 	control := filepath.Join(binaries, "dtsctl")
 	for _, line := range shellBlocks(t, "Try it in a minute") {
 		if strings.Contains(line, "dtsctl task shell") || strings.HasPrefix(line, "curl") {
@@ -115,6 +117,7 @@ func TestREADME_QuickstartUsesNoAttemptsWithoutShell(t *testing.T) {
 func TestREADME_TwoNodesFindEachOther(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
+	examineAtTheEnd(t, redis.URL())
 	var serves, others []string
 	for _, line := range shellBlocks(t, "Run it for real") {
 		switch {

@@ -57,6 +57,7 @@ func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
 	startRelease(t, nextRelease, redis.URL())
 	await(t, time.Minute, "both tasks have run", func() bool { return len(next[0].all("succeeded")) == 2 })
 	expectLayout(t, db, "4")
+	expectNoError(t, next[0]) // the doctor of this release cannot read it any more
 }
 
 func expectLayout(t *testing.T, db *redisx.DB, want string) {
