@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Server is a redis-server that lives as long as the test that started it. Its methods are meant for the
@@ -219,6 +220,24 @@ func (s *Server) signal(sig syscall.Signal) {
 	if err := s.process.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		s.t.Fatalf("sending %v to redis-server: %v", sig, err)
 	}
+}
+
+// LockOut changes the password of the user of an option User, and ends its connections: those who know the old one get in no longer.
+func (s *Server) LockOut() {
+	s.t.Helper()
+	s.setPassword("an0ther")
+	testkit.Must(s.t, s.Admin().ClientKillByFilter(s.t.Context(), "user", s.user).Err())
+}
+
+// LetIn gives the user the password back that it had before LockOut.
+func (s *Server) LetIn() {
+	s.t.Helper()
+	s.setPassword(secret)
+}
+
+func (s *Server) setPassword(password string) {
+	s.t.Helper()
+	testkit.Must(s.t, s.Admin().Do(s.t.Context(), "acl", "setuser", s.user, "resetpass", ">"+password).Err())
 }
 
 // cleanup ends the server by force: nothing of it is kept, and a clean stop takes up to 100 ms.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,7 +82,13 @@ func (l *Link) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 			}
 			return reason
 		}
-		return l.do(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
+		err := l.do(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
+		if err != nil && !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
+			for _, cmd := range cmds { // Redis turned the connection away, and go-redis tells the commands nothing of that
+				cmd.SetErr(err)
+			}
+		}
+		return err
 	}
 }
 

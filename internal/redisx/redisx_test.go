@@ -113,6 +113,27 @@ func TestRun_PassesOnOtherErrors(t *testing.T) {
 	}
 }
 
+func TestPipeline_TellsEachCommandThatRedisRefusedTheConnection(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, redistest.User("dtsd", "~*", "&*", "+@all"))
+	db := srv.DB(t)
+	testkit.Must(t, db.Set(t.Context(), "key", "value", 0).Err())
+	srv.LockOut()
+	for name, pipe := range map[string]redis.Pipeliner{"pipeline": db.Pipeline(), "transaction": db.TxPipeline()} {
+		first, second := pipe.Get(t.Context(), "key"), pipe.Exists(t.Context(), "key")
+		_, _ = pipe.Exec(t.Context())
+		for _, err := range []error{first.Err(), second.Err()} {
+			if !redis.HasErrorPrefix(err, "WRONGPASS") {
+				t.Errorf("%s: a command ends with %v", name, err)
+			}
+		}
+	}
+	srv.LetIn()
+	if got, err := db.Get(t.Context(), "key").Result(); got != "value" || err != nil {
+		t.Errorf("afterwards, the key has %q, %v", got, err)
+	}
+}
+
 func TestRunEach_SurvivesARestartOfRedis(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
