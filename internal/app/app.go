@@ -202,13 +202,29 @@ func (a *App) build(ctx context.Context) error {
 
 // open connects to the Redis of the node, whatever the options say of it, and closes the connection when the app closes.
 func (a *App) open(ctx context.Context, o redisx.Options) (db *redisx.DB, err error) {
-	o.URL, o.Link, o.Observe, o.Succession = string(a.o.Config.Redis), a.link, a.metrics.ObserveScript, a.succession
+	o = a.toRedis(o)
 	err = a.await(ctx, func() error { db, err = redisx.Open(ctx, o); return err })
 	if err != nil {
 		return nil, err
 	}
 	a.cleanup(db.Close)
 	return db, nil
+}
+
+// openLater is open for what may never be used: it connects with the first command.
+func (a *App) openLater(o redisx.Options) (*redisx.DB, error) {
+	db, err := redisx.New(a.toRedis(o))
+	if err != nil {
+		return nil, err
+	}
+	a.cleanup(db.Close)
+	return db, nil
+}
+
+// toRedis completes the options of a connection to the Redis of the node.
+func (a *App) toRedis(o redisx.Options) redisx.Options {
+	o.URL, o.Link, o.Observe, o.Succession = string(a.o.Config.Redis), a.link, a.metrics.ObserveScript, a.succession
+	return o
 }
 
 // cleanup has close call f.

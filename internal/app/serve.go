@@ -17,10 +17,10 @@ import (
 )
 
 // buildServer builds what serves the API. Without the role api it serves health checks and metrics only.
-func (a *App) buildServer(ctx context.Context) error {
+func (a *App) buildServer(context.Context) error {
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	if serves {
-		if err := a.buildRemote(ctx); err != nil {
+		if err := a.buildRemote(); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func (a *App) buildServer(ctx context.Context) error {
 		o.Refusal = api.ErrNoAPI
 	}
 	if a.o.Config.Monitor && a.o.Monitor != nil && serves {
-		monitor, err := a.buildMonitor(ctx)
+		monitor, err := a.buildMonitor()
 		if err != nil {
 			return err
 		}
@@ -63,8 +63,8 @@ func (a *App) buildControl() *control.Control {
 }
 
 // buildRemote builds the sessions of workers by HTTP, which share a connection.
-func (a *App) buildRemote(ctx context.Context) error {
-	db, err := a.open(ctx, redisx.Options{FailFast: true})
+func (a *App) buildRemote() error {
+	db, err := a.openLater(redisx.Options{FailFast: true})
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (a *App) buildRemote(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) buildMonitor(ctx context.Context) (http.Handler, error) {
-	db, err := a.open(ctx, redisx.Options{})
+func (a *App) buildMonitor() (http.Handler, error) {
+	db, err := a.openLater(redisx.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ type Options struct {
 	URL string
 	// Link is shared by the pools of a process to the same Redis; nil makes one for this pool, which logs nothing.
 	Link *Link
-	// PoolSize is the most connections of the pool; 0 means the default of go-redis.
+	// PoolSize is the most connections of the pool, unless the URL has a smaller pool_size; 0 means the default of go-redis.
 	PoolSize int
 	// FailFast makes a command fail after one second without an answer and does not repeat it. It is for callers
 	// that repeat commands themselves and must not be blocked by a Redis that does not answer.
@@ -155,12 +155,20 @@ func (o Options) onConnect(address string) func(context.Context, *redis.Conn) er
 	}
 }
 
+// poolSize returns the size of the pool, of which the URL says ofURL; 0 stands for none.
+func (o Options) poolSize(ofURL int) int {
+	if o.PoolSize == 0 || ofURL == 0 {
+		return max(o.PoolSize, ofURL)
+	}
+	return min(o.PoolSize, ofURL)
+}
+
 func newSingleClient(o Options, a address) (redis.UniversalClient, error) {
 	opt, err := a.single()
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolSize, opt.ContextTimeoutEnabled = cmp.Or(o.PoolSize, opt.PoolSize), true // commands end at the deadline of their context
+	opt.PoolSize, opt.ContextTimeoutEnabled = o.poolSize(opt.PoolSize), true // commands end at the deadline of their context
 	if o.FailFast {
 		opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
 	}
@@ -176,7 +184,7 @@ func newSentinelClient(o Options, a address) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolSize, opt.ContextTimeoutEnabled = cmp.Or(o.PoolSize, opt.PoolSize), true
+	opt.PoolSize, opt.ContextTimeoutEnabled = o.poolSize(opt.PoolSize), true
 	if o.FailFast {
 		opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
 	}
@@ -192,7 +200,7 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolSize, opt.ContextTimeoutEnabled = cmp.Or(o.PoolSize, opt.PoolSize), true
+	opt.PoolSize, opt.ContextTimeoutEnabled = o.poolSize(opt.PoolSize), true
 	opt.ClusterStateReloadInterval = mapLifetime
 	if o.FailFast {
 		opt.ReadTimeout = failFastTimeout // go-redis counts redirections as retries, so MaxRetries stays
