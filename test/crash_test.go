@@ -2,11 +2,13 @@ package test
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -126,5 +128,82 @@ func TestLeader_StoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
 	}
 	if history := c.attempts("contended"); len(history) != 1 {
 		t.Errorf("history %+v", history)
+	}
+}
+
+// A node that was frozen for longer than all leases has lost its place, and nothing else: others lead its partitions and begin its work again,
+// what it reports afterwards is refused, and it takes its share again.
+func TestNode_FrozenForLongerThanAllLeasesIsAGoodMemberAfterwards(t *testing.T) {
+	t.Parallel()
+	const running = 10
+	frozen := testkit.Amount(10*time.Second, 40*time.Second)
+	redis, far, later := redistest.Start(t), newRecorder(t), newRecorder(t)
+	db := redis.DB(t)
+	a := startNode(t, redis.URL())
+	tasks := []client.Submission{far.task("once", "/block")}
+	tasks[0].Retry = once
+	for i := range running {
+		tasks = append(tasks, far.task(fmt.Sprint("again-", i), "/block"))
+	}
+	a.submit(tasks...)
+	await(t, 30*time.Second, "all run on the first node", a.has(running+1, client.StateRunning))
+	b := startNode(t, redis.URL())
+	await(t, 30*time.Second, "both nodes lead", func() bool { return len(b.partitions(a.id)) == 8 && len(b.partitions(b.id)) == 8 })
+
+	a.signal(syscall.SIGSTOP)
+	since := time.Now()
+	await(t, 30*time.Second, "all run on the second node, which leads alone", func() bool {
+		return far.count() == 2*running+1 && len(b.partitions(b.id)) == 16
+	})
+	b.submit(later.task("meanwhile", "/ok"))
+	await(t, 30*time.Second, "new work runs", b.is("meanwhile", client.StateSucceeded))
+	close(far.block) // both ends are told now, and one of them reports when it goes on
+	await(t, 30*time.Second, "the second node has done it all", b.has(running+1, client.StateSucceeded))
+	testkit.Must(t, clock.Sleep(t.Context(), frozen-time.Since(since)))
+	if len(b.partitions(a.id)) > 0 {
+		t.Error("the frozen node counts as alive")
+	}
+	before := redistest.Dump(t, db)
+
+	a.signal(syscall.SIGCONT)
+	await(t, 30*time.Second, "its reports are refused", func() bool {
+		return strings.Count(a.Log(), "no longer holds the attempt") == running+1
+	})
+	for key, after := range redistest.Dump(t, db) {
+		if isTaskData(key) && !equal(before[key], after) {
+			t.Errorf("%s changed:\nbefore %v\nafter  %v", key, before[key], after)
+		}
+	}
+	await(t, 30*time.Second, "it leads its share", func() bool { return len(b.partitions(a.id)) == 8 && len(a.partitions(a.id)) == 8 })
+	var more []client.Submission
+	for i := range 200 {
+		more = append(more, later.task(fmt.Sprint("afterwards-", i), "/ok"))
+	}
+	a.submit(more...)
+	await(t, 30*time.Second, "new work runs", a.has(running+1+len(more), client.StateSucceeded))
+	ofA := 0
+	for _, task := range a.all(client.StateSucceeded) {
+		if *task.Node == a.id {
+			ofA++
+		}
+	}
+	if ofA == 0 {
+		t.Error("the node that was frozen has run nothing afterwards")
+	}
+	for _, s := range tasks {
+		history, calls := a.attempts(*s.ID), far.byTask()[*s.ID]
+		want := []client.Outcome{client.OutcomeLost, client.OutcomeSucceeded}
+		if s.Retry != nil {
+			want = want[:1]
+		}
+		if len(history) != len(want) || len(calls) != len(want) {
+			t.Errorf("%s: history %+v, calls %+v", *s.ID, history, calls)
+			continue
+		}
+		for i, node := range []*node{a, b}[:len(want)] {
+			if h := history[i]; *h.Outcome != want[i] || h.Node != node.id || calls[i].attempt != i+1 {
+				t.Errorf("%s: attempt %d: %+v, call %+v; want %s on %s", *s.ID, i+1, h, calls[i], want[i], node.id)
+			}
+		}
 	}
 }
