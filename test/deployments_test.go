@@ -172,7 +172,7 @@ func newWork(t *testing.T, a, b *node) *work {
 	var first []client.Submission
 	for i := range w.running {
 		s := w.slow.task(fmt.Sprint("running-", i), "/block")
-		s.Retry = once
+		s.Retry, s.Timeout = once, ptr("15m") // longer than any test
 		first = append(first, s)
 	}
 	for i := range 100 { // they come due all along
@@ -287,14 +287,35 @@ func (w *work) finish() {
 }
 
 // Slots move to another server and back while work goes on in them: that of a partition with tasks of all kinds, that of the schedule, that
-// of the queue, and that of the nodes. Keys move one after the other, so that what looks at them finds a part of them at each server.
+// of the queue, and that of the nodes. Keys move one after the other, so that what looks at them finds a part of them at each server. A backlog
+// moves with them: in the first half of the time it waits, and then it runs.
 func TestCluster_MovesSlotsUnderLoad(t *testing.T) {
 	t.Parallel()
 	redis := redistest.StartCluster(t)
 	w := newWork(t, startNode(t, redis.URL()), startNode(t, redis.URL()))
+	backlog, waiting := newRecorder(t), testkit.Amount(2000, 32_000)
+	pause := must(w.a.PauseQueueWithResponse(t.Context(), "low"))
+	if pause.StatusCode()/100 != 2 {
+		t.Fatalf("pausing the queue of the backlog: %s", pause.Body)
+	}
+	tasks := make([]client.Submission, waiting)
+	for i := range tasks {
+		tasks[i] = backlog.task(fmt.Sprint("backlog-", i), "/ok")
+		tasks[i].Queue, tasks[i].Retry = ptr("low"), once
+	}
+	w.a.submit(tasks...)
 	schedule := fmt.Sprintf("dts:{%d}:lease", layout.HashName("default", "secondly")%layout.DefaultPartitions)
 	begin := time.Now()
-	for _, key := range []string{hitKey, schedule, "asynq:{default}:pending", "dts:nodes"} {
+	for i, key := range testkit.Sample(t, 4, []string{hitKey, schedule, "asynq:{low}:pending", "asynq:{default}:pending", "dts:nodes"}) {
+		if i == 2 {
+			if n := backlog.count(); n > 0 {
+				t.Errorf("%d tasks of a queue that is paused have run", n)
+			}
+			resume := must(w.b.ResumeQueueWithResponse(t.Context(), "low"))
+			if resume.StatusCode()/100 != 2 {
+				t.Fatalf("resuming the queue of the backlog: %s", resume.Body)
+			}
+		}
 		home := redis.Primary(key)
 		for _, to := range []*redistest.Server{redis.Other(key), home} {
 			move := redis.BeginMove(key, to)
@@ -306,6 +327,18 @@ func TestCluster_MovesSlotsUnderLoad(t *testing.T) {
 		moved := time.Now()
 		w.awaitBegun(moved)
 	}
-	t.Logf("nothing began for %s", w.pause(begin).Round(10*time.Millisecond))
+	t.Logf("nothing began for %s; %d of the %d tasks of the backlog had run when the last slot had moved",
+		w.pause(begin).Round(10*time.Millisecond), backlog.count(), waiting)
+	await(t, 10*time.Minute, "the backlog has run", func() bool { return backlog.count() >= waiting })
 	w.finish()
+	done := map[string]bool{}
+	for _, task := range w.a.all(client.StateSucceeded) {
+		done[task.ID] = true
+	}
+	calls := backlog.byTask()
+	for _, s := range tasks {
+		if n := len(calls[*s.ID]); n != 1 || !done[*s.ID] {
+			t.Errorf("%s ran %d times, and has succeeded: %v", *s.ID, n, done[*s.ID])
+		}
+	}
 }
