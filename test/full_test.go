@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -34,15 +35,17 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	a.submit(quick...)
 	await(t, time.Minute, "there is a history", func() bool { return len(a.all(client.StateSucceeded)) == history })
 
-	began, release := make(chan struct{}, running+waiting), make(chan struct{})
+	began, ended := make(chan struct{}, running+waiting), make(chan struct{})
+	release := sync.OnceFunc(func() { close(ended) })
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began <- struct{}{}
 		select {
-		case <-release:
+		case <-ended:
 		case <-r.Context().Done(): // the attempt was stopped
 		}
 	}))
 	t.Cleanup(service.Close)
+	t.Cleanup(release)
 	var long []client.Submission
 	for i := range running + waiting {
 		long = append(long, client.Submission{
@@ -66,10 +69,10 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	}
 
 	big := client.Submission{
-		Type: "http", Payload: []byte(`{"url": "` + service.URL + `", "body": "` + strings.Repeat("x", 32<<10) + `"}`), Delay: ptr("1h"),
+		Type: "http", Payload: []byte(`{"url": "` + service.URL + `", "body": "` + strings.Repeat("x", 128<<10) + `"}`), Delay: ptr("1h"),
 	}
-	await(t, 30*time.Second, "new work is refused", func() bool {
-		for range 100 {
+	await(t, time.Minute, "new work is refused", func() bool {
+		for range 20 {
 			if a.refuses(big) {
 				return true
 			}
@@ -98,7 +101,7 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 			t.Errorf("%s: %d", what, status)
 		}
 	}
-	close(release)
+	release()
 	for range waiting {
 		testkit.Receive(t, began, "an attempt of a task that waited")
 	}
