@@ -15,7 +15,7 @@ import (
 // says.
 const (
 	fewest      = "?pool_size=1&pipeline_pool_size=-1"
-	connections = 7
+	connections = 6
 )
 
 // Promises 1 to 3 on a Redis that has no more connections than the nodes need: leases and heartbeats are held while work goes on.

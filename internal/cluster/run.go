@@ -43,7 +43,7 @@ func (r *Registry) listen(ctx context.Context) {
 		}
 	}
 	listener := redisx.Listener{Connected: func(string) { r.requestBeat() }, Message: onChange}
-	if err := r.o.DB.Listen(ctx, listener, string(r.o.Channel)); err != nil {
+	if err := r.o.DB.ListenShared(ctx, listener, string(r.o.Channel)); err != nil {
 		r.o.Log.Warn("cannot subscribe to node changes; falling back to heartbeats", slog.Any("error", err))
 	}
 }

@@ -20,6 +20,7 @@ type DB struct {
 	link      *Link
 	observe   func(script string, took time.Duration, refusal string) // see Options.Observe
 	pingAfter time.Duration                                           // see Options.PingAfter
+	shared    shared                                                  // see ListenShared
 }
 
 // Options describe a connection to Redis. URL is required.

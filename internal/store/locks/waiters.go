@@ -92,7 +92,7 @@ func listenFor(l *layout.Layout) func(context.Context, func(string)) {
 			Connected: func(string) { released("") },
 			Message:   func(_, name string) { released(name) },
 		}
-		if err := l.DB.Listen(ctx, listener, string(l.Keys.Unlocked())); err != nil {
+		if err := l.Vital.ListenShared(ctx, listener, string(l.Keys.Unlocked())); err != nil {
 			l.Log.Warn("cannot subscribe to the release of locks; waiting for them to expire", "error", err)
 		}
 	}

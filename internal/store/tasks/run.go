@@ -164,5 +164,5 @@ func (s *Tasks) ListenStops(ctx context.Context, connected func(), stop func(ref
 			stop(ref, attempt)
 		}
 	}
-	return s.l.DB.Listen(ctx, redisx.Listener{Connected: func(string) { connected() }, Message: onMessage}, string(s.l.Keys.Control()))
+	return s.l.Vital.ListenShared(ctx, redisx.Listener{Connected: func(string) { connected() }, Message: onMessage}, string(s.l.Keys.Control()))
 }
