@@ -22,9 +22,9 @@ local function queued_again(member, text, attempt, queued)
   return (claimed_state(text, due, int(queued)))
 end
 
--- not_current returns why a run is not the one that its task, whose state is that text, shows as running; if it is, nil and the fields of the state. A
--- task that is scheduled for
--- an attempt before that of the run counts as one with another attempt: Redis has lost more than one of its attempts.
+-- not_current returns why a run is not the one that its task, whose state is that text, shows as running; if it is, nil and the fields of
+-- the state. A task that is scheduled for an attempt before that of the run counts as one with another attempt: Redis has lost more than
+-- one of its attempts.
 local function not_current(member, text, attempt, run)
   if not text and redis.call('HEXISTS', defs_key(), member) == 0 then
     return refuse('NOT_FOUND', member)
