@@ -46,7 +46,30 @@ func (s *Tasks) Preview(ctx context.Context, defs []task.Definition) []Created {
 	return s.createEach(ctx, defs, true)
 }
 
+// createEach is create in one call for each partition. A task that existed may be gone when it is read: somebody has deleted it, or a failover has
+// lost it. Then it is created again.
 func (s *Tasks) createEach(ctx context.Context, defs []task.Definition, dry bool) []Created {
+	results := s.createOnce(ctx, defs, dry)
+	var gone []int
+	var again []task.Definition
+	for i, r := range results {
+		if task.CodeOf(r.Err) == task.CodeTaskNotFound {
+			gone, again = append(gone, i), append(again, defs[i])
+		}
+	}
+	if len(gone) == 0 {
+		return results
+	}
+	for k, r := range s.createOnce(ctx, again, dry) {
+		if task.CodeOf(r.Err) == task.CodeTaskNotFound {
+			r.Err = &task.Error{Code: task.CodeUnavailable, Message: "the task was deleted meanwhile: try again", Err: r.Err}
+		}
+		results[gone[k]] = r
+	}
+	return results
+}
+
+func (s *Tasks) createOnce(ctx context.Context, defs []task.Definition, dry bool) []Created {
 	results := make([]Created, len(defs))
 	b := createCalls{l: s.l, dry: dry}
 	for i := range defs {

@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -57,6 +59,35 @@ func TestCreate_TheSameIDWithTheSameContentIsTheSameTask(t *testing.T) {
 	testkit.Must(t, w.Requeue(w.Get(def.Ref).Definition, "slow", 0))
 	if c := w.Tasks.Create(w.Ctx, []task.Definition{def})[0]; c.Err != nil || c.Task.Queue != "slow" {
 		t.Errorf("after a change, the first submission repeated: queue %q, error %v", c.Task.Queue, c.Err)
+	}
+}
+
+// A failover may lose the task, or somebody may delete it, between the answer that it exists and the look at it.
+func TestCreate_ATaskThatIsGoneWhenItIsReadIsCreatedAgain(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	after := make(map[string]func()) // by the name of a script
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: server.URL(), Observe: func(script string, _ time.Duration, _ string) {
+		if f := after[script]; f != nil {
+			f()
+		}
+	}})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	w := storetest.On(t, db)
+	d := task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}, Type: "http"}
+	w.Create(d)
+	remove := func() {
+		testkit.Must(t, db.Del(t.Context(), string(w.KeysOf(d.Ref).Defs()), string(w.KeysOf(d.Ref).Wheel())).Err())
+	}
+	after["create"] = func() { delete(after, "create"); remove() }
+	if got := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]; got.Err != nil || got.Existed || w.Get(d.Ref).State != task.Scheduled {
+		t.Errorf("got %+v, want a new task", got)
+	}
+	other := storetest.On(t, server.DB(t))
+	after["create"], after["read_tasks"] = remove, func() { other.Create(d) }
+	if got := w.Tasks.Create(w.Ctx, []task.Definition{d})[0]; task.CodeOf(got.Err) != task.CodeUnavailable {
+		t.Errorf("if it is gone again: %v, want CodeUnavailable", got.Err)
 	}
 }
 
