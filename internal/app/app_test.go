@@ -220,9 +220,9 @@ func TestApp_ServesMetricsAndMonitor(t *testing.T) {
 	a := run(t, Options{Config: settings(""), Monitor: monitor.New})
 	a.mustRun("counted")
 	var metrics string
-	testkit.Eventually(t, "all partitions are led", func() bool { // the task can run before that
+	testkit.Eventually(t, "all partitions are led, and the delivery is settled", func() bool { // the task can run before that
 		_, metrics = a.call(http.MethodGet, "/metrics", "")
-		return strings.Contains(metrics, "dts_leases_held 16")
+		return strings.Contains(metrics, "dts_leases_held 16") && strings.Contains(metrics, `asynq_queue_size{queue="default"} 0`)
 	})
 	for _, name := range []string{
 		`dts_attempts_total{outcome="succeeded",type="shell"} 1`,
