@@ -33,7 +33,7 @@ func (t *term) watch(ctx context.Context) error {
 		}
 		start := clock.Now()
 		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit, jumps != known)
-		got := clock.Now()
+		got, failed := clock.Now(), err // failed: what the Redis of the partition did not do
 		if err == nil {
 			known = jumps
 			t.s.contact.observe(t.partition, reading{w.Now, start, got})
@@ -43,8 +43,11 @@ func (t *term) watch(ctx context.Context) error {
 			if t.s.contact.wasCutOff(t.partition) {
 				w.Lapsed = nil // they come again, and their workers can extend them until then
 			}
-			err = t.recoverLost(ctx, w)
-		} else {
+			var refused error
+			failed, refused = t.recoverLost(ctx, w)
+			err = errors.Join(failed, refused)
+		}
+		if failed != nil && !errors.Is(err, partition.ErrFenced) {
 			t.s.contact.cutOff(t.partition)
 		}
 		switch {
@@ -97,9 +100,9 @@ func (t *term) sleepUntilLook(ctx context.Context, w partition.Watched, got time
 	}
 }
 
-// recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others. What a queue refuses says
-// nothing about the Redis of the partition.
-func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
+// recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others. refused is what queues refused,
+// which says nothing about the Redis of the partition.
+func (t *term) recoverLost(ctx context.Context, w partition.Watched) (failed, refused error) {
 	var failures []error
 	for _, lapsed := range w.Lapsed {
 		reason := fmt.Sprintf("node %s died or lost the attempt: the lease of its run is over", lapsed.Node)
@@ -116,11 +119,7 @@ func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 	for i, end := range handed.Ended {
 		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
 	}
-	failed := errors.Join(failures...)
-	if failed != nil {
-		t.s.contact.cutOff(t.partition)
-	}
-	return errors.Join(failed, parked, handed.Failure())
+	return errors.Join(failures...), errors.Join(parked, handed.Failure())
 }
 
 // foreignRun is the run of an attempt that one of asynq's own servers has made.

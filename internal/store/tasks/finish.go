@@ -67,11 +67,7 @@ type finished struct {
 
 // finishKnown reports ends. If Redis may have lost tasks, it restores those that are missing.
 func (s *Tasks) finishKnown(ctx context.Context, db *redisx.DB, ends []End) []finished {
-	runs := make([]*Run, len(ends))
-	for i, e := range ends {
-		runs[i] = e.Run
-	}
-	return withRestored(ctx, s, runs, func(places []int) []finished {
+	return withRestored(ctx, s, runsOf(ends), func(places []int) []finished {
 		some := make([]End, len(places))
 		for k, i := range places {
 			some[k] = ends[i]
@@ -81,10 +77,7 @@ func (s *Tasks) finishKnown(ctx context.Context, db *redisx.DB, ends []End) []fi
 }
 
 func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finished {
-	refs := make([]task.Ref, len(ends))
-	for i, e := range ends {
-		refs[i] = e.Run.Task.Ref
-	}
+	refs := refsOf(runsOf(ends))
 	results, lost := make([]finished, len(ends)), false
 	runParts(ctx, db, s.parts(refs), func(p part) lua.Finish {
 		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(refs[p.places[0]]), Ends: nil}
@@ -110,6 +103,15 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 		s.l.RecordLosses(ctx)
 	}
 	return results
+}
+
+// runsOf returns the runs that end, in order.
+func runsOf(ends []End) []*Run {
+	runs := make([]*Run, len(ends))
+	for i, e := range ends {
+		runs[i] = e.Run
+	}
+	return runs
 }
 
 // noticeLostBegin notes that Redis, whose time is now, has lost that the attempt of a run has begun.
