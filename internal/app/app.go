@@ -100,13 +100,13 @@ func New(ctx context.Context, o Options) (*App, error) {
 // NewHeadless is New for a node inside another program. It serves nothing, neither health checks nor metrics, so that the program does not
 // link what serves them.
 func NewHeadless(ctx context.Context, o Options) (*App, error) {
-	nothing := func(*App, context.Context) error { return nil }
-	return newApp(ctx, o, edge{open: nothing, build: nothing})
+	return newApp(ctx, o, edge{open: func(*App, context.Context) error { return nil }, build: func(*App) error { return nil }})
 }
 
 // edge is what a node serves: open binds the port before Redis answers, and build builds what is served there.
 type edge struct {
-	open, build func(*App, context.Context) error
+	open  func(*App, context.Context) error
+	build func(*App) error
 }
 
 // newApp builds the node.
@@ -129,7 +129,7 @@ func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 		err = a.build(ctx)
 	}
 	if err == nil {
-		err = e.build(a, ctx)
+		err = e.build(a)
 	}
 	if err != nil {
 		return nil, errors.Join(err, a.close())

@@ -17,7 +17,7 @@ import (
 )
 
 // buildServer builds what serves the API. Without the role api it serves health checks and metrics only.
-func (a *App) buildServer(context.Context) error {
+func (a *App) buildServer() error {
 	serves := a.o.Config.Roles.Has(config.RoleAPI)
 	if serves {
 		if err := a.buildRemote(); err != nil {
