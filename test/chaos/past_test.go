@@ -175,11 +175,8 @@ func (p *past) isTold(c call) bool {
 	if len(c.members) == 0 || c.end.IsZero() {
 		return false
 	}
-	lived := span{p.given(c), c.end.Add(aftermath)}
-	harmed := slices.ContainsFunc(p.harms, func(h harm) bool {
-		ofRedis := h.member == "" && !h.spares && h.name != losing
-		return (ofRedis || concerns(h, c.members)) && lived.overlaps(span{h.from, h.until.Add(aftermath)})
-	})
+	others := &past{harms: slices.DeleteFunc(slices.Clone(p.harms), func(h harm) bool { return h.name == losing })}
+	harmed := others.excusesLost(c.members, span{p.given(c), c.end.Add(aftermath)})
 	return !harmed && !slices.ContainsFunc(p.lost, func(l loss) bool { return p.silences(l.span, c.members) })
 }
 

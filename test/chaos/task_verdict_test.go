@@ -27,22 +27,27 @@ type evidence struct {
 
 // judgeCalls judges the calls of a handler by themselves, whatever DTS says of the task.
 func (e evidence) judgeCalls(p *past) (v verdict) {
-	earliest := p.earliest(e.due)
 	begun := make(map[int]bool)
 	for i, c := range e.calls {
 		if begun[c.attempt] {
 			v.add("attempt %d of %s was begun twice", c.attempt, e.id)
 		}
 		begun[c.attempt] = true
-		if c.attempt < 1 || c.attempt > e.maxAttempts {
-			v.add("attempt %d of %s, which has %d at most, was begun", c.attempt, e.id, e.maxAttempts)
-		}
-		if c.begin.Before(earliest) {
-			v.add("attempt %d of %s began %s early", c.attempt, e.id, earliest.Sub(c.begin))
-		}
+		v = append(v, e.judgeBegin(c, p)...)
 		if j := slices.IndexFunc(e.calls[:i], call.isFinal); j >= 0 && !p.excusesLost(nil, span{e.calls[j].begin, c.begin}) {
 			v.add("attempt %d of %s began after attempt %d, whose answer %q was the last word", c.attempt, e.id, e.calls[j].attempt, e.calls[j].token)
 		}
+	}
+	return v
+}
+
+// judgeBegin: a handler is called for an attempt that the task has, and not before its time.
+func (e evidence) judgeBegin(c call, p *past) (v verdict) {
+	if c.attempt < 1 || c.attempt > e.maxAttempts {
+		v.add("attempt %d of %s, which has %d at most, was begun", c.attempt, e.id, e.maxAttempts)
+	}
+	if earliest := p.earliest(e.due); c.begin.Before(earliest) {
+		v.add("attempt %d of %s began %s early", c.attempt, e.id, earliest.Sub(c.begin))
 	}
 	return v
 }
@@ -171,12 +176,7 @@ func (e evidence) judgeTouched(p *past, durable bool) (v verdict) {
 	}
 	begun := make(map[int]call)
 	for _, c := range e.calls {
-		if c.attempt > e.maxAttempts {
-			v.add("attempt %d of %s, which has %d at most, was begun", c.attempt, e.id, e.maxAttempts)
-		}
-		if earliest := p.earliest(e.due); c.begin.Before(earliest) {
-			v.add("attempt %d of %s began %s early", c.attempt, e.id, earliest.Sub(c.begin))
-		}
+		v = append(v, e.judgeBegin(c, p)...)
 		if e.task.State == client.StateFailed && c.token != "" && !c.behaviour.fails(c.attempt) && p.isTold(c) {
 			v.add("%s has failed, although Redis was told again of an attempt that succeeded: %s", e.id, c)
 		}

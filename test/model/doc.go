@@ -11,8 +11,7 @@
 //   - The lease of the partition, with fences that only grow.
 //   - Leaders: acquire, renew and release the lease; claim; hand over, and again; look after; recall and take back; reap; tend the queues;
 //     plan and fire. Workers: take, give back, begin, extend, finish, settle; after a failover restore tasks, end the attempts
-//     before theirs, and report ends again. Clients: submit,
-//     submit again, cancel.
+//     before theirs, and report ends again. Clients: submit, submit again, cancel.
 //
 // The functions in scripts.go, scripts_queue.go and scripts_schedule.go have the guards of the Lua scripts, in their order, and their
 // refusals. What a process knows can be outdated when it acts on it, as the other processes do not wait. So a process that was stopped and
@@ -24,9 +23,8 @@
 // Everything may die at any moment: leaders, workers, the lease of a leader that lives. With Size.Copies, a copy of any call that a
 // process may make can be on its way for as long as it likes: then a reply is lost and the call is repeated, a call arrives twice, or long
 // after its sender has died. With Size.Lag, a replica lags some writes behind, and once a failover loses them; with Size.Early that is all
-// that was written since before the first claim. With Size.Deletes, somebody
-// deletes lists of deliveries. A search without bounds on the number of faults is finite all the same, as states that differ in names only
-// (of runs, claims, fences, leaders and workers) are one.
+// that was written since before the first claim. With Size.Deletes, somebody deletes lists of deliveries. A search without bounds on the
+// number of faults is finite all the same, as states that differ in names only (of runs, claims, fences, leaders and workers) are one.
 //
 // # What is checked
 //
