@@ -2,6 +2,7 @@ package redisx_test
 
 import (
 	"cmp"
+	"context"
 	"os"
 	"sync"
 	"testing"
@@ -111,6 +112,30 @@ func TestOpen_AsksTheReplicaThatTookOver(t *testing.T) {
 			cluster.Primary("k").Kill()
 			testkit.Eventually(t, "the replica answers", func() bool { return db.Get(t.Context(), "k").Val() == "v" })
 		})
+	}
+}
+
+// A client asks any server for the map of the cluster. It must not wait for one that is silent as long as for an answer about data.
+func TestOpen_ReadsTheMapWhileAServerIsSilent(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL() + "?read_timeout=10m"})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	client, ok := db.UniversalClient.(*redis.ClusterClient)
+	if !ok {
+		t.Fatalf("it is a %T", db.UniversalClient)
+	}
+	silent := cluster.Primary("k")
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range 20 { // each reads the map, and some ask the silent server first
+		testkit.Must(t, client.ForEachShard(ctx, func(context.Context, *redis.Client) error { return nil }))
+	}
+	if ctx.Err() != nil {
+		t.Error("it waited for the answer of the silent server")
 	}
 }
 

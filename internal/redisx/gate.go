@@ -38,14 +38,14 @@ func (g gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 	}
 }
 
-// wait returns when a primary that has taken over may be used. Error: that of the context.
+// wait returns when a primary that has taken over may be used. Errors: that of the context, or one of Redis.
 func (g gate) wait(ctx context.Context, cmds ...redis.Cmder) error {
 	if !slices.ContainsFunc(cmds, concernsData) {
 		return nil
 	}
-	id := g.succession.primaryAt(ctx, g.server)
-	if id == "" || g.vital {
-		return nil
+	id, err := g.succession.primaryAt(ctx, g.server)
+	if err != nil || id == "" || g.vital {
+		return err
 	}
 	return g.succession.wait(ctx, id)
 }

@@ -43,6 +43,7 @@ type Subscriber struct {
 
 	mu       sync.Mutex
 	channels []string
+	added    []string      // those of channels to which Run is still to subscribe
 	changed  chan struct{} // signalled when channels has changed
 }
 
@@ -67,7 +68,7 @@ func (s *Subscriber) Run(ctx context.Context) error {
 
 // connect subscribes on a new connection and listens until that is lost or ctx ends.
 func (s *Subscriber) connect(ctx context.Context) {
-	channels := s.wanted()
+	channels, _ := s.wanted()
 	ps := s.db.Subscribe(ctx)
 	if err := ps.Subscribe(ctx, channels...); err != nil { // ps may have connected anew, but does not subscribe again
 		_ = ps.Close()
@@ -85,9 +86,8 @@ func (s *Subscriber) connect(ctx context.Context) {
 // follow changes the channels of a subscription as Add and Remove demand, until ctx ends. If it cannot, it closes the connection.
 func (s *Subscriber) follow(ctx context.Context, ps *redis.PubSub, channels []string) {
 	for {
-		wanted := s.wanted()
-		added, removed := without(wanted, channels), without(channels, wanted)
-		if err := subscribe(ctx, ps, added, removed); err != nil {
+		wanted, added := s.wanted()
+		if err := subscribe(ctx, ps, added, without(channels, wanted)); err != nil {
 			_ = ps.Close()
 			return
 		}
@@ -116,13 +116,16 @@ func without(all, others []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(c string) bool { return slices.Contains(others, c) })
 }
 
-func (s *Subscriber) wanted() []string {
+// wanted returns the channels, and which of them were added since the last call.
+func (s *Subscriber) wanted() (channels, added []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.channels)
+	added, s.added = s.added, nil
+	return slices.Clone(s.channels), added
 }
 
-// Add adds a channel, without waiting for Redis. Connected is called when the subscription to it is established.
+// Add adds a channel, without waiting for Redis. Connected is called when the subscription to it is established, also if the channel was removed
+// just before and Redis has not been told that: it confirms a subscription each time that it is requested.
 func (s *Subscriber) Add(channel string) {
 	s.change(func(channels []string) []string { return append(channels, channel) })
 }
@@ -134,7 +137,7 @@ func (s *Subscriber) Remove(channel string) {
 
 func (s *Subscriber) change(f func(channels []string) []string) {
 	s.mu.Lock()
-	s.channels = f(s.channels)
+	s.channels, s.added = f(s.channels), f(s.added)
 	s.mu.Unlock()
 	select {
 	case s.changed <- struct{}{}:

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"net"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
+
+// mapLimit is how long a server may take to answer with its map, or with the commands that it knows, before another one is asked: go-redis asks one
+// after the other, and begins with any. It asks for the commands once, before the first one, and all others wait for that.
+const mapLimit = 300 * time.Millisecond
 
 // mapReloader has the client of a cluster read its map of the cluster again when a server does not answer, as that one may have been
 // replaced. By itself, go-redis reads the map when a server sends it elsewhere, which one that has died does not, and after
@@ -23,6 +28,11 @@ func (m mapReloader) DialHook(next redis.DialHook) redis.DialHook {
 
 func (m mapReloader) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
+		if name := cmd.Name(); name == "cluster" || name == "command" {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, mapLimit)
+			defer cancel()
+		}
 		err := next(ctx, cmd)
 		m.check(ctx, err)
 		return err

@@ -164,14 +164,23 @@ func (o Options) poolSize(ofURL int) int {
 	return min(o.PoolSize, ofURL)
 }
 
+// bound sets what all clients have in common: the size of the pool, that commands end at the deadline of their context, and for FailFast how long
+// an answer may take.
+func (o Options) bound(poolSize *int, endAtDeadline *bool, answer *time.Duration) {
+	*poolSize, *endAtDeadline = o.poolSize(*poolSize), true
+	if o.FailFast {
+		*answer = failFastTimeout
+	}
+}
+
 func newSingleClient(o Options, a address) (redis.UniversalClient, error) {
 	opt, err := a.single()
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolSize, opt.ContextTimeoutEnabled = o.poolSize(opt.PoolSize), true // commands end at the deadline of their context
+	o.bound(&opt.PoolSize, &opt.ContextTimeoutEnabled, &opt.ReadTimeout)
 	if o.FailFast {
-		opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
+		opt.MaxRetries = noRetries
 	}
 	if o.Dial != nil {
 		opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
@@ -185,9 +194,9 @@ func newSentinelClient(o Options, a address) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolSize, opt.ContextTimeoutEnabled = o.poolSize(opt.PoolSize), true
+	o.bound(&opt.PoolSize, &opt.ContextTimeoutEnabled, &opt.ReadTimeout)
 	if o.FailFast {
-		opt.ReadTimeout, opt.MaxRetries = failFastTimeout, noRetries
+		opt.MaxRetries = noRetries
 	}
 	opt.OnConnect = o.onConnect("")
 	return redis.NewFailoverClient(opt), nil
@@ -201,11 +210,8 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 	if err != nil {
 		return nil, err
 	}
-	opt.PoolSize, opt.ContextTimeoutEnabled = o.poolSize(opt.PoolSize), true
-	opt.ClusterStateReloadInterval = mapLifetime
-	if o.FailFast {
-		opt.ReadTimeout = failFastTimeout // go-redis counts redirections as retries, so MaxRetries stays
-	}
+	o.bound(&opt.PoolSize, &opt.ContextTimeoutEnabled, &opt.ReadTimeout)
+	opt.ClusterStateReloadInterval = mapLifetime // MaxRetries stays, as go-redis counts redirections as retries
 	opt.NewClient = func(server *redis.Options) *redis.Client {
 		server.OnConnect = o.onConnect(server.Addr)
 		return redis.NewClient(server)

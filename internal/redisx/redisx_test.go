@@ -318,6 +318,26 @@ func TestSubscriber_ChangesItsChannelsAndKeepsThemOnANewConnection(t *testing.T)
 	testkit.Must(t, testkit.Receive(t, ended, "the end"))
 }
 
+// Redis may not have been told that it was removed.
+func TestSubscriber_IsConnectedToAChannelThatIsAddedRightAfterItWasRemoved(t *testing.T) {
+	t.Parallel()
+	connected := make(chan string, 100)
+	s := redistest.Start(t).DB(t).NewSubscriber(redisx.Listener{
+		Connected: func(channel string) { connected <- channel }, Message: func(string, string) {},
+	}, "a")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	testkit.Receive(t, connected, "the subscription")
+	for range 10 {
+		s.Remove("a")
+		s.Add("a")
+		testkit.Receive(t, connected, "the subscription to what was added again")
+	}
+	cancel()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}
+
 // The connection is lost while the listener is called, so that nobody reads from it, and then channels are added.
 func TestSubscriber_SubscribesToWhatWasAddedToALostConnection(t *testing.T) {
 	t.Parallel()

@@ -53,8 +53,37 @@ type Result[R any] struct {
 const pipelineLimit = 250
 
 // RunEach runs several calls, up to 250 in one round trip, and returns their results in the same order. Each call is
-// atomic, but not all of them together. The errors are those of Run.
+// atomic, but not all of them together. In a cluster, the calls of each server are made whether or not the others answer; RunEach returns when all
+// have answered, or ctx ends. The errors are those of Run.
 func RunEach[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
+	cluster, is := db.UniversalClient.(*redis.ClusterClient)
+	if !is {
+		return runInTurn[R](ctx, db, calls)
+	}
+	byServer := make(map[*redis.Client][]int)
+	for i, c := range calls {
+		server, _ := cluster.MasterForKey(ctx, c.Keys()[0]) // nil if it is not known: the call finds out
+		byServer[server] = append(byServer[server], i)
+	}
+	results := make([]Result[R], len(calls))
+	var ended sync.WaitGroup
+	for _, places := range byServer {
+		ended.Go(func() {
+			some := make([]C, len(places))
+			for k, i := range places {
+				some[k] = calls[i]
+			}
+			for k, r := range runInTurn[R](ctx, db, some) {
+				results[places[k]] = r
+			}
+		})
+	}
+	ended.Wait()
+	return results
+}
+
+// runInTurn runs calls, as many at once as go into a pipeline.
+func runInTurn[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
 	results := make([]Result[R], 0, len(calls))
 	for chunk := range slices.Chunk(calls, pipelineLimit) {
 		results = append(results, runTogether[R](ctx, db, chunk)...)

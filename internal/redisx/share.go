@@ -6,125 +6,125 @@ import (
 	"sync"
 )
 
-// ListenShared is Listen to one channel, on a connection that all callers of ListenShared with this DB share. It is for channels with few messages:
-// a listener that takes its time holds up those of the other callers.
+// ListenShared is Listen to one channel, on a connection that all callers of ListenShared with this DB share. A listener that takes its time does
+// not hold up those of the other callers. If it falls behind by more than backlogLimit calls, Connected is called in place of those that it
+// has missed.
 func (db *DB) ListenShared(ctx context.Context, l Listener, channel string) error {
-	leave := db.shared.join(db, channel, &l)
+	m := &member{listener: l, channel: channel, told: make(chan struct{}, 1)}
+	leave := db.shared.join(db, m)
 	defer leave()
-	<-ctx.Done()
+	m.attend(ctx)
 	return nil
 }
 
 // shared is the subscription of the callers of ListenShared, which lasts from the first one's call to the return of the last one.
 type shared struct {
-	mu    sync.Mutex
-	round *sharing // nil: nobody listens
+	mu      sync.Mutex
+	current *sharedSubscription // nil: nobody listens
 }
 
-// sharing is one connection, and who listens on it.
-type sharing struct {
+// sharedSubscription is one connection, and who listens on it.
+type sharedSubscription struct {
 	subscriber *Subscriber
 	stop       func() // ends the subscription, and waits for that
 
-	mu        sync.Mutex             // held while listeners are called: they are called one at a time
-	listeners map[string][]*Listener // by channel
-	connected map[string]bool        // the channels whose subscription is established
+	mu        sync.Mutex
+	members   map[string][]*member // by channel
+	connected map[string]bool      // the channels whose subscription is established
 }
 
-// join has a listener called, until the function that it returns is.
-func (s *shared) join(db *DB, channel string, l *Listener) (leave func()) {
+// join has a member told, until the function that it returns is called. Neither waits for what listeners do.
+func (s *shared) join(db *DB, m *member) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.round == nil
+	first := s.current == nil
 	if first {
-		s.round = newSharing(db)
+		s.current = newSharedSubscription(db)
 	}
-	r := s.round
-	r.add(channel, l)
+	c := s.current
+	c.add(m)
 	if first {
-		r.start()
+		c.start()
 	}
 	return func() {
 		s.mu.Lock()
-		last := r.remove(channel, l)
+		last := c.remove(m)
 		if last {
-			s.round = nil
+			s.current = nil
 		}
 		s.mu.Unlock()
 		if last {
-			r.stop()
+			c.stop()
 		}
 	}
 }
 
-func newSharing(db *DB) *sharing {
-	r := &sharing{listeners: make(map[string][]*Listener), connected: make(map[string]bool)}
-	r.subscriber = db.NewSubscriber(Listener{Connected: r.onConnected, Disconnected: r.onDisconnected, Message: r.onMessage})
-	return r
+func newSharedSubscription(db *DB) *sharedSubscription {
+	c := &sharedSubscription{members: make(map[string][]*member), connected: make(map[string]bool)}
+	c.subscriber = db.NewSubscriber(Listener{Connected: c.onConnected, Disconnected: c.onDisconnected, Message: c.onMessage})
+	return c
 }
 
 // start subscribes, when there is a channel.
-func (r *sharing) start() {
+func (c *sharedSubscription) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = r.subscriber.Run(ctx) // it ends with ctx only
+		_ = c.subscriber.Run(ctx) // it ends with ctx only
 	}()
-	r.stop = func() { cancel(); <-ended }
+	c.stop = func() { cancel(); <-ended }
 }
 
-func (r *sharing) add(channel string, l *Listener) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.listeners[channel]) == 0 {
-		r.subscriber.Add(channel)
+func (c *sharedSubscription) add(m *member) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.members[m.channel]) == 0 {
+		c.subscriber.Add(m.channel)
 	}
-	r.listeners[channel] = append(r.listeners[channel], l)
-	if r.connected[channel] {
-		l.Connected(channel)
+	c.members[m.channel] = append(c.members[m.channel], m)
+	if c.connected[m.channel] {
+		m.connected()
 	}
 }
 
 // remove reports whether nobody listens any more.
-func (r *sharing) remove(channel string, l *Listener) (last bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.listeners[channel] = slices.DeleteFunc(r.listeners[channel], func(other *Listener) bool { return other == l })
-	if len(r.listeners[channel]) == 0 {
-		delete(r.listeners, channel)
-		delete(r.connected, channel)
-		r.subscriber.Remove(channel)
+func (c *sharedSubscription) remove(m *member) (last bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members[m.channel] = slices.DeleteFunc(c.members[m.channel], func(other *member) bool { return other == m })
+	if len(c.members[m.channel]) == 0 {
+		delete(c.members, m.channel)
+		delete(c.connected, m.channel)
+		c.subscriber.Remove(m.channel)
 	}
-	return len(r.listeners) == 0
+	return len(c.members) == 0
 }
 
-func (r *sharing) onConnected(channel string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range r.listeners[channel] {
-		r.connected[channel] = true
-		l.Connected(channel)
+func (c *sharedSubscription) onConnected(channel string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members[channel] {
+		c.connected[channel] = true
+		m.connected()
 	}
 }
 
-func (r *sharing) onDisconnected() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.connected)
-	for _, listeners := range r.listeners {
-		for _, l := range listeners {
-			if l.Disconnected != nil {
-				l.Disconnected()
-			}
+func (c *sharedSubscription) onDisconnected() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.connected)
+	for _, members := range c.members {
+		for _, m := range members {
+			m.disconnected()
 		}
 	}
 }
 
-func (r *sharing) onMessage(channel, payload string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, l := range r.listeners[channel] {
-		l.Message(channel, payload)
+func (c *sharedSubscription) onMessage(channel, payload string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.members[channel] {
+		m.message(payload)
 	}
 }

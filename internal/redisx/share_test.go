@@ -81,3 +81,71 @@ func TestListenShared_ManyListenOnOneConnection(t *testing.T) {
 	hear(again, "a", "six")
 	again.leave()
 }
+
+// A listener may send commands, and Redis may take its time to answer.
+func TestListenShared_AListenerThatTakesItsTimeHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	first, other := listenShared(t, db, "a"), listenShared(t, db, "b")
+	testkit.Receive(t, first.connected, "the first subscription")
+	testkit.Receive(t, other.connected, "the second subscription")
+	ctx, cancel := context.WithCancel(t.Context())
+	called, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- db.ListenShared(ctx, redisx.Listener{Connected: func(string) { close(called); <-release }, Message: func(string, string) {}}, "b")
+	}()
+	testkit.Receive(t, called, "the call that takes its time")
+	testkit.Must(t, db.Publish(t.Context(), "b", "one").Err())
+	if got := testkit.Receive(t, other.messages, "a message"); got != "one" {
+		t.Errorf("heard %q, want %q", got, "one")
+	}
+	late := listenShared(t, db, "b")
+	testkit.Receive(t, late.connected, "the subscription of who comes late")
+	late.leave()
+	first.leave()
+	other.leave()
+	close(release)
+	cancel()
+	testkit.Must(t, testkit.Receive(t, ended, "the end of the slow listener"))
+}
+
+func TestListenShared_WhoFallsBehindIsToldToLookInPlaceOfWhatItMissed(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	const sent = 3000
+	ctx, cancel := context.WithCancel(t.Context())
+	calls, held, release, ended := make(chan string, 2*sent), make(chan struct{}, 2*sent), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- db.ListenShared(ctx, redisx.Listener{
+			Connected: func(string) { calls <- "connected" },
+			Message:   func(_, payload string) { held <- struct{}{}; <-release; calls <- payload },
+		}, "a")
+	}()
+	testkit.Receive(t, calls, "the subscription")
+	other := listenShared(t, db, "b")
+	testkit.Receive(t, other.connected, "the other subscription")
+	testkit.Must(t, db.Publish(ctx, "a", "first").Err())
+	testkit.Receive(t, held, "the first message")
+	pipe := db.Pipeline()
+	for range sent {
+		pipe.Publish(ctx, "a", "early")
+	}
+	pipe.Publish(ctx, "a", "last")
+	pipe.Publish(ctx, "b", "after")
+	_, err := pipe.Exec(ctx)
+	testkit.Must(t, err)
+	testkit.Receive(t, other.messages, "what was sent after it")
+	close(release)
+	told, looked := 0, 0
+	for call := ""; call != "last"; told++ {
+		if call = testkit.Receive(t, calls, "a call"); call == "connected" {
+			looked++
+		}
+	}
+	if told > sent/2 || looked != 1 {
+		t.Errorf("%d calls, of them %d of Connected; want fewer, of them 1", told, looked)
+	}
+	cancel()
+	other.leave()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}

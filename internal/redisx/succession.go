@@ -99,9 +99,13 @@ func (s *Succession) wait(ctx context.Context, id string) error {
 	}
 }
 
-// admit looks who answers on a new connection to an address, and has it wait.
+// admit looks who answers on a new connection to an address, and has it wait. If it returns an error, go-redis closes the connection: the answer
+// to its question may still come, and would be taken for that to the first command. Errors: that of ctx, or one of Redis.
 func (s *Succession) admit(ctx context.Context, conn *redis.Conn, address string, vital bool) error {
-	id, before := historyOf(ctx, conn)
+	id, before, err := historyOf(ctx, conn)
+	if err != nil {
+		return err
+	}
 	if id == "" { // no primary, or one that does not tell
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -116,20 +120,20 @@ func (s *Succession) admit(ctx context.Context, conn *redis.Conn, address string
 }
 
 // primaryAt returns the id of the history of the primary at an address of a cluster. It asks the server whether it has become one, if that is
-// not known; "" if it has not: it sends clients elsewhere.
-func (s *Succession) primaryAt(ctx context.Context, server *redis.Client) string {
+// not known; "" if it has not: it sends clients elsewhere. Error: one of Redis.
+func (s *Succession) primaryAt(ctx context.Context, server *redis.Client) (string, error) {
 	address := server.Options().Addr
 	s.mu.Lock()
 	unsure, id := s.unsure[address], s.primaries[address]
 	s.mu.Unlock()
 	if !unsure {
-		return id
+		return id, nil
 	}
-	id, before := historyOf(ctx, server)
+	id, before, err := historyOf(ctx, server)
 	if id != "" {
 		s.meet(address, id, before)
 	}
-	return id
+	return id, err
 }
 
 // meet notes a primary, and whether it has taken over. before is the id of the history that its own goes on from, or noHistory.
@@ -163,11 +167,15 @@ func (s *Succession) meet(address, id, before string) {
 // noHistory is what a primary tells that goes on from no other one.
 const noHistory = "0000000000000000000000000000000000000000"
 
-// historyOf reads the id of the history of a primary's data, and of the one that it goes on from or noHistory; "" for a replica, or if it does not tell.
-func historyOf(ctx context.Context, server redis.Cmdable) (id, before string) {
-	fields, _ := Info(ctx, server, "replication")
-	if fields["role"] != "master" {
-		return "", ""
+// historyOf reads the id of the history of a primary's data, and of the one that it goes on from or noHistory; "" for a replica, or if it never
+// tells, as its user may not ask or it is none of Redis's own servers. Errors: no answer, or one that Redis gives for a while only.
+func historyOf(ctx context.Context, server redis.Cmdable) (id, before string, err error) {
+	fields, err := Info(ctx, server, "replication")
+	if isAnswer(err) && !Passes(err) {
+		err = nil
 	}
-	return fields["master_replid"], fields["master_replid2"]
+	if err != nil || fields["role"] != "master" {
+		return "", "", err
+	}
+	return fields["master_replid"], fields["master_replid2"], nil
 }

@@ -3,6 +3,9 @@ package redisx_test
 import (
 	"context"
 	"errors"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +108,86 @@ func TestSuccession_NoticesAPrimaryOfAClusterThatTakesOverAgain(t *testing.T) {
 		if what != "a primary" {
 			testkit.Receive(t, s.Changed(), what)
 		}
+	}
+}
+
+// asking is a connection on which change may change the question who the server is; "" sends it only with what is sent next.
+type asking struct {
+	net.Conn
+	change func(question string) string
+	held   string
+}
+
+func (c *asking) Write(b []byte) (int, error) {
+	text := string(b)
+	if strings.Contains(text, "\r\ninfo\r\n") {
+		if text = c.change(text); text == "" {
+			c.held = string(b)
+			return len(b), nil
+		}
+	}
+	_, err := c.Conn.Write([]byte(c.held + text))
+	c.held = ""
+	return len(b), err
+}
+
+// dialAsking returns a dialer whose first connection is an asking one, and how many it has made.
+func dialAsking(addr string, change func(question string) string) (dial func(context.Context) (net.Conn, error), made *atomic.Int32) {
+	made = new(atomic.Int32)
+	return func(ctx context.Context) (net.Conn, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+		if made.Add(1) == 1 {
+			conn = &asking{Conn: conn, change: change}
+		}
+		return conn, err
+	}, made
+}
+
+// The late answer is not taken for that to the first command of the connection, and that command does not pass by the wait for another primary.
+func TestSuccession_ClosesAConnectionOnWhichTheServerDoesNotTellInTimeWhoItIs(t *testing.T) {
+	t.Parallel()
+	for name, vital := range map[string]bool{"vital": true, "other": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			dial, made := dialAsking(srv.Addr(), func(string) string { return "" })
+			db, err := redisx.New(redisx.Options{URL: srv.URL(), Succession: redisx.NewSuccession(time.Hour), Vital: vital, FailFast: true, Dial: dial})
+			testkit.Must(t, err)
+			defer func() { _ = db.Close() }()
+			if answer, err := db.Ping(t.Context()).Result(); !redisx.Unanswered(err) {
+				t.Errorf("the first command got %.20q, %v; want no answer", answer, err)
+			}
+			if answer, err := db.Ping(t.Context()).Result(); answer != "PONG" || made.Load() != 2 {
+				t.Errorf("the next command got %.20q, %v, on connection %d; want PONG on the second one", answer, err, made.Load())
+			}
+		})
+	}
+}
+
+// Who is never told cannot notice another primary. Who may be told later does not get through before.
+func TestSuccession_LetsThroughWhomTheServerNeverTellsWhoItIs(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		question string // what is asked in place of INFO replication
+		refused  string
+	}{
+		"no right to ask": {"echo replication", ""},
+		"no such command": {"what replication", ""},
+		"no such section": {"hget replication", ""}, // as servers that are like Redis
+		"for a while":     {"eval \"return redis.error_reply('BUSY running a script')\" 0", "BUSY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			testkit.Must(t, srv.Admin().ACLSetUser(t.Context(), "default", "-echo").Err())
+			dial, _ := dialAsking(srv.Addr(), func(string) string { return test.question + "\r\n" })
+			db, err := redisx.New(redisx.Options{URL: srv.URL(), Succession: redisx.NewSuccession(time.Hour), Dial: dial})
+			testkit.Must(t, err)
+			defer func() { _ = db.Close() }()
+			if err := db.Ping(t.Context()).Err(); (err == nil) != (test.refused == "") || err != nil && !strings.HasPrefix(err.Error(), test.refused) {
+				t.Errorf("got %v, want %q", err, test.refused)
+			}
+		})
 	}
 }
 
