@@ -10,9 +10,10 @@ import (
 )
 
 // contact knows for how long Redis has answered this node without a break, and whether its clock jumped: it compares the time of Redis
-// with how much time has passed here. A leader takes runs for lost only if both were in order for the lease of a run: before, their workers
-// may have been unable to extend that, or it may only seem to be over. The partitions of a cluster are on several servers, each with a clock
-// of its own, so it knows that for each partition. There, a partition can also be cut off alone, while its slot moves.
+// with how much time has passed here. A leader takes runs for lost only if both were in order for the lease of a run, and after a break for as
+// long again as that was, up to another lease: before, their workers may have been unable to extend that, or it may only seem to be over. The
+// partitions of a cluster are on several servers, each with a clock of its own, so it knows that for each partition. There, a partition can
+// also be cut off alone, while its slot moves.
 type contact struct {
 	lease   time.Duration // of a run
 	sharded bool          // Redis is a cluster
@@ -48,7 +49,7 @@ type reading struct{ now, from, until time.Time }
 
 // witness is what this node has seen of the Redis of a partition.
 type witness struct {
-	first   time.Time // answer after the newest break or jump
+	settled time.Time // when every living worker can have extended its runs since the newest break or jump
 	last    reading
 	jumps   int           // so far
 	skipped schedule.Span // times that the clock of Redis jumped over last
@@ -93,8 +94,12 @@ func (c *contact) note(partition int, r reading) time.Duration {
 	if jump > 0 {
 		w.skipped = schedule.Span{From: r.now.Add(-jump), Until: r.now}
 	}
-	if jump != 0 || c.broken(w, r.until) {
-		w.first = r.until
+	broken := c.broken(w, r.until)
+	if jump != 0 || broken {
+		w.settled = r.until.Add(c.lease)
+	}
+	if broken && !w.last.now.IsZero() {
+		w.settled = w.settled.Add(min(r.until.Sub(w.last.until), c.lease))
 	}
 	w.last = r
 	return jump
@@ -124,9 +129,9 @@ func (c *contact) witness(partition int) *witness {
 	return w
 }
 
-// broken reports whether there was no answer for so long that runs may have missed their extensions.
+// broken reports whether there was no answer for so long that runs may miss their extensions. Answers are a third of a lease apart.
 func (c *contact) broken(w *witness, now time.Time) bool {
-	return w.last.now.IsZero() || now.Sub(w.last.until) > c.lease*2/3
+	return w.last.now.IsZero() || now.Sub(w.last.until) > c.lease/2
 }
 
 // missing returns for how long Redis must still answer until runs of a partition may be taken for lost; 0 or less: not any more.
@@ -137,7 +142,7 @@ func (c *contact) missing(partition int) time.Duration {
 	if c.broken(w, now) {
 		return c.lease
 	}
-	return c.lease - now.Sub(w.first)
+	return w.settled.Sub(now)
 }
 
 // jumps returns how often the clock of a partition's Redis has jumped, and the times that it jumped over last.

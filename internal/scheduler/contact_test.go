@@ -75,6 +75,29 @@ func TestContact_NamesWhatTheClockJumpedOverUntilItGoesBack(t *testing.T) {
 	}
 }
 
+// A worker can take longer than the leader to find the server that answers now, the longer the more of them are silent.
+func TestContact_WaitsLongerAfterALongerBreak(t *testing.T) {
+	t.Parallel()
+	for silent, want := range map[time.Duration]time.Duration{ // of leases of 3 s
+		1400 * time.Millisecond: 0,
+		1600 * time.Millisecond: 4600 * time.Millisecond,
+		4 * time.Second:         6 * time.Second,
+		time.Hour:               6 * time.Second,
+	} {
+		contact, _ := told()
+		now := clock.Now()
+		redis := now.Add(-time.Hour)
+		first := now.Add(-silent - time.Minute)
+		for at := first; !at.After(now.Add(-silent)); at = at.Add(time.Second) {
+			contact.observe(0, reading{redis.Add(at.Sub(first)), at, at})
+		}
+		contact.observe(0, reading{redis.Add(now.Sub(first)), now, now})
+		if got := max(contact.missing(0), 0); got > want || got < want-500*time.Millisecond {
+			t.Errorf("after a silence of %s, runs are taken for lost in %s, want %s", silent, got, want)
+		}
+	}
+}
+
 // In a cluster, each partition may be on another server, and a partition that moves gets another clock.
 func TestContact_KnowsTheClockOfEachPartition(t *testing.T) {
 	t.Parallel()
