@@ -53,7 +53,8 @@ def extend():
         held = list(running.values())
         answer = call("POST", f"/v1/workers/{worker}/extend", {"attempts": [a.name for a in held], "lease": f"{lease}s"})
         for attempt, extended in zip(held, answer["attempts"]):
-            attempt.verdict = extended["verdict"]
+            if extended["verdict"] != "unknown":
+                attempt.verdict = extended["verdict"]
         time.sleep(lease / 3)
 
 def count(attempt, payload, checkpoint):  # the work: it counts, and goes on where an earlier attempt stopped

@@ -22,8 +22,7 @@
 -- repeat: harmless: the holder gets the same token again, and the ttl starts again
 -- full: refused
 
--- held_for refuses the call. It stands above the first write, though this refusal may follow one: that cuts what lasts too long, and a repeat
--- finds it done.
+-- held_for refuses the call. It may do so after the cut below, which a repeat finds done; no other write comes before a refusal.
 local function held_for(left, by)
   return refuse('HELD', int(left) .. ' ' .. by)
 end

@@ -1243,12 +1243,20 @@ type ExamineSchedules struct {
 	Checks    string       // those that are wanted, each between blanks
 	Repair    bool
 	Wake      WakeChannel
-	Members   []string
+	Members   []ExamineSchedulesMember // upcoming: the first tick after the cursor by that revision, none if there is none; revision: "" if the caller does not know these
 }
 
 // ExamineSchedulesReply is the reply to ExamineSchedules.
 type ExamineSchedulesReply struct {
 	Found []ExamineSchedulesFound
+}
+
+// ExamineSchedulesMember is an element of members of examine_schedules.lua.
+type ExamineSchedulesMember struct {
+	Member   string
+	Revision string
+	Cursor   string
+	Upcoming time.Time
 }
 
 // ExamineSchedulesFound is an element of found of examine_schedules.lua.
@@ -1268,7 +1276,7 @@ func (c ExamineSchedules) Keys() []string { return []string{string(c.Schedules)}
 func (c ExamineSchedules) Args() []any {
 	args := []any{c.Checks, flag(c.Repair), string(c.Wake)}
 	for _, e := range c.Members {
-		args = append(args, e)
+		args = append(args, e.Member, e.Revision, e.Cursor, moment(e.Upcoming))
 	}
 	return args
 }
@@ -1282,7 +1290,7 @@ func (ExamineSchedules) Decode(r *Reply) (v ExamineSchedulesReply) {
 }
 
 // ExamineTasks runs examine_tasks.lua: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
-// where its state says that it belongs, and nothing is left of tasks that do not exist. Leaders do what follows.
+// where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineTasks struct {
@@ -1380,7 +1388,7 @@ type ExtendRuns struct {
 // ExtendRunsReply is the reply to ExtendRuns.
 type ExtendRunsReply struct {
 	Now     time.Time
-	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop; again: it began again
+	Answers []ExtendRunsAnswer // for each run; cancelled: its task was asked to stop; unbegun: Redis did not know that it had begun
 }
 
 // ExtendRunsRun is an element of runs of extend_runs.lua.
@@ -1397,7 +1405,7 @@ type ExtendRunsRun struct {
 type ExtendRunsAnswer struct {
 	Refused   Refused
 	Cancelled bool
-	Again     bool
+	Unbegun   bool
 }
 
 // Script is extend_runs.lua.
@@ -1419,7 +1427,7 @@ func (c ExtendRuns) Args() []any {
 func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
 	v.Now = r.Time("now")
 	for e := range r.List("answers", 3) {
-		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled"), Again: e.Flag("again")})
+		v.Answers = append(v.Answers, ExtendRunsAnswer{Refused: e.Refused("refused"), Cancelled: e.Flag("cancelled"), Unbegun: e.Flag("unbegun")})
 	}
 	return v
 }
@@ -1443,7 +1451,7 @@ type Finish struct {
 // FinishReply is the reply to Finish.
 type FinishReply struct {
 	Now     time.Time
-	Answers []FinishAnswer // for each end; paused: it paused the schedule that created the task, because too many of its tasks in a row failed; recorded: by this call, and not by an earlier one; again: Redis had lost that the attempt had begun
+	Answers []FinishAnswer // for each end; paused: it paused the schedule that created the task, because too many of its tasks in a row failed; recorded: by this call, and not by an earlier one; unbegun: Redis did not know that the attempt had begun
 }
 
 // FinishEnd is an element of ends of finish.lua.
@@ -1465,7 +1473,7 @@ type FinishAnswer struct {
 	Refused  Refused
 	Paused   bool
 	Recorded bool
-	Again    bool
+	Unbegun  bool
 }
 
 // Script is finish.lua.
@@ -1487,7 +1495,7 @@ func (c Finish) Args() []any {
 func (Finish) Decode(r *Reply) (v FinishReply) {
 	v.Now = r.Time("now")
 	for e := range r.List("answers", 4) {
-		v.Answers = append(v.Answers, FinishAnswer{Refused: e.Refused("refused"), Paused: e.Flag("paused"), Recorded: e.Flag("recorded"), Again: e.Flag("again")})
+		v.Answers = append(v.Answers, FinishAnswer{Refused: e.Refused("refused"), Paused: e.Flag("paused"), Recorded: e.Flag("recorded"), Unbegun: e.Flag("unbegun")})
 	}
 	return v
 }
@@ -1576,7 +1584,7 @@ type GiveBack struct {
 
 // GiveBackReply is the reply to GiveBack.
 type GiveBackReply struct {
-	Returned int // how many were active
+	Returned int // how many were active, and are still there
 }
 
 // Script is give_back.lua.
@@ -2207,9 +2215,9 @@ func (Reap) Decode(r *Reply) (v ReapReply) {
 	return v
 }
 
-// Recall runs recall.lua: removes deliveries from a queue that wait for a worker.
+// Recall runs recall.lua: removes deliveries from a queue that wait for a worker, and says which ones no worker has or can take.
 //
-// Repeated: harmless, but does not say again which ones waited
+// Repeated: harmless, and says the same
 type Recall struct {
 	Pending PendingKey // LIST
 	Ids     []string
@@ -2217,7 +2225,7 @@ type Recall struct {
 
 // RecallReply is the reply to Recall.
 type RecallReply struct {
-	Recalled []string // those that waited; no worker can take them any more
+	Recalled []string // those that waited, and those that were not there
 }
 
 // Script is recall.lua.

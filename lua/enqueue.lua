@@ -28,7 +28,6 @@
 -- refuses: nothing
 -- repeat: harmless: the deliveries wait already
 -- full: works
-redis.call('ZREM', archived, '') -- removes nothing; but a full Redis lets a script go on whose first write it allows
 local before = redis.call('LLEN', pending)
 local added, returned, ended, waits = {}, {}, {}, false
 

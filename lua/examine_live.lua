@@ -1,6 +1,6 @@
 -- examine_live: finds ticks of a schedule that count as live though their tasks have ended or do not exist, and removes them if it is
 -- asked to. A tick that waits for them goes on then.
--- includes: clock, state, findings, look
+-- includes: clock, over, findings, look
 -- keys:
 --   live  ZSET  the script makes further keys of the same partition
 -- args:
@@ -14,20 +14,11 @@
 -- refuses: nothing
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
-local ended, list = {}, {}
+local ended = {}
 for tick in names() do
-  list[#list + 1] = member .. '@' .. tick
-end
-local states = redis.call('HMGET', states_key(), unpack(list))
-local i = 0
-for tick in names() do
-  i = i + 1
-  local exists = redis.call('HEXISTS', defs_key(), list[i]) == 1
-  if redis.call('ZSCORE', live, tick) and (not exists or end_of(states[i] or '')) then
-    local words = exists and 'has ended' or 'does not exist'
-    if report(list[i], 'live-ended', words .. ', and is in ' .. live) then
-      ended[#ended + 1] = tick
-    end
+  local how = redis.call('ZSCORE', live, tick) and is_over(tick)
+  if how and report(member .. '@' .. tick, 'live-ended', how .. ', and is in ' .. live) then
+    ended[#ended + 1] = tick
   end
 end
 if #ended > 0 then

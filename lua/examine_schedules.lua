@@ -1,18 +1,20 @@
 -- examine_schedules: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is asked to: leaders
 -- look at the schedules whose ticks they have to plan, and nothing is left of schedules that do not exist.
--- includes: clock, findings, look
+-- includes: clock, number, fields, findings, look
 -- keys:
 --   schedules  ZSET  the script makes further keys of the same partition
 -- args:
 --   checks   text  those that are wanted, each between blanks
 --   repair   flag
 --   wake     channel
---   members  text*
+--   members  (member text, revision text, cursor text, upcoming time)*  upcoming: the first tick after the cursor by that revision, none if
+--     there is none; revision: "" if the caller does not know these
 -- reply:
 --   found  (member text, check text, words text)*
 -- refuses: nothing
 -- repeat: harmless: what was repaired is not found again
 -- full: refused
+local POSTPONED = 120000 -- ms: leaders postpone a schedule for half of that at most
 
 -- clear finds what is left of a schedule that does not exist.
 local function clear(member)
@@ -35,8 +37,8 @@ local function clear(member)
 end
 
 -- missed returns why the leader does not look at a schedule though it has to; nil if it does.
-local function missed(member, ended, at)
-  if not ended and not at then
+local function missed(member, fields, at)
+  if not fields.ended and not at then
     return 'is active, and not in ' .. ticks_key()
   end
   local waits = redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0
@@ -45,21 +47,32 @@ local function missed(member, ended, at)
   end
 end
 
-for member in members() do
-  local revision, paused, ended = unpack(redis.call('HMGET', schedule_key(member), 'revision', 'paused', 'ended'))
+-- too_late returns why the leader looks at a schedule only after its next tick; nil if it looks before. It may look too early, and does so
+-- when the schedule was put or resumed.
+local function too_late(fields, at, upcoming)
+  local resumed = string.match(fields.rest or '', '%d+$')
+  local latest = math.max(upcoming or 0, now + POSTPONED, tonumber(fields.from) or 0, tonumber(resumed) or 0)
+  if at and not fields.ended and tonumber(at) > latest then
+    return 'is in ' .. ticks_key() .. ' at ' .. int(at) .. ', and its next tick ' .. (upcoming and 'is at ' .. int(upcoming) or 'does not exist')
+  end
+end
+
+for member, revision, cursor, upcoming in members() do
+  local fields = read_fields(schedule_key(member), { 'revision', 'cursor', 'from', 'paused', 'rest', 'ended' })
   local at = redis.call('ZSCORE', ticks_key(), member)
-  if not revision and redis.call('EXISTS', schedule_key(member)) == 0 then
+  if not fields.revision and redis.call('EXISTS', schedule_key(member)) == 0 then
     clear(member)
-  elseif not revision then
+  elseif not fields.revision then
     report(member, 'schedule-unreadable', 'cannot be read: it has no revision')
   else
     if not redis.call('ZSCORE', schedules, member) and report(member, 'schedule-drift', 'is not in ' .. schedules) then
       redis.call('ZADD', schedules, 0, member)
     end
-    if paused and at and report(member, 'schedule-drift', 'is paused, and in ' .. ticks_key()) then
+    if fields.paused and at and report(member, 'schedule-drift', 'is paused, and in ' .. ticks_key()) then
       redis.call('ZREM', ticks_key(), member)
     end
-    local why = not paused and missed(member, ended, at)
+    local same = fields.revision == revision and fields.cursor == cursor
+    local why = not fields.paused and (missed(member, fields, at) or same and too_late(fields, at, upcoming))
     if why and report(member, 'schedule-not-looked-at', why) then
       look_at(member, now)
     end

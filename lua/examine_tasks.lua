@@ -1,6 +1,6 @@
 -- examine_tasks: finds what of tasks does not fit together, each task in one moment, and repairs it if it is asked to: a task is listed
--- where its state says that it belongs, and nothing is left of tasks that do not exist. Leaders do what follows.
--- includes: clock, number, state, definition, findings, listings, remains, wakes
+-- where and for when its state says, and nothing is left of tasks that do not exist. Leaders do what follows.
+-- includes: clock, number, state, definition, findings, listings, entries, remains, wakes
 -- keys:
 --   defs  HASH  the script makes further keys of the same partition
 -- args:
@@ -47,12 +47,13 @@ local function clear(member, listed)
   end
 end
 
--- place finds where a task is listed wrongly, and where it is missing.
+-- place finds where a task is listed wrongly, or for a wrong time, and where it is missing.
 local function place(member, state, listed, wanted)
   local lost = (LAST[state] == 'finished' and 'finished' or state) .. '-lost'
-  for set, score in pairs(wanted) do
-    if not listed[set] and report(member, lost, 'is ' .. state .. ', and not in ' .. set) then
-      redis.call('ZADD', set, int(score), member)
+  for set, entry in pairs(wanted) do
+    local wrong = whats_wrong(set, listed[set], entry)
+    if wrong and report(member, lost, 'is ' .. state .. ', and ' .. wrong) then
+      redis.call('ZADD', set, int(entry.score), member)
       placed = true
     end
   end

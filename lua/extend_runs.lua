@@ -9,7 +9,8 @@
 --     claimed; limit: when the lease ends at the latest, none for no limit
 -- reply:
 --   now      time
---   answers  (refused refusal, cancelled flag, again flag)*  for each run; cancelled: its task was asked to stop; again: it began again
+--   answers  (refused refusal, cancelled flag, unbegun flag)*  for each run; cancelled: its task was asked to stop; unbegun: Redis did not
+--     know that it had begun
 -- refuses:
 --   NOT_FOUND  no such task
 --   STATE      the task has ended, or waits for the attempt; the detail is its state
@@ -24,14 +25,15 @@ for member, attempt, run, queued, started, limit in runs() do
 end
 local texts = redis.call('HMGET', states, unpack(members))
 
--- extend extends the lease of a run. It returns the refusal, whether the task was asked to stop, and whether the run began again.
+-- extend extends the lease of a run. It returns the refusal, whether the task was asked to stop, and whether Redis did not know that the run
+-- had begun.
 local function extend(member, text, run)
   if now >= run.limit then
     return refuse('OVER', member)
   end
   local upto = int(math.min(now + lease, run.limit))
   local refused, fields = not_current(member, text, run.attempt, run.run)
-  local queued_text = queued_again(member, text, run.attempt, run.queued)
+  local queued_text = unbegun_state(member, text, run.attempt, run.queued)
   if queued_text then
     begin_run(member, queued_text, run.attempt, run.run, int(run.started), upto)
     return nil, false, true
@@ -44,9 +46,9 @@ end
 
 local answers = {}
 for i, member in ipairs(members) do
-  local refused, cancelled, again = extend(member, texts[i], known[i])
+  local refused, cancelled, unbegun = extend(member, texts[i], known[i])
   answers[#answers + 1] = refused and refused.err or ''
   answers[#answers + 1] = not refused and cancelled and 1 or 0
-  answers[#answers + 1] = again and 1 or 0
+  answers[#answers + 1] = unbegun and 1 or 0
 end
 return { now, answers }

@@ -8,7 +8,7 @@
 --   arrivals  channel
 --   ids       text*  in the order in which they were taken
 -- reply:
---   returned  number  how many were active
+--   returned  number  how many were active, and are still there
 -- refuses: nothing
 -- repeat: harmless: what is not active stays where it is
 -- full: works
@@ -16,7 +16,9 @@ local returned = {}
 for id in ids() do
   if let_go(id) then
     redis.call('ZREM', deadline, id)
-    returned[#returned + 1] = id
+    if is_there(id) then
+      returned[#returned + 1] = id
+    end
   end
 end
 put_first(returned)

@@ -47,7 +47,7 @@ end
 local orphans = {}
 for _, id in ipairs(due(deadline, int((now - grace) / 1000))) do
   redis.call('ZREM', deadline, id)
-  if redis.call('LREM', active, 0, id) > 0 and redis.call('HEXISTS', delivery_key(id), 'msg') == 1 then
+  if redis.call('LREM', active, 0, id) > 0 and is_there(id) then
     orphans[#orphans + 1] = id
   end
 end

@@ -108,6 +108,7 @@ const (
 	VerdictLost      ExtendedAttemptVerdict = "lost"
 	VerdictRunning   ExtendedAttemptVerdict = "running"
 	VerdictTimeout   ExtendedAttemptVerdict = "timeout"
+	VerdictUnknown   ExtendedAttemptVerdict = "unknown"
 )
 
 // Valid indicates whether the value is a known member of the ExtendedAttemptVerdict enum.
@@ -120,6 +121,8 @@ func (e ExtendedAttemptVerdict) Valid() bool {
 	case VerdictRunning:
 		return true
 	case VerdictTimeout:
+		return true
+	case VerdictUnknown:
 		return true
 	default:
 		return false
@@ -747,12 +750,14 @@ type ExtendedAttempt struct {
 	Task TaskID `json:"task"`
 
 	// Verdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
-	// accepted any more.
+	// accepted any more. `unknown`: its server of a Redis Cluster did not answer, and its lease may not have been extended: go on
+	// until the last lease that was extended ends, and ask again.
 	Verdict ExtendedAttemptVerdict `json:"verdict"`
 }
 
 // ExtendedAttemptVerdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
-// accepted any more.
+// accepted any more. `unknown`: its server of a Redis Cluster did not answer, and its lease may not have been extended: go on
+// until the last lease that was extended ends, and ask again.
 type ExtendedAttemptVerdict string
 
 // ExtendedList defines model for ExtendedList.

@@ -60,7 +60,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	o.Log = telemetry.Throttle(o.Log)
 	d.link = redisx.NewLink(o.Log)
 	succession := redisx.NewSuccession(settleTime) // a request that is repeated is for what nodes put back
-	suspected, hears := doubts(succession)
+	mayHaveLost, awaitsReports := lossWindows(succession)
 	db, err := redisx.Open(ctx, redisx.Options{URL: string(o.Config.Redis), Link: d.link, Succession: succession})
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 	d.cleanups = append(d.cleanups, db.Close)
 	data, err := store.Open(ctx, store.Options{
 		DB: db, Prefix: o.Config.Prefix, Partitions: o.Config.Partitions, Durability: o.Config.Durability, Types: o.Types, Log: o.Log,
-		Suspected: suspected, Hearing: hears,
+		MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
 	})
 	if err != nil {
 		return err

@@ -18,17 +18,17 @@ const (
 	// settleTime is how long a node lets another primary hear what all nodes know before it starts anything there: long enough for others to
 	// find the primary as well, and not longer than dispatch may be interrupted.
 	settleTime = tasks.DefaultRunLease / 2
-	// hearing is how much of that nodes wait for what others know. In the rest, they say what follows from what nobody has said.
-	hearing = settleTime * 2 / 3
-	// suspicion is how long after that a node restores what the primary lacks.
-	suspicion = time.Minute
+	// reportTime is how much of that nodes wait for what others know. In the rest, they say what follows from what nobody has said.
+	reportTime = settleTime * 2 / 3
+	// restoreFor is how long after that a node restores what the primary lacks.
+	restoreFor = time.Minute
 	// losingFor is the time within which losses are told together.
 	losingFor = time.Minute
 )
 
-// doubts returns whether Redis may have lost writes lately, and whether so lately that it may yet hear of them.
-func doubts(s *redisx.Succession) (suspected, hears func() bool) {
-	return func() bool { return s.Within(suspicion) }, func() bool { return s.Within(hearing) }
+// lossWindows returns whether Redis may have lost writes lately, and whether so lately that it may yet hear of them.
+func lossWindows(s *redisx.Succession) (mayHaveLost, awaitsReports func() bool) {
+	return func() bool { return s.Within(restoreFor) }, func() bool { return s.Within(reportTime) }
 }
 
 // followSuccession has every other primary that takes over hear what this node knows, until ctx ends.
@@ -39,7 +39,7 @@ func (a *App) followSuccession(ctx context.Context) error {
 			return nil
 		case <-a.succession.Changed():
 		}
-		a.o.Log.Warn("another Redis primary has taken over: telling it what this node knows before anything starts there")
+		a.o.Log.Warn("another Redis primary has taken over: reporting to it what runs and what has ended lately; no work starts there until then")
 		a.succession.SetTelling(true)
 		lost := a.tellPrimary(ctx)
 		a.succession.SetTelling(false)
@@ -54,18 +54,14 @@ func (a *App) followSuccession(ctx context.Context) error {
 // before. If the primary does not answer yet, the time for that begins again when it does. It returns how many ends Redis had lost.
 func (a *App) tellPrimary(ctx context.Context) (lost int) {
 	a.registry.BeatNow()
-	a.store.RecordLossesAgain(ctx)
+	var recording sync.WaitGroup
+	recording.Go(func() { a.store.RecordLossesAgain(ctx) })
+	defer recording.Wait()
 	begin, heard, told := clock.Now(), true, false
 	for ; clock.Since(begin) < redisx.TellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
-		ends, err := a.store.Tasks.ReportAgain(ctx)
+		ends, err := a.store.Tasks.ReportAgain(ctx, begin)
 		lost += ends
-		if a.worker != nil {
-			err = errors.Join(err, a.worker.ExtendNow(ctx)) // the worker tries again by itself
-		}
-		if a.remote != nil {
-			err = errors.Join(err, a.remote.ExtendNow(ctx))
-		}
-		untold := isUntold(err)
+		untold := isUntold(errors.Join(err, a.extendNow(ctx)))
 		if !told && !untold {
 			told = true
 			a.o.Log.Info("told the new Redis primary what this node knows", "after", clock.Since(begin))
@@ -81,6 +77,20 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 		}
 	}
 	return lost
+}
+
+// extendNow tells Redis what runs here, and in workers by HTTP. Error: one of Redis; they try again by themselves.
+func (a *App) extendNow(ctx context.Context) error {
+	var own, guests error
+	var both sync.WaitGroup
+	if a.worker != nil {
+		both.Go(func() { own = a.worker.ExtendNow(ctx) })
+	}
+	if a.remote != nil {
+		both.Go(func() { guests = a.remote.ExtendNow(ctx) })
+	}
+	both.Wait()
+	return errors.Join(own, guests)
 }
 
 // isUntold reports whether err, or one that it joins, shows that a primary could not be told: it did not answer, or is not ready. One that is full
@@ -109,8 +119,8 @@ type lossLog struct {
 	told time.Time
 }
 
-// noteLost tells that Redis has lost writes of a partition, and which of them it lacks.
-func (a *App) noteLost(partition int, l schedule.Loss, lacks string) {
+// noteLost tells that Redis has lost writes of a partition, and evidence is one of them.
+func (a *App) noteLost(partition int, l schedule.Loss, evidence string) {
 	a.metrics.LostWrites.Inc()
 	a.losses.mu.Lock()
 	defer a.losses.mu.Unlock()
@@ -119,5 +129,5 @@ func (a *App) noteLost(partition int, l schedule.Loss, lacks string) {
 	}
 	a.losses.told = clock.Now()
 	a.o.Log.Error("Redis has lost writes that it had acknowledged: tasks may be lost, and attempts and ticks may have run twice",
-		"partition", partition, "from", l.From, "until", l.Until, "lacks", lacks)
+		"partition", partition, "from", l.From, "until", l.Until, "lost", evidence)
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/locks"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -62,6 +63,10 @@ func newWard(t *testing.T, opts ...redistest.Option) *ward {
 	w.Create(task.Definition{Ref: ref("ready"), Queue: "full"})
 	_, err := w.Leader(ref("ready")).Claim(w.Ctx, 100, partition.Quotas{Queues: map[string]partition.Quota{"full": {}}, Default: 0}, time.Second)
 	testkit.Must(t, err)
+	w.Create(task.Definition{Ref: ref("changed"), Delay: time.Hour})
+	w.postpone("changed")
+	w.Create(task.Definition{Ref: ref("retried")})
+	testkit.Must(t, w.Begin(ref("retried")).Reattempt(w.Ctx, time.Hour, task.OutcomeFailed, "boom"))
 	w.Create(task.Definition{Ref: ref("long"), Delay: time.Hour, Payload: []byte(`"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`)})
 	w.Hourly(3, nil)
 	w.Fire(storetest.Nightly)
@@ -92,6 +97,16 @@ func (w *ward) sweep() {
 	deleted := w.Bring("deleted", task.Succeeded)
 	w.do("ZADD", w.KeysOf(deleted).Expiry(), 1, deleted)
 	_, err := w.Leader(deleted).Sweep(w.Ctx, partition.Keep{Tasks: 100, Remember: time.Hour, Names: 100}, 1)
+	testkit.Must(w.t, err)
+}
+
+// postpone changes when a task is due, which its state does not say.
+func (w *ward) postpone(id string) {
+	w.t.Helper()
+	before := w.Get(ref(id)).Definition
+	after, delay := before, 2*time.Hour
+	after.Delay = delay
+	_, err := w.Tasks.Change(w.Ctx, before, after, tasks.NewDue{Delay: &delay}, 0)
 	testkit.Must(w.t, err)
 }
 
@@ -152,6 +167,30 @@ var breakages = []struct {
 	{check: "scheduled-lost", name: "a task is not in the set of ready tasks", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("ready")).Ready("full"), ref("ready"))
 	}, example: "default:ready is scheduled, and not in "},
+	{check: "scheduled-lost", name: "a task waits on the wheel for ever", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1e15, ref("waiting"))
+	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at 1000000000000000 instead of "},
+	{check: "scheduled-lost", name: "a task starts before its time", damage: func(w *ward) {
+		w.do("ZINCRBY", w.KeysOf(ref("waiting")).Wheel(), -time.Minute.Milliseconds(), ref("waiting"))
+	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at "},
+	{check: "scheduled-lost", name: "the next attempt waits too long", damage: func(w *ward) {
+		w.Create(task.Definition{Ref: ref("again")})
+		testkit.Must(w.t, w.Begin(ref("again")).Reattempt(w.Ctx, time.Hour, task.OutcomeFailed, "boom"))
+		w.do("ZINCRBY", w.KeysOf(ref("again")).Wheel(), time.Minute.Milliseconds(), ref("again"))
+	}, example: "default:again is scheduled, and in dts:{"},
+	{check: "scheduled-lost", name: "a changed task waits for ever", damage: func(w *ward) {
+		w.postpone("waiting")
+		w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1e15, ref("waiting"))
+	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at 1000000000000000 instead of "},
+	{check: "scheduled-lost", name: "a due task waits behind all others", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("ready")).Ready("full"), 1e15, ref("ready"))
+	}, example: "default:ready is scheduled, and in "},
+	{check: "queued-lost", name: "nobody looks after a queued task before long", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("queued")).Queued(), 1e15, ref("queued"))
+	}, example: "default:queued is queued, and in "},
+	{check: "running-lost", name: "a run lease does not end before long", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(ref("running")).Held(), 1e15, ref("running"))
+	}, example: "default:running is running, and in "},
 	{check: "queued-lost", name: "nobody looks after a queued task", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(ref("queued")).Queued(), ref("queued"))
 	}, example: "default:queued is queued, and not in "},
@@ -227,6 +266,21 @@ var breakages = []struct {
 	{check: "schedule-not-looked-at", name: "nobody plans a schedule's ticks", damage: func(w *ward) {
 		w.do("ZREM", w.KeysOf(storetest.Nightly).Ticks(), storetest.Nightly)
 	}, example: "default:nightly is active, and not in "},
+	{check: "schedule-not-looked-at", name: "nobody plans a schedule's ticks before long", damage: func(w *ward) {
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Ticks(), 1e15, storetest.Nightly)
+	}, example: "default:nightly is in dts:{"},
+	{check: "schedule-not-looked-at", name: "a tick is planned too late", damage: func(w *ward) {
+		w.do("ZINCRBY", w.KeysOf(storetest.Nightly).Ticks(), time.Minute.Milliseconds(), storetest.Nightly)
+	}, example: "default:nightly is in dts:{"},
+	{check: "schedule-not-looked-at", name: "nobody plans the ticks of an earlier revision", damage: func(w *ward) {
+		w.Rewind(storetest.Nightly, 2*time.Hour)
+		w.Put(storetest.Daily(nil))
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Ticks(), time.Now().Add(time.Hour).UnixMilli(), storetest.Nightly)
+	}, example: "default:nightly is in dts:{"},
+	{check: "schedule-not-looked-at", name: "nobody notices the end of a schedule", damage: func(w *ward) {
+		w.Put(storetest.Daily(func(d *schedule.Definition) { d.EndAt = time.Now().Add(-time.Hour) }))
+		w.do("ZADD", w.KeysOf(storetest.Nightly).Ticks(), 1e15, storetest.Nightly)
+	}, example: "default:nightly is in dts:{"},
 	{check: "schedule-not-looked-at", name: "a tick waits for nothing", damage: func(w *ward) {
 		w.do("DEL", w.KeysOf(storetest.Nightly).Live(storetest.Nightly))
 		w.do("RPUSH", w.KeysOf(storetest.Nightly).Waiting(storetest.Nightly), "1795000000000 20261118T120640Z")

@@ -55,7 +55,7 @@ func hold(t *testing.T) *losing {
 // node is another node.
 func (w *losing) node() *Control {
 	w.t.Helper()
-	s, err := store.Open(w.Ctx, store.Options{DB: w.DB, Suspected: func() bool { return true }, Hearing: w.hearing.Load})
+	s, err := store.Open(w.Ctx, store.Options{DB: w.DB, MayHaveLost: func() bool { return true }, AwaitsReports: w.hearing.Load})
 	testkit.Must(w.t, err)
 	workers := remote.New(remote.Options{DB: w.DB, Store: s, Members: noMembers{}, Metrics: telemetry.New(), Log: slog.New(slog.DiscardHandler)})
 	ended := make(chan error, 1)

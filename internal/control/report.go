@@ -92,7 +92,7 @@ func (c *Control) FinishAttempt(ctx context.Context, who Caller, id string, atte
 	switch {
 	case missing && run.Task.Type != "": // if Redis has lost it, it is restored
 		stored = run.Task
-	case missing && c.store.Suspected(): // the node that knows it may restore it yet
+	case missing && c.store.MayHaveLost(): // the node that knows it may restore it yet
 		return &task.Error{Code: task.CodeUnavailable, Message: notRecorded, Err: err}
 	case err != nil:
 		return err

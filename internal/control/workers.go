@@ -1,10 +1,12 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/remote"
@@ -122,11 +124,12 @@ const (
 	VerdictCancelled Verdict = "cancelled" // stop, and finish it as cancelled: somebody cancelled the task
 	VerdictTimeout   Verdict = "timeout"   // stop, and finish it as timed out
 	VerdictLost      Verdict = "lost"      // drop it: it has ended, or another run has it
+	VerdictUnknown   Verdict = "unknown"   // its server of the cluster did not answer: go on until the last lease ends, and ask again
 )
 
 // ExtendAttempts extends the leases of attempts that a worker runs, and returns a verdict for each, in order. It counts as a sign of life
-// of the worker, also without attempts. Errors: CodeInvalid, also for a token that is none of its attempt; CodeUnavailable, after which
-// leases may not have been extended.
+// of the worker, also without attempts. Errors: CodeInvalid, also for a token that is none of its attempt; CodeUnavailable if none has a
+// verdict, after which leases may not have been extended.
 func (c *Control) ExtendAttempts(ctx context.Context, _ Caller, worker string, attempts []Held, lease time.Duration) ([]Verdict, error) {
 	if err := errors.Join(ValidateWorkerName("worker", worker), checkWorkerLease(lease)); err != nil {
 		return nil, err
@@ -142,41 +145,49 @@ func (c *Control) ExtendAttempts(ctx context.Context, _ Caller, worker string, a
 		}
 		runs[i] = run
 	}
-	verdicts := make([]Verdict, len(runs))
+	verdicts, failure := c.extendAttempts(ctx, worker, runs, lease)
+	if failure != nil && !slices.ContainsFunc(verdicts, func(v Verdict) bool { return v != VerdictUnknown }) {
+		return nil, &task.Error{Code: task.CodeUnavailable, Message: "cannot extend the leases: try again", Err: failure}
+	}
+	return verdicts, nil
+}
+
+// extendAttempts returns a verdict for each run, VerdictUnknown where Redis gave no answer, and an error if there are such. It does not
+// wait for long: a silent server of a cluster must not cost the worker its leases on the others.
+func (c *Control) extendAttempts(ctx context.Context, worker string, runs []*tasks.Run, lease time.Duration) (verdicts []Verdict, failure error) {
+	ctx, cancel := context.WithTimeout(ctx, lease/3)
+	defer cancel()
+	verdicts = make([]Verdict, len(runs))
 	var held, lost []*tasks.Run
 	for i, e := range c.store.Tasks.ExtendFor(ctx, lease, runs) {
-		verdict, err := verdictOf(runs[i], e)
-		if err != nil {
-			if c.workers != nil {
-				c.workers.Extended(worker, nil, nil, lease) // it lives
-			}
-			return nil, err
-		}
-		if verdicts[i] = verdict; verdict == VerdictLost {
+		switch verdicts[i] = verdictOf(runs[i], e); verdicts[i] {
+		case VerdictUnknown:
+			failure = cmp.Or(failure, e.Err)
+		case VerdictLost:
 			lost = append(lost, runs[i])
-		} else {
+		default:
 			held = append(held, runs[i])
 		}
 	}
 	if c.workers != nil {
 		c.workers.Extended(worker, held, lost, lease)
 	}
-	return verdicts, nil
+	return verdicts, failure
 }
 
-// verdictOf is what follows from extending the lease of a run. Error: CodeUnavailable.
-func verdictOf(run *tasks.Run, e tasks.Extended) (Verdict, error) {
+// verdictOf is what follows from extending the lease of a run.
+func verdictOf(run *tasks.Run, e tasks.Extended) Verdict {
 	switch {
 	case errors.Is(e.Err, tasks.ErrStale), errors.Is(e.Err, tasks.ErrOver):
-		return VerdictLost, nil
+		return VerdictLost
 	case e.Err != nil:
-		return "", &task.Error{Code: task.CodeUnavailable, Message: "cannot extend the leases: try again", Err: e.Err}
+		return VerdictUnknown
 	case e.Cancelled:
-		return VerdictCancelled, nil
+		return VerdictCancelled
 	case !run.Limit.IsZero() && e.Now.After(run.Limit.Add(-remote.Grace)):
-		return VerdictTimeout, nil
+		return VerdictTimeout
 	}
-	return VerdictRunning, nil
+	return VerdictRunning
 }
 
 // LeaveWorker takes a worker by HTTP off the list of nodes. What it still runs is lost when its lease is over.

@@ -79,6 +79,26 @@ func TestTake_KeepsTheOrderOfAQueue(t *testing.T) {
 	}
 }
 
+// Somebody has repeated its place in the list: what is given back after its end would be a hash that nobody ever deletes.
+func TestConsumer_GivesNothingBackThatHasEnded(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	d := aDelivery("a")
+	x.enqueue(d)
+	testkit.Must(t, x.db.RPush(t.Context(), string(lua.AsynqQueue("default").Pending()), d.String()).Err())
+	c, twice := x.takeNow(2, map[string]int{"default": 1})
+	if len(twice) != 2 {
+		t.Fatalf("took %d deliveries, want 2", len(twice))
+	}
+	for _, end := range []error{nil, ErrGiveBack} {
+		_, err := c.settle(t.Context(), []ending{{twice[0], end}})
+		testkit.Must(t, err)
+	}
+	if left, waits := x.state(d), x.waiting(); left != "" || len(waits) > 0 {
+		t.Errorf("it is %q, and %v wait", left, waits)
+	}
+}
+
 // What nobody has begun is found by a leader, who enqueues it again.
 func TestTake_WhoseAnswerWasLostIsRepeatedByALeader(t *testing.T) {
 	t.Parallel()

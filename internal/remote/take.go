@@ -85,7 +85,10 @@ func (s *session) repeat(ctx context.Context, r Request) ([]*tasks.Run, error) {
 		return nil, nil
 	}
 	earlier, err := s.o.Store.Tasks.Taken(ctx, s.id, r.ID)
-	if err != nil {
+	if err != nil || len(earlier) == 0 {
+		return nil, err
+	}
+	if err := s.note(ctx, r, earlier); err != nil { // for the next repeat
 		return nil, err
 	}
 	starts := make([]start, len(earlier))
@@ -132,10 +135,11 @@ func (s *session) note(ctx context.Context, r Request, starts []tasks.Start) err
 	return s.o.Store.Tasks.NoteTaken(ctx, s.id, r.ID, starts, s.offer.Lease+beginBudget)
 }
 
-// begin begins attempts, and returns those that it could. It asks Redis until there is an answer, for beginBudget at most; whatever may
-// have begun then is recovered when its lease is over. Error: CodeUnavailable if there are such.
+// begin begins attempts, and returns those that it could. It asks Redis until there is an answer, for beginBudget at most, and half a lease,
+// so that the worker hears of those that have begun, or repeats its call, before their leases are over; whatever may have begun then is recovered
+// when its lease is over. Error: CodeUnavailable if there are such.
 func (s *session) begin(ctx context.Context, starts []start) ([]*tasks.Run, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(beginBudget, s.offer.Lease/2))
 	defer cancel()
 	who := tasks.Runner{Node: s.id, Types: s.offer.Types, Lease: s.offer.Lease}
 	var begun []*tasks.Run

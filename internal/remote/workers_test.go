@@ -154,7 +154,9 @@ func TestTake_WaitsOnceForTheReplicasOfAllThatItBegins(t *testing.T) {
 	on.Tasks = tasks.New(on.Layout, 0, config.Durability{Replicas: 1, Timeout: 2 * time.Second})
 	var n waits
 	on.DB.AddHook(&n)
-	if runs := w.take(offer()); len(runs) != 4 || n.Load() != 1 {
+	o := offer()
+	o.Lease = time.Minute
+	if runs := w.take(o); len(runs) != 4 || n.Load() != 1 {
 		t.Errorf("took %d attempts and waited %d times, want 4 attempts and one wait", len(runs), n.Load())
 	}
 }
@@ -371,7 +373,7 @@ func TestWorkers_HoldTheirAttemptsWhileRedisIsAway(t *testing.T) {
 	w := join(t, storetest.On(t, server.DB(t)))
 	w.hand("a")
 	o := offer()
-	o.Lease = 2 * time.Second
+	o.Lease = 5 * time.Second
 	if len(w.take(o)) != 1 {
 		t.Fatal("it took nothing")
 	}
@@ -382,7 +384,7 @@ func TestWorkers_HoldTheirAttemptsWhileRedisIsAway(t *testing.T) {
 		if all := w.all(); len(all) != 1 || len(leased(all[0])) != 1 {
 			t.Fatalf("the attempt is not held any more after %s", time.Since(begin))
 		}
-		return time.Since(begin) > 2*o.Lease
+		return time.Since(begin) > o.Lease+time.Second
 	})
 	server.Restart()
 	testkit.Eventually(t, "the outage is over", func() bool { return w.DB.Ping(w.Ctx).Err() == nil })

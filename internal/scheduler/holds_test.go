@@ -38,7 +38,8 @@ func (w *world) fill(queues *queue.Queues) []task.Delivery {
 func (w *world) notLookedAt(s schedule.Schedule) []lua.ExamineSchedulesFound {
 	w.t.Helper()
 	r, err := redisx.Run(w.t.Context(), w.db, lua.ExamineSchedules{
-		Schedules: w.store.KeysOf(s.Ref).Schedules(), Checks: " schedule-not-looked-at ", Wake: w.store.WakeOf(s.Ref), Members: []string{s.Ref.String()},
+		Schedules: w.store.KeysOf(s.Ref).Schedules(), Checks: " schedule-not-looked-at ", Wake: w.store.WakeOf(s.Ref),
+		Members: []lua.ExamineSchedulesMember{{Member: s.Ref.String()}}, // its next tick does not matter
 	})
 	testkit.Must(w.t, err)
 	return r.Found

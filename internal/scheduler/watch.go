@@ -103,32 +103,48 @@ func (t *term) sleepUntilLook(ctx context.Context, w partition.Watched, got time
 // recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others. refused is what queues refused,
 // which says nothing about the Redis of the partition.
 func (t *term) recoverLost(ctx context.Context, w partition.Watched) (failed, refused error) {
-	var failures []error
-	for _, lapsed := range w.Lapsed {
-		reason := fmt.Sprintf("node %s died or lost the attempt: the lease of its run is over", lapsed.Node)
-		failures = append(failures, t.leader.Reap(ctx, lapsed, w.Now, w.Until, reason))
-	}
-	if n := len(w.Lapsed); n > 0 {
-		t.s.o.Metrics.Reaped.Add(float64(n))
-		t.s.o.Log.Info("recovered lost attempts", "partition", t.partition, "count", n)
-		t.s.wake(t.partition)
-	}
-	parked := t.parkUnrunnable(ctx, &w)
+	failed = t.reapLapsed(ctx, w)
+	refused = t.parkUnrunnable(ctx, &w)
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
 	handed := t.handOver(ctx, w.Waiting)
+	refused = errors.Join(refused, handed.Failure())
 	for i, end := range handed.Ended {
-		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
+		notEnded, notSettled := t.endHandled(ctx, w.Queued[i], end, w.Now)
+		failed, refused = errors.Join(failed, notEnded), errors.Join(refused, notSettled)
 	}
-	return errors.Join(failures...), errors.Join(parked, handed.Failure())
+	return failed, refused
+}
+
+// reapLapsed ends lapsed runs, but not those that have ended or were extended since the look. Error: one for each that it could not end.
+func (t *term) reapLapsed(ctx context.Context, w partition.Watched) error {
+	var failures []error
+	reaped := 0
+	for _, lapsed := range w.Lapsed {
+		reason := fmt.Sprintf("node %s died or lost the attempt: the lease of its run is over", lapsed.Node)
+		switch err := t.leader.Reap(ctx, lapsed, w.Now, w.Until, reason); {
+		case err == nil:
+			reaped++
+		case !errors.Is(err, tasks.ErrStale):
+			failures = append(failures, err)
+		}
+	}
+	if reaped > 0 {
+		t.s.o.Metrics.Reaped.Add(float64(reaped))
+		t.s.o.Log.Info("recovered lost attempts", "partition", t.partition, "count", reaped)
+		t.s.wake(t.partition)
+	}
+	return errors.Join(failures...)
 }
 
 // foreignRun is the run of an attempt that one of asynq's own servers has made.
 const foreignRun = "asynq#1"
 
-// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery.
-func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended, now time.Time) error {
+// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery. refused is what its queue refused, when
+// the attempt has ended.
+func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended, now time.Time) (failed, refused error) {
 	queued.Run = foreignRun
 	run := t.s.o.Store.Tasks.RunOf(queued)
+	run.Foreign = true
 	var err error
 	dead := false // the delivery stays in asynq as a dead letter
 	if end.Succeeded {
@@ -140,10 +156,10 @@ func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended
 		err = run.Finish(ctx, task.Failed, task.OutcomeFailed, "", end.Error)
 	}
 	if err != nil && !errors.Is(err, tasks.ErrStale) {
-		return fmt.Errorf("ending what a server of asynq has handled: %w", err)
+		return fmt.Errorf("ending what a server of asynq has handled: %w", err), nil
 	}
 	if dead {
-		return nil
+		return nil, nil
 	}
-	return t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
+	return nil, t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
 }

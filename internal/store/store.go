@@ -39,16 +39,16 @@ type Options struct {
 	Types      task.Types    // knows the timeouts of attempts; nil knows no type
 	Log        *slog.Logger  // gets an error for each stored entry that is unreadable and skipped; nil discards them
 	// Durability is what a submission waits for, and the begin of an attempt that must be the only one.
-	Durability config.Durability
-	Lost       func(partition int, l schedule.Loss, lacks string) // see layout.Options
-	Suspected  func() bool                                        // see layout.Options
-	Hearing    func() bool                                        // see layout.Options
+	Durability    config.Durability
+	Lost          func(partition int, l schedule.Loss, evidence string) // see layout.Options
+	MayHaveLost   func() bool                                           // see layout.Options
+	AwaitsReports func() bool                                           // see layout.Options
 }
 
 // Open opens the installation, and creates it at the first start or converts it from an older layout. Errors: Redis does not
 // answer, holds another layout or another number of partitions than Options expects, or cannot be converted now.
 func Open(ctx context.Context, o Options) (*Store, error) {
-	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log, Lost: o.Lost, Suspected: o.Suspected, Hearing: o.Hearing})
+	l, err := layout.Open(ctx, layout.Options{DB: o.DB, Vital: o.Vital, Prefix: o.Prefix, Partitions: o.Partitions, Log: o.Log, Lost: o.Lost, MayHaveLost: o.MayHaveLost, AwaitsReports: o.AwaitsReports})
 	if err != nil {
 		return nil, err
 	}

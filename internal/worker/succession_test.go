@@ -21,7 +21,7 @@ func TestWorker_GoesOnWithAnAttemptWhileRedisShowsTheOneBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	yes := func() bool { return true }
-	suspicious, err := store.Open(t.Context(), store.Options{DB: redistest.Open(t, w.reports.URL()), Partitions: 2, Suspected: yes, Hearing: yes})
+	suspicious, err := store.Open(t.Context(), store.Options{DB: redistest.Open(t, w.reports.URL()), Partitions: 2, MayHaveLost: yes, AwaitsReports: yes})
 	testkit.Must(t, err)
 	fail, begun, ended := make(chan struct{}), make(chan int, 5), make(chan error, 5)
 	r := w.start(func(ctx context.Context, a executor.Attempt) (string, error) {
@@ -51,7 +51,7 @@ func TestWorker_GoesOnWithAnAttemptWhileRedisShowsTheOneBefore(t *testing.T) {
 	if err := r.ExtendNow(t.Context()); !errors.Is(err, tasks.ErrBehind) {
 		t.Errorf("the lease is extended: %v, want ErrBehind", err)
 	}
-	if n, err := suspicious.Tasks.ReportAgain(t.Context()); n != 1 || err != nil {
+	if n, err := suspicious.Tasks.ReportAgain(t.Context(), time.Now()); n != 1 || err != nil {
 		t.Errorf("%d ends were lost, want that of the first attempt", n)
 	}
 	testkit.Must(t, r.ExtendNow(t.Context()))

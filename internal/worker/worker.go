@@ -21,6 +21,7 @@ import (
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
@@ -80,8 +81,8 @@ type Worker struct {
 	running  atomic.Int64  // attempts that run
 	ready    chan struct{}
 	hasBegun chan struct{} // wakes keepLeases; its buffer of one merges several signals
-	begins   *batch.Group[tasks.Start, tasks.Begun]
-	ends     *batch.Group[tasks.End, error]
+	begins   *batch.Groups[tasks.Start, tasks.Begun]
+	ends     *batch.Groups[tasks.End, error]
 
 	mu     sync.Mutex
 	active map[string]*attempt // by delivery
@@ -97,13 +98,14 @@ func New(o Options) *Worker {
 		active: make(map[string]*attempt),
 	}
 	types := o.Executors.Types()
-	// Attempts share the calls, so a call has a limit of its own: an attempt tries again.
-	w.begins = batch.New(callLimit, func(starts []tasks.Start) []tasks.Begun {
+	// Attempts share the calls, so a call has a limit of its own: an attempt tries again. What has begun must not wait for long for the answer, as
+	// its lease goes on only with that.
+	w.begins = layout.SharedCalls(o.Store.Layout, func(s tasks.Start) task.Ref { return s.Ref }, callLimit, func(starts []tasks.Start) []tasks.Begun {
 		ctx, cancel := context.WithTimeout(context.Background(), o.Store.Tasks.RunLease())
 		defer cancel()
 		return o.Store.Tasks.BeginEach(ctx, tasks.Runner{Node: o.Node, Types: types}, starts)
 	})
-	w.ends = batch.New(callLimit, func(ends []tasks.End) []error {
+	w.ends = layout.SharedCalls(o.Store.Layout, func(e tasks.End) task.Ref { return e.Run.Task.Ref }, callLimit, func(ends []tasks.End) []error {
 		ctx, cancel := context.WithTimeout(context.Background(), reportBudget)
 		defer cancel()
 		return o.Store.Tasks.FinishEach(ctx, ends)

@@ -19,6 +19,7 @@ var Constants = map[string]any{
 	"SKIPPED_FOR":           (10 * time.Second).Milliseconds(), // longer than workers sleep between two looks
 	"LOOK_LIMIT":            (10 * time.Second).Milliseconds(), // how long a leader leaves a queued task alone at most
 	"LOG_LIMIT":             task.LogLimit,
+	"HORIZON_LIMIT":         task.HorizonLimit.Milliseconds(),
 	"DEFAULT_QUEUE":         task.DefaultQueue,
 	"DEFAULT_RETENTION":     task.DefaultRetention.Milliseconds(),
 	"FAILED_RETENTION":      task.DefaultFailedRetention.Milliseconds(),

@@ -9,6 +9,11 @@ local function mark_pending(id, ...)
   redis.call('HSET', delivery_key(id), 'state', 'pending', 'pending_since', since, ...)
 end
 
+-- is_there reports whether a delivery exists: one that waited twice may have been handled in the other place.
+local function is_there(id)
+  return redis.call('HEXISTS', delivery_key(id), 'msg') == 1
+end
+
 -- put_first puts deliveries where the next one is taken. The first of them is taken first.
 local function put_first(ids)
   for i = #ids, 1, -1 do

@@ -1,6 +1,6 @@
--- listings: in which sorted sets tasks are listed, and in which they belong.
--- needs: arg lease, arg name
--- includes: clock, definition
+-- listings: in which sorted sets tasks are listed.
+-- needs: arg name
+-- includes: definition
 
 -- waiting_sets returns the sets in one of which a scheduled task waits.
 local function waiting_sets(record)
@@ -24,35 +24,4 @@ local function listings_of(member, record)
     listed[set] = redis.call('ZSCORE', set, member) or nil
   end
   return listed
-end
-
--- first_due returns when a scheduled task is due, as far as its state or its definition says so.
-local function first_due(record, fields)
-  local head = head_of(record)
-  return fields.due or string.match(head, '"at":(%d+)') or
-    tonumber(string.sub(record, 1, 13)) + (string.match(head, '"delay":(%d+)') or 0)
-end
-
--- kept_until returns when a task that has ended is forgotten.
-local function kept_until(record, fields)
-  local default = fields.state == 'failed' and FAILED_RETENTION or DEFAULT_RETENTION
-  return fields.finished + (string.match(head_of(record), '"retention":(%d+)') or default)
-end
-
--- listings_for returns the scores that a task must have by the keys of the sets in which it must be listed. listed is what listings_of
--- returned.
-local function listings_for(member, record, fields, listed)
-  if fields.state == 'scheduled' then
-    for _, set in ipairs(waiting_sets(record)) do
-      if listed[set] then
-        return { [set] = listed[set] }
-      end
-    end
-    return { [wheel_key()] = first_due(record, fields) }
-  elseif fields.state == 'queued' then
-    return { [queued_key()] = now }
-  elseif fields.state == 'running' then
-    return { [running_key()] = fields.started or now, [held_key()] = now + lease }
-  end
-  return { [index_key(string.match(member, '^[^:]*'), fields.state)] = fields.finished, [expiry_key()] = kept_until(record, fields) }
 end

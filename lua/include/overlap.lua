@@ -1,13 +1,6 @@
 -- overlap: applies the overlap policy to a tick.
 -- needs: arg member, arg events, arg control, arg wake
--- includes: number, state, ticks, replace
-
--- is_over reports whether a live task has ended or does not exist, as what somebody deleted by hand or Redis has lost.
-local function is_over(name)
-  local tick_member = member .. '@' .. name
-  local text = redis.call('HGET', states_key(), tick_member)
-  return text and parse_state(text).finished or redis.call('HEXISTS', defs_key(), tick_member) == 0
-end
+-- includes: number, over, ticks, replace
 
 -- first_live returns the name of the first live task that is not over, of the first 100; nil if there is none.
 local function first_live()

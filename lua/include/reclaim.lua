@@ -1,10 +1,10 @@
 -- reclaim: attempts that have begun, and of which Redis has lost that, as after a failover to a replica that was behind.
 -- includes: number, refuse, state, place
 
--- queued_again returns the state of a task for which an attempt, claimed at queued (ms), has begun though Redis does not know that: as it is
+-- unbegun_state returns the state of a task for which an attempt, claimed at queued (ms), has begun and Redis does not know that: as it is
 -- when the task is queued for that attempt. nil if another run may have begun it, or the task is a later one of the same name. A task
 -- whose claim is lost, too, leaves the place where it waits.
-local function queued_again(member, text, attempt, queued)
+local function unbegun_state(member, text, attempt, queued)
   local fields = parse_state(text or 'scheduled 0')
   local claimed = fields.state == 'queued' and fields.attempt == attempt
   if not claimed and not (fields.state == 'scheduled' and fields.attempt + 1 == tonumber(attempt)) then

@@ -113,6 +113,7 @@ const (
 	VerdictLost      ExtendedAttemptVerdict = "lost"
 	VerdictRunning   ExtendedAttemptVerdict = "running"
 	VerdictTimeout   ExtendedAttemptVerdict = "timeout"
+	VerdictUnknown   ExtendedAttemptVerdict = "unknown"
 )
 
 // Valid indicates whether the value is a known member of the ExtendedAttemptVerdict enum.
@@ -125,6 +126,8 @@ func (e ExtendedAttemptVerdict) Valid() bool {
 	case VerdictRunning:
 		return true
 	case VerdictTimeout:
+		return true
+	case VerdictUnknown:
 		return true
 	default:
 		return false
@@ -752,12 +755,14 @@ type ExtendedAttempt struct {
 	Task TaskID `json:"task"`
 
 	// Verdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
-	// accepted any more.
+	// accepted any more. `unknown`: its server of a Redis Cluster did not answer, and its lease may not have been extended: go on
+	// until the last lease that was extended ends, and ask again.
 	Verdict ExtendedAttemptVerdict `json:"verdict"`
 }
 
 // ExtendedAttemptVerdict `running`: go on. `cancelled` and `timeout`: stop, and finish it with that outcome. `lost`: drop it; no report on it is
-// accepted any more.
+// accepted any more. `unknown`: its server of a Redis Cluster did not answer, and its lease may not have been extended: go on
+// until the last lease that was extended ends, and ask again.
 type ExtendedAttemptVerdict string
 
 // ExtendedList defines model for ExtendedList.
@@ -3053,7 +3058,7 @@ type ClientInterface interface {
 	// ExtendAttemptsWithBody Extend the leases of attempts
 	//
 	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-	// It counts as a sign of life of the worker, also without attempts.
+	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -3063,7 +3068,7 @@ type ClientInterface interface {
 	// ExtendAttempts Extend the leases of attempts
 	//
 	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-	// It counts as a sign of life of the worker, also without attempts.
+	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -4250,7 +4255,7 @@ func (c *Client) LeaveWorker(ctx context.Context, worker WorkerID, reqEditors ..
 // ExtendAttemptsWithBody Extend the leases of attempts
 //
 // Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-// It counts as a sign of life of the worker, also without attempts.
+// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes any type of body and a specified content type.
 //
@@ -4270,7 +4275,7 @@ func (c *Client) ExtendAttemptsWithBody(ctx context.Context, worker WorkerID, co
 // ExtendAttempts Extend the leases of attempts
 //
 // Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-// It counts as a sign of life of the worker, also without attempts.
+// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -8196,7 +8201,7 @@ type ClientWithResponsesInterface interface {
 	// ExtendAttemptsWithBodyWithResponse Extend the leases of attempts
 	//
 	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-	// It counts as a sign of life of the worker, also without attempts.
+	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -8206,7 +8211,7 @@ type ClientWithResponsesInterface interface {
 	// ExtendAttemptsWithResponse Extend the leases of attempts
 	//
 	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-	// It counts as a sign of life of the worker, also without attempts.
+	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -11768,7 +11773,7 @@ func (c *ClientWithResponses) LeaveWorkerWithResponse(ctx context.Context, worke
 // ExtendAttemptsWithBodyWithResponse Extend the leases of attempts
 //
 // Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-// It counts as a sign of life of the worker, also without attempts.
+// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -11784,7 +11789,7 @@ func (c *ClientWithResponses) ExtendAttemptsWithBodyWithResponse(ctx context.Con
 // ExtendAttemptsWithResponse Extend the leases of attempts
 //
 // Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
-// It counts as a sign of life of the worker, also without attempts.
+// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -18,16 +18,16 @@ import (
 // overdueAfter is how long something may be due before a leader looks at it: longer than it takes to replace one.
 const overdueAfter = time.Minute
 
-// deploymentRooms are the checks of the deployment, a room for each.
-func (e *examination) deploymentRooms() []room {
-	look := func(name string, do func(context.Context) error) room { return once(name, name, do) }
-	rooms := []room{
+// deploymentCollections are the checks of the deployment, each as a collection of one page.
+func (e *examination) deploymentCollections() []collection {
+	look := func(name string, do func(context.Context) error) collection { return once(name, name, do) }
+	all := []collection{
 		look("nodes", e.lookAtNodes), look("leaders", e.lookAtLeaders), look("overdue", e.lookAtOverdue), look("unserved-queues", e.lookAtServed),
 	}
 	for name, judge := range judges {
-		rooms = append(rooms, look(name, func(ctx context.Context) error { return e.eachServer(ctx, name, judge) }))
+		all = append(all, look(name, func(ctx context.Context) error { return e.eachServer(ctx, name, judge) }))
 	}
-	return rooms
+	return all
 }
 
 // verdict sets the result of a check of the deployment, if it is worse than what was found so far.

@@ -1,9 +1,10 @@
 // Package doctor examines an installation: whether what is in Redis fits together, and whether Redis and the nodes are as they should be.
-// It is safe on a live system. It reads page by page, one short script or pipeline at a time, with a pause after each, and whatever a
-// check of the data finds was so in one moment: a script has looked at all keys that belong to the task or schedule.
+// It is safe on a live system. It reads page by page, one short script or pipeline at a time, with pauses as long as its work, and whatever a
+// check of a partition finds was so in one moment: a script has looked at all keys that belong to the task or schedule. What cannot be seen in one
+// moment, as deliveries and their tasks, it looks at twice.
 //
-// Repair is made by the same scripts, in the same moment. It does nothing that a leader or a worker does: it puts things where these
-// look, or removes what belongs to nothing. So it needs no lease.
+// Repair is made by the same scripts, in the same moment; of what no script finds, by a command that does no harm a moment later. It does
+// nothing that a leader or a worker does: it puts things where these look, or removes what belongs to nothing. So it needs no lease.
 package doctor
 
 import (
@@ -101,7 +102,7 @@ func (d *Doctor) Examine(ctx context.Context, r Request) (Report, error) {
 
 // begin checks a request.
 func (d *Doctor) begin(r Request) (*examination, error) {
-	e := &examination{Doctor: d, Request: r, results: make(map[string]*Result), started: clock.Now()}
+	e := &examination{Doctor: d, Request: r, results: make(map[string]*Result), started: clock.Now(), rested: clock.Now()}
 	if p := r.Partition; p != nil && (*p < 0 || *p >= d.o.Layout.Partitions()) {
 		return nil, task.Invalid("partition", "there are the partitions 0 to %d", d.o.Layout.Partitions()-1)
 	}
@@ -131,8 +132,9 @@ type examination struct {
 	results map[string]*Result
 	at      position
 	started time.Time
-	entries int // that were read
-	servers int // of Redis, once they are known
+	rested  time.Time // end of the last pause
+	entries int       // that were read
+	servers int       // of Redis, once they are known
 }
 
 // wants reports whether one of the checks is asked for.

@@ -14,6 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
@@ -58,6 +59,69 @@ func TestExamine_GoesOnWhereItStopped(t *testing.T) {
 	}
 	if looked < many || found < many || parts < 5 { // Redis may list an entry twice
 		t.Errorf("it looked at %d, found %d, in %d parts", looked, found, parts)
+	}
+}
+
+// What belongs to one schedule, queue or list can be more than one examination looks at. The bounds hold within it, and nothing is left out.
+func TestExamine_GoesOnWithinACollection(t *testing.T) {
+	t.Parallel()
+	const many = 1000
+	first, second := task.Ref{Namespace: "default", ID: "first"}, task.Ref{Namespace: "default", ID: "second"}
+	for check, c := range map[string]struct {
+		damage func(w *storetest.World, i int) error
+		left   func(w *storetest.World) int64 // of what the repair takes away
+	}{
+		"live-ended": {
+			damage: func(w *storetest.World, i int) error {
+				ref := []task.Ref{first, second}[i%2]
+				return w.DB.ZAdd(w.Ctx, string(w.KeysOf(ref).Live(ref)), redis.Z{Score: 1, Member: fmt.Sprint("tick-", i)}).Err()
+			},
+			left: func(w *storetest.World) int64 {
+				return w.DB.ZCard(w.Ctx, string(w.KeysOf(first).Live(first))).Val() + w.DB.ZCard(w.Ctx, string(w.KeysOf(second).Live(second))).Val()
+			},
+		},
+		"task-leftovers": { // in sets of which no leader knows
+			damage: func(w *storetest.World, i int) error {
+				set := string(w.Keys.Partition(1).Ready(fmt.Sprint("lost-", i%2)))
+				return w.DB.ZAdd(w.Ctx, set, redis.Z{Score: 1, Member: fmt.Sprint("default:ghost-", i)}).Err()
+			},
+			left: func(w *storetest.World) int64 {
+				return w.DB.Exists(w.Ctx, string(w.Keys.Partition(1).Ready("lost-0")), string(w.Keys.Partition(1).Ready("lost-1"))).Val()
+			},
+		},
+		"id-never-forgotten": {
+			damage: func(w *storetest.World, i int) error {
+				return w.DB.HSet(w.Ctx, string(w.Keys.Partition(0).Remembered()), fmt.Sprint("default:gone-", i), "x").Err()
+			},
+			left: func(w *storetest.World) int64 {
+				return many - w.DB.LLen(w.Ctx, string(w.Keys.Partition(0).RememberedOrder())).Val()
+			},
+		},
+	} {
+		t.Run(check, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			for _, ref := range []task.Ref{first, second} {
+				w.Put(storetest.Daily(func(d *schedule.Definition) { d.Ref = ref }))
+			}
+			for i := range many {
+				testkit.Must(t, c.damage(w, i))
+			}
+			d, parts := newDoctor(w, 100), 0
+			for r := (doctor.Request{Checks: []string{check}, Repair: true}); ; parts++ {
+				report, err := d.Examine(w.Ctx, r)
+				testkit.Must(t, err)
+				if n := report.Results[0].Repaired; n > 600 { // a page of 500, and what Redis adds to it
+					t.Errorf("one examination repaired %d", n)
+				}
+				if r.Cursor = report.NextCursor; r.Cursor == "" {
+					break
+				}
+			}
+			if left := c.left(w); left != 0 || parts == 0 {
+				t.Errorf("%d are left after %d parts", left, parts)
+			}
+		})
 	}
 }
 

@@ -12,20 +12,21 @@ import (
 // keysPage is how many keys one SCAN goes over.
 const keysPage = 1000
 
-// keyRooms is all keys of one server of Redis: what belongs to something that does not exist is found by its key alone.
-func (e *examination) keyRooms(ctx context.Context, number int) ([]room, error) {
+// keyCollections is all keys of one server of Redis: what belongs to something that does not exist is found by its key alone.
+func (e *examination) keyCollections(ctx context.Context, number int) ([]collection, error) {
 	servers, err := e.redisServers(ctx)
 	if e.servers = len(servers); err != nil || number >= len(servers) {
 		return nil, err
 	}
 	checks := slices.Concat([]string{leftovers, "backlog-unlisted", "queue-unlisted"}, scheduleChecks, lockChecks, deliveryChecks)
-	return []room{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) (uint64, error) {
+	return []collection{{name: "keys", checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		keys, next, err := servers[number].Scan(ctx, from, "", keysPage).Result()
 		if err != nil {
-			return 0, err
+			return nil, 0, err
 		}
 		e.entries += len(keys)
-		return next, e.lookAtKeys(ctx, keys)
+		inner, err := e.lookAtKeys(ctx, keys)
+		return inner, next, err
 	}}}, nil
 }
 
@@ -57,30 +58,33 @@ type sorted struct {
 	queues                         map[string]bool
 }
 
-// lookAtKeys looks at what keys belong to.
-func (e *examination) lookAtKeys(ctx context.Context, keys []string) error {
+// lookAtKeys looks at what keys belong to. It returns the sets of ready tasks of which leaders do not know.
+func (e *examination) lookAtKeys(ctx context.Context, keys []string) ([]collection, error) {
 	s := e.sort(keys)
 	for p, members := range s.tasks {
 		if err := e.lookForOrphans(ctx, p, members); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for p, members := range s.schedules {
 		if err := e.examineSchedules(ctx, p, members); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for p, members := range s.locks {
 		if err := e.examineLocks(ctx, p, members); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	var unknown []collection
 	for p, names := range s.ready {
-		if err := e.lookAtReady(ctx, p, names); err != nil {
-			return err
+		more, err := e.unlisted(ctx, p, names)
+		if err != nil {
+			return nil, err
 		}
+		unknown = append(unknown, more...)
 	}
-	return e.lookAtQueues(ctx, s)
+	return unknown, e.lookAtQueues(ctx, s)
 }
 
 // sort sorts keys by what they belong to. Keys that are not of this installation are left out.
@@ -124,29 +128,20 @@ func (s sorted) add(p int, kind, owner string) {
 	}
 }
 
-// lookAtReady looks at sets of ready tasks that are not in the backlog: no leader does.
-func (e *examination) lookAtReady(ctx context.Context, p int, names []string) error {
-	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
-	for _, name := range names {
-		known, err := db.SIsMember(ctx, string(k.Backlog()), name).Result()
-		if err != nil {
-			return err
-		}
-		if known {
-			continue
-		}
-		for from, first := uint64(0), true; first || from != 0; first = false {
-			members, next, err := e.page(ctx, db.ZScan, string(k.Ready(name)), from, examinePage)
-			if err != nil {
-				return err
-			}
-			from = next
-			if err := e.examineTasks(ctx, p, name, members); err != nil {
-				return err
-			}
+// unlisted returns those sets of ready tasks that are not in the backlog: no leader looks at them.
+func (e *examination) unlisted(ctx context.Context, p int, names []string) ([]collection, error) {
+	members := make([]any, len(names))
+	for i, name := range names {
+		members[i] = name
+	}
+	known, err := e.o.Layout.DB.SMIsMember(ctx, string(e.o.Layout.Keys.Partition(p).Backlog()), members...).Result()
+	var unknown []collection
+	for i, is := range known {
+		if !is {
+			unknown = append(unknown, e.readyTasks(p, names[i]))
 		}
 	}
-	return nil
+	return unknown, err
 }
 
 // lookAtQueues looks at deliveries, and whether asynq knows their queues.

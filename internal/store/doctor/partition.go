@@ -25,8 +25,8 @@ const queuedLong = time.Minute
 
 var lockChecks = []string{"lock-unlimited", "lock-drift"}
 
-// partitionRooms are the rooms of a partition.
-func (e *examination) partitionRooms(ctx context.Context, p int) ([]room, error) {
+// partitionCollections are the collections of a partition.
+func (e *examination) partitionCollections(ctx context.Context, p int) ([]collection, error) {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
 	ready, err := db.SMembers(ctx, string(k.Backlog())).Result()
 	if err != nil {
@@ -36,23 +36,25 @@ func (e *examination) partitionRooms(ctx context.Context, p int) ([]room, error)
 	if err != nil {
 		return nil, err
 	}
-	rooms := append(e.taskRooms(p, ready, indexes), e.scheduleRooms(p)...)
-	return append(rooms,
-		e.pageRoom("locks", lockChecks, db.ZScan, string(k.Locks()), examinePage, func(ctx context.Context, names []string) error {
+	all := append(e.taskCollections(p, ready, indexes), e.scheduleCollections(p)...)
+	return append(all,
+		e.pages("locks", lockChecks, db.ZScan, string(k.Locks()), examinePage, func(ctx context.Context, names []string) error {
 			return e.examineLocks(ctx, p, names)
 		}),
-		e.pageRoom("deliveries", []string{"delivery-missing"}, db.ZScan, string(k.Queued()), examinePage, func(ctx context.Context, names []string) error {
+		e.pages("deliveries", []string{"delivery-missing"}, db.ZScan, string(k.Queued()), examinePage, func(ctx context.Context, names []string) error {
 			return e.lookForDeliveries(ctx, p, names)
 		}),
 		once("lease", "lease-unlimited", func(ctx context.Context) error { return e.examineLease(ctx, k) }),
-		once("names", "id-never-forgotten", func(ctx context.Context) error { return e.examineNames(ctx, k) }),
-		once("unconverted", "unconverted", func(ctx context.Context) error { return e.countUnconverted(ctx, k) }),
+		e.rememberedIDs(k),
+		e.unconverted(k),
 	), nil
 }
 
-// once is a room of one page.
-func once(name, check string, look func(context.Context) error) room {
-	return room{name: name, checks: []string{check}, look: func(ctx context.Context, _ uint64) (uint64, error) { return 0, look(ctx) }}
+// once is a collection of one page.
+func once(name, check string, look func(context.Context) error) collection {
+	return collection{name: name, checks: []string{check}, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
+		return nil, 0, look(ctx)
+	}}
 }
 
 // indexes are the sets of a partition that list finished tasks of the known namespaces.
@@ -84,19 +86,24 @@ func (e *examination) indexes(ctx context.Context, k lua.Partition) ([]lua.Index
 				exist = append(exist, key)
 			}
 		}
+		if err := e.rest(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return exist, nil
 }
 
 func (e *examination) examineLocks(ctx context.Context, p int, names []string) error {
 	e.looked(len(names), lockChecks...)
-	reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLocks{
-		Locks: e.o.Layout.Keys.Partition(p).Locks(), Checks: e.wanted, Repair: e.Repair, Members: names,
+	return e.inTurn(ctx, names, examinePage, func(some []string) error {
+		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLocks{
+			Locks: e.o.Layout.Keys.Partition(p).Locks(), Checks: e.wanted, Repair: e.Repair, Members: some,
+		})
+		for _, f := range reply.Found {
+			e.found(f.Check, f.Member, f.Words)
+		}
+		return err
 	})
-	for _, f := range reply.Found {
-		e.found(f.Check, f.Member, f.Words)
-	}
-	return err
 }
 
 func (e *examination) examineLease(ctx context.Context, k lua.Partition) error {
@@ -108,48 +115,71 @@ func (e *examination) examineLease(ctx context.Context, k lua.Partition) error {
 	return err
 }
 
-func (e *examination) countUnconverted(ctx context.Context, k lua.Partition) error {
-	e.looked(1, "unconverted")
-	members, err := e.o.Layout.DB.ZRange(ctx, string(k.Unconverted()), 0, EntryLimit).Result()
-	for _, member := range members {
-		e.found("unconverted", member, "is in "+string(k.Unconverted()))
-	}
-	return err
+// unconverted is the tasks of an older layout that could not be converted.
+func (e *examination) unconverted(k lua.Partition) collection {
+	set := string(k.Unconverted())
+	return collection{name: "unconverted", checks: []string{"unconverted"}, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
+		if from == 0 {
+			e.looked(1, "unconverted")
+		}
+		names, next, err := e.page(ctx, e.o.Layout.DB.ZScan, set, from, orphansPage)
+		for _, member := range names {
+			e.found("unconverted", member, "is in "+set)
+		}
+		return nil, next, err
+	}}
 }
 
-// examineNames looks for ids that are remembered for ever. Mostly it only compares how many are remembered and how many are in order.
-func (e *examination) examineNames(ctx context.Context, k lua.Partition) error {
-	db := e.o.Layout.DB
-	pipe := db.TxPipeline()
-	kept, ordered := pipe.HLen(ctx, string(k.Remembered())), pipe.LLen(ctx, string(k.RememberedOrder()))
-	if _, err := pipe.Exec(ctx); err != nil {
-		return err
-	}
-	if e.looked(int(kept.Val()), "id-never-forgotten"); kept.Val() <= ordered.Val() {
-		return nil
-	}
-	known := make(map[string]bool, ordered.Val())
-	for from := int64(0); from < ordered.Val(); from += examinePage {
-		names, err := db.LRange(ctx, string(k.RememberedOrder()), from, from+examinePage-1).Result()
-		if err != nil {
-			return err
+// rememberedIDs is the ids that are remembered, some of them maybe for ever. Mostly it only compares how many are remembered and how many are in
+// order. Else each request reads the order, whole, before it looks at ids: nothing but the order says which of them are in it.
+func (e *examination) rememberedIDs(k lua.Partition) collection {
+	var ordered map[string]bool
+	return collection{name: "names", checks: []string{"id-never-forgotten"}, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
+		if ordered == nil {
+			kept, inOrder, err := e.countRemembered(ctx, k)
+			if err != nil {
+				return nil, 0, err
+			}
+			if from == 0 {
+				e.looked(kept, "id-never-forgotten")
+			}
+			if kept <= inOrder {
+				return nil, 0, nil
+			}
+			if ordered, err = e.readOrder(ctx, k, inOrder); err != nil {
+				return nil, 0, err
+			}
 		}
+		names, next, err := e.page(ctx, e.o.Layout.DB.HScan, string(k.Remembered()), from, orphansPage)
+		if err != nil {
+			return nil, 0, err
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return ordered[name] })
+		return nil, next, e.examineOrder(ctx, k, names)
+	}}
+}
+
+// countRemembered returns how many ids are remembered, and how many of them are in the order in which they are forgotten.
+func (e *examination) countRemembered(ctx context.Context, k lua.Partition) (kept, inOrder int, _ error) {
+	pipe := e.o.Layout.DB.TxPipeline()
+	all, order := pipe.HLen(ctx, string(k.Remembered())), pipe.LLen(ctx, string(k.RememberedOrder()))
+	_, err := pipe.Exec(ctx)
+	return int(all.Val()), int(order.Val()), err
+}
+
+// readOrder returns the ids that are in the order in which they are forgotten, but for those that come or go meanwhile.
+func (e *examination) readOrder(ctx context.Context, k lua.Partition, count int) (map[string]bool, error) {
+	ordered := make(map[string]bool, count)
+	for from := 0; from < count; from += orderPage {
+		names, err := e.o.Layout.DB.LRange(ctx, string(k.RememberedOrder()), int64(from), int64(from+orderPage-1)).Result()
 		for _, name := range names {
-			known[name] = true
+			ordered[name] = true
+		}
+		if err := errors.Join(err, e.rest(ctx)); err != nil {
+			return nil, err
 		}
 	}
-	for from, first := uint64(0), true; first || from != 0; first = false {
-		names, next, err := e.page(ctx, db.HScan, string(k.Remembered()), from, orphansPage)
-		if err != nil {
-			return err
-		}
-		from = next
-		names = slices.DeleteFunc(names, func(name string) bool { return known[name] })
-		if err := e.examineOrder(ctx, k, names); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ordered, nil
 }
 
 // examineOrder examines ids that seem to be remembered for ever, one at a time: each takes a look through the whole order.
@@ -163,6 +193,9 @@ func (e *examination) examineOrder(ctx context.Context, k lua.Partition, names [
 		}
 		for _, f := range reply.Found {
 			e.found(f.Check, f.Member, f.Words)
+		}
+		if err := e.rest(ctx); err != nil {
+			return err
 		}
 	}
 	return nil

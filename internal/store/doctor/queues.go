@@ -9,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
@@ -25,34 +24,36 @@ const deliveryLeftovers = "delivery-leftovers"
 
 var deliveryChecks = []string{"delivery-lost", "delivery-unleased", deliveryLeftovers}
 
-// queueRooms are the queues of the installation that asynq knows, and asynq's servers.
-func (e *examination) queueRooms(ctx context.Context) ([]room, error) {
+// queueCollections are the queues of the installation that asynq knows, and asynq's servers.
+func (e *examination) queueCollections(ctx context.Context) ([]collection, error) {
 	names, err := e.o.Queues.Known(ctx)
-	rooms := []room{once("servers", "server-leftovers", e.lookAtServers)}
+	all := []collection{once("servers", "server-leftovers", e.lookAtServers)}
 	for _, name := range names {
-		rooms = append(rooms, room{name: "queue " + name, checks: deliveryChecks, look: func(ctx context.Context, _ uint64) (uint64, error) {
+		all = append(all, collection{name: "queue " + name, checks: deliveryChecks, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
 			ids, err := e.o.Queues.Listed(ctx, name, waitingLimit)
 			if err != nil {
-				return 0, err
+				return nil, 0, err
 			}
 			if err := e.examineDeliveries(ctx, name, ids); err != nil {
-				return 0, err
+				return nil, 0, err
 			}
-			return 0, e.lookForLeftovers(ctx, name, ids)
+			return nil, 0, e.lookForLeftovers(ctx, name, ids)
 		}})
 	}
-	return rooms, err
+	return all, err
 }
 
 // examineDeliveries examines deliveries of a queue, and repairs them.
 func (e *examination) examineDeliveries(ctx context.Context, queueName string, ids []string) error {
 	e.entries += len(ids)
 	e.looked(len(ids), deliveryChecks...)
-	found, err := e.o.Queues.Examine(ctx, queueName, ids, queue.Examination{Checks: e.wanted, Repair: e.Repair})
-	for _, f := range found {
-		e.found(f.Check, f.ID, f.Words)
-	}
-	return err
+	return e.inTurn(ctx, ids, examinePage, func(some []string) error {
+		found, err := e.o.Queues.Examine(ctx, queueName, some, queue.Examination{Checks: e.wanted, Repair: e.Repair})
+		for _, f := range found {
+			e.found(f.Check, f.ID, f.Words)
+		}
+		return err
+	})
 }
 
 // lookForLeftovers looks for waiting deliveries of attempts that are not queued. Some are about to be deleted, so it looks twice.
@@ -64,17 +65,17 @@ func (e *examination) lookForLeftovers(ctx context.Context, queueName string, id
 	if err != nil || len(suspects) == 0 {
 		return err
 	}
-	if err := clock.Sleep(ctx, secondLook); err != nil {
+	if err := e.lookAgain(ctx); err != nil {
 		return err
 	}
 	suspects, err = e.notQueued(ctx, queueName, suspects)
 	for _, id := range suspects {
 		e.found(deliveryLeftovers, id, "waits in queue "+queueName+", and its attempt is not queued")
 	}
-	if err == nil && e.Repair && len(suspects) > 0 {
-		return e.o.Queues.Drop(ctx, queueName, suspects)
+	if err != nil || !e.Repair {
+		return err
 	}
-	return err
+	return e.inTurn(ctx, suspects, examinePage, func(some []string) error { return e.o.Queues.Drop(ctx, queueName, some) })
 }
 
 // notQueued returns those of the deliveries that wait in a queue, and belong to attempts that are not queued. If such a delivery is

@@ -4,8 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/dts-sched/dts/internal/clock"
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -17,25 +20,44 @@ const (
 
 const (
 	unreadable  = "schedule-unreadable"
+	notLookedAt = "schedule-not-looked-at"
 	liveEnded   = "live-ended"
 	ledgerHoles = "ledger-holes"
 )
 
-var scheduleChecks = []string{unreadable, "schedule-not-looked-at", "schedule-drift", "schedule-leftovers"}
+var (
+	scheduleChecks = []string{unreadable, notLookedAt, "schedule-drift", "schedule-leftovers"}
+	ledgerChecks   = []string{ledgerHoles, unreadable}
+)
 
-// scheduleRooms are the rooms of a partition that have schedules.
-func (e *examination) scheduleRooms(p int) []room {
+// scheduleCollections are the collections of a partition that have schedules. The pages of the first two lead to what schedules have of their own:
+// a ledger, and live ticks, of which there can be 10,000.
+func (e *examination) scheduleCollections(p int) []collection {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
-	all := append([]string{liveEnded, ledgerHoles}, scheduleChecks...)
-	return []room{
-		e.pageRoom("schedules", all, db.ZScan, string(k.Schedules()), schedulesPage, func(ctx context.Context, names []string) error {
-			e.looked(len(names), scheduleChecks...)
-			if err := e.examineSchedules(ctx, p, names); err != nil {
-				return err
+	each := func(name string, checks []string, of func(ref task.Ref) collection) collection {
+		return e.leading(name, checks, db.ZScan, string(k.Schedules()), schedulesPage, func(_ context.Context, names []string) ([]collection, error) {
+			var inner []collection
+			for _, name := range names {
+				if ref, err := task.ParseRef(name); err == nil {
+					inner = append(inner, of(ref))
+				}
 			}
-			return e.eachSchedule(ctx, p, names)
+			return inner, nil
+		})
+	}
+	return []collection{
+		each("ledgers", ledgerChecks, e.ledger),
+		each("live", []string{liveEnded}, func(ref task.Ref) collection { return e.liveTicks(p, ref) }),
+		e.pages("schedules", scheduleChecks, db.ZScan, string(k.Schedules()), schedulesPage, func(ctx context.Context, names []string) error {
+			e.looked(len(names), scheduleChecks...)
+			for _, name := range names {
+				if _, err := task.ParseRef(name); err != nil {
+					e.found(unreadable, name, "is no name")
+				}
+			}
+			return e.examineSchedules(ctx, p, names)
 		}),
-		e.pageRoom("ticks", scheduleChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(ctx context.Context, names []string) error {
+		e.pages("ticks", scheduleChecks, db.ZScan, string(k.Ticks()), schedulesPage, func(ctx context.Context, names []string) error {
 			return e.examineSchedules(ctx, p, names)
 		}),
 	}
@@ -43,107 +65,132 @@ func (e *examination) scheduleRooms(p int) []room {
 
 // examineSchedules examines schedules of a partition, and repairs them.
 func (e *examination) examineSchedules(ctx context.Context, p int, members []string) error {
-	if len(members) == 0 {
-		return nil
-	}
-	reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineSchedules{
-		Schedules: e.o.Layout.Keys.Partition(p).Schedules(), Checks: e.wanted, Repair: e.Repair, Wake: e.o.Layout.Keys.Wake(p), Members: members,
-	})
-	for _, f := range reply.Found {
-		e.found(f.Check, f.Member, f.Words)
-	}
-	return err
-}
-
-// eachSchedule looks at what schedules have of their own: live ticks and a ledger.
-func (e *examination) eachSchedule(ctx context.Context, p int, members []string) error {
-	var refs []task.Ref
-	for _, member := range members {
-		ref, err := task.ParseRef(member)
-		if err != nil {
-			e.found(unreadable, member, "is no name")
-			continue
-		}
-		refs = append(refs, ref)
-	}
-	if e.wants(liveEnded) {
-		for _, ref := range refs {
-			if err := e.examineLive(ctx, p, ref); err != nil {
-				return err
-			}
-		}
-	}
-	if e.wants(ledgerHoles, unreadable) {
-		return e.audit(ctx, refs)
-	}
-	return nil
-}
-
-// examineLive examines the live ticks of a schedule, and repairs them.
-func (e *examination) examineLive(ctx context.Context, p int, ref task.Ref) error {
-	live := e.o.Layout.Keys.Partition(p).Live(ref)
-	for from, first := uint64(0), true; first || from != 0; first = false {
-		names, next, err := e.page(ctx, e.o.Layout.DB.ZScan, string(live), from, examinePage)
+	return e.inTurn(ctx, members, schedulesPage, func(some []string) error {
+		upcoming, err := e.upcoming(ctx, p, some)
 		if err != nil {
 			return err
 		}
-		if from = next; len(names) == 0 {
-			continue
-		}
-		e.looked(len(names), liveEnded)
-		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLive{
-			Live: live, Checks: e.wanted, Repair: e.Repair, Member: ref, Wake: e.o.Layout.Keys.Wake(p), Names: names,
+		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineSchedules{
+			Schedules: e.o.Layout.Keys.Partition(p).Schedules(), Checks: e.wanted, Repair: e.Repair, Wake: e.o.Layout.Keys.Wake(p), Members: upcoming,
 		})
-		if err != nil {
-			return err
-		}
 		for _, f := range reply.Found {
 			e.found(f.Check, f.Member, f.Words)
 		}
-	}
-	return nil
+		return err
+	})
 }
 
-// audit compares the ledgers of schedules with their definitions. It reads them one after the other, so it looks twice before it says that
-// something is missing.
-func (e *examination) audit(ctx context.Context, refs []task.Ref) error {
-	e.looked(len(refs), ledgerHoles)
-	suspects, err := e.compare(ctx, refs, func(task.Ref, error, []string) {})
-	if err != nil || len(suspects) == 0 {
-		return err
+// upcoming returns the next ticks of schedules, which only their definitions say, together with the cursors after which they come. The script
+// takes them for nothing if a schedule has moved on meanwhile. Error: one of Redis.
+func (e *examination) upcoming(ctx context.Context, p int, members []string) ([]lua.ExamineSchedulesMember, error) {
+	all := make([]lua.ExamineSchedulesMember, len(members))
+	pipe := e.o.Layout.DB.Pipeline()
+	hashes := make([]*redis.SliceCmd, len(members))
+	fields := []string{"revision", "cursor", "from", "created", "ended", "def"}
+	for i, member := range members {
+		all[i].Member = member
+		if ref, err := task.ParseRef(member); err == nil && e.wants(notLookedAt) {
+			hashes[i] = pipe.HMGet(ctx, string(e.o.Layout.Keys.Partition(p).Schedule(ref)), fields...)
+		}
 	}
-	if err := clock.Sleep(ctx, secondLook); err != nil {
-		return err
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
 	}
-	_, err = e.compare(ctx, suspects, func(ref task.Ref, err error, holes []string) {
+	for i, hash := range hashes {
+		if hash == nil {
+			continue
+		}
+		values := make(map[string]string, len(fields))
+		for k, value := range hash.Val() {
+			values[fields[k]] = codec.Text(value)
+		}
+		next, known, err := e.nextTick(ctx, members[i], values)
 		if err != nil {
-			e.found(unreadable, ref.String(), "cannot be read: "+err.Error())
+			return nil, err
+		}
+		if known {
+			all[i].Revision, all[i].Cursor, all[i].Upcoming = values["revision"], values["cursor"], next
+		}
+	}
+	return all, nil
+}
+
+// nextTick returns the first tick after the cursor of a schedule with that hash, the zero time if there is none. known is false if the schedule
+// cannot be read, or ticks no more. Error: CodeUnavailable.
+func (e *examination) nextTick(ctx context.Context, member string, hash map[string]string) (next time.Time, known bool, _ error) {
+	ref, err := task.ParseRef(member)
+	present, errDecode := codec.DecodeSchedule(ref, hash)
+	if err != nil || errDecode != nil || present.Revision == 0 || !present.EndedAt.IsZero() {
+		return time.Time{}, false, nil //nolint:nilerr // another check tells that it cannot be read
+	}
+	var history []schedule.Revision
+	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision
+		if history, err = e.o.Schedules.History(ctx, ref); task.CodeOf(err) == task.CodeUnavailable || ctx.Err() != nil {
+			return time.Time{}, false, err
+		}
+	}
+	line, errLine := schedule.NewTimeline(present, history)
+	if err != nil || errLine != nil {
+		return time.Time{}, false, nil //nolint:nilerr // as above
+	}
+	tick, _ := line.Next(present.Cursor)
+	return tick.At, true, nil
+}
+
+// liveTicks is the live ticks of a schedule.
+func (e *examination) liveTicks(p int, ref task.Ref) collection {
+	live := e.o.Layout.Keys.Partition(p).Live(ref)
+	return e.pages(ref.String(), []string{liveEnded}, e.o.Layout.DB.ZScan, string(live), examinePage, func(ctx context.Context, names []string) error {
+		e.looked(len(names), liveEnded)
+		return e.inTurn(ctx, names, examinePage, func(some []string) error {
+			reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineLive{
+				Live: live, Checks: e.wanted, Repair: e.Repair, Member: ref, Wake: e.o.Layout.Keys.Wake(p), Names: some,
+			})
+			for _, f := range reply.Found {
+				e.found(f.Check, f.Member, f.Words)
+			}
+			return err
+		})
+	})
+}
+
+// ledger is the ledger of a schedule, as a collection of one page. It is compared with the definitions of the schedule. They are read one after
+// the other, so it looks twice before it says that something is missing.
+func (e *examination) ledger(ref task.Ref) collection {
+	return collection{name: ref.String(), checks: ledgerChecks, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
+		e.entries++
+		e.looked(1, ledgerHoles)
+		holes, failure, err := e.compare(ctx, ref)
+		if err != nil || failure == nil && len(holes) == 0 {
+			return nil, 0, err
+		}
+		if err := e.lookAgain(ctx); err != nil {
+			return nil, 0, err
+		}
+		holes, failure, err = e.compare(ctx, ref)
+		if failure != nil {
+			e.found(unreadable, ref.String(), "cannot be read: "+failure.Error())
 		}
 		for _, words := range holes {
 			e.found(ledgerHoles, ref.String(), words)
 		}
-	})
-	return err
+		return nil, 0, err
+	}}
 }
 
-// compare compares the ledgers of schedules with their definitions. It returns those that cannot be read, or whose ledgers have holes, and
-// calls tell for each of them. Error: CodeUnavailable.
-func (e *examination) compare(ctx context.Context, refs []task.Ref, tell func(task.Ref, error, []string)) ([]task.Ref, error) {
-	var suspects []task.Ref
-	for _, ref := range refs {
-		now, err := e.o.Layout.Now(ctx, e.o.Layout.PartitionOf(ref))
-		if err != nil {
-			return nil, err
-		}
-		holes, err := e.o.Audit(ctx, ref, now.Add(-auditPeriod), now)
-		switch code := task.CodeOf(err); {
-		case code == task.CodeUnavailable || ctx.Err() != nil:
-			return nil, err
-		case code == task.CodeScheduleNotFound: // deleted meanwhile
-		case err != nil || len(holes) > 0:
-			suspects = append(suspects, ref)
-			tell(ref, err, holes)
-		}
+// compare compares the ledger of a schedule with its definitions. It returns the holes of the ledger, or why it or the schedule cannot be
+// read. Error: CodeUnavailable.
+func (e *examination) compare(ctx context.Context, ref task.Ref) (holes []string, failure, _ error) {
+	now, err := e.o.Layout.Now(ctx, e.o.Layout.PartitionOf(ref))
+	if err != nil {
+		return nil, nil, err
 	}
-	return suspects, nil
+	holes, err = e.o.Audit(ctx, ref, now.Add(-auditPeriod), now)
+	switch code := task.CodeOf(err); {
+	case code == task.CodeUnavailable || ctx.Err() != nil:
+		return nil, nil, err
+	case code == task.CodeScheduleNotFound: // deleted meanwhile
+		return nil, nil, nil
+	}
+	return holes, err, nil
 }

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,10 +11,11 @@ import (
 )
 
 const (
-	examinePage = 50  // tasks that one script examines: Redis does nothing else meanwhile
-	orphansPage = 500 // entries of which one pipeline asks whether there is a task
-	valuesPage  = 100 // entries whose values may be long, and are read with their names
-	longPage    = 20  // the same of payloads
+	examinePage = 50   // tasks that one script examines: Redis does nothing else meanwhile
+	orphansPage = 500  // entries of which one pipeline asks whether there is a task
+	valuesPage  = 100  // entries whose values may be long, and are read with their names
+	longPage    = 20   // the same of payloads
+	orderPage   = 5000 // ids that are read at once from the order in which they are forgotten: there may be 225,000
 )
 
 // restLease is the lease of a run that had none.
@@ -40,67 +40,77 @@ func (e *examination) page(ctx context.Context, read scan, key string, from uint
 	return names, next, err
 }
 
-// pageRoom is a room whose pages are passed to look.
-func (e *examination) pageRoom(
+// pages is a collection whose pages are passed to look.
+func (e *examination) pages(
 	name string, checks []string, read scan, key string, count int64, look func(ctx context.Context, names []string) error,
-) room {
-	return room{name: name, checks: checks, look: func(ctx context.Context, from uint64) (uint64, error) {
+) collection {
+	return e.leading(name, checks, read, key, count, func(ctx context.Context, names []string) ([]collection, error) { return nil, look(ctx, names) })
+}
+
+// leading is a collection whose pages are passed to look, which returns the collections to which the page leads.
+func (e *examination) leading(
+	name string, checks []string, read scan, key string, count int64, look func(ctx context.Context, names []string) ([]collection, error),
+) collection {
+	return collection{name: name, checks: checks, look: func(ctx context.Context, from uint64) ([]collection, uint64, error) {
 		names, next, err := e.page(ctx, read, key, from, count)
 		if err != nil || len(names) == 0 {
-			return next, err
+			return nil, next, err
 		}
-		return next, look(ctx, names)
+		inner, err := look(ctx, names)
+		return inner, next, err
 	}}
 }
 
-// taskRooms are the rooms of a partition that have tasks.
-func (e *examination) taskRooms(p int, ready []string, indexes []lua.IndexKey) []room {
+// taskCollections are the collections of a partition that have tasks.
+func (e *examination) taskCollections(p int, ready []string, indexes []lua.IndexKey) []collection {
 	db, k := e.o.Layout.DB, e.o.Layout.Keys.Partition(p)
 	orphans := func(ctx context.Context, names []string) error { return e.lookForOrphans(ctx, p, names) }
-	rooms := []room{e.pageRoom("tasks", taskChecks, db.HScan, string(k.Defs()), examinePage, func(ctx context.Context, names []string) error {
+	all := []collection{e.pages("tasks", taskChecks, db.HScan, string(k.Defs()), examinePage, func(ctx context.Context, names []string) error {
 		e.looked(len(names), taskChecks...)
 		return e.examineTasks(ctx, p, "", names)
 	})}
 	for _, hash := range []string{string(k.States()), string(k.Originals())} {
-		rooms = append(rooms, e.pageRoom(hash, []string{leftovers}, db.HScan, hash, orphansPage, orphans))
+		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, orphansPage, orphans))
 	}
 	for _, hash := range []string{string(k.Results()), string(k.Errors()), string(k.Checkpoints())} {
-		rooms = append(rooms, e.pageRoom(hash, []string{leftovers}, db.HScan, hash, valuesPage, orphans))
+		all = append(all, e.pages(hash, []string{leftovers}, db.HScan, hash, valuesPage, orphans))
 	}
-	rooms = append(rooms, e.pageRoom(string(k.Payloads()), []string{leftovers}, db.HScan, string(k.Payloads()), longPage, orphans))
+	all = append(all, e.pages(string(k.Payloads()), []string{leftovers}, db.HScan, string(k.Payloads()), longPage, orphans))
 	sets := []string{string(k.Wheel()), string(k.Queued()), string(k.Running()), string(k.Held()), string(k.Expiry())}
 	for _, index := range indexes {
 		sets = append(sets, string(index))
 	}
 	for _, set := range sets {
-		rooms = append(rooms, e.pageRoom(set, []string{leftovers}, db.ZScan, set, orphansPage, orphans))
+		all = append(all, e.pages(set, []string{leftovers}, db.ZScan, set, orphansPage, orphans))
 	}
 	for _, name := range ready {
-		rooms = append(rooms, e.pageRoom(string(k.Ready(name)), append([]string{leftovers}, taskChecks...), db.ZScan, string(k.Ready(name)), examinePage,
-			func(ctx context.Context, names []string) error {
-				e.looked(len(names), leftovers)
-				return e.examineTasks(ctx, p, name, names)
-			}))
+		all = append(all, e.readyTasks(p, name))
 	}
-	return rooms
+	return all
+}
+
+// readyTasks is the set of ready tasks of a queue or lane.
+func (e *examination) readyTasks(p int, name string) collection {
+	set := string(e.o.Layout.Keys.Partition(p).Ready(name))
+	return e.pages(set, append([]string{leftovers}, taskChecks...), e.o.Layout.DB.ZScan, set, examinePage, func(ctx context.Context, names []string) error {
+		e.looked(len(names), leftovers)
+		return e.examineTasks(ctx, p, name, names)
+	})
 }
 
 // examineTasks examines tasks of a partition, and repairs them. name is the queue or lane in whose set of ready tasks they were found; "" if they were
 // found elsewhere.
 func (e *examination) examineTasks(ctx context.Context, p int, name string, members []string) error {
-	for some := range slices.Chunk(members, examinePage) {
+	return e.inTurn(ctx, members, examinePage, func(some []string) error {
 		reply, err := redisx.Run(ctx, e.o.Layout.DB, lua.ExamineTasks{
 			Defs: e.o.Layout.Keys.Partition(p).Defs(), Checks: e.wanted, Repair: e.Repair, Lease: restLease, Name: name,
 			Wake: e.o.Layout.Keys.Wake(p), Members: some,
 		})
-		if err != nil {
-			return err
-		}
 		for _, f := range reply.Found {
 			e.found(f.Check, f.Member, f.Words)
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // lookForOrphans examines those of the members of which there is no task.
@@ -113,6 +123,9 @@ func (e *examination) lookForOrphans(ctx context.Context, p int, members []strin
 		exist[i] = pipe.HExists(ctx, defs, member)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
+		return err
+	}
+	if err := e.rest(ctx); err != nil {
 		return err
 	}
 	var orphans []string

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"slices"
-	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -25,10 +24,15 @@ const (
 
 // position is where an examination goes on.
 type position struct {
-	Stage  stage  `json:"s"`
-	Number int    `json:"n"` // of the partition, or the server
-	Room   string `json:"r"` // the room, or one before the next
-	Scan   uint64 `json:"c"` // cursor of Redis within the room
+	Stage  stage   `json:"s"`
+	Number int     `json:"n"` // of the partition, or the server
+	Path   []place `json:"p"` // in a collection, then in one to which a page of this leads, and so on; none: at the first collection
+}
+
+// place is a page of a collection.
+type place struct {
+	Collection string `json:"k"` // its name, or one before the next
+	Scan       uint64 `json:"c"` // cursor of Redis from which the page is read
 }
 
 // String is the position as an opaque text, safe in a URL; "" at the end.
@@ -55,25 +59,23 @@ func parsePosition(cursor string) (p position, _ error) {
 	return p, nil
 }
 
-// longestPause is the longest pause after a page: the pause takes as long as the page, so that Redis has at least half of its time for others.
-const longestPause = 50 * time.Millisecond
-
-// room is a collection of Redis that is read page by page.
-type room struct {
+// collection is something of Redis that is read page by page.
+type collection struct {
 	name   string
-	checks []string // a room is left out if none of them is asked for
-	// look looks at one page, from a cursor of Redis on, and returns the cursor of the next page; 0 after the last one.
-	look func(ctx context.Context, from uint64) (next uint64, _ error)
+	checks []string // it is left out if none of them is asked for
+	// look looks at one page, from a cursor of Redis on. It returns the cursor of the next page, 0 after the last one, and the collections to which
+	// this page leads, which come before the next page. An examination that goes on within one of these looks at this page again.
+	look func(ctx context.Context, from uint64) (inner []collection, next uint64, _ error)
 }
 
 // walk examines from the position on, until the end or the bounds. It returns the cursor with which to go on. Error: one of Redis.
 func (e *examination) walk(ctx context.Context) (string, error) {
 	for e.at.Stage < ended {
-		rooms, err := e.rooms(ctx)
+		collections, err := e.collections(ctx)
 		if err != nil {
 			return "", err
 		}
-		done, err := e.walkRooms(ctx, rooms)
+		done, err := e.walkEach(ctx, collections, 0)
 		if err != nil || !done {
 			return e.at.String(), err
 		}
@@ -104,54 +106,104 @@ func (e *examination) after(at position) position {
 	return position{Stage: at.Stage + 1}
 }
 
-// rooms returns the rooms of the present stage, sorted by name.
-func (e *examination) rooms(ctx context.Context) ([]room, error) {
-	var rooms []room
-	var err error
+// collections returns the collections of the present stage.
+func (e *examination) collections(ctx context.Context) ([]collection, error) {
 	switch e.at.Stage {
 	case ofDeployment:
-		rooms = e.deploymentRooms()
+		return e.deploymentCollections(), nil
 	case ofPartitions:
-		rooms, err = e.partitionRooms(ctx, e.at.Number)
+		return e.partitionCollections(ctx, e.at.Number)
 	case ofQueues:
-		rooms, err = e.queueRooms(ctx)
+		return e.queueCollections(ctx)
 	case ofKeys:
-		rooms, err = e.keyRooms(ctx, e.at.Number)
+		return e.keyCollections(ctx, e.at.Number)
 	}
-	rooms = slices.DeleteFunc(rooms, func(r room) bool { return !e.wants(r.checks...) })
-	slices.SortFunc(rooms, func(a, b room) int { return cmp.Compare(a.name, b.name) })
-	return rooms, err
+	return nil, nil
 }
 
-// walkRooms looks at rooms from the position on. done is false if the bounds came first; the position says where to go on.
-func (e *examination) walkRooms(ctx context.Context, rooms []room) (done bool, _ error) {
-	for _, r := range rooms {
-		if r.name < e.at.Room {
+// walkEach looks at collections by name, from the position on; depth is the number of collections that lead to them. done is false if the bounds
+// came first; the position says where to go on.
+func (e *examination) walkEach(ctx context.Context, collections []collection, depth int) (done bool, _ error) {
+	var at place
+	if len(e.at.Path) > depth {
+		at = e.at.Path[depth]
+	}
+	slices.SortFunc(collections, func(a, b collection) int { return cmp.Compare(a.name, b.name) })
+	for _, c := range collections {
+		if c.name < at.Collection || !e.wants(c.checks...) {
 			continue
 		}
 		from := uint64(0)
-		if r.name == e.at.Room {
-			from = e.at.Scan
+		if c.name == at.Collection {
+			from = at.Scan
 		}
-		for {
-			start := clock.Now()
-			next, err := r.look(ctx, from)
-			if err != nil {
-				return false, err
-			}
-			if e.at.Room, e.at.Scan = r.name, next; next == 0 {
-				e.at.Room = r.name + "\x00" // the next room
-			}
-			if e.over() {
-				return false, nil
-			}
-			if err := clock.Sleep(ctx, min(clock.Since(start), longestPause)); err != nil { // Redis has other work
-				return false, err
-			}
-			if from = next; next == 0 {
-				break
-			}
+		if done, err := e.walkPages(ctx, c, from, depth); err != nil || !done {
+			return false, err
 		}
 	}
 	return true, nil
+}
+
+// walkPages looks at the pages of a collection from a cursor on, and at what they lead to.
+func (e *examination) walkPages(ctx context.Context, c collection, from uint64, depth int) (done bool, _ error) {
+	for {
+		inner, next, err := c.look(ctx, from)
+		if err != nil {
+			return false, err
+		}
+		if len(inner) > 0 {
+			if err := e.rest(ctx); err != nil {
+				return false, err
+			}
+			e.enter(place{c.name, from}, depth)
+			if done, err := e.walkEach(ctx, inner, depth+1); err != nil || !done {
+				return false, err
+			}
+		}
+		e.at.Path = append(e.at.Path[:depth:depth], place{c.name, next})
+		if next == 0 {
+			e.at.Path[depth].Collection += "\x00" // the next collection
+		}
+		if e.over() {
+			return false, nil
+		}
+		if err := e.rest(ctx); err != nil || next == 0 {
+			return err == nil, err
+		}
+		from = next
+	}
+}
+
+// enter moves the position to the start of what a page leads to, unless it is within that already.
+func (e *examination) enter(page place, depth int) {
+	if len(e.at.Path) <= depth || e.at.Path[depth] != page {
+		e.at.Path = append(e.at.Path[:depth:depth], page)
+	}
+}
+
+// rest pauses for as long as the examination has worked since the last pause, so that Redis has at least half of its time for others.
+func (e *examination) rest(ctx context.Context) error {
+	err := clock.Sleep(ctx, clock.Since(e.rested))
+	e.rested = clock.Now()
+	return err
+}
+
+// inTurn has names looked at, so many at a time, with a pause after each.
+func (e *examination) inTurn(ctx context.Context, names []string, count int, look func(some []string) error) error {
+	for some := range slices.Chunk(names, count) {
+		if err := look(some); err != nil {
+			return err
+		}
+		if err := e.rest(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookAgain pauses until it is time for a second look.
+func (e *examination) lookAgain(ctx context.Context) error {
+	err := clock.Sleep(ctx, secondLook)
+	e.rested = clock.Now()
+	return err
 }

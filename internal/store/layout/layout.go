@@ -28,19 +28,19 @@ const DefaultPartitions = 16
 
 // Layout is the layout of one installation in one Redis.
 type Layout struct {
-	DB         *redisx.DB
-	Vital      *redisx.DB // for what says that somebody lives: it must not wait for connections behind anything else
-	Keys       lua.Keyspace
-	partitions int
-	serves     []string     // see Serves
-	present    atomic.Value // string: see Present
-	secret     atomic.Value // string: of the installation, see Sign
-	wipes      atomic.Int64 // how often Redis has lost all data, as far as this process has noticed
-	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
-	memory     sync.Map     // by server: *memory
-	losses     losses
-	suspected  func() bool
-	hearing    func() bool
+	DB            *redisx.DB
+	Vital         *redisx.DB // for what says that somebody lives: it must not wait for connections behind anything else
+	Keys          lua.Keyspace
+	partitions    int
+	serves        []string     // see Serves
+	present       atomic.Value // string: see Present
+	secret        atomic.Value // string: of the installation, see Sign
+	wipes         atomic.Int64 // how often Redis has lost all data, as far as this process has noticed
+	Log           *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
+	memory        sync.Map     // by server: *memory
+	losses        losses
+	mayHaveLost   func() bool
+	awaitsReports func() bool
 }
 
 // Options says where the data is. DB is required.
@@ -51,11 +51,11 @@ type Options struct {
 	Partitions int          // expected number, fixed at the first start; 0 accepts any and creates DefaultPartitions
 	Log        *slog.Logger // gets an error for each stored entry that is unreadable and skipped; nil discards them
 	// Lost, if set, is called when this node has noticed that Redis has lost writes of a partition, in a span of time that does not overlap
-	// the one that was noticed before. lacks says which write shows that.
-	Lost func(partition int, l schedule.Loss, lacks string)
-	// Suspected, if set, reports whether Redis may have lost writes lately, and Hearing, whether so lately that it may yet hear from
+	// the one that was noticed before. evidence says which write shows that.
+	Lost func(partition int, l schedule.Loss, evidence string)
+	// MayHaveLost, if set, reports whether Redis may have lost writes lately, and AwaitsReports, whether so lately that it may yet hear from
 	// other nodes what it has lost.
-	Suspected, Hearing func() bool
+	MayHaveLost, AwaitsReports func() bool
 
 	serves []string // see Serves; nil: as this release does
 }
@@ -64,7 +64,7 @@ type Options struct {
 // waits while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
 // partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
-	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), suspected: o.Suspected, hearing: o.Hearing}
+	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), mayHaveLost: o.MayHaveLost, awaitsReports: o.AwaitsReports}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}

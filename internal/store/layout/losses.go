@@ -14,19 +14,21 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// retryPause is the time between two tries to record losses.
-const retryPause = time.Second
+const (
+	retryPause     = time.Second // between two tries to record losses
+	recordPatience = time.Second // for the answers to one
+)
 
 // losses is what this node has noticed of writes that Redis has lost.
 type losses struct {
-	tell   func(partition int, l schedule.Loss, lacks string) // nil: nobody
-	failed chan struct{}                                      // has a value if some could not be written
+	tell   func(partition int, l schedule.Loss, evidence string) // nil: nobody
+	failed chan struct{}                                         // has a value if some could not be written
 
 	mu    sync.Mutex
 	noted map[int]notedLoss // the newest one, by partition
 }
 
-func newLosses(tell func(partition int, l schedule.Loss, lacks string)) losses {
+func newLosses(tell func(partition int, l schedule.Loss, evidence string)) losses {
 	return losses{tell: tell, failed: make(chan struct{}, 1), noted: make(map[int]notedLoss)}
 }
 
@@ -36,16 +38,16 @@ type notedLoss struct {
 	recorded bool
 }
 
-// Suspected reports whether Redis may have lost writes lately.
-func (l *Layout) Suspected() bool { return l.suspected != nil && l.suspected() }
+// MayHaveLost reports whether Redis may have lost writes lately.
+func (l *Layout) MayHaveLost() bool { return l.mayHaveLost != nil && l.mayHaveLost() }
 
-// Hearing reports whether Redis may yet hear from other nodes what it has lost.
-func (l *Layout) Hearing() bool { return l.hearing != nil && l.hearing() }
+// AwaitsReports reports whether Redis may yet hear from other nodes what it has lost.
+func (l *Layout) AwaitsReports() bool { return l.awaitsReports != nil && l.awaitsReports() }
 
-// NoticeLoss notes that Redis has lost writes of a partition that it had acknowledged between two times. lacks says which of them shows that, for
+// NoticeLoss notes that Redis has lost writes of a partition that it had acknowledged between two times. evidence says which of them shows that, for
 // the log. RecordLosses must follow.
-func (l *Layout) NoticeLoss(partition int, from, until time.Time, lacks string) {
-	l.losses.note(partition, spanOf(from, until), lacks)
+func (l *Layout) NoticeLoss(partition int, from, until time.Time, evidence string) {
+	l.losses.note(partition, spanOf(from, until), evidence)
 }
 
 // spanOf is the loss between two times. The later one may come from the clock of another primary, which is behind.
@@ -103,8 +105,10 @@ func (l *Layout) writeLosses(ctx context.Context) error {
 		calls = append(calls, lua.NoteLoss{Losses: l.Keys.Partition(p).Losses(), From: loss.From, Upto: loss.Until})
 	}
 	var failures []error
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)
+	defer cancel()
 	// Others than vital clients wait for a primary that has just taken over.
-	for i, r := range redisx.RunEach[lua.NoteLossReply](context.WithoutCancel(ctx), l.Vital, calls) {
+	for i, r := range redisx.RunEach[lua.NoteLossReply](ctx, l.Vital, calls) {
 		if r.Err == nil {
 			l.losses.setRecorded(partitions[i], schedule.Loss{From: calls[i].From, Until: calls[i].Upto})
 		}
@@ -114,7 +118,7 @@ func (l *Layout) writeLosses(ctx context.Context) error {
 }
 
 // NoteLossBeside notices and records a loss for all partitions that are on the server of a key, and for those whose server cannot be told.
-func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time, lacks string) {
+func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time, evidence string) {
 	_, lossy, err := l.DB.ServerOf(ctx, key)
 	for p := range l.partitions {
 		var server string
@@ -122,7 +126,7 @@ func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until tim
 			_, server, err = l.DB.ServerOf(ctx, string(l.Keys.Partition(p).States()))
 		}
 		if err != nil || server == lossy {
-			l.losses.note(p, spanOf(from, until), lacks)
+			l.losses.note(p, spanOf(from, until), evidence)
 		}
 	}
 	l.RecordLosses(ctx)
@@ -130,7 +134,7 @@ func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until tim
 
 // note joins a loss with the newest one of the partition if both overlap, or if that one is not recorded yet; else it is the newest one, and is
 // told of.
-func (s *losses) note(partition int, loss schedule.Loss, lacks string) {
+func (s *losses) note(partition int, loss schedule.Loss, evidence string) {
 	s.mu.Lock()
 	known, ok := s.noted[partition]
 	overlaps := ok && !loss.From.After(known.Until) && !loss.Until.Before(known.From)
@@ -142,7 +146,7 @@ func (s *losses) note(partition int, loss schedule.Loss, lacks string) {
 	}
 	s.mu.Unlock()
 	if !overlaps && s.tell != nil {
-		s.tell(partition, loss, lacks)
+		s.tell(partition, loss, evidence)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -164,8 +165,8 @@ func (l *Leader) watched(ctx context.Context, member, record, state string) (tas
 
 // Reap ends the running attempt of a worker that died or has lost the attempt, with the outcome lost and reason as the
 // error. The task is then scheduled, due at once; failed, if it may make no further attempt; or cancelled, if it was asked
-// to stop. If the attempt has ended in the meantime, or its lease does not end at until any more, Reap changes nothing and
-// returns nil. t is the task as it was read; now is the time of Redis. Errors: ErrFenced, or an error of Redis.
+// to stop. t is the task as it was read; now is the time of Redis. Errors: tasks.ErrStale if the attempt has ended in the meantime, or its
+// lease does not end at until any more, and nothing was changed; ErrFenced; or an error of Redis.
 func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, reason string) error {
 	to := task.Scheduled
 	if _, again := t.NextAttempt(task.OutcomeLost, now, 0, 0); !again {
@@ -176,7 +177,7 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, re
 		err = l.reap(ctx, t, task.Cancelled, until, reason)
 	}
 	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound, lua.CodeHeld) {
-		return nil
+		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, tasks.ErrStale)
 	}
 	return fenced(err)
 }

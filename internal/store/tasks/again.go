@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/redisx"
@@ -14,23 +15,25 @@ import (
 )
 
 // ReportAgain reports the ends again that this node has reported within the last minute, after another primary has taken over that may
-// lack them. Redis accepts an end if it has lost it, and no other run has begun the attempt. It returns how many Redis had lost. Error: one
-// of those with which ends could not be reported, ErrBehind only if there is no other; it is logged, too.
-func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
-	for _, ends := range rounds(s.recent.all()) {
-		calls := make([]End, len(ends))
-		for i, e := range ends {
-			calls[i] = e.End
+// lack them, but those that it has reported again since a time by the clock of this node. Redis accepts an end if it has lost it, and no other run
+// has begun the attempt. It returns how many Redis had lost. Error: one of those with which ends could not be reported, ErrBehind only if there is
+// no other; it is logged, too.
+func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, failed error) {
+	refused := make(map[task.Ref]bool) // what follows would be refused, too
+	for _, round := range rounds(s.recent.notAgain(since)) {
+		ends := slices.DeleteFunc(round, func(e *recentEnd) bool { return refused[e.Run.Task.Ref] })
+		again, n, err := s.reportAgain(ctx, ends)
+		lost += n
+		if err != nil {
+			failed = Worse(failed, err)
 		}
-		for i, f := range s.finishKnown(ctx, s.l.Vital, calls) {
-			switch {
-			case f.err == nil && f.recorded:
-				lost++
-				s.l.NoticeLoss(s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
-			case f.err != nil && !errors.Is(f.err, ErrStale):
-				failed = Worse(failed, f.err)
-			}
+		for _, e := range ends {
+			refused[e.Run.Task.Ref] = true
 		}
+		for _, e := range again {
+			delete(refused, e.Run.Task.Ref)
+		}
+		s.recent.setAgain(again)
 	}
 	if lost > 0 {
 		s.l.RecordLosses(ctx)
@@ -39,6 +42,29 @@ func (s *Tasks) ReportAgain(ctx context.Context) (lost int, failed error) {
 		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
 	}
 	return lost, failed
+}
+
+// reportAgain reports ends of different tasks again, and returns those that it could report, and how many of them Redis had lost. It does not wait
+// for long: a silent server of a cluster must not keep the others from hearing what follows. Error: as ReportAgain's.
+func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd) (again []*recentEnd, lost int, failed error) {
+	ctx, cancel := context.WithTimeout(ctx, s.runLease/3)
+	defer cancel()
+	calls := make([]End, len(ends))
+	for i, e := range ends {
+		calls[i] = e.End
+	}
+	for i, f := range s.finishKnown(ctx, s.l.Vital, calls) {
+		switch {
+		case f.err == nil && f.recorded:
+			lost++
+			s.l.NoticeLoss(s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
+		case f.err != nil && !errors.Is(f.err, ErrStale):
+			failed = Worse(failed, f.err)
+			continue
+		}
+		again = append(again, ends[i])
+	}
+	return again, lost, failed
 }
 
 // Worse returns the error to report of two, of which a may be nil: ErrBehind only if there is no other.
@@ -50,8 +76,8 @@ func Worse(a, b error) error {
 }
 
 // rounds separates the ends of several attempts of one task: each round has one of them at most, the earlier ones first.
-func rounds(ends []recentEnd) [][]recentEnd {
-	var all [][]recentEnd
+func rounds(ends []*recentEnd) [][]*recentEnd {
+	var all [][]*recentEnd
 	next := make(map[task.Ref]int, len(ends)) // the round of the next end
 	for _, e := range ends {
 		n := next[e.Run.Task.Ref]
@@ -68,32 +94,51 @@ func rounds(ends []recentEnd) [][]recentEnd {
 type lacking int
 
 const (
-	nothing    lacking = iota
-	theTask            // the task of the run
-	theAttempt         // the end of the attempt before
+	nothing  lacking = iota
+	lostTask         // the task of the run
+	lostEnd          // the end of the attempt before
 )
 
 // lacks is what a call lacks that failed so.
 func lacks(missing bool, err error) lacking {
 	switch {
 	case missing:
-		return theTask
+		return lostTask
 	case errors.Is(err, ErrBehind):
-		return theAttempt
+		return lostEnd
 	}
 	return nothing
 }
 
 // withRestored makes calls for runs. If Redis may have lost writes, it restores the tasks that are missing, ends the attempts before that nobody
-// has told the end of, and makes the calls for them again.
+// has told the end of, and makes the calls for them again. The time that a silent server of a cluster takes is not that of the others then.
 func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking) []R {
-	places := make([]int, len(runs))
-	for i := range places {
-		places[i] = i
+	all := make([]int, len(runs))
+	for i := range all {
+		all[i] = i
 	}
-	results := call(places)
-	if !s.l.Suspected() {
-		return results
+	if !s.l.MayHaveLost() {
+		return call(all)
+	}
+	apart := map[int][]int{0: all}
+	if s.l.DB.Sharded() {
+		apart = s.byPartition(refsOf(runs))
+	}
+	results := make([]R, len(runs))
+	var ended sync.WaitGroup
+	for _, places := range apart {
+		ended.Go(func() { restoring(ctx, s, runs, places, call, lacks, results) })
+	}
+	ended.Wait()
+	return results
+}
+
+// restoring is withRestored for the runs at some places, which has its results there.
+func restoring[R any](ctx context.Context, s *Tasks, runs []*Run, places []int, call func(places []int) []R, lacks func(R) lacking, results []R) {
+	record := func(places []int) {
+		for k, r := range call(places) {
+			results[places[k]] = r
+		}
 	}
 	repeat := func(what lacking, mend func(ctx context.Context, runs []*Run)) {
 		lost := slices.DeleteFunc(slices.Clone(places), func(i int) bool { return lacks(results[i]) != what || runs[i].Task.Type == "" })
@@ -105,15 +150,13 @@ func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(p
 			some[k] = runs[i]
 		}
 		mend(ctx, some)
-		for k, r := range call(lost) {
-			results[lost[k]] = r
-		}
+		record(lost)
 	}
-	repeat(theTask, s.restore)
-	if !s.l.Hearing() {
-		repeat(theAttempt, s.endBefore)
+	record(places)
+	repeat(lostTask, s.restore)
+	if !s.l.AwaitsReports() {
+		repeat(lostEnd, s.endBefore)
 	}
-	return results
 }
 
 // unknownRun is the token of a run of which only that is known that it has ended: no node made it.

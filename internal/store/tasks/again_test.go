@@ -93,7 +93,7 @@ func TestReports_OfAnAttemptWaitUntilRedisHearsHowTheOneBeforeEnded(t *testing.T
 			if err := report(w, second); !errors.Is(err, tasks.ErrBehind) {
 				t.Errorf("while the first attempt runs: %v, want ErrBehind", err)
 			}
-			if n, err := w.Tasks.ReportAgain(w.Ctx); n != 1 || err != nil {
+			if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err != nil {
 				t.Errorf("%d ends were lost, want that of the first attempt", n)
 			}
 			testkit.Must(t, report(w, second))
@@ -123,7 +123,7 @@ func TestReports_OfAnAttemptWaitWhileTheTaskIsScheduledForAnEarlierOne(t *testin
 			if err := report(w, third); !errors.Is(err, tasks.ErrBehind) {
 				t.Errorf("before Redis hears of the second attempt: %v, want ErrBehind", err)
 			}
-			if n, err := w.Tasks.ReportAgain(w.Ctx); n != 1 || err != nil {
+			if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err != nil {
 				t.Errorf("%d ends were lost, %v, want that of the second attempt", n, err)
 			}
 			testkit.Must(t, report(w, third))
@@ -254,7 +254,7 @@ func loseEndOfFirst(t *testing.T, w *storetest.World, o task.Outcome, reason str
 func suspicious(t *testing.T) *storetest.World {
 	t.Helper()
 	w := storetest.New(t)
-	s, err := store.Open(t.Context(), store.Options{DB: w.DB, Suspected: func() bool { return true }})
+	s, err := store.Open(t.Context(), store.Options{DB: w.DB, MayHaveLost: func() bool { return true }})
 	testkit.Must(t, err)
 	w.Store = s
 	return w
@@ -265,7 +265,7 @@ func hearing(t *testing.T) (_ *storetest.World, heard func()) {
 	t.Helper()
 	w := storetest.New(t)
 	yes := true
-	s, err := store.Open(t.Context(), store.Options{DB: w.DB, Suspected: func() bool { return true }, Hearing: func() bool { return yes }})
+	s, err := store.Open(t.Context(), store.Options{DB: w.DB, MayHaveLost: func() bool { return true }, AwaitsReports: func() bool { return yes }})
 	testkit.Must(t, err)
 	w.Store = s
 	return w, func() { yes = false }
@@ -290,7 +290,7 @@ func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 	testkit.Must(t, w.Begin(twice).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
 	testkit.Must(t, w.Begin(twice).Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "done", ""))
 	before := map[task.Ref]task.Task{once: w.Get(once), twice: w.Get(twice), kept: w.Get(kept)}
-	if n, err := w.Tasks.ReportAgain(w.Ctx); n != 0 || err != nil {
+	if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 0 || err != nil {
 		t.Errorf("%d ends were lost, want 0", n)
 	}
 
@@ -299,7 +299,7 @@ func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 	if w.PartitionOf(kept) == w.PartitionOf(once) || w.PartitionOf(kept) == w.PartitionOf(twice) {
 		want++
 	}
-	if n, err := w.Tasks.ReportAgain(w.Ctx); n != want || err != nil {
+	if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != want || err != nil {
 		t.Errorf("%d ends were lost, want %d", n, want)
 	}
 	times := cmp.FilterPath(func(p cmp.Path) bool {
@@ -338,7 +338,7 @@ func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
 			t.Fatalf("%s is there still", ref)
 		}
 	}
-	if n, err := w.Tasks.ReportAgain(w.Ctx); n != 0 || err != nil {
+	if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 0 || err != nil {
 		t.Errorf("%d ends of %v were lost, want 0", n, ended)
 	}
 	for _, ref := range ended {

@@ -76,7 +76,7 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 				Now: r.Reply.Now, Cancelled: answer.Cancelled, Err: s.refusedReport(runs[i].Task, answer.Refused),
 				missing: answer.Refused.Code == lua.CodeNotFound,
 			}
-			if answer.Again {
+			if answer.Unbegun {
 				lost = true
 				s.noticeLostBegin(runs[i], r.Reply.Now)
 			}

@@ -93,7 +93,7 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 				at: r.Reply.Now, recorded: answer.Recorded, missing: answer.Refused.Code == lua.CodeNotFound,
 				err: s.refusedReport(ends[i].Run.Task, answer.Refused),
 			}
-			if answer.Again {
+			if answer.Unbegun && !ends[i].Run.Foreign {
 				lost = true
 				s.noticeLostBegin(ends[i].Run, r.Reply.Now)
 			}

@@ -17,7 +17,7 @@ const (
 // recent is the ends that this node has reported lately, in case Redis loses them.
 type recent struct {
 	mu    sync.Mutex
-	ends  []recentEnd // oldest first
+	ends  []*recentEnd // oldest first
 	bytes int
 }
 
@@ -25,32 +25,43 @@ type recentEnd struct {
 	End
 	reported time.Time // by the clock of this node
 	at       time.Time // by that of Redis
+	again    time.Time // when it was last reported again; guarded by the mu of recent
 }
 
-func (e recentEnd) size() int { return len(e.Run.Task.Payload) + len(e.Result) + len(e.Reason) }
+func (e *recentEnd) size() int { return len(e.Run.Task.Payload) + len(e.Result) + len(e.Reason) }
 
 // add keeps an end that Redis has recorded at that time by its clock.
 func (r *recent) add(e End, at time.Time) {
-	kept := recentEnd{End: e, reported: clock.Now(), at: at}
+	kept := &recentEnd{End: e, reported: clock.Now(), at: at}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ends, r.bytes = append(r.ends, kept), r.bytes+kept.size()
 	for r.bytes > recentBytes || len(r.ends) > recentLimit || kept.reported.Sub(r.ends[0].reported) > recentFor {
 		r.bytes -= r.ends[0].size()
-		r.ends[0] = recentEnd{} // so that it can be freed
+		r.ends[0] = nil // so that it can be freed
 		r.ends = r.ends[1:]
 	}
 }
 
-// all returns the ends that are kept, in the order in which they were reported.
-func (r *recent) all() []recentEnd {
+// notAgain returns the ends that are kept and have not been reported again since then, in the order in which they were reported first.
+func (r *recent) notAgain(since time.Time) []*recentEnd {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	all := make([]recentEnd, 0, len(r.ends))
+	all := make([]*recentEnd, 0, len(r.ends))
 	for _, e := range r.ends {
-		if clock.Since(e.reported) <= recentFor {
+		if clock.Since(e.reported) <= recentFor && e.again.Before(since) {
 			all = append(all, e)
 		}
 	}
 	return all
+}
+
+// setAgain notes that ends have been reported again.
+func (r *recent) setAgain(ends []*recentEnd) {
+	now := clock.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range ends {
+		e.again = now
+	}
 }

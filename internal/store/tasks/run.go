@@ -49,6 +49,8 @@ type Run struct {
 	Limit time.Time
 	// Lease is how long the worker's word holds that it runs the attempt; 0 means RunLease.
 	Lease time.Duration
+	// Foreign says that one of asynq's own servers runs the attempt, which does not report its begin.
+	Foreign bool
 }
 
 // RunOf returns the run whose token is t.Run, without a call to Redis.
@@ -138,10 +140,10 @@ func (s *Tasks) refusedReport(t task.Task, refused lua.Refused) error {
 	case lua.CodeOver:
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, ErrOver)
 	}
-	if refused.Code == lua.CodeNotFound && t.Type == "" && s.l.Hearing() {
+	if refused.Code == lua.CodeNotFound && t.Type == "" && s.l.AwaitsReports() {
 		return fmt.Errorf("task %s: %w: it is not there", t.Ref, ErrBehind)
 	}
-	if current, err := strconv.Atoi(refused.Detail); refused.Code == lua.CodeStale && err == nil && current < t.Attempt && s.l.Suspected() {
+	if current, err := strconv.Atoi(refused.Detail); refused.Code == lua.CodeStale && err == nil && current < t.Attempt && s.l.MayHaveLost() {
 		return fmt.Errorf("task %s, attempt %d: %w: %d is current", t.Ref, t.Attempt, ErrBehind, current)
 	}
 	return fmt.Errorf("task %s, attempt %d: %w: %s", t.Ref, t.Attempt, ErrStale, refused.Code)

@@ -28,9 +28,9 @@ type Tasks struct {
 	runLease time.Duration
 	// durability is what a creation waits for, and the begin of an attempt that must be the only one.
 	durability config.Durability
-	confirms   *batch.Group[write, error] // of single writes
+	confirms   *batch.Groups[write, error] // of single writes
 	recent     recent
-	creates    *batch.Group[task.Definition, Created] // of single tasks
+	creates    *batch.Groups[task.Definition, Created] // of single tasks
 	ids        *ids
 }
 
@@ -38,12 +38,12 @@ type Tasks struct {
 func New(l *layout.Layout, runLease time.Duration, durability config.Durability) *Tasks {
 	s := &Tasks{l: l, runLease: cmp.Or(runLease, DefaultRunLease), durability: durability, ids: newIDs(l)}
 	// Callers share the call, so it does not end with the context of one of them.
-	s.creates = batch.New(createShared, func(defs []task.Definition) []Created {
+	s.creates = layout.SharedCalls(l, func(d task.Definition) task.Ref { return d.Ref }, createShared, func(defs []task.Definition) []Created {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
 		defer cancel()
 		return s.createEach(ctx, defs, false)
 	})
-	s.confirms = batch.New(confirmShared, func(writes []write) []error {
+	s.confirms = layout.SharedCalls(l, func(w write) task.Ref { return w.ref }, confirmShared, func(writes []write) []error {
 		ctx, cancel := context.WithTimeout(context.Background(), createTime)
 		defer cancel()
 		return s.confirm(ctx, writes)
