@@ -234,7 +234,7 @@ func (w *work) begunAfter(at time.Time) (ticks, hits []time.Time) {
 // awaitBegun waits until work goes on after a time.
 func (w *work) awaitBegun(after time.Time) {
 	w.t.Helper()
-	await(w.t, time.Minute, "work goes on", func() bool {
+	await(w.t, 30*time.Second, "work goes on", func() bool {
 		ticks, hits := w.begunAfter(after)
 		return len(ticks) >= 3 && len(hits) >= 50
 	})

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -84,8 +85,12 @@ func (s settings) round(t *testing.T, n int, figures *figures) {
 	}
 	t.Run(fmt.Sprintf("%s/%d", d.name, seed), func(t *testing.T) {
 		t.Logf("SEED=%d DEPLOYMENT=%s %s=%s repeats this round", seed, d.name, faultVariable, strings.Join(s.faults, ","))
-		if o := play(t, seed, d.start, s.faults); o != nil {
-			figures.add(d.name, o, !t.Failed())
+		o := &outcome{}
+		defer func() { figures.add(d.name, o, !t.Failed()) }() // also of a round that FailNow ends
+		play(t, seed, d.start, s.faults, o)
+		if len(o.plan) == 1 {
+			took, last := o.recovery()
+			t.Logf("recovered after %s; the last tick that came late is %s: %v", took.Round(time.Millisecond), cmp.Or(last, "none"), o.calls[last])
 		}
 	})
 }

@@ -62,7 +62,7 @@ func (s standalone) all() []*redistest.Server        { return []*redistest.Serve
 func (s standalone) flags() []string                 { return nil }
 
 func (s standalone) faults() []fault {
-	return []fault{{name: "clock-jump", longest: 9 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+	return []fault{{name: "clock-jump", keepsRuns: true, longest: 9 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		s.jump(ctx, r, time.Duration(h.size*float64(longestJump)).Truncate(time.Millisecond), h.lasts)
 	}}}
 }
@@ -81,7 +81,7 @@ func (s sentinel) all() []*redistest.Server                  { return s.Servers 
 func (s sentinel) flags() []string                           { return nil }
 
 func (s sentinel) faults() []fault {
-	return []fault{{name: "failover", always: true, harmRedis: func(context.Context, *round, happening) { s.Failover() }}}
+	return []fault{{name: "failover", keepsRuns: true, away: true, always: true, harmRedis: func(context.Context, *round, happening) { s.Failover() }}}
 }
 
 // cluster has three primaries and a replica of each.
@@ -99,8 +99,8 @@ func (c cluster) flags() []string                           { return nil }
 
 func (c cluster) faults() []fault {
 	return []fault{
-		{name: "failover", always: true, harmRedis: func(_ context.Context, _ *round, h happening) { c.Failover(h.key) }},
-		{name: "slot-moves", longest: 3 * time.Second, harmRedis: func(ctx context.Context, _ *round, h happening) {
+		{name: "failover", keepsRuns: true, away: true, always: true, harmRedis: func(_ context.Context, _ *round, h happening) { c.Failover(h.key) }},
+		{name: "slot-moves", keepsRuns: true, away: true, longest: 3 * time.Second, harmRedis: func(ctx context.Context, _ *round, h happening) {
 			m := c.BeginMove(h.key, c.Other(h.key))
 			m.MoveKeys(5)
 			_ = clock.Sleep(ctx, h.lasts)

@@ -25,8 +25,11 @@ type fault struct {
 	needsNetwork bool
 	// shortest and longest are how long it lasts. longest is 0: it is done in a moment. shortest is 0: a twentieth of longest.
 	shortest, longest time.Duration
-	// spares: living workers keep what they run meanwhile.
-	spares bool
+	// keepsRuns: no living worker may lose an attempt by it, so it excuses none that counts as lost. Of what is done to one member, the attempts of
+	// that member may be lost. Of what is done to Redis, that is so only of what makes Redis forget.
+	keepsRuns bool
+	// away: a server of Redis does not answer meanwhile, or another one begins to.
+	away bool
 	// always: it happens in each round of several faults on a deployment that can have it.
 	always bool
 	// One of these does the harm, for as long as it was planned, and mends it.
@@ -46,7 +49,7 @@ var fleetFaults = []fault{
 		m.stop()
 		m.start()
 	}},
-	{name: "freeze", shortest: 8 * time.Second, longest: 14 * time.Second, harmMember: freeze}, // beyond all leases
+	{name: "freeze", shortest: 8 * time.Second, longest: 14 * time.Second, harmMember: freeze}, // beyond the leases of runs and of partitions
 	{name: "freeze-short", longest: 6 * time.Second, harmMember: freeze},
 	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
 		m.network.Cut()
@@ -81,14 +84,14 @@ func freeze(ctx context.Context, m *member, d time.Duration) {
 
 // serverFaults are what can happen to a server of Redis, whatever its deployment.
 var serverFaults = []fault{
-	{name: "redis-kill", longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: "redis-kill", keepsRuns: true, away: true, longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		s := r.deployment.server(h.key)
 		r.holdWrites(ctx, s)
 		s.Kill()
 		_ = clock.Sleep(ctx, h.lasts)
 		s.Restart()
 	}},
-	{name: "redis-pause", longest: 8 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: "redis-pause", keepsRuns: true, away: true, longest: 8 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		s := r.deployment.server(h.key)
 		r.holdWrites(ctx, s)
 		s.Pause()
@@ -96,25 +99,28 @@ var serverFaults = []fault{
 		s.Continue()
 		r.allowWrites(ctx, s, h.key)
 	}},
-	{name: "redis-full", spares: true, longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: filling, keepsRuns: true, longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		r.past.fill()
 		r.tell(ctx, r.deployment.server(h.key), "config", "set", "maxmemory", "1")
 		_ = clock.Sleep(ctx, h.lasts)
 		r.liftLimit(ctx)
 	}},
-	{name: "script-flush", spares: true, harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: "script-flush", keepsRuns: true, harmRedis: func(ctx context.Context, r *round, h happening) {
 		r.tell(ctx, r.deployment.server(h.key), "script", "flush")
 	}},
-	{name: "client-kill", spares: true, harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: "client-kill", keepsRuns: true, harmRedis: func(ctx context.Context, r *round, h happening) {
 		for _, kind := range []string{"normal", "pubsub"} {
 			r.tell(ctx, r.deployment.server(h.key), "client", "kill", "type", kind, "skipme", "yes")
 		}
 	}},
-	{name: "queue-deleted", spares: true, harmRedis: func(ctx context.Context, r *round, _ happening) { r.deleteQueue(ctx) }},
-	{name: "delivery-doubled", spares: true, longest: 3 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+	{name: "queue-deleted", keepsRuns: true, harmRedis: func(ctx context.Context, r *round, _ happening) { r.deleteQueue(ctx) }},
+	{name: "delivery-doubled", keepsRuns: true, longest: 3 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		r.doubleDeliveries(ctx, h.lasts)
 	}},
 }
+
+// filling is the name of the fault by which Redis is full.
+const filling = "redis-full"
 
 // holdWrites has a server that has replicas take no more writes, and waits until a replica has all that it took: what it has acknowledged is
 // not lost then, whoever takes over.
@@ -312,7 +318,7 @@ func (h happening) do(ctx context.Context, r *round) {
 		defer r.redisHurt.Unlock()
 		from := time.Now()
 		h.harmRedis(ctx, r, h)
-		r.past.addHarm(harm{span: span{from, time.Now()}, name: h.name, spares: h.spares})
+		r.past.addHarm(harm{span: span{from, time.Now()}, name: h.name, keepsRuns: h.keepsRuns, away: h.away})
 	}
 }
 

@@ -31,7 +31,10 @@ type tally struct {
 
 func newFigures() *figures { return &figures{rows: make(map[row]*tally)} }
 
-// add counts a round.
+// none stands for the faults of a round that failed before it had a plan.
+const none = "none"
+
+// add counts a round, also one that ended before its time.
 func (f *figures) add(deployment string, o *outcome, kept bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,9 +49,16 @@ func (f *figures) add(deployment string, o *outcome, kept bool) {
 		}
 		return
 	}
+	if len(o.plan) == 0 {
+		f.of(deployment, none).count(kept)
+		return
+	}
 	t := f.of(deployment, o.plan[0].name)
 	t.count(kept)
-	t.recoveries = append(t.recoveries, o.recovery())
+	if len(o.probe) > 0 {
+		took, _ := o.recovery()
+		t.recoveries = append(t.recoveries, took)
+	}
 }
 
 func (f *figures) of(deployment, fault string) *tally {
@@ -66,41 +76,52 @@ func (t *tally) count(kept bool) {
 	}
 }
 
-// recovery is how long after a fault of Redis was over, or after another one began, the last tick of a probe came late.
-func (o *outcome) recovery() time.Duration {
+// recovery is how long after a fault of Redis was over, or after another one began, the last tick of a probe came late, and which one that is. One that
+// never ran is late until the next one of the probe comes or, if none does, until its end.
+func (o *outcome) recovery() (took time.Duration, last string) {
 	h := o.plan[0]
 	from := o.begin.Add(h.after)
 	if h.harmRedis != nil {
 		from = from.Add(h.lasts)
 	}
-	var longest time.Duration
 	for _, s := range o.probe {
-		for _, tick := range s.expected() {
-			calls := o.calls[s.idOf(tick)]
-			if len(calls) > 0 && calls[0].begin.After(from) && calls[0].begin.Sub(tick) > onTime {
-				longest = max(longest, calls[0].begin.Sub(from))
+		came := s.end
+		for _, tick := range slices.Backward(s.expected()) {
+			if calls := o.calls[s.idOf(tick)]; len(calls) > 0 {
+				came = calls[0].begin
+			}
+			if came.Sub(from) > took && came.Sub(tick) > onTime {
+				took, last = came.Sub(from), s.idOf(tick)
 			}
 		}
 	}
-	return longest
+	return took, last
 }
 
-// String is a table in Markdown. Each row has the command for as many such rounds; all promises are checked in each.
+// String is a table in Markdown. Each row has the command for as many such rounds.
 func (f *figures) String() string {
 	var b strings.Builder
-	b.WriteString("\n| fault | deployment | rounds | among several | with violations | recovery, median | p99 | again |\n|---|---|---|---|---|---|---|---|\n")
+	b.WriteString("\n| fault | deployment | rounds | among several | checked | with violations | recovery, median | p99 | again |\n|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range slices.SortedFunc(maps.Keys(f.rows), func(a, b row) int { return strings.Compare(a.fault+a.deployment, b.fault+b.deployment) }) {
 		t := f.rows[r]
-		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %s | %s | %s |\n",
-			r.fault, r.deployment, t.rounds, t.among, t.broken, quantile(t.recoveries, 0.5), quantile(t.recoveries, 0.99), r.command(t.rounds))
+		fmt.Fprintf(&b, "| %s | %s | %d | %d | %s | %d | %s | %s | %s |\n",
+			r.fault, r.deployment, t.rounds, t.among, r.checked(), t.broken, quantile(t.recoveries, 0.5), quantile(t.recoveries, 0.99), r.command(t.rounds))
 	}
 	return b.String()
+}
+
+// checked says which promises are checked in the rounds of a row.
+func (r row) checked() string {
+	if slices.Contains([]string{"standalone", "sentinel", "cluster"}, r.deployment) {
+		return "all"
+	}
+	return "all but [losses](#what-can-be-lost)"
 }
 
 // command has that many rounds of a row; "" if there were none of this fault alone.
 func (r row) command(rounds int) string {
 	switch {
-	case rounds == 0:
+	case rounds == 0 || r.fault == none:
 		return ""
 	case r.fault == several:
 		return fmt.Sprintf("`DEPLOYMENT=%s CHAOS_ROUNDS=%d make chaos`", r.deployment, rounds)

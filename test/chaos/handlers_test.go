@@ -32,6 +32,14 @@ func (b behaviour) fails(attempt int) bool {
 	return b == doomed || b == permanent || b == hangs || b == flaky && attempt <= flakyAttempts
 }
 
+// timeout is the time limit of a task whose handler does that.
+func (b behaviour) timeout() time.Duration {
+	if b == hangs {
+		return hangsUntil
+	}
+	return 30 * time.Second
+}
+
 // call is one call of a handler.
 type call struct {
 	task       string

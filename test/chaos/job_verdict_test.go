@@ -85,8 +85,7 @@ func (e evidence) judgeRemembered(state client.State, p *past) (v verdict) {
 			v.add("%s has succeeded, which no handler confirms: %s", e.id, e.calls)
 		}
 	case client.StateFailed:
-		gaveUp := last.attempt == e.maxAttempts || last.isFinal()
-		if confirmed := gaveUp && (last.token == "" || e.behaviour.fails(last.attempt)); !confirmed && !p.excusesLost(nil, span{last.begin, never}) {
+		if !e.confirmsFailure(last) && !e.mayHaveLost(last, p) {
 			v.add("%s has failed, which no handler confirms: %s", e.id, e.calls)
 		}
 	case client.StateCancelled:
@@ -94,4 +93,18 @@ func (e evidence) judgeRemembered(state client.State, p *past) (v verdict) {
 		v.add("%s is remembered as %s", e.id, state)
 	}
 	return v
+}
+
+// confirmsFailure reports whether a call can have been the last attempt of a task that has failed.
+func (e evidence) confirmsFailure(last call) bool {
+	gaveUp := last.attempt == e.maxAttempts || last.isFinal()
+	return gaveUp && (last.token == "" || e.behaviour.fails(last.attempt))
+}
+
+// mayHaveLost reports whether a task can have failed though its last call does not say so: if that was answered with a success, its attempt was
+// lost; if it was not the last attempt, those after it were lost before their handler was called, by whoever had them.
+func (e evidence) mayHaveLost(last call, p *past) bool {
+	since := span{last.begin, never}
+	answered := last.token != "" && !e.behaviour.fails(last.attempt)
+	return (!answered || e.mayBeLost(last.members, since, p)) && (last.attempt == e.maxAttempts || p.excusesLostOfAny(since))
 }

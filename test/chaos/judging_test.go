@@ -38,6 +38,27 @@ func twoTries() evidence {
 	}
 }
 
+// jumpedOver has the first attempt run by a worker by HTTP when the clock of Redis jumps, and nothing else happen.
+func jumpedOver(e *evidence, p *past, ahead time.Duration) {
+	p.harms, p.jumps = nil, []jump{{between(1.5, 5), ahead}}
+	e.history[0].Node = "web"
+}
+
+// failFirst has the first attempt fail at a time, and the second one, which is cancelled, begin at second 3.
+func failFirst(j *job, e *evidence, end float64) {
+	j.asked = true
+	e.behaviour, e.history[0] = flaky, attempted(1, client.OutcomeFailed, 1, end)
+	e.calls[0].behaviour, e.calls[1].behaviour = flaky, works
+	e.history[1], e.task.State = attempted(2, client.OutcomeCancelled, 3, 4), client.StateCancelled
+	e.calls[1].token = ""
+}
+
+// rememberedAsFailed has the only attempt of a task succeed on a member, and its history go.
+func rememberedAsFailed(j *job, e *evidence, member string) {
+	e.task, e.calls, e.maxAttempts, j.remembered = nil, []call{called(1, 1, 2, "a")}, 1, client.StateFailed
+	e.calls[0].members = []string{member}
+}
+
 // killed is what happens to the task of twoTries: node1 is killed while it runs.
 func killed() *past {
 	return &past{harms: []harm{{span: between(1.5, 1.6), name: "kill", member: "node1"}}}
@@ -89,11 +110,23 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		{"early", func(_ *job, e *evidence, _ *past) { e.due = at(1.5) }, "began 500ms early"},
 		{"too many attempts", func(_ *job, e *evidence, _ *past) { e.maxAttempts = 1 }, "attempt 2 of t, which has 1 at most"},
 		{"an attempt after a success", func(_ *job, e *evidence, p *past) {
-			p.harms[0].spares, e.history[0] = true, attempted(1, client.OutcomeFailed, 1, 2)
+			p.harms[0].keepsRuns, e.history[0] = true, attempted(1, client.OutcomeFailed, 1, 2)
 			e.behaviour, e.calls[0].behaviour, e.calls[0].token = flaky, works, "a"
 			e.history[1], e.task = attempted(2, client.OutcomeFailed, 3, 4), &client.Task{State: client.StateFailed, Attempt: 3}
 			e.history = append(e.history, attempted(3, client.OutcomeCancelled, 5, 6))
 			e.maxAttempts = 3
+		}, "was the last word"},
+		{"again after its backoff", func(j *job, e *evidence, _ *past) { failFirst(j, e, 2.91) }, ""},
+		{"again before its backoff", func(j *job, e *evidence, _ *past) { failFirst(j, e, 2.92) }, "began 10ms before its backoff of 90ms was over"},
+		{"again before its backoff, as the clock jumped over that", func(j *job, e *evidence, p *past) {
+			failFirst(j, e, 2.92)
+			p.jumps = []jump{{between(2.95, 9), 9 * time.Second}}
+		}, ""},
+		{"an attempt after a success whose member was harmed", func(_ *job, e *evidence, _ *past) {
+			e.calls[0].token, e.calls[0].members = "a", []string{"node1"}
+		}, ""},
+		{"an attempt after a success, and another member was harmed", func(_ *job, e *evidence, _ *past) {
+			e.calls[0].token, e.calls[0].members, e.history[0].Node = "a", []string{"node2"}, "?"
 		}, "was the last word"},
 		{"a call that is not in the history", func(_ *job, e *evidence, _ *past) {
 			e.calls = append(e.calls, called(3, 5, 6, ""))
@@ -110,8 +143,18 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		{"lost for no reason", func(_ *job, _ *evidence, p *past) { p.harms = nil }, "nothing had happened"},
 		{"lost when something happened to another member", func(_ *job, _ *evidence, p *past) { p.harms[0].member = "node2" }, "nothing had happened"},
 		{"lost long after something happened", func(_ *job, _ *evidence, p *past) { p.harms[0].span = between(-9, -8) }, "nothing had happened"},
-		{"lost by a fault that spares workers", func(_ *job, _ *evidence, p *past) { p.harms[0].member, p.harms[0].spares = "", true }, "nothing had happened"},
-		{"lost when Redis was away", func(_ *job, _ *evidence, p *past) { p.harms[0].member = "" }, ""},
+		{"lost by a fault that keeps runs", func(_ *job, _ *evidence, p *past) { p.harms[0].member, p.harms[0].keepsRuns = "", true }, "nothing had happened"},
+		{"lost when Redis forgot", func(_ *job, _ *evidence, p *past) { p.harms[0].member = "" }, ""},
+		{"lost by a worker by HTTP whose time limit the clock jumped over", func(_ *job, e *evidence, p *past) {
+			jumpedOver(e, p, 40*time.Second)
+		}, ""},
+		{"lost by a worker by HTTP in a jump shorter than its time limit", func(_ *job, e *evidence, p *past) {
+			jumpedOver(e, p, 30*time.Second)
+		}, "nothing had happened"},
+		{"lost by a node in a jump of the clock", func(_ *job, e *evidence, p *past) {
+			jumpedOver(e, p, 40*time.Second)
+			e.history[0].Node = "id1"
+		}, "nothing had happened"},
 		{"lost by a worker whose node died", func(_ *job, e *evidence, _ *past) { e.history[0].Node = "web" }, ""},
 		{"cancelled, and not asked for", func(_ *job, e *evidence, _ *past) {
 			e.task.State, e.history[1], e.calls[1].token = client.StateCancelled, attempted(2, client.OutcomeCancelled, 3, 4), ""
@@ -132,6 +175,12 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		{"remembered as failed", func(j *job, e *evidence, p *past) {
 			e.task, j.remembered = nil, client.StateFailed
 			p.harms[0].span = between(-9, -8)
+		}, "no handler confirms"},
+		{"remembered as failed, and whoever ran its success was harmed", func(j *job, e *evidence, _ *past) {
+			rememberedAsFailed(j, e, "node1")
+		}, ""},
+		{"remembered as failed, and another one than who ran its success was harmed", func(j *job, e *evidence, _ *past) {
+			rememberedAsFailed(j, e, "node2")
 		}, "no handler confirms"},
 		{"remembered as succeeded, and never called", func(j *job, e *evidence, _ *past) {
 			e.task, e.calls, j.remembered = nil, nil, client.StateSucceeded
@@ -177,7 +226,7 @@ func TestEvidence_WhatLivingMembersKnowIsNotLost(t *testing.T) {
 		"failed":                         {func(e *evidence, _ *past) { e.task.State = client.StateFailed }, "has failed, although Redis was told"},
 		"failed, and Redis was killed": {func(e *evidence, p *past) {
 			e.task.State = client.StateFailed
-			p.addHarm(harm{span: between(4.1, 4.2), name: "redis-kill"})
+			p.addHarm(harm{span: between(4.1, 4.2), name: "redis-kill", keepsRuns: true, away: true})
 		}, ""},
 		"too early": {func(e *evidence, _ *past) { e.due = at(2) }, "early"},
 	} {
@@ -206,7 +255,14 @@ func TestTicking_EachTickHasARecordThatSaysWhatBecameOfIt(t *testing.T) {
 		{"a record of no tick", func(s *ticking, _ []client.LedgerEntry, _ *past) { s.end = at(2) }, "which is no tick"},
 		{"no record", func(s *ticking, _ []client.LedgerEntry, _ *past) { s.end = at(4) }, "has no record"},
 		{"missed on time", func(_ *ticking, l []client.LedgerEntry, _ *past) { miss(&l[1], 2.1) }, "is missed"},
-		{"missed by far", func(_ *ticking, l []client.LedgerEntry, _ *past) { miss(&l[1], 18) }, ""},
+		{"missed by far, when Redis was away", func(_ *ticking, l []client.LedgerEntry, p *past) {
+			miss(&l[1], 18)
+			p.harms = []harm{{span: between(1, 17), name: "redis-pause", away: true}}
+		}, ""},
+		{"missed by far, and a leader lived", func(_ *ticking, l []client.LedgerEntry, p *past) {
+			miss(&l[1], 18)
+			p.harms, p.leaders = []harm{{span: between(1, 17), name: "freeze", member: "node1"}}, []string{"node1", "node2"}
+		}, "is missed"},
 		{"missed by a jump of the clock", func(_ *ticking, l []client.LedgerEntry, p *past) {
 			miss(&l[1], 18)
 			p.jumps = []jump{{between(1.5, 5), 16 * time.Second}}
@@ -267,6 +323,14 @@ func TestTicking_ATickThatFiredWasRun(t *testing.T) {
 	expect(t, s.judgeTick(tick, e, full, false), "")
 	e.calls = nil
 	expect(t, s.judgeTick(tick, e, full, false), "was never run")
+}
+
+func TestEvidence_TheLifeOfATaskIsNotKnownIfRedisLostItsAttempts(t *testing.T) {
+	lost := twoTries()
+	lost.task.Attempt, lost.history = 0, nil
+	if life, known := lost.life(); known {
+		t.Errorf("it is %v", life)
+	}
 }
 
 func TestTicking_TasksOverlapOnlyIfTheScheduleAllowsIt(t *testing.T) {

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func lostSince(from time.Time) span { return span{from, time.Now().Add(settles *
 const losing = "lost-writes"
 
 func lostWrites(harm func(ctx context.Context, r *round, h happening)) fault {
-	return fault{name: losing, always: true, longest: 3 * time.Second, harmRedis: harm}
+	return fault{name: losing, away: true, always: true, longest: 3 * time.Second, harmRedis: harm}
 }
 
 // patience is how long a primary may be silent until sentinels replace it who would lose writes by that: a busy machine must not be the reason.
@@ -129,9 +130,30 @@ func (r *round) noteLate() {
 			}
 		}
 		for m, at := range noticed {
-			if at = m.said(told, at); at.After(first.Add(settles)) {
-				r.past.addHarm(harm{span: span{l.until, earlier(at, l.until.Add(lateFor))}, name: "late", member: m.name})
-			}
+			r.add(r.past.judgeTelling(l, m.name, first, m.said(told, at)))
 		}
 	}
+}
+
+// judgeTelling: a member tells the next primary what it knows as soon as one of them has noticed that one. If it does so late, but in the time for which it
+// tries, or if something happened to it or to Redis again, that harms its attempts. If nothing happened to it, it may not be silent.
+func (p *past) judgeTelling(l loss, member string, noticed, told time.Time) (v verdict) {
+	if !told.After(noticed.Add(settles)) {
+		return nil
+	}
+	if told.After(noticed.Add(lateFor)) && !p.excusesSilence(l, member, noticed) {
+		v.add("%s has not told the primary that took over what it knows, by %s, and nothing had happened to it", member, noticed.Add(lateFor).UTC().Format(stamp))
+		return v
+	}
+	p.addHarm(harm{span: span{l.until, earlier(told, l.until.Add(lateFor))}, name: "late", member: member})
+	return nil
+}
+
+// excusesSilence reports whether a member may not have told a primary what it knows: something happened to it, or to Redis once more.
+func (p *past) excusesSilence(l loss, member string, noticed time.Time) bool {
+	telling := span{l.from, later(l.until, noticed).Add(lateFor)}
+	return slices.ContainsFunc(p.harms, func(h harm) bool {
+		again := h.away && (h.name != losing || h.from.After(l.until))
+		return h.overlaps(telling) && (h.member == member || again)
+	})
 }

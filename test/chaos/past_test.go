@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/remote"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -20,11 +21,12 @@ const (
 
 // past is what happened to a fleet and its Redis in a round. Verdicts go by it.
 type past struct {
-	mu    sync.Mutex // held by faults; what is judged is over
-	harms []harm
-	lost  []loss
-	jumps []jump // of the clock of Redis
-	full  bool   // Redis had no memory for more, so history went early
+	mu      sync.Mutex // held by faults; what is judged is over
+	harms   []harm
+	lost    []loss
+	jumps   []jump   // of the clock of Redis
+	full    bool     // Redis had no memory for more, so history went early
+	leaders []string // the members that can lead a partition
 }
 
 // loss is a time in which Redis accepted writes that it lost.
@@ -64,9 +66,10 @@ func later(a, b time.Time) time.Time {
 type harm struct {
 	span
 
-	name   string
-	member string // its name; "": Redis, or all members
-	spares bool   // living workers keep what they run
+	name      string
+	member    string // its name; "": Redis, or all members
+	keepsRuns bool   // see fault
+	away      bool   // see fault
 }
 
 func (p *past) addHarm(h harm) { p.change(func() { p.harms = append(p.harms, h) }) }
@@ -79,7 +82,7 @@ func (p *past) addLoss(s span, partitions ...int) {
 // of is what happened to a task or a schedule: what Redis has lost of other partitions does not concern it.
 func (p *past) of(id string) *past {
 	lost := slices.DeleteFunc(slices.Clone(p.lost), func(l loss) bool { return !l.concerns(partitionOf(id)) })
-	return &past{harms: p.harms, lost: lost, jumps: p.jumps, full: p.full}
+	return &past{harms: p.harms, lost: lost, jumps: p.jumps, full: p.full, leaders: p.leaders}
 }
 
 func (p *past) addJump(j jump) { p.change(func() { p.jumps = append(p.jumps, j) }) }
@@ -99,12 +102,26 @@ func (p *past) change(do func()) {
 // never is the end of what goes on.
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// excusesLost reports whether an attempt that one of these members ran, and that lived in a time, may be lost: something was done to the member
-// or to Redis. No names: the same of any member.
+// felt is the time in which a harm may have an effect on attempts.
+func (h harm) felt() span { return span{h.from, h.until.Add(aftermath)} }
+
+// excusesLost reports whether an attempt that one of these members ran, and that lived in a time, may be lost: something was done to the member,
+// or Redis forgot something. If the members are not known, it may be any.
 func (p *past) excusesLost(members []string, lived span) bool {
 	return slices.ContainsFunc(p.harms, func(h harm) bool {
-		concerns := h.member == "" || len(members) == 0 || slices.Contains(members, h.member)
-		return concerns && !h.spares && lived.overlaps(span{h.from, h.until.Add(aftermath)})
+		return !h.keepsRuns && (h.member == "" || concerns(h, members)) && lived.overlaps(h.felt())
+	})
+}
+
+// excusesLostOfAny is excusesLost for an attempt that any member may have run.
+func (p *past) excusesLostOfAny(lived span) bool { return p.excusesLost(nil, lived) }
+
+// excusesTimedOut reports whether the clock of Redis has jumped over the time in which a worker by HTTP may report on an attempt that lived in a time.
+// Others have no such limit.
+func (p *past) excusesTimedOut(members []string, lived span, timeout time.Duration) bool {
+	byHTTP := len(members) != 1
+	return byHTTP && slices.ContainsFunc(p.jumps, func(j jump) bool {
+		return j.overlaps(lived) && lived.until.Sub(lived.from)+j.ahead.Abs() >= timeout+remote.Grace
 	})
 }
 
@@ -162,12 +179,15 @@ func concerns(h harm, members []string) bool {
 	return h.member != "" && (len(members) == 0 || slices.Contains(members, h.member))
 }
 
-// silences reports whether something was done to one of these members when Redis lost writes or just afterwards, so that it could not tell what it
-// knows.
+// silences reports whether something was done to one of these members, or to any if they are not known, when Redis lost writes or just afterwards,
+// so that it could not tell what it knows.
 func (p *past) silences(loss span, members []string) bool {
 	loss.until = loss.until.Add(aftermath)
 	return slices.ContainsFunc(p.harms, func(h harm) bool { return concerns(h, members) && h.overlaps(loss) })
 }
+
+// silencesAny is silences for all members: whoever knew of it.
+func (p *past) silencesAny(loss span) bool { return p.silences(loss, nil) }
 
 // isTold reports whether Redis must know of a call, whatever it has lost: the one who made it lives, and nothing happened to that or to Redis, but
 // that writes were lost.
@@ -175,8 +195,10 @@ func (p *past) isTold(c call) bool {
 	if len(c.members) == 0 || c.end.IsZero() {
 		return false
 	}
-	others := &past{harms: slices.DeleteFunc(slices.Clone(p.harms), func(h harm) bool { return h.name == losing })}
-	harmed := others.excusesLost(c.members, span{p.given(c), c.end.Add(aftermath)})
+	known := span{p.given(c), c.end.Add(aftermath)}
+	harmed := slices.ContainsFunc(p.harms, func(h harm) bool {
+		return (h.away && h.name != losing || concerns(h, c.members)) && known.overlaps(h.felt())
+	})
 	return !harmed && !slices.ContainsFunc(p.lost, func(l loss) bool { return p.silences(l.span, c.members) })
 }
 

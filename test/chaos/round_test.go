@@ -26,11 +26,13 @@ import (
 const (
 	warmUp          = 2 * time.Second // before the first fault
 	harmFor         = 14 * time.Second
-	calm            = 4 * time.Second // after the last fault, still with work
-	settle          = 2 * time.Minute // until everything has ended
-	roundLimit      = 6 * time.Minute // for all of a round
-	perRound        = 4               // faults
-	violationsShown = 20              // of a round; all of them are kept in a file
+	calm            = 4 * time.Second       // after the last fault, still with work
+	settle          = 2 * time.Minute       // until everything has ended
+	roundLimit      = 6 * time.Minute       // for all of a round
+	perRound        = 4                     // faults
+	stallPace       = 50 * time.Millisecond // between two looks at the machine
+	stalls          = time.Second           // by which a look is late if the machine stands still; the lease of a run is three times that
+	violationsShown = 20                    // of a round; all of them are kept in a file
 )
 
 // round is one run of a fleet under faults.
@@ -59,9 +61,9 @@ func (r *round) violation(format string, args ...any) {
 	r.violations = append(r.violations, fmt.Sprintf(format, args...))
 }
 
-// play plays a round of one seed. only, if it has names, are the faults to choose from, and then there is one fault only. It returns
-// what happened and the record, for figures.
-func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []string) *outcome {
+// play plays a round of one seed. only, if it has names, are the faults to choose from, and then there is one fault only. It notes
+// in o what happened, as far as the round comes.
+func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []string, o *outcome) {
 	ctx, cancel := context.WithTimeout(t.Context(), roundLimit)
 	defer cancel()
 	r := &round{
@@ -72,12 +74,14 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	r.db = r.deployment.db(t)
 	defer r.end()
 	r.startFleet(rand.New(rand.NewPCG(seed, 4)))
-	plan := r.plan(rand.New(rand.NewPCG(seed, 2)), only, harmFor)
-	for _, h := range plan {
+	o.plan = r.plan(rand.New(rand.NewPCG(seed, 2)), only, harmFor)
+	for _, h := range o.plan {
 		t.Log("plan: ", h)
 	}
 	w := &workload{round: r}
-	o := r.harmWhile(w, plan)
+	unwatch := r.watchMachine()
+	defer unwatch()
+	r.harmWhile(w, o)
 	begin := time.Now()
 	if r.settled() {
 		t.Logf("everything has ended %s after the workload", time.Since(begin).Round(time.Millisecond))
@@ -86,11 +90,11 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	}
 	if ctx.Err() != nil {
 		r.violation("the round has not ended after %s", roundLimit)
-		return o
+		return
 	}
+	unwatch()
 	r.judge(w)
 	r.examine()
-	return o
 }
 
 // caller returns the members on which the one depends that opened a connection to this process; nil if it is not known.
@@ -132,6 +136,9 @@ func (r *round) startFleet(random *rand.Rand) {
 		listen := fmt.Sprint("127.0.0.1:", redistest.FreePort(r.t)) // the same after a restart
 		m := r.startMember(fmt.Sprint("node", i+1), program, "serve", "--concurrency", "12", "--listen", listen, "--roles", roles[i])
 		m.serves = strings.Contains(roles[i], "api")
+		if strings.Contains(roles[i], "scheduler") {
+			r.past.leaders = append(r.past.leaders, m.name)
+		}
 	}
 	r.startMember("goworker", "goworker", "--concurrency", "12")
 	through := r.members[0]
@@ -171,8 +178,8 @@ type outcome struct {
 	probe []*ticking
 }
 
-// harmWhile runs the workload, and the faults in it.
-func (r *round) harmWhile(w *workload, plan []happening) *outcome {
+// harmWhile runs the workload, and the planned faults in it, and notes what happened.
+func (r *round) harmWhile(w *workload, o *outcome) {
 	random := rand.New(rand.NewPCG(r.seed, 3))
 	start := time.Now().UTC().Truncate(time.Second).Add(2 * time.Second)
 	r.schedules = newSchedules(random, start, start.Add(warmUp+harmFor+calm))
@@ -186,19 +193,34 @@ func (r *round) harmWhile(w *workload, plan []happening) *outcome {
 	running.Go(func() { w.pause(work, r.seed) })
 	running.Go(func() { w.contend(work) })
 	_ = clock.Sleep(r.ctx, warmUp)
-	begin := time.Now()
-	r.harm(r.ctx, plan)
+	o.begin = time.Now()
+	r.harm(r.ctx, o.plan)
 	r.heal()
 	_ = clock.Sleep(r.ctx, time.Until(start.Add(warmUp+harmFor+calm)))
 	end()
 	running.Wait()
-	o := &outcome{plan: plan, begin: begin, calls: r.handlers.byTask()}
+	o.calls = r.handlers.byTask()
 	for _, s := range r.schedules {
 		if s.probes() {
 			o.probe = append(o.probe, s)
 		}
 	}
-	return o
+}
+
+// watchMachine notes, until stop, when the machine is so busy, by something else than the round, that it stands still for all: this process is on the
+// way of all handlers and, by its proxies, of all members.
+func (r *round) watchMachine() (stop func()) {
+	ctx, cancel := context.WithCancel(r.ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for from := time.Now(); clock.Sleep(ctx, stallPace) == nil; from = time.Now() {
+			if until := time.Now(); until.Sub(from) > stallPace+stalls {
+				r.t.Logf("the machine stood still for %s", until.Sub(from).Round(time.Millisecond))
+				r.past.addHarm(harm{span: span{from, until}, name: "stall", away: true})
+			}
+		}
+	})
+	return func() { cancel(); running.Wait() }
 }
 
 // heal ends all faults.

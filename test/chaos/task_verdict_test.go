@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // verdict is the violations that were found.
@@ -34,7 +35,7 @@ func (e evidence) judgeCalls(p *past) (v verdict) {
 		}
 		begun[c.attempt] = true
 		v = append(v, e.judgeBegin(c, p)...)
-		if j := slices.IndexFunc(e.calls[:i], call.isFinal); j >= 0 && !p.excusesLost(nil, span{e.calls[j].begin, c.begin}) {
+		if j := slices.IndexFunc(e.calls[:i], call.isFinal); j >= 0 && !e.mayBeLost(e.calls[j].members, span{e.calls[j].begin, c.begin}, p) {
 			v.add("attempt %d of %s began after attempt %d, whose answer %q was the last word", c.attempt, e.id, e.calls[j].attempt, e.calls[j].token)
 		}
 	}
@@ -66,6 +67,7 @@ func (e evidence) judgeTask(p *past) (v verdict) {
 			v.add("attempt %d in the history of %s has the number %d", i+1, e.id, a.Number)
 		}
 		v = append(v, e.judgeAttempt(a, begun, p)...)
+		v = append(v, e.judgeBackoff(a, begun, p)...)
 	}
 	never := t.State == client.StateCancelled && len(e.history) == t.Attempt-1 // the last one was cancelled before it began
 	if len(e.history) != t.Attempt && !never {
@@ -98,12 +100,31 @@ func (e evidence) judgeAttempt(a client.Attempt, begun map[int]call, p *past) (v
 			v.add("attempt %d of %s ended by its timeout: %s", a.Number, e.id, c)
 		}
 	case client.OutcomeLost:
-		if lived := livedFrom(a, c, called, p); !p.excusesLost(e.members[a.Node], lived) {
+		if lived := livedFrom(a, c, called, p); !e.mayBeLost(e.members[a.Node], lived, p) {
 			v.add("attempt %d of %s was lost (%s) on %s %s, and nothing had happened to that from %s to %s: %s",
 				a.Number, e.id, value(a.Error), a.Node, e.members[a.Node], lived.from.UTC().Format(stamp), lived.until.UTC().Format(stamp), c)
 		}
 	}
 	return v
+}
+
+// judgeBackoff: after a failure the next attempt waits as the policy of the task says.
+func (e evidence) judgeBackoff(failed client.Attempt, begun map[int]call, p *past) (v verdict) {
+	next, called := begun[failed.Number+1]
+	repeats := failed.Outcome != nil && (*failed.Outcome == client.OutcomeFailed || *failed.Outcome == client.OutcomeTimeout)
+	if !called || !repeats || failed.FinishedAt == nil {
+		return nil
+	}
+	least := task.Retry{Backoff: backoff}.After(failed.Number, 0)
+	if earliest := p.earliest(failed.FinishedAt.Add(least)); next.begin.Before(earliest) {
+		v.add("attempt %d of %s began %s before its backoff of %s was over", next.attempt, e.id, earliest.Sub(next.begin), least)
+	}
+	return v
+}
+
+// mayBeLost reports whether an attempt of the task that one of these members ran, and that lived in a time, may be lost.
+func (e evidence) mayBeLost(members []string, lived span, p *past) bool {
+	return p.excusesLost(members, lived) || p.excusesTimedOut(members, lived, e.behaviour.timeout())
 }
 
 // stamp is how violations and files show times.
@@ -154,7 +175,7 @@ func isSuccess(a client.Attempt) bool {
 
 // life returns the time from the first call of a task until the answer with which it ended, if it ended with one.
 func (e evidence) life() (_ span, known bool) {
-	if e.task == nil || len(e.calls) == 0 || len(e.history) != e.task.Attempt {
+	if e.task == nil || len(e.calls) == 0 || len(e.history) == 0 || len(e.history) != e.task.Attempt {
 		return span{}, false
 	}
 	last := e.history[len(e.history)-1]

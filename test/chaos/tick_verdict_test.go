@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -58,11 +59,12 @@ func (s *ticking) judgeRecord(e client.LedgerEntry, p *past) (v verdict) {
 	return v
 }
 
-// mayMiss reports whether a tick may be missed: clients had paused the schedule, or nobody fired it in time. Time that the clock of Redis
+// mayMiss reports whether a tick may be missed: clients had paused the schedule, or nobody could fire it in time. Time that the clock of Redis
 // jumped over does not make it late.
 func (s *ticking) mayMiss(e client.LedgerEntry, p *past) bool {
 	late := time.Duration(e.LateMs)*time.Millisecond - p.farthest()
-	return late > lateAfter || s.wasPaused(e.Tick, e.DecidedAt, p)
+	open := span{p.shown(e.Tick).from, p.shown(e.DecidedAt).until}
+	return late > lateAfter && p.explainsMiss(open) || s.wasPaused(e.Tick, e.DecidedAt, p)
 }
 
 // wasPaused reports whether a tick that was decided at a time counts as paused. Several pauses are one if nobody decided anything between them,
@@ -115,13 +117,23 @@ func (s *ticking) judgeOverlap(tasks []evidence, p *past) (v verdict) {
 			continue
 		}
 		for _, other := range tasks {
-			if other.id != running.id && len(other.calls) > 0 && life.contains(other.calls[0].begin) {
+			if other.id != running.id && len(other.calls) > 0 && life.contains(other.calls[0].begin) && !other.cameLate(other.calls[0]) {
 				v.add("%s, with overlap %s: %s began at %s, while %s ran from %s to %s", s.id, s.overlap, other.id, other.calls[0].begin.UTC().Format(stamp),
 					running.id, life.from.UTC().Format(stamp), life.until.UTC().Format(stamp))
 			}
 		}
 	}
 	return v
+}
+
+// onTheWay is how long a call may be on its way to the handler of a busy machine.
+const onTheWay = time.Second
+
+// cameLate reports whether a call was over before it came to the handler, which noticed that at once: its attempt had been cancelled.
+func (e evidence) cameLate(c call) bool {
+	return c.token == "" && !c.end.IsZero() && slices.ContainsFunc(e.history, func(a client.Attempt) bool {
+		return a.Number == c.attempt && a.FinishedAt != nil && a.FinishedAt.Before(c.begin) && c.end.Before(a.FinishedAt.Add(onTheWay))
+	})
 }
 
 // judgeAudit: the audit says that each tick is accounted for, and does not call proved what Redis has lost.
@@ -139,7 +151,7 @@ func (s *ticking) judgeAudit(report client.AuditReport, calls map[string][]call,
 		}
 	}
 	for _, l := range p.lost {
-		if at, ok := s.firedIn(l.span, calls); ok && len(report.LostWrites) == 0 && !p.silences(l.span, nil) {
+		if at, ok := s.firedIn(l.span, calls); ok && len(report.LostWrites) == 0 && !p.silencesAny(l.span) {
 			v.add("%s: the audit says nothing of what Redis lost from %s to %s, which is that the tick %s fired", s.id, l.from.UTC().Format(stamp), l.until.UTC().Format(stamp), at)
 		}
 	}

@@ -79,12 +79,11 @@ func newProbes(start, end time.Time) []*ticking {
 func (s *ticking) probes() bool { return s.takes == 0 }
 
 func (w *workload) put(s *ticking) {
-	attempts := tickAttempts
 	d := client.ScheduleDefinition{
 		Every: ptr(s.every.String()), StartAt: &s.start, EndAt: &s.end, Overlap: &s.overlap,
 		Task: client.TaskTemplate{
-			Type: "http", Payload: payloadOf(w.handlers.address(s.behaviour, s.takes, 1)), Timeout: ptr("30s"),
-			Retry: &client.Retry{MaxAttempts: &attempts, Backoff: &client.Backoff{Initial: ptr("100ms"), Max: ptr("500ms")}},
+			Type: "http", Payload: payloadOf(w.handlers.address(s.behaviour, s.takes, 1)), Timeout: ptr(s.behaviour.timeout().String()),
+			Retry: retryUpTo(tickAttempts),
 		},
 	}
 	s.asked = time.Now()

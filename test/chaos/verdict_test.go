@@ -13,25 +13,25 @@ import (
 // judge compares what DTS says with what happened. It is meant for a round that has settled.
 func (r *round) judge(w *workload) {
 	r.noteLate()
-	b := r.newBench()
-	r.askAgain(w, b)
+	file := r.newCaseFile()
+	r.askAgain(w, file)
 	for _, bad := range r.handlers.bad {
 		r.violation("a handler was called without a task: %s", bad)
 	}
 	r.add(r.locking.judge(&r.past))
 	for _, j := range w.jobs {
-		r.add(j.judge(b.of(j.id, j.behaviour, j.maxAttempts, j.due), r.past.of(j.id), r.durable()))
+		r.add(j.judge(file.of(j.id, j.behaviour, j.maxAttempts, j.due), r.past.of(j.id), r.durable()))
 	}
 	for _, s := range r.schedules {
-		r.judgeSchedule(s, b)
+		r.judgeSchedule(s, file)
 	}
-	b.judgeStrangers(r)
+	file.judgeStrangers(r)
 	unknown := r.handlers.unknown()
 	if unknown > len(r.handlers.calls)/4 && runtime.GOOS == "linux" {
 		r.violation("the callers of %d of %d calls are not known: the judge excuses what it should not", unknown, len(r.handlers.calls))
 	}
 	r.t.Logf("%d tasks, %d of them of schedules; %d calls, %d by callers that are not known; the lock was held %d times",
-		len(b.tasks), len(b.tasks)-len(w.jobs), len(r.handlers.calls), unknown, r.locking.holds)
+		len(file.tasks), len(file.tasks)-len(w.jobs), len(r.handlers.calls), unknown, r.locking.holds)
 }
 
 func (r *round) add(v verdict) {
@@ -40,8 +40,8 @@ func (r *round) add(v verdict) {
 	}
 }
 
-// bench is what the judge has before it.
-type bench struct {
+// caseFile is what the judge has before it.
+type caseFile struct {
 	r       *round
 	tasks   map[string]client.Task
 	calls   map[string][]call
@@ -49,43 +49,43 @@ type bench struct {
 	known   map[string]bool     // the tasks that somebody submitted or a ledger names
 }
 
-func (r *round) newBench() *bench {
-	b := &bench{r: r, tasks: make(map[string]client.Task), calls: r.handlers.byTask(), members: make(map[string][]string), known: make(map[string]bool)}
+func (r *round) newCaseFile() *caseFile {
+	file := &caseFile{r: r, tasks: make(map[string]client.Task), calls: r.handlers.byTask(), members: make(map[string][]string), known: make(map[string]bool)}
 	all, _ := r.list(client.StateScheduled, client.StateQueued, client.StateRunning, client.StateSucceeded, client.StateFailed, client.StateCancelled)
 	for _, t := range all {
-		if _, twice := b.tasks[t.ID]; twice {
+		if _, twice := file.tasks[t.ID]; twice {
 			r.violation("%s is listed twice", t.ID)
 		}
-		b.tasks[t.ID] = t
+		file.tasks[t.ID] = t
 	}
 	for _, m := range r.members {
 		for _, id := range m.ids() {
-			b.members[id] = m.dependsOn()
+			file.members[id] = m.dependsOn()
 		}
 	}
-	return b
+	return file
 }
 
 // of is the evidence of a task.
-func (b *bench) of(id string, behaviour behaviour, maxAttempts int, due time.Time) evidence {
-	b.known[id] = true
-	e := evidence{id: id, behaviour: behaviour, maxAttempts: maxAttempts, due: due, calls: b.calls[id], members: b.members}
-	if t, found := b.tasks[id]; found {
-		e.task, e.history = &t, b.r.attempts(id)
+func (file *caseFile) of(id string, behaviour behaviour, maxAttempts int, due time.Time) evidence {
+	file.known[id] = true
+	e := evidence{id: id, behaviour: behaviour, maxAttempts: maxAttempts, due: due, calls: file.calls[id], members: file.members}
+	if t, found := file.tasks[id]; found {
+		e.task, e.history = &t, file.r.attempts(id)
 	}
 	return e
 }
 
 // judgeStrangers: there is nothing but what somebody submitted or a ledger names. Redis may have lost that a schedule was resumed, and that its
 // ticks fired.
-func (b *bench) judgeStrangers(r *round) {
-	for id, calls := range b.calls {
-		if !b.known[id] && !r.past.of(id).isTouched(calls, nil) {
+func (file *caseFile) judgeStrangers(r *round) {
+	for id, calls := range file.calls {
+		if !file.known[id] && !r.past.of(id).isTouched(calls, nil) {
 			r.violation("a handler was called for %s, which nobody submitted and no ledger names", id)
 		}
 	}
-	for id := range b.tasks {
-		if !b.known[id] && !r.past.of(id).isTouched(b.calls[id], nil) {
+	for id := range file.tasks {
+		if !file.known[id] && !r.past.of(id).isTouched(file.calls[id], nil) {
 			r.violation("there is a task %s, which nobody submitted and no ledger names", id)
 		}
 	}
@@ -93,13 +93,13 @@ func (b *bench) judgeStrangers(r *round) {
 
 // askAgain submits the jobs that are not listed again, if Redis was full in the round: finished tasks go early then, and their ids are
 // remembered, so that none of them runs again. Those that Redis may have lost would be accepted.
-func (r *round) askAgain(w *workload, b *bench) {
+func (r *round) askAgain(w *workload, file *caseFile) {
 	if !r.past.wasFull() {
 		return
 	}
 	for _, j := range w.jobs {
-		_, listed := b.tasks[j.id]
-		if listed || !j.accepted || r.past.of(j.id).isTouched(b.calls[j.id], j.answers) && !r.durable() {
+		_, listed := file.tasks[j.id]
+		if listed || !j.accepted || r.past.of(j.id).isTouched(file.calls[j.id], j.answers) && !r.durable() {
 			continue
 		}
 		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
@@ -114,23 +114,28 @@ func (r *round) askAgain(w *workload, b *bench) {
 }
 
 // judgeSchedule judges a schedule and the tasks that its ledger names.
-func (r *round) judgeSchedule(s *ticking, b *bench) {
+func (r *round) judgeSchedule(s *ticking, file *caseFile) {
 	state, _ := r.schedule(s)
 	if s.created = state.CreatedAt; s.created.Before(s.asked.Truncate(time.Millisecond)) || s.created.After(s.answered) {
 		r.violation("%s was put at %s, between %s and %s", s.id, s.created, s.asked, s.answered)
 	}
 	ledger, p := r.ledger(s), r.past.of(s.id)
 	r.add(s.judgeLedger(ledger, p))
+	var records []record
 	var tasks []evidence
 	for _, e := range ledger {
+		known := record{LedgerEntry: e}
 		if e.Task != nil {
-			task := b.of(*e.Task, s.behaviour, tickAttempts, e.Tick)
-			r.add(s.judgeTick(e, task, p, r.durable()))
-			tasks = append(tasks, task)
+			known.task = file.of(*e.Task, s.behaviour, tickAttempts, e.Tick)
+			r.add(s.judgeTick(e, known.task, p, r.durable()))
+			tasks = append(tasks, known.task)
 		}
+		records = append(records, known)
 	}
+	r.add(s.judgeReasons(records, p))
+	r.add(s.judgeLateness(records, p))
 	r.add(s.judgeOverlap(tasks, p))
 	if report, ok := r.audit(s); ok {
-		r.add(s.judgeAudit(report, b.calls, p))
+		r.add(s.judgeAudit(report, file.calls, p))
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -119,14 +120,19 @@ func (w *workload) newJob(random *rand.Rand, id string) *job {
 	return j
 }
 
+// backoff is that of all tasks.
+var backoff = task.Backoff{Initial: 100 * time.Millisecond, Max: 500 * time.Millisecond}
+
+// retryUpTo is the retry policy of a task with so many attempts.
+func retryUpTo(attempts int) *client.Retry {
+	return &client.Retry{MaxAttempts: &attempts, Backoff: &client.Backoff{Initial: ptr(backoff.Initial.String()), Max: ptr(backoff.Max.String())}}
+}
+
 // submission is the job as the API takes it: always the same, so that it can be repeated.
 func (w *workload) submission(j *job) client.Submission {
 	s := client.Submission{
-		ID: &j.id, Type: j.kind, Payload: w.payload(j, 1), Timeout: ptr("30s"),
-		Retry: &client.Retry{MaxAttempts: &j.maxAttempts, Backoff: &client.Backoff{Initial: ptr("100ms"), Max: ptr("500ms")}},
-	}
-	if j.behaviour == hangs {
-		s.Timeout = ptr(hangsUntil.String())
+		ID: &j.id, Type: j.kind, Payload: w.payload(j, 1), Timeout: ptr(j.behaviour.timeout().String()),
+		Retry: retryUpTo(j.maxAttempts),
 	}
 	if !j.due.IsZero() {
 		s.RunAt = ptr(j.due.UTC())
@@ -224,12 +230,12 @@ func (w *workload) cancel(j *job) {
 	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.CancelTaskWithResponse(ctx, j.id, nil)
 	})
-	task, ok := w.taskIn("cancelling", j, known, status, body)
+	shown, ok := w.taskIn("cancelling", j, known, status, body)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.answers = append(j.answers, time.Now())
 	if ok {
-		j.cancels = append(j.cancels, answered{at: time.Now(), attempt: task.Attempt, state: task.State})
+		j.cancels = append(j.cancels, answered{at: time.Now(), attempt: shown.Attempt, state: shown.State})
 	}
 }
 
@@ -245,18 +251,18 @@ func (w *workload) change(j *job) {
 	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.ChangeTaskWithResponse(ctx, j.id, nil, client.TaskChange{Payload: w.payload(j, version)})
 	})
-	task, ok := w.taskIn("changing", j, known, status, body)
+	shown, ok := w.taskIn("changing", j, known, status, body)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.answers = append(j.answers, time.Now())
 	if ok {
-		j.changes = append(j.changes, answered{at: time.Now(), attempt: task.Attempt, version: version})
+		j.changes = append(j.changes, answered{at: time.Now(), attempt: shown.Attempt, version: version})
 	}
 }
 
 // taskIn is the task of an answer; false if the request came too late, or before the submission. known: the job was accepted before.
 func (w *workload) taskIn(what string, j *job, known bool, status int, body []byte) (client.Task, bool) {
-	var task client.Task
+	var shown client.Task
 	switch status {
 	case http.StatusConflict:
 	case http.StatusNotFound:
@@ -264,14 +270,14 @@ func (w *workload) taskIn(what string, j *job, known bool, status int, body []by
 			j.miss(fmt.Sprintf("%s %s, which was accepted, was answered by %d: %s", what, j.id, status, body))
 		}
 	case http.StatusOK:
-		if err := json.Unmarshal(body, &task); err != nil {
+		if err := json.Unmarshal(body, &shown); err != nil {
 			w.t.Errorf("%s %s: %v in %s", what, j.id, err, body)
 		}
-		return task, true
+		return shown, true
 	default:
 		w.t.Errorf("%s %s was answered by %d: %s", what, j.id, status, body)
 	}
-	return task, false
+	return shown, false
 }
 
 // miss notes an answer that says that the task is not there.

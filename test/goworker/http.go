@@ -178,7 +178,7 @@ func (w *httpWorker) judge(token string, verdict client.ExtendedAttemptVerdict) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.running[token]
-	if a == nil || verdict == client.VerdictRunning {
+	if a == nil || verdict == client.VerdictRunning || verdict == client.VerdictUnknown {
 		return
 	}
 	if verdict == client.VerdictLost {
