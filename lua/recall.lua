@@ -1,18 +1,22 @@
--- recall: removes deliveries from a queue that wait for a worker.
+-- recall: removes deliveries from a queue that wait for a worker, and says which ones no worker has or can take.
 -- includes: nothing
 -- keys:
 --   pending  LIST
 -- args:
 --   ids  text*
 -- reply:
---   recalled  text*  those that waited; no worker can take them any more
+--   recalled  text*  those that waited, and those that were not there
 -- refuses: nothing
--- repeat: harmless, but does not say again which ones waited
+-- repeat: harmless, and says the same
 -- full: works
 local recalled = {}
 for id in ids() do
-  if redis.call('HGET', delivery_key(id), 'state') == 'pending' and redis.call('LREM', pending, -1, id) > 0 then
+  local is = redis.call('HGET', delivery_key(id), 'state')
+  if is == 'pending' and redis.call('LREM', pending, -1, id) > 0 then
     redis.call('DEL', delivery_key(id))
+    is = false
+  end
+  if not is then
     recalled[#recalled + 1] = id
   end
 end

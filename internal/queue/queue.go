@@ -238,8 +238,8 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 	return nil
 }
 
-// Recall removes those deliveries from their queues that no worker has taken, and returns them. Error: one of Redis, after which some may
-// have been removed.
+// Recall removes those deliveries from their queues that no worker has taken, and returns them and those that were not there: a leader has
+// claimed them, and not handed them over yet. Error: one of Redis, after which some may have been removed.
 func (q *Queues) Recall(ctx context.Context, deliveries []task.Delivery) ([]task.Delivery, error) {
 	byQueue := make(map[string][]task.Delivery, 1)
 	for _, d := range deliveries {

@@ -96,7 +96,7 @@ func (w *world) claimAsDeadLeader(ref task.Ref) {
 	p := w.store.PartitionOf(ref)
 	key := w.store.Partitions.LeaseKey(p)
 	leasetest.Grant(w.t, w.db, key, "1:dead", 0)
-	quotas := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 1000}}} // those that wait, too
+	quotas := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 1000}, "foreign": {Number: 1}}} // those that wait, too
 	_, err := w.store.Partitions.At(p).Lead("1:dead").Claim(w.t.Context(), claimLimit, quotas, time.Second)
 	testkit.Must(w.t, err)
 	leasetest.End(w.t, w.db, key)

@@ -51,6 +51,9 @@ func TestForeignServer_HandlesAnAttemptThatFailsOnce(t *testing.T) {
 				if want := []int{1, 2}[:attempts]; !slices.Equal(numbers, want) {
 					t.Errorf("the attempts %v were handled, want %v", numbers, want)
 				}
+				if losses, err := w.store.Losses(t.Context(), w.store.PartitionOf(ref)); err != nil || len(losses) > 0 {
+					t.Errorf("Redis is said to have lost writes: %v, %v", losses, err)
+				}
 			})
 		}
 	}
@@ -120,5 +123,21 @@ func TestForeignServer_IsNotReliedOnWhenItHasGone(t *testing.T) {
 	testkit.Eventually(t, "it waits in DTS", func() bool { return w.backlog()["foreign"] == 1 })
 	if got := w.get(ref); got.State != task.Scheduled || got.Attempt != 0 || a.runs("enqueue") != before {
 		t.Errorf("it is %s, attempt %d; enqueue ran %d times, before %d", got.State, got.Attempt, a.runs("enqueue"), before)
+	}
+}
+
+// A leader that claims a task and then waits for asynq's list of servers must not have its task handed over meanwhile by who looks after it.
+func TestForeignServer_WhatWasClaimedAndNobodyServesIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ref := w.create(task.Definition{Queue: "foreign"})
+	w.claimAsDeadLeader(ref)
+	if got := w.get(ref); got.State != task.Queued {
+		t.Fatalf("the task is %s, want queued", got.State)
+	}
+	a := w.start("a", never)
+	testkit.Eventually(t, "it waits in DTS", func() bool { return w.backlog()["foreign"] == 1 })
+	if got := w.get(ref); got.State != task.Scheduled || got.Attempt != 0 || a.runs("enqueue") != 0 {
+		t.Errorf("it is %s, attempt %d; enqueue ran %d times", got.State, got.Attempt, a.runs("enqueue"))
 	}
 }
