@@ -1641,6 +1641,36 @@ func (Leave) Decode(r *Reply) (v LeaveReply) {
 	return v
 }
 
+// ListQueues runs list_queues.lua: adds queues to asynq's list of queues.
+//
+// Repeated: harmless: they are on it
+type ListQueues struct {
+	Queues QueuesKey // SET
+	Names  []string
+}
+
+// ListQueuesReply is the reply to ListQueues.
+type ListQueuesReply struct {
+}
+
+// Script is list_queues.lua.
+func (ListQueues) Script() *Script { return scriptOf("list_queues") }
+
+// Keys are its KEYS.
+func (c ListQueues) Keys() []string { return []string{string(c.Queues)} }
+
+// Args are its ARGV.
+func (c ListQueues) Args() []any {
+	args := []any{}
+	for _, e := range c.Names {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode returns its reply, which is empty.
+func (ListQueues) Decode(*Reply) ListQueuesReply { return ListQueuesReply{} }
+
 // Log runs log.lua: appends lines of the running attempt to the task's log.
 //
 // Refusals:
@@ -1859,6 +1889,58 @@ func (c NoteNamespaces) Args() []any {
 
 // Decode returns its reply, which is empty.
 func (NoteNamespaces) Decode(*Reply) NoteNamespacesReply { return NoteNamespacesReply{} }
+
+// NoteTaken runs note_taken.lua: records what a worker by HTTP is about to begin, in place of what it took before.
+//
+// Repeated: harmless: it records the same
+type NoteTaken struct {
+	Taken    TakenKey // STRING
+	Record   string
+	Lifetime time.Duration
+}
+
+// NoteTakenReply is the reply to NoteTaken.
+type NoteTakenReply struct {
+}
+
+// Script is note_taken.lua.
+func (NoteTaken) Script() *Script { return scriptOf("note_taken") }
+
+// Keys are its KEYS.
+func (c NoteTaken) Keys() []string { return []string{string(c.Taken)} }
+
+// Args are its ARGV.
+func (c NoteTaken) Args() []any {
+	return []any{c.Record, c.Lifetime.Milliseconds()}
+}
+
+// Decode returns its reply, which is empty.
+func (NoteTaken) Decode(*Reply) NoteTakenReply { return NoteTakenReply{} }
+
+// PauseQueue runs pause_queue.lua: keeps workers from taking deliveries from a queue.
+//
+// Repeated: harmless: the queue stays paused since the first run
+type PauseQueue struct {
+	Paused PausedKey // STRING
+}
+
+// PauseQueueReply is the reply to PauseQueue.
+type PauseQueueReply struct {
+}
+
+// Script is pause_queue.lua.
+func (PauseQueue) Script() *Script { return scriptOf("pause_queue") }
+
+// Keys are its KEYS.
+func (c PauseQueue) Keys() []string { return []string{string(c.Paused)} }
+
+// Args are its ARGV.
+func (PauseQueue) Args() []any {
+	return []any{}
+}
+
+// Decode returns its reply, which is empty.
+func (PauseQueue) Decode(*Reply) PauseQueueReply { return PauseQueueReply{} }
 
 // PauseSchedule runs pause_schedule.lua: keeps a schedule from creating tasks until it is resumed. The tasks that exist go on.
 //

@@ -11,12 +11,12 @@
 -- full: works
 local recalled = {}
 for id in ids() do
-  local is = redis.call('HGET', delivery_key(id), 'state')
-  if is == 'pending' and redis.call('LREM', pending, -1, id) > 0 then
+  local state = redis.call('HGET', delivery_key(id), 'state')
+  if state == 'pending' and redis.call('LREM', pending, -1, id) > 0 then
     redis.call('DEL', delivery_key(id))
-    is = false
+    state = false
   end
-  if not is then
+  if not state then
     recalled[#recalled + 1] = id
   end
 end

@@ -18,8 +18,8 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// While Redis is full, what runs ends, what waits runs, people can stop things, and nothing new is accepted; history makes room for
-// it. When Redis has room again, everything goes on.
+// While Redis is full, what runs ends, what waits runs, nodes start, workers by HTTP take, people can stop things, and nothing new is accepted;
+// history makes room for it. When Redis has room again, everything goes on.
 func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	t.Parallel()
 	const running, waiting, history = 100, 60, 2000
@@ -54,7 +54,7 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 		})
 	}
 	a.submit(long...)
-	a.submit(client.Submission{ID: ptr("later"), Type: "noop", Delay: ptr("1h")})
+	a.submit(client.Submission{ID: ptr("later"), Type: "noop", Delay: ptr("1h")}, client.Submission{ID: ptr("remote"), Type: "count", Queue: ptr("remote")})
 	for range running {
 		testkit.Receive(t, began, "an attempt")
 	}
@@ -92,10 +92,20 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	if n := len(a.all(client.StateRunning)); n != running {
 		t.Errorf("%d attempts run, want %d", n, running)
 	}
+	c := startNode(t, srv.URL()) // which waits until it is ready
+	took := must(c.TakeAttemptsWithResponse(t.Context(), "py-1", client.TakeRequest{
+		Types: []string{"count"}, Queues: []string{"remote"}, Wait: ptr("10s"), Request: ptr("1"),
+	}))
+	if took.JSON200 == nil || len(took.JSON200.Attempts) != 1 {
+		t.Errorf("a worker by HTTP takes: %s", took.Body)
+	} else if end := must(c.FinishAttemptWithResponse(t.Context(), "remote", 1, nil, client.AttemptEnd{Token: took.JSON200.Attempts[0].Token, Outcome: client.EndSucceeded})); end.StatusCode()/100 != 2 {
+		t.Errorf("it reports the end: %s", end.Body)
+	}
 	for what, status := range map[string]int{
-		"cancel": must(a.CancelTaskWithResponse(t.Context(), "later", nil)).StatusCode(),
-		"pause":  must(a.PauseScheduleWithResponse(t.Context(), "unwanted", nil, client.PauseScheduleJSONRequestBody{})).StatusCode(),
-		"delete": must(a.DeleteScheduleWithResponse(t.Context(), "unwanted", nil)).StatusCode(),
+		"pause of a queue": must(a.PauseQueueWithResponse(t.Context(), "remote")).StatusCode(),
+		"cancel":           must(a.CancelTaskWithResponse(t.Context(), "later", nil)).StatusCode(),
+		"pause":            must(a.PauseScheduleWithResponse(t.Context(), "unwanted", nil, client.PauseScheduleJSONRequestBody{})).StatusCode(),
+		"delete":           must(a.DeleteScheduleWithResponse(t.Context(), "unwanted", nil)).StatusCode(),
 	} {
 		if status/100 != 2 {
 			t.Errorf("%s: %d", what, status)
@@ -107,7 +117,7 @@ func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
 	}
 	await(t, time.Minute, "all have succeeded", func() bool {
 		fill(t, db)
-		return a.succeeded("http")+b.succeeded("http") == running+waiting
+		return a.succeeded("http")+b.succeeded("http")+c.succeeded("http") == running+waiting
 	})
 	await(t, time.Minute, "nothing is left to do", func() bool { return len(a.all(client.StateQueued, client.StateRunning)) == 0 })
 	await(t, time.Minute, "history makes room", func() bool { return len(a.all(client.StateSucceeded)) < history/2 })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
@@ -12,7 +12,10 @@ import (
 // Pause stops workers from taking deliveries from a queue. Pausing a paused queue is not an error.
 // Errors: *task.Error with CodeInvalid for an invalid name, CodeQueueNotFound or CodeUnavailable.
 func (q *Queues) Pause(ctx context.Context, name string) error {
-	return q.change(ctx, name, func() error { return q.db.SetNX(ctx, q.pausedKey(name), clock.Now().Unix(), 0).Err() })
+	return q.change(ctx, name, func() error {
+		_, err := redisx.Run(ctx, q.db, lua.PauseQueue{Paused: lua.AsynqQueue(q.names.asynq(name)).Paused()})
+		return err
+	})
 }
 
 // Resume lets workers take deliveries from a queue again, and wakes them. Resuming a queue that is not paused is not an error.

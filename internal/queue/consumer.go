@@ -188,11 +188,7 @@ func (c *Consumer) publishQueues(ctx context.Context) error {
 
 // publish adds queues to asynq's list of queues.
 func publish(ctx context.Context, db *redisx.DB, asynqNames []string) error {
-	members := make([]any, len(asynqNames))
-	for i, name := range asynqNames {
-		members[i] = name
-	}
-	if err := db.SAdd(ctx, string(lua.AsynqQueues), members...).Err(); err != nil {
+	if _, err := redisx.Run(ctx, db, lua.ListQueues{Queues: lua.AsynqQueues, Names: asynqNames}); err != nil {
 		return fmt.Errorf("listing queues in asynq: %w", err)
 	}
 	return nil

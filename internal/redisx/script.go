@@ -56,8 +56,8 @@ const pipelineLimit = 250
 // atomic, but not all of them together. In a cluster, the calls of each server are made whether or not the others answer; RunEach returns when all
 // have answered, or ctx ends. The errors are those of Run.
 func RunEach[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
-	cluster, is := db.UniversalClient.(*redis.ClusterClient)
-	if !is {
+	cluster, sharded := db.UniversalClient.(*redis.ClusterClient)
+	if !sharded {
 		return runInTurn[R](ctx, db, calls)
 	}
 	byServer := make(map[*redis.Client][]int)

@@ -134,10 +134,10 @@ func (e *examination) unlisted(ctx context.Context, p int, names []string) ([]co
 	for i, name := range names {
 		members[i] = name
 	}
-	known, err := e.o.Layout.DB.SMIsMember(ctx, string(e.o.Layout.Keys.Partition(p).Backlog()), members...).Result()
+	inBacklog, err := e.o.Layout.DB.SMIsMember(ctx, string(e.o.Layout.Keys.Partition(p).Backlog()), members...).Result()
 	var unknown []collection
-	for i, is := range known {
-		if !is {
+	for i, listed := range inBacklog {
+		if !listed {
 			unknown = append(unknown, e.readyTasks(p, names[i]))
 		}
 	}

@@ -9,8 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/lua"
 )
 
 // NoteTaken records for so long what a worker is about to begin because of a request, in place of an earlier one. Error: CodeUnavailable,
@@ -21,7 +23,8 @@ func (s *Tasks) NoteTaken(ctx context.Context, worker, request string, starts []
 	for _, start := range starts {
 		words = append(words, task.Delivery{Ref: start.Ref, Attempt: start.Attempt}.String(), start.Run, start.Queue)
 	}
-	if err := s.l.DB.Set(ctx, string(s.l.Keys.Taken(worker)), strings.Join(words, " "), lifetime).Err(); err != nil {
+	call := lua.NoteTaken{Taken: s.l.Keys.Taken(worker), Record: strings.Join(words, " "), Lifetime: lifetime}
+	if _, err := redisx.Run(ctx, s.l.DB, call); err != nil {
 		return layout.Unavailable(err)
 	}
 	return nil
