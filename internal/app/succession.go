@@ -59,7 +59,7 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 	defer recording.Wait()
 	begin, heard, told := clock.Now(), true, false
 	for ; clock.Since(begin) < redisx.TellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
-		ends, err := a.store.Tasks.ReportAgain(ctx, begin)
+		ends, err := a.store.Tasks.ReportAgain(ctx, a.succession.Last()) // meanwhile yet another one can have taken over
 		lost += ends
 		untold := isUntold(errors.Join(err, a.extendNow(ctx)))
 		if !told && !untold {

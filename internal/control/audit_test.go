@@ -120,7 +120,7 @@ func TestAuditSchedule_DoesNotProveATimeFromWhichRedisHasLostWrites(t *testing.T
 	partition := w.store.PartitionOf(nightly)
 	w.store.NoticeLoss(partition, now.Add(-time.Minute), now.Add(-40*time.Second), "a heartbeat")
 	w.store.NoticeLoss(partition, now.Add(-50*time.Second), now.Add(-30*time.Second), "a heartbeat") // which is the same loss
-	w.store.RecordLosses(w.ctx)
+	w.store.RecordLosses(w.ctx, map[int]bool{partition: true})
 	want := []schedule.Loss{{From: now.Add(-time.Minute), Until: now.Add(-30 * time.Second)}}
 	if report := w.audit(nightly); report.Proved || len(report.Losses) != 1 || report.Losses[0] != want[0] {
 		t.Errorf("%+v, want the loss %+v", report, want)

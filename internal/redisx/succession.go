@@ -55,9 +55,15 @@ func (s *Succession) Changed() <-chan struct{} { return s.changed }
 
 // Within reports whether another primary has taken over within that time.
 func (s *Succession) Within(d time.Duration) bool {
+	last := s.Last()
+	return !last.IsZero() && clock.Since(last) < d
+}
+
+// Last returns when another primary took over, or last answered again after a silence (Restart); zero: none has.
+func (s *Succession) Last() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.last.IsZero() && clock.Since(s.last) < d
+	return s.last
 }
 
 // SetTelling has connections to the newest primary wait while it is told, also when the time to settle is over, up to TellingLimit more.

@@ -102,7 +102,7 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 		}
 	}
 	if lost {
-		t.s.o.Store.RecordLosses(ctx)
+		t.s.o.Store.RecordLosses(ctx, map[int]bool{t.partition: true})
 	}
 	return errors.Join(failures...)
 }

@@ -58,13 +58,17 @@ func spanOf(from, until time.Time) schedule.Loss {
 	return schedule.Loss{From: from, Until: until}
 }
 
-// RecordLosses records the losses that were noticed and that Redis has no record of yet. If that fails, it logs the error; they are recorded with
-// the next one, or by RetryLosses.
-func (l *Layout) RecordLosses(ctx context.Context) {
-	err := l.writeLosses(ctx)
-	if err == nil {
-		return
+// RecordLosses records the losses of some partitions that were noticed and that Redis has no record of yet. If that fails, it logs the error; they
+// are recorded with the next one, or by RetryLosses.
+func (l *Layout) RecordLosses(ctx context.Context, partitions map[int]bool) {
+	err := l.writeLosses(ctx, func(p int) bool { return partitions[p] })
+	if err != nil {
+		l.retryLosses(ctx, err)
 	}
+}
+
+// retryLosses logs why losses could not be recorded, and has RetryLosses try again.
+func (l *Layout) retryLosses(ctx context.Context, err error) {
 	l.Log.ErrorContext(ctx, "cannot record that Redis has lost writes; trying again", "error", err)
 	select {
 	case l.losses.failed <- struct{}{}:
@@ -80,7 +84,7 @@ func (l *Layout) RetryLosses(ctx context.Context) error {
 			return nil
 		case <-l.losses.failed:
 		}
-		for l.writeLosses(ctx) != nil && clock.Sleep(ctx, retryPause) == nil {
+		for l.writeLosses(ctx, allPartitions) != nil && clock.Sleep(ctx, retryPause) == nil {
 			continue
 		}
 	}
@@ -93,14 +97,21 @@ func (l *Layout) RecordLossesAgain(ctx context.Context) {
 		l.losses.noted[p] = notedLoss{Loss: noted.Loss}
 	}
 	l.losses.mu.Unlock()
-	l.RecordLosses(ctx)
+	if err := l.writeLosses(ctx, allPartitions); err != nil {
+		l.retryLosses(ctx, err)
+	}
 }
 
-// writeLosses writes the losses that Redis has no record of. Error: one of Redis.
-func (l *Layout) writeLosses(ctx context.Context) error {
+func allPartitions(int) bool { return true }
+
+// writeLosses writes the losses of some partitions that Redis has no record of. Error: one of Redis.
+func (l *Layout) writeLosses(ctx context.Context, of func(partition int) bool) error {
 	var partitions []int
 	var calls []lua.NoteLoss
 	for p, loss := range l.losses.unrecorded() {
+		if !of(p) {
+			continue
+		}
 		partitions = append(partitions, p)
 		calls = append(calls, lua.NoteLoss{Losses: l.Keys.Partition(p).Losses(), From: loss.From, Upto: loss.Until})
 	}
@@ -120,6 +131,7 @@ func (l *Layout) writeLosses(ctx context.Context) error {
 // NoteLossBeside notices and records a loss for all partitions that are on the server of a key, and for those whose server cannot be told.
 func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time, evidence string) {
 	_, lossy, err := l.DB.ServerOf(ctx, key)
+	noticed := make(map[int]bool)
 	for p := range l.partitions {
 		var server string
 		if err == nil {
@@ -127,9 +139,10 @@ func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until tim
 		}
 		if err != nil || server == lossy {
 			l.losses.note(p, spanOf(from, until), evidence)
+			noticed[p] = true
 		}
 	}
-	l.RecordLosses(ctx)
+	l.RecordLosses(ctx, noticed)
 }
 
 // note joins a loss with the newest one of the partition if both overlap, or if that one is not recorded yet; else it is the newest one, and is

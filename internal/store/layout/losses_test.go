@@ -25,7 +25,7 @@ func noteAll(t *testing.T, l *Layout, losses ...schedule.Loss) {
 	t.Helper()
 	for _, loss := range losses {
 		l.NoticeLoss(0, loss.From, loss.Until, "a heartbeat")
-		l.RecordLosses(t.Context())
+		l.RecordLosses(t.Context(), map[int]bool{0: true})
 	}
 }
 

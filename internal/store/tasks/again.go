@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
@@ -15,14 +16,16 @@ import (
 )
 
 // ReportAgain reports the ends again that this node has reported within the last minute, after another primary has taken over that may
-// lack them, but those that it has reported again since a time by the clock of this node. Redis accepts an end if it has lost it, and no other run
+// lack them, but those of which Redis was told again since a time by the clock of this node. Redis accepts an end if it has lost it, and no other run
 // has begun the attempt. It returns how many Redis had lost. Error: one of those with which ends could not be reported, ErrBehind only if there is
 // no other; it is logged, too.
 func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, failed error) {
 	refused := make(map[task.Ref]bool) // what follows would be refused, too
+	noticed := make(map[int]bool)      // losses, by partition
 	for _, round := range rounds(s.recent.notAgain(since)) {
 		ends := slices.DeleteFunc(round, func(e *recentEnd) bool { return refused[e.Run.Task.Ref] })
-		again, n, err := s.reportAgain(ctx, ends)
+		begin := clock.Now()
+		again, n, err := s.reportAgain(ctx, ends, noticed)
 		lost += n
 		if err != nil {
 			failed = Worse(failed, err)
@@ -33,10 +36,10 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 		for _, e := range again {
 			delete(refused, e.Run.Task.Ref)
 		}
-		s.recent.setAgain(again)
+		s.recent.setAgain(again, begin)
 	}
 	if lost > 0 {
-		s.l.RecordLosses(ctx)
+		s.l.RecordLosses(ctx, noticed)
 	}
 	if failed != nil {
 		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
@@ -45,8 +48,9 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 }
 
 // reportAgain reports ends of different tasks again, and returns those that it could report, and how many of them Redis had lost. It does not wait
-// for long: a silent server of a cluster must not keep the others from hearing what follows. Error: as ReportAgain's.
-func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd) (again []*recentEnd, lost int, failed error) {
+// for long: a silent server of a cluster must not keep the others from hearing what follows. It adds the partitions of those to noticed. Error: as
+// ReportAgain's.
+func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[int]bool) (again []*recentEnd, lost int, failed error) {
 	ctx, cancel := context.WithTimeout(ctx, s.runLease/3)
 	defer cancel()
 	calls := make([]End, len(ends))
@@ -57,7 +61,9 @@ func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd) (again []*re
 		switch {
 		case f.err == nil && f.recorded:
 			lost++
-			s.l.NoticeLoss(s.l.PartitionOf(calls[i].Run.Task.Ref), ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
+			p := s.l.PartitionOf(calls[i].Run.Task.Ref)
+			noticed[p] = true
+			s.l.NoticeLoss(p, ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
 		case f.err != nil && !errors.Is(f.err, ErrStale):
 			failed = Worse(failed, f.err)
 			continue
@@ -210,7 +216,7 @@ func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
 // missing still.
 func (s *Tasks) restore(ctx context.Context, runs []*Run) {
 	refs := refsOf(runs)
-	from := make(map[int]time.Time) // by partition: the first claim
+	from, noticed := make(map[int]time.Time), make(map[int]bool) // by partition: the first claim, and whether it lost something
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.Restore {
 		call := lua.Restore{Defs: p.keys.Defs(), Tasks: nil}
 		for _, i := range p.places {
@@ -224,10 +230,11 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) {
 	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
 		if k == 0 && r.Err == nil && r.Reply.Restored > 0 {
 			partition := s.l.PartitionOf(refs[i])
+			noticed[partition] = true
 			s.l.NoticeLoss(partition, from[partition], r.Reply.Now, fmt.Sprintf("%d tasks that run or ran", r.Reply.Restored))
 		}
 	})
-	s.l.RecordLosses(ctx)
+	s.l.RecordLosses(ctx, noticed)
 }
 
 // restored is a task as it was when its newest attempt was claimed.

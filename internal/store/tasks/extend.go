@@ -59,7 +59,7 @@ func (s *Tasks) Current(ctx context.Context, runs []*Run) ([]bool, error) {
 // extendKnown is ExtendFor for tasks that exist.
 func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Run) []Extended {
 	refs := refsOf(runs)
-	extended, lost := make([]Extended, len(runs)), false
+	extended, lost := make([]Extended, len(runs)), make(map[int]bool)
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.ExtendRuns {
 		call := lua.ExtendRuns{States: p.keys.States(), Lease: lease, Runs: nil}
 		for _, i := range p.places {
@@ -77,13 +77,12 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 				missing: answer.Refused.Code == lua.CodeNotFound,
 			}
 			if answer.Unbegun {
-				lost = true
-				s.noticeLostBegin(runs[i], r.Reply.Now)
+				lost[s.noticeLostBegin(runs[i], r.Reply.Now)] = true
 			}
 		}
 	})
-	if lost {
-		s.l.RecordLosses(ctx)
+	if len(lost) > 0 {
+		s.l.RecordLosses(ctx, lost)
 	}
 	return extended
 }

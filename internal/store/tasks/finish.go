@@ -78,7 +78,7 @@ func (s *Tasks) finishKnown(ctx context.Context, db *redisx.DB, ends []End) []fi
 
 func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finished {
 	refs := refsOf(runsOf(ends))
-	results, lost := make([]finished, len(ends)), false
+	results, lost := make([]finished, len(ends)), make(map[int]bool)
 	runParts(ctx, db, s.parts(refs), func(p part) lua.Finish {
 		call := lua.Finish{States: p.keys.States(), Events: s.l.Keys.Events(), Wake: s.l.WakeOf(refs[p.places[0]]), Ends: nil}
 		for _, i := range p.places {
@@ -94,13 +94,12 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 				err: s.refusedReport(ends[i].Run.Task, answer.Refused),
 			}
 			if answer.Unbegun && !ends[i].Run.Foreign {
-				lost = true
-				s.noticeLostBegin(ends[i].Run, r.Reply.Now)
+				lost[s.noticeLostBegin(ends[i].Run, r.Reply.Now)] = true
 			}
 		}
 	})
-	if lost {
-		s.l.RecordLosses(ctx)
+	if len(lost) > 0 {
+		s.l.RecordLosses(ctx, lost)
 	}
 	return results
 }
@@ -114,13 +113,15 @@ func runsOf(ends []End) []*Run {
 	return runs
 }
 
-// noticeLostBegin notes that Redis, whose time is now, has lost that the attempt of a run has begun.
-func (s *Tasks) noticeLostBegin(r *Run, now time.Time) {
+// noticeLostBegin notes that Redis, whose time is now, has lost that the attempt of a run has begun. It returns the partition of the task.
+func (s *Tasks) noticeLostBegin(r *Run, now time.Time) int {
 	t := r.Task
 	if t.StartedAt.IsZero() { // somebody else has begun it
 		t.StartedAt = t.QueuedAt
 	}
-	s.l.NoticeLoss(s.l.PartitionOf(t.Ref), t.StartedAt, now, "the begin of an attempt of "+t.Ref.String())
+	p := s.l.PartitionOf(t.Ref)
+	s.l.NoticeLoss(p, t.StartedAt, now, "the begin of an attempt of "+t.Ref.String())
+	return p
 }
 
 func finishEnd(e End) lua.FinishEnd {

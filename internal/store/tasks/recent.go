@@ -25,7 +25,7 @@ type recentEnd struct {
 	End
 	reported time.Time // by the clock of this node
 	at       time.Time // by that of Redis
-	again    time.Time // when it was last reported again; guarded by the mu of recent
+	again    time.Time // when the newest call began by which Redis was told again; guarded by the mu of recent
 }
 
 func (e *recentEnd) size() int { return len(e.Run.Task.Payload) + len(e.Result) + len(e.Reason) }
@@ -43,7 +43,7 @@ func (r *recent) add(e End, at time.Time) {
 	}
 }
 
-// notAgain returns the ends that are kept and have not been reported again since then, in the order in which they were reported first.
+// notAgain returns the ends that are kept and of which Redis was not told again by a call since then, in the order in which they were reported first.
 func (r *recent) notAgain(since time.Time) []*recentEnd {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,12 +56,11 @@ func (r *recent) notAgain(since time.Time) []*recentEnd {
 	return all
 }
 
-// setAgain notes that ends have been reported again.
-func (r *recent) setAgain(ends []*recentEnd) {
-	now := clock.Now()
+// setAgain notes that Redis was told again of ends, by a call that began then.
+func (r *recent) setAgain(ends []*recentEnd, begin time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range ends {
-		e.again = now
+		e.again = begin
 	}
 }
