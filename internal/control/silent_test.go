@@ -14,7 +14,7 @@ import (
 // A worker by HTTP has no other way to keep its leases. One silent server must not cost it those on the others.
 func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := redistest.StartCluster(t, redistest.NoFailover())
 	w := storetest.On(t, redistest.Open(t, c.URL()))
 	serverOf := func(ref task.Ref) *redistest.Server { return c.Primary(string(w.KeysOf(ref).States())) }
 	refs := []task.Ref{{Namespace: "default", ID: "silent"}}
@@ -37,8 +37,9 @@ func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	control := New(Options{Store: w.Store})
 
 	before := until(refs[2])
-	serverOf(refs[0]).Pause()
-	t.Cleanup(serverOf(refs[0]).Continue)
+	paused := serverOf(refs[0])
+	paused.Pause()
+	t.Cleanup(paused.Continue)
 	verdicts, err := control.ExtendAttempts(w.Ctx, me, "w1", held, 3*time.Second)
 	if err != nil || fmt.Sprint(verdicts) != fmt.Sprint([]Verdict{VerdictUnknown, VerdictCancelled, VerdictRunning}) {
 		t.Errorf("%v, %v", verdicts, err)

@@ -16,7 +16,7 @@ import (
 // The worker hears of none of the attempts before there is an answer for all. Those that have begun must not be lost meanwhile.
 func TestTake_ARepeatKeepsWhatHasBegunWhileAnotherServerIsSilent(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, redistest.With("--cluster-replica-no-failover", "yes", "--cluster-require-full-coverage", "no"))
+	c := redistest.StartCluster(t, redistest.NoFailover())
 	w := join(t, storetest.On(t, redistest.Open(t, c.URL())))
 	serverOf := func(ref task.Ref) *redistest.Server { return c.Primary(string(w.KeysOf(ref).States())) }
 	queue := c.Primary("asynq:{default}:pending")
@@ -34,7 +34,7 @@ func TestTake_ARepeatKeepsWhatHasBegunWhileAnotherServerIsSilent(t *testing.T) {
 	starts := []tasks.Start{{Ref: refs[0], Attempt: 1, Run: worker + "#A", Queue: "default"}, {Ref: refs[1], Attempt: 1, Run: worker + "#B", Queue: "default"}}
 	testkit.Must(t, w.Tasks.NoteTaken(w.Ctx, worker, "1", starts, time.Minute))
 	o := offer()
-	o.Lease = 1500 * time.Millisecond
+	o.Lease = 5 * time.Second
 
 	silent.Pause()
 	t.Cleanup(silent.Continue)

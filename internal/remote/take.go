@@ -88,8 +88,8 @@ func (s *session) repeat(ctx context.Context, r Request) ([]*tasks.Run, error) {
 	if err != nil || len(earlier) == 0 {
 		return nil, err
 	}
-	if err := s.note(ctx, r, earlier); err != nil { // for the next repeat
-		return nil, err
+	if err := s.note(ctx, r, earlier); err != nil { // for the next repeat, which may still find the note of the first call
+		s.o.Log.Warn("cannot keep what a worker took for another repeat of its call", "worker", s.id, "error", err)
 	}
 	starts := make([]start, len(earlier))
 	for i, e := range earlier {
@@ -130,7 +130,7 @@ func (s *session) newRun() string {
 
 // note records what is about to begin, for as long as it may be held without a sign of the worker.
 func (s *session) note(ctx context.Context, r Request, starts []tasks.Start) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), beginBudget)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(beginBudget, s.offer.Lease/2))
 	defer cancel()
 	return s.o.Store.Tasks.NoteTaken(ctx, s.id, r.ID, starts, s.offer.Lease+beginBudget)
 }
