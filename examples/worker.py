@@ -22,7 +22,7 @@ def call(method, path, body=None):
 
 class Attempt:
     def __init__(self, given):
-        self.given, self.verdict = given, "running"
+        self.given, self.verdict, self.until = given, "running", time.monotonic() + lease
         self.name = {key: given[key] for key in ("namespace", "task", "attempt", "token")}
 
     def send(self, what, **body):
@@ -31,8 +31,8 @@ class Attempt:
 
     def report(self, **body):
         """Reports progress (and note), checkpoint or lines. Raises InterruptedError if the attempt is to stop."""
-        if self.verdict != "running":
-            raise InterruptedError(self.verdict)
+        if self.verdict != "running" or time.monotonic() > self.until:  # another worker may run the next attempt
+            raise InterruptedError(self.verdict if self.verdict != "running" else "lost")
         self.send("report", **body)
 
     def run(self):
@@ -50,10 +50,12 @@ class Attempt:
 
 def extend():
     while True:
-        held = list(running.values())
+        held, asked = list(running.values()), time.monotonic()
         answer = call("POST", f"/v1/workers/{worker}/extend", {"attempts": [a.name for a in held], "lease": f"{lease}s"})
         for attempt, extended in zip(held, answer["attempts"]):
-            if extended["verdict"] != "unknown":
+            if extended["verdict"] == "running":
+                attempt.until = asked + lease
+            elif extended["verdict"] != "unknown":
                 attempt.verdict = extended["verdict"]
         time.sleep(lease / 3)
 

@@ -95,11 +95,12 @@ func (c *contact) note(partition int, r reading) time.Duration {
 		w.skipped = schedule.Span{From: r.now.Add(-jump), Until: r.now}
 	}
 	broken := c.broken(w, r.until)
-	if jump != 0 || broken {
-		w.settled = r.until.Add(c.lease)
-	}
+	settled := r.until.Add(c.lease)
 	if broken && !w.last.now.IsZero() {
-		w.settled = w.settled.Add(min(r.until.Sub(w.last.until), c.lease))
+		settled = settled.Add(min(r.until.Sub(w.last.until), c.lease))
+	}
+	if (jump != 0 || broken) && settled.After(w.settled) {
+		w.settled = settled
 	}
 	w.last = r
 	return jump

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -77,7 +78,10 @@ func TestContact_NamesWhatTheClockJumpedOverUntilItGoesBack(t *testing.T) {
 
 // A worker can take longer than the leader to find the server that answers now, the longer the more of them are silent.
 func TestContact_WaitsLongerAfterALongerBreak(t *testing.T) {
-	t.Parallel()
+	synctest.Test(t, waitsLongerAfterALongerBreak)
+}
+
+func waitsLongerAfterALongerBreak(t *testing.T) {
 	for silent, want := range map[time.Duration]time.Duration{ // of leases of 3 s
 		1400 * time.Millisecond: 0,
 		1600 * time.Millisecond: 4600 * time.Millisecond,
@@ -92,8 +96,13 @@ func TestContact_WaitsLongerAfterALongerBreak(t *testing.T) {
 			contact.observe(0, reading{redis.Add(at.Sub(first)), at, at})
 		}
 		contact.observe(0, reading{redis.Add(now.Sub(first)), now, now})
-		if got := max(contact.missing(0), 0); got > want || got < want-500*time.Millisecond {
+		if got := max(contact.missing(0), 0); got != want {
 			t.Errorf("after a silence of %s, runs are taken for lost in %s, want %s", silent, got, want)
+		}
+		time.Sleep(time.Second)
+		contact.observe(0, reading{redis.Add(time.Minute), clock.Now(), clock.Now()}) // it jumps ahead
+		if got := contact.missing(0); got != max(want-time.Second, 3*time.Second) {
+			t.Errorf("after a silence of %s and a jump, runs are taken for lost in %s", silent, got)
 		}
 	}
 }

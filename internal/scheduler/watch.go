@@ -21,7 +21,7 @@ const watchLimit = claimLimit
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and
 // enqueues deliveries again that no worker has begun for a while. It looks when the first of these times comes, and sleeps
 // while nothing is queued and nothing runs: everything that does has been claimed by this leader or found at its first look. After an
-// outage of Redis, or a jump of its clock, it gives the workers the lease of a run to extend their runs, and after an outage of the
+// outage of Redis, or a jump of its clock, it gives the workers time to extend their runs (contact), and after an outage of the
 // partition alone until the second look. Its first look, and that after a jump, cuts what seems to last too long.
 func (t *term) watch(ctx context.Context) error {
 	known := -1 // how often the clock had jumped at the last look
