@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/batch"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -69,7 +70,14 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	r := &round{
 		t: t, ctx: ctx, seed: seed, deployment: start(t), random: rand.New(rand.NewPCG(seed, 1)),
 	}
-	r.handlers = startHandlers(r.caller)
+	callers := batch.New(callersLimit, r.callersOf) // each look takes some ms, however many connections it is for
+	r.handlers = startHandlers(func(c net.Conn) []string {
+		members, err := callers.Do(ctx, c)
+		if err != nil {
+			return nil
+		}
+		return members
+	})
 	t.Cleanup(r.handlers.stop)
 	r.db = r.deployment.db(t)
 	defer r.end()
@@ -97,16 +105,27 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	r.examine()
 }
 
-// caller returns the members on which the one depends that opened a connection to this process; nil if it is not known.
-func (r *round) caller(c net.Conn) []string {
+// callersLimit is the most connections that are looked for at once: all of them.
+const callersLimit = 10_000
+
+// callersOf returns for each connection to this process the members on which the one depends that opened it; nil if it is not known.
+func (r *round) callersOf(conns []net.Conn) [][]string {
 	port := func(a net.Addr) int { return a.(*net.TCPAddr).Port }
-	socket := process.SocketAt(port(c.RemoteAddr()), port(c.LocalAddr()))
+	sockets := process.SocketsTo(port(conns[0].LocalAddr())) // all connections are to the same port
+	callers := make([][]string, len(conns))
 	for _, m := range r.members {
-		if socket != "" && m.current().Owns(socket) {
-			return m.dependsOn()
+		running := m.current()
+		if running == nil {
+			continue
+		}
+		own := running.Sockets()
+		for i, c := range conns {
+			if own[sockets[port(c.RemoteAddr())]] {
+				callers[i] = m.dependsOn()
+			}
 		}
 	}
-	return nil
+	return callers
 }
 
 // end ends the fleet, tells the violations, and keeps what explains a failure.

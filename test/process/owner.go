@@ -1,35 +1,41 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
+	"strings"
 )
 
-// Owns reports whether the process has a socket, as SocketAt names it.
-func (p *Process) Owns(socket string) bool {
+// Sockets returns the names of the sockets that the process has, as SocketsTo has them.
+func (p *Process) Sockets() map[string]bool {
 	dir := fmt.Sprintf("/proc/%d/fd", p.cmd.Process.Pid)
 	files, _ := os.ReadDir(dir) // of a process that lives
-	return slices.ContainsFunc(files, func(f os.DirEntry) bool {
-		target, _ := os.Readlink(filepath.Join(dir, f.Name()))
-		return target == socket
-	})
+	names := make(map[string]bool, len(files))
+	for _, f := range files {
+		if target, _ := os.Readlink(filepath.Join(dir, f.Name())); strings.HasPrefix(target, "socket:") {
+			names[target] = true
+		}
+	}
+	return names
 }
 
-// SocketAt is the name of the socket of the connection from one port of 127.0.0.1 to another one; "" if there is none, and where there is no /proc.
-func SocketAt(from, to int) string {
-	table, err := os.ReadFile("/proc/net/tcp")
-	if err != nil {
-		return ""
+// SocketsTo returns the names of the sockets at the far ends of the connections to a port of 127.0.0.1, by their own ports. It is empty where
+// there is no /proc.
+func SocketsTo(port int) map[int]string {
+	table, _ := os.ReadFile("/proc/net/tcp")
+	names := make(map[int]string)
+	to := fmt.Sprintf("0100007F:%04X", port)
+	for line := range strings.Lines(string(table)) {
+		const remote, inode = 2, 9 // places
+		fields := strings.Fields(line)
+		if len(fields) <= inode || fields[remote] != to {
+			continue
+		}
+		var from int
+		if _, err := fmt.Sscanf(fields[remote-1], "0100007F:%04X", &from); err == nil {
+			names[from] = "socket:[" + fields[inode] + "]"
+		}
 	}
-	ends := fmt.Appendf(nil, "0100007F:%04X 0100007F:%04X ", from, to)
-	_, rest, _ := bytes.Cut(table, ends)
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	const inode = 6 // the place after the two addresses
-	if fields := bytes.Fields(line); len(fields) > inode {
-		return "socket:[" + string(fields[inode]) + "]"
-	}
-	return ""
+	return names
 }
