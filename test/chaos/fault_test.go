@@ -87,9 +87,11 @@ var serverFaults = []fault{
 	{name: "redis-kill", keepsRuns: true, away: true, longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		s := r.deployment.server(h.key)
 		r.holdWrites(ctx, s)
+		settle := r.refuseWrites(ctx, s)
 		s.Kill()
 		_ = clock.Sleep(ctx, h.lasts)
 		s.Restart()
+		settle()
 	}},
 	{name: "redis-pause", keepsRuns: true, away: true, longest: 8 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		s := r.deployment.server(h.key)
@@ -174,8 +176,30 @@ func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string
 	r.tell(ctx, s, "client", "unpause")
 }
 
-// settler is a deployment that makes no replica of a server at which writes wait.
+// settler is a deployment in which a failover can be under way when a server is there again, and that makes no replica of one at which writes wait.
 type settler interface{ Settle(s *redistest.Server) }
+
+// refuseWrites has a server take no writes when it starts the next time, until settle: if others replace it just then, what it took would be lost.
+func (r *round) refuseWrites(ctx context.Context, s *redistest.Server) (settle func()) {
+	d, ok := r.deployment.(settler)
+	if !ok {
+		return func() {}
+	}
+	const setting, many = "min-replicas-to-write", 9 // more than it has
+	set := func(n any) {
+		r.tell(ctx, s, "config", "set", setting, n)
+		r.tell(ctx, s, "config", "rewrite")
+	}
+	before, err := s.Admin().ConfigGet(ctx, setting).Result()
+	if err != nil {
+		r.t.Errorf("reading %s: %v", setting, err)
+	}
+	set(many)
+	return func() {
+		d.Settle(s)
+		set(before[setting])
+	}
+}
 
 // tell tries until a server has taken a command: another fault may be in its way. It returns the list that is the reply, if it is one.
 func (r *round) tell(ctx context.Context, s *redistest.Server, command ...any) []any {
