@@ -94,7 +94,11 @@ func TestDeployments_NeedNoMoreRightsThanDocumented(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			redis := start(t, redistest.TLS(redistest.NewCertificates(t)), user)
-			w := newWork(t, startNode(t, redis.url), startNode(t, redis.url))
+			var durability []string
+			if len(redis.servers) > 1 { // there are replicas
+				durability = []string{"--durability", "wait=1"}
+			}
+			w := newWork(t, startNode(t, redis.url, durability...), startNode(t, redis.url, durability...))
 			w.administer()
 			w.awaitBegun(time.Now())
 			w.finish()
@@ -111,7 +115,7 @@ func TestDeployments_NeedNoMoreRightsThanDocumented(t *testing.T) {
 func (w *work) administer() {
 	w.t.Helper()
 	for _, path := range []string{
-		"/readyz", "/metrics", "/v1/nodes", "/v1/namespaces", "/v1/queues", "/v1/tasks?state=running", "/v1/schedules", "/v1/schedules/secondly/ledger",
+		"/readyz", "/metrics", "/v1/nodes", "/v1/namespaces", "/v1/queues", "/v1/tasks?state=running", "/v1/schedules", "/v1/schedules/secondly/ledger", "/v1/doctor",
 		"/monitor/api/queues", "/monitor/api/servers", "/monitor/api/redis_info", "/monitor/api/queues/default/pending_tasks",
 	} {
 		if status, body := w.get(path); status != http.StatusOK {
@@ -125,6 +129,7 @@ func (w *work) administer() {
 		"pause":   must(n.PauseQueueWithResponse(ctx, "low")).StatusCode(),
 		"resume":  must(n.ResumeQueueWithResponse(ctx, "low")).StatusCode(),
 		"trigger": must(n.TriggerScheduleWithResponse(ctx, "secondly", nil)).StatusCode(),
+		"repair":  must(n.RepairWithResponse(ctx, nil)).StatusCode(),
 		"lock":    must(n.AcquireLockWithResponse(ctx, "mine", nil, client.LockRequest{Holder: "me", TTL: "10s"})).StatusCode(),
 	} {
 		if status/100 != 2 {

@@ -101,7 +101,10 @@ func unpack(commit string) (dir string, err error) {
 		return exec.Command("git", append([]string{"-C", strings.TrimSpace(string(root))}, args...)...)
 	}
 	if git("cat-file", "-e", commit+"^{commit}").Run() != nil {
-		return "", ErrNoCommit
+		if shallow, err := git("rev-parse", "--is-shallow-repository").Output(); err != nil || strings.TrimSpace(string(shallow)) == "true" {
+			return "", ErrNoCommit
+		}
+		return "", errors.New("the history does not have the commit")
 	}
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return "", err
