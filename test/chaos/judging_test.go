@@ -128,6 +128,11 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 		{"an attempt after a success, and another member was harmed", func(_ *job, e *evidence, _ *past) {
 			e.calls[0].token, e.calls[0].members, e.history[0].Node = "a", []string{"node2"}, "?"
 		}, "was the last word"},
+		{"an earlier attempt after a success, by a member that stood still since before that", func(_ *job, e *evidence, p *past) {
+			p.harms = []harm{{span: between(1, 6), name: "freeze", member: "node1"}}
+			e.calls = []call{called(2, 3, 4, "b"), called(1, 6.1, 7, "")}
+			e.calls[0].members, e.history[1].Node = []string{"node2"}, "?"
+		}, ""},
 		{"a call that is not in the history", func(_ *job, e *evidence, _ *past) {
 			e.calls = append(e.calls, called(3, 5, 6, ""))
 			e.calls[1].token, e.calls[1].behaviour = "b", doomed // no last word

@@ -35,11 +35,18 @@ func (e evidence) judgeCalls(p *past) (v verdict) {
 		}
 		begun[c.attempt] = true
 		v = append(v, e.judgeBegin(c, p)...)
-		if j := slices.IndexFunc(e.calls[:i], call.isFinal); j >= 0 && !e.mayBeLost(e.calls[j].members, span{e.calls[j].begin, c.begin}, p) {
+		if j := slices.IndexFunc(e.calls[:i], call.isFinal); j >= 0 && !e.mayFollow(c, e.calls[j], p) {
 			v.add("attempt %d of %s began after attempt %d, whose answer %q was the last word", c.attempt, e.id, e.calls[j].attempt, e.calls[j].token)
 		}
 	}
 	return v
+}
+
+// mayFollow reports whether a call may come after one that was the last word: the end of that can have been lost, or the call is of an attempt
+// before it, which was lost before it came to its handler.
+func (e evidence) mayFollow(c, last call, p *past) bool {
+	between := span{last.begin, c.begin}
+	return e.mayBeLost(last.members, between, p) || c.attempt < last.attempt && e.mayBeLost(c.members, between, p)
 }
 
 // judgeBegin: a handler is called for an attempt that the task has, and not before its time.
