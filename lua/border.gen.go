@@ -2248,6 +2248,35 @@ func (ReadTasks) Decode(r *Reply) (v ReadTasksReply) {
 	return v
 }
 
+// ReadTime runs read_time.lua: reads the time of the Redis that holds a partition.
+//
+// Repeated: harmless: it only reads
+type ReadTime struct {
+	Lease LeaseKey // STRING only for its slot
+}
+
+// ReadTimeReply is the reply to ReadTime.
+type ReadTimeReply struct {
+	Now time.Time
+}
+
+// Script is read_time.lua.
+func (ReadTime) Script() *Script { return scriptOf("read_time") }
+
+// Keys are its KEYS.
+func (c ReadTime) Keys() []string { return []string{string(c.Lease)} }
+
+// Args are its ARGV.
+func (ReadTime) Args() []any {
+	return []any{}
+}
+
+// Decode reads its reply.
+func (ReadTime) Decode(r *Reply) (v ReadTimeReply) {
+	v.Now = r.Time("now")
+	return v
+}
+
 // Reap runs reap.lua: a leader ends the running attempt of a worker that died or has lost it. The next attempt is due at once, or the task
 // ends.
 //

@@ -84,7 +84,6 @@ func (b *balancer) acquire(ctx context.Context, p int) {
 	case errors.As(err, &taken):
 		b.retry[p] = clock.Now().Add(taken.Remaining + retryMargin)
 	case err != nil:
-		b.s.contact.cutOff(p)
 		b.retry[p] = clock.Now().Add(retryAfterError)
 		b.s.o.Log.Warn("cannot acquire lease", "partition", p, "error", err)
 	default:

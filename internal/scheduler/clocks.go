@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/lua"
 )
 
 // newContact returns the contact of this node.
@@ -15,26 +15,37 @@ func (s *Scheduler) newContact(lease time.Duration) *contact {
 	return &contact{lease: lease, sharded: s.o.Store.Vital.Sharded(), known: make(map[int]*witness), ask: s.askTimes, jumped: s.clockJumped}
 }
 
-// askTimes asks the servers that hold partitions for their time, and passes on what they answer.
+// askTimes asks Redis for its time, and passes on what it answers. In a cluster it asks for each partition, whose slot may move; a server that is
+// silent does not keep it from hearing the others.
 func (s *Scheduler) askTimes(ctx context.Context, observe func(partition int, r reading)) {
-	partitions, servers := make(map[string][]int), make(map[string]redis.Cmdable) // by address
+	db := s.o.Store.Vital
+	if !db.Sharded() {
+		start := clock.Now()
+		if now, err := db.Time(ctx).Result(); err == nil {
+			observe(0, reading{now, start, clock.Now()})
+		}
+		return
+	}
+	partitions := make(map[string][]int) // by address
 	for p := range s.locks {
-		server, address, err := s.o.Store.Vital.ServerOf(ctx, string(s.o.Store.Partitions.LeaseKey(p)))
-		if err == nil {
-			partitions[address], servers[address] = append(partitions[address], p), server
+		if _, address, err := db.ServerOf(ctx, string(s.o.Store.Partitions.LeaseKey(p))); err == nil {
+			partitions[address] = append(partitions[address], p)
 		}
 	}
 	var asking sync.WaitGroup
-	for address, server := range servers {
+	for _, some := range partitions {
 		asking.Go(func() {
-			start := clock.Now()
-			now, err := server.Time(ctx).Result()
-			got := clock.Now()
-			if err != nil {
-				return
+			calls := make([]lua.ReadTime, len(some))
+			for i, p := range some {
+				calls[i].Lease = s.o.Store.Partitions.LeaseKey(p)
 			}
-			for _, p := range partitions[address] {
-				observe(p, reading{now, start, got})
+			start := clock.Now()
+			results := redisx.RunEach[lua.ReadTimeReply](ctx, db, calls)
+			got := clock.Now()
+			for i, r := range results {
+				if r.Err == nil {
+					observe(some[i], reading{r.Reply.Now, start, got})
+				}
 			}
 		})
 	}

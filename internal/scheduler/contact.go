@@ -12,8 +12,8 @@ import (
 // contact knows for how long Redis has answered this node without a break, and whether its clock jumped: it compares the time of Redis
 // with how much time has passed here. A leader takes runs for lost only if both were in order for the lease of a run, and after a break for as
 // long again as that was, up to another lease: before, their workers may have been unable to extend that, or it may only seem to be over. The
-// partitions of a cluster are on several servers, each with a clock of its own, so it knows that for each partition. There, a partition can
-// also be cut off alone, while its slot moves.
+// partitions of a cluster are on several servers, each with a clock of its own, and none answers for a partition whose slot moves, so it knows
+// that for each partition.
 type contact struct {
 	lease   time.Duration // of a run
 	sharded bool          // Redis is a cluster
@@ -22,26 +22,6 @@ type contact struct {
 
 	mu    sync.Mutex
 	known map[int]*witness // by partition; of a Redis that is one server, all partitions are 0
-	cut   map[int]bool     // partitions for which a script has failed
-}
-
-// cutOff notes that a script for a partition has failed.
-func (c *contact) cutOff(partition int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cut == nil {
-		c.cut = make(map[int]bool)
-	}
-	c.cut[partition] = true
-}
-
-// wasCutOff reports whether a script for a partition has failed since the last call.
-func (c *contact) wasCutOff(partition int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was := c.cut[partition]
-	delete(c.cut, partition)
-	return was
 }
 
 // reading is a time of Redis, which this node has read between two moments of its own clock.

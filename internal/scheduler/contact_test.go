@@ -2,6 +2,8 @@ package scheduler
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,6 +124,41 @@ func TestContact_KnowsTheClockOfEachPartition(t *testing.T) {
 	if n, _ := contact.jumps(1); len(*jumps) != 1 || n != 0 {
 		t.Errorf("jumps: %s, of partition 1: %d", *jumps, n)
 	}
+}
+
+// Its workers cannot extend their runs meanwhile.
+func TestContact_HearsNothingOfAPartitionWhoseSlotMoves(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	w := &world{t: t, db: redistest.Open(t, c.URL()), lease: tasks.DefaultRunLease}
+	w.store = w.open(w.db)
+	s := w.stillScheduler()
+	const moves = 7
+	key := string(w.store.Partitions.LeaseKey(moves))
+	silent := func() (silent []int) {
+		var mu sync.Mutex
+		heard := make(map[int]bool)
+		s.askTimes(t.Context(), func(p int, _ reading) {
+			mu.Lock()
+			defer mu.Unlock()
+			heard[p] = true
+		})
+		for p := range w.store.Partitions.Count() {
+			if !heard[p] {
+				silent = append(silent, p)
+			}
+		}
+		return silent
+	}
+	if got := silent(); len(got) > 0 {
+		t.Fatalf("it does not hear of %d", got)
+	}
+	move := c.BeginMove(key, c.Other(key))
+	if got := silent(); !slices.Equal(got, []int{moves}) {
+		t.Errorf("it does not hear of %d, want %d", got, moves)
+	}
+	move.End()
+	testkit.Eventually(t, "it hears of all again", func() bool { return len(silent()) == 0 })
 }
 
 // keepExtending extends the lease of a run until the test ends.

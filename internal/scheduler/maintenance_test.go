@@ -75,41 +75,6 @@ func TestWatch_TakesNoRunForLostRightAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A partition can be cut off alone, as while its slot of a cluster moves. Its workers have until the leader's second look.
-func TestWatch_TakesNoRunForLostAtTheFirstLookAfterAFailure(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a", never, func(n *node) { n.pace.lookFirst, n.pace.lookAgain = 50*time.Millisecond, 3*time.Second })
-	w.leads(map[*node]int{a: 16})
-	lives, died := w.create(task.Definition{}), w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
-	for _, ref := range []task.Ref{lives, died} {
-		w.dispatched(ref, 1)
-	}
-	run := w.begin(lives, "healthy")
-	w.begin(died, "frail")
-	over := w.now().Add(runLease)
-	partition := w.store.PartitionOf(lives)
-	a.proxy.Cut()
-	testkit.Eventually(t, "the leader cannot look", func() bool {
-		a.contact.mu.Lock()
-		defer a.contact.mu.Unlock()
-		return a.contact.cut[partition] && w.now().After(over)
-	})
-	a.proxy.Mend()
-	held := string(w.store.Keys.Partition(partition).Held())
-	testkit.Eventually(t, "the leader has looked", func() bool {
-		until, err := w.db.ZScore(t.Context(), held, lives.String()).Result()
-		return err != nil || until > float64(w.now().Add(runLease).UnixMilli())
-	})
-	testkit.Eventually(t, "the run that nobody extends is lost", func() bool {
-		testkit.Must(t, w.store.Tasks.ExtendEach(t.Context(), []*tasks.Run{run})[0].Err)
-		return w.get(died).State == task.Failed
-	})
-	if got := w.get(lives); got.State != task.Running || got.Attempt != 1 {
-		t.Errorf("the task whose worker lives is %s, attempt %d", got.State, got.Attempt)
-	}
-}
-
 func TestWatch_EndsRunsThatTheirWorkerDoesNotExtend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

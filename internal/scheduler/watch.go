@@ -21,8 +21,8 @@ const watchLimit = claimLimit
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and
 // enqueues deliveries again that no worker has begun for a while. It looks when the first of these times comes, and sleeps
 // while nothing is queued and nothing runs: everything that does has been claimed by this leader or found at its first look. After an
-// outage of Redis, or a jump of its clock, it gives the workers time to extend their runs (contact), and after an outage of the
-// partition alone until the second look. Its first look, and that after a jump, cuts what seems to last too long.
+// outage of Redis, or a jump of its clock, it gives the workers time to extend their runs (contact). Its first look, and that after a jump, cuts
+// what seems to last too long.
 func (t *term) watch(ctx context.Context) error {
 	known := -1 // how often the clock had jumped at the last look
 	for ctx.Err() == nil {
@@ -33,22 +33,14 @@ func (t *term) watch(ctx context.Context) error {
 		}
 		start := clock.Now()
 		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit, jumps != known)
-		got, failed := clock.Now(), err // failed: what the Redis of the partition did not do
+		got := clock.Now()
 		if err == nil {
 			known = jumps
 			t.s.contact.observe(t.partition, reading{w.Now, start, got})
 			if t.missing() > 0 {
 				continue
 			}
-			if t.s.contact.wasCutOff(t.partition) {
-				w.Lapsed = nil // they come again, and their workers can extend them until then
-			}
-			var refused error
-			failed, refused = t.recoverLost(ctx, w)
-			err = errors.Join(failed, refused)
-		}
-		if failed != nil && !errors.Is(err, partition.ErrFenced) {
-			t.s.contact.cutOff(t.partition)
+			err = t.recoverLost(ctx, w)
 		}
 		switch {
 		case errors.Is(err, partition.ErrFenced):
@@ -100,19 +92,16 @@ func (t *term) sleepUntilLook(ctx context.Context, w partition.Watched, got time
 	}
 }
 
-// recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others. refused is what queues refused,
-// which says nothing about the Redis of the partition.
-func (t *term) recoverLost(ctx context.Context, w partition.Watched) (failed, refused error) {
-	failed = t.reapLapsed(ctx, w)
-	refused = t.parkUnrunnable(ctx, &w)
+// recoverLost ends lapsed runs and enqueues deliveries that wait. If it fails for one, it goes on with the others.
+func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
+	failures := []error{t.reapLapsed(ctx, w), t.parkUnrunnable(ctx, &w)}
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
 	handed := t.handOver(ctx, w.Waiting)
-	refused = errors.Join(refused, handed.Failure())
+	failures = append(failures, handed.Failure())
 	for i, end := range handed.Ended {
-		notEnded, notSettled := t.endHandled(ctx, w.Queued[i], end, w.Now)
-		failed, refused = errors.Join(failed, notEnded), errors.Join(refused, notSettled)
+		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))
 	}
-	return failed, refused
+	return errors.Join(failures...)
 }
 
 // reapLapsed ends lapsed runs, but not those that have ended or were extended since the look. Error: one for each that it could not end.
@@ -139,9 +128,8 @@ func (t *term) reapLapsed(ctx context.Context, w partition.Watched) error {
 // foreignRun is the run of an attempt that one of asynq's own servers has made.
 const foreignRun = "asynq#1"
 
-// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery. refused is what its queue refused, when
-// the attempt has ended.
-func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended, now time.Time) (failed, refused error) {
+// endHandled ends the attempt of a queued task as one of asynq's own servers has handled its delivery.
+func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended, now time.Time) error {
 	queued.Run = foreignRun
 	run := t.s.o.Store.Tasks.RunOf(queued)
 	run.Foreign = true
@@ -156,10 +144,10 @@ func (t *term) endHandled(ctx context.Context, queued task.Task, end queue.Ended
 		err = run.Finish(ctx, task.Failed, task.OutcomeFailed, "", end.Error)
 	}
 	if err != nil && !errors.Is(err, tasks.ErrStale) {
-		return fmt.Errorf("ending what a server of asynq has handled: %w", err), nil
+		return fmt.Errorf("ending what a server of asynq has handled: %w", err)
 	}
 	if dead {
-		return nil, nil
+		return nil
 	}
-	return nil, t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
+	return t.s.o.Queues.Settle(ctx, task.Delivery{Ref: queued.Ref, Attempt: queued.Attempt, Queue: queued.Queue})
 }

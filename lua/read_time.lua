@@ -1,0 +1,11 @@
+-- read_time: reads the time of the Redis that holds a partition.
+-- includes: clock, number
+-- keys:
+--   lease  STRING  only for its slot
+-- args: nothing
+-- reply:
+--   now  time
+-- refuses: nothing
+-- repeat: harmless: it only reads
+-- full: reads
+return { int(now) }
