@@ -101,7 +101,7 @@ func waitsLongerAfterALongerBreak(t *testing.T) {
 		if got := max(contact.missing(0), 0); got != want {
 			t.Errorf("after a silence of %s, runs are taken for lost in %s, want %s", silent, got, want)
 		}
-		time.Sleep(time.Second)
+		testkit.Must(t, clock.Sleep(t.Context(), time.Second))
 		contact.observe(0, reading{redis.Add(time.Minute), clock.Now(), clock.Now()}) // it jumps ahead
 		if got := contact.missing(0); got != max(want-time.Second, 3*time.Second) {
 			t.Errorf("after a silence of %s and a jump, runs are taken for lost in %s", silent, got)
