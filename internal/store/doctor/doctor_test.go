@@ -70,6 +70,8 @@ func TestExamine_GoesOnWithinACollection(t *testing.T) {
 	for check, c := range map[string]struct {
 		damage func(w *storetest.World, i int) error
 		left   func(w *storetest.World) int64 // of what the repair takes away
+		// meanwhile happens after each part; nil: nothing
+		meanwhile func(w *storetest.World) error
 	}{
 		"live-ended": {
 			damage: func(w *storetest.World, i int) error {
@@ -87,6 +89,17 @@ func TestExamine_GoesOnWithinACollection(t *testing.T) {
 			},
 			left: func(w *storetest.World) int64 {
 				return w.DB.Exists(w.Ctx, string(w.Keys.Partition(1).Ready("lost-0")), string(w.Keys.Partition(1).Ready("lost-1"))).Val()
+			},
+			meanwhile: func(w *storetest.World) error { // as the repair of a task does that is in the set
+				for _, name := range []string{"lost-0", "lost-1"} {
+					if w.DB.ZCard(w.Ctx, string(w.Keys.Partition(1).Ready(name))).Val() == many/2 { // it has not come to that set
+						continue
+					}
+					if err := w.DB.SAdd(w.Ctx, string(w.Keys.Partition(1).Backlog()), name).Err(); err != nil {
+						return err
+					}
+				}
+				return nil
 			},
 		},
 		"id-never-forgotten": {
@@ -116,6 +129,9 @@ func TestExamine_GoesOnWithinACollection(t *testing.T) {
 				}
 				if r.Cursor = report.NextCursor; r.Cursor == "" {
 					break
+				}
+				if c.meanwhile != nil {
+					testkit.Must(t, c.meanwhile(w))
 				}
 			}
 			if left := c.left(w); left != 0 || parts == 0 {

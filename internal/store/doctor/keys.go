@@ -128,7 +128,8 @@ func (s sorted) add(p int, kind, owner string) {
 	}
 }
 
-// unlisted returns those sets of ready tasks that are not in the backlog: no leader looks at them.
+// unlisted returns those sets of ready tasks that are not in the backlog, so that no leader looks at them, and the one within which the examination
+// goes on: the repair of a task in it has put it there.
 func (e *examination) unlisted(ctx context.Context, p int, names []string) ([]collection, error) {
 	members := make([]any, len(names))
 	for i, name := range names {
@@ -137,8 +138,9 @@ func (e *examination) unlisted(ctx context.Context, p int, names []string) ([]co
 	inBacklog, err := e.o.Layout.DB.SMIsMember(ctx, string(e.o.Layout.Keys.Partition(p).Backlog()), members...).Result()
 	var unknown []collection
 	for i, listed := range inBacklog {
-		if !listed {
-			unknown = append(unknown, e.readyTasks(p, names[i]))
+		set := e.readyTasks(p, names[i])
+		if !listed || slices.ContainsFunc(e.at.Path, func(at place) bool { return at.Collection == set.name }) {
+			unknown = append(unknown, set)
 		}
 	}
 	return unknown, err
