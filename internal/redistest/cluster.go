@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,18 @@ func (c *Cluster) holders(slot int) map[string]int {
 	}
 	return votes
 }
+
+// Settle waits until no server takes another one for dead: until then a replica can take over, also from one that is there again.
+func (c *Cluster) Settle(*Server) {
+	c.t.Helper()
+	c.eventually("no failover goes on", func(s *Server) bool {
+		nodes, err := s.Admin().ClusterNodes(c.t.Context()).Result()
+		return err == nil && !takenForDead.MatchString(nodes)
+	})
+}
+
+// takenForDead matches the flags of a server in a line of CLUSTER NODES.
+var takenForDead = regexp.MustCompile(`(?m)^\S+ \S+ (\S+,)?fail\??(,\S+)? `)
 
 // Other returns a primary that does not hold a key.
 func (c *Cluster) Other(key string) *Server {

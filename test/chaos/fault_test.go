@@ -176,7 +176,7 @@ func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string
 	r.tell(ctx, s, "client", "unpause")
 }
 
-// settler is a deployment in which a failover can be under way when a server is there again, and that makes no replica of one at which writes wait.
+// settler is a deployment in which a failover can be under way when a server is there again. Settle waits for its end.
 type settler interface{ Settle(s *redistest.Server) }
 
 // refuseWrites has a server take no writes when it starts the next time, until settle: if others replace it just then, what it took would be lost.
