@@ -24,7 +24,7 @@ func (m *Model) enqueue(s *State, c Call) Reply {
 
 func (m *Model) recall(s *State, c Call) Reply {
 	d := s.delivery(c)
-	if !d.waits() {
+	if d.State != Gone && !d.waits() {
 		return Reply{}
 	}
 	*d = Delivery{}
