@@ -117,8 +117,9 @@ func lacks(missing bool, err error) lacking {
 }
 
 // withRestored makes calls for runs. If Redis may have lost writes, it restores the tasks that are missing, ends the attempts before that nobody
-// has told the end of, and makes the calls for them again. The time that a silent server of a cluster takes is not that of the others then.
-func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking) []R {
+// has told the end of, and makes the calls for them again. failed is the result for a task of which it is not known whether it could be restored. The
+// time that a silent server of a cluster takes is not that of the others then.
+func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking, failed func(error) R) []R {
 	all := make([]int, len(runs))
 	for i := range all {
 		all[i] = i
@@ -133,20 +134,22 @@ func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(p
 	results := make([]R, len(runs))
 	var ended sync.WaitGroup
 	for _, places := range apart {
-		ended.Go(func() { restoring(ctx, s, runs, places, call, lacks, results) })
+		ended.Go(func() { restoring(ctx, s, runs, places, call, lacks, failed, results) })
 	}
 	ended.Wait()
 	return results
 }
 
 // restoring is withRestored for the runs at some places, which has its results there.
-func restoring[R any](ctx context.Context, s *Tasks, runs []*Run, places []int, call func(places []int) []R, lacks func(R) lacking, results []R) {
+func restoring[R any](
+	ctx context.Context, s *Tasks, runs []*Run, places []int, call func(places []int) []R, lacks func(R) lacking, failed func(error) R, results []R,
+) {
 	record := func(places []int) {
 		for k, r := range call(places) {
 			results[places[k]] = r
 		}
 	}
-	repeat := func(what lacking, mend func(ctx context.Context, runs []*Run)) {
+	repeat := func(what lacking, mend func(ctx context.Context, runs []*Run) error) {
 		lost := slices.DeleteFunc(slices.Clone(places), func(i int) bool { return lacks(results[i]) != what || runs[i].Task.Type == "" })
 		if len(lost) == 0 {
 			return
@@ -155,13 +158,18 @@ func restoring[R any](ctx context.Context, s *Tasks, runs []*Run, places []int, 
 		for k, i := range lost {
 			some[k] = runs[i]
 		}
-		mend(ctx, some)
+		if err := mend(ctx, some); err != nil {
+			for _, i := range lost {
+				results[i] = failed(err)
+			}
+			return
+		}
 		record(lost)
 	}
 	record(places)
 	repeat(lostTask, s.restore)
 	if !s.l.AwaitsReports() {
-		repeat(lostEnd, s.endBefore)
+		repeat(lostEnd, func(ctx context.Context, runs []*Run) error { s.endBefore(ctx, runs); return nil })
 	}
 }
 
@@ -212,10 +220,11 @@ func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
 	return s.RunOf(shown)
 }
 
-// restore writes the tasks of runs again, as they were when the attempts were claimed, where Redis has lost them. What cannot be restored is
-// missing still.
-func (s *Tasks) restore(ctx context.Context, runs []*Run) {
+// restore writes the tasks of runs again, as they were when the attempts were claimed, where Redis has lost them. What Redis refuses to restore is
+// missing still. Error: one of Redis.
+func (s *Tasks) restore(ctx context.Context, runs []*Run) error {
 	refs := refsOf(runs)
+	var failures []error
 	from, noticed := make(map[int]time.Time), make(map[int]bool) // by partition: the first claim, and whether it lost something
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.Restore {
 		call := lua.Restore{Defs: p.keys.Defs(), Tasks: nil}
@@ -228,6 +237,9 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) {
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
+		if k == 0 {
+			failures = append(failures, r.Err)
+		}
 		if k == 0 && r.Err == nil && r.Reply.Restored > 0 {
 			partition := s.l.PartitionOf(refs[i])
 			noticed[partition] = true
@@ -235,6 +247,7 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) {
 		}
 	})
 	s.l.RecordLosses(ctx, noticed)
+	return errors.Join(failures...)
 }
 
 // restored is a task as it was when its newest attempt was claimed.

@@ -281,6 +281,34 @@ func lose(t *testing.T, w *storetest.World, refs ...task.Ref) {
 	}
 }
 
+// A task that could not be restored is not one that Redis has deleted: its end is not told, and its run goes on.
+func TestReportAgain_TellsAgainWhatCouldNotBeRestored(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	since := time.Now()
+	ended, runs := w.Bring("ended", task.Succeeded), w.Bring("runs", task.Queued)
+	run := w.Begin(runs)
+	lose(t, w, ended, runs)
+	for _, ref := range []task.Ref{ended, runs} {
+		testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(ref).Queued())).Err())
+		testkit.Must(t, w.DB.Set(w.Ctx, string(w.KeysOf(ref).Queued()), "no sorted set", 0).Err())
+	}
+	if n, err := w.Tasks.ReportAgain(w.Ctx, since); n != 0 || err == nil {
+		t.Errorf("%d ends were lost, %v, want an error", n, err)
+	}
+	if err := w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0].Err; err == nil || errors.Is(err, tasks.ErrStale) {
+		t.Errorf("the run of a task that could not be restored: %v", err)
+	}
+	testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(ended).Queued()), string(w.KeysOf(runs).Queued())).Err())
+	testkit.Must(t, w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0].Err)
+	if n, err := w.Tasks.ReportAgain(w.Ctx, since); n != 1 || err != nil {
+		t.Errorf("%d ends were lost, %v, want 1", n, err)
+	}
+	if a, b := w.Get(ended).State, w.Get(runs).State; a != task.Succeeded || b != task.Running {
+		t.Errorf("they are %s and %s", a, b)
+	}
+}
+
 func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 	t.Parallel()
 	w := suspicious(t)
