@@ -61,14 +61,17 @@ func spanOf(from, until time.Time) schedule.Loss {
 // RecordLosses records the losses of some partitions that were noticed and that Redis has no record of yet. If that fails, it logs the error; they
 // are recorded with the next one, or by RetryLosses.
 func (l *Layout) RecordLosses(ctx context.Context, partitions map[int]bool) {
-	err := l.writeLosses(ctx, func(p int) bool { return partitions[p] })
-	if err != nil {
-		l.retryLosses(ctx, err)
+	if len(partitions) > 0 {
+		l.recordLosses(ctx, partitions)
 	}
 }
 
-// retryLosses logs why losses could not be recorded, and has RetryLosses try again.
-func (l *Layout) retryLosses(ctx context.Context, err error) {
+// recordLosses is RecordLosses; partitions may be nil, for all.
+func (l *Layout) recordLosses(ctx context.Context, partitions map[int]bool) {
+	err := l.writeLosses(ctx, partitions)
+	if err == nil {
+		return
+	}
 	l.Log.ErrorContext(ctx, "cannot record that Redis has lost writes; trying again", "error", err)
 	select {
 	case l.losses.failed <- struct{}{}:
@@ -84,7 +87,7 @@ func (l *Layout) RetryLosses(ctx context.Context) error {
 			return nil
 		case <-l.losses.failed:
 		}
-		for l.writeLosses(ctx, allPartitions) != nil && clock.Sleep(ctx, retryPause) == nil {
+		for l.writeLosses(ctx, nil) != nil && clock.Sleep(ctx, retryPause) == nil {
 			continue
 		}
 	}
@@ -97,19 +100,15 @@ func (l *Layout) RecordLossesAgain(ctx context.Context) {
 		l.losses.noted[p] = notedLoss{Loss: noted.Loss}
 	}
 	l.losses.mu.Unlock()
-	if err := l.writeLosses(ctx, allPartitions); err != nil {
-		l.retryLosses(ctx, err)
-	}
+	l.recordLosses(ctx, nil)
 }
 
-func allPartitions(int) bool { return true }
-
-// writeLosses writes the losses of some partitions that Redis has no record of. Error: one of Redis.
-func (l *Layout) writeLosses(ctx context.Context, of func(partition int) bool) error {
+// writeLosses writes the losses of some partitions, nil for all, that Redis has no record of. Error: one of Redis.
+func (l *Layout) writeLosses(ctx context.Context, some map[int]bool) error {
 	var partitions []int
 	var calls []lua.NoteLoss
 	for p, loss := range l.losses.unrecorded() {
-		if !of(p) {
+		if some != nil && !some[p] {
 			continue
 		}
 		partitions = append(partitions, p)

@@ -38,9 +38,7 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 		}
 		s.recent.setAgain(again, begin)
 	}
-	if lost > 0 {
-		s.l.RecordLosses(ctx, noticed)
-	}
+	s.l.RecordLosses(ctx, noticed)
 	if failed != nil {
 		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
 	}
@@ -237,10 +235,11 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) error {
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
-		if k == 0 {
-			failures = append(failures, r.Err)
+		if k > 0 { // the first one stands for all of the call
+			return
 		}
-		if k == 0 && r.Err == nil && r.Reply.Restored > 0 {
+		failures = append(failures, r.Err)
+		if r.Err == nil && r.Reply.Restored > 0 {
 			partition := s.l.PartitionOf(refs[i])
 			noticed[partition] = true
 			s.l.NoticeLoss(partition, from[partition], r.Reply.Now, fmt.Sprintf("%d tasks that run or ran", r.Reply.Restored))

@@ -81,8 +81,6 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 			}
 		}
 	})
-	if len(lost) > 0 {
-		s.l.RecordLosses(ctx, lost)
-	}
+	s.l.RecordLosses(ctx, lost)
 	return extended
 }

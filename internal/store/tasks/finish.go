@@ -98,9 +98,7 @@ func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finishe
 			}
 		}
 	})
-	if len(lost) > 0 {
-		s.l.RecordLosses(ctx, lost)
-	}
+	s.l.RecordLosses(ctx, lost)
 	return results
 }
 
