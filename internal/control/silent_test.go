@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -14,15 +13,10 @@ import (
 // A worker by HTTP has no other way to keep its leases. One silent server must not cost it those on the others.
 func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, redistest.NoFailover())
-	w := storetest.On(t, redistest.Open(t, c.URL()))
-	serverOf := func(ref task.Ref) *redistest.Server { return c.Primary(string(w.KeysOf(ref).States())) }
-	refs := []task.Ref{{Namespace: "default", ID: "silent"}}
-	for i := 0; len(refs) < 3; i++ {
-		if ref := (task.Ref{Namespace: "default", ID: fmt.Sprint(i)}); serverOf(ref) != serverOf(refs[0]) {
-			refs = append(refs, ref)
-		}
-	}
+	w := storetest.InCluster(t)
+	silent := task.Ref{Namespace: "default", ID: "silent"}
+	paused := w.ServerOf(silent)
+	refs := append([]task.Ref{silent}, w.Elsewhere(paused, 2)...)
 	held := make([]Held, len(refs))
 	for i, ref := range refs {
 		w.Create(task.Definition{Ref: ref, Retry: task.Retry{MaxAttempts: 2}})
@@ -37,7 +31,6 @@ func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	control := New(Options{Store: w.Store})
 
 	before := until(refs[2])
-	paused := serverOf(refs[0])
 	paused.Pause()
 	t.Cleanup(paused.Continue)
 	verdicts, err := control.ExtendAttempts(w.Ctx, me, "w1", held, 3*time.Second)

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -16,19 +15,12 @@ import (
 // The worker hears of none of the attempts before there is an answer for all. Those that have begun must not be lost meanwhile.
 func TestTake_ARepeatKeepsWhatHasBegunWhileAnotherServerIsSilent(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, redistest.NoFailover())
-	w := join(t, storetest.On(t, redistest.Open(t, c.URL())))
-	serverOf := func(ref task.Ref) *redistest.Server { return c.Primary(string(w.KeysOf(ref).States())) }
-	queue := c.Primary("asynq:{default}:pending")
-	var refs []task.Ref // the first one is on the silent server
-	for i := 0; len(refs) < 2; i++ {
-		ref := task.Ref{Namespace: "default", ID: fmt.Sprint(i)}
-		if server := serverOf(ref); len(refs) == 0 && server != queue || len(refs) == 1 && server != serverOf(refs[0]) {
-			refs = append(refs, w.hand(ref.ID))
-		}
-	}
-	silent, worker := serverOf(refs[0]), "w1"
-	for i := 2; c.Primary(string(w.Keys.Taken(worker))) == silent; i++ {
+	c := storetest.InCluster(t)
+	w := join(t, c.World)
+	first := c.Elsewhere(c.Cluster.Primary("asynq:{default}:pending"), 1)[0]
+	silent, worker := c.ServerOf(first), "w1"
+	refs := []task.Ref{w.hand(first.ID), w.hand(c.Elsewhere(silent, 1)[0].ID)}
+	for i := 2; c.Cluster.Primary(string(w.Keys.Taken(worker))) == silent; i++ {
 		worker = fmt.Sprint("w", i)
 	}
 	starts := []tasks.Start{{Ref: refs[0], Attempt: 1, Run: worker + "#A", Queue: "default"}, {Ref: refs[1], Attempt: 1, Run: worker + "#B", Queue: "default"}}
