@@ -118,35 +118,43 @@ func lacks(missing bool, err error) lacking {
 // has told the end of, and makes the calls for them again. failed is the result for a task of which it is not known whether it could be restored. The
 // time that a silent server of a cluster takes is not that of the others then.
 func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking, failed func(error) R) []R {
-	all := make([]int, len(runs))
-	for i := range all {
-		all[i] = i
-	}
-	if !s.l.MayHaveLost() {
-		return call(all)
-	}
-	apart := map[int][]int{0: all}
-	if s.l.DB.Sharded() {
-		apart = s.byPartition(refsOf(runs))
-	}
 	results := make([]R, len(runs))
-	var ended sync.WaitGroup
-	for _, places := range apart {
-		ended.Go(func() { restoring(ctx, s, runs, places, call, lacks, failed, results) })
-	}
-	ended.Wait()
-	return results
-}
-
-// restoring is withRestored for the runs at some places, which has its results there.
-func restoring[R any](
-	ctx context.Context, s *Tasks, runs []*Run, places []int, call func(places []int) []R, lacks func(R) lacking, failed func(error) R, results []R,
-) {
 	record := func(places []int) {
 		for k, r := range call(places) {
 			results[places[k]] = r
 		}
 	}
+	all := make([]int, len(runs))
+	for i := range all {
+		all[i] = i
+	}
+	called := !s.l.MayHaveLost()
+	if called {
+		if record(all); !s.l.MayHaveLost() {
+			return results
+		} // another primary has taken over since, and may have answered
+	}
+	apart := map[int][]int{0: all}
+	if s.l.DB.Sharded() {
+		apart = s.byPartition(refsOf(runs))
+	}
+	var ended sync.WaitGroup
+	for _, places := range apart {
+		ended.Go(func() {
+			if !called {
+				record(places)
+			}
+			restoring(ctx, s, runs, places, record, lacks, failed, results)
+		})
+	}
+	ended.Wait()
+	return results
+}
+
+// restoring is the part of withRestored that follows the first calls, for the runs at some places. record makes calls and sets their results.
+func restoring[R any](
+	ctx context.Context, s *Tasks, runs []*Run, places []int, record func(places []int), lacks func(R) lacking, failed func(error) R, results []R,
+) {
 	repeat := func(what lacking, mend func(ctx context.Context, runs []*Run) error) {
 		lost := slices.DeleteFunc(slices.Clone(places), func(i int) bool { return lacks(results[i]) != what || runs[i].Task.Type == "" })
 		if len(lost) == 0 {
@@ -164,7 +172,6 @@ func restoring[R any](
 		}
 		record(lost)
 	}
-	record(places)
 	repeat(lostTask, s.restore)
 	if !s.l.AwaitsReports() {
 		repeat(lostEnd, func(ctx context.Context, runs []*Run) error { s.endBefore(ctx, runs); return nil })

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,8 +254,14 @@ func loseEndOfFirst(t *testing.T, w *storetest.World, o task.Outcome, reason str
 // suspicious is a World whose Redis may have lost writes.
 func suspicious(t *testing.T) *storetest.World {
 	t.Helper()
+	return doubting(t, func() bool { return true })
+}
+
+// doubting is a World whose store asks that function whether Redis may have lost writes.
+func doubting(t *testing.T, mayHaveLost func() bool) *storetest.World {
+	t.Helper()
 	w := storetest.New(t)
-	s, err := store.Open(t.Context(), store.Options{DB: w.DB, MayHaveLost: func() bool { return true }})
+	s, err := store.Open(t.Context(), store.Options{DB: w.DB, MayHaveLost: mayHaveLost})
 	testkit.Must(t, err)
 	w.Store = s
 	return w
@@ -306,6 +313,28 @@ func TestReportAgain_TellsAgainWhatCouldNotBeRestored(t *testing.T) {
 	}
 	if a, b := w.Get(ended).State, w.Get(runs).State; a != task.Succeeded || b != task.Running {
 		t.Errorf("they are %s and %s", a, b)
+	}
+}
+
+// A primary that lacks a task can take over while a call for its run is on its way: that one gets the answer of a task that does not exist.
+func TestReports_RestoreATaskIfAnotherPrimaryTakesOverDuringTheCall(t *testing.T) {
+	t.Parallel()
+	var looks atomic.Int64
+	w := doubting(t, func() bool { return looks.Add(1) > 1 })
+	for name, test := range map[string]struct {
+		report func(*tasks.Run) error
+		want   task.State
+	}{
+		"extend": {func(r *tasks.Run) error { return w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{r})[0].Err }, task.Running},
+		"finish": {func(r *tasks.Run) error { return r.Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, "", "") }, task.Succeeded},
+	} {
+		ref := w.Bring(name, task.Queued)
+		run := w.Begin(ref)
+		lose(t, w, ref)
+		looks.Store(0)
+		if err := test.report(run); err != nil || w.Get(ref).State != test.want {
+			t.Errorf("%s: %v, and the task is %q", name, err, w.Get(ref).State)
+		}
 	}
 }
 
