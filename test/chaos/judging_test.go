@@ -206,7 +206,7 @@ func TestJob_IsJudgedByTheCallsOfItsHandler(t *testing.T) {
 func TestJob_IsNotLostIfItsSubmissionWaitedForTheReplica(t *testing.T) {
 	e, p := twoTries(), killed()
 	e.task, p.lost = nil, []loss{{span: between(0, 5)}}
-	j := &job{id: "t", accepted: true, answers: []time.Time{at(0.5)}}
+	j := &job{id: "t", accepted: true, answers: []span{between(0.5, 6)}}
 	expect(t, j.judge(e, p, false), "")
 	expect(t, j.judge(e, p, true), "accepted and is not there")
 }

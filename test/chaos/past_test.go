@@ -135,9 +135,9 @@ func (p *past) isLossy(s span) bool {
 	return slices.ContainsFunc(p.lost, func(l loss) bool { return l.overlaps(s) })
 }
 
-// isTouched reports whether Redis may have lost something of a task: the begin or the end of a call, or what a client was told at a time. What
-// must have become of such a task cannot be told.
-func (p *past) isTouched(calls []call, told []time.Time) bool {
+// isTouched reports whether Redis may have lost something of a task: the begin or the end of a call, or what a client was told by
+// the answer to a request. What must have become of such a task cannot be told.
+func (p *past) isTouched(calls []call, answers []span) bool {
 	for _, c := range calls {
 		if c.end.IsZero() {
 			c.end = never
@@ -146,7 +146,7 @@ func (p *past) isTouched(calls []call, told []time.Time) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(told, func(at time.Time) bool { return p.isLossy(span{at, at}) })
+	return slices.ContainsFunc(answers, p.isLossy)
 }
 
 // excusesDouble reports whether an attempt may have begun twice, once before Redis lost its begin and once afterwards: the member that knew of the

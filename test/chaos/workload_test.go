@@ -40,8 +40,8 @@ type job struct {
 	asked    bool       // somebody asked to cancel it
 	version  int        // of the newest payload
 	changes  []answered
-	answers  []time.Time // when a client was told something of the task
-	missed   []string    // answers that say that the task is not there, although it was accepted
+	answers  []span   // requests of which the answer told a client something of the task
+	missed   []string // answers that say that the task is not there, although it was accepted
 
 	remembered client.State // in which it ended, if it is gone from the history; "": it is not, or it is not known
 }
@@ -152,23 +152,33 @@ func payloadOf(url string) json.RawMessage {
 	return payload
 }
 
+// tell sends a request as ask does, and returns when the one that was answered was on its way: Redis wrote, or read, at some time in it.
+func (w *workload) tell(send func(context.Context, *client.ClientWithResponses) (answer, error)) (during span, status int, body []byte) {
+	status, body = w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		during.from = time.Now()
+		return send(ctx, c)
+	})
+	during.until = time.Now()
+	return during, status, body
+}
+
 func (w *workload) submit(j *job) {
 	w.note(j)
-	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+	during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.SubmitTaskWithResponse(ctx, nil, w.submission(j))
 	})
-	w.accepted(j, status, body)
+	w.accepted(j, during, status, body)
 }
 
 // accepted notes that a submission was answered: 201, or 200 if an earlier answer was lost.
-func (w *workload) accepted(j *job, status int, body []byte) {
+func (w *workload) accepted(j *job, during span, status int, body []byte) {
 	if status != http.StatusCreated && status != http.StatusOK {
 		w.t.Errorf("submitting %s was answered by %d: %s", j.id, status, body)
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.accepted, j.answers = true, append(j.answers, time.Now())
+	j.accepted, j.answers = true, append(j.answers, during)
 }
 
 func (w *workload) submitBatch(jobs []*job) {
@@ -179,14 +189,14 @@ func (w *workload) submitBatch(jobs []*job) {
 	open := jobs
 	for len(open) > 0 {
 		var page client.BatchAnswer
-		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 			return c.SubmitTasksWithResponse(ctx, nil, batch)
 		})
 		if err := json.Unmarshal(body, &page); err != nil || status != http.StatusOK || len(page.Results) != len(open) {
 			w.t.Errorf("a batch was answered by %d: %s", status, body)
 			return
 		}
-		open, batch = w.again(open, batch, page)
+		open, batch = w.again(open, batch, during, page)
 		if len(open) > 0 && clock.Sleep(w.ctx, askAgain) != nil {
 			return
 		}
@@ -194,14 +204,14 @@ func (w *workload) submitBatch(jobs []*job) {
 }
 
 // again is what of a batch must be submitted again.
-func (w *workload) again(jobs []*job, batch client.SubmissionBatch, page client.BatchAnswer) (open []*job, next client.SubmissionBatch) {
+func (w *workload) again(jobs []*job, batch client.SubmissionBatch, during span, page client.BatchAnswer) (open []*job, next client.SubmissionBatch) {
 	for i, result := range page.Results {
 		if result.Status >= http.StatusInternalServerError {
 			open, next.Tasks = append(open, jobs[i]), append(next.Tasks, batch.Tasks[i])
 			continue
 		}
 		w.note(jobs[i])
-		w.accepted(jobs[i], result.Status, fmt.Append(nil, result.Error))
+		w.accepted(jobs[i], during, result.Status, fmt.Append(nil, result.Error))
 	}
 	return open, next
 }
@@ -227,15 +237,15 @@ func (w *workload) cancel(j *job) {
 	j.asked = true
 	known := j.accepted
 	j.mu.Unlock()
-	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+	during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.CancelTaskWithResponse(ctx, j.id, nil)
 	})
 	shown, ok := w.taskIn("cancelling", j, known, status, body)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.answers = append(j.answers, time.Now())
+	j.answers = append(j.answers, during)
 	if ok {
-		j.cancels = append(j.cancels, answered{at: time.Now(), attempt: shown.Attempt, state: shown.State})
+		j.cancels = append(j.cancels, answered{at: during.until, attempt: shown.Attempt, state: shown.State})
 	}
 }
 
@@ -248,15 +258,15 @@ func (w *workload) change(j *job) {
 	j.version++
 	version, known := j.version, j.accepted
 	j.mu.Unlock()
-	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+	during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.ChangeTaskWithResponse(ctx, j.id, nil, client.TaskChange{Payload: w.payload(j, version)})
 	})
 	shown, ok := w.taskIn("changing", j, known, status, body)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.answers = append(j.answers, time.Now())
+	j.answers = append(j.answers, during)
 	if ok {
-		j.changes = append(j.changes, answered{at: time.Now(), attempt: shown.Attempt, version: version})
+		j.changes = append(j.changes, answered{at: during.until, attempt: shown.Attempt, version: version})
 	}
 }
 
