@@ -172,8 +172,8 @@ func (w *Workers) session(id string, offer Offer) (*session, error) {
 	w.sessions[id] = fresh
 	w.running.Go(fresh.run)
 	if s != nil {
-		w.running.Go(s.stop)
 		fresh.inherit(s)
+		w.running.Go(s.stop) // ends what it holds
 	}
 	w.o.Members.BeatNow()
 	return fresh, nil
