@@ -1370,13 +1370,13 @@ func (c Extend) Args() []any {
 func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 
 // ExtendRuns runs extend_runs.lua: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, and the claim with it, the
-// run begins again at the time at which it began.
+// run begins again at the time at which it began. So does one whose limit is over, for its leader to find: then nobody else begins its attempt.
 //
 // Refusals:
 //   - CodeNotFound: no such task
 //   - CodeState: the task has ended, or waits for the attempt; the detail is its state
 //   - CodeStale: another attempt, task or run is current; the detail is the number of the current attempt
-//   - CodeOver: the limit is over
+//   - CodeOver: the limit is over, and the run is current or begins again
 //
 // Repeated: harmless: it extends them once more
 type ExtendRuns struct {

@@ -1,5 +1,5 @@
 -- extend_runs: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, and the claim with it, the
--- run begins again at the time at which it began.
+-- run begins again at the time at which it began. So does one whose limit is over, for its leader to find: then nobody else begins its attempt.
 -- includes: clock, number, refuse, state, begun, reclaim
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
@@ -15,7 +15,7 @@
 --   NOT_FOUND  no such task
 --   STATE      the task has ended, or waits for the attempt; the detail is its state
 --   STALE      another attempt, task or run is current; the detail is the number of the current attempt
---   OVER       the limit is over
+--   OVER       the limit is over, and the run is current or begins again
 -- repeat: harmless: it extends them once more
 -- full: works
 local members, known = {}, {}
@@ -25,19 +25,24 @@ for member, attempt, run, queued, started, limit in runs() do
 end
 local texts = redis.call('HMGET', states, unpack(members))
 
--- extend extends the lease of a run. It returns the refusal, whether the task was asked to stop, and whether Redis did not know that the run
--- had begun.
-local function extend(member, text, run)
+-- over returns the refusal of a run whose limit is over; nil of another one.
+local function over(member, run)
   if now >= run.limit then
     return refuse('OVER', member)
   end
+end
+
+-- extend extends the lease of a run. It returns the refusal, whether the task was asked to stop, and whether Redis did not know that the run
+-- had begun.
+local function extend(member, text, run)
   local upto = int(math.min(now + lease, run.limit))
   local refused, fields = not_current(member, text, run.attempt, run.run)
   local queued_text = unbegun_state(member, text, run.attempt, run.queued)
   if queued_text then
     begin_run(member, queued_text, run.attempt, run.run, int(run.started), upto)
-    return nil, false, true
+    return over(member, run), false, true
   end
+  refused = refused or over(member, run)
   if not refused then
     put_later(held_key(), upto, member)
   end

@@ -338,6 +338,23 @@ func TestReports_RestoreATaskIfAnotherPrimaryTakesOverDuringTheCall(t *testing.T
 	}
 }
 
+// Its worker stops at its limit, so a leader ends it: an attempt that Redis has lost would be begun again by somebody else otherwise.
+func TestExtendFor_BeginsALostRunAgainAlsoIfItsLimitIsOver(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	ref := w.Bring("a", task.Queued)
+	run := w.Begin(ref)
+	run.Limit = run.Task.StartedAt
+	lose(t, w, ref)
+	if err := w.Tasks.ExtendFor(w.Ctx, time.Hour, []*tasks.Run{run})[0].Err; !errors.Is(err, tasks.ErrOver) {
+		t.Errorf("%v, want ErrOver", err)
+	}
+	until := w.DB.ZScore(w.Ctx, string(w.KeysOf(ref).Held()), ref.String()).Val()
+	if got := w.Get(ref); got.State != task.Running || got.Run != run.Task.Run || until != float64(run.Limit.UnixMilli()) {
+		t.Errorf("it is %+v, leased until %f; want it to run, leased until %d", got, until, run.Limit.UnixMilli())
+	}
+}
+
 func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 	t.Parallel()
 	w := suspicious(t)
