@@ -42,6 +42,7 @@ type held struct {
 	run      *tasks.Run
 	delivery *queue.Taken
 	until    time.Time // when the run's lease ends, by the clock of this node
+	passed   bool      // a later session of the worker has the run, too
 }
 
 func newSession(w *Workers, id string, offer Offer) *session {
@@ -73,11 +74,18 @@ func (s *session) run() {
 
 // inherit takes over what the worker runs from an earlier session of it, whose deliveries have served their purpose.
 func (s *session) inherit(earlier *session) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	earlier.mu.Lock()
 	defer earlier.mu.Unlock()
 	s.started = earlier.started
 	for run, h := range earlier.held {
+		if h.passed { // it may have ended since
+			continue
+		}
 		s.hold(run, held{run: h.run, until: h.until})
+		h.passed = true
+		earlier.held[run] = h
 	}
 }
 
@@ -87,6 +95,9 @@ func (s *session) stop() { s.stopOnce.Do(s.stopNow) }
 func (s *session) stopNow() {
 	s.stopTakes()
 	s.turn <- struct{}{} // no call takes any more
+	if later := s.workers.of(s.id); later != nil && later != s {
+		later.inherit(s) // what a call has begun meanwhile
+	}
 	s.mu.Lock()
 	for run := range s.held {
 		s.end(run, nil)

@@ -453,6 +453,26 @@ func TestWorkers_AnotherOfferTakesThePlaceOfTheFirst(t *testing.T) {
 	}
 }
 
+// The worker's call for attempts is not answered yet when it calls with another offer.
+func TestWorkers_AnotherOfferKeepsWhatIsBeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.hand("a")
+	other := offer()
+	other.Capacity = 7
+	w.onScript.Store("begin", context.CancelFunc(func() {
+		_, err := w.session("w1", other)
+		testkit.Must(t, err)
+	}))
+	if got := names(w.take(offer())); len(got) != 1 {
+		t.Errorf("took %v", got)
+	}
+	testkit.Eventually(t, "the newer session has the run", func() bool {
+		guests := w.Guests()
+		return len(guests) == 1 && guests[0].Capacity == 7 && guests[0].Running == 1
+	})
+}
+
 func TestWorkers_AreInTheMetricsOfTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
