@@ -118,20 +118,15 @@ func lacks(missing bool, err error) lacking {
 // has told the end of, and makes the calls for them again. failed is the result for a task of which it is not known whether it could be restored. The
 // time that a silent server of a cluster takes is not that of the others then.
 func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking, failed func(error) R) []R {
-	results := make([]R, len(runs))
-	record := func(places []int) {
-		for k, r := range call(places) {
-			results[places[k]] = r
-		}
-	}
+	r := &restoring[R]{s: s, runs: runs, call: call, lacks: lacks, failed: failed, results: make([]R, len(runs))}
 	all := make([]int, len(runs))
 	for i := range all {
 		all[i] = i
 	}
 	called := !s.l.MayHaveLost()
 	if called {
-		if record(all); !s.l.MayHaveLost() {
-			return results
+		if r.record(all); !s.l.MayHaveLost() {
+			return r.results
 		} // another primary has taken over since, and may have answered
 	}
 	apart := map[int][]int{0: all}
@@ -142,40 +137,62 @@ func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(p
 	for _, places := range apart {
 		ended.Go(func() {
 			if !called {
-				record(places)
+				r.record(places)
 			}
-			restoring(ctx, s, runs, places, record, lacks, failed, results)
+			r.restore(ctx, places)
 		})
 	}
 	ended.Wait()
-	return results
+	return r.results
 }
 
-// restoring is the part of withRestored that follows the first calls, for the runs at some places. record makes calls and sets their results.
-func restoring[R any](
-	ctx context.Context, s *Tasks, runs []*Run, places []int, record func(places []int), lacks func(R) lacking, failed func(error) R, results []R,
-) {
-	repeat := func(what lacking, mend func(ctx context.Context, runs []*Run) error) {
-		lost := slices.DeleteFunc(slices.Clone(places), func(i int) bool { return lacks(results[i]) != what || runs[i].Task.Type == "" })
-		if len(lost) == 0 {
-			return
-		}
-		some := make([]*Run, len(lost))
-		for k, i := range lost {
-			some[k] = runs[i]
-		}
-		if err := mend(ctx, some); err != nil {
-			for _, i := range lost {
-				results[i] = failed(err)
+// restoring is the state of withRestored. Places are indices of runs and results.
+type restoring[R any] struct {
+	s       *Tasks
+	runs    []*Run
+	call    func(places []int) []R
+	lacks   func(R) lacking
+	failed  func(error) R
+	results []R
+}
+
+// record makes the calls for the runs at some places, and keeps the results.
+func (r *restoring[R]) record(places []int) {
+	for k, result := range r.call(places) {
+		r.results[places[k]] = result
+	}
+}
+
+// restore has Redis know what the calls at some places lack, and makes those again.
+func (r *restoring[R]) restore(ctx context.Context, places []int) {
+	if lost, runs := r.lacking(places, lostTask); len(lost) > 0 {
+		var restored []int
+		for k, err := range r.s.restore(ctx, runs) {
+			if err != nil {
+				r.results[lost[k]] = r.failed(err)
+				continue
 			}
-			return
+			restored = append(restored, lost[k])
 		}
-		record(lost)
+		r.record(restored)
 	}
-	repeat(lostTask, s.restore)
-	if !s.l.AwaitsReports() {
-		repeat(lostEnd, func(ctx context.Context, runs []*Run) error { s.endBefore(ctx, runs); return nil })
+	if r.s.l.AwaitsReports() {
+		return
 	}
+	if lost, runs := r.lacking(places, lostEnd); len(lost) > 0 {
+		r.s.endBefore(ctx, runs)
+		r.record(lost)
+	}
+}
+
+// lacking returns which of some places lack something that can be mended, and their runs.
+func (r *restoring[R]) lacking(places []int, what lacking) (lost []int, runs []*Run) {
+	for _, i := range places {
+		if r.lacks(r.results[i]) == what && r.runs[i].Task.Type != "" {
+			lost, runs = append(lost, i), append(runs, r.runs[i])
+		}
+	}
+	return lost, runs
 }
 
 // unknownRun is the token of a run of which only that is known that it has ended: no node made it.
@@ -226,10 +243,10 @@ func (s *Tasks) notEnded(shown task.Task, newest *Run) *Run {
 }
 
 // restore writes the tasks of runs again, as they were when the attempts were claimed, where Redis has lost them. What Redis refuses to restore is
-// missing still. Error: one of Redis.
-func (s *Tasks) restore(ctx context.Context, runs []*Run) error {
+// missing still. It returns an error for each run, in order: one of Redis.
+func (s *Tasks) restore(ctx context.Context, runs []*Run) []error {
 	refs := refsOf(runs)
-	var failures []error
+	failures := make([]error, len(runs))
 	from, noticed := make(map[int]time.Time), make(map[int]bool) // by partition: the first claim, and whether it lost something
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.Restore {
 		call := lua.Restore{Defs: p.keys.Defs(), Tasks: nil}
@@ -242,18 +259,15 @@ func (s *Tasks) restore(ctx context.Context, runs []*Run) error {
 		}
 		return call
 	}, func(i, k int, r redisx.Result[lua.RestoreReply]) {
-		if k > 0 { // the first one stands for all of the call
-			return
-		}
-		failures = append(failures, r.Err)
-		if r.Err == nil && r.Reply.Restored > 0 {
+		failures[i] = r.Err
+		if k == 0 && r.Err == nil && r.Reply.Restored > 0 { // the first one stands for all of the call
 			partition := s.l.PartitionOf(refs[i])
 			noticed[partition] = true
 			s.l.NoticeLoss(partition, from[partition], r.Reply.Now, fmt.Sprintf("%d tasks that run or ran", r.Reply.Restored))
 		}
 	})
 	s.l.RecordLosses(ctx, noticed)
-	return errors.Join(failures...)
+	return failures
 }
 
 // restored is a task as it was when its newest attempt was claimed.

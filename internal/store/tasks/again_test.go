@@ -293,9 +293,12 @@ func TestReportAgain_TellsAgainWhatCouldNotBeRestored(t *testing.T) {
 	t.Parallel()
 	w := suspicious(t)
 	since := time.Now()
-	ended, runs := w.Bring("ended", task.Succeeded), w.Bring("runs", task.Queued)
-	run := w.Begin(runs)
-	lose(t, w, ended, runs)
+	ended, runs, other := w.Bring("ended", task.Succeeded), w.Bring("runs", task.Queued), w.Bring("another", task.Queued)
+	if p := w.PartitionOf(other); p == w.PartitionOf(ended) || p == w.PartitionOf(runs) {
+		t.Fatal("the names must be in other partitions")
+	}
+	run, otherRun := w.Begin(runs), w.Begin(other)
+	lose(t, w, ended, runs, other)
 	for _, ref := range []task.Ref{ended, runs} {
 		testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(ref).Queued())).Err())
 		testkit.Must(t, w.DB.Set(w.Ctx, string(w.KeysOf(ref).Queued()), "no sorted set", 0).Err())
@@ -303,8 +306,12 @@ func TestReportAgain_TellsAgainWhatCouldNotBeRestored(t *testing.T) {
 	if n, err := w.Tasks.ReportAgain(w.Ctx, since); n != 0 || err == nil {
 		t.Errorf("%d ends were lost, %v, want an error", n, err)
 	}
-	if err := w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0].Err; err == nil || errors.Is(err, tasks.ErrStale) {
+	extended := w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run, otherRun})
+	if err := extended[0].Err; err == nil || errors.Is(err, tasks.ErrStale) {
 		t.Errorf("the run of a task that could not be restored: %v", err)
+	}
+	if err := extended[1].Err; err != nil || w.Get(other).State != task.Running {
+		t.Errorf("a run in another partition: %v, and it is %s", err, w.Get(other).State)
 	}
 	testkit.Must(t, w.DB.Del(w.Ctx, string(w.KeysOf(ended).Queued()), string(w.KeysOf(runs).Queued())).Err())
 	testkit.Must(t, w.Tasks.ExtendEach(w.Ctx, []*tasks.Run{run})[0].Err)
