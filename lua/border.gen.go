@@ -1370,7 +1370,8 @@ func (c Extend) Args() []any {
 func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 
 // ExtendRuns runs extend_runs.lua: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, and the claim with it, the
-// run begins again at the time at which it began. So does one whose limit is over, for its leader to find: then nobody else begins its attempt.
+// run begins again at the time at which it began. A run whose limit is over begins with a lease that has ended, so that the leader ends the
+// attempt as lost and nobody begins it again.
 //
 // Refusals:
 //   - CodeNotFound: no such task
@@ -1380,7 +1381,8 @@ func (Extend) Decode(*Reply) ExtendReply { return ExtendReply{} }
 //
 // Repeated: harmless: it extends them once more
 type ExtendRuns struct {
-	States StatesKey       // HASH the script makes further keys of the same partition
+	States StatesKey // HASH the script makes further keys of the same partition
+	Wake   WakeChannel
 	Lease  time.Duration   // how long the runs are leased from now on
 	Runs   []ExtendRunsRun // queued: when the attempt was claimed; limit: when the lease ends at the latest, none for no limit
 }
@@ -1416,7 +1418,7 @@ func (c ExtendRuns) Keys() []string { return []string{string(c.States)} }
 
 // Args are its ARGV.
 func (c ExtendRuns) Args() []any {
-	args := []any{c.Lease.Milliseconds()}
+	args := []any{string(c.Wake), c.Lease.Milliseconds()}
 	for _, e := range c.Runs {
 		args = append(args, e.Member.String(), e.Attempt, string(e.Run), moment(e.Queued), moment(e.Started), moment(e.Limit))
 	}

@@ -1,9 +1,11 @@
 -- extend_runs: a worker extends the leases of its runs. If Redis has lost the begin of one, as after a failover, and the claim with it, the
--- run begins again at the time at which it began. So does one whose limit is over, for its leader to find: then nobody else begins its attempt.
--- includes: clock, number, refuse, state, begun, reclaim
+-- run begins again at the time at which it began. A run whose limit is over begins with a lease that has ended, so that the leader ends the
+-- attempt as lost and nobody begins it again.
+-- includes: clock, number, refuse, state, begun, reclaim, wakes
 -- keys:
 --   states  HASH  the script makes further keys of the same partition
 -- args:
+--   wake   channel
 --   lease  ms  how long the runs are leased from now on
 --   runs   (member member, attempt attempt, run run, queued time, started time, limit time)*  queued: when the attempt was
 --     claimed; limit: when the lease ends at the latest, none for no limit
@@ -49,11 +51,15 @@ local function extend(member, text, run)
   return refused, fields and fields.cancel, false
 end
 
-local answers = {}
+local answers, any_unbegun = {}, false
 for i, member in ipairs(members) do
   local refused, cancelled, unbegun = extend(member, texts[i], known[i])
+  any_unbegun = any_unbegun or unbegun
   answers[#answers + 1] = refused and refused.err or ''
   answers[#answers + 1] = not refused and cancelled and 1 or 0
   answers[#answers + 1] = unbegun and 1 or 0
+end
+if any_unbegun then
+  wake_leader('task') -- who does not know that there is a lease to watch
 end
 return { now, answers }

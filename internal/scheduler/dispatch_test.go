@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -227,6 +229,37 @@ func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
 	})
 	testkit.Must(t, err)
 	a.proxy.Mend()
+	w.reaches(ref, task.Failed)
+}
+
+// A worker can tell late that it runs an attempt whose begin Redis has lost. No claim of this leader tells it to look.
+func TestWatch_FindsRunsThatAreToldLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	a.asleep()
+	a.quiet("look_after")
+	looks := a.runs("look_after")
+	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	w.dispatched(ref, 1)
+	k := w.store.KeysOf(ref)
+	queued := w.db.HGet(t.Context(), string(k.States()), ref.String()).Val()
+	run, err := w.store.Tasks.Begin(t.Context(), ref, 1, "worker#1")
+	testkit.Must(t, err)
+	testkit.Eventually(t, "a has looked after its claim", func() bool { return a.runs("look_after") > looks })
+	_, err = w.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), string(k.States()), ref.String(), queued)
+		p.ZRem(t.Context(), string(k.Running()), ref.String())
+		p.ZRem(t.Context(), string(k.Held()), ref.String())
+		return nil
+	})
+	testkit.Must(t, err)
+	a.quiet("look_after")
+	run.Limit = run.Task.StartedAt
+	if err := w.store.Tasks.ExtendEach(t.Context(), []*tasks.Run{run})[0].Err; !errors.Is(err, tasks.ErrOver) {
+		t.Fatalf("%v, want ErrOver", err)
+	}
 	w.reaches(ref, task.Failed)
 }
 

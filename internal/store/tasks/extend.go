@@ -61,7 +61,7 @@ func (s *Tasks) extendKnown(ctx context.Context, lease time.Duration, runs []*Ru
 	refs := refsOf(runs)
 	extended, lost := make([]Extended, len(runs)), make(map[int]bool)
 	runParts(ctx, s.l.Vital, s.parts(refs), func(p part) lua.ExtendRuns {
-		call := lua.ExtendRuns{States: p.keys.States(), Lease: lease, Runs: nil}
+		call := lua.ExtendRuns{States: p.keys.States(), Wake: s.l.WakeOf(refs[p.places[0]]), Lease: lease, Runs: nil}
 		for _, i := range p.places {
 			t := runs[i].Task
 			call.Runs = append(call.Runs, lua.ExtendRunsRun{
