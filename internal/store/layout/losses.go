@@ -62,13 +62,12 @@ func spanOf(from, until time.Time) schedule.Loss {
 // are recorded with the next one, or by RetryLosses.
 func (l *Layout) RecordLosses(ctx context.Context, partitions map[int]bool) {
 	if len(partitions) > 0 {
-		l.recordLosses(ctx, partitions)
+		l.noteUnrecorded(ctx, l.writeLosses(ctx, partitions))
 	}
 }
 
-// recordLosses is RecordLosses; partitions may be nil, for all.
-func (l *Layout) recordLosses(ctx context.Context, partitions map[int]bool) {
-	err := l.writeLosses(ctx, partitions)
+// noteUnrecorded has RetryLosses record what could not be recorded because of an error; nil if there was none.
+func (l *Layout) noteUnrecorded(ctx context.Context, err error) {
 	if err == nil {
 		return
 	}
@@ -100,7 +99,7 @@ func (l *Layout) RecordLossesAgain(ctx context.Context) {
 		l.losses.noted[p] = notedLoss{Loss: noted.Loss}
 	}
 	l.losses.mu.Unlock()
-	l.recordLosses(ctx, nil)
+	l.noteUnrecorded(ctx, l.writeLosses(ctx, nil))
 }
 
 // writeLosses writes the losses of some partitions, nil for all, that Redis has no record of. Error: one of Redis.
