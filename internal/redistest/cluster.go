@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"regexp"
 	"strings"
@@ -274,7 +273,7 @@ func freeBusPort(t testing.TB) int {
 		if bus > highestPort {
 			continue
 		}
-		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", bus)); err == nil {
+		if l, err := listenOn(t, bus); err == nil {
 			testkit.Must(t, l.Close())
 			return port
 		}

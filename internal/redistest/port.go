@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -15,13 +16,12 @@ const (
 	portTries   = 200
 )
 
-// listenLocal listens on a free port of 127.0.0.1.
+// listenLocal listens on a free port of 127.0.0.1, which is reserved for the test.
 func listenLocal(t testing.TB) net.Listener {
 	t.Helper()
 	var last error
 	for range portTries {
-		port := lowestPort + rand.IntN(highestPort-lowestPort+1)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		l, err := listenOn(t, lowestPort+rand.IntN(highestPort-lowestPort+1))
 		if err == nil {
 			return l
 		}
@@ -31,7 +31,28 @@ func listenLocal(t testing.TB) net.Listener {
 	return nil
 }
 
-// FreePort finds a port nobody listens on at the moment.
+// listenOn listens on a port of 127.0.0.1, and reserves it until the test ends: nobody else takes it while its server is killed. The reservation is a
+// socket of UDP, which the servers of tests do not use, and which the tests of other processes find taken. Error: somebody has the port.
+func listenOn(t testing.TB, port int) (net.Listener, error) {
+	t.Helper()
+	address := fmt.Sprintf("127.0.0.1:%d", port)
+	reservation, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, errors.Join(err, reservation.Close())
+	}
+	t.Cleanup(func() {
+		if err := reservation.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, nil
+}
+
+// FreePort finds a port that nobody listens on, and reserves it for the test.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	l := listenLocal(t)

@@ -1,7 +1,9 @@
 package redistest_test
 
 import (
+	"fmt"
 	"io"
+	"net"
 	"testing"
 	"time"
 
@@ -160,4 +162,22 @@ func TestServer_ClockCanBeMoved(t *testing.T) {
 	if n := db.Exists(ctx, "key").Val(); n != 0 {
 		t.Error("the key has not expired")
 	}
+}
+
+func TestFreePort_StaysReservedUntilTheTestEnds(t *testing.T) {
+	var port int
+	reserve := func() error {
+		c, err := net.ListenPacket("udp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			testkit.Must(t, c.Close())
+		}
+		return err
+	}
+	t.Run("reserves", func(t *testing.T) {
+		port = redistest.FreePort(t)
+		if reserve() == nil {
+			t.Error("somebody else can reserve the port")
+		}
+	})
+	testkit.Must(t, reserve())
 }
