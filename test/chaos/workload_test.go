@@ -164,21 +164,23 @@ func (w *workload) tell(send func(context.Context, *client.ClientWithResponses) 
 
 func (w *workload) submit(j *job) {
 	w.note(j)
-	during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+	status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 		return c.SubmitTaskWithResponse(ctx, nil, w.submission(j))
 	})
-	w.accepted(j, during, status, body)
+	var shown client.Task
+	_ = json.Unmarshal(body, &shown) // accepted looks at it
+	w.accepted(j, status, &shown, body)
 }
 
-// accepted notes that a submission was answered: 201, or 200 if an earlier answer was lost.
-func (w *workload) accepted(j *job, during span, status int, body []byte) {
-	if status != http.StatusCreated && status != http.StatusOK {
+// accepted notes that a submission was answered: 201 and the task, or 200 if an earlier answer was lost.
+func (w *workload) accepted(j *job, status int, shown *client.Task, body []byte) {
+	if status != http.StatusCreated && status != http.StatusOK || shown == nil || shown.CreatedAt.IsZero() {
 		w.t.Errorf("submitting %s was answered by %d: %s", j.id, status, body)
 		return
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.accepted, j.answers = true, append(j.answers, during)
+	j.accepted, j.answers = true, append(j.answers, span{shown.CreatedAt, shown.CreatedAt})
 }
 
 func (w *workload) submitBatch(jobs []*job) {
@@ -189,14 +191,14 @@ func (w *workload) submitBatch(jobs []*job) {
 	open := jobs
 	for len(open) > 0 {
 		var page client.BatchAnswer
-		during, status, body := w.tell(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
+		status, body := w.ask(func(ctx context.Context, c *client.ClientWithResponses) (answer, error) {
 			return c.SubmitTasksWithResponse(ctx, nil, batch)
 		})
 		if err := json.Unmarshal(body, &page); err != nil || status != http.StatusOK || len(page.Results) != len(open) {
 			w.t.Errorf("a batch was answered by %d: %s", status, body)
 			return
 		}
-		open, batch = w.again(open, batch, during, page)
+		open, batch = w.again(open, batch, page)
 		if len(open) > 0 && clock.Sleep(w.ctx, askAgain) != nil {
 			return
 		}
@@ -204,14 +206,14 @@ func (w *workload) submitBatch(jobs []*job) {
 }
 
 // again is what of a batch must be submitted again.
-func (w *workload) again(jobs []*job, batch client.SubmissionBatch, during span, page client.BatchAnswer) (open []*job, next client.SubmissionBatch) {
+func (w *workload) again(jobs []*job, batch client.SubmissionBatch, page client.BatchAnswer) (open []*job, next client.SubmissionBatch) {
 	for i, result := range page.Results {
 		if result.Status >= http.StatusInternalServerError {
 			open, next.Tasks = append(open, jobs[i]), append(next.Tasks, batch.Tasks[i])
 			continue
 		}
 		w.note(jobs[i])
-		w.accepted(jobs[i], during, result.Status, fmt.Append(nil, result.Error))
+		w.accepted(jobs[i], result.Status, result.Task, fmt.Append(nil, result.Error))
 	}
 	return open, next
 }
@@ -243,8 +245,8 @@ func (w *workload) cancel(j *job) {
 	shown, ok := w.taskIn("cancelling", j, known, status, body)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.answers = append(j.answers, during)
 	if ok {
+		j.answers = append(j.answers, during)
 		j.cancels = append(j.cancels, answered{at: during.until, attempt: shown.Attempt, state: shown.State})
 	}
 }
@@ -264,8 +266,8 @@ func (w *workload) change(j *job) {
 	shown, ok := w.taskIn("changing", j, known, status, body)
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.answers = append(j.answers, during)
 	if ok {
+		j.answers = append(j.answers, during)
 		j.changes = append(j.changes, answered{at: during.until, attempt: shown.Attempt, version: version})
 	}
 }
