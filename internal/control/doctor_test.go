@@ -475,8 +475,16 @@ var ailments = []struct {
 	{"replication", "nobody waits for the replica", func(w *ward) { w.replicate() }, doctor.Warning, "min-replicas-to-write 0"},
 	{"replication", "writes wait for the replica", func(w *ward) {
 		w.replicate()
+		w.do("CONFIG", "SET", "min-replicas-to-write", 1, "min-replicas-max-lag", 2)
+	}, doctor.OK, "1 replicas, min-replicas-to-write 1, min-replicas-max-lag 2"},
+	{"replication", "the replica may be far behind", func(w *ward) {
+		w.replicate()
 		w.do("CONFIG", "SET", "min-replicas-to-write", 1)
-	}, doctor.OK, "1 replicas, min-replicas-to-write 1"},
+	}, doctor.Warning, "min-replicas-max-lag 10: a failover may lose the acknowledged writes of 11 s"},
+	{"replication", "the replica may be behind without limit", func(w *ward) {
+		w.replicate()
+		w.do("CONFIG", "SET", "min-replicas-to-write", 1, "min-replicas-max-lag", 0)
+	}, doctor.Warning, "min-replicas-max-lag 0, which switches it off"},
 	{"memory", "Redis is full", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", 1) }, doctor.Error, "% of maxmemory"},
 	{"memory", "there is room", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", "1gb") }, doctor.OK, "% of maxmemory"},
 	{"memory", "there is no limit", func(*ward) {}, doctor.Note, "maxmemory is not set"},

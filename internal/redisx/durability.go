@@ -82,9 +82,12 @@ func enough(wait *redis.Cmd, d config.Durability) error {
 // AsyncReplicas returns how many replicas the server of a key has, if it acknowledges writes though none of them follows; else, and if the
 // server does not tell, 0.
 func (db *DB) AsyncReplicas(ctx context.Context, key string) int {
-	const setting = "min-replicas-to-write"
 	server, _, err := db.ServerOf(ctx, key)
-	if err != nil || server.ConfigGet(ctx, setting).Val()[setting] != "0" {
+	if err != nil {
+		return 0
+	}
+	settings := server.ConfigGet(ctx, "min-replicas-*").Val()
+	if settings["min-replicas-to-write"] != "0" && settings["min-replicas-max-lag"] != "0" { // either switches it off
 		return 0
 	}
 	fields, _ := Info(ctx, server, "replication")

@@ -297,6 +297,10 @@ func TestAsyncReplicas_CountsThemUnlessRedisNeedsThem(t *testing.T) {
 	if n := db.AsyncReplicas(t.Context(), "a"); n != 0 {
 		t.Errorf("%d replicas of which Redis needs none, want 0", n)
 	}
+	testkit.Must(t, db.ConfigSet(t.Context(), "min-replicas-max-lag", "0").Err()) // however far they are behind
+	if n := db.AsyncReplicas(t.Context(), "a"); n != 1 {
+		t.Errorf("%d replicas of which Redis needs none, want 1", n)
+	}
 }
 
 func get(t *testing.T, db *redisx.DB, key string) string {

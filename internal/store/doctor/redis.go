@@ -21,6 +21,7 @@ const (
 	slowestPing = 200 * time.Millisecond
 	clockSlack  = time.Second // beyond what the measurement itself may be wrong by
 	packedLimit = 1024        // entries of a hash or a sorted set that is a list
+	longestLag  = 5           // s that a replica may be behind and count, before it is worth a warning
 	memorySlack = 0.8         // of the limit, from which the memory is worth a note
 	oldestMajor = 6
 	oldestMinor = 2
@@ -111,7 +112,19 @@ func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, stri
 	case least == "0":
 		return Warning, replicas + " replicas, and min-replicas-to-write 0: a failover may lose acknowledged writes", nil
 	}
-	return OK, replicas + " replicas, min-replicas-to-write " + least, nil
+	detail := replicas + " replicas, min-replicas-to-write " + least
+	lag, err := setting(ctx, server, "min-replicas-max-lag")
+	if err != nil {
+		return OK, detail, nil //nolint:nilerr // it is as the one that could be read
+	}
+	detail += ", min-replicas-max-lag " + lag
+	switch seconds, _ := strconv.Atoi(lag); {
+	case seconds == 0:
+		return Warning, detail + ", which switches it off: a failover may lose acknowledged writes", nil
+	case seconds > longestLag:
+		return Warning, detail + fmt.Sprintf(": a failover may lose the acknowledged writes of %d s", seconds+1), nil
+	}
+	return OK, detail, nil
 }
 
 func isClustered(ctx context.Context, server redis.Cmdable) bool {
