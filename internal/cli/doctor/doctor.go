@@ -46,7 +46,8 @@ first finding. A terminal also gets the findings, what they mean, and what a rep
 With --repair, it repairs what can be repaired, in the moment in which it is found, and asks nothing before. It never
 throws a task away: it puts things where leaders and workers look, and removes what belongs to nothing.
 
-The exit code is 1 if anything of the severity error was found and not repaired, else 0.`,
+The exit code is 1 if anything of the severity error was found and not repaired, or if the time was over before it had
+looked at everything; else 0.`,
 		Example: `  dtsctl doctor
   dtsctl doctor --check overdue,leaders
   dtsctl doctor --check scheduled-lost --repair
@@ -91,6 +92,7 @@ func run(ctx context.Context, opts *options) error {
 	}
 	if report.NextCursor != nil {
 		opts.Printer.Notef("There is more to look at; go on with --cursor %s", *report.NextCursor)
+		return command.ErrReported
 	}
 	if slices.ContainsFunc(report.Checks, isOpenError) {
 		return command.ErrReported

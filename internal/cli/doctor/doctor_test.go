@@ -96,7 +96,7 @@ func TestDoctor_JoinsTheParts(t *testing.T) {
 func TestDoctor_SaysHowToGoOn(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/doctor", 200, report(ptr("here"), client.DoctorCheck{Severity: "ok"}))
-	if got := s.Pipe().Run(t, "doctor", "--within", "1ns"); got.Code != 0 || got.Err != "There is more to look at; go on with --cursor here\n" {
+	if got := s.Pipe().Run(t, "doctor", "--within", "1ns"); got.Code != 1 || got.Err != "There is more to look at; go on with --cursor here\n" {
 		t.Errorf("code %d, %q", got.Code, got.Err)
 	}
 }
