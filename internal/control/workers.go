@@ -178,8 +178,10 @@ func (c *Control) extendAttempts(ctx context.Context, worker string, runs []*tas
 // verdictOf is what follows from extending the lease of a run.
 func verdictOf(run *tasks.Run, e tasks.Extended) Verdict {
 	switch {
-	case errors.Is(e.Err, tasks.ErrStale), errors.Is(e.Err, tasks.ErrOver):
+	case errors.Is(e.Err, tasks.ErrStale):
 		return VerdictLost
+	case errors.Is(e.Err, tasks.ErrOver): // and no leader has ended it, as after an outage: its end is accepted still
+		return VerdictTimeout
 	case e.Err != nil:
 		return VerdictUnknown
 	case e.Cancelled:

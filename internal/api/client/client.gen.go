@@ -1724,7 +1724,7 @@ type TakenAttempt struct {
 	// Tick The nominal time for which a schedule created the task.
 	Tick *time.Time `json:"tick,omitempty"`
 
-	// Timeout How long the attempt may take. Afterwards `extend` says `timeout`, and 10 s later `lost`.
+	// Timeout How long the attempt may take. Afterwards `extend` says `timeout`, and `lost` 10 s later, or some seconds after an outage of Redis.
 	Timeout Duration `json:"timeout"`
 
 	// Token What `take` or a call of the http executor gave to whoever runs the attempt.

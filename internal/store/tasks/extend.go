@@ -10,7 +10,7 @@ import (
 )
 
 // Extended is the result of extending the lease of a run. Err is ErrStale if the run does not hold its attempt any more, ErrOver if
-// its time is over, or an error of Redis. Cancelled says that the task was asked to stop.
+// its time is over and no leader has ended it yet, or an error of Redis. Cancelled says that the task was asked to stop.
 type Extended struct {
 	Now       time.Time // by the clock of Redis
 	Cancelled bool
