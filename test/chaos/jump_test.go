@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -62,6 +63,17 @@ func (p *past) onRedis(s span) span {
 		}
 	}
 	return wide
+}
+
+// hidesJump reports whether a leader may have started after a jump ahead in a time, or so shortly before that it had not asked for the time yet: it
+// takes what Redis shows then for the time that has passed.
+func (p *past) hidesJump(open span) bool {
+	return slices.ContainsFunc(p.jumps, func(j jump) bool {
+		return j.ahead > 0 && j.overlaps(open) && slices.ContainsFunc(p.harms, func(h harm) bool {
+			restarted := slices.Contains([]string{"kill", "stop", "rolling-restart"}, h.name) && slices.Contains(p.leaders, h.member)
+			return restarted && h.overlaps(open) && h.until.After(j.from.Add(-time.Second))
+		})
+	})
 }
 
 // farthest is the greatest difference of the clock of Redis.

@@ -87,6 +87,28 @@ func TestTicking_TicksAreNotLate(t *testing.T) {
 	}
 }
 
+func TestPast_AJumpIsHiddenFromALeaderThatStartsAfterIt(t *testing.T) {
+	for name, test := range map[string]struct {
+		harm  harm
+		ahead time.Duration
+		want  bool
+	}{
+		"it starts after the jump":        {harm{span: between(1, 6), name: "kill", member: "node1"}, 20 * time.Second, true},
+		"it had started long before":      {harm{span: between(1, 3), name: "kill", member: "node1"}, 20 * time.Second, false},
+		"it is no leader":                 {harm{span: between(1, 6), name: "kill", member: "node2"}, 20 * time.Second, false},
+		"it stood still, and has a clock": {harm{span: between(1, 6), name: "freeze", member: "node1"}, 20 * time.Second, false},
+		"the clock jumped back":           {harm{span: between(1, 6), name: "kill", member: "node1"}, -20 * time.Second, false},
+		"it starts when the tick is over": {harm{span: between(40, 41), name: "kill", member: "node1"}, 20 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &past{harms: []harm{test.harm}, leaders: []string{"node1"}, jumps: []jump{{between(5, 9), test.ahead}}}
+			if got := p.hidesJump(between(0, 30)); got != test.want {
+				t.Errorf("it is hidden: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 func TestPast_ExplainsThatATickIsMissed(t *testing.T) {
 	both := []harm{{span: between(1, 2), name: "kill", member: "node1"}, {span: between(3, 4), name: "freeze", member: "node2"}}
 	for name, test := range map[string]struct {

@@ -60,11 +60,12 @@ func (s *ticking) judgeRecord(e client.LedgerEntry, p *past) (v verdict) {
 }
 
 // mayMiss reports whether a tick may be missed: clients had paused the schedule, or nobody could fire it in time. Time that the clock of Redis
-// jumped over does not make it late.
+// jumped over does not make it late, but for a leader that has not seen the jump.
 func (s *ticking) mayMiss(e client.LedgerEntry, p *past) bool {
-	late := time.Duration(e.LateMs)*time.Millisecond - p.farthest()
+	late := time.Duration(e.LateMs) * time.Millisecond
 	open := span{p.shown(e.Tick).from, p.shown(e.DecidedAt).until}
-	return late > lateAfter && p.explainsMiss(open) || s.wasPaused(e.Tick, e.DecidedAt, p)
+	explained := late-p.farthest() > lateAfter && p.explainsMiss(open) || late > lateAfter && p.hidesJump(open)
+	return explained || s.wasPaused(e.Tick, e.DecidedAt, p)
 }
 
 // wasPaused reports whether a tick that was decided at a time counts as paused. Several pauses are one if nobody decided anything between them,
