@@ -272,6 +272,11 @@ func TestTicking_EachTickHasARecordThatSaysWhatBecameOfIt(t *testing.T) {
 			miss(&l[1], 18)
 			p.jumps = []jump{{between(1.5, 5), 16 * time.Second}}
 		}, "is missed"},
+		{"missed by a jump of the clock that its leader has not seen", func(_ *ticking, l []client.LedgerEntry, p *past) {
+			miss(&l[1], 18) // at 1.7: the clock jumped over the tick at 2
+			p.harms, p.leaders = []harm{{span: between(0, 1.6), name: "kill", member: "node1"}}, []string{"node1", "node2"}
+			p.jumps = []jump{{between(1.5, 5), 16300 * time.Millisecond}}
+		}, ""},
 		{"missed in a pause", func(s *ticking, l []client.LedgerEntry, _ *past) {
 			miss(&l[1], 3)
 			s.pauses = []span{between(1.5, 2.5)}

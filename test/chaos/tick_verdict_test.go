@@ -63,7 +63,7 @@ func (s *ticking) judgeRecord(e client.LedgerEntry, p *past) (v verdict) {
 // jumped over does not make it late, but for a leader that has not seen the jump.
 func (s *ticking) mayMiss(e client.LedgerEntry, p *past) bool {
 	late := time.Duration(e.LateMs) * time.Millisecond
-	open := span{p.shown(e.Tick).from, p.shown(e.DecidedAt).until}
+	open := span{earlier(p.shown(e.Tick).from, p.earliest(e.Tick)), p.shown(e.DecidedAt).until}
 	explained := late-p.farthest() > lateAfter && p.explainsMiss(open) || late > lateAfter && p.hidesJump(open)
 	return explained || s.wasPaused(e.Tick, e.DecidedAt, p)
 }
