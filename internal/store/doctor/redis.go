@@ -103,22 +103,16 @@ func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, stri
 	if replicas == "0" {
 		return Note, "no replica", nil
 	}
-	least, err := setting(ctx, server, "min-replicas-to-write")
-	switch {
-	case err != nil:
+	settings, err := server.ConfigGet(ctx, "min-replicas-*").Result()
+	least, lag := settings["min-replicas-to-write"], settings["min-replicas-max-lag"]
+	detail := replicas + " replicas, min-replicas-to-write " + least + ", min-replicas-max-lag " + lag
+	switch seconds, _ := strconv.Atoi(lag); {
+	case err != nil || least == "" || lag == "":
 		return Note, replicas + " replicas; Redis does not say whether it waits for them", nil //nolint:nilerr // this is what the note says
 	case least == "0" && isClustered(ctx, server):
 		return Note, replicas + " replicas in a cluster: a failover may lose the newest acknowledged writes", nil
 	case least == "0":
 		return Warning, replicas + " replicas, and min-replicas-to-write 0: a failover may lose acknowledged writes", nil
-	}
-	detail := replicas + " replicas, min-replicas-to-write " + least
-	lag, err := setting(ctx, server, "min-replicas-max-lag")
-	if err != nil {
-		return OK, detail, nil //nolint:nilerr // it is as the one that could be read
-	}
-	detail += ", min-replicas-max-lag " + lag
-	switch seconds, _ := strconv.Atoi(lag); {
 	case seconds == 0:
 		return Warning, detail + ", which switches it off: a failover may lose acknowledged writes", nil
 	case seconds > longestLag:
