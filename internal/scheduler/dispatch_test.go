@@ -15,6 +15,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestDispatch_HappensWhenATaskIsDueAndNotBefore(t *testing.T) {
@@ -200,9 +201,18 @@ func TestDispatch_LooksAgainAfterALostConnection(t *testing.T) {
 	w.dispatched(ref, 1)
 }
 
-// A failover of Redis to a replica that was behind can lose that an attempt has ended. No claim of this leader tells it to look.
-func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
-	t.Parallel()
+// unwatched is a run whose leader looks after its claim, and then only if it is told to.
+type unwatched struct {
+	*world
+	leader          *node
+	run             *tasks.Run
+	keys            lua.Partition
+	queued, running string // the states of its task before and after it began
+	looks           uint64 // of the leader before the claim
+}
+
+func newUnwatched(t *testing.T) *unwatched {
+	t.Helper()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
@@ -211,16 +221,32 @@ func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
 	looks := a.runs("look_after")
 	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
 	w.dispatched(ref, 1)
+	u := &unwatched{world: w, leader: a, keys: w.store.KeysOf(ref), looks: looks}
+	state := func() string { return w.db.HGet(t.Context(), string(u.keys.States()), ref.String()).Val() }
+	u.queued = state()
 	run, err := w.store.Tasks.Begin(t.Context(), ref, 1, "worker#1")
 	testkit.Must(t, err)
-	k := w.store.KeysOf(ref)
-	running := w.db.HGet(t.Context(), string(k.States()), ref.String()).Val()
-	testkit.Must(t, run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
-	testkit.Eventually(t, "a has looked after its claim", func() bool { return a.runs("look_after") > looks })
-	a.quiet("look_after")
-	a.proxy.Cut()
-	_, err = w.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
-		p.HSet(t.Context(), string(k.States()), ref.String(), running)
+	u.run, u.running = run, state()
+	return u
+}
+
+// settle waits until the leader has looked after its claim, and looks no more.
+func (u *unwatched) settle(t *testing.T) {
+	t.Helper()
+	testkit.Eventually(t, "a has looked after its claim", func() bool { return u.leader.runs("look_after") > u.looks })
+	u.leader.quiet("look_after")
+}
+
+// A failover of Redis to a replica that was behind can lose that an attempt has ended. No claim of this leader tells it to look.
+func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
+	t.Parallel()
+	u := newUnwatched(t)
+	ref, k := u.run.Task.Ref, u.keys
+	testkit.Must(t, u.run.Finish(t.Context(), task.Succeeded, task.OutcomeSucceeded, "", ""))
+	u.settle(t)
+	u.leader.proxy.Cut()
+	_, err := u.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), string(k.States()), ref.String(), u.running)
 		p.ZRem(t.Context(), string(k.Expiry()), ref.String())
 		p.ZRem(t.Context(), string(k.Index(task.DefaultNamespace, task.Succeeded)), ref.String())
 		p.ZAdd(t.Context(), string(k.Running()), redis.Z{Score: 1, Member: ref.String()})
@@ -228,39 +254,28 @@ func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
 		return nil
 	})
 	testkit.Must(t, err)
-	a.proxy.Mend()
-	w.reaches(ref, task.Failed)
+	u.leader.proxy.Mend()
+	u.reaches(ref, task.Failed)
 }
 
 // A worker can tell late that it runs an attempt whose begin Redis has lost. No claim of this leader tells it to look.
 func TestWatch_FindsRunsThatAreToldLate(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	a := w.start("a", never)
-	w.leads(map[*node]int{a: 16})
-	a.asleep()
-	a.quiet("look_after")
-	looks := a.runs("look_after")
-	ref := w.create(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
-	w.dispatched(ref, 1)
-	k := w.store.KeysOf(ref)
-	queued := w.db.HGet(t.Context(), string(k.States()), ref.String()).Val()
-	run, err := w.store.Tasks.Begin(t.Context(), ref, 1, "worker#1")
-	testkit.Must(t, err)
-	testkit.Eventually(t, "a has looked after its claim", func() bool { return a.runs("look_after") > looks })
-	_, err = w.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
-		p.HSet(t.Context(), string(k.States()), ref.String(), queued)
+	u := newUnwatched(t)
+	ref, k := u.run.Task.Ref, u.keys
+	_, err := u.db.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), string(k.States()), ref.String(), u.queued)
 		p.ZRem(t.Context(), string(k.Running()), ref.String())
 		p.ZRem(t.Context(), string(k.Held()), ref.String())
 		return nil
 	})
 	testkit.Must(t, err)
-	a.quiet("look_after")
-	run.Limit = run.Task.StartedAt
-	if err := w.store.Tasks.ExtendEach(t.Context(), []*tasks.Run{run})[0].Err; !errors.Is(err, tasks.ErrOver) {
+	u.settle(t)
+	u.run.Limit = u.run.Task.StartedAt
+	if err := u.store.Tasks.ExtendEach(t.Context(), []*tasks.Run{u.run})[0].Err; !errors.Is(err, tasks.ErrOver) {
 		t.Fatalf("%v, want ErrOver", err)
 	}
-	w.reaches(ref, task.Failed)
+	u.reaches(ref, task.Failed)
 }
 
 func TestDispatch_GoesOnAfterARestartOfRedis(t *testing.T) {
