@@ -267,8 +267,10 @@ func (h happening) String() string {
 	return s
 }
 
-// plan chooses what happens within a time: some of all faults that are possible here or, if only has names, one of those.
-func (r *round) plan(random *rand.Rand, only []string, within time.Duration) []happening {
+// plan chooses what happens within a time: some of all faults that are possible here or, if only has names, one of those, which each of as many
+// seeds in a row has in its turn.
+func (r *round) plan(seed uint64, only []string, within time.Duration) []happening {
+	random := rand.New(rand.NewPCG(seed, 2))
 	var possible []fault
 	var names []string
 	for _, f := range slices.Concat(fleetFaults, serverFaults, r.deployment.faults()) {
@@ -289,7 +291,10 @@ func (r *round) plan(random *rand.Rand, only []string, within time.Duration) []h
 	}
 	for i := range all {
 		f := possible[random.IntN(len(possible))]
-		if always := slices.IndexFunc(possible, func(f fault) bool { return f.always }); i == 0 && always >= 0 && len(all) > 1 {
+		switch always := slices.IndexFunc(possible, func(f fault) bool { return f.always }); {
+		case len(only) > 0:
+			f = possible[seed%uint64(len(possible))]
+		case i == 0 && always >= 0:
 			f = possible[always]
 		}
 		all[i] = happening{

@@ -82,7 +82,7 @@ func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []s
 	r.db = r.deployment.db(t)
 	defer r.end()
 	r.startFleet(rand.New(rand.NewPCG(seed, 4)))
-	o.plan = r.plan(rand.New(rand.NewPCG(seed, 2)), only, harmFor)
+	o.plan = r.plan(seed, only, harmFor)
 	for _, h := range o.plan {
 		t.Log("plan: ", h)
 	}
