@@ -2011,6 +2011,35 @@ func (c PostponeSchedule) Args() []any {
 // Decode returns its reply, which is empty.
 func (PostponeSchedule) Decode(*Reply) PostponeScheduleReply { return PostponeScheduleReply{} }
 
+// Probe runs probe.lua: finds out whether the Redis that holds a partition takes writes, and reads its time.
+//
+// Repeated: harmless: it changes nothing
+type Probe struct {
+	States StatesKey // HASH only for its slot, and for a write that changes nothing
+}
+
+// ProbeReply is the reply to Probe.
+type ProbeReply struct {
+	Now time.Time
+}
+
+// Script is probe.lua.
+func (Probe) Script() *Script { return scriptOf("probe") }
+
+// Keys are its KEYS.
+func (c Probe) Keys() []string { return []string{string(c.States)} }
+
+// Args are its ARGV.
+func (Probe) Args() []any {
+	return []any{}
+}
+
+// Decode reads its reply.
+func (Probe) Decode(r *Reply) (v ProbeReply) {
+	v.Now = r.Time("now")
+	return v
+}
+
 // Progress runs progress.lua: records the progress of the running attempt.
 //
 // Refusals:
@@ -2247,35 +2276,6 @@ func (ReadTasks) Decode(r *Reply) (v ReadTasksReply) {
 	for e := range r.List("tasks", 6) {
 		v.Tasks = append(v.Tasks, ReadTasksTask{Record: e.Text("record"), Payload: e.Text("payload"), State: e.Text("state"), Due: e.Time("due"), Result: e.Text("result"), Reason: e.Text("reason")})
 	}
-	return v
-}
-
-// ReadTime runs read_time.lua: reads the time of the Redis that holds a partition.
-//
-// Repeated: harmless: it only reads
-type ReadTime struct {
-	Lease LeaseKey // STRING only for its slot
-}
-
-// ReadTimeReply is the reply to ReadTime.
-type ReadTimeReply struct {
-	Now time.Time
-}
-
-// Script is read_time.lua.
-func (ReadTime) Script() *Script { return scriptOf("read_time") }
-
-// Keys are its KEYS.
-func (c ReadTime) Keys() []string { return []string{string(c.Lease)} }
-
-// Args are its ARGV.
-func (ReadTime) Args() []any {
-	return []any{}
-}
-
-// Decode reads its reply.
-func (ReadTime) Decode(r *Reply) (v ReadTimeReply) {
-	v.Now = r.Time("now")
 	return v
 }
 

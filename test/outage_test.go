@@ -18,8 +18,9 @@ var outage = testkit.Amount(8*time.Second, 15*time.Second)
 func TestOutage_EndsNothingThatRuns(t *testing.T) {
 	t.Parallel()
 	for how, stop := range map[string]func(*redistest.Server) (goOn func()){
-		"Redis hangs":    func(s *redistest.Server) func() { s.Pause(); return s.Continue },
-		"Redis restarts": func(s *redistest.Server) func() { s.Kill(); return s.Restart },
+		"Redis hangs":                              func(s *redistest.Server) func() { s.Pause(); return s.Continue },
+		"Redis restarts":                           func(s *redistest.Server) func() { s.Kill(); return s.Restart },
+		"Redis refuses all writes":                 func(s *redistest.Server) func() { s.RefuseWrites(); return s.TakeWrites },
 		"Redis takes the password for a wrong one": func(s *redistest.Server) func() { s.LockOut(); return s.LetIn },
 	} {
 		t.Run(how, func(t *testing.T) {

@@ -271,6 +271,11 @@ func TestApp_ServesNoMonitorAndNoProfilesThatItDoesNotHave(t *testing.T) {
 	}
 }
 
+func (r *running) ready() bool {
+	status, _ := r.call(http.MethodGet, "/readyz", "")
+	return status == http.StatusOK
+}
+
 func TestReadiness_NeedsRedis(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
@@ -292,6 +297,11 @@ func TestReadiness_NeedsRedis(t *testing.T) {
 	if status, _ := a.call(http.MethodGet, "/healthz", ""); status != http.StatusOK {
 		t.Errorf("alive: %d", status)
 	}
+	testkit.Eventually(t, "it is ready again", func() bool { return a.ready() })
+	redis.RefuseWrites()
+	refuses()
+	redis.TakeWrites()
+	testkit.Eventually(t, "it is ready again", func() bool { return a.ready() })
 }
 
 func TestApp_TwoNodesInOneProcessShareThePartitions(t *testing.T) {

@@ -70,7 +70,7 @@ func TestData_ANodeEndsIfAnotherNumberOfPartitionsIsThere(t *testing.T) {
 	if err := testkit.Receive(t, ended, "the end of the node"); !errors.Is(err, layout.ErrOther) || !strings.Contains(err.Error(), "started with 8, which cannot be changed to 16") {
 		t.Errorf("it ended with %v", err)
 	}
-	if err := a.store.Ping(t.Context()); !errors.Is(err, layout.ErrOther) {
+	if err := a.store.Ready(t.Context()); !errors.Is(err, layout.ErrOther) {
 		t.Errorf("it still talks to Redis: %v", err)
 	}
 	if !log.Has("Redis has lost its data") {

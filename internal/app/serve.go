@@ -32,7 +32,7 @@ func (a *App) buildServer() error {
 		Refused: func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
 		Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 		Ready: []api.Check{
-			{Name: "redis", Do: a.store.Ping},
+			{Name: "redis", Do: a.store.Ready},
 			{Name: "roles", Do: a.checkRunning},
 		},
 	}

@@ -222,6 +222,17 @@ func (s *Server) signal(sig syscall.Signal) {
 	}
 }
 
+// RefuseWrites has the server answer and refuse all writes, as a primary does that has lost its replicas, until TakeWrites.
+func (s *Server) RefuseWrites() { s.requireReplicas("9") }
+
+// TakeWrites ends RefuseWrites.
+func (s *Server) TakeWrites() { s.requireReplicas("0") }
+
+func (s *Server) requireReplicas(count string) {
+	s.t.Helper()
+	testkit.Must(s.t, s.Admin().ConfigSet(s.t.Context(), "min-replicas-to-write", count).Err())
+}
+
 // LockOut changes the password of the user of an option User, and ends its connections: those who know the old one get in no longer.
 func (s *Server) LockOut() {
 	s.t.Helper()

@@ -9,15 +9,16 @@ import (
 	"github.com/dts-sched/dts/internal/schedule"
 )
 
-// contact knows for how long Redis has answered this node without a break, and whether its clock jumped: it compares the time of Redis
-// with how much time has passed here. A leader takes runs for lost only if both were in order for the lease of a run, and after a break for as
+// contact knows for how long Redis has taken this node's writes without a break, and whether its clock jumped: it compares the time of Redis
+// with how much time has passed here. A Redis that answers and refuses writes, as one without enough replicas does, keeps runs from being extended
+// as much as one that is silent. A leader takes runs for lost only if both were in order for the lease of a run, and after a break for as
 // long again as that was, up to another lease: before, their workers may have been unable to extend that, or it may only seem to be over. The
 // partitions of a cluster are on several servers, each with a clock of its own, and none answers for a partition whose slot moves, so it knows
 // that for each partition.
 type contact struct {
 	lease   time.Duration // of a run
 	sharded bool          // Redis is a cluster
-	ask     func(ctx context.Context, observe func(partition int, r reading))
+	probe   func(ctx context.Context, observe func(partition int, r reading))
 	jumped  func(partition int, by time.Duration) // by is negative if the clock was set back
 
 	mu    sync.Mutex
@@ -31,32 +32,39 @@ type reading struct{ now, from, until time.Time }
 type witness struct {
 	settled time.Time // when every living worker can have extended its runs since the newest break or jump
 	last    reading
+	took    time.Time     // when it took a write last
 	jumps   int           // so far
 	skipped schedule.Span // times that the clock of Redis jumped over last
 }
 
-// run asks Redis three times in the lease of a run for its time, until ctx ends.
+// run probes Redis three times in the lease of a run, until ctx ends.
 func (c *contact) run(ctx context.Context) error {
 	interval := c.lease / 3
 	for ctx.Err() == nil {
 		start := clock.Now()
 		call, cancel := context.WithTimeout(ctx, interval)
-		c.ask(call, c.observe)
+		c.probe(call, c.observe)
 		cancel()
 		_ = clock.Sleep(ctx, max(interval-clock.Since(start), interval/10))
 	}
 	return nil
 }
 
-// observe notes an answer of Redis.
-func (c *contact) observe(partition int, r reading) {
-	if jump := c.note(partition, r); jump != 0 {
+// observe notes what Redis has answered to something that it refuses if it takes no writes.
+func (c *contact) observe(partition int, r reading) { c.note(partition, r, true) }
+
+// compare notes what Redis has answered to something that only reads.
+func (c *contact) compare(partition int, r reading) { c.note(partition, r, false) }
+
+// note notes an answer of Redis, and says so if its clock has jumped since the one before.
+func (c *contact) note(partition int, r reading, took bool) {
+	if jump := c.keep(partition, r, took); jump != 0 {
 		c.jumped(partition, jump)
 	}
 }
 
-// note notes an answer of Redis, and returns by how much its clock has jumped since the one before: 0 if it did not.
-func (c *contact) note(partition int, r reading) time.Duration {
+// keep keeps an answer of Redis, and returns by how much its clock has jumped since the one before: 0 if it did not.
+func (c *contact) keep(partition int, r reading, took bool) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.witness(partition)
@@ -74,15 +82,18 @@ func (c *contact) note(partition int, r reading) time.Duration {
 	if jump > 0 {
 		w.skipped = schedule.Span{From: r.now.Add(-jump), Until: r.now}
 	}
-	broken := c.broken(w, r.until)
+	broken := took && c.broken(w, r.until)
 	settled := r.until.Add(c.lease)
-	if broken && !w.last.now.IsZero() {
-		settled = settled.Add(min(r.until.Sub(w.last.until), c.lease))
+	if broken && !w.took.IsZero() {
+		settled = settled.Add(min(r.until.Sub(w.took), c.lease))
 	}
 	if (jump != 0 || broken) && settled.After(w.settled) {
 		w.settled = settled
 	}
 	w.last = r
+	if took {
+		w.took = r.until
+	}
 	return jump
 }
 
@@ -110,12 +121,12 @@ func (c *contact) witness(partition int) *witness {
 	return w
 }
 
-// broken reports whether there was no answer for so long that runs may miss their extensions. Answers are a third of a lease apart.
+// broken reports whether Redis took no write for so long that runs may miss their extensions. Probes are a third of a lease apart.
 func (c *contact) broken(w *witness, now time.Time) bool {
-	return w.last.now.IsZero() || now.Sub(w.last.until) > c.lease/2
+	return w.took.IsZero() || now.Sub(w.took) > c.lease/2
 }
 
-// missing returns for how long Redis must still answer until runs of a partition may be taken for lost; 0 or less: not any more.
+// missing returns for how long Redis must still take writes until runs of a partition may be taken for lost; 0 or less: not any more.
 func (c *contact) missing(partition int) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -109,6 +109,31 @@ func waitsLongerAfterALongerBreak(t *testing.T) {
 	}
 }
 
+// While Redis refuses writes no run can be extended.
+func TestContact_IsBrokenWhileRedisOnlyAnswersReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		contact, _ := told()
+		heard := func(note func(int, reading), seconds int) {
+			for range seconds {
+				note(0, reading{clock.Now(), clock.Now(), clock.Now()})
+				testkit.Must(t, clock.Sleep(t.Context(), time.Second))
+			}
+		}
+		heard(contact.observe, 5)
+		if got := contact.missing(0); got > 0 {
+			t.Errorf("after 5 s of writes, runs are taken for lost in %s", got)
+		}
+		heard(contact.compare, 5)
+		if got := contact.missing(0); got != contact.lease {
+			t.Errorf("after 5 s in which it only read, runs are taken for lost in %s, want %s", got, contact.lease)
+		}
+		contact.observe(0, reading{clock.Now(), clock.Now(), clock.Now()})
+		if got := contact.missing(0); got != 2*contact.lease {
+			t.Errorf("when Redis takes writes again, runs are taken for lost in %s, want %s", got, 2*contact.lease)
+		}
+	})
+}
+
 // In a cluster, each partition may be on another server, and a partition that moves gets another clock.
 func TestContact_KnowsTheClockOfEachPartition(t *testing.T) {
 	t.Parallel()
@@ -138,7 +163,7 @@ func TestContact_HearsNothingOfAPartitionWhoseSlotMoves(t *testing.T) {
 	silent := func() (silent []int) {
 		var mu sync.Mutex
 		heard := make(map[int]bool)
-		s.askTimes(t.Context(), func(p int, _ reading) {
+		s.probe(t.Context(), func(p int, _ reading) {
 			mu.Lock()
 			defer mu.Unlock()
 			heard[p] = true

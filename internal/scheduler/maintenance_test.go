@@ -50,6 +50,18 @@ func TestWatch_EndsRunsThatNobodyHolds(t *testing.T) {
 // An outage that outlasts the leases of runs is nobody's fault. Their workers have a lease's time to extend them.
 func TestWatch_TakesNoRunForLostRightAfterAnOutage(t *testing.T) {
 	t.Parallel()
+	for name, stop := range map[string]func(*world, *node) (goOn func()){
+		"the leader is cut off":    func(_ *world, a *node) func() { a.proxy.Cut(); return a.proxy.Mend },
+		"Redis refuses all writes": func(w *world, _ *node) func() { w.srv.RefuseWrites(); return w.srv.TakeWrites },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			takesNoRunForLostRightAfterAnOutage(t, stop)
+		})
+	}
+}
+
+func takesNoRunForLostRightAfterAnOutage(t *testing.T, stop func(*world, *node) (goOn func())) {
 	w := newWorldWith(t, 4*time.Second)
 	a := w.start("a", never, func(n *node) {
 		n.contact = n.newContact(w.lease)
@@ -61,11 +73,12 @@ func TestWatch_TakesNoRunForLostRightAfterAnOutage(t *testing.T) {
 	}
 	run := w.begin(lives, "healthy")
 	w.begin(died, "frail")
-	a.proxy.Cut()
+	goOn := stop(w, a)
 	over := w.now().Add(w.lease)
 	testkit.Eventually(t, "the leases are over", func() bool { return w.now().After(over) })
-	a.proxy.Mend()
-	testkit.Eventually(t, "the leader has been back for a while", func() bool { return a.contact.missing(0) < w.lease/2 })
+	goOn()
+	tries := w.now().Add(time.Second) // the leader tries again within half a second
+	testkit.Eventually(t, "the leader has been back for a while", func() bool { return w.now().After(tries) && a.contact.missing(0) < w.lease/2 })
 	testkit.Eventually(t, "the run that nobody extends is lost", func() bool {
 		testkit.Must(t, w.store.Tasks.ExtendEach(t.Context(), []*tasks.Run{run})[0].Err)
 		return w.get(died).State == task.Failed

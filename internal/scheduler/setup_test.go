@@ -123,8 +123,8 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 // unbroken is the contact of a node that has reached Redis for long and asks no more.
 func unbroken() *contact {
 	const long = 1000 * 24 * time.Hour
-	w := &witness{settled: clock.Now(), last: reading{clock.Now(), clock.Now(), clock.Now()}}
-	return &contact{lease: long, known: map[int]*witness{0: w}, ask: func(context.Context, func(int, reading)) {}}
+	w := &witness{settled: clock.Now(), last: reading{clock.Now(), clock.Now(), clock.Now()}, took: clock.Now()}
+	return &contact{lease: long, known: map[int]*witness{0: w}, probe: func(context.Context, func(int, reading)) {}}
 }
 
 func (w *world) member(id, role string, db *redisx.DB) *cluster.Registry {

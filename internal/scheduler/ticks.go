@@ -33,7 +33,7 @@ func (t *term) tick(ctx context.Context) error {
 		due, err := t.leader.Due(ctx, lookLimit)
 		got := clock.Now()
 		if err == nil {
-			t.s.contact.observe(t.partition, reading{due.Now, start, got})
+			t.s.contact.compare(t.partition, reading{due.Now, start, got})
 		}
 		if err == nil && len(due.Agendas) > 0 && t.s.crowded(ctx, t.partition) {
 			held.all = "held back while Redis was almost full"

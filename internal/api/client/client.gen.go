@@ -2495,7 +2495,7 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis can be reached and every role of this node runs, else `unavailable` (503) with the reason.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3132,7 +3132,7 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis can be reached and every role of this node runs, else `unavailable` (503) with the reason.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7582,7 +7582,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis can be reached and every role of this node runs, else `unavailable` (503) with the reason.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10818,7 +10818,7 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis can be reached and every role of this node runs, else `unavailable` (503) with the reason.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -206,14 +206,6 @@ func (l *Layout) Now(ctx context.Context, partition int) (time.Time, error) {
 	return now.UTC(), nil
 }
 
-// Ping checks that Redis answers, also while much else waits for it. Error: CodeUnavailable.
-func (l *Layout) Ping(ctx context.Context) error {
-	if err := l.Vital.Ping(ctx).Err(); err != nil {
-		return Unavailable(err)
-	}
-	return nil
-}
-
 // Unavailable is the error, with CodeUnavailable, of an operation that Redis did not answer or answered with err. Only
 // context.Canceled is returned as it is.
 func Unavailable(err error) error {
