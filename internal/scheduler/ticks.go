@@ -47,15 +47,13 @@ func (t *term) tick(ctx context.Context) error {
 			err = t.fire(ctx, due.Agendas, &held, &decided)
 			unsure = err != nil
 		}
-		if err == nil {
-			held.all = ""
-		}
 		switch {
 		case errors.Is(err, partition.ErrFenced):
 			return err
 		case err != nil:
 			t.failed(ctx, "cannot fire due schedules", err)
-		case len(due.Agendas) == 0:
+		case len(due.Agendas) == 0: // so all that was held back is decided
+			held.all = ""
 			t.sleep(ctx, due.Next, due.Now, got, t.s.tickWakes)
 		}
 	}
