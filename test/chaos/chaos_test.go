@@ -81,7 +81,7 @@ func TestChaos(t *testing.T) {
 func (s settings) round(t *testing.T, n int, figures *figures) {
 	seed, d := s.seed, s.deployments[n%len(s.deployments)]
 	if !s.once {
-		seed += uint64(n)
+		seed += uint64(n / len(s.deployments)) // each deployment has all seeds
 	}
 	t.Run(fmt.Sprintf("%s/%d", d.name, seed), func(t *testing.T) {
 		t.Logf("SEED=%d DEPLOYMENT=%s %s=%s repeats this round", seed, d.name, faultVariable, strings.Join(s.faults, ","))

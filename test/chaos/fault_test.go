@@ -28,7 +28,7 @@ type fault struct {
 	// keepsRuns: no living worker may lose an attempt by it, so it excuses none that counts as lost. Of what is done to one member, the attempts of
 	// that member may be lost. Of what is done to Redis, that is so only of what makes Redis forget.
 	keepsRuns bool
-	// away: a server of Redis does not answer meanwhile, or another one begins to.
+	// away: a server of Redis does not answer or refuses all writes meanwhile, or another one begins to answer.
 	away bool
 	// always: it happens in each round of several faults on a deployment that can have it.
 	always bool
@@ -87,7 +87,7 @@ var serverFaults = []fault{
 	{name: "redis-kill", keepsRuns: true, away: true, longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		s := r.deployment.server(h.key)
 		r.holdWrites(ctx, s)
-		settle := r.refuseWrites(ctx, s)
+		settle := r.refuseWritesAtStart(ctx, s)
 		s.Kill()
 		_ = clock.Sleep(ctx, h.lasts)
 		s.Restart()
@@ -100,6 +100,11 @@ var serverFaults = []fault{
 		_ = clock.Sleep(ctx, h.lasts)
 		s.Continue()
 		r.allowWrites(ctx, s, h.key)
+	}},
+	{name: "writes-refused", keepsRuns: true, away: true, longest: 8 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
+		allow := r.refuseWrites(ctx, r.deployment.server(h.key))
+		_ = clock.Sleep(ctx, h.lasts)
+		allow()
 	}},
 	{name: filling, keepsRuns: true, longest: 6 * time.Second, harmRedis: func(ctx context.Context, r *round, h happening) {
 		r.past.fill()
@@ -179,12 +184,21 @@ func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string
 // settler is a deployment in which a failover can be under way when a server is there again. Settle waits for its end.
 type settler interface{ Settle(s *redistest.Server) }
 
-// refuseWrites has a server take no writes when it starts the next time, until settle: if others replace it just then, what it took would be lost.
-func (r *round) refuseWrites(ctx context.Context, s *redistest.Server) (settle func()) {
+// refuseWritesAtStart has a server take no writes when it starts the next time, until settle: if others replace it just then, what it took would be lost.
+func (r *round) refuseWritesAtStart(ctx context.Context, s *redistest.Server) (settle func()) {
 	d, ok := r.deployment.(settler)
 	if !ok {
 		return func() {}
 	}
+	allow := r.refuseWrites(ctx, s)
+	return func() {
+		d.Settle(s)
+		allow()
+	}
+}
+
+// refuseWrites has a server answer and take no writes until allow, as a primary does that has lost its replicas. It goes on to if it starts again.
+func (r *round) refuseWrites(ctx context.Context, s *redistest.Server) (allow func()) {
 	const setting, many = "min-replicas-to-write", 9 // more than it has
 	set := func(n any) {
 		r.tell(ctx, s, "config", "set", setting, n)
@@ -195,10 +209,7 @@ func (r *round) refuseWrites(ctx context.Context, s *redistest.Server) (settle f
 		r.t.Errorf("reading %s: %v", setting, err)
 	}
 	set(many)
-	return func() {
-		d.Settle(s)
-		set(before[setting])
-	}
+	return func() { set(before[setting]) }
 }
 
 // tell tries until a server has taken a command: another fault may be in its way. It returns the list that is the reply, if it is one.
@@ -267,8 +278,8 @@ func (h happening) String() string {
 	return s
 }
 
-// plan chooses what happens within a time: some of all faults that are possible here or, if only has names, one of those, which each of as many
-// seeds in a row has in its turn.
+// plan chooses what happens within a time: some of all faults that are possible here or, if only has names, one of those. Seeds in a row choose
+// each of them in turn.
 func (r *round) plan(seed uint64, only []string, within time.Duration) []happening {
 	random := rand.New(rand.NewPCG(seed, 2))
 	var possible []fault

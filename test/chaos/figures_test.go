@@ -12,8 +12,11 @@ import (
 // several stands for the faults of a round that had more than one: how long each took to recover from cannot be told.
 const several = "several"
 
-// onTime is how late a tick of a probe may begin in a fleet that nothing happens to, on a machine that several such fleets share.
-const onTime = time.Second
+// late is when a tick of a probe counts as late: on a busy machine one begins half a second after its time now and then, though nothing happened.
+const late = time.Second
+
+// steady is for how long ticks come in time once a fault is recovered from.
+const steady = 5 * time.Second
 
 // figures count rounds by deployment and fault, as docs/reliability.md has them.
 type figures struct {
@@ -76,26 +79,50 @@ func (t *tally) count(kept bool) {
 	}
 }
 
-// recovery is how long after a fault of Redis was over, or after another one began, the last tick of a probe came late, and which one that is. One that
-// never ran is late until the next one of the probe comes or, if none does, until its end.
+// recovery is how long it took until the ticks of all probes came in time again, for steady at least, after a fault of Redis was over or after another
+// one began; and which tick was the last that came late. One that never ran is late until the next one of the probe comes or, if none does, until its end.
 func (o *outcome) recovery() (took time.Duration, last string) {
 	h := o.plan[0]
 	from := o.begin.Add(h.after)
+	normal := from.Add(h.lasts) // since when ticks may come in time again
 	if h.harmRedis != nil {
-		from = from.Add(h.lasts)
+		from = normal
 	}
+	for _, l := range o.lateTicks() {
+		if l.tick.Sub(normal) > steady {
+			break
+		}
+		if l.came.After(normal) {
+			normal = l.came
+		}
+		if d := l.came.Sub(from); d > 0 && d >= took {
+			took, last = d, l.id
+		}
+	}
+	return took, last
+}
+
+// lateTick is a tick of a probe that came late.
+type lateTick struct {
+	id         string
+	tick, came time.Time
+}
+
+// lateTicks are those of the round, in their order.
+func (o *outcome) lateTicks() (all []lateTick) {
 	for _, s := range o.probe {
 		came := s.end
 		for _, tick := range slices.Backward(s.expected()) {
 			if calls := o.calls[s.idOf(tick)]; len(calls) > 0 {
 				came = calls[0].begin
 			}
-			if came.Sub(from) > took && came.Sub(tick) > onTime {
-				took, last = came.Sub(from), s.idOf(tick)
+			if came.Sub(tick) >= late {
+				all = append(all, lateTick{s.idOf(tick), tick, came})
 			}
 		}
 	}
-	return took, last
+	slices.SortFunc(all, func(a, b lateTick) int { return a.tick.Compare(b.tick) })
+	return all
 }
 
 // String is a table in Markdown. Each row has the command for as many such rounds.

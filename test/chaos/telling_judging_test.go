@@ -62,6 +62,19 @@ func TestOutcome_RecoversWhenTheFirstTickAfterAMissedOneRuns(t *testing.T) {
 	if got, last := o.recovery(); got != 4*time.Second || last != s.idOf(at(5)) {
 		t.Errorf("it recovered after %s, with %s; want 4 s", got, last)
 	}
+	s.end = at(30)
+	for second := 7.0; second <= 30; second++ {
+		o.calls[s.idOf(at(second))] = []call{called(1, second, second, "a")}
+	}
+	o.calls[s.idOf(at(20))] = []call{called(1, 22, 22, "a")} // long after it has recovered
+	if got, last := o.recovery(); got != 4*time.Second || last != s.idOf(at(5)) {
+		t.Errorf("with a late tick afterwards, it recovered after %s, with %s; want 4 s", got, last)
+	}
+	o.plan[0].lasts = 14 * time.Second // of a member: late ticks may come until the end of that, too
+	if got, last := o.recovery(); got != 20*time.Second || last != s.idOf(at(20)) {
+		t.Errorf("after a longer fault, it recovered after %s, with %s; want 20 s", got, last)
+	}
+	s.end, o.plan[0].lasts = at(9), 0
 	delete(o.calls, s.idOf(at(9)))
 	delete(o.calls, s.idOf(at(8)))
 	if got, _ := o.recovery(); got != 7*time.Second {
