@@ -1,12 +1,10 @@
 package redisx
 
 import (
-	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,39 +16,61 @@ import (
 
 const (
 	answerLimit = 5 * time.Second // for the answer to a command, with all repetitions and the wait for a connection
-	// outageLimit is the same while Redis does not answer: commands fail fast, so that callers do not pile up, and the first one that gets
-	// an answer ends the outage. There is no question of its own that would have to come first. It is longer than a Succession has connections
-	// wait, so that what comes right before the end of an outage is answered.
+	// outageLimit is the same while a server does not answer: commands for it fail fast, so that callers do not pile up, and the first one that
+	// gets an answer ends the outage. There is no question of its own that would have to come first. It is longer than a Succession has
+	// connections wait, so that what comes right before the end of an outage is answered.
 	outageLimit = 2 * time.Second
 	// silence without an answer begins an outage. It is shorter than the limits of those that ask regularly.
 	silence = 900 * time.Millisecond
+	// unasked is after what time without a failure the outage of a server of a cluster is over: nobody asks it any more, as after a failover.
+	unasked = 10 * time.Second
 )
 
 // Link is the way of a process to one Redis, for all pools that share it. It bounds how long a command waits for its answer, but not how
-// long a subscription lives; it knows whether Redis answers, and logs "Redis unreachable" once when an outage begins and "Redis back" once
-// when it ends. Who waits for the first answer logs that by itself.
+// long a subscription lives; it knows which servers answer, and logs "Redis unreachable" once when the outage of a server begins and "Redis
+// back" once when it ends. Those of a cluster have outages of their own, so that commands for the others keep their time; any other Redis is one
+// server, "". Who waits for the first answer logs that by itself.
 type Link struct {
 	log     *slog.Logger
-	met     atomic.Bool // there was an answer
-	down    atomic.Bool // there is an outage
+	met     atomic.Bool  // there was an answer
+	away    atomic.Int32 // servers in an outage
 	severed atomic.Pointer[error]
 
 	mu      sync.Mutex
-	since   time.Time // start of the first command that failed; zero while Redis answers
-	noticed time.Time // end of that command
-	back    time.Time // end of the last outage
+	outages map[string]*outage // of servers that have failed, by address
+	heard   time.Time          // when a server of a cluster answered last while another one did not
 }
+
+// outage is the newest outage of a server.
+type outage struct {
+	since   time.Time // start of the first command that failed; zero when it is over
+	noticed time.Time // end of that command
+	failed  time.Time // end of the last command that failed
+	back    time.Time // end of the outage
+}
+
+func (o *outage) lasts() bool { return o != nil && !o.since.IsZero() }
 
 // NewLink returns a link that logs outages; nil logs nothing.
 func NewLink(log *slog.Logger) *Link {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Link{log: log}
+	return &Link{log: log, outages: make(map[string]*outage)}
 }
 
-// Up reports whether Redis answers, as far as is known; before the first answer, it does not.
-func (l *Link) Up() bool { return l.met.Load() && !l.down.Load() }
+// Up reports whether Redis answers, as far as is known: of a cluster, every server that this process asks. Before the first answer, it does not.
+func (l *Link) Up() bool { return l.met.Load() && l.away.Load() == 0 }
+
+// Answers is Up for a Redis that is one server. For a cluster, it reports whether any server answers.
+func (l *Link) Answers() bool {
+	if l.Up() {
+		return true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.outages[""].lasts() && clock.Since(l.heard) < outageLimit
+}
 
 // Sever has every command fail from now on, at once and with that error.
 func (l *Link) Sever(reason error) { l.severed.CompareAndSwap(nil, &reason) }
@@ -63,77 +83,89 @@ func (l *Link) Severed() error {
 	return nil
 }
 
-// DialHook implements redis.Hook.
-func (l *Link) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (l *Link) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		return l.do(ctx, func(ctx context.Context) error { return next(ctx, cmd) })
+// limit returns how long a command for a server may wait, with all repetitions.
+func (l *Link) limit(address string) time.Duration {
+	if l.away.Load() == 0 {
+		return answerLimit
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.outages[address].lasts() {
+		return outageLimit
+	}
+	return answerLimit
 }
 
-// ProcessPipelineHook implements redis.Hook.
-func (l *Link) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if reason := l.Severed(); reason != nil {
-			for _, cmd := range cmds {
-				cmd.SetErr(reason)
-			}
-			return reason
-		}
-		err := l.do(ctx, func(ctx context.Context) error { return next(ctx, cmds) })
-		if err != nil && !slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return cmd.Err() != nil }) {
-			for _, cmd := range cmds { // Redis turned the connection away, and go-redis tells the commands nothing of that
-				cmd.SetErr(err)
-			}
-		}
-		return err
-	}
-}
-
-// do sends commands, with the limit of the link.
-func (l *Link) do(ctx context.Context, send func(context.Context) error) error {
-	if reason := l.Severed(); reason != nil {
-		return reason
-	}
-	limit := answerLimit
-	if l.down.Load() {
-		limit = outageLimit
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	start := clock.Now()
-	err := send(ctx)
-	l.record(start, err)
-	return err
-}
-
-// record evaluates a command that began at start and returned err.
+// record evaluates a command for a server that began at start and returned err.
 //
 // Commands run concurrently. Therefore an answer ends an outage only if its command began after the outage was
 // noticed, and a failure begins an outage only if its command began after the last outage.
-func (l *Link) record(start time.Time, err error) {
+func (l *Link) record(address string, start time.Time, err error) {
 	answered := isAnswer(err)
 	if answered && !l.met.Load() {
 		l.met.Store(true)
 	}
-	if answered && !l.down.Load() || !answered && (!l.met.Load() || !isConnectionFailure(start, err)) {
+	if answered && l.away.Load() == 0 || !answered && (!l.met.Load() || !isConnectionFailure(start, err)) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case answered && !l.since.IsZero() && !start.Before(l.noticed):
-		l.back = clock.Now()
-		l.log.Info("Redis back", slog.Duration("after", l.back.Sub(l.since).Round(time.Millisecond)))
-		l.since = time.Time{}
-		l.down.Store(false)
-	case !answered && l.since.IsZero() && !start.Before(l.back):
-		l.log.Error("Redis unreachable", slog.Any("error", err))
-		l.since, l.noticed = start, clock.Now()
-		l.down.Store(true)
+	if answered {
+		l.noteAnswer(address, start)
+	} else {
+		l.noteFailure(address, start, err)
 	}
+}
+
+// noteAnswer notes the answer of a server while there is an outage. The caller holds mu.
+func (l *Link) noteAnswer(address string, start time.Time) {
+	if o := l.outages[address]; o.lasts() && !start.Before(o.noticed) {
+		l.end(address, "Redis back")
+	}
+	if l.outages[address].lasts() {
+		return
+	}
+	l.heard = clock.Now()
+	for other, o := range l.outages {
+		if o.lasts() && l.heard.Sub(o.failed) >= unasked {
+			l.end(other, "Redis server not asked any more")
+		}
+	}
+}
+
+// noteFailure notes that a server did not answer. The caller holds mu.
+func (l *Link) noteFailure(address string, start time.Time, err error) {
+	o := l.outages[address]
+	if o == nil {
+		o = &outage{}
+		l.outages[address] = o
+	}
+	o.failed = clock.Now()
+	if o.lasts() || start.Before(o.back) {
+		return
+	}
+	l.log.Error("Redis unreachable", attributes(address, slog.Any("error", err))...)
+	o.since, o.noticed = start, o.failed
+	if l.away.Add(1) == 1 {
+		l.heard = o.failed // until the others are known not to answer, either
+	}
+}
+
+// end ends the outage of a server. The caller holds mu.
+func (l *Link) end(address, message string) {
+	o := l.outages[address]
+	o.back = clock.Now()
+	l.log.Info(message, attributes(address, slog.Duration("after", o.back.Sub(o.since).Round(time.Millisecond)))...)
+	o.since = time.Time{}
+	l.away.Add(-1)
+}
+
+// attributes are those of a record about a server.
+func attributes(address string, other slog.Attr) []any {
+	if address == "" {
+		return []any{other}
+	}
+	return []any{slog.String("server", address), other}
 }
 
 // Unanswered reports whether err is that of a server that did not answer.

@@ -3,6 +3,7 @@ package redisx
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -25,7 +26,7 @@ func linkLoggedTo(out io.Writer) *Link {
 			return a
 		},
 	})))
-	l.record(clock.Now(), nil)
+	l.record("", clock.Now(), nil)
 	return l
 }
 
@@ -37,11 +38,11 @@ func TestLink_LogsAnOutageOnceWhenItBeginsAndOnceWhenItEnds(t *testing.T) {
 		for range 4 {
 			start := clock.Now()
 			_ = clock.Sleep(t.Context(), 3*time.Second)
-			if l.record(start, io.EOF); l.Up() {
+			if l.record("", start, io.EOF); l.Up() {
 				t.Error("Redis counts as reachable after a broken connection")
 			}
 		}
-		if l.record(clock.Now(), redis.Nil); !l.Up() {
+		if l.record("", clock.Now(), redis.Nil); !l.Up() {
 			t.Error("Redis counts as unreachable after an answer")
 		}
 		want := "level=ERROR msg=\"Redis unreachable\" error=EOF\nlevel=INFO msg=\"Redis back\" after=12s\n"
@@ -58,16 +59,16 @@ func TestLink_IgnoresCommandsThatBeganBeforeTheOutageOrBeforeItsEnd(t *testing.T
 		l := linkLoggedTo(&out)
 		before := clock.Now()
 		_ = clock.Sleep(t.Context(), time.Second)
-		l.record(before, io.EOF)
+		l.record("", before, io.EOF)
 		out.Reset()
-		if l.record(before, nil); l.Up() || out.Len() > 0 {
+		if l.record("", before, nil); l.Up() || out.Len() > 0 {
 			t.Errorf("an answer to an earlier command: logged %q", out.String())
 		}
 		during := clock.Now()
 		_ = clock.Sleep(t.Context(), time.Second)
-		l.record(during, nil)
+		l.record("", during, nil)
 		out.Reset()
-		if l.record(during, io.EOF); !l.Up() || out.Len() > 0 {
+		if l.record("", during, io.EOF); !l.Up() || out.Len() > 0 {
 			t.Errorf("a failure of an earlier command: logged %q", out.String())
 		}
 	})
@@ -79,21 +80,21 @@ func TestLink_TakesNothingForAnOutageThatTellsNothingOfRedis(t *testing.T) {
 		var out bytes.Buffer
 		l := linkLoggedTo(&out)
 		for _, err := range []error{redis.ErrClosed, context.Canceled, redis.ErrPoolExhausted, redis.ErrPoolTimeout} {
-			if l.record(clock.Now(), err); !l.Up() || out.Len() > 0 {
+			if l.record("", clock.Now(), err); !l.Up() || out.Len() > 0 {
 				t.Errorf("%v: logged %q", err, out.String())
 			}
 		}
 		for _, err := range []error{context.DeadlineExceeded, os.ErrDeadlineExceeded} { // of a caller in a hurry
 			start := clock.Now()
 			_ = clock.Sleep(t.Context(), silence-1)
-			if l.record(start, err); !l.Up() {
+			if l.record("", start, err); !l.Up() {
 				t.Errorf("%v after %s begins an outage", err, silence-1)
 			}
 			_ = clock.Sleep(t.Context(), 1)
-			if l.record(start, err); l.Up() {
+			if l.record("", start, err); l.Up() {
 				t.Errorf("%v after %s begins no outage", err, silence)
 			}
-			l.record(clock.Now(), nil)
+			l.record("", clock.Now(), nil)
 		}
 	})
 }
@@ -102,10 +103,10 @@ func TestLink_IsDownBeforeTheFirstAnswerAndSaysNothing(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	l := NewLink(slog.New(slog.NewTextHandler(&out, nil)))
-	if l.record(clock.Now(), io.EOF); l.Up() {
+	if l.record("", clock.Now(), io.EOF); l.Up() {
 		t.Error("it is up without an answer")
 	}
-	if l.record(clock.Now(), nil); !l.Up() || out.Len() > 0 {
+	if l.record("", clock.Now(), nil); !l.Up() || out.Len() > 0 {
 		t.Errorf("after an answer it is up: %v; logged %q", l.Up(), out.String())
 	}
 }
@@ -122,7 +123,8 @@ func TestLink_BoundsCommandsMoreTightlyInAnOutage(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}
-		send := func(ctx context.Context) { _ = l.ProcessHook(silent)(ctx, redis.NewStatusCmd(ctx, "PING")) }
+		one := hook{link: l}
+		send := func(ctx context.Context) { _ = one.ProcessHook(silent)(ctx, redis.NewStatusCmd(ctx, "PING")) }
 		hurried, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if send(hurried); left != time.Millisecond {
@@ -135,12 +137,126 @@ func TestLink_BoundsCommandsMoreTightlyInAnOutage(t *testing.T) {
 			t.Errorf("in the outage it waits %s, want %s", left, outageLimit)
 		}
 		pipeline := func(ctx context.Context, _ []redis.Cmder) error { return silent(ctx, nil) }
-		if _ = l.ProcessPipelineHook(pipeline)(t.Context(), nil); left != outageLimit {
+		if _ = one.ProcessPipelineHook(pipeline)(t.Context(), nil); left != outageLimit {
 			t.Errorf("a pipeline waits %s, want %s", left, outageLimit)
 		}
-		l.record(clock.Now(), nil)
+		l.record("", clock.Now(), nil)
 		if send(t.Context()); left != answerLimit {
 			t.Errorf("after the outage it waits %s, want %s", left, answerLimit)
+		}
+	})
+}
+
+func TestLink_KeepsTheOutagesOfTheServersOfAClusterApart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := linkLoggedTo(&out)
+		for range 3 {
+			l.record("a:1", clock.Now(), io.EOF)
+			_ = clock.Sleep(t.Context(), time.Second)
+			if l.record("b:1", clock.Now(), nil); l.Up() || l.limit("a:1") != outageLimit || l.limit("b:1") != answerLimit {
+				t.Errorf("up: %v, limits %s and %s", l.Up(), l.limit("a:1"), l.limit("b:1"))
+			}
+		}
+		l.record("b:1", clock.Now(), io.EOF)
+		if l.record("a:1", clock.Now(), nil); l.Up() {
+			t.Error("it is up, though one server is still away")
+		}
+		if l.record("b:1", clock.Now(), nil); !l.Up() {
+			t.Error("it is down, though both servers are back")
+		}
+		want := "level=ERROR msg=\"Redis unreachable\" server=a:1 error=EOF\nlevel=ERROR msg=\"Redis unreachable\" server=b:1 error=EOF\n" +
+			"level=INFO msg=\"Redis back\" server=a:1 after=3s\nlevel=INFO msg=\"Redis back\" server=b:1 after=0s\n"
+		if out.String() != want {
+			t.Errorf("logged %q, want %q", out.String(), want)
+		}
+	})
+}
+
+// A server that has been replaced never answers again.
+func TestLink_EndsTheOutageOfAServerThatIsNotAskedAnyMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := linkLoggedTo(&out)
+		l.record("a:1", clock.Now(), io.EOF)
+		_ = clock.Sleep(t.Context(), unasked-1)
+		l.record("a:1", clock.Now(), io.EOF)
+		_ = clock.Sleep(t.Context(), unasked-1)
+		if l.record("b:1", clock.Now(), nil); l.Up() {
+			t.Errorf("the outage is over %s after a failure", unasked-1)
+		}
+		_ = clock.Sleep(t.Context(), 1)
+		out.Reset()
+		if l.record("b:1", clock.Now(), nil); !l.Up() {
+			t.Errorf("the outage goes on %s after the last failure", unasked)
+		}
+		if want := "level=INFO msg=\"Redis server not asked any more\" server=a:1 after=20s\n"; out.String() != want {
+			t.Errorf("logged %q, want %q", out.String(), want)
+		}
+	})
+}
+
+func TestLink_AnswersWhileAServerOfAClusterDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := linkLoggedTo(io.Discard)
+		if l.record("a:1", clock.Now(), io.EOF); !l.Answers() {
+			t.Error("it does not answer, though nothing is known of the other servers")
+		}
+		for range 5 {
+			_ = clock.Sleep(t.Context(), time.Second)
+			if l.record("b:1", clock.Now(), nil); !l.Answers() {
+				t.Error("it does not answer, though one server does")
+			}
+		}
+		l.record("b:1", clock.Now(), io.EOF)
+		_ = clock.Sleep(t.Context(), outageLimit)
+		if l.Answers() {
+			t.Error("it answers, though no server has for a while")
+		}
+		one := linkLoggedTo(io.Discard)
+		one.record("", clock.Now(), io.EOF)
+		if one.record("", clock.Now().Add(-1), nil); one.Answers() {
+			t.Error("it answers, though it is one server and that does not")
+		}
+		if one.record("", clock.Now(), nil); !one.Answers() {
+			t.Error("it does not answer after the outage")
+		}
+	})
+}
+
+// Clients ask any server for the map, replicas too.
+func TestLink_IgnoresServersThatAreAskedForTheMapOnly(t *testing.T) {
+	t.Parallel()
+	l := linkLoggedTo(io.Discard)
+	failing := func(context.Context, redis.Cmder) error { return io.EOF }
+	for name, up := range map[string]bool{"cluster": true, "command": true, "hello": true, "get": false} {
+		server := hook{link: l, address: name}
+		if _ = server.ProcessHook(failing)(t.Context(), redis.NewCmd(t.Context(), name)); up == l.outages[name].lasts() {
+			t.Errorf("after a failure of %q, the server counts as away: %v", name, up)
+		}
+	}
+}
+
+// The client of a cluster repeats what failed. In an outage, that takes no longer than the first try may.
+func TestLink_BoundsACommandWithItsRepetitions(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := linkLoggedTo(io.Discard)
+		l.record("a:1", clock.Now(), io.EOF)
+		silent := hook{link: l, address: "a:1"}.ProcessHook(func(ctx context.Context, _ redis.Cmder) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		repeating := hook{link: l, whole: true}.ProcessHook(func(ctx context.Context, cmd redis.Cmder) error {
+			return errors.Join(silent(ctx, cmd), silent(ctx, cmd), silent(ctx, cmd))
+		})
+		start := clock.Now()
+		_ = repeating(t.Context(), redis.NewCmd(t.Context(), "get"))
+		if took := clock.Since(start); took != outageLimit {
+			t.Errorf("three tries take %s, want %s", took, outageLimit)
 		}
 	})
 }

@@ -73,19 +73,19 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 
 // New is Open without the wait: it connects when the first command is sent. Error: ErrUnusable if the URL is invalid.
 func New(o Options) (*DB, error) {
+	if o.Link == nil {
+		o.Link = NewLink(nil)
+	}
 	client, err := newClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
 	db := &DB{UniversalClient: client, link: o.Link, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}
-	if db.link == nil {
-		db.link = NewLink(nil)
-	}
 	if strings.HasPrefix(o.URL, hiddenScheme) { // it always answers
 		db.pingAfter = cmp.Or(o.PingAfter, hiddenPingAfter)
 		return db, nil
 	}
-	client.AddHook(db.link)
+	client.AddHook(hook{link: o.Link, whole: db.Sharded()})
 	return db, nil
 }
 
@@ -218,6 +218,7 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 	}
 	client := redis.NewClusterClient(opt)
 	client.OnNewNode(func(server *redis.Client) {
+		server.AddHook(hook{link: o.Link, address: server.Options().Addr})
 		server.AddHook(mapReloader{reload: client.ReloadState})
 		if o.Succession != nil {
 			server.AddHook(gate{succession: o.Succession, server: server, vital: o.Vital})

@@ -1,0 +1,193 @@
+package redisx_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// limits is a hook that notes, by server, how long the last commands were allowed to take.
+type limits struct {
+	mu   sync.Mutex
+	left map[string]time.Duration
+}
+
+func (l *limits) note(ctx context.Context, server string) {
+	if deadline, ok := ctx.Deadline(); ok {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.left[server] = time.Until(deadline)
+	}
+}
+
+func (l *limits) of(server string) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.left[server]
+}
+
+// limitHook is limits for the client of one server.
+type limitHook struct {
+	*limits
+	server string
+}
+
+func (limitHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h limitHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "get" { // the map has a limit of its own
+			h.note(ctx, h.server)
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h limitHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() == "get" || cmds[0].Name() == "multi" { // not the greeting of a connection
+			h.note(ctx, h.server)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// logged is a log that may be read while it is written.
+type logged struct {
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.out.Write(p)
+}
+
+func (l *logged) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.out.String(), text)
+}
+
+// One server of a cluster is away. That is one outage, and commands for the others keep their time.
+func TestLink_OneServerOfAClusterIsAway(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.NoFailover())
+	var log logged
+	link := redisx.NewLink(slog.New(slog.NewTextHandler(&log, nil)))
+	db, err := redisx.New(redisx.Options{URL: cluster.URL(), Link: link})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	limits := &limits{left: make(map[string]time.Duration)}
+	db.UniversalClient.(*redis.ClusterClient).OnNewNode(func(server *redis.Client) {
+		server.AddHook(limitHook{limits, server.Options().Addr})
+	})
+	away := cluster.Primary("away")
+	other := cluster.Other("away")
+	healthy := ""
+	for i := 0; healthy == ""; i++ {
+		if key := fmt.Sprint(i); cluster.Primary(key) == other {
+			healthy = key
+		}
+	}
+	ways := map[string]func(ctx context.Context, key string) error{
+		"alone":       func(ctx context.Context, key string) error { return ignoreNil(db.Get(ctx, key).Err()) },
+		"pipeline":    func(ctx context.Context, key string) error { return pipelined(ctx, db.Pipeline(), key) },
+		"transaction": func(ctx context.Context, key string) error { return pipelined(ctx, db.TxPipeline(), key) },
+	}
+	for _, send := range ways {
+		testkit.Must(t, send(t.Context(), healthy))
+		testkit.Must(t, send(t.Context(), "away"))
+	}
+
+	away.Pause()
+	t.Cleanup(away.Continue)
+	hurried, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if err := ways["alone"](hurried, "away"); err == nil {
+		t.Error("a server that is away answers")
+	}
+	for name, send := range ways {
+		ended := make(chan time.Duration, 1)
+		go func() {
+			start := time.Now()
+			if err := send(t.Context(), "away"); err == nil {
+				t.Errorf("%s: a server that is away answers", name)
+			}
+			ended <- time.Since(start)
+		}()
+		for done := false; !done; {
+			testkit.Must(t, send(t.Context(), healthy))
+			if left := limits.of(other.Addr()); left < 4*time.Second {
+				t.Errorf("%s: a server that answers is given %s", name, left)
+			}
+			if link.Up() {
+				t.Fatalf("%s: the outage is over", name)
+			}
+			select {
+			case took := <-ended:
+				if done = true; took > 4*time.Second {
+					t.Errorf("%s: it took %s to fail", name, took)
+				}
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		if left := limits.of(away.Addr()); left > 2*time.Second {
+			t.Errorf("%s: the server that is away is given %s", name, left)
+		}
+	}
+	if n := log.count("Redis unreachable\" server=" + away.Addr()); n != 1 || log.count("Redis unreachable") != 1 || log.count("Redis back") != 0 {
+		t.Errorf("it says %d times that the server is away: %s", n, log.out.String())
+	}
+
+	away.Continue()
+	testkit.Eventually(t, "the outage ends", func() bool { return ways["alone"](t.Context(), "away") == nil && link.Up() })
+	if log.count("Redis back\" server="+away.Addr()) != 1 || log.count("Redis back") != 1 {
+		t.Errorf("it does not say once that the server is back: %s", log.out.String())
+	}
+}
+
+func ignoreNil(err error) error {
+	if err == redis.Nil { //nolint:errorlint // it is never wrapped
+		return nil
+	}
+	return err
+}
+
+func pipelined(ctx context.Context, pipe redis.Pipeliner, key string) error {
+	got := pipe.Get(ctx, key)
+	_, _ = pipe.Exec(ctx)
+	return ignoreNil(got.Err())
+}
+
+// A server whose replica has taken over is not asked any more. It does not count as away for ever.
+func TestLink_ForgetsAServerOfAClusterThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	var log logged
+	link := redisx.NewLink(slog.New(slog.NewTextHandler(&log, nil)))
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), Link: link, FailFast: true})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	testkit.Must(t, db.Set(t.Context(), "k", "v", 0).Err())
+	cluster.Primary("k").Kill()
+	testkit.Eventually(t, "it is noticed", func() bool { _ = db.Get(t.Context(), "k"); return !link.Up() })
+	testkit.Within(t, time.Minute, "the replica answers, and the server that was replaced is forgotten", func() bool {
+		return db.Get(t.Context(), "k").Val() == "v" && link.Up()
+	})
+	if log.count("Redis unreachable") != 1 || log.count("Redis server not asked any more") != 1 || log.count("Redis back") != 0 {
+		t.Errorf("it says: %s", log.out.String())
+	}
+}
