@@ -18,8 +18,9 @@ const (
 	throttleKinds    = 1000             // kinds that are remembered; beyond it, all are forgotten
 )
 
-// Throttle returns a logger that writes what fails as Redis does not answer, or refuses, at most once in ten seconds for each message and
-// kind of failure: in an outage, everything fails again and again. The next record that is written says in left_out how many were not.
+// Throttle returns a logger that writes what fails as Redis does not answer, or refuses, at most once in ten seconds for each message, kind of
+// failure and, if the record names one as "server", server: in an outage, everything fails again and again. The next record that is written says
+// in left_out how many were not.
 // Other records, and those below warnings, all pass.
 func Throttle(log *slog.Logger) *slog.Logger {
 	if _, done := log.Handler().(throttled); done {
@@ -91,17 +92,19 @@ func (s *seen) note(name string) (leftOut int, due bool) {
 
 // kindOf is the same text for records of the same kind; "" for a record that is not about a failure of Redis.
 func kindOf(r slog.Record) string {
-	failure := ""
+	failure, server := "", ""
 	r.Attrs(func(a slog.Attr) bool {
-		if err, ok := a.Value.Any().(error); ok {
+		if a.Key == "server" {
+			server = a.Value.String()
+		} else if err, ok := a.Value.Any().(error); ok && failure == "" {
 			failure = failureOf(err)
 		}
-		return failure == ""
+		return true
 	})
 	if failure == "" {
 		return ""
 	}
-	return r.Level.String() + " " + failure + " " + r.Message
+	return r.Level.String() + " " + failure + " " + server + " " + r.Message
 }
 
 // failureOf returns how Redis failed: the code of its reply, or how the connection did. It is "" for another error.

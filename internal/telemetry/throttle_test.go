@@ -50,6 +50,12 @@ func TestThrottle_WritesTheSameFailureOfRedisOnceInAWhile(t *testing.T) {
 		expect("msg=\"cannot claim\" error=EOF\nmsg=\"cannot fire\" error=\"context deadline exceeded\"\n" +
 			"msg=\"cannot fire\" error=\"context deadline exceeded\"\nmsg=\"cannot fire\" error=\"redis: client is closed\"\n")
 
+		for range 2 {
+			log.Error("Redis unreachable", "server", "a:1", "error", io.EOF)
+			log.Error("Redis unreachable", "server", "b:1", "error", io.EOF)
+		}
+		expect("msg=\"Redis unreachable\" server=a:1 error=EOF\nmsg=\"Redis unreachable\" server=b:1 error=EOF\n")
+
 		for range 2 { // what is not about Redis, or no warning
 			log.Warn("schedule paused itself", "schedule", "default:a")
 			log.Info("request", "error", io.EOF)
