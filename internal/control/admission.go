@@ -36,9 +36,9 @@ const (
 	turnLook   = 2 * time.Second // between two looks of one that waits for a turn, whether Redis answers
 )
 
-// take waits for a turn, as long as up says that Redis answers: otherwise all that wait would have to fail, four at a time. The caller calls
+// take waits for a turn, as long as answers says that Redis answers: otherwise all that wait would have to fail, four at a time. The caller calls
 // end afterwards. Errors: CodeUnavailable, or that of ctx.
-func (t turns) take(ctx context.Context, up func() bool) (end func(), _ error) {
+func (t turns) take(ctx context.Context, answers func() bool) (end func(), _ error) {
 	look := time.NewTicker(turnLook)
 	defer look.Stop()
 	for {
@@ -48,7 +48,7 @@ func (t turns) take(ctx context.Context, up func() bool) (end func(), _ error) {
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case <-look.C:
-			if !up() {
+			if !answers() {
 				return nil, task.Errorf(task.CodeUnavailable, "Redis does not answer, and others wait for it: nothing was done")
 			}
 		}
@@ -56,13 +56,13 @@ func (t turns) take(ctx context.Context, up func() bool) (end func(), _ error) {
 }
 
 // enterAlone is for a request that creates work and shares no call: it enters, and waits for its turn. The caller calls leave.
-// Errors: CodeOverloaded; CodeUnavailable while Redis does not answer; or that of ctx.
+// Errors: CodeOverloaded; CodeUnavailable while no server of Redis answers; or that of ctx.
 func (c *Control) enterAlone(ctx context.Context, n int) (leave func(), _ error) {
 	answered, err := c.admission.Enter(n)
 	if err != nil {
 		return nil, err
 	}
-	end, err := c.turns.take(ctx, c.store.DB.Link().Up)
+	end, err := c.turns.take(ctx, c.store.DB.Link().Answers) // what it needs may be on those servers of a cluster that do
 	if err != nil {
 		answered()
 		return nil, err

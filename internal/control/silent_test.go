@@ -1,7 +1,9 @@
 package control
 
 import (
+	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,5 +41,38 @@ func TestExtendAttempts_GoesOnWhileAServerIsSilent(t *testing.T) {
 	}
 	if until(refs[2]) <= before {
 		t.Errorf("the lease is not extended")
+	}
+}
+
+// Batches wait for their turn behind others. What a batch needs may be on those servers that answer.
+func TestSubmitEach_WaitsForItsTurnBehindBatchesForASilentServer(t *testing.T) {
+	t.Parallel()
+	w := storetest.InCluster(t)
+	silent := task.Ref{Namespace: "default", ID: "silent"}
+	paused := w.ServerOf(silent)
+	other := w.Elsewhere(paused, 1)[0]
+	control := New(Options{Store: w.Store})
+	submit := func(ref task.Ref) (tasks []Submitted, err error) {
+		return control.SubmitEach(w.Ctx, me, []task.Definition{{Ref: ref, Type: "http"}, {Ref: ref, Type: "http"}})
+	}
+	_, err := submit(other)
+	testkit.Must(t, err)
+
+	paused.Pause()
+	t.Cleanup(paused.Continue)
+	hurried, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := w.Tasks.Get(hurried, silent); err == nil || w.DB.Link().Up() {
+		t.Fatal("the outage is not noticed")
+	}
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	for range 2 * turnsLimit {
+		waiting.Go(func() { _, _ = submit(silent) })
+	}
+	testkit.Eventually(t, "they wait", func() bool { return control.admission.busy.Load() == 4*turnsLimit && len(control.turns) == turnsLimit })
+	answers, err := submit(other)
+	if err != nil || answers[0].Err != nil {
+		t.Errorf("%+v, %v", answers, err)
 	}
 }
