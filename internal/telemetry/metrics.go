@@ -81,7 +81,7 @@ func New() *Metrics {
 // ShowRedis exports whether Redis answers, as up says.
 func (m *Metrics) ShowRedis(up func() bool) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "dts_redis_up", Help: "1 if Redis answers this node, else 0. Metrics that are read from Redis are missing then.",
+		Name: "dts_redis_up", Help: "1 if Redis answers this node, of a cluster every server that it asks, else 0. Metrics that are read from Redis are missing then.",
 	}, func() float64 {
 		if up() {
 			return 1
