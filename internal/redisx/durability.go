@@ -1,10 +1,10 @@
 package redisx
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,28 +19,14 @@ import (
 // errors are those of Run, and one if too few replicas have confirmed in time.
 func RunReplicated[R any, C lua.Call[R]](ctx context.Context, db *DB, d config.Durability, calls []C) []Result[R] {
 	results := make([]Result[R], len(calls))
-	servers, places := make(map[string]redis.Cmdable), make(map[string][]int)
-	for i, call := range calls {
-		server, name, err := db.ServerOf(ctx, call.Keys()[0])
-		if err != nil {
-			results[i].Err = err
-			continue
+	err := db.EachServer(ctx, firstKeys[R](calls), func(server redis.Cmdable, places []int) {
+		for k, result := range runAndWait[R](ctx, db, server, d, at(calls, places)) {
+			results[places[k]] = result
 		}
-		servers[name], places[name] = server, append(places[name], i)
+	})
+	for i := range results {
+		results[i].Err = cmp.Or(results[i].Err, err)
 	}
-	var waits sync.WaitGroup
-	for name, server := range servers {
-		waits.Go(func() {
-			some := make([]C, len(places[name]))
-			for k, i := range places[name] {
-				some[k] = calls[i]
-			}
-			for k, result := range runAndWait[R](ctx, db, server, d, some) {
-				results[places[name][k]] = result
-			}
-		})
-	}
-	waits.Wait()
 	return results
 }
 

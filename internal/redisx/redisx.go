@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -118,6 +119,26 @@ func (db *DB) ServerOf(ctx context.Context, key string) (redis.Cmdable, string, 
 		return nil, "", fmt.Errorf("finding the server of %s: %w", key, err)
 	}
 	return server, server.Options().Addr, nil
+}
+
+// EachServer calls do for each server that holds some of the keys, with the server and the places of its keys, for all servers at once: one that is
+// silent does not hold up what is done with the others. It returns when all calls have. Error: the cluster cannot be reached; then it
+// calls nothing.
+func (db *DB) EachServer(ctx context.Context, keys []string, do func(server redis.Cmdable, places []int)) error {
+	servers, places := make(map[string]redis.Cmdable), make(map[string][]int)
+	for i, key := range keys {
+		server, address, err := db.ServerOf(ctx, key)
+		if err != nil {
+			return err
+		}
+		servers[address], places[address] = server, append(places[address], i)
+	}
+	var calls sync.WaitGroup
+	for address, server := range servers {
+		calls.Go(func() { do(server, places[address]) })
+	}
+	calls.Wait()
+	return nil
 }
 
 // newClient returns a client for the scheme of o.URL. It does not connect.

@@ -56,30 +56,37 @@ const pipelineLimit = 250
 // atomic, but not all of them together. In a cluster, the calls of each server are made whether or not the others answer; RunEach returns when all
 // have answered, or ctx ends. The errors are those of Run.
 func RunEach[R any, C lua.Call[R]](ctx context.Context, db *DB, calls []C) []Result[R] {
-	cluster, sharded := db.UniversalClient.(*redis.ClusterClient)
-	if !sharded {
+	if !db.Sharded() {
 		return runInTurn[R](ctx, db, calls)
 	}
-	byServer := make(map[*redis.Client][]int)
-	for i, c := range calls {
-		server, _ := cluster.MasterForKey(ctx, c.Keys()[0]) // nil if it is not known: the call finds out
-		byServer[server] = append(byServer[server], i)
-	}
 	results := make([]Result[R], len(calls))
-	var ended sync.WaitGroup
-	for _, places := range byServer {
-		ended.Go(func() {
-			some := make([]C, len(places))
-			for k, i := range places {
-				some[k] = calls[i]
-			}
-			for k, r := range runInTurn[R](ctx, db, some) {
-				results[places[k]] = r
-			}
-		})
+	err := db.EachServer(ctx, firstKeys[R](calls), func(_ redis.Cmdable, places []int) {
+		for k, r := range runInTurn[R](ctx, db, at(calls, places)) {
+			results[places[k]] = r
+		}
+	})
+	if err != nil {
+		return runInTurn[R](ctx, db, calls) // the calls find out why
 	}
-	ended.Wait()
 	return results
+}
+
+// firstKeys are the first keys of calls, by which they have their servers.
+func firstKeys[R any, C lua.Call[R]](calls []C) []string {
+	keys := make([]string, len(calls))
+	for i, c := range calls {
+		keys[i] = c.Keys()[0]
+	}
+	return keys
+}
+
+// at returns the items at those places.
+func at[T any](items []T, places []int) []T {
+	some := make([]T, len(places))
+	for k, i := range places {
+		some[k] = items[i]
+	}
+	return some
 }
 
 // runInTurn runs calls, as many at once as go into a pipeline.
