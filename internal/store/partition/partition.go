@@ -4,8 +4,11 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -57,45 +60,87 @@ type Depth struct {
 	Schedules, ActiveSchedules, OverdueSchedules  int64 // active: neither paused nor ended
 }
 
-// Depths counts the tasks and schedules of partitions. Those of all are overdue by the clock of the first one. Error: one of Redis.
+// Depths counts the tasks and schedules of partitions. Those are overdue by the clock of their server, whose silence costs the depths of
+// its own partitions only. Error: those of the partitions that are left out, joined.
 func (p *Partitions) Depths(ctx context.Context, numbers []int) (map[int]Depth, error) {
-	if len(numbers) == 0 {
-		return nil, nil
-	}
-	now, err := p.o.Layout.Now(ctx, numbers[0])
-	if err != nil {
-		return nil, fmt.Errorf("counting tasks: %w", err)
-	}
-	pipe := p.o.Layout.DB.Pipeline()
-	type reply struct{ wheel, overdue, queued, running, expiry, schedules, ticks, overdueTicks *redis.IntCmd }
-	replies := make([]reply, len(numbers))
-	by := strconv.FormatInt(now.UnixMilli(), 10)
+	keys := make([]string, len(numbers))
 	for i, number := range numbers {
-		k := p.o.Layout.Keys.Partition(number)
-		replies[i] = reply{
-			wheel: pipe.ZCard(ctx, string(k.Wheel())), overdue: pipe.ZCount(ctx, string(k.Wheel()), "-inf", by),
-			queued: pipe.ZCard(ctx, string(k.Queued())), running: pipe.ZCard(ctx, string(k.Running())), expiry: pipe.ZCard(ctx, string(k.Expiry())),
-			schedules: pipe.ZCard(ctx, string(k.Schedules())),
-			ticks:     pipe.ZCard(ctx, string(k.Ticks())), overdueTicks: pipe.ZCount(ctx, string(k.Ticks()), "-inf", by),
+		keys[i] = string(p.o.Layout.Keys.Partition(number).Wheel())
+	}
+	var mu sync.Mutex
+	depths, failures := make(map[int]Depth, len(numbers)), []error(nil)
+	err := p.o.Layout.DB.EachServer(ctx, keys, func(server redis.Cmdable, places []int) {
+		some := make([]int, len(places))
+		for k, i := range places {
+			some[k] = numbers[i]
 		}
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("counting tasks: %w", err)
-	}
-	backlog, err := p.o.Layout.BacklogOf(ctx, numbers)
-	if err != nil {
-		return nil, fmt.Errorf("counting tasks that are due: %w", err)
-	}
-	depths := make(map[int]Depth, len(numbers))
-	for i, number := range numbers {
-		r, ready := replies[i], int64(backlog[number])
-		depths[number] = Depth{
-			Scheduled: r.wheel.Val() + ready, Overdue: r.overdue.Val() + ready, Queued: r.queued.Val(), Running: r.running.Val(),
-			Finished:  r.expiry.Val(),
-			Schedules: r.schedules.Val(), ActiveSchedules: r.ticks.Val(), OverdueSchedules: r.overdueTicks.Val(),
-		}
+		counted, err := p.depthsAt(ctx, server, some)
+		mu.Lock()
+		defer mu.Unlock()
+		maps.Copy(depths, counted)
+		failures = append(failures, err)
+	})
+	if err := errors.Join(append(failures, err)...); err != nil {
+		return depths, fmt.Errorf("counting tasks: %w", err)
 	}
 	return depths, nil
+}
+
+// depthsAt is Depths for partitions of one server.
+func (p *Partitions) depthsAt(ctx context.Context, server redis.Cmdable, numbers []int) (map[int]Depth, error) {
+	now, err := server.Time(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	pipe := p.o.Layout.DB.Pipeline()
+	asked := make([]counts, len(numbers))
+	for i, number := range numbers {
+		asked[i] = countIn(ctx, pipe, p.o.Layout.Keys.Partition(number), now)
+	}
+	_, _ = pipe.Exec(ctx) // each count has its error
+	backlog, err := p.o.Layout.BacklogOf(ctx, numbers)
+	if err != nil {
+		return nil, err
+	}
+	depths := make(map[int]Depth, len(numbers))
+	var failures []error
+	for i, number := range numbers {
+		depth, err := asked[i].depth(int64(backlog[number]))
+		if err != nil {
+			failures = append(failures, fmt.Errorf("partition %d: %w", number, err))
+			continue
+		}
+		depths[number] = depth
+	}
+	return depths, errors.Join(failures...)
+}
+
+// counts are what Redis is asked for the depth of a partition.
+type counts struct{ wheel, overdue, queued, running, expiry, schedules, ticks, overdueTicks *redis.IntCmd }
+
+// countIn adds to a pipeline what counts in a partition; now is the time of its server.
+func countIn(ctx context.Context, pipe redis.Pipeliner, k lua.Partition, now time.Time) counts {
+	by := strconv.FormatInt(now.UnixMilli(), 10)
+	return counts{
+		wheel: pipe.ZCard(ctx, string(k.Wheel())), overdue: pipe.ZCount(ctx, string(k.Wheel()), "-inf", by),
+		queued: pipe.ZCard(ctx, string(k.Queued())), running: pipe.ZCard(ctx, string(k.Running())), expiry: pipe.ZCard(ctx, string(k.Expiry())),
+		schedules: pipe.ZCard(ctx, string(k.Schedules())),
+		ticks:     pipe.ZCard(ctx, string(k.Ticks())), overdueTicks: pipe.ZCount(ctx, string(k.Ticks()), "-inf", by),
+	}
+}
+
+// depth is the result; ready is how many tasks of the partition are due and wait. Error: one of Redis.
+func (c counts) depth(ready int64) (Depth, error) {
+	for _, count := range []*redis.IntCmd{c.wheel, c.overdue, c.queued, c.running, c.expiry, c.schedules, c.ticks, c.overdueTicks} {
+		if err := count.Err(); err != nil {
+			return Depth{}, err
+		}
+	}
+	return Depth{
+		Scheduled: c.wheel.Val() + ready, Overdue: c.overdue.Val() + ready, Queued: c.queued.Val(), Running: c.running.Val(),
+		Finished:  c.expiry.Val(),
+		Schedules: c.schedules.Val(), ActiveSchedules: c.ticks.Val(), OverdueSchedules: c.overdueTicks.Val(),
+	}, nil
 }
 
 func (p *Partition) delivery(d task.Definition, attempt int, due, claimed time.Time) task.Delivery {
