@@ -8,33 +8,33 @@ import (
 
 // peek wakes terms, until ctx ends: those that have missed a message, as the counter of wake-ups in their partition has changed; and, to
 // delete finished tasks, those whose Redis is almost full. It costs Redis two commands for all partitions that this node leads, or one for
-// each of them and of the servers of a cluster.
+// each of them and of the servers of a cluster. The silence of a server leaves the partitions of the others their time.
 func (s *Scheduler) peek(ctx context.Context) error {
-	seen := make(map[int]string) // by partition led
-	for clock.Sleep(ctx, s.pace.peek) == nil {
-		led := s.Led()
-		if len(led) == 0 {
-			continue
+	seen := make([]string, len(s.locks)) // by partition
+	pause := s.pace.peek
+	for clock.Sleep(ctx, pause) == nil {
+		start := clock.Now()
+		err := s.o.Store.Partitions.Wakes(ctx, s.Led(), func(wakes map[int]string) { s.compare(ctx, wakes, seen) })
+		if err != nil && ctx.Err() == nil {
+			s.o.Log.Warn("cannot look for missed wake-ups; trying again", "error", err)
 		}
-		wakes, err := s.o.Store.Partitions.Wakes(ctx, led)
-		if err != nil {
-			if ctx.Err() == nil {
-				s.o.Log.Warn("cannot look for missed wake-ups; trying again", "error", err)
-			}
-			continue
-		}
-		for p, count := range wakes {
-			if count != seen[p] {
-				s.wake(p)
-				s.wakeTick(p)
-			}
-		}
-		seen = wakes
-		for _, p := range led {
-			if s.crowded(ctx, p) {
-				signal(s.evictWakes[p])
-			}
-		}
+		pause = max(s.pace.peek-clock.Since(start), s.pace.peek/10)
 	}
 	return nil
+}
+
+// compare wakes the terms of partitions of one server, as peek does. It sets what was seen of them to what the counters are now.
+func (s *Scheduler) compare(ctx context.Context, wakes map[int]string, seen []string) {
+	for p, count := range wakes {
+		if count != seen[p] {
+			s.wake(p)
+			s.wakeTick(p)
+		}
+		seen[p] = count
+	}
+	for p := range wakes {
+		if s.crowded(ctx, p) {
+			signal(s.evictWakes[p])
+		}
+	}
 }

@@ -2,8 +2,12 @@ package partition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
@@ -29,22 +33,37 @@ type Wakes struct {
 	Room      func(queue string)  // a queue of which leaders have a backlog has room again
 }
 
-// Wakes reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. Error: one of
-// Redis.
-func (p *Partitions) Wakes(ctx context.Context, partitions []int) (map[int]string, error) {
+// Wakes reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
+// partitions of each server as soon as that has answered: so not one call at a time. Error: those of the servers that did not answer, joined.
+func (p *Partitions) Wakes(ctx context.Context, partitions []int, heard func(wakes map[int]string)) error {
 	keys := make([]string, len(partitions))
 	for i, number := range partitions {
 		keys[i] = string(p.o.Layout.Keys.Partition(number).Wakes())
 	}
-	values, err := p.o.Layout.DB.GetEach(ctx, keys)
-	if err != nil {
-		return nil, fmt.Errorf("reading how often leaders were woken: %w", err)
+	var mu sync.Mutex
+	var failures []error
+	err := p.o.Layout.DB.EachServer(ctx, keys, func(_ redis.Cmdable, places []int) {
+		some := make([]string, len(places))
+		for k, i := range places {
+			some[k] = keys[i]
+		}
+		values, err := p.o.Layout.DB.GetEach(ctx, some)
+		if err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			failures = append(failures, err)
+			return
+		}
+		wakes := make(map[int]string, len(places))
+		for k, i := range places {
+			wakes[partitions[i]] = values[k]
+		}
+		heard(wakes)
+	})
+	if err := errors.Join(append(failures, err)...); err != nil {
+		return fmt.Errorf("reading how often leaders were woken: %w", err)
 	}
-	wakes := make(map[int]string, len(partitions))
-	for i, number := range partitions {
-		wakes[number] = values[i]
-	}
-	return wakes, nil
+	return nil
 }
 
 // Listener receives the wake-ups of the partitions that this node leads, and the messages to all leaders.
