@@ -1,11 +1,14 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -19,23 +22,34 @@ import (
 const outlineLimit = 1000
 
 // List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three round trips, and
-// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Error:
-// *task.Error with CodeUnavailable; then the result has the queues that could be read.
+// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. The silence of
+// a server costs the figures of its own queues only. Error: *task.Error with CodeUnavailable; then the result has the queues that could be read.
 func (q *Queues) List(ctx context.Context) ([]Info, error) {
 	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	all = slices.DeleteFunc(all, func(asynqName string) bool { _, ours := q.names.queue(asynqName); return !ours })
-	slices.Sort(all)
-	infos := make([]Info, 0, len(all))
-	var failures []error
-	for some := range slices.Chunk(all, outlineLimit) {
-		read, err := q.read(ctx, some)
-		infos = append(infos, read...)
-		failures = append(failures, err)
+	keys := make([]string, len(all))
+	for i, asynqName := range all {
+		keys[i] = string(lua.AsynqQueue(asynqName).Pending())
 	}
-	if err := errors.Join(failures...); err != nil {
+	var mu sync.Mutex
+	infos, failures := make([]Info, 0, len(all)), []error(nil)
+	err = q.db.EachServer(ctx, keys, func(_ redis.Cmdable, places []int) {
+		for chunk := range slices.Chunk(places, outlineLimit) {
+			some := make([]string, len(chunk))
+			for k, i := range chunk {
+				some[k] = all[i]
+			}
+			read, err := q.read(ctx, some)
+			mu.Lock()
+			infos, failures = append(infos, read...), append(failures, err)
+			mu.Unlock()
+		}
+	})
+	slices.SortFunc(infos, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
+	if err := errors.Join(append(failures, err)...); err != nil {
 		return infos, unavailable(err)
 	}
 	return infos, nil
@@ -44,15 +58,11 @@ func (q *Queues) List(ctx context.Context) ([]Info, error) {
 // read reads the figures of queues, by asynq's names, and leaves out those that it cannot read. Errors: those of Redis, joined; each
 // names its queue.
 func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) {
-	infos, occupied, err := q.outlines(ctx, asynqNames)
-	if err != nil {
-		return nil, err
-	}
+	infos, occupied, failures := q.outlines(ctx, asynqNames)
 	calls := make([]lua.MeasureQueue, len(occupied))
 	for i, at := range occupied {
 		calls[i] = measuring(asynqNames[at])
 	}
-	var failures []error
 	for i, r := range redisx.RunEach[lua.MeasureQueueReply](ctx, q.db, calls) {
 		at := occupied[i]
 		if r.Err != nil {
@@ -66,8 +76,9 @@ func (q *Queues) read(ctx context.Context, asynqNames []string) ([]Info, error) 
 	return infos, errors.Join(failures...)
 }
 
-// outlines reads what there is to say of queues that hold nothing, by asynq's names, and which of them hold something, by place.
-func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Info, occupied []int, _ error) {
+// outlines reads what there is to say of queues that hold nothing, by asynq's names, and which of them hold something, by place. Those that
+// cannot be read have no name, and an error in failures.
+func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Info, occupied []int, failures []error) {
 	pipe, day := q.db.Pipeline(), today()
 	holds, counters := make([]*redis.IntCmd, len(asynqNames)), make([]*redis.SliceCmd, len(asynqNames))
 	for i, name := range asynqNames {
@@ -75,11 +86,13 @@ func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Inf
 		holds[i] = pipe.Exists(ctx, measuring(name).Keys()...)
 		counters[i] = pipe.MGet(ctx, string(k.Paused()), string(k.ProcessedToday(day)), string(k.FailedToday(day)))
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, nil, fmt.Errorf("reading the counters of asynq's queues: %w", err)
-	}
+	_, _ = pipe.Exec(ctx) // each command has its error
 	infos = make([]Info, len(asynqNames))
 	for i, asynqName := range asynqNames {
+		if err := cmp.Or(holds[i].Err(), counters[i].Err()); err != nil {
+			failures = append(failures, fmt.Errorf("queue %s: %w", asynqName, err))
+			continue
+		}
 		values := counters[i].Val()
 		infos[i] = Info{Paused: values[0] != nil, Processed: counter(values[1]), Failed: counter(values[2])}
 		infos[i].Name, _ = q.names.queue(asynqName)
@@ -87,7 +100,7 @@ func (q *Queues) outlines(ctx context.Context, asynqNames []string) (infos []Inf
 			occupied = append(occupied, i)
 		}
 	}
-	return infos, occupied, nil
+	return infos, occupied, failures
 }
 
 // counter reads a number; 0 for none.
