@@ -135,7 +135,7 @@ func withoutItems(schema *openapi3.Schema, array string) *openapi3.Schema {
 func (e *endpoints) resultOf(c echo.Context, s control.Submitted) BatchResult {
 	switch {
 	case s.Err != nil:
-		e.noteRefusal(task.CodeOf(s.Err))
+		e.noteRefusal(s.Err)
 		return refused(c, s.Err)
 	case s.Existed:
 		return BatchResult{Status: http.StatusOK, Task: e.submittedOf(s)}

@@ -129,7 +129,7 @@ func isLocal(host string) bool {
 var creating = []string{"submitTask", batchOperation, "putSchedule", "triggerSchedule", "backfillSchedule"}
 
 // admit bounds the requests that create work, before anything of them is read: what reads them waits for a processor, as what they ask for
-// waits for Redis.
+// waits for Redis. It counts those that are refused.
 func (s *Server) admit(op *openapi3.Operation) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		if !slices.Contains(creating, op.OperationID) {
@@ -137,11 +137,14 @@ func (s *Server) admit(op *openapi3.Operation) echo.MiddlewareFunc {
 		}
 		return func(c echo.Context) error {
 			leave, err := s.submissions.Enter(1)
-			if err != nil {
-				return err
+			if err == nil {
+				defer leave()
+				err = next(c)
 			}
-			defer leave()
-			return next(c)
+			if err != nil {
+				s.options.noteRefusal(err)
+			}
+			return err
 		}
 	}
 }

@@ -39,7 +39,6 @@ func (s *Server) fail(err error, c echo.Context) {
 		}
 		s.options.Log.Log(c.Request().Context(), level, "request failed", "request_id", p.RequestID, "path", c.Request().URL.Path, "code", p.Code, "error", err)
 	}
-	s.options.noteRefusal(task.Code(p.Code))
 	switch {
 	case c.Response().Committed:
 		return
@@ -54,9 +53,14 @@ func (s *Server) fail(err error, c echo.Context) {
 	}
 }
 
-// noteRefusal tells who counts refusals.
-func (o Options) noteRefusal(code task.Code) {
-	if o.Refused != nil && (code == task.CodeOverloaded || code == task.CodeQueueFull) {
+// noteRefusal tells whoever counts refusals why a request that creates work, or a task of a batch, was refused: by its code if that says that
+// the same may be accepted later.
+func (o Options) noteRefusal(err error) {
+	if o.Refused == nil {
+		return
+	}
+	switch code := asTaskError(err).Code; code {
+	case task.CodeOverloaded, task.CodeQueueFull, task.CodeUnavailable:
 		o.Refused(string(code))
 	}
 }

@@ -275,7 +275,8 @@ func TestGuardOrigin_OfALocalServerRefusesOtherHosts(t *testing.T) {
 
 func TestSubmitTask_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
-	r := startRig(t)
+	refused := make(map[string]int)
+	r := startRig(t, func(o *Options) { o.Refused = func(code string) { refused[code]++ } })
 	r.redis.FillMemory()
 	for _, path := range []string{"/v1/tasks", "/v1/tasks/batch"} {
 		got := r.call("POST", path, map[string]string{"/v1/tasks": `{"type":"http"}`, "/v1/tasks/batch": `{"tasks":[{"type":"http"}]}`}[path])
@@ -285,6 +286,13 @@ func TestSubmitTask_IsRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	}
 	if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK {
 		t.Errorf("reading: status %d", got.status)
+	}
+	r.faults.set(nil, errors.New("dial tcp: refused"))
+	if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusServiceUnavailable {
+		t.Errorf("reading while Redis does not answer: status %d", got.status)
+	}
+	if refused["unavailable"] != 2 || len(refused) != 1 {
+		t.Errorf("refusals were counted as %v, want the two submissions", refused)
 	}
 }
 

@@ -304,7 +304,8 @@ func TestListSchedules_PagesAndFilters(t *testing.T) {
 
 func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing.T) {
 	t.Parallel()
-	r := startRig(t)
+	refused := make(map[string]int)
+	r := startRig(t, func(o *Options) { o.Refused = func(code string) { refused[code]++ } })
 	d := schedule.Definition{Ref: ref("a"), Spec: schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}}, Task: task.Definition{Type: "http"}}
 	_, err := r.store.Schedules.Write(t.Context(), d.Normalize(), 0, start, false)
 	testkit.Must(t, err)
@@ -322,6 +323,9 @@ func TestScheduleCalls_ThatCreateWorkAreRefusedWhileRedisIsNearlyFull(t *testing
 		if got := r.call("POST", "/v1/schedules/a/"+path, ""); got.status != http.StatusOK {
 			t.Errorf("%s, which makes room: status %d", path, got.status)
 		}
+	}
+	if refused["unavailable"] != 3 || len(refused) != 1 {
+		t.Errorf("refusals were counted as %v, want one of each call that creates work", refused)
 	}
 }
 

@@ -42,7 +42,7 @@ type Options struct {
 	LocalOnly bool // answer only requests that were sent to this machine by its own name
 
 	MaxSubmissions int               // requests that create work, from their arrival to their answer; 0: any number
-	Refused        func(code string) // called for each task and request that is refused because of overload; nil: nobody counts them
+	Refused        func(code string) // called for each task, and request that creates work, that may be accepted later; nil: nobody counts them
 	BodyLimit      int64             // bytes; default 1 MiB
 	BatchBodyLimit int64             // bytes of POST /v1/tasks/batch; default 8 MiB
 	RequestTimeout time.Duration     // of everything but streams; default 30s

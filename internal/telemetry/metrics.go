@@ -22,7 +22,7 @@ type Metrics struct {
 	AttemptSeconds   *prometheus.HistogramVec // duration of attempts, by type
 	Leftovers        prometheus.Counter       // deliveries whose attempt can no longer begin
 	Refused          prometheus.Counter       // reports of attempts that this worker no longer owned
-	RefusedWork      *prometheus.CounterVec   // tasks and requests refused because of overload, by code
+	RefusedWork      *prometheus.CounterVec   // tasks, and requests that create work, that may be accepted later, by code
 	Restored         prometheus.Counter       // deliveries checked, of which lost ones were enqueued again
 	Reaped           prometheus.Counter       // attempts ended as lost, of workers that died or had lost them
 	Forgotten        prometheus.Counter       // finished tasks deleted because of age or number
@@ -56,7 +56,7 @@ func New() *Metrics {
 		AttemptSeconds:   histograms("attempt_seconds", "Duration of attempts.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
 		Leftovers:        counter("leftover_deliveries_total", "Deliveries whose attempt could no longer begin."),
 		Refused:          counter("refused_reports_total", "Reports refused because the attempt no longer belonged to the worker."),
-		RefusedWork:      counters("refused_submissions_total", "Tasks, and requests that create work, that this node refused because of overload.", "code"),
+		RefusedWork:      counters("refused_submissions_total", "Tasks, and requests that create work, that this node refused and may accept later, by the code of the answer.", "code"),
 		Restored:         counter("restored_deliveries_total", "Checks of deliveries that waited too long, whether or not they were lost and had to be enqueued again."),
 		Reaped:           counter("reaped_attempts_total", "Attempts ended as lost, of workers that died or had lost them."),
 		Forgotten:        counter("forgotten_tasks_total", "Finished tasks deleted because of their age or number."),
