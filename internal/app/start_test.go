@@ -130,10 +130,7 @@ func TestNew_WarnsIfAFailoverCanLoseWhatWasAccepted(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
 	warns := func(c config.Config) bool {
-		var log testkit.Log
-		a, err := New(t.Context(), Options{Config: c, Executors: builtin.Table(), Log: slog.New(slog.NewTextHandler(&log, nil))})
-		testkit.Must(t, err)
-		testkit.Must(t, a.close())
+		log := startLog(t, c)
 		return log.Has("a failover of Redis can lose tasks") && log.Has("replicas=1")
 	}
 	c := settings(pair.Primary.URL())
@@ -145,8 +142,45 @@ func TestNew_WarnsIfAFailoverCanLoseWhatWasAccepted(t *testing.T) {
 	if warns(durable) {
 		t.Error("it warns with --durability")
 	}
-	testkit.Must(t, pair.Primary.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
-	if warns(c) {
-		t.Error("it warns with min-replicas-to-write")
+	set := func(name, value string) {
+		t.Helper()
+		testkit.Must(t, pair.Primary.Admin().ConfigSet(t.Context(), name, value).Err())
+	}
+	set("min-replicas-to-write", "1")
+	for lag, fault := range map[string]string{"2": "", "0": "min-replicas-max-lag 0, which switches it off", "10": "min-replicas-max-lag 10"} {
+		set("min-replicas-max-lag", lag)
+		if fault == "" && warns(c) {
+			t.Errorf("it warns with min-replicas-to-write and min-replicas-max-lag %s", lag)
+		}
+		if fault != "" && (!warns(c) || !startLog(t, c).Has(fault)) {
+			t.Errorf("it does not warn of %q", fault)
+		}
+	}
+}
+
+// startLog is what a node logs as it starts.
+func startLog(t *testing.T, c config.Config) *testkit.Log {
+	t.Helper()
+	var log testkit.Log
+	a, err := New(t.Context(), Options{Config: c, Executors: builtin.Table(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	testkit.Must(t, err)
+	testkit.Must(t, a.close())
+	return &log
+}
+
+// A replica of a cluster that has taken over would refuse all writes with min-replicas-to-write.
+func TestNew_WarnsIfAFailoverOfAClusterWouldRefuseWrites(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	c := settings(cluster.URL())
+	const warning = "after a failover Redis would refuse all writes"
+	if startLog(t, c).Has(warning) {
+		t.Error("it warns without min-replicas-to-write")
+	}
+	for _, s := range cluster.Servers {
+		testkit.Must(t, s.Admin().ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
+	}
+	if !startLog(t, c).Has(warning) {
+		t.Error("it does not warn of min-replicas-to-write")
 	}
 }

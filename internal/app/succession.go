@@ -102,14 +102,26 @@ func isUntold(err error) bool {
 	return redisx.Unanswered(err) || redisx.Passes(err) && !redisx.IsFull(err)
 }
 
-// noteReplicas says so if a failover can lose what Redis has acknowledged.
+// noteReplicas says so if a failover can lose what Redis has acknowledged, or would leave a primary that refuses all writes.
 func (a *App) noteReplicas(ctx context.Context) {
-	if a.o.Config.Durability != (config.Durability{}) || a.unhurried() {
+	if a.unhurried() {
 		return
 	}
-	if n := a.store.DB.AsyncReplicas(ctx, string(a.store.Keys.Partition(0).States())); n > 0 {
-		a.o.Log.Warn("a failover of Redis can lose tasks that were accepted, and run attempts and ticks twice: set --durability wait=1, or min-replicas-to-write in Redis if it is no cluster",
-			"replicas", n)
+	server, _, err := a.store.DB.ServerOf(ctx, string(a.store.Keys.Partition(0).States()))
+	if err != nil {
+		return
+	}
+	replication, err := redisx.ReadReplication(ctx, server)
+	if err != nil {
+		return
+	}
+	risk, why := replication.Risk()
+	switch {
+	case risk == redisx.RiskLoss && a.o.Config.Durability == (config.Durability{}):
+		a.o.Log.Warn("a failover of Redis can lose tasks that were accepted, and run attempts and ticks twice: set --durability wait=1, or min-replicas-to-write 1 and min-replicas-max-lag 2 in Redis if it is no cluster",
+			"replicas", replication.Replicas, "reason", why)
+	case risk == redisx.RiskRefusalElsewhere:
+		a.o.Log.Warn("after a failover Redis would refuse all writes: set min-replicas-to-write 0 in a cluster", "reason", why)
 	}
 }
 

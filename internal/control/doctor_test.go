@@ -370,7 +370,7 @@ var breakages = []struct {
 
 func TestExamine_FindsNothingWhereAllIsInOrder(t *testing.T) {
 	t.Parallel()
-	w := newWard(t)
+	w := newWard(t, redistest.AOF())
 	results := w.examine(control.DoctorRequest{})
 	if found := findings(results); len(found) > 0 {
 		t.Errorf("it found %v", found)
@@ -450,7 +450,7 @@ var ailments = []struct {
 	{"eviction", "Redis would throw keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	}, doctor.Warning, "allkeys-lru, without a limit"},
-	{"persistence", "nothing is written", func(*ward) {}, doctor.Warning, "nothing is written to disk"},
+	{"persistence", "nothing is written", func(*ward) {}, doctor.Error, "nothing is written to disk"},
 	{"persistence", "snapshots are written", func(w *ward) { w.do("CONFIG", "SET", "save", "60 1") }, doctor.Warning, "snapshots only"},
 	{"persistence", "everything is written", func(w *ward) {
 		w.do("CONFIG", "SET", "appendfsync", "always", "appendonly", "yes")
@@ -472,6 +472,13 @@ var ailments = []struct {
 		w.says("aof_last_bgrewrite_status", "err")
 	}, doctor.Error, "aof_last_bgrewrite_status is err"},
 	{"replication", "there is no replica", func(*ward) {}, doctor.Note, "no replica"},
+	{"replication", "writes wait for a replica, and there is none", func(w *ward) {
+		w.do("CONFIG", "SET", "min-replicas-to-write", 1)
+	}, doctor.Error, "0 replicas, of which 0 follow closely: fewer than min-replicas-to-write asks for, so Redis refuses every write"},
+	{"replication", "writes wait for more replicas than there are", func(w *ward) {
+		w.replicate()
+		w.do("CONFIG", "SET", "min-replicas-to-write", 2)
+	}, doctor.Error, "1 replicas, of which 1 follow closely"},
 	{"replication", "nobody waits for the replica", func(w *ward) { w.replicate() }, doctor.Warning, "min-replicas-to-write 0"},
 	{"replication", "writes wait for the replica", func(w *ward) {
 		w.replicate()

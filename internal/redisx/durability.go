@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -63,20 +62,4 @@ func enough(wait *redis.Cmd, d config.Durability) error {
 		err = fmt.Errorf("%d of %d replicas have confirmed within %s", replicas, d.Replicas, d.Timeout)
 	}
 	return err
-}
-
-// AsyncReplicas returns how many replicas the server of a key has, if it acknowledges writes though none of them follows; else, and if the
-// server does not tell, 0.
-func (db *DB) AsyncReplicas(ctx context.Context, key string) int {
-	server, _, err := db.ServerOf(ctx, key)
-	if err != nil {
-		return 0
-	}
-	settings := server.ConfigGet(ctx, "min-replicas-*").Val()
-	if settings["min-replicas-to-write"] != "0" && settings["min-replicas-max-lag"] != "0" { // either switches it off
-		return 0
-	}
-	fields, _ := Info(ctx, server, "replication")
-	replicas, _ := strconv.Atoi(fields["connected_slaves"])
-	return replicas
 }

@@ -287,22 +287,6 @@ func TestRunReplicated_FailsUnlessReplicasHaveEverything(t *testing.T) {
 	}
 }
 
-func TestAsyncReplicas_CountsThemUnlessRedisNeedsThem(t *testing.T) {
-	t.Parallel()
-	db := redistest.Open(t, redistest.StartPair(t).URL())
-	if n := db.AsyncReplicas(t.Context(), "a"); n != 1 {
-		t.Errorf("%d replicas of which Redis needs none, want 1", n)
-	}
-	testkit.Must(t, db.ConfigSet(t.Context(), "min-replicas-to-write", "1").Err())
-	if n := db.AsyncReplicas(t.Context(), "a"); n != 0 {
-		t.Errorf("%d replicas of which Redis needs none, want 0", n)
-	}
-	testkit.Must(t, db.ConfigSet(t.Context(), "min-replicas-max-lag", "0").Err()) // however far they are behind
-	if n := db.AsyncReplicas(t.Context(), "a"); n != 1 {
-		t.Errorf("%d replicas of which Redis needs none, want 1", n)
-	}
-}
-
 func get(t *testing.T, db *redisx.DB, key string) string {
 	t.Helper()
 	value, err := db.Get(t.Context(), key).Result()

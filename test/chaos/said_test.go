@@ -91,12 +91,12 @@ func (r *round) audit(s *ticking) (report client.AuditReport, ok bool) {
 // staysFor is how long the doctor may find what goes by itself: a delivery in the hands of a worker that died has a lease of 24 s, and a worker drops it then.
 const staysFor = 40 * time.Second
 
-// examine has the doctor look at everything: it must find no error, and nothing wrong with the data. What it only notes must go by itself.
+// examine has the doctor look at everything: it must find no error, and nothing wrong with the data. What may go by itself must.
 func (r *round) examine() {
 	ctx, cancel := context.WithTimeout(r.ctx, staysFor)
 	defer cancel()
 	found := r.symptoms()
-	for slices.ContainsFunc(found, isNote) && clock.Sleep(ctx, time.Second) == nil {
+	for slices.ContainsFunc(found, mayPass) && clock.Sleep(ctx, time.Second) == nil {
 		found = r.symptoms()
 	}
 	for _, check := range found {
@@ -127,7 +127,10 @@ func (r *round) symptoms() (found []client.DoctorCheck) {
 	}
 }
 
-func isNote(c client.DoctorCheck) bool { return c.Severity == client.DoctorCheckSeverityNote }
+// mayPass reports whether a finding may go by itself: it is only a note, or replicas follow again soon.
+func mayPass(c client.DoctorCheck) bool {
+	return c.Severity == client.DoctorCheckSeverityNote || c.Name == "replication"
+}
 
 // minds reports whether a warning or a note of a check is a violation: one of the data is, but for deliveries of a queue of which somebody has deleted
 // one key after the other, or had some wait again.

@@ -15,7 +15,7 @@ const (
 type Check struct {
 	Name     string
 	Severity Severity // of a finding; of the deployment, the worst that there can be
-	Means    string   // what a finding means
+	Means    string   // what a finding means; of the deployment, the worst one, and then milder ones
 	Repair   string   // what repair does or, if it does nothing, what to do
 	Repairs  bool     // whether repair does something
 	OfData   bool     // whether it looks at the data; else it looks at the deployment
@@ -24,16 +24,16 @@ type Check struct {
 // Checks are all checks, those of the deployment first. docs/operations.md has them as a table.
 var Checks = []Check{
 	{Name: "redis-version", Severity: Error, Means: "Redis is older than 6.2, whose commands DTS needs.", Repair: "Run a newer Redis."},
-	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: it throws tasks away.", Repair: "Set `maxmemory-policy noeviction`."},
-	{Name: "persistence", Severity: Error, Means: "What Redis has in memory is not, or could not be, written to its disk: a crash of Redis loses it.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},
-	{Name: "replication", Severity: Warning, Means: "No replica has what this Redis has, or a failover may lose what the replicas have not got yet.", Repair: "Run replicas; with Sentinel, set `min-replicas-to-write 1` and `min-replicas-max-lag 2`, in a cluster, `--durability` where no accepted task may be lost."},
-	{Name: "memory", Severity: Error, Means: "Redis has little memory left: above 90 % submissions are refused, above 95 % ticks are held back.", Repair: "Give Redis more memory, or keep less: see \"Redis is full\"."},
+	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: it throws tasks away. Warning: it would, but has no `maxmemory`.", Repair: "Set `maxmemory-policy noeviction`."},
+	{Name: "persistence", Severity: Error, Means: "Redis writes nothing to its disk, or a write has failed: a crash or a restart loses what is not there. Warning: it writes snapshots only, so a crash loses what came after the last one.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},
+	{Name: "replication", Severity: Error, Means: "Fewer replicas follow than `min-replicas-to-write` asks for: Redis refuses every write. Warning: a failover may lose acknowledged writes; or, with `min-replicas-to-write` in a cluster, the primary after a failover would refuse every write. Note: there is no replica; or a failover of a cluster may lose the newest acknowledged writes.", Repair: "Run replicas; with Sentinel, set `min-replicas-to-write 1` and `min-replicas-max-lag 2`; in a cluster, leave `min-replicas-to-write 0`, and set `--durability` where no accepted task may be lost."},
+	{Name: "memory", Severity: Error, Means: "Redis has little memory left: above 95 %, ticks are held back. Warning: above 90 %, submissions are refused. Note: more than 80 % is in use, or `maxmemory` is not set.", Repair: "Give Redis more memory, or keep less: see \"Redis is full\"."},
 	{Name: "latency", Severity: Warning, Means: "Redis answers this node slowly, so everything is late.", Repair: "Look at the network, at the load of the machine of Redis, and at `SLOWLOG GET`."},
 	{Name: "clock", Severity: Warning, Means: "The clocks of this node and of a primary of Redis differ by more than a second. Tasks follow the clock of Redis, whatever nodes have.", Repair: "Let all machines follow the same time (chrony, ntpd)."},
 	{Name: "listpacks", Severity: Warning, Means: "Redis packs large hashes or sorted sets into lists, which it reads from the start to find one field: each script takes longer.", Repair: "Set `hash-max-listpack-entries` and `zset-max-listpack-entries` back to 128 or so."},
-	{Name: "nodes", Severity: Error, Means: "No living node has the role scheduler, so nothing becomes due; or nodes have died, or have different versions.", Repair: "Start a node with the role scheduler; end an upgrade that stopped half-way."},
+	{Name: "nodes", Severity: Error, Means: "No living node has the role scheduler, so nothing becomes due. Warning: none has the role worker. Note: nodes have died, or have different versions.", Repair: "Start a node with the role scheduler; end an upgrade that stopped half-way."},
 	{Name: "leaders", Severity: Warning, Means: "Some partitions have no leader: after a crash of their leader for the time of a lease, else because no scheduler node takes them.", Repair: "Look at the logs of the scheduler nodes if it lasts longer than `--lease-ttl`."},
-	{Name: "overdue", Severity: Error, Means: "Something has been due for more than a minute, and no leader has looked at it: tasks, ticks, or runs whose worker has died.", Repair: "See that scheduler nodes run, and what they log."},
+	{Name: "overdue", Severity: Error, Means: "Something has been due for more than a minute, and no leader has looked at it: tasks, ticks, or runs whose worker has died. Warning: so it is while Redis is almost full, as ticks are held back then.", Repair: "See that scheduler nodes run, and what they log."},
 	{Name: "unserved-queues", Severity: Warning, Means: "Tasks wait in queues that no living worker serves.", Repair: "Start a worker that serves them (`--queues`), or move the tasks (`dtsctl task change ID --queue`)."},
 
 	{Name: "task-unreadable", Severity: Error, Means: "The definition or the state of a task cannot be read: it does not run, and lists leave it out.", Repair: "Nothing. Somebody else has written to these keys: find out who, and submit the task again.", OfData: true},

@@ -21,7 +21,6 @@ const (
 	slowestPing = 200 * time.Millisecond
 	clockSlack  = time.Second // beyond what the measurement itself may be wrong by
 	packedLimit = 1024        // entries of a hash or a sorted set that is a list
-	longestLag  = 5           // s that a replica may be behind and count, before it is worth a warning
 	memorySlack = 0.8         // of the limit, from which the memory is worth a note
 	oldestMajor = 6
 	oldestMinor = 2
@@ -91,39 +90,24 @@ func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, stri
 	if save, err := setting(ctx, server, "save"); err != nil || save != "" {
 		return Warning, "snapshots only: a crash loses what came after the last one", nil //nolint:nilerr // whether there are any is not known
 	}
-	return Warning, "nothing is written to disk: a crash loses everything", nil
+	return Error, "nothing is written to disk: a crash or a restart loses everything", nil
 }
 
 func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	values, err := redisx.Info(ctx, server, "replication")
-	replicas := values["connected_slaves"]
-	if err != nil || replicas == "" {
-		return Note, "Redis does not say which replicas it has", err
+	r, err := redisx.ReadReplication(ctx, server)
+	if err != nil {
+		return Note, "", err
 	}
-	if replicas == "0" {
-		return Note, "no replica", nil
+	risk, why := r.Risk()
+	switch {
+	case risk == redisx.NoRisk:
+		return OK, why, nil
+	case risk == redisx.RiskRefusal:
+		return Error, why, nil
+	case risk == redisx.RiskRefusalElsewhere, risk == redisx.RiskLoss && !r.Clustered: // in a cluster, no setting of Redis prevents a loss
+		return Warning, why, nil
 	}
-	settings, err := server.ConfigGet(ctx, "min-replicas-*").Result()
-	least, lag := settings["min-replicas-to-write"], settings["min-replicas-max-lag"]
-	detail := replicas + " replicas, min-replicas-to-write " + least + ", min-replicas-max-lag " + lag
-	switch seconds, _ := strconv.Atoi(lag); {
-	case err != nil || least == "" || lag == "":
-		return Note, replicas + " replicas; Redis does not say whether it waits for them", nil //nolint:nilerr // this is what the note says
-	case least == "0" && isClustered(ctx, server):
-		return Note, replicas + " replicas in a cluster: a failover may lose the newest acknowledged writes", nil
-	case least == "0":
-		return Warning, replicas + " replicas, and min-replicas-to-write 0: a failover may lose acknowledged writes", nil
-	case seconds == 0:
-		return Warning, detail + ", which switches it off: a failover may lose acknowledged writes", nil
-	case seconds > longestLag:
-		return Warning, detail + fmt.Sprintf(": a failover may lose the acknowledged writes of %d s", seconds+1), nil
-	}
-	return OK, detail, nil
-}
-
-func isClustered(ctx context.Context, server redis.Cmdable) bool {
-	values, _ := redisx.Info(ctx, server, "cluster")
-	return values["cluster_enabled"] == "1"
+	return Note, why, nil
 }
 
 func judgeMemory(ctx context.Context, server redis.Cmdable) (Severity, string, error) {

@@ -3,21 +3,26 @@ package doctor
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // A replica of a cluster that has taken over would refuse all writes with min-replicas-to-write.
-func TestJudgeReplication_WarnsOfNoSettingThatAClusterMustNotHave(t *testing.T) {
+func TestJudgeReplication_OfAClusterWarnsOfASettingThatItMustNotHave(t *testing.T) {
 	t.Parallel()
-	primary := redistest.StartCluster(t).Primary("k")
-	server := redis.NewClient(&redis.Options{Addr: primary.Addr()})
-	defer func() { _ = server.Close() }()
-	severity, detail, err := judgeReplication(t.Context(), server)
-	testkit.Must(t, err)
-	if want := "1 replicas in a cluster: a failover may lose the newest acknowledged writes"; severity != Note || detail != want {
-		t.Errorf("got %s, %q", severity, detail)
+	server := redistest.StartCluster(t).Primary("k").Admin()
+	for setting, want := range map[string]struct {
+		severity Severity
+		detail   string
+	}{
+		"0": {Note, "1 replicas in a cluster: a failover may lose the newest acknowledged writes"},
+		"1": {Warning, "min-replicas-to-write in a cluster: a replica that takes over has none itself, and refuses every write until the old primary is back"},
+	} {
+		testkit.Must(t, server.ConfigSet(t.Context(), "min-replicas-to-write", setting).Err())
+		severity, detail, err := judgeReplication(t.Context(), server)
+		testkit.Must(t, err)
+		if severity != want.severity || detail != want.detail {
+			t.Errorf("with min-replicas-to-write %s: %s, %q, want %s, %q", setting, severity, detail, want.severity, want.detail)
+		}
 	}
 }
