@@ -1806,9 +1806,9 @@ type MeasureQueueReply struct {
 	PendingCount  int
 	ActiveCount   int
 	ArchivedCount int
-	Size          int // all deliveries, in whatever state
-	Memory        int // bytes; an estimate, from the first deliveries of each kind
-	Since         int // when the delivery that is taken next began to wait, in ns since 1970; 0 if none waits
+	Size          int           // all deliveries, in whatever state
+	Memory        int           // bytes; an estimate, from the first deliveries of each kind
+	Waited        time.Duration // how long the delivery that is taken next has waited; 0 if none waits
 }
 
 // Script is measure_queue.lua.
@@ -1831,7 +1831,7 @@ func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
 	v.ArchivedCount = r.Number("archived_count")
 	v.Size = r.Number("size")
 	v.Memory = r.Number("memory")
-	v.Since = r.Number("since")
+	v.Waited = r.Duration("waited")
 	return v
 }
 

@@ -1,5 +1,5 @@
 -- measure_queue: reads how much a queue of asynq holds, as asynq's own inspector does.
--- includes: nothing
+-- includes: clock
 -- keys:
 --   active     LIST
 --   pending    LIST
@@ -15,7 +15,7 @@
 --   archived_count  number
 --   size            number  all deliveries, in whatever state
 --   memory          number  bytes; an estimate, from the first deliveries of each kind
---   since           number  when the delivery that is taken next began to wait, in ns since 1970; 0 if none waits
+--   waited          ms      how long the delivery that is taken next has waited; 0 if none waits
 -- refuses: nothing
 -- repeat: harmless: it only reads
 -- full: reads
@@ -66,5 +66,6 @@ if n > 0 then
   size, memory = size + grouped, memory + bytes / n * grouped
 end
 
-local since = pending_count > 0 and redis.call('HGET', delivery_key(redis.call('LINDEX', pending, -1)), 'pending_since')
-return { pending_count, active_count, archived_count, size, memory, since or 0 }
+local since = pending_count > 0 and redis.call('HGET', delivery_key(redis.call('LINDEX', pending, -1)), 'pending_since') -- in ns
+local waited = since and math.max(now - math.floor(tonumber(since) / 1000000), 0)
+return { pending_count, active_count, archived_count, size, memory, waited or 0 }

@@ -39,9 +39,9 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 	if err != nil || len(ticks) == 0 {
 		return Backfilled{}, err
 	}
-	var room queueRoom
+	room := c.newQueueRoom()
 	defer room.leave()
-	if err := room.enter(ctx, c.limits, s.Task); err != nil { // for the first; the others are due later
+	if err := room.enter(ctx, s.Task); err != nil { // for the first; the others are due later
 		return Backfilled{}, err
 	}
 	return c.store.Schedules.Backfill(ctx, s.Ref, ticks, r.Pace)

@@ -3,6 +3,7 @@ package control
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/limits"
@@ -11,16 +12,30 @@ import (
 
 // queueRoom is the places of several tasks in queues that have limits.
 type queueRoom struct {
+	limits *limits.Limits   // nil: there are none
+	now    func() time.Time // by the clock of Redis
 	places []*limits.Place
 	took   []bool
 }
 
+func (c *Control) newQueueRoom() *queueRoom { return &queueRoom{limits: c.limits, now: c.now} }
+
+// now is the time by Redis's clock, as far as this process can tell; before it knows that, by its own.
+func (c *Control) now() time.Time {
+	if c.nodes != nil {
+		if now := c.nodes.View().Now(); !now.IsZero() {
+			return now
+		}
+	}
+	return clock.Now()
+}
+
 // enter reserves a place for a task that is due now; one that is due later needs none yet. Error: CodeQueueFull.
-func (r *queueRoom) enter(ctx context.Context, l *limits.Limits, d task.Definition) error {
+func (r *queueRoom) enter(ctx context.Context, d task.Definition) error {
 	var place *limits.Place
-	if now := clock.Now(); l != nil && !d.FirstDue(now).After(now) {
+	if r.limits != nil && d.Delay == 0 && (d.RunAt.IsZero() || !d.RunAt.After(r.now())) {
 		var err error
-		if place, err = l.Enter(ctx, cmp.Or(d.Queue, task.DefaultQueue)); err != nil {
+		if place, err = r.limits.Enter(ctx, cmp.Or(d.Queue, task.DefaultQueue)); err != nil {
 			return err
 		}
 	}

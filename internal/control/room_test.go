@@ -1,10 +1,15 @@
 package control
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -44,6 +49,35 @@ func TestLimitQueue_RefusesWhatWouldWaitBeyondIt(t *testing.T) {
 	testkit.Must(t, w.LimitQueue(w.ctx, me, "small", 0))
 	if _, err := w.Submit(w.ctx, me, small); err != nil {
 		t.Errorf("without a limit: %v", err)
+	}
+}
+
+// The clock of a node may be wrong.
+func TestLimitQueue_AsksTheClockOfRedisWhetherATaskIsDue(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.MovableClock(t))
+	db := server.DB(t)
+	data, err := store.Open(t.Context(), store.Options{DB: db})
+	testkit.Must(t, err)
+	for _, ahead := range []time.Duration{time.Hour, -time.Hour} {
+		server.MoveClock(ahead)
+		c := New(Options{
+			Store: data, Queues: queue.New(queue.Options{DB: db}), Nodes: cluster.NewObserver(cluster.Options{DB: db, Key: data.Keys.Nodes()}),
+		})
+		due := time.Now().Add(ahead / 2) // passed by one clock only
+		small := task.Definition{Type: "http", Queue: fmt.Sprint("small-", ahead)}
+		timed := small
+		timed.RunAt = due
+		testkit.Must(t, c.LimitQueue(t.Context(), me, small.Queue, 1))
+		_, err := c.Submit(t.Context(), me, small)
+		testkit.Must(t, err)
+		if _, err := c.Submit(t.Context(), me, timed); (task.CodeOf(err) == task.CodeQueueFull) != (ahead > 0) {
+			t.Errorf("the clock of Redis is ahead by %s: a task for %s later than by this node's is answered with %v", ahead, ahead/2, err)
+		}
+		timed.Queue, timed.RunAt = "default", due.Add(task.HorizonLimit)
+		if _, err := c.Submit(t.Context(), me, timed); (err == nil) != (ahead > 0) {
+			t.Errorf("the clock of Redis is ahead by %s: a task for about the latest time is answered with %v", ahead, err)
+		}
 	}
 }
 

@@ -57,9 +57,9 @@ func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (s
 	if err != nil {
 		return schedule.Entry{}, err
 	}
-	var room queueRoom
+	room := c.newQueueRoom()
 	defer room.leave()
-	if err := room.enter(ctx, c.limits, s.Task); err != nil {
+	if err := room.enter(ctx, s.Task); err != nil {
 		return schedule.Entry{}, err
 	}
 	entry, err := c.store.Schedules.Trigger(ctx, s.Ref, now)

@@ -3,8 +3,8 @@ package control
 import (
 	"cmp"
 	"context"
+	"time"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -60,10 +60,10 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 		return nil, err
 	}
 	defer leave()
-	var room queueRoom
+	room := c.newQueueRoom()
 	defer room.leave()
 	answers := make([]Submitted, len(defs))
-	valid, places, full := c.admit(ctx, who, defs, answers, &room)
+	valid, places, full := c.admit(ctx, who, defs, answers, room)
 	if full != nil && len(valid) == 0 {
 		return nil, full
 	}
@@ -103,7 +103,7 @@ func (c *Control) admit(
 			full = cmp.Or(full, err)
 		}
 		if err == nil {
-			err = room.enter(ctx, c.limits, d)
+			err = room.enter(ctx, d)
 		}
 		if err != nil {
 			answers[i].Err = err
@@ -136,7 +136,11 @@ func (c *Control) complete(who Caller, d task.Definition) (task.Definition, erro
 
 // checkTask checks a complete definition. Error: CodeInvalid.
 func (c *Control) checkTask(d task.Definition) error {
-	if err := d.Validate(clock.Now()); err != nil {
+	var now time.Time // of no interest to a task that names no time
+	if !d.RunAt.IsZero() {
+		now = c.now()
+	}
+	if err := d.Validate(now); err != nil {
 		return err
 	}
 	return c.types.CheckPayload(d.Type, d.Payload)

@@ -9,11 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
 )
@@ -122,7 +120,5 @@ func measuring(asynqName string) lua.MeasureQueue {
 // fill adds the figures of a queue that holds something.
 func (i *Info) fill(r lua.MeasureQueueReply) {
 	i.Size, i.Pending, i.Active, i.Archived, i.MemoryUsage = r.Size, r.PendingCount, r.ActiveCount, r.ArchivedCount, int64(r.Memory)
-	if r.Since > 0 {
-		i.Latency = clock.Since(time.Unix(0, int64(r.Since)))
-	}
+	i.Latency = r.Waited
 }

@@ -14,6 +14,6 @@ type Info struct {
 	Archived    int           // dead letters
 	Processed   int           // deliveries handled today (UTC), including failed ones
 	Failed      int           // deliveries that failed today (UTC)
-	Latency     time.Duration // how long the oldest pending delivery has waited
+	Latency     time.Duration // how long the oldest pending delivery has waited, by the clock of Redis, in whole ms
 	MemoryUsage int64         // bytes, an estimate
 }

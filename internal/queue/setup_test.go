@@ -27,9 +27,9 @@ type transport struct {
 	srv *redistest.Server
 }
 
-func newTransport(t *testing.T) *transport {
+func newTransport(t *testing.T, opts ...redistest.Option) *transport {
 	t.Helper()
-	srv := redistest.Start(t)
+	srv := redistest.Start(t, opts...)
 	db := srv.DB(t)
 	return &transport{Queues: New(Options{DB: db}), t: t, db: db, srv: srv}
 }
