@@ -1,5 +1,5 @@
-// Package lease grants exclusive rights for a limited time: a distributed lock on one Redis key, with a
-// fencing token.
+// Package lease grants nodes the right to lead a partition for a limited time, with a fencing token. The locks that users
+// of DTS take are in package locks.
 //
 // A lease has an owner and a time to live. While it is held, a goroutine renews it. If the holder dies, the
 // lease expires and another owner can acquire it. Each acquisition gets a higher token than all earlier ones,

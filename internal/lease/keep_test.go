@@ -17,8 +17,8 @@ import (
 func TestHeld_IsRenewedForSeveralLifetimes(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	held := acquire(t, lockFor(db, "a", short))
-	other := lockFor(db, "b", short)
+	held := acquire(t, leaseFor(db, "a", short))
+	other := leaseFor(db, "b", short)
 	start := clock.Now()
 	testkit.Eventually(t, "four lives passed", func() bool {
 		if _, err := other.Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
@@ -41,7 +41,7 @@ func TestHeld_ContextEndsBeforeTheLeaseWhenRedisIsUnreachable(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
 			direct, proxy := srv.DB(t), redistest.NewProxy(t, srv.Addr())
-			held, err := lockFor(redistest.Open(t, proxy.URL()), "a", 2*short).Acquire(t.Context())
+			held, err := leaseFor(redistest.Open(t, proxy.URL()), "a", 2*short).Acquire(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func TestHeld_LateRenewalDoesNotReviveALease(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	direct, proxy := srv.DB(t), redistest.NewProxy(t, srv.Addr())
-	held := acquire(t, lockFor(redistest.Open(t, proxy.URL()), "a", short))
+	held := acquire(t, leaseFor(redistest.Open(t, proxy.URL()), "a", short))
 	proxy.Hold()
 	testkit.Eventually(t, "a renewal is on its way", func() bool { return len(proxy.Held()) > 0 })
 	testkit.Eventually(t, "the lease expired", func() bool { return holder(t, direct) == "" })
@@ -79,7 +79,7 @@ func TestHeld_LateRenewalDoesNotReviveALease(t *testing.T) {
 func TestHeld_RefusedRenewalEndsTheContextAtOnce(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	held := acquire(t, lockFor(db, "a", short))
+	held := acquire(t, leaseFor(db, "a", short))
 	leasetest.Grant(t, db, key, "2:b", time.Hour)
 	cause := testkit.Cause(t, held.Context(), "the end of the lease")
 	var refusal *redisx.Refusal
@@ -92,7 +92,7 @@ func TestHeld_ContextEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	held, err := lockFor(db, "a", short).Acquire(ctx)
+	held, err := leaseFor(db, "a", short).Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestHeld_ContextCarriesTheValuesOfItsParent(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	type name struct{}
-	held, err := lockFor(db, "a", long).Acquire(context.WithValue(t.Context(), name{}, "seven"))
+	held, err := leaseFor(db, "a", long).Acquire(context.WithValue(t.Context(), name{}, "seven"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestHeld_ContextCarriesTheValuesOfItsParent(t *testing.T) {
 func TestHeld_ReleaseEndsTheContext(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	held := acquire(t, lockFor(db, "a", long))
+	held := acquire(t, leaseFor(db, "a", long))
 	release(t, held)
 	if cause := testkit.Cause(t, held.Context(), "the end of the lease"); !errors.Is(cause, lease.ErrReleased) {
 		t.Errorf("the context ended with %v", cause)
@@ -134,7 +134,7 @@ func TestHeld_ReleaseEndsTheContext(t *testing.T) {
 func TestHeld_SurvivesAShortOutage(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, redistest.AOF())
-	held := acquire(t, lockFor(srv.DB(t), "a", 6*short))
+	held := acquire(t, leaseFor(srv.DB(t), "a", 6*short))
 	srv.Kill()
 	srv.Restart()
 	direct := srv.DB(t)

@@ -2,7 +2,6 @@ package lease
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -14,37 +13,29 @@ import (
 // DefaultTTL is the time to live of a lease if Options do not set one.
 const DefaultTTL = 10 * time.Second
 
-// Options describe a lease and its owner. DB and Key are required.
+// Options describe a lease and its owner. DB, Key and Owner are required.
 type Options struct {
 	DB *redisx.DB
 	// Key is the key of the lease. Its value is the newest fence, "<token>:<owner>"; it stays after the lease, so that tokens
 	// grow. While that owner holds the lease, the key Key + ":" + fence exists. In a Redis Cluster both must be in the same
 	// slot, so Key then needs a hash tag.
 	Key lua.LeaseKey
-	// Owner names the holder. It must be unique for each process and each start. "" means a random name for
-	// this Lock, which makes it a plain lock.
+	// Owner names the holder. It must be unique for each process and each start.
 	Owner string
 	// TTL is the time after which the lease expires without renewal. 0 means DefaultTTL; the least is 1 ms.
 	TTL time.Duration
-	// Release publishes Message on Channel, so that waiting owners try at once. Wait subscribes to Channel.
-	// If Channel is "", releases are not published.
+	// Release publishes Message on Channel, so that others try at once. If Channel is "", releases are not published.
 	Channel, Message string
-	// Wake, if set, makes Wait try again at each signal instead of subscribing to Channel, which needs a
-	// connection for each waiting caller. DTS itself does not set it (see Wait).
-	Wake <-chan struct{}
 	// Log receives a warning when a lease is lost. nil discards it.
 	Log *slog.Logger
 }
 
-// Lock acquires one lease for one owner. It holds no state, so several goroutines may use one, but they
+// Lease is a lease that one owner may acquire. It holds no state, so several goroutines may use one, but they
 // are one owner: what one of them holds, all of them hold.
-type Lock struct{ o Options }
+type Lease struct{ o Options }
 
-// New returns a Lock. It sends nothing to Redis.
-func New(o Options) *Lock {
-	if o.Owner == "" {
-		o.Owner = rand.Text()
-	}
+// New returns a Lease. It sends nothing to Redis.
+func New(o Options) *Lease {
 	if o.TTL <= 0 {
 		o.TTL = DefaultTTL
 	}
@@ -52,7 +43,7 @@ func New(o Options) *Lock {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Lock{o: o}
+	return &Lease{o: o}
 }
 
 // Acquire tries once to acquire the lease. The Held renews it until Release, until ctx ends, or until it is
@@ -64,7 +55,7 @@ func New(o Options) *Lock {
 // Errors: *HeldError (which matches ErrHeld) if another owner holds the lease, else an error of Redis or of the
 // network. In the latter case Redis may have granted the lease nevertheless; it then expires unless its owner
 // acquires it again.
-func (l *Lock) Acquire(ctx context.Context) (*Held, error) {
+func (l *Lease) Acquire(ctx context.Context) (*Held, error) {
 	start := clock.Now()
 	reply, err := redisx.Run(ctx, l.o.DB, lua.AcquireLease{
 		Lease: l.o.Key, Owner: lua.NodeID(l.o.Owner), TTL: l.o.TTL,

@@ -3,6 +3,7 @@ package lease_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/lease"
 	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
@@ -17,18 +19,21 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-func TestLock_HasOneOwnerAtATime(t *testing.T) {
+func TestLease_HasOneOwnerAtATime(t *testing.T) {
 	t.Parallel()
 	const owners, rounds = 12, 5
 	db := redistest.Start(t).DB(t)
 	var inside atomic.Int32
 	var last atomic.Int64
 	var all sync.WaitGroup
-	for range owners {
-		lock := lease.New(lease.Options{DB: db, Key: key, Channel: "released", Message: "7"})
+	for i := range owners {
+		l := leaseFor(db, fmt.Sprint("owner ", i), long)
 		all.Go(func() {
 			for range rounds {
-				held, err := lock.Wait(t.Context())
+				held, err := l.Acquire(t.Context())
+				for errors.Is(err, lease.ErrHeld) && clock.Sleep(t.Context(), time.Millisecond) == nil {
+					held, err = l.Acquire(t.Context())
+				}
 				if err != nil {
 					t.Error(err)
 					return
@@ -50,14 +55,14 @@ func TestLock_HasOneOwnerAtATime(t *testing.T) {
 	}
 }
 
-func TestLock_IsGivenToOneOfManyWhoAskAtOnce(t *testing.T) {
+func TestLease_IsGivenToOneOfManyWhoAskAtOnce(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	var won, refused atomic.Int32
 	var all sync.WaitGroup
-	for range 50 {
+	for i := range 50 {
 		all.Go(func() {
-			held, err := lease.New(lease.Options{DB: db, Key: key, TTL: long}).Acquire(t.Context())
+			held, err := leaseFor(db, fmt.Sprint("owner ", i), long).Acquire(t.Context())
 			switch {
 			case err == nil:
 				won.Add(1)
@@ -75,12 +80,12 @@ func TestLock_IsGivenToOneOfManyWhoAskAtOnce(t *testing.T) {
 	}
 }
 
-func TestLock_RefusalSaysHowLongTheLeaseHas(t *testing.T) {
+func TestLease_RefusalSaysHowLongTheLeaseHas(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	acquire(t, lockFor(db, "a", time.Minute))
+	acquire(t, leaseFor(db, "a", time.Minute))
 
-	_, err := lockFor(db, "b", time.Second).Acquire(t.Context())
+	_, err := leaseFor(db, "b", time.Second).Acquire(t.Context())
 
 	var refused *lease.HeldError
 	if !errors.As(err, &refused) || !errors.Is(err, lease.ErrHeld) {
@@ -91,40 +96,40 @@ func TestLock_RefusalSaysHowLongTheLeaseHas(t *testing.T) {
 	}
 }
 
-func TestLock_TokenGrowsAfterRelease(t *testing.T) {
+func TestLease_TokenGrowsAfterRelease(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	first := acquire(t, lockFor(db, "a", long))
+	first := acquire(t, leaseFor(db, "a", long))
 	release(t, first)
-	again := acquire(t, lockFor(db, "a", long))
+	again := acquire(t, leaseFor(db, "a", long))
 	release(t, again)
-	other := acquire(t, lockFor(db, "b", long))
+	other := acquire(t, leaseFor(db, "b", long))
 	if first.Token() >= again.Token() || again.Token() >= other.Token() {
 		t.Errorf("tokens %d, %d, %d", first.Token(), again.Token(), other.Token())
 	}
 }
 
-func TestLock_TokenGrowsAfterExpiry(t *testing.T) {
+func TestLease_TokenGrowsAfterExpiry(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	first, err := lockFor(db, "a", short).Acquire(ctx)
+	first, err := leaseFor(db, "a", short).Acquire(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cancel() // nobody renews it, nobody releases it
 	testkit.Eventually(t, "the lease expired", func() bool { return holder(t, db) == "" })
 
-	if again := acquire(t, lockFor(db, "a", long)); again.Token() <= first.Token() {
+	if again := acquire(t, leaseFor(db, "a", long)); again.Token() <= first.Token() {
 		t.Errorf("token %d after %d", again.Token(), first.Token())
 	}
 }
 
-func TestLock_GivesItsOwnerTheSameTokenAndMoreTime(t *testing.T) {
+func TestLease_GivesItsOwnerTheSameTokenAndMoreTime(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	first := acquire(t, lockFor(db, "a", time.Minute))
-	again := acquire(t, lockFor(db, "a", long))
+	first := acquire(t, leaseFor(db, "a", time.Minute))
+	again := acquire(t, leaseFor(db, "a", long))
 	if first.Token() != again.Token() || first.Fence() != again.Fence() {
 		t.Errorf("%s, then %s", first.Fence(), again.Fence())
 	}
@@ -136,11 +141,11 @@ func TestLock_GivesItsOwnerTheSameTokenAndMoreTime(t *testing.T) {
 func TestHeld_FenceNamesTheHolder(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	held := acquire(t, lockFor(db, "host-1:x", long)) // an owner may have a colon
+	held := acquire(t, leaseFor(db, "host-1:x", long)) // an owner may have a colon
 	if got := holder(t, db); got != string(held.Fence()) || got != "1:host-1:x" {
 		t.Errorf("%q holds it, the fence is %q", got, held.Fence())
 	}
-	if again := acquire(t, lockFor(db, "host-1:x", long)); again.Token() != held.Token() {
+	if again := acquire(t, leaseFor(db, "host-1:x", long)); again.Token() != held.Token() {
 		t.Errorf("token %d, then %d for the same owner", held.Token(), again.Token())
 	}
 }
@@ -148,9 +153,9 @@ func TestHeld_FenceNamesTheHolder(t *testing.T) {
 func TestHeld_ReleaseLeavesTheLeaseOfAnotherAlone(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	stale := acquire(t, lockFor(db, "a", long))
+	stale := acquire(t, leaseFor(db, "a", long))
 	leasetest.End(t, db, key)
-	current := acquire(t, lockFor(db, "b", long))
+	current := acquire(t, leaseFor(db, "b", long))
 	news := subscribe(t, db, "released")
 
 	release(t, stale)
@@ -191,7 +196,7 @@ func TestHeld_ReleaseCanBeRepeatedAfterAnError(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	proxy := redistest.NewProxy(t, srv.Addr())
-	held := acquire(t, lockFor(redistest.Open(t, proxy.URL()), "a", long))
+	held := acquire(t, leaseFor(redistest.Open(t, proxy.URL()), "a", long))
 	proxy.Cut()
 	if err := held.Release(t.Context()); err == nil {
 		t.Error("released without Redis")
@@ -206,40 +211,35 @@ func TestHeld_ReleaseCanBeRepeatedAfterAnError(t *testing.T) {
 	}
 }
 
-func TestLock_NeedsNoMoreThanAKey(t *testing.T) {
+func TestLease_HasADefaultTimeToLive(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	one, other := lease.New(lease.Options{DB: db, Key: "lock"}), lease.New(lease.Options{DB: db, Key: "lock"})
-	acquire(t, one)
-	if _, err := other.Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
-		t.Errorf("two locks without an owner are one: %v", err)
-	}
-	left := leasetest.Left(t, db, "lock", leasetest.Holder(t, db, "lock"))
-	if left <= 0 || left > lease.DefaultTTL {
+	held := acquire(t, leaseFor(db, "a", 0))
+	if left := leasetest.Left(t, db, key, held.Fence()); left <= 0 || left > lease.DefaultTTL {
 		t.Errorf("the lease has %s left", left)
 	}
 }
 
-func TestLock_UnreachableRedisIsNotARefusal(t *testing.T) {
+func TestLease_UnreachableRedisIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)
 	srv.Kill()
-	_, err := lockFor(db, "a", short).Acquire(t.Context())
+	_, err := leaseFor(db, "a", short).Acquire(t.Context())
 	if err == nil || errors.Is(err, lease.ErrHeld) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestLock_WorksOnAnEmbeddedRedis(t *testing.T) {
+func TestLease_WorksOnAnEmbeddedRedis(t *testing.T) {
 	t.Parallel()
 	db := redistest.Open(t, "redis://"+miniredis.RunT(t).Addr())
-	held := acquire(t, lockFor(db, "a", short))
-	if _, err := lockFor(db, "b", short).Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
+	held := acquire(t, leaseFor(db, "a", short))
+	if _, err := leaseFor(db, "b", short).Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
 		t.Fatalf("got %v", err)
 	}
 	release(t, held)
-	if other := acquire(t, lockFor(db, "b", short)); other.Token() != 2 {
+	if other := acquire(t, leaseFor(db, "b", short)); other.Token() != 2 {
 		t.Errorf("token %d", other.Token())
 	}
 }
@@ -273,7 +273,7 @@ func TestAcquire_CutsALeaseThatWouldLastLongerThanItsHolderAskedFor(t *testing.T
 	leasetest.Grant(t, db, key, "1:dead", 0)
 	testkit.Must(t, db.Set(t.Context(), key+":1:dead", short.Milliseconds(), short).Err()) // as acquire_lease does
 	srv.MoveClock(-time.Hour)
-	other := lockFor(db, "b", long)
+	other := leaseFor(db, "b", long)
 	_, err := other.Acquire(t.Context())
 	var taken *lease.HeldError
 	if !errors.As(err, &taken) || taken.Remaining > short {
@@ -287,9 +287,9 @@ func TestAcquire_CutsALeaseThatWouldLastLongerThanItsHolderAskedFor(t *testing.T
 func TestAcquire_SaysForHowLongItAsked(t *testing.T) {
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
-	held := acquire(t, lockFor(db, "a", long))
+	held := acquire(t, leaseFor(db, "a", long))
 	testkit.Must(t, db.PExpire(t.Context(), key+":"+string(held.Fence()), 2*long).Err())
-	if _, err := lockFor(db, "b", short).Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
+	if _, err := leaseFor(db, "b", short).Acquire(t.Context()); !errors.Is(err, lease.ErrHeld) {
 		t.Fatal(err)
 	}
 	if left := leasetest.Left(t, db, key, held.Fence()); left > long || left < long/2 {

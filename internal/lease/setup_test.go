@@ -27,12 +27,12 @@ func TestMain(m *testing.M) {
 	testkit.Main(m)
 }
 
-func lockFor(db *redisx.DB, owner string, ttl time.Duration) *lease.Lock {
+func leaseFor(db *redisx.DB, owner string, ttl time.Duration) *lease.Lease {
 	return lease.New(lease.Options{DB: db, Key: key, Owner: owner, TTL: ttl})
 }
 
 // acquire must succeed; what it acquired is released when the test ends.
-func acquire(t *testing.T, l *lease.Lock) *lease.Held {
+func acquire(t *testing.T, l *lease.Lease) *lease.Held {
 	t.Helper()
 	held, err := l.Acquire(t.Context())
 	if err != nil {

@@ -30,7 +30,7 @@ func TestHeld_OfAProcessStoppedForTooLongIsRefused(t *testing.T) {
 	}
 	signal(t, process, syscall.SIGSTOP)
 	testkit.Eventually(t, "its lease expired", func() bool { return holder(t, db) == "" })
-	next := acquire(t, lockFor(db, "next", long))
+	next := acquire(t, leaseFor(db, "next", long))
 	before := redistest.Dump(t, db)
 
 	signal(t, process, syscall.SIGCONT)

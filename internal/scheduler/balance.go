@@ -25,7 +25,7 @@ const (
 func (s *Scheduler) balance(ctx context.Context) error {
 	changed, stop := s.o.Members.Watch()
 	defer stop()
-	b := balancer{s: s, terms: make(map[int]*term), ended: make(chan struct{}, 1), retry: make([]time.Time, len(s.locks))}
+	b := balancer{s: s, terms: make(map[int]*term), ended: make(chan struct{}, 1), retry: make([]time.Time, len(s.leases))}
 	defer b.releaseAll()
 	for ctx.Err() == nil {
 		b.dropEnded()
@@ -57,7 +57,7 @@ type balancer struct {
 // adjust releases what is above the share and acquires what is missing, and what nobody has led for long.
 func (b *balancer) adjust(ctx context.Context) {
 	nodes := b.s.o.Members.View().Alive(config.RoleScheduler)
-	quota := b.share(cluster.Quota(nodes, b.s.o.Node, len(b.s.locks)), nodes)
+	quota := b.share(cluster.Quota(nodes, b.s.o.Node, len(b.s.leases)), nodes)
 	if surplus := len(b.terms) - quota; surplus > 0 {
 		b.release(b.some(surplus))
 	}
@@ -78,7 +78,7 @@ func (b *balancer) adjust(ctx context.Context) {
 }
 
 func (b *balancer) acquire(ctx context.Context, p int) {
-	held, err := b.s.locks[p].Acquire(context.WithoutCancel(ctx)) // the lease outlives ctx: it is released in order
+	held, err := b.s.leases[p].Acquire(context.WithoutCancel(ctx)) // the lease outlives ctx: it is released in order
 	var taken *lease.HeldError
 	switch {
 	case errors.As(err, &taken):
@@ -146,7 +146,7 @@ func (b *balancer) some(n int) []int {
 func (b *balancer) order() []int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(b.s.o.Node))
-	n := len(b.s.locks)
+	n := len(b.s.leases)
 	order := make([]int, n)
 	for i := range order {
 		order[i] = (int(h.Sum32()%uint32(n)) + i) % n

@@ -26,7 +26,7 @@ func (s *Scheduler) clockJumped(partition int, by time.Duration) {
 	s.o.Metrics.ClockJumps.WithLabelValues(direction).Inc()
 	s.o.Log.Error("the clock of Redis jumped: set its clock by NTP that slews, and those of its replicas alike",
 		"direction", direction, "by", by.Abs().Round(time.Millisecond), "partition", partition)
-	for p := range s.locks {
+	for p := range s.leases {
 		s.wake(p)
 		s.wakeTick(p)
 		signal(s.lookWakes[p])

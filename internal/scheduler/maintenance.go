@@ -108,7 +108,7 @@ func (t *term) evict(ctx context.Context) error {
 // keep is what the partition keeps of the past.
 func (t *term) keep() partition.Keep {
 	keep := t.s.o.Keep
-	keep.Tasks, keep.Names = max(keep.Tasks/len(t.s.locks), 1), keep.Names/len(t.s.locks)
+	keep.Tasks, keep.Names = max(keep.Tasks/len(t.s.leases), 1), keep.Names/len(t.s.leases)
 	return keep
 }
 

@@ -10,7 +10,7 @@ import (
 // delete finished tasks, those whose Redis is almost full. It costs Redis two commands for all partitions that this node leads, or one for
 // each of them and of the servers of a cluster. The silence of a server leaves the partitions of the others their time.
 func (s *Scheduler) peek(ctx context.Context) error {
-	seen := make([]string, len(s.locks)) // by partition
+	seen := make([]string, len(s.leases)) // by partition
 	pause := s.pace.peek
 	for clock.Sleep(ctx, pause) == nil {
 		start := clock.Now()

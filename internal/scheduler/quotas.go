@@ -72,7 +72,7 @@ func (q *quotas) bound(name string, f *flow) int {
 // share is the part of what a queue may get that this node may hand over, as other nodes hand over too. The caller holds the
 // mutex.
 func (q *quotas) share(free int) int {
-	nodes := max(min(q.slots.leaders(), len(q.s.locks)), 1)
+	nodes := max(min(q.slots.leaders(), len(q.s.leases)), 1)
 	return (max(free, 0) + nodes - 1) / nodes
 }
 

@@ -64,7 +64,7 @@ type Options struct {
 type Scheduler struct {
 	o          Options
 	pace       pace
-	locks      []*lease.Lock   // by partition
+	leases     []*lease.Lease  // by partition
 	wakes      []chan struct{} // by partition: claim again
 	roomWakes  []chan struct{} // by partition: waiting tasks may be claimed
 	tickWakes  []chan struct{} // by partition: read due schedules again
@@ -98,7 +98,7 @@ func New(o Options) *Scheduler {
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
 	})
 	for p := range o.Store.Partitions.Count() {
-		s.locks = append(s.locks, lease.New(lease.Options{
+		s.leases = append(s.leases, lease.New(lease.Options{
 			DB: o.Store.Vital, Key: o.Store.Partitions.LeaseKey(p), Owner: o.Node, TTL: o.LeaseTTL, Log: o.Log,
 			Channel: string(o.Store.Keys.Leaders()), Message: partition.LeaseFreed,
 		}))
@@ -135,7 +135,7 @@ func (s *Scheduler) Led() []int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	led := make([]int, 0, len(s.led))
-	for p := range s.locks {
+	for p := range s.leases {
 		if s.led[p] != nil {
 			led = append(led, p)
 		}

@@ -27,7 +27,7 @@ func (b *balancer) adopt(ctx context.Context) {
 		return
 	}
 	v.looked = clock.Now()
-	keys := make([]lua.LeaseKey, len(b.s.locks))
+	keys := make([]lua.LeaseKey, len(b.s.leases))
 	for p := range keys {
 		keys[p] = b.s.o.Store.Partitions.LeaseKey(p)
 	}
