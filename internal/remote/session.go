@@ -31,10 +31,11 @@ type session struct {
 	stopWork  context.CancelFunc
 	stopOnce  sync.Once
 
-	mu    sync.Mutex
-	calls int             // of the worker that are under way
-	heard time.Time       // when the worker called last
-	held  map[string]held // by run token
+	mu      sync.Mutex
+	calls   int             // of the worker that are under way
+	heard   time.Time       // when the worker called last
+	held    map[string]held // by run token
+	stopped bool            // it holds nothing any more
 }
 
 // held is the delivery of an attempt that the worker runs.
@@ -72,10 +73,14 @@ func (s *session) run() {
 	}
 }
 
-// inherit takes over what the worker runs from an earlier session of it, whose deliveries have served their purpose.
-func (s *session) inherit(earlier *session) {
+// inherit takes over what the worker runs from an earlier session of it, whose deliveries have served their purpose. It returns false, and takes
+// nothing over, if it has stopped.
+func (s *session) inherit(earlier *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
 	earlier.mu.Lock()
 	defer earlier.mu.Unlock()
 	s.started = earlier.started
@@ -87,21 +92,23 @@ func (s *session) inherit(earlier *session) {
 		h.passed = true
 		earlier.held[run] = h
 	}
+	return true
 }
 
-// stop ends the session. Deliveries of attempts that have begun have served their purpose.
+// stop ends the session, which Workers has no longer. Deliveries of attempts that have begun have served their purpose.
 func (s *session) stop() { s.stopOnce.Do(s.stopNow) }
 
 func (s *session) stopNow() {
 	s.stopTakes()
-	s.turn <- struct{}{} // no call takes any more
-	if later := s.workers.of(s.id); later != nil && later != s {
-		later.inherit(s) // what a call has begun meanwhile
+	s.turn <- struct{}{}                                                                             // no call takes any more
+	for later := s.workers.of(s.id); later != nil && !later.inherit(s); later = s.workers.of(s.id) { // what a call has begun meanwhile
+		continue // it has stopped since it was looked up, and so is not there any more
 	}
 	s.mu.Lock()
 	for run := range s.held {
 		s.end(run, nil)
 	}
+	s.stopped = true
 	s.mu.Unlock()
 	s.o.Metrics.Capacity.Sub(float64(s.offer.Capacity))
 	s.consumer.Quiesce()
@@ -212,8 +219,11 @@ func (s *session) taskOf(run string) (t task.Task, known bool) {
 	return h.run.Task, true
 }
 
-// hold sets what is known of a run that the worker has. The caller holds mu.
+// hold sets what is known of a run that the worker has. If the session has stopped, nobody would end it. The caller holds mu.
 func (s *session) hold(run string, h held) {
+	if s.stopped {
+		return
+	}
 	if _, known := s.held[run]; !known {
 		s.o.Metrics.Running.Inc()
 	}

@@ -473,6 +473,31 @@ func TestWorkers_AnotherOfferKeepsWhatIsBeginning(t *testing.T) {
 	})
 }
 
+// A session can stop between the moment in which it is looked up and the one in which it is told of runs: nobody would end them there.
+func TestSession_HoldsNothingOnceItHasStopped(t *testing.T) {
+	t.Parallel()
+	for name, tell := range map[string]func(stopped, earlier *session, runs []*tasks.Run){
+		"by an earlier session": func(stopped, earlier *session, _ []*tasks.Run) { stopped.inherit(earlier) },
+		"by the worker":         func(stopped, _ *session, runs []*tasks.Run) { stopped.extended(runs, nil, time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.hand("a")
+			o := offer()
+			o.Lease = time.Minute
+			runs := w.take(o)
+			stopped := newSession(w.Workers, "w1", o)
+			stopped.stop()
+			tell(stopped, w.of("w1"), runs)
+			testkit.Must(t, w.Leave(w.Ctx, "w1"))
+			if held := leased(stopped); len(held) > 0 || testkit.Metric(t, w.metrics.Running) != 0 {
+				t.Errorf("it holds %d runs, and the node counts %v that run", len(held), testkit.Metric(t, w.metrics.Running))
+			}
+		})
+	}
+}
+
 func TestWorkers_AreInTheMetricsOfTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
