@@ -37,7 +37,6 @@ const (
 	TimeoutLimit    = 7 * 24 * time.Hour        // of the time of one attempt
 	RetentionLimit  = 365 * 24 * time.Hour      // of the time a task is kept after its end
 	HorizonLimit    = 10 * 365 * 24 * time.Hour // how far ahead a task may be due
-	BatchLimit      = 1000                      // tasks in one request
 	NamespacesLimit = 10_000                    // namespaces remembered, those with the newest submissions
 )
 

@@ -115,8 +115,8 @@ func lacks(missing bool, err error) lacking {
 }
 
 // withRestored makes calls for runs. If Redis may have lost writes, it restores the tasks that are missing, ends the attempts before that nobody
-// has told the end of, and makes the calls for them again. failed is the result for a task of which it is not known whether it could be restored. The
-// time that a silent server of a cluster takes is not that of the others then.
+// has told the end of, and makes the calls for them again; in a cluster, for each partition concurrently, so that a silent server delays only its own.
+// failed is the result for a task of which it is not known whether it could be restored.
 func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking, failed func(error) R) []R {
 	r := &restoring[R]{s: s, runs: runs, call: call, lacks: lacks, failed: failed, results: make([]R, len(runs))}
 	all := make([]int, len(runs))
