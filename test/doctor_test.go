@@ -24,6 +24,10 @@ import (
 // examined are the tests, with the URL of a Redis, that examine it in the end.
 var examined sync.Map
 
+// leftBehind are the checks of the data that may find something where all nodes were killed: what they find goes when a worker takes the delivery, or
+// a leader looks.
+var leftBehind = []string{"delivery-leftovers", "server-leftovers"}
+
 // examineAtTheEnd has a test that starts nodes fail if, after all of them were killed in whatever they did, anything in Redis does not fit
 // together.
 func examineAtTheEnd(t *testing.T, redis string) {
@@ -43,17 +47,17 @@ func examineAtTheEnd(t *testing.T, redis string) {
 		testkit.Must(t, err)
 		nodes := cluster.NewObserver(cluster.Options{DB: db, Key: s.Keys.Nodes()})
 		c := control.New(control.Options{Store: s, Queues: queue.New(queue.Options{DB: db}), Nodes: nodes})
-		var ofData []string // the nodes are dead
+		var checks []string // those of the deployment would find that the nodes are dead
 		for _, check := range doctor.Checks {
-			if check.OfData {
-				ofData = append(ofData, check.Name)
+			if check.OfData && !slices.Contains(leftBehind, check.Name) {
+				checks = append(checks, check.Name)
 			}
 		}
-		for r := (control.DoctorRequest{Checks: ofData}); ; {
+		for r := (control.DoctorRequest{Checks: checks}); ; {
 			report, err := c.Examine(ctx, control.Caller{Namespace: "default"}, r)
 			testkit.Must(t, err)
 			for _, result := range report.Results {
-				if result.Severity == doctor.Error {
+				if result.Severity != doctor.OK {
 					t.Errorf("in the end, %s finds %d: %q", result.Name, result.Found, result.Examples)
 				}
 			}
@@ -131,7 +135,7 @@ func expectNoError(t *testing.T, n *node) {
 			t.Fatalf("examining: %s %s", answer.Status(), answer.Body)
 		}
 		for _, c := range answer.JSON200.Checks {
-			if c.Severity == client.DoctorCheckSeverityError {
+			if c.Severity == client.DoctorCheckSeverityError && c.Name != "persistence" { // the Redis of a test writes nothing to its disk
 				t.Errorf("a false alarm: %s finds %d: %q", c.Name, c.Found, slices.Concat(c.Examples, []string{c.Means}))
 			}
 		}
