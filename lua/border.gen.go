@@ -1835,33 +1835,6 @@ func (MeasureQueue) Decode(r *Reply) (v MeasureQueueReply) {
 	return v
 }
 
-// NoteLoss runs note_loss.lua: records that Redis has lost writes that it had acknowledged in a span of time. Spans that touch become one.
-//
-// Repeated: harmless: the span is part of what is there
-type NoteLoss struct {
-	Losses LossesKey // LIST
-	From   time.Time
-	Upto   time.Time // when that was noticed
-}
-
-// NoteLossReply is the reply to NoteLoss.
-type NoteLossReply struct {
-}
-
-// Script is note_loss.lua.
-func (NoteLoss) Script() *Script { return scriptOf("note_loss") }
-
-// Keys are its KEYS.
-func (c NoteLoss) Keys() []string { return []string{string(c.Losses)} }
-
-// Args are its ARGV.
-func (c NoteLoss) Args() []any {
-	return []any{moment(c.From), moment(c.Upto)}
-}
-
-// Decode returns its reply, which is empty.
-func (NoteLoss) Decode(*Reply) NoteLossReply { return NoteLossReply{} }
-
 // NoteNamespaces runs note_namespaces.lua: records submissions to namespaces, and removes the namespaces with the oldest submissions beyond a limit.
 //
 // Repeated: harmless: it records a later time
@@ -2363,6 +2336,33 @@ func (Recall) Decode(r *Reply) (v RecallReply) {
 	}
 	return v
 }
+
+// RecordLoss runs record_loss.lua: records that Redis has lost writes that it had acknowledged in a span of time. Spans that touch become one.
+//
+// Repeated: harmless: the span is part of what is there
+type RecordLoss struct {
+	Losses LossesKey // LIST
+	From   time.Time
+	Upto   time.Time // when that was noticed
+}
+
+// RecordLossReply is the reply to RecordLoss.
+type RecordLossReply struct {
+}
+
+// Script is record_loss.lua.
+func (RecordLoss) Script() *Script { return scriptOf("record_loss") }
+
+// Keys are its KEYS.
+func (c RecordLoss) Keys() []string { return []string{string(c.Losses)} }
+
+// Args are its ARGV.
+func (c RecordLoss) Args() []any {
+	return []any{moment(c.From), moment(c.Upto)}
+}
+
+// Decode returns its reply, which is empty.
+func (RecordLoss) Decode(*Reply) RecordLossReply { return RecordLossReply{} }
 
 // ReleaseLease runs release_lease.lua: releases a lease before it expires, and publishes that it is free.
 //

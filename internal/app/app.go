@@ -244,7 +244,7 @@ func (a *App) buildRegistry() error {
 		Log: a.o.Log, Self: func() cluster.Node { return a.describe(meter, started) }, Guests: a.guests,
 		Rejoined: a.rejoin,
 		WentBack: func(ctx context.Context, since, now time.Time) {
-			a.store.NoteLossBeside(ctx, string(a.store.Keys.Nodes()), since, now, "a heartbeat of this node")
+			a.store.RecordLossBeside(ctx, string(a.store.Keys.Nodes()), since, now, "a heartbeat of this node")
 			a.rejoin(false) // the layout may have gone back as well
 		},
 	})

@@ -55,7 +55,7 @@ func (a *App) parts() []part {
 	}
 	parts = append(parts, []part{
 		{name: "watch of the data", run: a.watchData},
-		{name: "record of losses", run: a.store.RetryLosses},
+		{name: "record of losses", run: a.store.RetryRecordingLosses},
 		{name: "registry", run: a.registry.Run, ready: a.checked},
 		{name: "events", run: a.events.Run},
 	}...)

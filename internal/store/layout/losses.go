@@ -22,18 +22,18 @@ const (
 // losses is what this node has noticed of writes that Redis has lost.
 type losses struct {
 	tell   func(partition int, l schedule.Loss, evidence string) // nil: nobody
-	failed chan struct{}                                         // has a value if some could not be written
+	failed chan struct{}                                         // has a value if some could not be recorded
 
-	mu    sync.Mutex
-	noted map[int]notedLoss // the newest one, by partition
+	mu      sync.Mutex
+	noticed map[int]noticedLoss // the newest one, by partition
 }
 
 func newLosses(tell func(partition int, l schedule.Loss, evidence string)) losses {
-	return losses{tell: tell, failed: make(chan struct{}, 1), noted: make(map[int]notedLoss)}
+	return losses{tell: tell, failed: make(chan struct{}, 1), noticed: make(map[int]noticedLoss)}
 }
 
-// notedLoss is a loss, and whether Redis has the record of it.
-type notedLoss struct {
+// noticedLoss is a loss, and whether Redis has the record of it.
+type noticedLoss struct {
 	schedule.Loss
 	recorded bool
 }
@@ -44,10 +44,10 @@ func (l *Layout) MayHaveLost() bool { return l.mayHaveLost != nil && l.mayHaveLo
 // AwaitsReports reports whether Redis may yet hear from other nodes what it has lost.
 func (l *Layout) AwaitsReports() bool { return l.awaitsReports != nil && l.awaitsReports() }
 
-// NoticeLoss notes that Redis has lost writes of a partition that it had acknowledged between two times. evidence says which of them shows that, for
-// the log. RecordLosses must follow.
+// NoticeLoss has this process know that Redis has lost writes of a partition that it had acknowledged between two times. evidence says which of them
+// shows that, for the log. RecordLosses must follow, which tells Redis.
 func (l *Layout) NoticeLoss(partition int, from, until time.Time, evidence string) {
-	l.losses.note(partition, spanOf(from, until), evidence)
+	l.losses.notice(partition, spanOf(from, until), evidence)
 }
 
 // spanOf is the loss between two times. The later one may come from the clock of another primary, which is behind.
@@ -59,34 +59,34 @@ func spanOf(from, until time.Time) schedule.Loss {
 }
 
 // RecordLosses records the losses of some partitions that were noticed and that Redis has no record of yet. If that fails, it logs the error; they
-// are recorded with the next one, or by RetryLosses.
+// are recorded with the next one, or by RetryRecordingLosses.
 func (l *Layout) RecordLosses(ctx context.Context, partitions map[int]bool) {
 	if len(partitions) > 0 {
-		l.noteUnrecorded(ctx, l.writeLosses(ctx, partitions))
+		l.recordLater(ctx, l.recordUnrecorded(ctx, partitions))
 	}
 }
 
-// noteUnrecorded has RetryLosses record what could not be recorded because of an error; nil if there was none.
-func (l *Layout) noteUnrecorded(ctx context.Context, err error) {
+// recordLater has RetryRecordingLosses record what could not be recorded because of an error; nil if there was none.
+func (l *Layout) recordLater(ctx context.Context, err error) {
 	if err == nil {
 		return
 	}
 	l.Log.ErrorContext(ctx, "cannot record that Redis has lost writes; trying again", "error", err)
 	select {
 	case l.losses.failed <- struct{}{}:
-	default: // RetryLosses knows already
+	default: // RetryRecordingLosses knows already
 	}
 }
 
-// RetryLosses records losses that could not be recorded when they were noticed, until ctx ends.
-func (l *Layout) RetryLosses(ctx context.Context) error {
+// RetryRecordingLosses records losses that could not be recorded when they were noticed, until ctx ends.
+func (l *Layout) RetryRecordingLosses(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-l.losses.failed:
 		}
-		for l.writeLosses(ctx, nil) != nil && clock.Sleep(ctx, retryPause) == nil {
+		for l.recordUnrecorded(ctx, nil) != nil && clock.Sleep(ctx, retryPause) == nil {
 			continue
 		}
 	}
@@ -95,29 +95,29 @@ func (l *Layout) RetryLosses(ctx context.Context) error {
 // RecordLossesAgain records the losses that this node has noticed once more, as Redis may have lost the records.
 func (l *Layout) RecordLossesAgain(ctx context.Context) {
 	l.losses.mu.Lock()
-	for p, noted := range l.losses.noted {
-		l.losses.noted[p] = notedLoss{Loss: noted.Loss}
+	for p, loss := range l.losses.noticed {
+		l.losses.noticed[p] = noticedLoss{Loss: loss.Loss}
 	}
 	l.losses.mu.Unlock()
-	l.noteUnrecorded(ctx, l.writeLosses(ctx, nil))
+	l.recordLater(ctx, l.recordUnrecorded(ctx, nil))
 }
 
-// writeLosses writes the losses of some partitions, nil for all, that Redis has no record of. Error: one of Redis.
-func (l *Layout) writeLosses(ctx context.Context, some map[int]bool) error {
+// recordUnrecorded records the losses of some partitions, nil for all, that Redis has no record of. Error: one of Redis.
+func (l *Layout) recordUnrecorded(ctx context.Context, some map[int]bool) error {
 	var partitions []int
-	var calls []lua.NoteLoss
+	var calls []lua.RecordLoss
 	for p, loss := range l.losses.unrecorded() {
 		if some != nil && !some[p] {
 			continue
 		}
 		partitions = append(partitions, p)
-		calls = append(calls, lua.NoteLoss{Losses: l.Keys.Partition(p).Losses(), From: loss.From, Upto: loss.Until})
+		calls = append(calls, lua.RecordLoss{Losses: l.Keys.Partition(p).Losses(), From: loss.From, Upto: loss.Until})
 	}
 	var failures []error
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)
 	defer cancel()
 	// Others than vital clients wait for a primary that has just taken over.
-	for i, r := range redisx.RunEach[lua.NoteLossReply](ctx, l.Vital, calls) {
+	for i, r := range redisx.RunEach[lua.RecordLossReply](ctx, l.Vital, calls) {
 		if r.Err == nil {
 			l.losses.setRecorded(partitions[i], schedule.Loss{From: calls[i].From, Until: calls[i].Upto})
 		}
@@ -126,8 +126,8 @@ func (l *Layout) writeLosses(ctx context.Context, some map[int]bool) error {
 	return errors.Join(failures...)
 }
 
-// NoteLossBeside notices and records a loss for all partitions that are on the server of a key, and for those whose server cannot be told.
-func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until time.Time, evidence string) {
+// RecordLossBeside notices a loss, and records it, for all partitions that are on the server of a key, and for those whose server cannot be told.
+func (l *Layout) RecordLossBeside(ctx context.Context, key string, from, until time.Time, evidence string) {
 	_, lossy, err := l.DB.ServerOf(ctx, key)
 	noticed := make(map[int]bool)
 	for p := range l.partitions {
@@ -136,24 +136,24 @@ func (l *Layout) NoteLossBeside(ctx context.Context, key string, from, until tim
 			_, server, err = l.DB.ServerOf(ctx, string(l.Keys.Partition(p).States()))
 		}
 		if err != nil || server == lossy {
-			l.losses.note(p, spanOf(from, until), evidence)
+			l.losses.notice(p, spanOf(from, until), evidence)
 			noticed[p] = true
 		}
 	}
 	l.RecordLosses(ctx, noticed)
 }
 
-// note joins a loss with the newest one of the partition if both overlap, or if that one is not recorded yet; else it is the newest one, and is
+// notice joins a loss with the newest one of the partition if both overlap, or if that one is not recorded yet; else it is the newest one, and is
 // told of.
-func (s *losses) note(partition int, loss schedule.Loss, evidence string) {
+func (s *losses) notice(partition int, loss schedule.Loss, evidence string) {
 	s.mu.Lock()
-	known, ok := s.noted[partition]
+	known, ok := s.noticed[partition]
 	overlaps := ok && !loss.From.After(known.Until) && !loss.Until.Before(known.From)
 	if overlaps || ok && !known.recorded {
 		loss = join(known.Loss, loss)
 	}
 	if !ok || loss != known.Loss {
-		s.noted[partition] = notedLoss{Loss: loss}
+		s.noticed[partition] = noticedLoss{Loss: loss}
 	}
 	s.mu.Unlock()
 	if !overlaps && s.tell != nil {
@@ -177,20 +177,20 @@ func (s *losses) unrecorded() map[int]schedule.Loss {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found := make(map[int]schedule.Loss)
-	for p, noted := range s.noted {
-		if !noted.recorded {
-			found[p] = noted.Loss
+	for p, loss := range s.noticed {
+		if !loss.recorded {
+			found[p] = loss.Loss
 		}
 	}
 	return found
 }
 
-// setRecorded notes that Redis has the record of a loss, unless it has been joined with another one meanwhile.
+// setRecorded says that Redis has the record of a loss, unless it has been joined with another one meanwhile.
 func (s *losses) setRecorded(partition int, loss schedule.Loss) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.noted[partition].Loss == loss {
-		s.noted[partition] = notedLoss{Loss: loss, recorded: true}
+	if s.noticed[partition].Loss == loss {
+		s.noticed[partition] = noticedLoss{Loss: loss, recorded: true}
 	}
 }
 
@@ -209,6 +209,6 @@ func (l *Layout) Losses(ctx context.Context, partition int) ([]schedule.Loss, er
 }
 
 func momentOf(text string) time.Time {
-	ms, _ := strconv.ParseInt(text, 10, 64) // what note_loss writes can be read
+	ms, _ := strconv.ParseInt(text, 10, 64) // what record_loss writes can be read
 	return time.UnixMilli(ms).UTC()
 }

@@ -20,8 +20,8 @@ func span(from, until int) schedule.Loss {
 	return schedule.Loss{From: epoch.Add(time.Duration(from) * time.Second), Until: epoch.Add(time.Duration(until) * time.Second)}
 }
 
-// noteAll has a node notice losses of partition 0, and of nothing else.
-func noteAll(t *testing.T, l *Layout, losses ...schedule.Loss) {
+// recordAll has a node notice and record losses of partition 0, and of nothing else.
+func recordAll(t *testing.T, l *Layout, losses ...schedule.Loss) {
 	t.Helper()
 	for _, loss := range losses {
 		l.NoticeLoss(0, loss.From, loss.Until, "a heartbeat")
@@ -60,7 +60,7 @@ func TestNoticeLoss_RecordsAllTimesThatAreNoticed(t *testing.T) {
 				DB: redistest.Start(t).DB(t), Lost: func(int, schedule.Loss, string) { told++ },
 			})
 			testkit.Must(t, err)
-			noteAll(t, l, c.noticed...)
+			recordAll(t, l, c.noticed...)
 			if got := recorded(t, l); !slices.Equal(got, c.want) || told != c.told {
 				t.Errorf("%v are recorded, and %d were told of, want %v and %d", got, told, c.want, c.told)
 			}
@@ -74,28 +74,28 @@ func TestNoticeLoss_IsRecordedWithTheNextOneIfItCouldNotBe(t *testing.T) {
 	l, err := Open(t.Context(), Options{DB: redistest.Open(t, proxy.URL())})
 	testkit.Must(t, err)
 	proxy.Cut()
-	noteAll(t, l, span(0, 2))
+	recordAll(t, l, span(0, 2))
 	proxy.Mend()
-	noteAll(t, l, span(1, 2)) // which is known
+	recordAll(t, l, span(1, 2)) // which is known
 	if got := recorded(t, l); !slices.Equal(got, []schedule.Loss{span(0, 2)}) {
 		t.Errorf("%v are recorded, want %v", got, span(0, 2))
 	}
 }
 
-func TestRetryLosses_RecordsWhatCouldNotBeRecorded(t *testing.T) {
+func TestRetryRecordingLosses_RecordsWhatCouldNotBeRecorded(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Start(t).Addr())
 	l, err := Open(t.Context(), Options{DB: redistest.Open(t, proxy.URL())})
 	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- l.RetryLosses(ctx) }()
+	go func() { ended <- l.RetryRecordingLosses(ctx) }()
 	proxy.Cut()
-	noteAll(t, l, span(0, 2))
+	recordAll(t, l, span(0, 2))
 	proxy.Mend()
 	testkit.Eventually(t, "the loss is recorded", func() bool { return slices.Equal(recorded(t, l), []schedule.Loss{span(0, 2)}) })
 	stop()
-	testkit.Must(t, testkit.Receive(t, ended, "the end of RetryLosses"))
+	testkit.Must(t, testkit.Receive(t, ended, "the end of RetryRecordingLosses"))
 }
 
 func TestRecordLossesAgain_RecordsWhatAFurtherFailoverLost(t *testing.T) {
@@ -104,7 +104,7 @@ func TestRecordLossesAgain_RecordsWhatAFurtherFailoverLost(t *testing.T) {
 	l, err := Open(t.Context(), Options{DB: db})
 	testkit.Must(t, err)
 	l.RecordLossesAgain(t.Context()) // of which there are none
-	noteAll(t, l, span(0, 2))
+	recordAll(t, l, span(0, 2))
 	testkit.Must(t, db.Del(t.Context(), string(l.Keys.Partition(0).Losses())).Err())
 	l.RecordLossesAgain(t.Context())
 	if got := recorded(t, l); !slices.Equal(got, []schedule.Loss{span(0, 2)}) {

@@ -111,7 +111,7 @@ func runsOf(ends []End) []*Run {
 	return runs
 }
 
-// noticeLostBegin notes that Redis, whose time is now, has lost that the attempt of a run has begun. It returns the partition of the task.
+// noticeLostBegin notices that Redis, whose time is now, has lost that the attempt of a run has begun. It returns the partition of the task.
 func (s *Tasks) noticeLostBegin(r *Run, now time.Time) int {
 	t := r.Task
 	if t.StartedAt.IsZero() { // somebody else has begun it

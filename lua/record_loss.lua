@@ -1,4 +1,4 @@
--- note_loss: records that Redis has lost writes that it had acknowledged in a span of time. Spans that touch become one.
+-- record_loss: records that Redis has lost writes that it had acknowledged in a span of time. Spans that touch become one.
 -- includes: number
 -- keys:
 --   losses  LIST
