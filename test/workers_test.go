@@ -185,7 +185,7 @@ func TestWorkers_StoppedForLongerThanTheirLeaseAreRefused(t *testing.T) {
 		db := c.redis.DB(c.t)
 		a := c.hire("--concurrency", "1")
 		c.submit(c.far.task("contended", "/block"))
-		await(c.t, 30*time.Second, "the first worker runs it", func() bool { return c.runsOn("contended", a) })
+		await(c.t, 30*time.Second, "the first worker does it", func() bool { return c.far.count() == 1 && c.runsOn("contended", a) })
 		a.signal(syscall.SIGSTOP)
 		b := c.hire()
 		await(c.t, 30*time.Second, "the second worker runs it", func() bool { return c.runsOn("contended", b) })
