@@ -3,6 +3,7 @@ package redisx
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,8 +18,35 @@ type hook struct {
 	whole   bool   // it is the client of a cluster, which passes commands on to clients of its servers
 }
 
-// sent is the key of when the client of a cluster got a command, which it may repeat.
-type sent struct{}
+// repeats is what a Link knows of commands of the client of a cluster, which it may send more than once.
+type repeats struct {
+	start time.Time // of the first time
+
+	mu     sync.Mutex
+	broken map[string]broken // by server: the last time, if it broke off with its connection
+}
+
+// broken is a command that broke off with its connection.
+type broken struct {
+	start time.Time
+	err   error
+}
+
+type repeatsKey struct{}
+
+func repeatsOf(ctx context.Context) *repeats {
+	r, _ := ctx.Value(repeatsKey{}).(*repeats)
+	return r
+}
+
+// set notes what became of the last time at a server; err is nil if it did not break off.
+func (r *repeats) set(address string, start time.Time, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if delete(r.broken, address); err != nil {
+		r.broken[address] = broken{start, err}
+	}
+}
 
 // DialHook implements redis.Hook.
 func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -48,21 +76,43 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 	if reason := h.link.Severed(); reason != nil {
 		return reason
 	}
-	start := clock.Now()
-	limit := answerLimit
 	if h.whole {
-		ctx = context.WithValue(ctx, sent{}, start)
-	} else {
-		limit = h.link.limit(h.address)
-		if first, repeats := ctx.Value(sent{}).(time.Time); repeats {
-			limit -= start.Sub(first)
-		}
+		return h.doAll(ctx, send)
+	}
+	start, limit, repeats := clock.Now(), h.link.limit(h.address), repeatsOf(ctx)
+	if repeats != nil {
+		limit -= start.Sub(repeats.start)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := send(ctx)
-	if h.tells(cmds, err) {
+	switch {
+	case !h.tells(cmds, err):
+	case repeats != nil && isBroken(err):
+		repeats.set(h.address, start, err)
+	default:
+		if repeats != nil {
+			repeats.set(h.address, start, nil)
+		}
+		if isAnswer(err) && slices.ContainsFunc(cmds, concernsData) {
+			h.link.know(h.address)
+		}
 		h.link.record(h.address, start, err)
+	}
+	return err
+}
+
+// doAll sends commands of the client of a cluster. A connection that breaks while its server lives is nothing to tell of: the client sends
+// again what was on it.
+func (h hook) doAll(ctx context.Context, send func(context.Context) error) error {
+	r := &repeats{start: clock.Now(), broken: make(map[string]broken)}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, repeatsKey{}, r), answerLimit)
+	defer cancel()
+	err := send(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for address, b := range r.broken {
+		h.link.record(address, b.start, b.err)
 	}
 	return err
 }

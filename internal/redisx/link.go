@@ -35,10 +35,10 @@ type Link struct {
 	met     atomic.Bool  // there was an answer
 	away    atomic.Int32 // servers in an outage
 	severed atomic.Pointer[error]
+	known   sync.Map // addresses of servers that have answered a command about data
 
 	mu      sync.Mutex
 	outages map[string]*outage // of servers that have failed, by address
-	heard   time.Time          // when a server of a cluster answered last while another one did not
 }
 
 // outage is the newest outage of a server.
@@ -62,14 +62,26 @@ func NewLink(log *slog.Logger) *Link {
 // Up reports whether Redis answers, as far as is known: of a cluster, every server that this process asks. Before the first answer, it does not.
 func (l *Link) Up() bool { return l.met.Load() && l.away.Load() == 0 }
 
-// Answers is Up for a Redis that is one server. For a cluster, it reports whether any server answers.
+// Answers is Up for a Redis that is one server. For a cluster, it reports whether any of the servers with data answers, as far as is known.
 func (l *Link) Answers() bool {
 	if l.Up() {
 		return true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !l.outages[""].lasts() && clock.Since(l.heard) < outageLimit
+	answers := false
+	l.known.Range(func(address, _ any) bool {
+		answers = !l.outages[address.(string)].lasts()
+		return !answers
+	})
+	return answers
+}
+
+// know notes that a server has data.
+func (l *Link) know(address string) {
+	if _, known := l.known.Load(address); !known {
+		l.known.Store(address, nil)
+	}
 }
 
 // Sever has every command fail from now on, at once and with that error.
@@ -125,10 +137,11 @@ func (l *Link) noteAnswer(address string, start time.Time) {
 	if l.outages[address].lasts() {
 		return
 	}
-	l.heard = clock.Now()
 	for other, o := range l.outages {
-		if o.lasts() && l.heard.Sub(o.failed) >= unasked {
+		if o.lasts() && clock.Since(o.failed) >= unasked {
 			l.end(other, "Redis server not asked any more")
+			l.known.Delete(other)
+			delete(l.outages, other)
 		}
 	}
 }
@@ -146,9 +159,7 @@ func (l *Link) noteFailure(address string, start time.Time, err error) {
 	}
 	l.log.Error("Redis unreachable", attributes(address, slog.Any("error", err))...)
 	o.since, o.noticed = start, o.failed
-	if l.away.Add(1) == 1 {
-		l.heard = o.failed // until the others are known not to answer, either
-	}
+	l.away.Add(1)
 }
 
 // end ends the outage of a server. The caller holds mu.
@@ -178,6 +189,13 @@ func Unanswered(err error) bool {
 func isAnswer(err error) bool {
 	var reply redis.Error
 	return err == nil || errors.As(err, &reply)
+}
+
+// isBroken reports whether err is that of a connection which stood and broke.
+func isBroken(err error) bool {
+	var op *net.OpError
+	var netErr net.Error
+	return Unanswered(err) && (!errors.As(err, &op) || op.Op != "dial") && (!errors.As(err, &netErr) || !netErr.Timeout())
 }
 
 // isConnectionFailure reports whether err is a refused or broken connection, or a silence since start that was not too short to mean

@@ -159,6 +159,40 @@ func TestLink_OneServerOfAClusterIsAway(t *testing.T) {
 	}
 }
 
+// The client repeats commands whose connection broke. That the server closes connections is no outage.
+func TestLink_IsUpWhileAServerOfAClusterClosesConnections(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.NoFailover())
+	var log logged
+	db, err := redisx.New(redisx.Options{URL: cluster.URL(), Link: redisx.NewLink(slog.New(slog.NewTextHandler(&log, nil)))})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	admin := cluster.Primary("k").Admin()
+	written := make(chan error)
+	for range 4 {
+		go func() {
+			for t.Context().Err() == nil {
+				select {
+				case written <- db.Set(t.Context(), "k", "v", 0).Err():
+				case <-t.Context().Done():
+				}
+			}
+		}()
+	}
+	for range 20 {
+		for range 20 {
+			testkit.Must(t, testkit.Receive(t, written, "a write"))
+		}
+		testkit.Must(t, admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	}
+	for range 20 {
+		testkit.Must(t, testkit.Receive(t, written, "a write"))
+	}
+	if n := log.count("Redis unreachable"); n != 0 {
+		t.Errorf("it says %d times that the server is away: %s", n, log.out.String())
+	}
+}
+
 func ignoreNil(err error) error {
 	if err == redis.Nil { //nolint:errorlint // it is never wrapped
 		return nil
@@ -182,12 +216,14 @@ func TestLink_ForgetsAServerOfAClusterThatWasReplaced(t *testing.T) {
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	testkit.Must(t, db.Set(t.Context(), "k", "v", 0).Err())
-	cluster.Primary("k").Kill()
+	old := cluster.Primary("k")
+	old.Kill()
 	testkit.Eventually(t, "it is noticed", func() bool { _ = db.Get(t.Context(), "k"); return !link.Up() })
 	testkit.Within(t, time.Minute, "the replica answers, and the server that was replaced is forgotten", func() bool {
 		return db.Get(t.Context(), "k").Val() == "v" && link.Up()
 	})
-	if log.count("Redis unreachable") != 1 || log.count("Redis server not asked any more") != 1 || log.count("Redis back") != 0 {
+	killed := "server=" + old.Addr()
+	if log.count("Redis unreachable\" "+killed) != 1 || log.count("Redis server not asked any more\" "+killed) != 1 || log.count("Redis back\" "+killed) != 0 {
 		t.Errorf("it says: %s", log.out.String())
 	}
 }

@@ -200,31 +200,33 @@ func TestLink_EndsTheOutageOfAServerThatIsNotAskedAnyMore(t *testing.T) {
 
 func TestLink_AnswersWhileAServerOfAClusterDoes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := linkLoggedTo(io.Discard)
-		if l.record("a:1", clock.Now(), io.EOF); !l.Answers() {
-			t.Error("it does not answer, though nothing is known of the other servers")
-		}
-		for range 5 {
-			_ = clock.Sleep(t.Context(), time.Second)
-			if l.record("b:1", clock.Now(), nil); !l.Answers() {
-				t.Error("it does not answer, though one server does")
-			}
-		}
-		l.record("b:1", clock.Now(), io.EOF)
-		_ = clock.Sleep(t.Context(), outageLimit)
-		if l.Answers() {
-			t.Error("it answers, though no server has for a while")
-		}
-		one := linkLoggedTo(io.Discard)
-		one.record("", clock.Now(), io.EOF)
-		if one.record("", clock.Now().Add(-1), nil); one.Answers() {
-			t.Error("it answers, though it is one server and that does not")
-		}
-		if one.record("", clock.Now(), nil); !one.Answers() {
-			t.Error("it does not answer after the outage")
-		}
-	})
+	l := linkLoggedTo(io.Discard)
+	send := func(address, command string, err error) {
+		server := hook{link: l, address: address}
+		_ = server.ProcessHook(func(context.Context, redis.Cmder) error { return err })(t.Context(), redis.NewCmd(t.Context(), command))
+	}
+	for _, address := range []string{"a:1", "b:1"} {
+		send(address, "get", nil)
+	}
+	send("replica:1", "cluster", nil)
+	if send("a:1", "get", io.EOF); !l.Answers() {
+		t.Error("it does not answer, though one server does")
+	}
+	if send("b:1", "get", io.EOF); l.Answers() {
+		t.Error("it answers, though only a server without data does")
+	}
+	if send("b:1", "get", nil); !l.Answers() {
+		t.Error("it does not answer, though one server does again")
+	}
+
+	l = linkLoggedTo(io.Discard)
+	send("", "get", nil)
+	if send("", "get", io.EOF); l.Answers() {
+		t.Error("it answers, though it is one server and that does not")
+	}
+	if send("", "get", nil); !l.Answers() {
+		t.Error("it does not answer after the outage")
+	}
 }
 
 // Clients ask any server for the map, replicas too.
