@@ -439,9 +439,10 @@ var ailments = []struct {
 	detail      string
 }{
 	{"redis-version", "Redis is new enough", func(*ward) {}, doctor.OK, "."},
-	{"redis-version", "Redis is just new enough", func(w *ward) { w.says("redis_version", "6.2.0") }, doctor.OK, "6.2.0"},
+	{"redis-version", "Redis is just new enough", func(w *ward) { w.says("redis_version", "6.2.7") }, doctor.OK, "6.2.7"},
 	{"redis-version", "Redis is much newer", func(w *ward) { w.says("redis_version", "10.0") }, doctor.OK, "10.0"},
 	{"redis-version", "Redis is too old", func(w *ward) { w.says("redis_version", "6.0.16") }, doctor.Error, "6.0.16"},
+	{"redis-version", "Redis is a patch too old", func(w *ward) { w.says("redis_version", "6.2.6") }, doctor.Error, "6.2.6"},
 	{"redis-version", "Redis is far too old", func(w *ward) { w.says("redis_version", "5.4.0") }, doctor.Error, "5.4.0"},
 	{"redis-version", "Redis does not say", func(w *ward) { w.says("redis_version", "") }, doctor.Note, "does not say which version"},
 	{"eviction", "Redis throws keys away", func(w *ward) {
@@ -474,16 +475,16 @@ var ailments = []struct {
 	{"replication", "there is no replica", func(*ward) {}, doctor.Note, "no replica"},
 	{"replication", "writes wait for a replica, and there is none", func(w *ward) {
 		w.do("CONFIG", "SET", "min-replicas-to-write", 1)
-	}, doctor.Error, "0 replicas, of which 0 follow closely: fewer than min-replicas-to-write asks for, so Redis refuses every write"},
+	}, doctor.Error, "replicas: 0, of which 0 follow closely: fewer than min-replicas-to-write asks for, so Redis refuses every write"},
 	{"replication", "writes wait for more replicas than there are", func(w *ward) {
 		w.replicate()
 		w.do("CONFIG", "SET", "min-replicas-to-write", 2)
-	}, doctor.Error, "1 replicas, of which 1 follow closely"},
+	}, doctor.Error, "replicas: 1, of which 1 follow closely"},
 	{"replication", "nobody waits for the replica", func(w *ward) { w.replicate() }, doctor.Warning, "min-replicas-to-write 0"},
 	{"replication", "writes wait for the replica", func(w *ward) {
 		w.replicate()
 		w.do("CONFIG", "SET", "min-replicas-to-write", 1, "min-replicas-max-lag", 2)
-	}, doctor.OK, "1 replicas, min-replicas-to-write 1, min-replicas-max-lag 2"},
+	}, doctor.OK, "replicas: 1, min-replicas-to-write 1, min-replicas-max-lag 2"},
 	{"replication", "the replica may be far behind", func(w *ward) {
 		w.replicate()
 		w.do("CONFIG", "SET", "min-replicas-to-write", 1)

@@ -64,17 +64,17 @@ func (r Replication) Risk() (_ Risk, why string) {
 	case r.Replicas < 0:
 		return RiskUnknown, "Redis does not say which replicas it has"
 	case waits && r.Good < max(r.ToWrite, 1):
-		return RiskRefusal, fmt.Sprintf("%d replicas, of which %d follow closely: fewer than min-replicas-to-write asks for, so Redis refuses every write", r.Replicas, r.Good)
+		return RiskRefusal, fmt.Sprintf("replicas: %d, of which %d follow closely: fewer than min-replicas-to-write asks for, so Redis refuses every write", r.Replicas, r.Good)
 	case waits && r.Clustered:
 		return RiskRefusalElsewhere, "min-replicas-to-write in a cluster: a replica that takes over has none itself, and refuses every write until the old primary is back"
 	case r.Replicas == 0:
 		return RiskNoReplica, "no replica"
 	case r.ToWrite < 0 || r.MaxLag < 0:
-		return RiskUnknown, fmt.Sprintf("%d replicas; Redis does not say whether it waits for them", r.Replicas)
+		return RiskUnknown, fmt.Sprintf("replicas: %d; Redis does not say whether it waits for them", r.Replicas)
 	case r.Clustered:
-		return RiskLoss, fmt.Sprintf("%d replicas in a cluster: a failover may lose the newest acknowledged writes", r.Replicas)
+		return RiskLoss, "a failover of a cluster may lose the newest acknowledged writes"
 	case r.ToWrite == 0:
-		return RiskLoss, fmt.Sprintf("%d replicas, and min-replicas-to-write 0: a failover may lose acknowledged writes", r.Replicas)
+		return RiskLoss, "min-replicas-to-write 0: a failover may lose acknowledged writes"
 	case r.MaxLag == 0:
 		return RiskLoss, fmt.Sprintf("%s, which switches it off: a failover may lose acknowledged writes", r)
 	case r.MaxLag > longestLag:
@@ -84,5 +84,5 @@ func (r Replication) Risk() (_ Risk, why string) {
 }
 
 func (r Replication) String() string {
-	return fmt.Sprintf("%d replicas, min-replicas-to-write %d, min-replicas-max-lag %d", r.Replicas, r.ToWrite, r.MaxLag)
+	return fmt.Sprintf("replicas: %d, min-replicas-to-write %d, min-replicas-max-lag %d", r.Replicas, r.ToWrite, r.MaxLag)
 }

@@ -23,7 +23,7 @@ type Check struct {
 
 // Checks are all checks, those of the deployment first. docs/operations.md has them as a table.
 var Checks = []Check{
-	{Name: "redis-version", Severity: Error, Means: "Redis is older than 6.2, whose commands DTS needs.", Repair: "Run a newer Redis."},
+	{Name: "redis-version", Severity: Error, Means: "Redis is older than 6.2.7: DTS needs the commands of 6.2 and, before 6.2.7, Redis lets scripts write though `min-replicas-to-write` forbids it.", Repair: "Run a newer Redis."},
 	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: it throws tasks away. Warning: it would, but has no `maxmemory`.", Repair: "Set `maxmemory-policy noeviction`."},
 	{Name: "persistence", Severity: Error, Means: "Redis writes nothing to its disk, or a write has failed: a crash or a restart loses what is not there. Warning: it writes snapshots only, so a crash loses what came after the last one.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},
 	{Name: "replication", Severity: Error, Means: "Fewer replicas follow than `min-replicas-to-write` asks for: Redis refuses every write. Warning: a failover may lose acknowledged writes; or, with `min-replicas-to-write` in a cluster, the primary after a failover would refuse every write. Note: there is no replica; or a failover of a cluster may lose the newest acknowledged writes.", Repair: "Run replicas; with Sentinel, set `min-replicas-to-write 1` and `min-replicas-max-lag 2`; in a cluster, leave `min-replicas-to-write 0`, and set `--durability` where no accepted task may be lost."},

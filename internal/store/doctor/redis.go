@@ -22,9 +22,10 @@ const (
 	clockSlack  = time.Second // beyond what the measurement itself may be wrong by
 	packedLimit = 1024        // entries of a hash or a sorted set that is a list
 	memorySlack = 0.8         // of the limit, from which the memory is worth a note
-	oldestMajor = 6
-	oldestMinor = 2
 )
+
+// oldest is the oldest version of Redis that does. Before it, scripts, by which DTS writes, ignore min-replicas-to-write.
+var oldest = []int{6, 2, 7}
 
 // judge looks at one server of Redis. Error: one of Redis; a refusal means that it is not allowed to know.
 type judge func(ctx context.Context, server redis.Cmdable) (Severity, string, error)
@@ -47,10 +48,12 @@ func judgeVersion(ctx context.Context, server redis.Cmdable) (Severity, string, 
 	if err != nil || version == "" {
 		return Note, "Redis does not say which version it is", err
 	}
-	parts := strings.Split(version+".0", ".")
-	major, _ := strconv.Atoi(parts[0])
-	minor, _ := strconv.Atoi(parts[1])
-	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+	var parts []int
+	for part := range strings.SplitSeq(version, ".") {
+		number, _ := strconv.Atoi(part)
+		parts = append(parts, number)
+	}
+	if slices.Compare(parts, oldest) < 0 {
 		return Error, version, nil
 	}
 	return OK, version, nil

@@ -15,7 +15,7 @@ func TestJudgeReplication_OfAClusterWarnsOfASettingThatItMustNotHave(t *testing.
 		severity Severity
 		detail   string
 	}{
-		"0": {Note, "1 replicas in a cluster: a failover may lose the newest acknowledged writes"},
+		"0": {Note, "a failover of a cluster may lose the newest acknowledged writes"},
 		"1": {Warning, "min-replicas-to-write in a cluster: a replica that takes over has none itself, and refuses every write until the old primary is back"},
 	} {
 		testkit.Must(t, server.ConfigSet(t.Context(), "min-replicas-to-write", setting).Err())
