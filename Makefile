@@ -42,7 +42,7 @@ CHAOS := go test -race -vet=off -count=1 -v -run TestChaos
 .PHONY: chaos
 chaos: ## Run fleets under faults on every kind of Redis for 5 minutes, and check every promise; SEED=N repeats a round
 	scripts/ensure-test-tools
-	CHAOS_TIME=$${CHAOS_TIME-5m} $(CHAOS) -timeout 0 ./test/chaos
+	CHAOS_TIME=$${CHAOS_TIME-5m} $(CHAOS) -timeout $${CHAOS_TIMEOUT-0} ./test/chaos
 
 .PHONY: chaos-long
 chaos-long: ## The same until it is stopped; what explains a broken promise is kept
