@@ -126,6 +126,19 @@ func TestServer_AnswersARequestThatTakesTooLong(t *testing.T) {
 	}
 }
 
+func TestServer_SaysThatRedisRefusesWrites(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	r.openQueue("busy")
+	r.redis.RefuseWrites()
+	for path, body := range map[string]string{"/v1/tasks": `{"type":"http"}`, "/v1/queues/busy/pause": ""} {
+		p := r.call("POST", path, body).problem(t)
+		if p.Code != "unavailable" || p.Detail != "Redis refuses writes: NOREPLICAS Not enough good replicas to write." {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+}
+
 func TestServer_DoesNotWaitForABody(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.ReadTimeout = 50 * time.Millisecond })

@@ -81,5 +81,5 @@ func (q *Queues) pausedKey(name string) string {
 
 // unavailable wraps an error of Redis in a *task.Error with CodeUnavailable.
 func unavailable(err error) error {
-	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; the change may nevertheless have been made", Err: err}
+	return &task.Error{Code: task.CodeUnavailable, Message: redisx.WhyNot(err), Err: err}
 }

@@ -38,6 +38,30 @@ func Passes(err error) bool {
 // IsFull reports whether err is the answer of a Redis that has no memory left for a write.
 func IsFull(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
 
+// refusing are those answers by which Redis refuses all writes, and still reads: it cannot save, its replicas are away, or it is one itself.
+var refusing = []string{"MISCONF", "NOREPLICAS", "READONLY"}
+
+// RefusedWrites returns what Redis says while it refuses all writes, without the name of the script that it adds; "" if err is no such answer.
+func RefusedWrites(err error) string {
+	var reply redis.Error
+	if !errors.As(err, &reply) || !slices.ContainsFunc(refusing, func(prefix string) bool { return redis.HasErrorPrefix(reply, prefix) }) {
+		return ""
+	}
+	said, _, _ := strings.Cut(reply.Error(), " script: ")
+	return said
+}
+
+// WhyNot says, for people, why a command failed that may change something.
+func WhyNot(err error) string {
+	if IsFull(err) {
+		return "Redis is full"
+	}
+	if said := RefusedWrites(err); said != "" {
+		return "Redis refuses writes: " + said
+	}
+	return "Redis did not answer in time or refused; the change may nevertheless have been made"
+}
+
 // explain is why the first command of a client failed with err.
 func explain(url string, err error) error {
 	if reason := unusable(err); reason != "" {

@@ -212,8 +212,5 @@ func Unavailable(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, ErrOther) {
 		return err
 	}
-	if redisx.IsFull(err) {
-		return &task.Error{Code: task.CodeUnavailable, Message: "Redis is full", Err: err}
-	}
-	return &task.Error{Code: task.CodeUnavailable, Message: "Redis did not answer in time or refused; the change may nevertheless have been made", Err: err}
+	return &task.Error{Code: task.CodeUnavailable, Message: redisx.WhyNot(err), Err: err}
 }
