@@ -12,9 +12,9 @@ func (s *Scheduler) newContact(lease time.Duration) *contact {
 	return &contact{lease: lease, sharded: s.o.Store.Vital.Sharded(), known: make(map[int]*witness), probe: s.probe, jumped: s.clockJumped}
 }
 
-// probe probes Redis, and passes on what it answers.
+// probe probes Redis, and passes on what it answers. Who hears nothing notices.
 func (s *Scheduler) probe(ctx context.Context, observe func(partition int, r reading)) {
-	_ = s.o.Store.Probe(ctx, func(p int, a layout.Answer) { observe(p, reading{a.Time, a.Asked, a.Got}) }) // who hears nothing notices
+	s.o.Store.Probe(ctx, func(p int, a layout.Answer) { observe(p, reading{a.Time, a.Asked, a.Got}) })
 }
 
 // clockJumped has everything looked at again that waits for a time of Redis whose clock has jumped.

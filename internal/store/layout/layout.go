@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/migration"
@@ -32,12 +34,13 @@ type Layout struct {
 	Vital         *redisx.DB // for what says that somebody lives: it must not wait for connections behind anything else
 	Keys          lua.Keyspace
 	partitions    int
-	serves        []string     // see Serves
-	present       atomic.Value // string: see Present
-	secret        atomic.Value // string: of the installation, see Sign
-	wipes         atomic.Int64 // how often Redis has lost all data, as far as this process has noticed
-	Log           *slog.Logger // gets an error for each stored entry that is unreadable and skipped; never nil
-	memory        sync.Map     // by server: *memory
+	serves        []string           // see Serves
+	present       atomic.Value       // string: see Present
+	secret        atomic.Value       // string: of the installation, see Sign
+	wipes         atomic.Int64       // how often Redis has lost all data, as far as this process has noticed
+	Log           *slog.Logger       // gets an error for each stored entry that is unreadable and skipped; never nil
+	memory        sync.Map           // by server: *memory
+	writes        singleflight.Group // by server: see Ready
 	losses        losses
 	mayHaveLost   func() bool
 	awaitsReports func() bool

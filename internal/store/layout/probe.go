@@ -3,11 +3,13 @@ package layout
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -19,11 +21,10 @@ type Answer struct {
 
 // Probe finds out whether Redis takes writes, also while much else waits for it: one that answers may refuse them all, as it has too few replicas or
 // cannot write to its disk. In a cluster it asks for each partition, whose slot may move; of any other Redis, for partition 0 only. It
-// calls heard for each answer as soon as it comes, so that a server that is silent does not keep the others from being heard: not one call at a time.
-// Error: those of the partitions without an answer.
-func (l *Layout) Probe(ctx context.Context, heard func(partition int, a Answer)) error {
-	servers, failures := l.servers(ctx)
-	var mu sync.Mutex
+// calls heard for each answer as soon as it comes, from several goroutines, so that a server that is silent does not keep the others from being
+// heard; and never for a partition without an answer. It returns when each server has answered, or its time is over.
+func (l *Layout) Probe(ctx context.Context, heard func(partition int, a Answer)) {
+	servers, _ := l.servers(ctx)
 	var asking sync.WaitGroup
 	for _, partitions := range servers {
 		asking.Go(func() {
@@ -37,24 +38,20 @@ func (l *Layout) Probe(ctx context.Context, heard func(partition int, a Answer))
 			for i, r := range results {
 				if r.Err == nil {
 					heard(partitions[i], Answer{Time: r.Reply.Now, Asked: asked, Got: got})
-					continue
 				}
-				mu.Lock()
-				failures = append(failures, r.Err)
-				mu.Unlock()
 			}
 		})
 	}
 	asking.Wait()
-	return errors.Join(failures...)
 }
 
-// servers returns the partitions to probe, by the address of the server that holds them, and an error for each of which that is not known.
-func (l *Layout) servers(ctx context.Context) (partitions map[string][]int, failures []error) {
+// servers returns the partitions to probe, by the address of the server that holds them. Error: those of the partitions whose server is not known.
+func (l *Layout) servers(ctx context.Context) (map[string][]int, error) {
 	if !l.Vital.Sharded() {
 		return map[string][]int{"": {0}}, nil
 	}
-	partitions = make(map[string][]int)
+	partitions := make(map[string][]int)
+	var failures []error
 	for p := range l.partitions {
 		_, address, err := l.Vital.ServerOf(ctx, string(l.Keys.Partition(p).States()))
 		if err != nil {
@@ -63,20 +60,60 @@ func (l *Layout) servers(ctx context.Context) (partitions map[string][]int, fail
 		}
 		partitions[address] = append(partitions[address], p)
 	}
-	return partitions, failures
+	return partitions, errors.Join(failures...)
 }
 
-// Ready checks that Redis takes writes: in a cluster, that one of its servers does. Error: CodeUnavailable.
+// Ready checks that Redis takes writes: in a cluster, that one of its servers does, each of which is asked for one partition. It returns at the first
+// server that does, or when ctx ends; it does not wait for the others. Error: CodeUnavailable, with what each server answered.
 func (l *Layout) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var heard sync.Once
-	ready := false
-	err := l.Probe(ctx, func(int, Answer) {
-		heard.Do(func() { ready = true; cancel() }) // the others need not answer
-	})
-	if ready {
-		return nil
+	servers, failure := l.servers(ctx)
+	answers := make(chan error, len(servers))
+	for address, partitions := range servers {
+		answer := l.writes.DoChan(address, func() (any, error) { return nil, l.write(ctx, partitions[0]) })
+		go func() {
+			select {
+			case a := <-answer:
+				answers <- at(address, a.Err)
+			case <-ctx.Done():
+				answers <- at(address, ctx.Err())
+			}
+		}()
 	}
-	return Unavailable(err)
+	for range servers {
+		err := <-answers
+		if err == nil {
+			return nil
+		}
+		failure = errors.Join(failure, err)
+	}
+	if errors.Is(failure, context.Canceled) || errors.Is(failure, ErrOther) {
+		return failure
+	}
+	return &task.Error{Code: task.CodeUnavailable, Message: "Redis takes no writes", Err: failure}
+}
+
+// write has the server of a partition make a write that changes nothing. All who ask the same server meanwhile get its answer, so it ends with the
+// time of the first one, and not when that one goes: go-redis does not end a read then, and each would keep a connection to a silent server.
+func (l *Layout) write(ctx context.Context, partition int) error {
+	call := context.WithoutCancel(ctx)
+	if deadline, limited := ctx.Deadline(); limited {
+		var cancel context.CancelFunc
+		call, cancel = context.WithDeadline(call, deadline)
+		defer cancel()
+	}
+	err := l.Vital.Persist(call, string(l.Keys.Partition(partition).States())).Err() // it never expires
+	if said := redisx.RefusedWrites(err); said != "" {
+		return errors.New(said)
+	}
+	return err
+}
+
+// at adds the address of a server to its error, unless it is the only server.
+func at(address string, err error) error {
+	if err == nil || address == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", address, err)
 }

@@ -34,7 +34,7 @@ type Wakes struct {
 }
 
 // Wakes reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
-// partitions of each server as soon as that has answered: so not one call at a time. Error: those of the servers that did not answer, joined.
+// partitions of each server as soon as that has answered, from several goroutines. Error: those of the servers that did not answer, joined.
 func (p *Partitions) Wakes(ctx context.Context, partitions []int, heard func(wakes map[int]string)) error {
 	keys := make([]string, len(partitions))
 	for i, number := range partitions {
