@@ -63,6 +63,35 @@ func TestServer_RefusesSubmissionsAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 	}
 }
 
+// Of a batch that is read, each refused task counts; what creates no work does not.
+func TestServer_CountsTheWorkThatItRefuses(t *testing.T) {
+	t.Parallel()
+	var refused atomic.Int64
+	r := startRig(t, func(o *Options) {
+		o.Refused = func(code string) {
+			if code == "unavailable" {
+				refused.Add(1)
+			}
+		}
+	})
+	r.openQueue("busy")
+	r.redis.RefuseWrites()
+	for _, call := range []struct {
+		path, body string
+		counts     int64
+	}{
+		{"/v1/tasks", `{"type":"http"}`, 1},
+		{"/v1/tasks/batch", `{"tasks":[{"type":"http"},{"type":"http"},{}]}`, 2},
+		{"/v1/queues/busy/pause", "", 0},
+	} {
+		before := refused.Load()
+		got := r.call("POST", call.path, call.body)
+		if n := refused.Load() - before; n != call.counts {
+			t.Errorf("%s counts %d, want %d: %s", call.path, n, call.counts, got.body)
+		}
+	}
+}
+
 func TestLimitQueue_RefusesSubmissionsBeyondIt(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

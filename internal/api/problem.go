@@ -54,7 +54,7 @@ func (s *Server) fail(err error, c echo.Context) {
 }
 
 // noteRefusal tells whoever counts refusals why a request that creates work, or a task of a batch, was refused: by its code if that says that
-// the same may be accepted later.
+// the same may be accepted later. What is unavailable may have been accepted nevertheless.
 func (o Options) noteRefusal(err error) {
 	if o.Refused == nil {
 		return
