@@ -22,7 +22,7 @@ type Answer struct {
 // Probe finds out whether Redis takes writes, also while much else waits for it: one that answers may refuse them all, as it has too few replicas or
 // cannot write to its disk. In a cluster it asks for each partition, whose slot may move; of any other Redis, for partition 0 only. It
 // calls heard for each answer as soon as it comes, from several goroutines, so that a server that is silent does not keep the others from being
-// heard; and never for a partition without an answer. It returns when each server has answered, or its time is over.
+// heard; and never for a partition without an answer. It returns when each server has answered, or the deadline has passed.
 func (l *Layout) Probe(ctx context.Context, heard func(partition int, a Answer)) {
 	servers, _ := l.servers(ctx)
 	var asking sync.WaitGroup
@@ -94,8 +94,9 @@ func (l *Layout) Ready(ctx context.Context) error {
 	return &task.Error{Code: task.CodeUnavailable, Message: "Redis takes no writes", Err: failure}
 }
 
-// write has the server of a partition make a write that changes nothing. All who ask the same server meanwhile get its answer, so it ends with the
-// time of the first one, and not when that one goes: go-redis does not end a read then, and each would keep a connection to a silent server.
+// write has the server of a partition make a write that changes nothing. Calls of Ready that ask the same server meanwhile share its answer: each would
+// keep a connection to a silent server, as go-redis does not end a read when its context is cancelled. So the write has the deadline of the call that
+// began it, and goes on when that call returns.
 func (l *Layout) write(ctx context.Context, partition int) error {
 	call := context.WithoutCancel(ctx)
 	if deadline, limited := ctx.Deadline(); limited {
