@@ -78,6 +78,7 @@ func (d *Direct) build(ctx context.Context, o DirectOptions) error {
 		DB: db, Key: data.Keys.Nodes(), Beat: o.Config.Heartbeat, Log: o.Log,
 		Check: func(ctx context.Context) { _ = checkData(ctx, data, d.link, false, o.Log, func() {}) },
 	})
+	d.cleanups = append(d.cleanups, func() error { d.nodes.Close(); return nil })
 	d.control = control.New(control.Options{
 		Store: data, Queues: queue.New(queue.Options{DB: db, Prefix: o.Config.Prefix}), Types: o.Types, Log: o.Log,
 		Nodes: d.nodes,

@@ -57,7 +57,7 @@ func (a *App) buildServer() error {
 // buildControl builds the use cases that the API serves.
 func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
-		Store: a.store, Queues: a.queues, Nodes: a.registry, Types: a.types, Workers: a.remote, Log: a.o.Log,
+		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote, Log: a.o.Log,
 		MaxSubmissions: a.o.Config.MaxSubmissions,
 	})
 }

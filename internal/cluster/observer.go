@@ -14,35 +14,71 @@ const viewTimeout = time.Second
 // Observer knows the nodes without being one of them.
 type Observer struct {
 	registry *Registry // which never runs
+	reads    sync.WaitGroup
+	ctx      context.Context // of reads for views
+	stop     context.CancelFunc
 
-	mu   sync.Mutex
-	read time.Time
-	view View
+	mu      sync.Mutex
+	began   time.Time     // when the last read for a view began
+	reading chan struct{} // closed at the end of the read that is under way; nil: there is none
+	failed  bool          // the last read failed
+	view    View
 }
 
 // NewObserver returns an observer of the list of nodes. Of the options, only DB, Key, Beat, Log and Check count.
-func NewObserver(o Options) *Observer { return &Observer{registry: New(o)} }
+func NewObserver(o Options) *Observer {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Observer{registry: New(o), ctx: ctx, stop: stop}
+}
+
+// Close ends what View has begun, and waits for it. Nobody calls View afterwards.
+func (o *Observer) Close() {
+	o.stop()
+	o.reads.Wait()
+}
 
 // Nodes reads the list from Redis, as Registry.Nodes does.
 func (o *Observer) Nodes(ctx context.Context) ([]Node, error) { return o.registry.Nodes(ctx) }
 
 // View returns the list of nodes, which it reads again after the time between two heartbeats. Where the list cannot be read, it
-// returns the empty View.
+// returns the empty View: callers wait for the first read that fails, and not for those that follow before one succeeds.
 func (o *Observer) View() View {
+	if reading := o.refresh(); reading != nil {
+		<-reading
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.read.IsZero() && clock.Since(o.read) < o.registry.o.Beat {
-		return o.view
+	return o.view
+}
+
+// refresh begins a read if the view is too old. It returns what is closed at the end of the read for which the caller has to wait; nil for none.
+func (o *Observer) refresh() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.reading == nil && (o.began.IsZero() || clock.Since(o.began) >= o.registry.o.Beat) {
+		o.began, o.reading = clock.Now(), make(chan struct{})
+		o.reads.Go(o.read)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), viewTimeout)
+	if o.failed {
+		return nil
+	}
+	return o.reading
+}
+
+// read reads the list for the view.
+func (o *Observer) read() {
+	ctx, cancel := context.WithTimeout(o.ctx, viewTimeout)
 	defer cancel()
 	if o.registry.o.Check != nil {
 		o.registry.o.Check(ctx)
 	}
 	at, nodes, err := o.registry.read(ctx)
-	o.read, o.view = clock.Now(), View{}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.view, o.failed = View{}, err != nil
 	if err == nil {
-		o.view = View{At: at, Nodes: nodes, seen: o.read}
+		o.view = View{At: at, Nodes: nodes, seen: clock.Now()}
 	}
-	return o.view
+	close(o.reading)
+	o.reading = nil
 }

@@ -120,6 +120,9 @@ func (r *Registry) View() View {
 	return r.view
 }
 
+// Now is the time by Redis's clock, as far as the heartbeats of this node tell it; zero before the first one.
+func (r *Registry) Now() time.Time { return r.View().Now() }
+
 // Nodes reads the list from Redis, including dead nodes, sorted by id.
 // Error: *task.Error with CodeUnavailable.
 func (r *Registry) Nodes(ctx context.Context) ([]Node, error) {

@@ -25,7 +25,7 @@ func (c *Control) ChangeTask(ctx context.Context, who Caller, id string, change 
 		return task.Task{}, err
 	}
 	changed := change.apply(t.Definition).Normalize()
-	if err := c.checkTask(changed); err != nil {
+	if err := c.checkTask(ctx, changed); err != nil {
 		return task.Task{}, err
 	}
 	recalled := 0

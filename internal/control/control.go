@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/queue"
@@ -25,7 +26,9 @@ type Options struct {
 	Store  *store.Store
 	Queues *queue.Queues // nil: for callers that use no queues; deliveries in asynq are not cleaned up then
 	Nodes  NodeLister    // nil: for callers that do not list nodes; nobody is warned of what no node runs then
-	Types  task.Types    // checks the payload of every new or changed task and schedule; nil knows no type
+	// Now is the time by Redis's clock, as heartbeats tell it; zero before the first one. nil: for processes without heartbeats, which ask Redis.
+	Now   func() time.Time
+	Types task.Types // checks the payload of every new or changed task and schedule; nil knows no type
 	// Workers take attempts for workers that reach DTS by HTTP; nil: for callers that have none.
 	Workers *remote.Workers
 	Log     *slog.Logger // nil: nothing is logged
@@ -38,6 +41,8 @@ type Control struct {
 	store      *store.Store
 	queues     *queue.Queues
 	nodes      NodeLister
+	beatTime   func() time.Time // Options.Now
+	clock      redisClock
 	types      task.Types
 	workers    *remote.Workers
 	log        *slog.Logger
@@ -52,7 +57,7 @@ type Control struct {
 // New makes the use cases. There is nothing to close.
 func New(o Options) *Control {
 	c := &Control{
-		store: o.Store, queues: o.Queues, nodes: o.Nodes, types: o.Types, workers: o.Workers, log: o.Log,
+		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, types: o.Types, workers: o.Workers, log: o.Log,
 		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit),
 	}
 	if o.Queues != nil {

@@ -5,35 +5,24 @@ import (
 	"context"
 	"time"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/task"
 )
 
 // queueRoom is the places of several tasks in queues that have limits.
 type queueRoom struct {
-	limits *limits.Limits   // nil: there are none
-	now    func() time.Time // by the clock of Redis
+	limits *limits.Limits                            // nil: there are none
+	now    func(context.Context, task.Ref) time.Time // by the clock of Redis
 	places []*limits.Place
 	took   []bool
 }
 
 func (c *Control) newQueueRoom() *queueRoom { return &queueRoom{limits: c.limits, now: c.now} }
 
-// now is the time by Redis's clock, as far as this process can tell; before it knows that, by its own.
-func (c *Control) now() time.Time {
-	if c.nodes != nil {
-		if now := c.nodes.View().Now(); !now.IsZero() {
-			return now
-		}
-	}
-	return clock.Now()
-}
-
 // enter reserves a place for a task that is due now; one that is due later needs none yet. Error: CodeQueueFull.
 func (r *queueRoom) enter(ctx context.Context, d task.Definition) error {
 	var place *limits.Place
-	if r.limits != nil && d.Delay == 0 && (d.RunAt.IsZero() || !d.RunAt.After(r.now())) {
+	if r.limits != nil && d.Delay == 0 && (d.RunAt.IsZero() || !d.RunAt.After(r.now(ctx, d.Ref))) {
 		var err error
 		if place, err = r.limits.Enter(ctx, cmp.Or(d.Queue, task.DefaultQueue)); err != nil {
 			return err

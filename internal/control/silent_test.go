@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -74,5 +75,31 @@ func TestSubmitEach_WaitsForItsTurnBehindBatchesForASilentServer(t *testing.T) {
 	answers, err := submit(other)
 	if err != nil || answers[0].Err != nil {
 		t.Errorf("%+v, %v", answers, err)
+	}
+}
+
+// A process that sends no heartbeat reads the list of nodes when it submits. Its server is not needed for tasks on the others.
+func TestSubmit_GoesOnWhileTheServerOfTheListOfNodesIsSilent(t *testing.T) {
+	t.Parallel()
+	w := storetest.InCluster(t)
+	nodes := cluster.NewObserver(cluster.Options{DB: w.DB, Key: w.Keys.Nodes(), Beat: time.Millisecond})
+	t.Cleanup(nodes.Close)
+	control := New(Options{Store: w.Store, Nodes: nodes})
+	silent := w.Cluster.Primary(string(w.Keys.Nodes()))
+	refs := w.Elsewhere(silent, 11)
+	submit := func(ref task.Ref) error {
+		_, err := control.Submit(t.Context(), me, task.Definition{Ref: ref, Type: "http", RunAt: time.Now().Add(time.Hour)})
+		return err
+	}
+	testkit.Must(t, submit(refs[0])) // it notes the namespace, too
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	begin := time.Now()
+	for _, ref := range refs[1:] {
+		testkit.Must(t, submit(ref))
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("%d submissions took %s", len(refs)-1, took)
 	}
 }

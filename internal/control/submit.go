@@ -97,7 +97,7 @@ func (c *Control) admit(
 ) (valid []task.Definition, places []int, full error) {
 	valid, places = make([]task.Definition, 0, len(defs)), make([]int, 0, len(defs))
 	for i, d := range defs {
-		d, err := c.complete(who, d)
+		d, err := c.complete(ctx, who, d)
 		if err == nil {
 			err = c.newWork(ctx, who, d.Ref)
 			full = cmp.Or(full, err)
@@ -123,7 +123,7 @@ func (c *Control) letIn(ctx context.Context, n int) (leave func(), _ error) {
 }
 
 // complete fills in what a submission left out, and checks it. Error: CodeInvalid.
-func (c *Control) complete(who Caller, d task.Definition) (task.Definition, error) {
+func (c *Control) complete(ctx context.Context, who Caller, d task.Definition) (task.Definition, error) {
 	if d.Namespace == "" {
 		d.Namespace = who.Namespace
 	}
@@ -131,14 +131,14 @@ func (c *Control) complete(who Caller, d task.Definition) (task.Definition, erro
 	if d.ID == "" {
 		d.ID = c.store.Tasks.NewID(d.Namespace)
 	}
-	return d, c.checkTask(d)
+	return d, c.checkTask(ctx, d)
 }
 
 // checkTask checks a complete definition. Error: CodeInvalid.
-func (c *Control) checkTask(d task.Definition) error {
+func (c *Control) checkTask(ctx context.Context, d task.Definition) error {
 	var now time.Time // of no interest to a task that names no time
 	if !d.RunAt.IsZero() {
-		now = c.now()
+		now = c.now(ctx, d.Ref)
 	}
 	if err := d.Validate(now); err != nil {
 		return err
