@@ -29,8 +29,9 @@ type Agenda struct {
 	Now       time.Time // of Redis
 	LastPause Span      // ticks in it are misfires
 	Done      bool      // the schedule has ended: no further tick runs
-	Held      string    // why ticks were held back, for the ledger; "" if they were not
-	Skipped   Span      // times that the clock of Redis jumped over
+	Held      string    // why ticks up to HeldUntil were held back, for the ledger; "" if they were not
+	HeldUntil time.Time
+	Skipped   Span // times that the clock of Redis jumped over
 }
 
 // Decision is the decision about one tick.
@@ -163,8 +164,8 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 		if a.isSkipped(t) {
 			d.Reason = a.whySkipped()
 		}
-		if a.Held != "" {
-			d.Reason += "; " + a.Held
+		if held := a.whyHeld(t); held != "" {
+			d.Reason += "; " + held
 		}
 	}
 	return d
@@ -174,10 +175,18 @@ func (a Agenda) whySkipped() string {
 	return fmt.Sprintf("the clock of Redis jumped ahead by %s", a.Skipped.Until.Sub(a.Skipped.From).Round(time.Second))
 }
 
+// whyHeld returns why a tick was held back; "" if it was not.
+func (a Agenda) whyHeld(t Tick) string {
+	if t.At.After(a.HeldUntil) {
+		return ""
+	}
+	return a.Held
+}
+
 // whyMissed returns the reason, for the ledger, why a misfire does not run.
 func (a Agenda) whyMissed(t Tick, caughtUp misfireRange) string {
 	m := a.Misfire.WithDefaults()
-	cause := cmp.Or(a.Held, "not fired in time")
+	cause := cmp.Or(a.whyHeld(t), "not fired in time")
 	switch {
 	case a.LastPause.Contains(t.At):
 		cause = "paused"

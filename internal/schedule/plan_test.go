@@ -105,12 +105,18 @@ func TestPlan_SaysWhyTicksWereHeldBack(t *testing.T) {
 	t.Parallel()
 	a := agenda(t, 3*time.Minute+time.Second, Misfire{})
 	a.Held = "held back"
-	var reasons []string
-	for _, d := range MakePlan(a).Decisions {
-		reasons = append(reasons, d.Reason)
-	}
-	if diff := cmp.Diff([]string{"held back; a later tick runs for all", "misfire, fired late; held back", ""}, reasons); diff != "" {
-		t.Errorf("reasons (-want +got):\n%s", diff)
+	for heldFor, want := range map[time.Duration][]string{
+		3 * time.Minute: {"held back; a later tick runs for all", "misfire, fired late; held back", ""},
+		time.Minute:     {"held back; a later tick runs for all", "misfire, fired late", ""},
+	} {
+		a.HeldUntil = a.Cursor.Add(heldFor)
+		var reasons []string
+		for _, d := range MakePlan(a).Decisions {
+			reasons = append(reasons, d.Reason)
+		}
+		if diff := cmp.Diff(want, reasons); diff != "" {
+			t.Errorf("held back for %s: reasons (-want +got):\n%s", heldFor, diff)
+		}
 	}
 }
 

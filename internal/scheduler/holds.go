@@ -1,7 +1,6 @@
 package scheduler
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,11 +19,34 @@ const (
 
 // holds is why ticks were held back, for the ledger.
 type holds struct {
-	all    string              // of all schedules; "" if they were not
-	queues map[task.Ref]string // of single schedules, as their queue was full
+	crowded bool                // Redis is almost full: the ticks of all schedules are held back
+	until   time.Time           // when that ended last, by the clock of Redis; zero: all that was held back is decided
+	queues  map[task.Ref]string // of single schedules, as their queue was full
 }
 
-func (h *holds) reason(ref task.Ref) string { return cmp.Or(h.queues[ref], h.all) }
+// holdAll notes that the ticks of all schedules are held back.
+func (h *holds) holdAll() { h.crowded = true }
+
+// release notes that ticks are held back no longer because Redis is almost full.
+func (h *holds) release(now time.Time) {
+	if h.crowded {
+		h.crowded, h.until = false, now
+	}
+}
+
+// decidedAll notes that all that was held back is decided.
+func (h *holds) decidedAll() { h.crowded, h.until = false, time.Time{} }
+
+// reason returns why ticks of a schedule were held back, and up to which; "" if none were.
+func (h *holds) reason(a partition.Agenda) (reason string, until time.Time) {
+	if reason := h.queues[a.Ref]; reason != "" {
+		return reason, a.Now
+	}
+	if h.until.IsZero() {
+		return "", time.Time{}
+	}
+	return "held back while Redis was almost full", h.until
+}
 
 func (h *holds) forget(ref task.Ref) { delete(h.queues, ref) }
 

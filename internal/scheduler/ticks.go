@@ -36,7 +36,7 @@ func (t *term) tick(ctx context.Context) error {
 			t.s.contact.compare(t.partition, reading{due.Now, start, got})
 		}
 		if err == nil && len(due.Agendas) > 0 && t.s.crowded(ctx, t.partition) {
-			held.all = "held back while Redis was almost full"
+			held.holdAll()
 			t.failed(ctx, "holding ticks back", errCrowded)
 			continue
 		}
@@ -44,6 +44,7 @@ func (t *term) tick(ctx context.Context) error {
 			if unsure {
 				t.s.wake(t.partition)
 			}
+			held.release(due.Now)
 			err = t.fire(ctx, due.Agendas, &held, &decided)
 			unsure = err != nil
 		}
@@ -53,7 +54,7 @@ func (t *term) tick(ctx context.Context) error {
 		case err != nil:
 			t.failed(ctx, "cannot fire due schedules", err)
 		case len(due.Agendas) == 0: // so all that was held back is decided
-			held.all = ""
+			held.decidedAll()
 			t.sleep(ctx, due.Next, due.Now, got, t.s.tickWakes)
 		}
 	}
@@ -70,7 +71,8 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 	var failures []error
 	_, skipped := t.s.contact.jumps(t.partition)
 	for _, a := range agendas {
-		a.Held, a.Skipped = held.reason(a.Ref), skipped
+		a.Skipped = skipped
+		a.Held, a.HeldUntil = held.reason(a)
 		plan := schedule.MakePlan(a.Agenda)
 		place, err := t.enter(ctx, a, plan)
 		if err != nil {
