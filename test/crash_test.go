@@ -147,6 +147,7 @@ func TestNode_FrozenForLongerThanAllLeasesIsAGoodMemberAfterwards(t *testing.T) 
 	}
 	a.submit(tasks...)
 	await(t, 30*time.Second, "all run on the first node", a.has(running+1, client.StateRunning))
+	await(t, 30*time.Second, "it has made all calls", func() bool { return far.count() == running+1 })
 	b := startNode(t, redis.URL())
 	await(t, 30*time.Second, "both nodes lead", func() bool { return len(b.partitions(a.id)) == 8 && len(b.partitions(b.id)) == 8 })
 
