@@ -180,7 +180,7 @@ func (a *App) build(ctx context.Context) error {
 	err = a.await(ctx, func() error {
 		a.store, err = store.Open(ctx, store.Options{
 			DB: db, Vital: vital, Prefix: a.o.Config.Prefix, Partitions: a.o.Config.Partitions, RunLease: a.runLease(), Types: a.types, Log: a.o.Log,
-			Durability: a.o.Config.Durability, Lost: a.noteLost, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
+			Durability: a.o.Config.Durability, Lost: a.noticeLoss, MayHaveLost: mayHaveLost, AwaitsReports: awaitsReports,
 		})
 		if err != nil && !waitingHelps(err, a.link.Up()) {
 			return fmt.Errorf("%w: %w", redisx.ErrUnusable, err)

@@ -131,8 +131,8 @@ type lossLog struct {
 	told time.Time
 }
 
-// noteLost tells that Redis has lost writes of a partition, and evidence is one of them.
-func (a *App) noteLost(partition int, l schedule.Loss, evidence string) {
+// noticeLoss logs and counts that Redis has lost writes of a partition, and evidence is one of them.
+func (a *App) noticeLoss(partition int, l schedule.Loss, evidence string) {
 	a.metrics.LostWrites.Inc()
 	a.losses.mu.Lock()
 	defer a.losses.mu.Unlock()

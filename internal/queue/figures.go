@@ -20,8 +20,8 @@ import (
 const outlineLimit = 1000
 
 // List reads all queues of this installation, sorted by name: the figures that asynq's inspector has. It takes three round trips, and
-// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. The silence of
-// a server costs the figures of its own queues only. Error: *task.Error with CodeUnavailable; then the result has the queues that could be read.
+// more if there are more than 1,000 queues, or if more than 250 hold something; a queue that holds nothing costs two commands. Error:
+// *task.Error with CodeUnavailable; then the result has the queues that could be read: those on the servers that answer, if the list could be.
 func (q *Queues) List(ctx context.Context) ([]Info, error) {
 	all, err := q.db.SMembers(ctx, string(lua.AsynqQueues)).Result()
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 
 // peek wakes terms, until ctx ends: those that have missed a message, as the counter of wake-ups in their partition has changed; and, to
 // delete finished tasks, those whose Redis is almost full. It costs Redis two commands for all partitions that this node leads, or one for
-// each of them and of the servers of a cluster. The silence of a server leaves the partitions of the others their time.
+// each of them and of the servers of a cluster. While a server is silent, the partitions of the others are looked at in
+// time.
 func (s *Scheduler) peek(ctx context.Context) error {
 	seen := make([]string, len(s.leases)) // by partition
 	pause := s.pace.peek

@@ -60,8 +60,9 @@ type Depth struct {
 	Schedules, ActiveSchedules, OverdueSchedules  int64 // active: neither paused nor ended
 }
 
-// Depths counts the tasks and schedules of partitions. Those are overdue by the clock of their server, whose silence costs the depths of
-// its own partitions only. Error: those of the partitions that are left out, joined.
+// Depths counts the tasks and schedules of partitions. What is overdue is so by the clock of the server that holds the partition. If
+// a server does not answer, the depths of its partitions are left out, and those of the others are returned. Error: those of the servers that did
+// not answer, joined.
 func (p *Partitions) Depths(ctx context.Context, numbers []int) (map[int]Depth, error) {
 	keys := make([]string, len(numbers))
 	for i, number := range numbers {
