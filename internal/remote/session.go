@@ -95,7 +95,8 @@ func (s *session) inherit(earlier *session) bool {
 	return true
 }
 
-// stop ends the session. Workers must have removed it before, or replaced it: else it would inherit from itself, and lock its mutex twice. Deliveries of attempts that have begun have served their purpose.
+// stop ends the session. Workers must have removed it before, or replaced it: else it would inherit from itself, and lock its mutex twice.
+// Deliveries of attempts that have begun have served their purpose.
 func (s *session) stop() { s.stopOnce.Do(s.stopNow) }
 
 func (s *session) stopNow() {
