@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -343,12 +345,18 @@ func (c *Consumer) counted(ctx context.Context, err error, what string) {
 	c.note(ctx, err, int(c.failures.Load()), what)
 }
 
-// note logs the first of several errors in a row; not after the end of ctx, and not in an outage of Redis, which is logged once for all
-// calls.
+// note logs the first of several errors in a row; not after the end of ctx, and not if the error comes from an outage, which is logged once for
+// all calls.
 func (c *Consumer) note(ctx context.Context, err error, failures int, what string) {
-	if err != nil && ctx.Err() == nil && failures == 1 && c.o.DB.Link().Up() {
+	if err != nil && ctx.Err() == nil && failures == 1 && (c.o.DB.Link().Up() || isReply(err)) {
 		c.log.Warn(what, "error", err)
 	}
+}
+
+// isReply reports whether a server replied with an error: then it is not away, though another one of a cluster may be.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
 }
 
 // pauseAfter returns how long to wait after so many failures in a row.

@@ -3,9 +3,11 @@ package queue
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -45,5 +47,30 @@ func TestList_HasTheQueuesOfOtherServersWhileOneIsSilent(t *testing.T) {
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) || task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("it has %v, %v, want %v and an error", got, err, want)
+	}
+}
+
+// What a server refuses does not come from the outage of another one.
+func TestConsumer_LogsRefusalsWhileAnotherServerIsSilent(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.NoFailover())
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), Link: redisx.NewLink(nil)})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	pending := string(lua.AsynqQueue("default").Pending())
+	testkit.Must(t, db.Set(t.Context(), pending, "no list", 0).Err())
+	silent := cluster.Other(pending)
+	away := "away"
+	for i := 0; cluster.Primary(away) != silent; i++ {
+		away = fmt.Sprint("away", i)
+	}
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	testkit.Eventually(t, "the outage is noticed", func() bool { _ = db.Get(t.Context(), away).Err(); return !db.Link().Up() })
+	records := make(recorder, 1000)
+	NewConsumer(ConsumerOptions{DB: db, Queues: map[string]int{"default": 1}, Log: slog.New(records)}).Take(t.Context(), 1)
+	if shown := testkit.Receive(t, records, "a record"); shown != "WARN cannot take deliveries" {
+		t.Errorf("shown: %q", shown)
 	}
 }

@@ -51,3 +51,24 @@ func TestTake_ARepeatKeepsWhatHasBegunWhileAnotherServerIsSilent(t *testing.T) {
 		t.Errorf("took %v", got)
 	}
 }
+
+// Those that live can call, as the other servers answer.
+func TestWorkers_ASilentWorkerIsGoneWhileAServerIsSilent(t *testing.T) {
+	t.Parallel()
+	c := storetest.InCluster(t)
+	w := join(t, c.World)
+	away := c.Elsewhere(c.Cluster.Primary("asynq:{default}:pending"), 1)[0]
+	silent := c.ServerOf(away)
+	here := c.Elsewhere(silent, 1)[0]
+	s, err := w.session("w1", offer())
+	testkit.Must(t, err)
+	hangUp := s.call()
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	testkit.Eventually(t, "the outage is noticed", func() bool { _, _ = w.Tasks.Get(w.Ctx, away); return !w.DB.Link().Up() })
+	hangUp()
+	testkit.Eventually(t, "the worker is gone", func() bool { _, _ = w.Tasks.Get(w.Ctx, here); return len(w.Guests()) == 0 })
+	if w.DB.Link().Up() {
+		t.Error("the outage was over")
+	}
+}

@@ -88,10 +88,10 @@ func (o Offer) equal(other Offer) bool {
 // their workers talk to other nodes.
 func (w *Workers) Run(ctx context.Context) error {
 	for clock.Sleep(ctx, w.o.Silence/10) == nil {
-		up := w.o.DB.Link().Up()
+		answers := w.o.DB.Link().Answers()
 		each(w.all(), func(_ int, s *session) {
 			switch {
-			case !up: // nobody can call who is alive
+			case !answers: // nobody can call who is alive
 				s.spare()
 			case s.silent():
 				w.end(s)
