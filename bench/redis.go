@@ -22,6 +22,7 @@ type redisServer struct {
 	dir  string
 	addr string
 	db   *redis.Client
+	past time.Duration // CPU time of processes that restart has killed
 }
 
 // redisStartTries is how many ports are tried: another process may take one between the look and the start.
@@ -77,6 +78,7 @@ func (s *redisServer) restart(ctx context.Context, after time.Duration) error {
 		return err
 	}
 	_ = s.cmd.Wait() // it says that the process was killed
+	s.past += s.cmd.ProcessState.UserTime() + s.cmd.ProcessState.SystemTime()
 	if err := clock.Sleep(ctx, after); err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func (s *redisServer) cpu(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	sys, err := s.number(ctx, "cpu", "used_cpu_sys")
-	return user + sys, err
+	return s.past.Seconds() + user + sys, err
 }
 
 // memory is the memory that the server uses, in bytes.
