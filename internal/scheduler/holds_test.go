@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +21,13 @@ import (
 func (w *world) age(s schedule.Schedule, by time.Duration) {
 	w.t.Helper()
 	k := w.store.KeysOf(s.Ref)
-	testkit.Must(w.t, w.db.HSet(w.t.Context(), string(k.Schedule(s.Ref)), "created", s.CreatedAt.Add(-by).UnixMilli(),
-		"from", s.UpdatedAt.Add(-by).UnixMilli(), "cursor", s.Cursor.Add(-by).UnixMilli()).Err())
-	testkit.Must(w.t, w.db.ZAdd(w.t.Context(), string(k.Ticks()), redis.Z{Member: s.Ref.String()}).Err())
+	const script = "#!lua flags=allow-oom\n" +
+		"redis.call('HSET', KEYS[1], 'created', ARGV[1], 'from', ARGV[2], 'cursor', ARGV[3]) redis.call('ZADD', KEYS[2], 0, ARGV[4])"
+	err := w.db.Eval(w.t.Context(), script, []string{string(k.Schedule(s.Ref)), string(k.Ticks())},
+		s.CreatedAt.Add(-by).UnixMilli(), s.UpdatedAt.Add(-by).UnixMilli(), s.Cursor.Add(-by).UnixMilli(), s.Ref.String()).Err()
+	if !errors.Is(err, redis.Nil) { // the script returns nothing
+		w.t.Fatal(err)
+	}
 }
 
 // fill has the queue default be full of the delivery that it returns.

@@ -355,11 +355,11 @@ func TestFire_HoldsTicksBackWhileRedisIsAlmostFull(t *testing.T) {
 	for _, rare := range rares {
 		w.lookedAt(rare, rare.CreatedAt.Add(time.Hour))
 	}
-	for _, rare := range rares {
-		w.age(rare, 20*time.Hour+30*time.Minute) // its leader sleeps, and hears of it while Redis is full
-	}
 	testkit.Must(t, w.db.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	testkit.Eventually(t, "ticks are held back", func() bool { return log.count("holding ticks back") > 0 })
+	for _, rare := range rares {
+		w.age(rare, 20*time.Hour+30*time.Minute)
+	}
 	ticked := len(w.ledger(s))
 	a.wakeTick(w.store.PartitionOf(rare.Ref))
 	there := fmt.Sprintf(`msg="holding ticks back" partition=%d `, w.store.PartitionOf(rare.Ref))
