@@ -48,7 +48,7 @@ func (c *Cluster) assemble() {
 	ctx := c.t.Context()
 	for i, s := range c.Servers {
 		testkit.Must(c.t, s.Admin().Do(ctx, "cluster", "set-config-epoch", i+1).Err())
-		testkit.Must(c.t, c.Servers[0].Admin().ClusterMeet(ctx, "127.0.0.1", fmt.Sprint(s.port)).Err())
+		testkit.Must(c.t, c.Servers[0].Admin().Do(ctx, "cluster", "meet", host, s.knownPort(), s.port+busDistance).Err())
 		if i < shards {
 			testkit.Must(c.t, s.Admin().ClusterAddSlotsRange(ctx, i*slots/shards, (i+1)*slots/shards-1).Err())
 		}
@@ -95,7 +95,7 @@ func (s *Server) id() string {
 func (c *Cluster) URL() string {
 	hosts := make([]string, len(c.Servers))
 	for i, s := range c.Servers {
-		hosts[i] = s.Addr()
+		hosts[i] = s.knownAddr()
 	}
 	return c.Servers[0].urlOf("redis+cluster", strings.Join(hosts, ","), url.Values{})
 }
@@ -231,7 +231,7 @@ func (m *Migration) MoveOnly(keys ...string) {
 	if len(keys) == 0 {
 		return
 	}
-	migrate := []any{"migrate", "127.0.0.1", m.to.port, "", 0, 5000}
+	migrate := []any{"migrate", host, m.to.port, "", 0, 5000}
 	if m.from.user != "" {
 		migrate = append(migrate, "auth", secret)
 	}
@@ -255,7 +255,7 @@ func (m *Migration) End() {
 	}
 	testkit.Eventually(m.c.t, "the cluster agrees on the new server", func() bool {
 		votes := m.c.holders(m.slot)
-		return len(votes) == 1 && votes[m.to.Addr()] > 0
+		return len(votes) == 1 && votes[m.to.knownAddr()] > 0
 	})
 }
 

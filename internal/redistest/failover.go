@@ -2,7 +2,7 @@ package redistest
 
 import (
 	"errors"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
@@ -32,8 +32,7 @@ func StartPair(t testing.TB, opts ...Option) *Pair {
 // AddReplica starts another replica of the primary, which takes the place of Replica, and waits until it follows.
 func (p *Pair) AddReplica(opts ...Option) {
 	p.t.Helper()
-	host, port, _ := strings.Cut(p.Primary.Addr(), ":")
-	p.Replica = Start(p.t, append([]Option{With("--replicaof", host, port), syncAtOnce}, opts...)...)
+	p.Replica = Start(p.t, append([]Option{With("--replicaof", host, fmt.Sprint(p.Primary.port)), syncAtOnce}, opts...)...)
 	testkit.Eventually(p.t, "the replica follows", p.Replica.follows)
 }
 

@@ -10,14 +10,12 @@ import (
 // Proxy is a TCP proxy in front of a server, to play a slow or a broken network: what clients send can be
 // held back and delivered late, even after they gave up, and all connections can be cut.
 type Proxy struct {
-	t    testing.TB
-	addr string
+	addr string // "" of a gateway's
 
 	mu       sync.Mutex
 	changed  *sync.Cond // signalled on every change of what mu guards
 	target   string     // host:port of the server
-	listener net.Listener
-	links    []*link // open ones, oldest first
+	links    []*link    // open ones, oldest first
 	holding  bool
 	cut      bool
 	cuts     int // how often Cut was called
@@ -31,16 +29,27 @@ type Proxy struct {
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	l := listenLocal(t)
-	p := &Proxy{t: t, addr: l.Addr().String(), target: target}
-	p.changed = sync.NewCond(&p.mu)
-	p.listener = l
-	p.running.Go(p.serve)
+	p := newProxy(target)
+	p.addr = l.Addr().String()
+	p.running.Go(func() { p.serve(l) })
 	t.Cleanup(func() {
 		_ = l.Close() // it is ours and open: nothing can go wrong that matters
-		p.Cut()
-		p.running.Wait()
+		p.end()
 	})
 	return p
+}
+
+// newProxy makes a proxy without an address.
+func newProxy(target string) *Proxy {
+	p := &Proxy{target: target}
+	p.changed = sync.NewCond(&p.mu)
+	return p
+}
+
+// end ends all connections.
+func (p *Proxy) end() {
+	p.Cut()
+	p.running.Wait()
 }
 
 // Addr is host:port of the proxy.
@@ -122,21 +131,26 @@ func (p *Proxy) Redirect(target string) {
 	p.target = target
 }
 
-func (p *Proxy) serve() {
+func (p *Proxy) serve(l net.Listener) {
 	for {
-		client, err := p.listener.Accept()
+		client, err := l.Accept()
 		if err != nil { // closed at the end of the test
 			return
 		}
-		p.mu.Lock()
-		cut, cuts, target := p.cut, p.cuts, p.target
-		p.mu.Unlock()
-		if cut {
-			_ = client.Close() // the client learns from it that nobody is there
-			continue
-		}
-		p.running.Go(func() { p.connect(cuts, target, client) })
+		p.running.Go(func() { p.admit(client) })
 	}
+}
+
+// admit joins a client to the server, or ends its connection.
+func (p *Proxy) admit(client net.Conn) {
+	p.mu.Lock()
+	cut, cuts, target := p.cut, p.cuts, p.target
+	p.mu.Unlock()
+	if cut {
+		_ = client.Close() // the client learns from it that nobody is there
+		return
+	}
+	p.connect(cuts, target, client)
 }
 
 // connect joins a client to the server, unless Cut was called since there were cuts calls.

@@ -40,7 +40,7 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	}, opts...)
 	primary := Start(t, opts...)
 	s.Servers = []*Server{primary}
-	following := slices.Concat(opts, []Option{With("--replicaof", "127.0.0.1", fmt.Sprint(primary.port))})
+	following := slices.Concat(opts, []Option{With("--replicaof", host, fmt.Sprint(primary.knownPort()))})
 	for range 2 {
 		s.Servers = append(s.Servers, Start(t, following...))
 	}
@@ -61,13 +61,16 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 func (s *Sentinel) sentinel(server *Server) {
 	primary := s.Servers[0]
 	server.mode, server.certs, server.user = []string{"--sentinel"}, primary.certs, primary.user
+	if primary.gateway != nil {
+		Gated(primary.gateway.client)(server)
+	}
 	set := func(setting string, values ...any) {
 		With("--sentinel", setting, primaryName)(server)
 		for _, v := range values {
 			With(fmt.Sprint(v))(server)
 		}
 	}
-	set("monitor", "127.0.0.1", primary.port, sentinels/2+1)
+	set("monitor", host, primary.knownPort(), sentinels/2+1)
 	set("down-after-milliseconds", downAfter)
 	set("failover-timeout", 10*downAfter)
 	if server.user != "" {
@@ -91,7 +94,7 @@ func (s *Sentinel) SetPatience(d time.Duration) {
 func (s *Sentinel) complete() bool {
 	for _, sentinel := range s.Sentinels {
 		text := info(s.t, sentinel, "sentinel")
-		if !strings.Contains(text, fmt.Sprintf("status=ok,address=%s,slaves=2,sentinels=%d", s.Servers[0].Addr(), sentinels)) {
+		if !strings.Contains(text, fmt.Sprintf("status=ok,address=%s,slaves=2,sentinels=%d", s.Servers[0].knownAddr(), sentinels)) {
 			return false
 		}
 	}
@@ -106,7 +109,7 @@ func (s *Sentinel) URL() string {
 	}
 	hosts := make([]string, len(s.Sentinels))
 	for i, sentinel := range s.Sentinels {
-		hosts[i] = sentinel.Addr()
+		hosts[i] = sentinel.knownAddr()
 	}
 	return s.Servers[0].urlOf("redis+sentinel", strings.Join(hosts, ",")+"/"+primaryName+"/0", parameters)
 }
@@ -158,8 +161,7 @@ func (s *Sentinel) Settle(server *Server) {
 	if primary == server {
 		return
 	}
-	host, port, _ := strings.Cut(primary.Addr(), ":")
-	testkit.Must(s.t, server.Admin().ReplicaOf(s.t.Context(), host, port).Err())
+	testkit.Must(s.t, server.Admin().ReplicaOf(s.t.Context(), host, fmt.Sprint(primary.knownPort())).Err())
 	testkit.Eventually(s.t, "the server follows the primary", server.follows)
 }
 
@@ -168,7 +170,7 @@ func elected(t testing.TB, servers []*Server, votes map[string]int) *Server {
 	t.Helper()
 	var winner *Server
 	for _, s := range servers {
-		if n := votes[s.Addr()]; n > 0 && (winner == nil || n > votes[winner.Addr()]) {
+		if n := votes[s.knownAddr()]; n > 0 && (winner == nil || n > votes[winner.knownAddr()]) {
 			winner = s
 		}
 	}

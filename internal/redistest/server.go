@@ -34,7 +34,8 @@ type Server struct {
 	certs   *Certificates
 	user    string // as whom URL connects, "" for the default user
 	environ []string
-	clock   string // file with how far the clock is ahead; "" if it cannot be moved
+	clock   string   // file with how far the clock is ahead; "" if it cannot be moved
+	gateway *gateway // nil if it is reached at its own port
 	admin   *redis.Client
 	process *process
 	output  output
@@ -118,8 +119,11 @@ func startAt(t testing.TB, freePort func(testing.TB) int, opts []Option) *Server
 	return s
 }
 
+// host is where all servers of tests are.
+const host = "127.0.0.1"
+
 // Addr is host:port.
-func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.port) }
+func (s *Server) Addr() string { return fmt.Sprintf("%s:%d", host, s.port) }
 
 // URL is the server's address as redisx.Open and --redis take it.
 func (s *Server) URL() string { return s.urlOf("redis", s.Addr()+"/0", url.Values{}) }
@@ -267,8 +271,12 @@ func (s *Server) configure() error {
 	if s.certs != nil {
 		listen = []string{"--port", "0", "--tls-port", fmt.Sprint(s.port)}
 	}
+	if s.gateway != nil {
+		s.gateway.lead(s.Addr())
+		listen = append(listen, s.gateway.settings(s.mode)...)
+	}
 	settings := slices.Concat(listen, []string{
-		"--bind", "127.0.0.1", "--dir", s.dir, "--save", "", "--appendonly", "no", "--daemonize", "no",
+		"--bind", host, "--dir", s.dir, "--save", "", "--appendonly", "no", "--daemonize", "no",
 	}, s.options)
 	var text strings.Builder
 	for _, word := range settings {
