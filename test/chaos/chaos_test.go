@@ -87,7 +87,7 @@ func (s settings) round(t *testing.T, n int, figures *figures) {
 		t.Logf("SEED=%d DEPLOYMENT=%s %s=%s repeats this round", seed, d.name, faultVariable, strings.Join(s.faults, ","))
 		o := &outcome{}
 		defer func() { figures.add(d.name, o, !t.Failed()) }() // also of a round that FailNow ends
-		play(t, seed, d.start, s.faults, o)
+		play(t, seed, d, s.faults, o)
 		if len(o.plan) == 1 {
 			took, last := o.recovery()
 			t.Logf("recovered after %s; the last tick that came late is %s: %v", took.Round(time.Millisecond), cmp.Or(last, "none"), o.calls[last])

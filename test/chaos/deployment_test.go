@@ -3,6 +3,8 @@ package chaos
 import (
 	"context"
 	"fmt"
+	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,8 +16,8 @@ import (
 
 // deployment is the Redis of a round.
 type deployment interface {
-	// way is the address of Redis for one member of the fleet, and the proxy in it, nil if there is none.
-	way(t *testing.T) (url string, network *redistest.Proxy)
+	// way is the address of Redis for one member of the fleet, and the proxies to all of its servers; none: it reaches them without.
+	way(t *testing.T, member string) (url string, network []*redistest.Proxy)
 	// db is a client past all proxies.
 	db(t *testing.T) *redisx.DB
 	// server is the server that has a key.
@@ -40,20 +42,39 @@ var deployments = []namedDeployment{
 }
 
 type namedDeployment struct {
-	name  string
-	start func(t *testing.T) deployment
+	name string
+	// start starts it. Unless member is nil, and if it can, all connections to it go through proxies: member returns which member opened one.
+	start func(t *testing.T, member func(net.Conn) string) deployment
+}
+
+// gated are options with which a server is reached as start says.
+func gated(member func(net.Conn) string, opts ...redistest.Option) []redistest.Option {
+	if member != nil {
+		opts = append(opts, redistest.Gated(member))
+	}
+	return opts
+}
+
+// ways are the proxies by which a member reaches servers, if there are any.
+func ways(member string, servers ...*redistest.Server) (all []*redistest.Proxy) {
+	for _, s := range servers {
+		if p := s.Way(member); p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
 }
 
 // standalone is one server that writes everything to its append-only file before it answers, and whose clock jumps.
 type standalone struct{ *redistest.Server }
 
-func startStandalone(t *testing.T) deployment {
+func startStandalone(t *testing.T, _ func(net.Conn) string) deployment {
 	return standalone{redistest.Start(t, redistest.AOF(), redistest.MovableClock(t))}
 }
 
-func (s standalone) way(t *testing.T) (string, *redistest.Proxy) {
+func (s standalone) way(t *testing.T, _ string) (string, []*redistest.Proxy) {
 	p := redistest.NewProxy(t, s.Addr())
-	return p.URL(), p
+	return p.URL(), []*redistest.Proxy{p}
 }
 
 func (s standalone) db(t *testing.T) *redisx.DB      { return s.DB(t) }
@@ -70,15 +91,18 @@ func (s standalone) faults() []fault {
 // sentinel is a primary that writes only while it has a replica, two replicas, and three sentinels.
 type sentinel struct{ *redistest.Sentinel }
 
-func startSentinel(t *testing.T) deployment {
-	return sentinel{redistest.StartSentinel(t, redistest.AOF())}
+func startSentinel(t *testing.T, member func(net.Conn) string) deployment {
+	return sentinel{redistest.StartSentinel(t, gated(member, redistest.AOF())...)}
 }
 
-func (s sentinel) way(*testing.T) (string, *redistest.Proxy) { return s.URL(), nil }
-func (s sentinel) db(t *testing.T) *redisx.DB                { return redistest.Open(t, s.URL()) }
-func (s sentinel) server(string) *redistest.Server           { return s.Primary() }
-func (s sentinel) all() []*redistest.Server                  { return s.Servers }
-func (s sentinel) flags() []string                           { return nil }
+func (s sentinel) way(_ *testing.T, member string) (string, []*redistest.Proxy) {
+	return s.URL(), ways(member, slices.Concat(s.Servers, s.Sentinels)...)
+}
+
+func (s sentinel) db(t *testing.T) *redisx.DB      { return redistest.Open(t, s.URL()) }
+func (s sentinel) server(string) *redistest.Server { return s.Primary() }
+func (s sentinel) all() []*redistest.Server        { return s.Servers }
+func (s sentinel) flags() []string                 { return nil }
 
 func (s sentinel) faults() []fault {
 	return []fault{{name: "failover", keepsRuns: true, away: true, always: true, harmRedis: func(context.Context, *round, happening) { s.Failover() }}}
@@ -87,15 +111,18 @@ func (s sentinel) faults() []fault {
 // cluster has three primaries and a replica of each.
 type cluster struct{ *redistest.Cluster }
 
-func startCluster(t *testing.T) deployment {
-	return cluster{redistest.StartCluster(t, redistest.AOF())}
+func startCluster(t *testing.T, member func(net.Conn) string) deployment {
+	return cluster{redistest.StartCluster(t, gated(member, redistest.AOF())...)}
 }
 
-func (c cluster) way(*testing.T) (string, *redistest.Proxy) { return c.URL(), nil }
-func (c cluster) db(t *testing.T) *redisx.DB                { return redistest.Open(t, c.URL()) }
-func (c cluster) server(key string) *redistest.Server       { return c.Primary(key) }
-func (c cluster) all() []*redistest.Server                  { return c.Servers }
-func (c cluster) flags() []string                           { return nil }
+func (c cluster) way(_ *testing.T, member string) (string, []*redistest.Proxy) {
+	return c.URL(), ways(member, c.Servers...)
+}
+
+func (c cluster) db(t *testing.T) *redisx.DB          { return redistest.Open(t, c.URL()) }
+func (c cluster) server(key string) *redistest.Server { return c.Primary(key) }
+func (c cluster) all() []*redistest.Server            { return c.Servers }
+func (c cluster) flags() []string                     { return nil }
 
 func (c cluster) faults() []fault {
 	return []fault{

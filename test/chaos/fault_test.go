@@ -21,7 +21,7 @@ import (
 // fault is a kind of harm.
 type fault struct {
 	name string
-	// needsNetwork: it is done by the proxy between a member and Redis.
+	// needsNetwork: it is done by the proxies between a member and Redis.
 	needsNetwork bool
 	// shortest and longest are how long it lasts. longest is 0: it is done in a moment. shortest is 0: a twentieth of longest.
 	shortest, longest time.Duration
@@ -33,39 +33,32 @@ type fault struct {
 	// always: it happens in each round of several faults on a deployment that can have it.
 	always bool
 	// One of these does the harm, for as long as it was planned, and mends it.
-	harmMember func(ctx context.Context, m *member, d time.Duration)
+	harmMember func(ctx context.Context, m *member, h happening)
 	harmFleet  func(r *round)
 	harmRedis  func(ctx context.Context, r *round, h happening)
 }
 
+// isIn reports whether names has the fault.
+func (f fault) isIn(names []string) bool {
+	return slices.Contains(names, f.name) || slices.Contains(names, anyFault)
+}
+
 // fleetFaults are what can happen to a member of the fleet or to all of them, whatever Redis they have.
 var fleetFaults = []fault{
-	{name: "kill", longest: 2 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
+	{name: "kill", longest: 2 * time.Second, harmMember: func(ctx context.Context, m *member, h happening) {
 		m.kill()
-		_ = clock.Sleep(ctx, d)
+		_ = clock.Sleep(ctx, h.lasts)
 		m.start()
 	}},
-	{name: "stop", harmMember: func(_ context.Context, m *member, _ time.Duration) {
+	{name: "stop", harmMember: func(_ context.Context, m *member, _ happening) {
 		m.stop()
 		m.start()
 	}},
 	{name: "freeze", shortest: 8 * time.Second, longest: 14 * time.Second, harmMember: freeze}, // beyond the leases of runs and of partitions
 	{name: "freeze-short", longest: 6 * time.Second, harmMember: freeze},
-	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
-		m.network.Cut()
-		_ = clock.Sleep(ctx, d)
-		m.network.Mend()
-	}},
-	{name: "delay", needsNetwork: true, longest: 9 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
-		m.network.Hold()
-		_ = clock.Sleep(ctx, d)
-		m.network.Release()
-	}},
-	{name: "drop-replies", needsNetwork: true, longest: 4 * time.Second, harmMember: func(ctx context.Context, m *member, d time.Duration) {
-		m.network.DropAnswers(5)
-		_ = clock.Sleep(ctx, d)
-		m.network.Mend()
-	}},
+	{name: "cut", needsNetwork: true, longest: 9 * time.Second, harmMember: breaking((*redistest.Proxy).Cut, (*redistest.Proxy).Mend)},
+	{name: "delay", needsNetwork: true, longest: 9 * time.Second, harmMember: breaking((*redistest.Proxy).Hold, (*redistest.Proxy).Release)},
+	{name: "drop-replies", needsNetwork: true, longest: 4 * time.Second, harmMember: breaking(func(p *redistest.Proxy) { p.DropAnswers(5) }, (*redistest.Proxy).Mend)},
 	{name: "rolling-restart", harmFleet: func(r *round) {
 		for _, m := range r.members {
 			r.harmMember(m, "rolling-restart", func() {
@@ -76,10 +69,27 @@ var fleetFaults = []fault{
 	}},
 }
 
-func freeze(ctx context.Context, m *member, d time.Duration) {
+func freeze(ctx context.Context, m *member, h happening) {
 	m.signal(syscall.SIGSTOP)
-	_ = clock.Sleep(ctx, d)
+	_ = clock.Sleep(ctx, h.lasts)
 	m.signal(syscall.SIGCONT)
+}
+
+// breaking breaks the way of a member to all servers of Redis, or only to the one of a key, and mends it.
+func breaking(harm, mend func(*redistest.Proxy)) func(ctx context.Context, m *member, h happening) {
+	return func(ctx context.Context, m *member, h happening) {
+		broken := m.network
+		if h.size < 0 && len(broken) > 1 {
+			broken = ways(m.name, m.round.deployment.server(h.key))
+		}
+		for _, p := range broken {
+			harm(p)
+		}
+		_ = clock.Sleep(ctx, h.lasts)
+		for _, p := range broken {
+			mend(p)
+		}
+	}
 }
 
 // serverFaults are what can happen to a server of Redis, whatever its deployment.
@@ -285,11 +295,11 @@ func (r *round) plan(seed uint64, only []string, within time.Duration) []happeni
 	var possible []fault
 	var names []string
 	for _, f := range slices.Concat(fleetFaults, serverFaults, r.deployment.faults()) {
-		if f.needsNetwork && r.members[0].network == nil {
+		if f.needsNetwork && len(r.members[0].network) == 0 {
 			continue
 		}
 		names = append(names, f.name)
-		if len(only) == 0 || slices.Contains(only, f.name) || slices.Contains(only, anyFault) {
+		if len(only) == 0 || f.isIn(only) {
 			possible = append(possible, f)
 		}
 	}
@@ -326,7 +336,7 @@ func (r *round) plan(seed uint64, only []string, within time.Duration) []happeni
 func (r *round) target(random *rand.Rand, f fault) *member {
 	for {
 		m := r.members[random.IntN(len(r.members))]
-		if !f.needsNetwork || m.network != nil {
+		if !f.needsNetwork || len(m.network) > 0 {
 			return m
 		}
 	}
@@ -352,7 +362,7 @@ func (h happening) do(ctx context.Context, r *round) {
 	case h.harmFleet != nil:
 		h.harmFleet(r)
 	case h.harmMember != nil:
-		r.harmMember(h.member, h.name, func() { h.harmMember(ctx, h.member, h.lasts) })
+		r.harmMember(h.member, h.name, func() { h.harmMember(ctx, h.member, h) })
 	default:
 		r.redisHurt.Lock()
 		defer r.redisHurt.Unlock()

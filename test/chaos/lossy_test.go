@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -18,18 +19,18 @@ type replica struct {
 	durable bool // nodes wait for the replica, where that is promised
 }
 
-func startReplica(t *testing.T) deployment {
+func startReplica(t *testing.T, _ func(net.Conn) string) deployment {
 	return replica{Pair: redistest.StartPair(t, redistest.AOF())}
 }
 
-func startDurable(t *testing.T) deployment {
+func startDurable(t *testing.T, _ func(net.Conn) string) deployment {
 	return replica{Pair: redistest.StartPair(t, redistest.AOF()), durable: true}
 }
 
-func (p replica) way(*testing.T) (string, *redistest.Proxy) { return p.URL(), nil }
-func (p replica) db(t *testing.T) *redisx.DB                { return redistest.Open(t, p.URL()) }
-func (p replica) server(string) *redistest.Server           { return p.Primary }
-func (p replica) all() []*redistest.Server                  { return []*redistest.Server{p.Primary, p.Replica} }
+func (p replica) way(*testing.T, string) (string, []*redistest.Proxy) { return p.URL(), nil }
+func (p replica) db(t *testing.T) *redisx.DB                          { return redistest.Open(t, p.URL()) }
+func (p replica) server(string) *redistest.Server                     { return p.Primary }
+func (p replica) all() []*redistest.Server                            { return []*redistest.Server{p.Primary, p.Replica} }
 
 func (p replica) flags() []string {
 	if p.durable {
@@ -65,7 +66,7 @@ const patience = 4 * time.Second
 // lossySentinel is a sentinel deployment whose primary writes also without a replica.
 type lossySentinel struct{ sentinel }
 
-func startLossySentinel(t *testing.T) deployment {
+func startLossySentinel(t *testing.T, _ func(net.Conn) string) deployment {
 	s := redistest.StartSentinel(t, redistest.AOF(), redistest.With("--min-replicas-to-write", "0"))
 	s.SetPatience(patience)
 	return lossySentinel{sentinel{s}}
@@ -80,7 +81,7 @@ func (s lossySentinel) faults() []fault {
 // lossyCluster is a cluster in which a replica can be behind.
 type lossyCluster struct{ cluster }
 
-func startLossyCluster(t *testing.T) deployment {
+func startLossyCluster(t *testing.T, _ func(net.Conn) string) deployment {
 	return lossyCluster{cluster{redistest.StartCluster(t, redistest.AOF())}}
 }
 

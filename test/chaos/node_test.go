@@ -16,16 +16,16 @@ import (
 	"github.com/dts-sched/dts/test/process"
 )
 
-// member is one of the fleet: a program that is started again after its death, behind a proxy of its own where the deployment allows one.
+// member is one of the fleet: a program that is started again after its death, which reaches Redis through proxies where the deployment has them.
 type member struct {
 	round   *round
 	name    string // in messages
 	program string
 	args    []string
-	network *redistest.Proxy // its way to Redis; nil: direct
-	through *member          // the node whose API it uses; nil: it reaches Redis itself
-	serves  bool             // it has an API
-	hurt    sync.Mutex       // held by the fault that concerns the member
+	network []*redistest.Proxy // its ways to the servers of Redis; none: direct
+	through *member            // the node whose API it uses; nil: it reaches Redis itself
+	serves  bool               // it has an API
+	hurt    sync.Mutex         // held by the fault that concerns the member
 
 	mu        sync.Mutex
 	api       *client.ClientWithResponses
@@ -34,8 +34,15 @@ type member struct {
 
 // start starts the program; its old process has ended.
 func (m *member) start() {
-	p, err := process.Start(binaries, m.program, m.args...)
+	p, err := process.Launch(binaries, m.program, m.args...)
 	if err != nil {
+		m.round.t.Errorf("%s: %v", m.name, err)
+		return
+	}
+	m.mu.Lock()
+	m.processes = append(m.processes, p) // proxies tell by it whose connections there are
+	m.mu.Unlock()
+	if err := p.AwaitRunning(); err != nil {
 		m.round.t.Errorf("%s: %v", m.name, err)
 		return
 	}
@@ -45,7 +52,7 @@ func (m *member) start() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.api, m.processes = api, append(m.processes, p)
+	m.api = api
 }
 
 // current returns the newest process, nil if none was started.

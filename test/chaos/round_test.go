@@ -50,7 +50,7 @@ type round struct {
 	redisHurt  sync.Mutex // held by the fault that concerns Redis
 	past       past
 
-	mu         sync.Mutex
+	mu         sync.Mutex // of what follows, and of members while they join
 	random     *rand.Rand // which node is asked
 	violations []string
 }
@@ -64,20 +64,29 @@ func (r *round) violation(format string, args ...any) {
 
 // play plays a round of one seed. only, if it has names, are the faults to choose from, and then there is one fault only. It notes
 // in o what happened, as far as the round comes.
-func play(t *testing.T, seed uint64, start func(*testing.T) deployment, only []string, o *outcome) {
+func play(t *testing.T, seed uint64, d namedDeployment, only []string, o *outcome) {
 	ctx, cancel := context.WithTimeout(t.Context(), roundLimit)
 	defer cancel()
-	r := &round{
-		t: t, ctx: ctx, seed: seed, deployment: start(t), random: rand.New(rand.NewPCG(seed, 1)),
-	}
+	r := &round{t: t, ctx: ctx, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
 	callers := batch.New(callersLimit, r.callersOf) // each look takes some ms, however many connections it is for
-	r.handlers = startHandlers(func(c net.Conn) []string {
+	openers := func(c net.Conn) []string {
 		members, err := callers.Do(ctx, c)
 		if err != nil {
 			return nil
 		}
 		return members
-	})
+	}
+	var opener func(c net.Conn) string
+	if seed%2 == 0 || slices.ContainsFunc(fleetFaults, func(f fault) bool { return f.needsNetwork && f.isIn(only) }) {
+		opener = func(c net.Conn) string {
+			if members := openers(c); len(members) > 0 {
+				return members[0]
+			}
+			return "" // another server
+		}
+	}
+	r.deployment = d.start(t, opener)
+	r.handlers = startHandlers(openers)
 	t.Cleanup(r.handlers.stop)
 	r.db = r.deployment.db(t)
 	defer r.end()
@@ -111,16 +120,24 @@ const callersLimit = 10_000
 // callersOf returns for each connection to this process the members on which the one depends that opened it; nil if it is not known.
 func (r *round) callersOf(conns []net.Conn) [][]string {
 	port := func(a net.Addr) int { return a.(*net.TCPAddr).Port }
-	sockets := process.SocketsTo(port(conns[0].LocalAddr())) // all connections are to the same port
+	sockets := make(map[int]map[int]string)
+	for _, c := range conns {
+		if to := port(c.LocalAddr()); sockets[to] == nil {
+			sockets[to] = process.SocketsTo(to)
+		}
+	}
 	callers := make([][]string, len(conns))
-	for _, m := range r.members {
+	r.mu.Lock()
+	members := slices.Clone(r.members)
+	r.mu.Unlock()
+	for _, m := range members {
 		running := m.current()
 		if running == nil {
 			continue
 		}
 		own := running.Sockets()
 		for i, c := range conns {
-			if own[sockets[port(c.RemoteAddr())]] {
+			if own[sockets[port(c.LocalAddr())][port(c.RemoteAddr())]] {
 				callers[i] = m.dependsOn()
 			}
 		}
@@ -162,20 +179,27 @@ func (r *round) startFleet(random *rand.Rand) {
 	r.startMember("goworker", "goworker", "--concurrency", "12")
 	through := r.members[0]
 	web := &member{round: r, name: "webworker", program: "goworker", args: []string{"--server", through.url(), "--concurrency", "6"}, through: through}
-	r.members = append(r.members, web)
+	r.join(web)
 	web.start()
 }
 
 // startMember starts a program that reaches Redis by a way of its own.
 func (r *round) startMember(name, program string, args ...string) *member {
-	url, network := r.deployment.way(r.t)
+	url, network := r.deployment.way(r.t, name)
 	m := &member{round: r, name: name, program: program, args: append(append(args, r.deployment.flags()...), "--redis", url), network: network}
-	r.members = append(r.members, m)
+	r.join(m)
 	m.start()
 	if r.t.Failed() {
 		r.t.FailNow()
 	}
 	return m
+}
+
+// join adds a member. Others than callersOf see the members only when all have joined.
+func (r *round) join(m *member) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members = append(r.members, m)
 }
 
 // anyAPI is a client of one of the nodes, whether it lives or not.
@@ -246,9 +270,9 @@ func (r *round) watchMachine() (stop func()) {
 func (r *round) heal() {
 	r.liftLimit(r.ctx)
 	for _, m := range r.members {
-		if m.network != nil {
-			m.network.Mend()
-			m.network.Release()
+		for _, p := range m.network {
+			p.Mend()
+			p.Release()
 		}
 		m.signal(syscall.SIGCONT)
 		if !m.checkAlive() {

@@ -127,11 +127,12 @@ func unpack(commit string) (dir string, err error) {
 
 // Process is dtsd, or another program that logs as dtsd does, on a free port of 127.0.0.1.
 type Process struct {
-	ID   string // of the node
-	URL  string // of its API; that of no server if it has none
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process has ended, with err
-	err  error
+	ID      string // of the node
+	URL     string // of its API; that of no server if it has none
+	cmd     *exec.Cmd
+	running chan struct{} // closed when every role runs
+	done    chan struct{} // closed when the process has ended, with err
+	err     error
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -139,7 +140,19 @@ type Process struct {
 
 // Start starts a program of dir and waits until it says that every role runs. If it fails, the error has the program's log.
 func Start(dir, name string, args ...string) (*Process, error) {
-	p := &Process{cmd: exec.Command(filepath.Join(dir, name), args...), done: make(chan struct{})}
+	p, err := Launch(dir, name, args...)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.AwaitRunning(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Launch starts a program of dir. It has no ID and no URL before AwaitRunning.
+func Launch(dir, name string, args ...string) (*Process, error) {
+	p := &Process{cmd: exec.Command(filepath.Join(dir, name), args...), running: make(chan struct{}), done: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 "+QuickRace, "DTS_LISTEN=127.0.0.1:0", "DTS_LOG_FORMAT=json")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
@@ -148,27 +161,32 @@ func Start(dir, name string, args ...string) (*Process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	running := make(chan struct{})
 	go func() {
 		defer close(p.done)
-		p.read(stderr, running)
+		p.read(stderr)
 		p.err = p.cmd.Wait()
 	}()
+	return p, nil
+}
+
+// AwaitRunning waits until the program says that every role runs, and kills it if that takes too long. Error: with the program's log.
+func (p *Process) AwaitRunning() error {
+	name := filepath.Base(p.cmd.Path)
 	limit := time.NewTimer(startLimit)
 	defer limit.Stop()
 	select {
-	case <-running:
-		return p, nil
+	case <-p.running:
+		return nil
 	case <-p.done:
-		return nil, fmt.Errorf("%s ended at once: %w\n%s", name, p.err, p.Log())
+		return fmt.Errorf("%s ended at once: %w\n%s", name, p.err, p.Log())
 	case <-limit.C:
 		p.Kill()
-		return nil, fmt.Errorf("%s does not run after %s:\n%s", name, startLimit, p.Log())
+		return fmt.Errorf("%s does not run after %s:\n%s", name, startLimit, p.Log())
 	}
 }
 
 // read takes the log apart: the line that says that the node runs names its address and id.
-func (p *Process) read(log io.Reader, running chan struct{}) {
+func (p *Process) read(log io.Reader) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
@@ -179,7 +197,7 @@ func (p *Process) read(log io.Reader, running chan struct{}) {
 			continue
 		case "running":
 			p.URL, p.ID = "http://"+entry.Listen, entry.Node
-			close(running)
+			close(p.running)
 		}
 		p.mu.Lock()
 		p.log.Write(lines.Bytes())
