@@ -123,7 +123,7 @@ func (o options) measure(ctx context.Context, chosen []row, stdout, stderr io.Wr
 			return err
 		}
 	}
-	return failures(results, o.smoke)
+	return failures(results, !o.short)
 }
 
 func newBench(server *redisServer, o options, stderr io.Writer) *bench {
