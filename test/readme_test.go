@@ -82,6 +82,7 @@ func TestREADME_QuickstartWorks(t *testing.T) {
 	await(t, 30*time.Second, "the demo has cancelled the task of an hour, so that none of its processes is left", func() bool {
 		return n.task("too-long").State == "cancelled"
 	})
+	expectNoError(t, n)
 }
 
 // Whoever runs the first commands on nodes of the second section, which do not run shell, is told so, and loses no attempt.
@@ -174,4 +175,5 @@ func TestREADME_GoWorkerWorks(t *testing.T) {
 			t.Errorf("%s: no %q in\n%s", lines[i+2], want, out)
 		}
 	}
+	expectNoError(t, n)
 }
