@@ -94,8 +94,8 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 		if repeats != nil {
 			repeats.set(h.address, start, nil)
 		}
-		if isAnswer(err) && slices.ContainsFunc(cmds, concernsData) {
-			h.link.know(h.address)
+		if h.address != "" && isAnswer(err) && slices.ContainsFunc(cmds, concernsData) {
+			h.link.heard.Store(h.address, clock.Now())
 		}
 		h.link.record(h.address, start, err)
 	}

@@ -22,7 +22,8 @@ const (
 	outageLimit = 2 * time.Second
 	// silence without an answer begins an outage. It is shorter than the limits of those that ask regularly.
 	silence = 900 * time.Millisecond
-	// unasked is after what time without a failure the outage of a server of a cluster is over: nobody asks it any more, as after a failover.
+	// unasked is after what time without an answer or a failure nobody asks a server of a cluster any more, as after a failover: its outage is over,
+	// and it does not count as one that answers. It is longer than answerLimit, so that a server which is asked all the time never seems unasked.
 	unasked = 10 * time.Second
 )
 
@@ -35,7 +36,7 @@ type Link struct {
 	met     atomic.Bool  // there was an answer
 	away    atomic.Int32 // servers in an outage
 	severed atomic.Pointer[error]
-	known   sync.Map // addresses of servers that have answered a command about data
+	heard   sync.Map // address of a server of a cluster -> when it last answered a command about data
 
 	mu      sync.Mutex
 	outages map[string]*outage // of servers that have failed, by address
@@ -62,7 +63,8 @@ func NewLink(log *slog.Logger) *Link {
 // Up reports whether Redis answers, as far as is known: of a cluster, every server that this process asks. Before the first answer, it does not.
 func (l *Link) Up() bool { return l.met.Load() && l.away.Load() == 0 }
 
-// Answers is Up for a Redis that is one server. For a cluster, it reports whether any of the servers with data answers, as far as is known.
+// Answers is Up for a Redis that is one server. For a cluster, it reports whether any of the servers with data answers, as far as is known: one that
+// has done so lately, and is not away. A server that was replaced without dying, or removed, is not asked any more, and so never seems away.
 func (l *Link) Answers() bool {
 	if l.Up() {
 		return true
@@ -70,18 +72,11 @@ func (l *Link) Answers() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	answers := false
-	l.known.Range(func(address, _ any) bool {
-		answers = !l.outages[address.(string)].lasts()
+	l.heard.Range(func(address, at any) bool {
+		answers = clock.Since(at.(time.Time)) < unasked && !l.outages[address.(string)].lasts()
 		return !answers
 	})
 	return answers
-}
-
-// know notes that a server has data.
-func (l *Link) know(address string) {
-	if _, known := l.known.Load(address); !known {
-		l.known.Store(address, nil)
-	}
 }
 
 // Sever has every command fail from now on, at once and with that error.
@@ -140,7 +135,7 @@ func (l *Link) noteAnswer(address string, start time.Time) {
 	for other, o := range l.outages {
 		if o.lasts() && clock.Since(o.failed) >= unasked {
 			l.end(other, "Redis server not asked any more")
-			l.known.Delete(other)
+			l.heard.Delete(other)
 			delete(l.outages, other)
 		}
 	}

@@ -227,3 +227,32 @@ func TestLink_ForgetsAServerOfAClusterThatWasReplaced(t *testing.T) {
 		t.Errorf("it says: %s", log.out.String())
 	}
 }
+
+// A server that was replaced without dying is never asked again, and so never away.
+func TestLink_DoesNotAnswerWhenAllServersAreSilentAfterAFailover(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t)
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), FailFast: true})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	keys := make([]string, 20) // on all servers
+	for i := range keys {
+		keys[i] = fmt.Sprint(i)
+	}
+	write := func() error {
+		pipe := db.Pipeline()
+		for _, key := range keys {
+			pipe.Set(t.Context(), key, "v", 0)
+		}
+		_, err := pipe.Exec(t.Context())
+		return err
+	}
+	testkit.Must(t, write())
+	cluster.Failover(keys[0])
+	testkit.Eventually(t, "the replica is asked", func() bool { return write() == nil })
+	for _, server := range cluster.Servers {
+		server.Pause()
+		t.Cleanup(server.Continue)
+	}
+	testkit.Within(t, time.Minute, "no server answers", func() bool { _ = write(); return !db.Link().Answers() })
+}

@@ -198,13 +198,17 @@ func TestLink_EndsTheOutageOfAServerThatIsNotAskedAnyMore(t *testing.T) {
 	})
 }
 
+// ask has a server be asked, with err as what becomes of that.
+func ask(t *testing.T, l *Link, address, command string, err error) {
+	t.Helper()
+	server := hook{link: l, address: address}
+	_ = server.ProcessHook(func(context.Context, redis.Cmder) error { return err })(t.Context(), redis.NewCmd(t.Context(), command))
+}
+
 func TestLink_AnswersWhileAServerOfAClusterDoes(t *testing.T) {
 	t.Parallel()
 	l := linkLoggedTo(io.Discard)
-	send := func(address, command string, err error) {
-		server := hook{link: l, address: address}
-		_ = server.ProcessHook(func(context.Context, redis.Cmder) error { return err })(t.Context(), redis.NewCmd(t.Context(), command))
-	}
+	send := func(address, command string, err error) { ask(t, l, address, command, err) }
 	for _, address := range []string{"a:1", "b:1"} {
 		send(address, "get", nil)
 	}
@@ -227,6 +231,50 @@ func TestLink_AnswersWhileAServerOfAClusterDoes(t *testing.T) {
 	if send("", "get", nil); !l.Answers() {
 		t.Error("it does not answer after the outage")
 	}
+}
+
+// A server that was replaced without dying, whose slots have moved away, or that was removed, is never away.
+func TestLink_DoesNotCountOnAServerOfAClusterThatIsNotAskedAnyMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := linkLoggedTo(io.Discard)
+		ask(t, l, "replaced:1", "get", nil)
+		ask(t, l, "restarted:1", "get", io.EOF)
+		ask(t, l, "restarted:1", "get", nil) // it sends the client elsewhere
+		for range int(unasked / time.Second) {
+			ask(t, l, "a:1", "get", nil)
+			ask(t, l, "b:1", "get", nil)
+			_ = clock.Sleep(t.Context(), time.Second)
+		}
+		if ask(t, l, "a:1", "get", io.EOF); !l.Answers() {
+			t.Error("it does not answer, though one server does")
+		}
+		if ask(t, l, "b:1", "get", io.EOF); l.Answers() {
+			t.Error("it answers, though only servers do that are not asked any more")
+		}
+		if ask(t, l, "b:1", "get", nil); !l.Answers() {
+			t.Error("it does not answer, though one server does again")
+		}
+	})
+}
+
+// When nothing has been asked for a long time, nothing is known but what the first commands bring.
+func TestLink_AnswersAfterALongTimeWithoutCommandsWhenAServerOfAClusterDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := linkLoggedTo(io.Discard)
+		ask(t, l, "a:1", "get", nil)
+		ask(t, l, "b:1", "get", nil)
+		if _ = clock.Sleep(t.Context(), time.Hour); !l.Answers() {
+			t.Error("it does not answer, though nothing has failed")
+		}
+		if ask(t, l, "a:1", "get", io.EOF); l.Answers() {
+			t.Error("it answers, though the only server that was asked does not")
+		}
+		if ask(t, l, "b:1", "get", nil); !l.Answers() {
+			t.Error("it does not answer, though one server does")
+		}
+	})
 }
 
 // Clients ask any server for the map, replicas too.
