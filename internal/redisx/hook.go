@@ -23,12 +23,13 @@ type repeats struct {
 	start time.Time // of the first time
 
 	mu     sync.Mutex
-	broken map[string]broken // by server: the last time, if it broke off with its connection
+	broken map[string]broken // by server: the last times, if they broke off with their connections
 }
 
-// broken is a command that broke off with its connection.
+// broken is a command that broke off with its connection, perhaps several times in a row.
 type broken struct {
-	start time.Time
+	times int
+	start time.Time // of the last time
 	err   error
 }
 
@@ -39,13 +40,18 @@ func repeatsOf(ctx context.Context) *repeats {
 	return r
 }
 
-// set notes what became of the last time at a server; err is nil if it did not break off.
+// set notes what became of the last time at a server; err is nil if it did not break off. It does nothing for nil: nobody counts.
 func (r *repeats) set(address string, start time.Time, err error) {
+	if r == nil {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if delete(r.broken, address); err != nil {
-		r.broken[address] = broken{start, err}
+	if err == nil {
+		delete(r.broken, address)
+		return
 	}
+	r.broken[address] = broken{r.broken[address].times + 1, start, err}
 }
 
 // DialHook implements redis.Hook.
@@ -86,14 +92,15 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := send(ctx)
+	if repeats == nil && h.address != "" && isBroken(err) {
+		err = send(ctx) // go-redis repeats what it is given for a whole Redis, but not what is sent to one server of a cluster
+	}
 	switch {
 	case !h.tells(cmds, err):
-	case repeats != nil && isBroken(err):
+	case h.address != "" && isBroken(err):
 		repeats.set(h.address, start, err)
 	default:
-		if repeats != nil {
-			repeats.set(h.address, start, nil)
-		}
+		repeats.set(h.address, start, nil)
 		if h.address != "" && isAnswer(err) && slices.ContainsFunc(cmds, concernsData) {
 			h.link.heard.Store(h.address, clock.Now())
 		}
@@ -103,7 +110,7 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 }
 
 // doAll sends commands of the client of a cluster. A connection that breaks while its server lives is nothing to tell of: the client sends
-// again what was on it.
+// again what was on it. It does not if the caller gives up meanwhile, or for some transactions, so that one broken connection alone is no sign.
 func (h hook) doAll(ctx context.Context, send func(context.Context) error) error {
 	r := &repeats{start: clock.Now(), broken: make(map[string]broken)}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, repeatsKey{}, r), answerLimit)
@@ -112,7 +119,9 @@ func (h hook) doAll(ctx context.Context, send func(context.Context) error) error
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for address, b := range r.broken {
-		h.link.record(address, b.start, b.err)
+		if b.times > 1 {
+			h.link.record(address, b.start, b.err)
+		}
 	}
 	return err
 }

@@ -12,9 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // limits is a hook that notes, by server, how long the last commands were allowed to take.
@@ -187,6 +189,33 @@ func TestLink_IsUpWhileAServerOfAClusterClosesConnections(t *testing.T) {
 	}
 	for range 20 {
 		testkit.Must(t, testkit.Receive(t, written, "a write"))
+	}
+	if n := log.count("Redis unreachable"); n != 0 {
+		t.Errorf("it says %d times that the server is away: %s", n, log.out.String())
+	}
+}
+
+// It sends scripts to the server itself, whose client repeats nothing.
+func TestRunReplicated_RunsAgainWhatTheServerClosedTheConnectionOf(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.NoFailover())
+	var log logged
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: cluster.URL(), Link: redisx.NewLink(slog.New(slog.NewTextHandler(&log, nil)))})
+	testkit.Must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	key := lua.NewKeyspace("", 0).Partition(0).Confirmed()
+	admin := cluster.Primary(string(key)).Admin()
+	ended := make(chan error, 1)
+	go func() {
+		tooMany := config.Durability{Replicas: 9, Timeout: 2 * time.Second}
+		ended <- redisx.RunReplicated[lua.ConfirmReply](t.Context(), db, tooMany, []lua.Confirm{{Confirmed: key}})[0].Err
+	}()
+	testkit.Eventually(t, "it waits for replicas", func() bool {
+		return strings.Contains(admin.ClientList(t.Context()).Val(), " cmd=wait ")
+	})
+	testkit.Must(t, admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	if err := testkit.Receive(t, ended, "the answer"); err == nil || !strings.Contains(err.Error(), "of 9 replicas") {
+		t.Errorf("it ends with %v", err)
 	}
 	if n := log.count("Redis unreachable"); n != 0 {
 		t.Errorf("it says %d times that the server is away: %s", n, log.out.String())

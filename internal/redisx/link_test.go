@@ -6,7 +6,9 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +200,9 @@ func TestLink_EndsTheOutageOfAServerThatIsNotAskedAnyMore(t *testing.T) {
 	})
 }
 
+// errRefused is the error of a server that is not there.
+var errRefused = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+
 // ask has a server be asked, with err as what becomes of that.
 func ask(t *testing.T, l *Link, address, command string, err error) {
 	t.Helper()
@@ -213,10 +218,10 @@ func TestLink_AnswersWhileAServerOfAClusterDoes(t *testing.T) {
 		send(address, "get", nil)
 	}
 	send("replica:1", "cluster", nil)
-	if send("a:1", "get", io.EOF); !l.Answers() {
+	if send("a:1", "get", errRefused); !l.Answers() {
 		t.Error("it does not answer, though one server does")
 	}
-	if send("b:1", "get", io.EOF); l.Answers() {
+	if send("b:1", "get", errRefused); l.Answers() {
 		t.Error("it answers, though only a server without data does")
 	}
 	if send("b:1", "get", nil); !l.Answers() {
@@ -225,7 +230,7 @@ func TestLink_AnswersWhileAServerOfAClusterDoes(t *testing.T) {
 
 	l = linkLoggedTo(io.Discard)
 	send("", "get", nil)
-	if send("", "get", io.EOF); l.Answers() {
+	if send("", "get", errRefused); l.Answers() {
 		t.Error("it answers, though it is one server and that does not")
 	}
 	if send("", "get", nil); !l.Answers() {
@@ -239,17 +244,17 @@ func TestLink_DoesNotCountOnAServerOfAClusterThatIsNotAskedAnyMore(t *testing.T)
 	synctest.Test(t, func(t *testing.T) {
 		l := linkLoggedTo(io.Discard)
 		ask(t, l, "replaced:1", "get", nil)
-		ask(t, l, "restarted:1", "get", io.EOF)
+		ask(t, l, "restarted:1", "get", errRefused)
 		ask(t, l, "restarted:1", "get", nil) // it sends the client elsewhere
 		for range int(unasked / time.Second) {
 			ask(t, l, "a:1", "get", nil)
 			ask(t, l, "b:1", "get", nil)
 			_ = clock.Sleep(t.Context(), time.Second)
 		}
-		if ask(t, l, "a:1", "get", io.EOF); !l.Answers() {
+		if ask(t, l, "a:1", "get", errRefused); !l.Answers() {
 			t.Error("it does not answer, though one server does")
 		}
-		if ask(t, l, "b:1", "get", io.EOF); l.Answers() {
+		if ask(t, l, "b:1", "get", errRefused); l.Answers() {
 			t.Error("it answers, though only servers do that are not asked any more")
 		}
 		if ask(t, l, "b:1", "get", nil); !l.Answers() {
@@ -268,7 +273,7 @@ func TestLink_AnswersAfterALongTimeWithoutCommandsWhenAServerOfAClusterDoes(t *t
 		if _ = clock.Sleep(t.Context(), time.Hour); !l.Answers() {
 			t.Error("it does not answer, though nothing has failed")
 		}
-		if ask(t, l, "a:1", "get", io.EOF); l.Answers() {
+		if ask(t, l, "a:1", "get", errRefused); l.Answers() {
 			t.Error("it answers, though the only server that was asked does not")
 		}
 		if ask(t, l, "b:1", "get", nil); !l.Answers() {
@@ -281,11 +286,48 @@ func TestLink_AnswersAfterALongTimeWithoutCommandsWhenAServerOfAClusterDoes(t *t
 func TestLink_IgnoresServersThatAreAskedForTheMapOnly(t *testing.T) {
 	t.Parallel()
 	l := linkLoggedTo(io.Discard)
-	failing := func(context.Context, redis.Cmder) error { return io.EOF }
+	failing := func(context.Context, redis.Cmder) error { return errRefused }
 	for name, up := range map[string]bool{"cluster": true, "command": true, "hello": true, "get": false} {
 		server := hook{link: l, address: name}
 		if _ = server.ProcessHook(failing)(t.Context(), redis.NewCmd(t.Context(), name)); up == l.outages[name].lasts() {
 			t.Errorf("after a failure of %q, the server counts as away: %v", name, up)
+		}
+	}
+}
+
+// Servers close connections. What was on one is sent again: by the client of a cluster, unless the caller gives up, and for one that sends to the
+// client of a server by itself.
+func TestLink_TakesOneBrokenConnectionToAServerOfAClusterForNoOutage(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		whole bool
+		ends  []error // of the tries at the server
+		up    bool
+	}{
+		{"repeated", true, []error{io.EOF, io.EOF, nil}, true},
+		{"given up", true, []error{io.EOF}, true},
+		{"broken again", true, []error{io.EOF, io.EOF}, false},
+		{"sent to the server", false, []error{io.EOF, nil}, true},
+		{"sent to the server, in a transaction that has no other connection", false, []error{io.EOF, io.EOF}, true},
+		{"sent to the server, which has died", false, []error{io.EOF, errRefused}, false},
+	} {
+		l := linkLoggedTo(io.Discard)
+		tries := 0
+		try := func(context.Context, redis.Cmder) error { tries++; return test.ends[tries-1] }
+		send := hook{link: l, address: "a:1"}.ProcessHook(try)
+		if test.whole {
+			server := send
+			send = hook{link: l, whole: true}.ProcessHook(func(ctx context.Context, cmd redis.Cmder) (err error) {
+				for range test.ends {
+					err = server(ctx, cmd)
+				}
+				return err
+			})
+		}
+		err := send(t.Context(), redis.NewCmd(t.Context(), "get"))
+		if last := test.ends[len(test.ends)-1]; !errors.Is(err, last) || tries != len(test.ends) || l.Up() != test.up {
+			t.Errorf("%s: %v after %d tries, up: %t; want %v, %d, %t", test.name, err, tries, l.Up(), last, len(test.ends), test.up)
 		}
 	}
 }
