@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -110,6 +111,77 @@ func TestRun_PassesOnOtherErrors(t *testing.T) {
 	var refusal *redisx.Refusal
 	if err == nil || errors.As(err, &refusal) || !strings.Contains(err.Error(), "WRONGTYPE") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// failing is a hook that has every script answered with an error.
+type failing string
+
+func (failing) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (f failing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !strings.HasPrefix(cmd.Name(), "eval") {
+			return next(ctx, cmd)
+		}
+		cmd.SetErr(f)
+		return f
+	}
+}
+
+func (f failing) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(_ context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			cmd.SetErr(f)
+		}
+		return f
+	}
+}
+
+func (f failing) Error() string { return string(f) }
+
+// RedisError implements redis.Error.
+func (failing) RedisError() {}
+
+// Redis before 7.0 says first that a script failed, and where.
+func TestRun_TellsWhatTheCommandInAScriptWasAnsweredByAnyRedis(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	const (
+		hash    = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db"
+		inLua   = "ERR Error running script (call to f_" + hash + "): @user_script:3: attempt to perform arithmetic on a nil value "
+		before7 = "ERR Error running script (call to f_" + hash + "): @user_script:1: @user_script: 1: -"
+		since7  = " script: " + hash + ", on @user_script:1."
+	)
+	for _, test := range []struct {
+		answer                string
+		says                  string // after the name of the script
+		refuses, full, passes bool
+	}{
+		{before7 + "READONLY You can't write against a read only replica.  ", "READONLY You can't write against a read only replica.", true, false, true},
+		{before7 + "NOREPLICAS Not enough good replicas to write.  ", "NOREPLICAS Not enough good replicas to write.", true, false, true},
+		{before7 + "MISCONF Errors writing to the AOF file: No space left on device  ", "MISCONF Errors writing to the AOF file: No space left on device", true, false, true},
+		{before7 + "OOM command not allowed when used memory > 'maxmemory'.  ", "OOM command not allowed when used memory > 'maxmemory'.", false, true, true},
+		{"NOREPLICAS Not enough good replicas to write." + since7, "NOREPLICAS Not enough good replicas to write." + since7, true, false, true},
+		{inLua, inLua, false, false, false},
+	} {
+		db := srv.DB(t)
+		db.AddHook(failing(test.answer))
+		call := lua.Confirm{Confirmed: "confirmed"}
+		_, alone := redisx.Run(t.Context(), db, call)
+		for name, err := range map[string]error{
+			"Run":           alone,
+			"RunEach":       redisx.RunEach[lua.ConfirmReply](t.Context(), db, []lua.Confirm{call})[0].Err,
+			"RunReplicated": redisx.RunReplicated[lua.ConfirmReply](t.Context(), db, config.Durability{Replicas: 1}, []lua.Confirm{call})[0].Err,
+		} {
+			if want := "script confirm: " + test.says; err == nil || err.Error() != want {
+				t.Errorf("%s: %v; want %s", name, err, want)
+			}
+			if refuses := redisx.RefusedWrites(err) != ""; refuses != test.refuses || redisx.IsFull(err) != test.full || redisx.Passes(err) != test.passes {
+				t.Errorf("%s, %v: refuses writes: %t, full: %t, passes: %t; want %t, %t, %t",
+					name, err, refuses, redisx.IsFull(err), redisx.Passes(err), test.refuses, test.full, test.passes)
+			}
+		}
 	}
 }
 

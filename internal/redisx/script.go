@@ -162,8 +162,9 @@ func prepared(s *lua.Script) *redis.Script {
 var hashed sync.Map // *lua.Script -> *redis.Script
 
 // observeRun calls Options.Observe for one run, which took took and returned err. It returns err as a *Refusal if it
-// is one, else err with the name of the script.
+// is one, else err with the name of the script, worded as newer versions of Redis do.
 func (db *DB) observeRun(s *lua.Script, took time.Duration, err error) error {
+	err = unwrapped(err)
 	refusal := refusalOf(s, err)
 	if db.observe != nil {
 		code := ""
@@ -179,6 +180,30 @@ func (db *DB) observeRun(s *lua.Script, took time.Duration, err error) error {
 		return fmt.Errorf("script %s: %w", s.Name, err)
 	}
 	return nil
+}
+
+// scriptFailed is how Redis before 7.0 begins the error of a command in a script. It goes on with the name and the line of the script, and only then
+// says what the command was answered: "ERR Error running script (call to f_<hash>): @user_script:1: @user_script: 1: -READONLY You can't write ...".
+const scriptFailed = "ERR Error running script"
+
+// reply is an error reply of Redis.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+
+// RedisError implements redis.Error.
+func (reply) RedisError() {}
+
+// unwrapped returns what the command in a script was answered if err is an error that Redis before 7.0 has put around that, else err.
+func unwrapped(err error) error {
+	var whole redis.Error
+	if !errors.As(err, &whole) || !strings.HasPrefix(whole.Error(), scriptFailed) {
+		return err
+	}
+	if _, said, found := strings.Cut(whole.Error(), ": -"); found {
+		return reply(strings.TrimSpace(said))
+	}
+	return err
 }
 
 // refusalOf returns err as a *Refusal, or nil if err is not a refusal that the script's header lists.
