@@ -19,6 +19,7 @@ type Observer struct {
 	stop     context.CancelFunc
 
 	mu      sync.Mutex
+	closed  bool
 	began   time.Time     // when the last read for a view began
 	reading chan struct{} // closed at the end of the read that is under way; nil: there is none
 	failed  bool          // the last read failed
@@ -31,8 +32,11 @@ func NewObserver(o Options) *Observer {
 	return &Observer{registry: New(o), ctx: ctx, stop: stop}
 }
 
-// Close ends what View has begun, and waits for it. Nobody calls View afterwards.
+// Close ends what View has begun, and waits for it. Afterwards, View reads nothing.
 func (o *Observer) Close() {
+	o.mu.Lock()
+	o.closed = true
+	o.mu.Unlock()
 	o.stop()
 	o.reads.Wait()
 }
@@ -55,7 +59,7 @@ func (o *Observer) View() View {
 func (o *Observer) refresh() <-chan struct{} {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.reading == nil && (o.began.IsZero() || clock.Since(o.began) >= o.registry.o.Beat) {
+	if !o.closed && o.reading == nil && (o.began.IsZero() || clock.Since(o.began) >= o.registry.o.Beat) {
 		o.began, o.reading = clock.Now(), make(chan struct{})
 		o.reads.Go(o.read)
 	}

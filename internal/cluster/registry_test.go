@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -473,4 +475,41 @@ func TestRegistry_AJumpOfTheClockIsNobodysDeath(t *testing.T) {
 		t.Errorf("right after the jump it sees %+v", v.Nodes)
 	}
 	a.awaitView("b is dead", sees("b", ""))
+}
+
+// A call may be under way when its client is closed.
+func TestObserver_BeginsNothingOnceItIsClosed(t *testing.T) {
+	t.Parallel()
+	db := redistest.Start(t).DB(t)
+	for range 20 {
+		var reads atomic.Int64
+		o := cluster.NewObserver(cluster.Options{DB: db, Key: key, Beat: 1, Check: func(context.Context) { reads.Add(1) }})
+		var calls sync.WaitGroup
+		called, end := make(chan struct{}, 4), make(chan struct{})
+		for range cap(called) {
+			calls.Go(func() {
+				o.View()
+				called <- struct{}{}
+				for {
+					select {
+					case <-end:
+						return
+					default:
+						o.View()
+					}
+				}
+			})
+		}
+		for range cap(called) {
+			testkit.Receive(t, called, "a call")
+		}
+		o.Close()
+		before := reads.Load()
+		o.View()
+		close(end)
+		calls.Wait()
+		if after := reads.Load(); after != before {
+			t.Fatalf("it has read the list %d times since it was closed", after-before)
+		}
+	}
 }
