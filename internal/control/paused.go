@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/dts-sched/dts/internal/clock"
 )
 
 const (
@@ -16,33 +14,29 @@ const (
 // pausedQueues knows which queues are paused, so that a list of tasks does not ask Redis for each.
 type pausedQueues struct {
 	mu    sync.Mutex
-	known map[string]pausedQueue
+	known map[string]*latest[bool]
 }
 
-type pausedQueue struct {
-	paused bool
-	readAt time.Time
-}
-
-// is reports whether a queue is paused; false if that cannot be read.
+// is reports whether a queue is paused; false if that is not known.
 func (p *pausedQueues) is(ctx context.Context, queue string, read func(context.Context, string) (bool, error)) bool {
+	return p.of(queue).get(ctx, pausedLifetime, func(ctx context.Context) (bool, error) { return read(ctx, queue) })
+}
+
+// of returns what is known of a queue.
+func (p *pausedQueues) of(queue string) *latest[bool] {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if q, known := p.known[queue]; known && clock.Since(q.readAt) < pausedLifetime {
-		return q.paused
-	}
-	paused, err := read(ctx, queue)
-	if err != nil {
-		return false
+	if known := p.known[queue]; known != nil {
+		return known
 	}
 	if p.known == nil || len(p.known) >= pausedLimit {
-		p.known = make(map[string]pausedQueue)
+		p.known = make(map[string]*latest[bool])
 	}
-	p.known[queue] = pausedQueue{paused, clock.Now()}
-	return paused
+	p.known[queue] = &latest[bool]{}
+	return p.known[queue]
 }
 
-// forget has a queue read again.
+// forget has a queue read again. What comes of a reading that is under way is of no use to those who ask from now on.
 func (p *pausedQueues) forget(queue string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // A worker by HTTP has no other way to keep its leases. One silent server must not cost it those on the others.
@@ -101,5 +103,32 @@ func TestSubmit_GoesOnWhileTheServerOfTheListOfNodesIsSilent(t *testing.T) {
 	}
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("%d submissions took %s", len(refs)-1, took)
+	}
+}
+
+// Whether one of asynq's own servers serves a queue is for a warning only.
+func TestSubmit_GoesOnWhileTheServerOfTheListOfAsynqsServersIsSilent(t *testing.T) {
+	t.Parallel()
+	w := storetest.InCluster(t)
+	control := New(Options{Store: w.Store, Nodes: fleet{}, Queues: queue.New(queue.Options{DB: w.DB})})
+	silent := w.Cluster.Primary(string(lua.AsynqServers))
+	refs := w.Elsewhere(silent, 11)
+	control.noteNamespaces(w.Ctx, me.Namespace)
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	begin := time.Now()
+	var all sync.WaitGroup
+	for _, ref := range refs {
+		all.Go(func() {
+			submitted, err := control.Submit(t.Context(), me, task.Definition{Ref: ref, Type: "http", Delay: time.Hour})
+			if err != nil || submitted.Warnings != nil {
+				t.Errorf("%v, warnings %q", err, submitted.Warnings)
+			}
+		})
+	}
+	all.Wait()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("%d submissions took %s", len(refs), took)
 	}
 }

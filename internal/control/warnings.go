@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
@@ -77,21 +75,11 @@ const foreignLifetime = 5 * time.Second
 
 // foreignQueues knows which queues asynq's own servers serve.
 type foreignQueues struct {
-	mu     sync.Mutex
-	slots  map[string]int // by queue
-	readAt time.Time
+	slots latest[map[string]int] // by queue
 }
 
-// serve reports whether one of asynq's own servers serves a queue; also if that cannot be read, so that nobody is warned for nothing.
+// serve reports whether one of asynq's own servers serves a queue; also if that is not known, so that nobody is warned for nothing.
 func (f *foreignQueues) serve(ctx context.Context, queue string, read func(context.Context) (map[string]int, error)) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.readAt.IsZero() || clock.Since(f.readAt) > foreignLifetime {
-		slots, err := read(ctx)
-		if err != nil {
-			return true
-		}
-		f.slots, f.readAt = slots, clock.Now()
-	}
-	return f.slots[queue] > 0
+	slots := f.slots.get(ctx, foreignLifetime, read)
+	return slots == nil || slots[queue] > 0
 }

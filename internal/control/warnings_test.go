@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -153,5 +155,73 @@ func TestWhyWaiting_AsksRedisSeldom(t *testing.T) {
 	}
 	if reads > 2 { // the machine may be slow
 		t.Errorf("it was read %d times", reads)
+	}
+}
+
+// A list may have tasks of several queues whose servers are silent.
+func TestWhyWaiting_WaitsForASilentQueueOnceInAList(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var p pausedQueues
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		begin := time.Now()
+		for range 100 {
+			for _, queue := range []string{"a", "b", "c"} {
+				if p.is(ctx, queue, func(ctx context.Context, _ string) (bool, error) { return silent[bool](ctx) }) {
+					t.Fatalf("%s is paused", queue)
+				}
+			}
+		}
+		if took := time.Since(begin); took != 3*latestTimeout {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// blockedQueue is a queue that somebody reads whose server does not answer before the test lets it.
+func blockedQueue(t *testing.T, p *pausedQueues, queue string, paused bool) (answer func()) {
+	t.Helper()
+	begun, allowed, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		p.is(t.Context(), queue, func(context.Context, string) (bool, error) {
+			close(begun)
+			<-allowed
+			return paused, nil
+		})
+	}()
+	_ = testkit.Receive(t, begun, "the reading")
+	answer = sync.OnceFunc(func() { close(allowed); <-ended })
+	t.Cleanup(answer)
+	return answer
+}
+
+func TestWhyWaiting_WaitsForNobodyElse(t *testing.T) {
+	t.Parallel()
+	var p pausedQueues
+	_ = blockedQueue(t, &p, "silent", true)
+	for queue, want := range map[string]bool{"other": true, "silent": false} {
+		got := make(chan bool, 1)
+		go func() {
+			got <- p.is(t.Context(), queue, func(context.Context, string) (bool, error) { return true, nil })
+		}()
+		if got := testkit.Receive(t, got, queue); got != want {
+			t.Errorf("%s is paused: %v, want %v", queue, got, want)
+		}
+	}
+}
+
+// Who has resumed a queue is not told that it is paused, by somebody who asked before.
+func TestWhyWaiting_IgnoresAnOlderReadingOfAQueueThatWasResumed(t *testing.T) {
+	t.Parallel()
+	var p pausedQueues
+	answer := blockedQueue(t, &p, "resumed", true)
+	forgotten := make(chan struct{})
+	go func() { p.forget("resumed"); close(forgotten) }()
+	_ = testkit.Receive(t, forgotten, "the resumption")
+	answer()
+	if p.is(t.Context(), "resumed", func(context.Context, string) (bool, error) { return false, nil }) {
+		t.Error("it is paused")
 	}
 }
