@@ -80,6 +80,32 @@ func TestSubmitEach_WaitsForItsTurnBehindBatchesForASilentServer(t *testing.T) {
 	}
 }
 
+// How full a server is can only be read of the server.
+func TestSubmitEach_WaitsForAllSilentServersAtOnce(t *testing.T) {
+	t.Parallel()
+	w := storetest.InCluster(t)
+	control := New(Options{Store: w.Store})
+	defs := make([]task.Definition, 20)
+	for i := range defs {
+		defs[i] = task.Definition{Ref: task.Ref{Namespace: me.Namespace, ID: fmt.Sprint(i)}, Type: "http"}
+	}
+	for _, s := range w.Cluster.Servers {
+		s.Pause()
+		t.Cleanup(s.Continue)
+	}
+	begin := time.Now()
+	answers, err := control.SubmitEach(w.Ctx, me, defs)
+	testkit.Must(t, err)
+	for i, a := range answers {
+		if task.CodeOf(a.Err) != task.CodeUnavailable {
+			t.Errorf("task %d: %v", i, a.Err)
+		}
+	}
+	if took := time.Since(begin); took > 12*time.Second { // the memory takes one, and the tasks take five
+		t.Errorf("a batch of %d tasks took %s", len(defs), took)
+	}
+}
+
 // A process that sends no heartbeat reads the list of nodes when it submits. Its server is not needed for tasks on the others.
 func TestSubmit_GoesOnWhileTheServerOfTheListOfNodesIsSilent(t *testing.T) {
 	t.Parallel()

@@ -95,11 +95,17 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 func (c *Control) admit(
 	ctx context.Context, who Caller, defs []task.Definition, answers []Submitted, room *queueRoom,
 ) (valid []task.Definition, places []int, full error) {
-	valid, places = make([]task.Definition, 0, len(defs)), make([]int, 0, len(defs))
+	complete, refs := make([]task.Definition, len(defs)), make([]task.Ref, len(defs))
 	for i, d := range defs {
-		d, err := c.complete(ctx, who, d)
+		complete[i], answers[i].Err = c.complete(ctx, who, d)
+		refs[i] = complete[i].Ref
+	}
+	refused := c.newWorkEach(ctx, who, refs)
+	valid, places = make([]task.Definition, 0, len(defs)), make([]int, 0, len(defs))
+	for i, d := range complete {
+		err := answers[i].Err
 		if err == nil {
-			err = c.newWork(ctx, who, d.Ref)
+			err = refused[i]
 			full = cmp.Or(full, err)
 		}
 		if err == nil {

@@ -39,6 +39,22 @@ func (l *Layout) MemoryInUse(ctx context.Context, partition int) float64 {
 	})
 }
 
+// MemoryInUseEach is MemoryInUse for several partitions, in order. All their servers are asked at once, so that silent ones are waited for together.
+func (l *Layout) MemoryInUseEach(ctx context.Context, partitions []int) []float64 {
+	keys := make([]string, len(partitions))
+	for i, p := range partitions {
+		keys[i] = string(l.Keys.Partition(p).States())
+	}
+	inUse := make([]float64, len(partitions))
+	_ = l.DB.EachServer(ctx, keys, func(_ redis.Cmdable, places []int) {
+		of := l.MemoryInUse(ctx, partitions[places[0]])
+		for _, i := range places {
+			inUse[i] = of
+		}
+	})
+	return inUse
+}
+
 // memory is how full one server is.
 type memory struct {
 	reading sync.Mutex // held while it is read
