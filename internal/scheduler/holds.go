@@ -19,9 +19,15 @@ const (
 
 // holds is why ticks were held back, for the ledger.
 type holds struct {
-	crowded bool                // Redis is almost full: the ticks of all schedules are held back
-	until   time.Time           // when that ended last, by the clock of Redis; zero: all that was held back is decided
-	queues  map[task.Ref]string // of single schedules, as their queue was full
+	crowded bool              // Redis is almost full: the ticks of all schedules are held back
+	until   time.Time         // when that ended last, by the clock of Redis; zero: all that was held back is decided
+	queues  map[task.Ref]hold // of single schedules, as their queue was full
+}
+
+// hold is why ticks of a schedule were held back, and when last, by the clock of Redis.
+type hold struct {
+	reason string
+	until  time.Time
 }
 
 // holdAll notes that the ticks of all schedules are held back.
@@ -39,8 +45,8 @@ func (h *holds) decidedAll() { h.crowded, h.until = false, time.Time{} }
 
 // reason returns why ticks of a schedule were held back, and up to which; "" if none were.
 func (h *holds) reason(a partition.Agenda) (reason string, until time.Time) {
-	if reason := h.queues[a.Ref]; reason != "" {
-		return reason, a.Now
+	if full := h.queues[a.Ref]; full.until.After(h.until) {
+		return full.reason, full.until
 	}
 	if h.until.IsZero() {
 		return "", time.Time{}
@@ -48,7 +54,12 @@ func (h *holds) reason(a partition.Agenda) (reason string, until time.Time) {
 	return "held back while Redis was almost full", h.until
 }
 
-func (h *holds) forget(ref task.Ref) { delete(h.queues, ref) }
+// decided notes that the ticks of a schedule are decided up to a time.
+func (h *holds) decided(ref task.Ref, upto time.Time) {
+	if full, ok := h.queues[ref]; ok && !upto.Before(full.until) {
+		delete(h.queues, ref)
+	}
+}
 
 // holdBack returns the plan for a schedule whose queue is full: it decides no tick until later, so only those go on that wait for the task
 // before them. When there is room, the misfire policy decides about the others.
@@ -56,7 +67,7 @@ func (h *holds) holdBack(a partition.Agenda) schedule.Plan {
 	if len(h.queues) >= holdsLimit {
 		clear(h.queues)
 	}
-	h.queues[a.Ref] = fmt.Sprintf("held back while the queue %s was full", a.Queue)
+	h.queues[a.Ref] = hold{fmt.Sprintf("held back while the queue %s was full", a.Queue), a.Now}
 	return schedule.Plan{Upto: a.Cursor, Next: a.Now.Add(holdPause)}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/limits"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -119,6 +120,37 @@ func TestFire_LetsTicksThatWaitGoOnWhileTheirQueueIsFull(t *testing.T) {
 	for _, e := range w.ledger(s) {
 		if e.Outcome != schedule.Triggered {
 			t.Errorf("meanwhile, %s is decided: %s", e.Name, e.Outcome)
+		}
+	}
+}
+
+// A schedule that is held back may be paused, resumed or replaced: then nothing that was held back is left to decide.
+func TestHolds_AreNoReasonForLaterTicks(t *testing.T) {
+	t.Parallel()
+	const full, crowded = "held back while the queue small was full", "held back while Redis was almost full"
+	start := time.Now()
+	a := partition.Agenda{Ref: task.Ref{Namespace: "default", ID: "held"}, Queue: "small"}
+	at := func(second int) time.Time { return start.Add(time.Duration(second) * time.Second) }
+	holdBack := func(h *holds, second int) { a.Now = at(second); h.holdBack(a) }
+	for name, c := range map[string]struct {
+		before func(h *holds)
+		reason string
+		until  time.Time
+	}{
+		"not held":                 {func(*holds) {}, "", time.Time{}},
+		"held":                     {func(h *holds) { holdBack(h, 1); holdBack(h, 2) }, full, at(2)},
+		"looked at since":          {func(h *holds) { holdBack(h, 1); h.decidedAll() }, full, at(1)},
+		"in part decided":          {func(h *holds) { holdBack(h, 2); h.decided(a.Ref, at(1)) }, full, at(2)},
+		"decided":                  {func(h *holds) { holdBack(h, 2); h.decided(a.Ref, at(2)) }, "", time.Time{}},
+		"another one decided":      {func(h *holds) { holdBack(h, 1); h.decided(task.Ref{ID: "b"}, at(2)) }, full, at(1)},
+		"held, then all were":      {func(h *holds) { holdBack(h, 1); h.holdAll(); h.release(at(2)) }, crowded, at(2)},
+		"all were held, then this": {func(h *holds) { h.holdAll(); h.release(at(1)); holdBack(h, 2) }, full, at(2)},
+	} {
+		h := holds{queues: make(map[task.Ref]hold)}
+		c.before(&h)
+		a.Now = at(3600)
+		if reason, until := h.reason(a); reason != c.reason || !until.Equal(c.until) {
+			t.Errorf("%s: %q until %s, want %q until %s", name, reason, until.Sub(start), c.reason, c.until.Sub(start))
 		}
 	}
 }

@@ -26,7 +26,7 @@ const (
 // moves the schedule's cursor, so a repeat after a lost reply or a crash applies them once.
 func (t *term) tick(ctx context.Context) error {
 	unsure := false // a reply was lost: there may be new tasks on the wheel
-	held := holds{queues: make(map[task.Ref]string)}
+	held := holds{queues: make(map[task.Ref]hold)}
 	var decided cursors
 	for ctx.Err() == nil {
 		start := clock.Now()
@@ -86,8 +86,8 @@ func (t *term) fire(ctx context.Context, agendas []partition.Agenda, held *holds
 	lost := false
 	for i, f := range t.leader.Fire(ctx, planned) {
 		places[i].Leave(len(f.Ticked) > 0)
-		if f.Err == nil && len(planned[i].Plan.Decisions) > 0 {
-			held.forget(planned[i].Agenda.Ref)
+		if f.Err == nil {
+			held.decided(planned[i].Agenda.Ref, planned[i].Plan.Upto)
 		}
 		switch {
 		case errors.Is(f.Err, schedules.ErrMoved):
