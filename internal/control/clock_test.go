@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestRedisClock_KeepsItsReadingWhenTheNextOneFails(t *testing.T) {
@@ -42,11 +43,12 @@ func TestRedisClock_KeepsItsReadingWhenTheNextOneFails(t *testing.T) {
 	})
 }
 
-func TestRedisClock_HasOneCallerWaitForTheReading(t *testing.T) {
+func TestRedisClock_HasOneCallerWaitForTheNextReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r redisClock
-		silent := func(ctx context.Context) (time.Time, error) { <-ctx.Done(); return time.Time{}, ctx.Err() }
+		r.now(t.Context(), silent)
+		_ = clock.Sleep(t.Context(), redisClockLifetime)
 		begin := time.Now()
 		go r.now(t.Context(), silent)
 		synctest.Wait()
@@ -55,4 +57,27 @@ func TestRedisClock_HasOneCallerWaitForTheReading(t *testing.T) {
 			t.Errorf("the second caller waited %s", waited)
 		}
 	})
+}
+
+// The clock of the process may be wrong.
+func TestRedisClock_HasAllCallersWaitForTheFirstReading(t *testing.T) {
+	t.Parallel()
+	const callers = 20
+	var r redisClock
+	begun, asking, answer, times := make(chan struct{}), make(chan struct{}), make(chan time.Time), make(chan time.Time, callers)
+	ask := func() {
+		times <- r.now(t.Context(), func(context.Context) (time.Time, error) { close(begun); return <-answer, nil })
+	}
+	go ask()
+	_ = testkit.Receive(t, begun, "the reading")
+	for range callers - 1 {
+		go func() { asking <- struct{}{}; ask() }()
+		_ = testkit.Receive(t, asking, "another caller")
+	}
+	answer <- time.Now().Add(time.Hour)
+	for range callers {
+		if now := testkit.Receive(t, times, "the time"); time.Until(now) < time.Minute {
+			t.Errorf("a caller got the time of the process, %s", now)
+		}
+	}
 }
