@@ -1144,7 +1144,7 @@ type Problem struct {
 	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 	// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
-	// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
+	// | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
 	// | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
@@ -1199,7 +1199,7 @@ type Problem struct {
 // | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
 // | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
-// | `unavailable` | 503 | Redis cannot be reached, is nearly full or too slow; or this node is not ready |
+// | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
 // | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
