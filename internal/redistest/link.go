@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"sync"
 )
 
 // link is one client's connection through a Proxy, whose mutex guards the fields that change. Three
@@ -12,9 +13,10 @@ import (
 type link struct {
 	client, server net.Conn
 
-	pending []byte // taken from the client, not yet on its way to the server
-	writing bool   // deliver is writing what it took from pending
-	ended   bool   // the client will send no more
+	more    *sync.Cond // signalled when deliver may have something to do
+	pending []byte     // taken from the client, not yet on its way to the server
+	writing bool       // deliver is writing what it took from pending
+	ended   bool       // the client will send no more
 	closed  bool
 }
 
@@ -30,7 +32,8 @@ func (k *link) close() {
 func (p *Proxy) drop(k *link) {
 	k.close()
 	p.links = slices.DeleteFunc(p.links, func(other *link) bool { return other == k })
-	p.changed.Broadcast()
+	k.more.Signal()
+	p.delivered.Broadcast()
 }
 
 func (p *Proxy) listen(k *link) {
@@ -40,7 +43,7 @@ func (p *Proxy) listen(k *link) {
 		p.mu.Lock()
 		k.pending = append(k.pending, buf[:n]...)
 		k.ended = err != nil
-		p.changed.Broadcast()
+		k.more.Signal()
 		p.mu.Unlock()
 		if err != nil {
 			return
@@ -58,7 +61,7 @@ func (p *Proxy) deliver(k *link) {
 		_, err := k.server.Write(bytes)
 		p.mu.Lock()
 		k.writing = false
-		p.changed.Broadcast()
+		p.delivered.Broadcast()
 		if err != nil {
 			p.drop(k)
 		}
@@ -71,7 +74,7 @@ func (p *Proxy) take(k *link) ([]byte, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !k.closed && (p.holding || len(k.pending) == 0 && !k.ended) {
-		p.changed.Wait()
+		k.more.Wait()
 	}
 	if k.closed {
 		return nil, false

@@ -12,15 +12,15 @@ import (
 type Proxy struct {
 	addr string // "" of a gateway's
 
-	mu       sync.Mutex
-	changed  *sync.Cond // signalled on every change of what mu guards
-	target   string     // host:port of the server
-	links    []*link    // open ones, oldest first
-	holding  bool
-	cut      bool
-	cuts     int // how often Cut was called
-	dropEach int // see DropAnswers; 0: none is dropped
-	answers  int // since DropAnswers
+	mu        sync.Mutex
+	delivered *sync.Cond // signalled when a link has delivered something, or is closed
+	target    string     // host:port of the server
+	links     []*link    // open ones, oldest first
+	holding   bool
+	cut       bool
+	cuts      int // how often Cut was called
+	dropEach  int // see DropAnswers; 0: none is dropped
+	answers   int // since DropAnswers
 
 	running sync.WaitGroup
 }
@@ -42,7 +42,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 // newProxy makes a proxy without an address.
 func newProxy(target string) *Proxy {
 	p := &Proxy{target: target}
-	p.changed = sync.NewCond(&p.mu)
+	p.delivered = sync.NewCond(&p.mu)
 	return p
 }
 
@@ -82,10 +82,12 @@ func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.holding = false
-	p.changed.Broadcast()
 	waited := slices.Clone(p.links)
+	for _, k := range waited {
+		k.more.Signal()
+	}
 	for slices.ContainsFunc(waited, (*link).undelivered) {
-		p.changed.Wait()
+		p.delivered.Wait()
 	}
 }
 
@@ -160,7 +162,7 @@ func (p *Proxy) connect(cuts int, target string, client net.Conn) {
 		_ = client.Close() // the client learns from it that nobody is there
 		return
 	}
-	k := &link{client: client, server: server}
+	k := &link{client: client, server: server, more: sync.NewCond(&p.mu)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cuts != cuts {
