@@ -21,6 +21,11 @@ func (c *Control) ListNamespaces(ctx context.Context, _ Caller) ([]Namespace, er
 // namespaceInterval is how often a node records that a namespace is in use.
 const namespaceInterval = time.Minute
 
+const (
+	namespaceRetry   = 10 * time.Second // after which it is tried again
+	namespaceTimeout = time.Second      // of a try: the server of the list may be silent, and that of the task not
+)
+
 // namespaceNotes remembers which namespaces this node has recorded lately.
 type namespaceNotes struct {
 	mu     sync.Mutex
@@ -45,12 +50,14 @@ func (n *namespaceNotes) due(name string, losses int64) bool {
 	return true
 }
 
-// forget has namespaces recorded again at their next use.
-func (n *namespaceNotes) forget(names []string) {
+// retry has namespaces recorded again at their first use after namespaceRetry.
+func (n *namespaceNotes) retry(names []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, name := range names {
-		delete(n.noted, name)
+		if _, noted := n.noted[name]; noted {
+			n.noted[name] = clock.Now().Add(namespaceRetry - namespaceInterval)
+		}
 	}
 }
 
@@ -66,8 +73,10 @@ func (c *Control) noteNamespaces(ctx context.Context, names ...string) {
 	if len(due) == 0 {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, namespaceTimeout)
+	defer cancel()
 	if err := c.store.NoteNamespaces(ctx, due); err != nil {
-		c.namespaces.forget(due)
+		c.namespaces.retry(due)
 		c.log.Warn("cannot record the use of namespaces", "count", len(due), "error", err)
 	}
 }

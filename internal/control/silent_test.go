@@ -158,3 +158,24 @@ func TestSubmit_GoesOnWhileTheServerOfTheListOfAsynqsServersIsSilent(t *testing.
 		t.Errorf("%d submissions took %s", len(refs), took)
 	}
 }
+
+// The list of namespaces is for those who look.
+func TestSubmit_GoesOnWhileTheServerOfTheListOfNamespacesIsSilent(t *testing.T) {
+	t.Parallel()
+	w := storetest.InCluster(t)
+	control := New(Options{Store: w.Store})
+	silent := w.Cluster.Primary(string(w.Store.Keys.Namespaces()))
+	refs := w.Elsewhere(silent, 5)
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	begin := time.Now()
+	for _, ref := range refs {
+		if _, err := control.Submit(t.Context(), me, task.Definition{Ref: ref, Type: "http", Delay: time.Hour}); err != nil {
+			t.Error(err)
+		}
+	}
+	if took := time.Since(begin); took > 8*time.Second {
+		t.Errorf("%d submissions took %s", len(refs), took)
+	}
+}

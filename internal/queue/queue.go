@@ -48,6 +48,8 @@ const (
 	// publishInterval is the time after which a queue is added to asynq's list of queues again. If it were added only
 	// once, a deleted queue would stay invisible.
 	publishInterval = 10 * time.Second
+	// publishTimeout is how long a hand-over waits for that.
+	publishTimeout = time.Second
 	// handledRetention is how long asynq keeps a delivery that one of its own servers has handled, so that a leader sees it and
 	// ends the attempt. Consumers delete what they have handled.
 	handledRetention = 24 * time.Hour
@@ -68,7 +70,7 @@ type Queues struct {
 	publishInterval time.Duration
 
 	mu        sync.Mutex
-	published map[string]time.Time // when each queue was added to asynq's list of queues
+	published map[string]time.Time // when each queue was added to asynq's list of queues, or that was tried
 }
 
 // Options describe where the queues are. DB is required.
@@ -91,6 +93,7 @@ type Handed struct {
 	Failures []error        // in the order of the deliveries; nil means that the delivery is there, or has ended
 	Lengths  map[string]int // deliveries that wait now, by queue
 	Ended    map[int]Ended  // by place in the order of the deliveries
+	Unlisted error          // why queues are not in asynq's list of queues, which asynq's tools read; nil if they are
 }
 
 // Failure returns one of the failures, which is enough to log; nil if there are none.
@@ -100,7 +103,7 @@ func (h Handed) Failure() error {
 			return err
 		}
 	}
-	return nil
+	return h.Unlisted
 }
 
 // Ended is the end of a delivery that one of asynq's own servers has handled. Error is why it failed for good; "" if it did not.
@@ -134,13 +137,9 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choos
 		}
 		calls[i] = b.call
 	}
-	unlisted := q.publish(ctx, batches)
+	h.Unlisted = q.publish(ctx, batches)
 	for i, r := range redisx.RunEach[lua.EnqueueReply](ctx, q.db, calls) {
-		err := r.Err
-		if err == nil {
-			err = unlisted
-		}
-		if err == nil {
+		if r.Err == nil {
 			h.Lengths[deliveries[batches[i].places[0]].Queue] = r.Reply.Length
 			for _, e := range r.Reply.Ended {
 				h.Ended[batches[i].placeOf(e.ID)] = endedOf(e)
@@ -148,7 +147,7 @@ func (q *Queues) HandOver(ctx context.Context, deliveries []task.Delivery, choos
 			continue
 		}
 		for _, at := range batches[i].places {
-			h.Failures[at] = fmt.Errorf("enqueueing %s: %w", deliveries[at], err)
+			h.Failures[at] = fmt.Errorf("enqueueing %s: %w", deliveries[at], r.Err)
 		}
 	}
 	return h
@@ -213,7 +212,8 @@ func (q *Queues) newBatch(queue string) *batch {
 	}}
 }
 
-// publish adds the queues of the batches to asynq's list of queues, unless that was done a short time ago.
+// publish adds the queues of the batches to asynq's list of queues, unless that was done, or tried, a short time ago. The server that has the list may
+// be silent, and those of the queues not.
 func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 	now := clock.Now()
 	var due []string
@@ -221,21 +221,16 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 	for _, b := range batches {
 		if at, known := q.published[b.queue]; !known || now.Sub(at) >= q.publishInterval {
 			due = append(due, b.queue)
+			q.published[b.queue] = now
 		}
 	}
 	q.mu.Unlock()
 	if len(due) == 0 {
 		return nil
 	}
-	if err := publish(ctx, q.db, due); err != nil {
-		return err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, name := range due {
-		q.published[name] = now
-	}
-	return nil
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	return publish(ctx, q.db, due)
 }
 
 // Recall removes those deliveries from their queues that no worker has taken, and returns them and those that were not there: a leader has

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -72,5 +73,39 @@ func TestConsumer_LogsRefusalsWhileAnotherServerIsSilent(t *testing.T) {
 	NewConsumer(ConsumerOptions{DB: db, Queues: map[string]int{"default": 1}, Log: slog.New(records)}).Take(t.Context(), 1)
 	if shown := testkit.Receive(t, records, "a record"); shown != "WARN cannot take deliveries" {
 		t.Errorf("shown: %q", shown)
+	}
+}
+
+// A queue that is missing in asynq's list for a while is missing in asynq's tools, and nowhere else.
+func TestHandOver_GoesOnWhileTheServerOfTheListOfQueuesIsSilent(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, redistest.NoFailover())
+	db := redistest.Open(t, cluster.URL())
+	queues := New(Options{DB: db})
+	silent := cluster.Primary(string(lua.AsynqQueues))
+	name := "queue"
+	for i := 0; cluster.Primary(string(lua.AsynqQueue(name).Pending())) == silent; i++ {
+		name = fmt.Sprint("queue", i)
+	}
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	begin, unlisted := time.Now(), 0
+	for i := range 5 {
+		d := aDelivery(fmt.Sprint(i))
+		d.Queue = name
+		handed := queues.HandOver(t.Context(), []task.Delivery{d}, nil)
+		if handed.Failures[0] != nil {
+			t.Errorf("delivery %d: %v", i, handed.Failures[0])
+		}
+		if handed.Unlisted != nil {
+			unlisted++
+		}
+	}
+	if took := time.Since(begin); unlisted != 1 || took > 8*time.Second {
+		t.Errorf("5 took %s, and %d waited for the list of queues, want one", took, unlisted)
+	}
+	if n := db.LLen(t.Context(), string(lua.AsynqQueue(name).Pending())).Val(); n != 5 {
+		t.Errorf("%d deliveries wait, want 5", n)
 	}
 }
