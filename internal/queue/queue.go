@@ -43,8 +43,10 @@ const (
 	// abandoned is the rest of the lease at which a delivery counts as abandoned: its worker has missed two extensions.
 	abandoned = asynqLease - 2*asynqBeat - 2*time.Second
 	// takeLease is the lease of a delivery from its take to the first extension. It is shorter than asynqLease: a
-	// delivery that is lost with its worker, or with the reply to the take, counts as abandoned after 6 s.
-	takeLease = abandoned + asynqBeat + time.Second
+	// delivery that is lost with its worker, or with the reply to the take, counts as abandoned after 0.9 to 1.9 s, as
+	// asynq's leases end with a second: at the first look of its leader. One whose worker is slower to begin it may be
+	// taken twice, and begins once.
+	takeLease = abandoned + 1400*time.Millisecond
 	// publishInterval is the time after which a queue is added to asynq's list of queues again. If it were added only
 	// once, a deleted queue would stay invisible.
 	publishInterval = 10 * time.Second

@@ -30,7 +30,7 @@ type pace struct {
 }
 
 var defaultPace = pace{
-	maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 5 * time.Second, tend: 5 * time.Second, ask: time.Second,
+	maintenance: time.Minute, lookFirst: 2 * time.Second, lookAgain: 2 * time.Second, tend: 5 * time.Second, ask: time.Second,
 	peek: 3 * time.Second,
 }
 

@@ -11,7 +11,7 @@ const (
 	// decidedWithin is how long after its time, and after all that happened meanwhile, a tick may be undecided: a partition stands without a
 	// leader for two to three leases at most, and the machine may be busy.
 	decidedWithin = 20 * time.Second
-	// begunWithin is the same for the begin of its task, whose delivery may have been with a worker that died: it has a lease of 24 s.
+	// begunWithin is the same for the begin of its task, whose delivery may have been with a worker that died: it has a lease of 20 s, or of 30 s from the last beat of the worker.
 	begunWithin = 40 * time.Second
 )
 

@@ -88,7 +88,8 @@ func (r *round) audit(s *ticking) (report client.AuditReport, ok bool) {
 	return report, true
 }
 
-// staysFor is how long the doctor may find what goes by itself: a delivery in the hands of a worker that died has a lease of 24 s, and a worker drops it then.
+// staysFor is how long the doctor may find what goes by itself: a delivery in the hands of a worker that died has a lease of
+// 30 s at most, and a worker drops it then.
 const staysFor = 40 * time.Second
 
 // examine has the doctor look at everything: it must find no error, and nothing wrong with the data. What may go by itself must.
