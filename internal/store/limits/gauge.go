@@ -14,6 +14,7 @@ type gauge struct {
 	mu     sync.Mutex
 	count  int       // tasks that waited at the last count
 	at     time.Time // when that began; zero: never
+	failed time.Time // when a later one failed; zero: none did
 	coming int       // let in, and perhaps not in Redis yet
 	come   int       // let in, and in Redis since the last count began
 }
@@ -29,9 +30,12 @@ func (g *gauge) enter(limit int, age time.Duration) bool {
 	return true
 }
 
-// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come; false if read does.
+// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come; false if that is not known, as read fails.
+// Nobody waits for a count that follows one which failed, but for the one who makes it, once in countRetry.
 func (g *gauge) recount(pause time.Duration, read func() (int, bool)) (int, bool) {
-	g.counting.Lock()
+	if !g.lock() {
+		return 0, false
+	}
 	defer g.counting.Unlock()
 	g.mu.Lock()
 	recent, before := !g.at.IsZero() && clock.Since(g.at) < pause, g.come
@@ -39,17 +43,42 @@ func (g *gauge) recount(pause time.Duration, read func() (int, bool)) (int, bool
 	if !recent {
 		start := clock.Now()
 		count, known := read()
+		g.mu.Lock()
+		defer g.mu.Unlock()
 		if !known {
+			g.failed = clock.Now()
 			return 0, false
 		}
-		g.mu.Lock()
-		g.count, g.at = count, start
+		g.count, g.at, g.failed = count, start, time.Time{}
 		g.come -= before // Redis had them when it counted
-		g.mu.Unlock()
+		return g.count + g.coming + g.come, true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.count + g.coming + g.come, true
+}
+
+// lock locks counting, if the caller may count.
+func (g *gauge) lock() bool {
+	failed, fails := g.failing()
+	switch {
+	case !failed:
+		g.counting.Lock()
+	case fails || !g.counting.TryLock():
+		return false
+	}
+	if _, fails := g.failing(); fails { // meanwhile
+		g.counting.Unlock()
+		return false
+	}
+	return true
+}
+
+// failing reports whether the last count failed, and whether that was so short a time ago that it is too early for another one.
+func (g *gauge) failing() (failed, lately bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.failed.IsZero(), !g.failed.IsZero() && clock.Since(g.failed) < countRetry
 }
 
 // Place is a place in a queue that has a limit. nil is one in a queue that has none.

@@ -28,6 +28,7 @@ const (
 	lifetime   = time.Second           // how long the limits, and a count, are used
 	countPause = 50 * time.Millisecond // between two counts of a queue that seems to be full
 	timeout    = time.Second           // of reading either
+	countRetry = 3 * time.Second       // between two counts of a queue while they fail, as a server of Redis is away
 )
 
 // Limits knows the limits of an installation's queues. It is safe for concurrent use.
