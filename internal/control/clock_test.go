@@ -47,6 +47,7 @@ func TestRedisClock_HasOneCallerWaitForTheNextReading(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r redisClock
+		silent := func(ctx context.Context) (time.Time, error) { return time.Time{}, silent(ctx) }
 		r.now(t.Context(), silent)
 		_ = clock.Sleep(t.Context(), redisClockLifetime)
 		begin := time.Now()

@@ -10,8 +10,8 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 )
 
-// silent reads from a server that does not answer.
-func silent[T any](ctx context.Context) (none T, _ error) { <-ctx.Done(); return none, ctx.Err() }
+// silent is the error of a server that does not answer.
+func silent(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 func reads[T any](value T) func(context.Context) (T, error) {
 	return func(context.Context) (T, error) { return value, nil }
@@ -61,6 +61,7 @@ func TestLatest_HasOneCallerWaitForTheReading(t *testing.T) {
 				l.get(t.Context(), time.Second, reads(c.age))
 				_ = clock.Sleep(t.Context(), c.age)
 			}
+			silent := func(ctx context.Context) (time.Duration, error) { return 0, silent(ctx) }
 			begin := time.Now()
 			end := make(chan time.Time)
 			go func() { l.get(t.Context(), time.Second, silent); end <- time.Now() }()
@@ -81,7 +82,7 @@ func TestLatest_IsReadThoughTheReaderGivesUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l.get(ctx, time.Minute, func(ctx context.Context) (int, error) { return 1, ctx.Err() })
-	if got := l.get(t.Context(), time.Minute, silent); got != 1 {
+	if got := l.get(t.Context(), time.Minute, reads(2)); got != 1 {
 		t.Errorf("the others got %d", got)
 	}
 }

@@ -168,7 +168,7 @@ func TestWhyWaiting_WaitsForASilentQueueOnceInAList(t *testing.T) {
 		begin := time.Now()
 		for range 100 {
 			for _, queue := range []string{"a", "b", "c"} {
-				if p.is(ctx, queue, func(ctx context.Context, _ string) (bool, error) { return silent[bool](ctx) }) {
+				if p.is(ctx, queue, func(ctx context.Context, _ string) (bool, error) { return false, silent(ctx) }) {
 					t.Fatalf("%s is paused", queue)
 				}
 			}
