@@ -29,7 +29,8 @@ type member struct {
 
 	mu        sync.Mutex
 	api       *client.ClientWithResponses
-	processes []*process.Process // all of them, the newest one last
+	launched  *process.Process   // the newest one, perhaps not running yet; by it, proxies know whose connections there are
+	processes []*process.Process // all that have run, the newest one last
 }
 
 // start starts the program; its old process has ended.
@@ -40,7 +41,7 @@ func (m *member) start() {
 		return
 	}
 	m.mu.Lock()
-	m.processes = append(m.processes, p) // proxies tell by it whose connections there are
+	m.launched = p
 	m.mu.Unlock()
 	if err := p.AwaitRunning(); err != nil {
 		m.round.t.Errorf("%s: %v", m.name, err)
@@ -52,7 +53,7 @@ func (m *member) start() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.api = api
+	m.api, m.processes = api, append(m.processes, p)
 }
 
 // current returns the newest process, nil if none was started.
@@ -63,6 +64,16 @@ func (m *member) current() *process.Process {
 		return nil
 	}
 	return m.processes[len(m.processes)-1]
+}
+
+// sockets are the names of the sockets of the newest process, also of one that does not run yet.
+func (m *member) sockets() map[string]bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.launched == nil {
+		return nil
+	}
+	return m.launched.Sockets()
 }
 
 func (m *member) client() *client.ClientWithResponses {

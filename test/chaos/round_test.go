@@ -131,11 +131,7 @@ func (r *round) callersOf(conns []net.Conn) [][]string {
 	members := slices.Clone(r.members)
 	r.mu.Unlock()
 	for _, m := range members {
-		running := m.current()
-		if running == nil {
-			continue
-		}
-		own := running.Sockets()
+		own := m.sockets()
 		for i, c := range conns {
 			if own[sockets[port(c.LocalAddr())][port(c.RemoteAddr())]] {
 				callers[i] = m.dependsOn()
