@@ -4,8 +4,8 @@ import (
 	"context"
 	"net"
 	"net/url"
-	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -14,40 +14,52 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// from has a client open its connections from an address of its own, by which gateways know it.
-func from(address string) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
-	return d.DialContext
+const one, another = "one", "another"
+
+// callers knows which client has opened a connection.
+type callers struct {
+	mu    sync.Mutex // held while a client opens one: who asks for it waits
+	names map[string]string
 }
 
-const one, another = "127.0.0.2", "127.0.0.3"
-
-// byAddress skips the test where there is only one address of this machine.
-func byAddress(t *testing.T) redistest.Option {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux has the addresses by which the test tells clients apart")
+// dialer is how a client opens its connections.
+func (c *callers) dialer(name string) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		var d net.Dialer
+		conn, err := d.DialContext(ctx, network, addr)
+		if err == nil {
+			c.names[conn.LocalAddr().String()] = name
+		}
+		return conn, err
 	}
-	return redistest.Gated(func(c net.Conn) string { return c.RemoteAddr().(*net.TCPAddr).IP.String() })
+}
+
+func (c *callers) of(conn net.Conn) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names[conn.RemoteAddr().String()]
 }
 
 func TestGated_BreaksTheWayOfOneClientToOneServerOfACluster(t *testing.T) {
 	t.Parallel()
-	c := redistest.StartCluster(t, byAddress(t))
+	known := callers{names: make(map[string]string)}
+	c := redistest.StartCluster(t, redistest.Gated(known.of))
 	clients := make(map[string]*redis.ClusterClient)
-	for _, address := range []string{one, another} {
-		clients[address] = redis.NewClusterClient(&redis.ClusterOptions{Addrs: hosts(t, c.URL()), Dialer: from(address), MaxRetries: -1, MaxRedirects: 1})
-		t.Cleanup(func() { _ = clients[address].Close() })
+	for _, name := range []string{one, another} {
+		clients[name] = redis.NewClusterClient(&redis.ClusterOptions{Addrs: hosts(t, c.URL()), Dialer: known.dialer(name), MaxRetries: -1, MaxRedirects: 1})
+		t.Cleanup(func() { _ = clients[name].Close() })
 	}
-	works := func(address, key string) bool { return clients[address].Set(t.Context(), key, "v", 0).Err() == nil }
+	works := func(name, key string) bool { return clients[name].Set(t.Context(), key, "v", 0).Err() == nil }
 	check := func(oneWorks bool) {
 		t.Helper()
 		for _, k := range []struct {
-			address, key string
-			want         bool
+			name, key string
+			want      bool
 		}{{one, "k", oneWorks}, {one, "other", true}, {another, "k", true}, {another, "other", true}} {
-			if got := works(k.address, k.key); got != k.want {
-				t.Errorf("%s writes %s: %t, want %t", k.address, k.key, got, k.want)
+			if got := works(k.name, k.key); got != k.want {
+				t.Errorf("%s writes %s: %t, want %t", k.name, k.key, got, k.want)
 			}
 		}
 	}
@@ -72,15 +84,16 @@ func TestGated_BreaksTheWayOfOneClientToOneServerOfACluster(t *testing.T) {
 
 func TestGated_BreaksTheWayOfOneClientToThePrimary(t *testing.T) {
 	t.Parallel()
-	s := redistest.StartSentinel(t, byAddress(t))
+	known := callers{names: make(map[string]string)}
+	s := redistest.StartSentinel(t, redistest.Gated(known.of))
 	clients := make(map[string]*redis.Client)
-	for _, address := range []string{one, another} {
-		clients[address] = redis.NewFailoverClient(&redis.FailoverOptions{
-			MasterName: "mymaster", SentinelAddrs: hosts(t, s.URL()), Dialer: from(address), MaxRetries: -1,
+	for _, name := range []string{one, another} {
+		clients[name] = redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: "mymaster", SentinelAddrs: hosts(t, s.URL()), Dialer: known.dialer(name), MaxRetries: -1,
 		})
-		t.Cleanup(func() { _ = clients[address].Close() })
+		t.Cleanup(func() { _ = clients[name].Close() })
 	}
-	works := func(address string) bool { return clients[address].Set(t.Context(), "k", "v", 0).Err() == nil }
+	works := func(name string) bool { return clients[name].Set(t.Context(), "k", "v", 0).Err() == nil }
 
 	if !works(one) || !works(another) {
 		t.Fatal("clients do not reach the primary")
