@@ -210,32 +210,29 @@ func ask(t *testing.T, l *Link, address, command string, err error) {
 	_ = server.ProcessHook(func(context.Context, redis.Cmder) error { return err })(t.Context(), redis.NewCmd(t.Context(), command))
 }
 
+// answersAfter has a server be asked for data, with err as what becomes of that, and checks whether Redis counts as one that answers then.
+func answersAfter(t *testing.T, l *Link, address string, err error, want bool, why string) {
+	t.Helper()
+	if ask(t, l, address, "get", err); l.Answers() != want {
+		t.Errorf("after %q was asked (%v), it answers: %t, though %s", address, err, !want, why)
+	}
+}
+
 func TestLink_AnswersWhileAServerOfAClusterDoes(t *testing.T) {
 	t.Parallel()
 	l := linkLoggedTo(io.Discard)
-	send := func(address, command string, err error) { ask(t, l, address, command, err) }
 	for _, address := range []string{"a:1", "b:1"} {
-		send(address, "get", nil)
+		ask(t, l, address, "get", nil)
 	}
-	send("replica:1", "cluster", nil)
-	if send("a:1", "get", errRefused); !l.Answers() {
-		t.Error("it does not answer, though one server does")
-	}
-	if send("b:1", "get", errRefused); l.Answers() {
-		t.Error("it answers, though only a server without data does")
-	}
-	if send("b:1", "get", nil); !l.Answers() {
-		t.Error("it does not answer, though one server does again")
-	}
+	ask(t, l, "replica:1", "cluster", nil)
+	answersAfter(t, l, "a:1", errRefused, true, "one server does")
+	answersAfter(t, l, "b:1", errRefused, false, "only a server without data does")
+	answersAfter(t, l, "b:1", nil, true, "one server does again")
 
 	l = linkLoggedTo(io.Discard)
-	send("", "get", nil)
-	if send("", "get", errRefused); l.Answers() {
-		t.Error("it answers, though it is one server and that does not")
-	}
-	if send("", "get", nil); !l.Answers() {
-		t.Error("it does not answer after the outage")
-	}
+	ask(t, l, "", "get", nil)
+	answersAfter(t, l, "", errRefused, false, "it is one server and that does not")
+	answersAfter(t, l, "", nil, true, "the outage is over")
 }
 
 // A server that was replaced without dying, whose slots have moved away, or that was removed, is never away.
@@ -251,15 +248,9 @@ func TestLink_DoesNotCountOnAServerOfAClusterThatIsNotAskedAnyMore(t *testing.T)
 			ask(t, l, "b:1", "get", nil)
 			_ = clock.Sleep(t.Context(), time.Second)
 		}
-		if ask(t, l, "a:1", "get", errRefused); !l.Answers() {
-			t.Error("it does not answer, though one server does")
-		}
-		if ask(t, l, "b:1", "get", errRefused); l.Answers() {
-			t.Error("it answers, though only servers do that are not asked any more")
-		}
-		if ask(t, l, "b:1", "get", nil); !l.Answers() {
-			t.Error("it does not answer, though one server does again")
-		}
+		answersAfter(t, l, "a:1", errRefused, true, "one server does")
+		answersAfter(t, l, "b:1", errRefused, false, "only servers do that are not asked any more")
+		answersAfter(t, l, "b:1", nil, true, "one server does again")
 	})
 }
 
@@ -273,12 +264,8 @@ func TestLink_AnswersAfterALongTimeWithoutCommandsWhenAServerOfAClusterDoes(t *t
 		if _ = clock.Sleep(t.Context(), time.Hour); !l.Answers() {
 			t.Error("it does not answer, though nothing has failed")
 		}
-		if ask(t, l, "a:1", "get", errRefused); l.Answers() {
-			t.Error("it answers, though the only server that was asked does not")
-		}
-		if ask(t, l, "b:1", "get", nil); !l.Answers() {
-			t.Error("it does not answer, though one server does")
-		}
+		answersAfter(t, l, "a:1", errRefused, false, "the only server that was asked does not")
+		answersAfter(t, l, "b:1", nil, true, "one server does")
 	})
 }
 
