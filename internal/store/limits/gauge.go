@@ -43,19 +43,25 @@ func (g *gauge) recount(pause time.Duration, read func() (int, bool)) (int, bool
 	if !recent {
 		start := clock.Now()
 		count, known := read()
-		g.mu.Lock()
-		defer g.mu.Unlock()
 		if !known {
-			g.failed = clock.Now()
+			g.fail()
 			return 0, false
 		}
+		g.mu.Lock()
 		g.count, g.at, g.failed = count, start, time.Time{}
 		g.come -= before // Redis had them when it counted
-		return g.count + g.coming + g.come, true
+		g.mu.Unlock()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.count + g.coming + g.come, true
+}
+
+// fail notes that a count failed.
+func (g *gauge) fail() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failed = clock.Now()
 }
 
 // lock locks counting, if the caller may count.
