@@ -92,7 +92,17 @@ func (s standalone) faults() []fault {
 type sentinel struct{ *redistest.Sentinel }
 
 func startSentinel(t *testing.T, member func(net.Conn) string) deployment {
-	return sentinel{redistest.StartSentinel(t, gated(member, redistest.AOF())...)}
+	return startPatiently(t, gated(member)...)
+}
+
+// patience is how long a primary may be silent until sentinels replace it, unless a fault has it be silent: a busy machine must not be the reason, as
+// what the primary took last may be lost then.
+const patience = 4 * time.Second
+
+func startPatiently(t *testing.T, opts ...redistest.Option) sentinel {
+	s := redistest.StartSentinel(t, append(opts, redistest.AOF())...)
+	s.SetPatience(patience)
+	return sentinel{s}
 }
 
 func (s sentinel) way(_ *testing.T, member string) (string, []*redistest.Proxy) {

@@ -99,7 +99,7 @@ var serverFaults = []fault{
 		r.holdWrites(ctx, s)
 		settle := r.refuseWritesAtStart(ctx, s)
 		s.Kill()
-		_ = clock.Sleep(ctx, h.lasts)
+		r.awaitSilence(ctx, s, h)
 		s.Restart()
 		settle()
 	}},
@@ -107,7 +107,7 @@ var serverFaults = []fault{
 		s := r.deployment.server(h.key)
 		r.holdWrites(ctx, s)
 		s.Pause()
-		_ = clock.Sleep(ctx, h.lasts)
+		r.awaitSilence(ctx, s, h)
 		s.Continue()
 		r.allowWrites(ctx, s, h.key)
 	}},
@@ -189,6 +189,22 @@ func (r *round) allowWrites(ctx context.Context, s *redistest.Server, key string
 		}
 	}
 	r.tell(ctx, s, "client", "unpause")
+}
+
+// watched is a deployment with sentinels. SetPatience sets how long a primary may be silent until they replace it.
+type watched interface{ SetPatience(d time.Duration) }
+
+// awaitSilence waits for as long as a server is silent that has lost no writes by that. Sentinels replace it soon.
+func (r *round) awaitSilence(ctx context.Context, s *redistest.Server, h happening) {
+	end := clock.Now().Add(h.lasts)
+	if d, ok := r.deployment.(watched); ok {
+		d.SetPatience(time.Second)
+		for r.deployment.server(h.key) == s && clock.Now().Before(end) && clock.Sleep(ctx, 100*time.Millisecond) == nil {
+			continue
+		}
+		d.SetPatience(patience) // with the next one, which takes writes
+	}
+	_ = clock.Sleep(ctx, end.Sub(clock.Now()))
 }
 
 // settler is a deployment in which a failover can be under way when a server is there again. Settle waits for its end.

@@ -60,16 +60,11 @@ func lostWrites(harm func(ctx context.Context, r *round, h happening)) fault {
 	return fault{name: losing, away: true, always: true, longest: 3 * time.Second, harmRedis: harm}
 }
 
-// patience is how long a primary may be silent until sentinels replace it who would lose writes by that: a busy machine must not be the reason.
-const patience = 4 * time.Second
-
 // lossySentinel is a sentinel deployment whose primary writes also without a replica.
 type lossySentinel struct{ sentinel }
 
 func startLossySentinel(t *testing.T, _ func(net.Conn) string) deployment {
-	s := redistest.StartSentinel(t, redistest.AOF(), redistest.With("--min-replicas-to-write", "0"))
-	s.SetPatience(patience)
-	return lossySentinel{sentinel{s}}
+	return lossySentinel{startPatiently(t, redistest.With("--min-replicas-to-write", "0"))}
 }
 
 func (s lossySentinel) faults() []fault {
