@@ -3,13 +3,13 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -87,7 +87,7 @@ func (s *Scheduler) crowded(ctx context.Context, partition int) bool {
 	return s.o.Store.MemoryInUse(ctx, partition) > layout.AlmostFull
 }
 
-var errCrowded = fmt.Errorf("redis uses more than %.0f %% of its maxmemory", layout.AlmostFull*100)
+var errCrowded = task.Errorf(task.CodeUnavailable, "Redis uses more than %.0f %% of its maxmemory", layout.AlmostFull*100)
 
 // evict deletes finished tasks while Redis is almost full and there are any. Errors: ErrFenced, or one of Redis.
 func (t *term) evict(ctx context.Context) error {

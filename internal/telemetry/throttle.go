@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 const (
@@ -18,9 +19,9 @@ const (
 	throttleKinds    = 1000             // kinds that are remembered; beyond it, all are forgotten
 )
 
-// Throttle returns a logger that writes what fails as Redis does not answer, or refuses, at most once in ten seconds for each message, kind of
-// failure and, if the record names one as "server", server: in an outage, everything fails again and again. The next record that is written says
-// in left_out how many were not.
+// Throttle returns a logger that writes what fails as Redis does not answer, refuses or is almost full, or as this node is overloaded, at most once
+// in ten seconds for each message, kind of failure and, if the record names one as "server", server: as long as that lasts, everything fails again
+// and again. The next record that is written says in left_out how many were not.
 // Other records, and those below warnings, all pass.
 func Throttle(log *slog.Logger) *slog.Logger {
 	if _, done := log.Handler().(throttled); done {
@@ -90,7 +91,7 @@ func (s *seen) note(name string) (leftOut int, due bool) {
 	return leftOut, true
 }
 
-// kindOf is the same text for records of the same kind; "" for a record that is not about a failure of Redis.
+// kindOf is the same text for records of the same kind; "" for a record that is not about a failure that Throttle is for.
 func kindOf(r slog.Record) string {
 	failure, server := "", ""
 	r.Attrs(func(a slog.Attr) bool {
@@ -107,7 +108,8 @@ func kindOf(r slog.Record) string {
 	return r.Level.String() + " " + failure + " " + server + " " + r.Message
 }
 
-// failureOf returns how Redis failed: the code of its reply, or how the connection did. It is "" for another error.
+// failureOf returns how Redis failed: the code of its reply, or how the connection did; or the code of an error that says that DTS can do nothing
+// for now. It is "" for another error.
 func failureOf(err error) string {
 	var (
 		reply interface { // redis.Error
@@ -124,6 +126,9 @@ func failureOf(err error) string {
 		return "timeout"
 	case errors.As(err, &connection), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "connection"
+	}
+	if code := task.CodeOf(err); code == task.CodeUnavailable || code == task.CodeOverloaded {
+		return string(code)
 	}
 	return ""
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 func TestThrottle_WritesTheSameFailureOfRedisOnceInAWhile(t *testing.T) {
@@ -56,12 +57,20 @@ func TestThrottle_WritesTheSameFailureOfRedisOnceInAWhile(t *testing.T) {
 		}
 		expect("msg=\"Redis unreachable\" server=a:1 error=EOF\nmsg=\"Redis unreachable\" server=b:1 error=EOF\n")
 
+		for range 2 {
+			log.Warn("request failed", "path", "/v1/tasks", "error", task.Errorf(task.CodeOverloaded, "this node is at its limit"))
+			log.Warn("holding ticks back", "partition", 1, "error", task.Errorf(task.CodeUnavailable, "Redis is almost full"))
+		}
+		expect("msg=\"request failed\" path=/v1/tasks error=\"this node is at its limit\"\n" +
+			"msg=\"holding ticks back\" partition=1 error=\"Redis is almost full\"\n")
+
 		for range 2 { // what is not about Redis, or no warning
+			log.Warn("request failed", "error", task.Errorf(task.CodeInternal, "see the log"))
 			log.Warn("schedule paused itself", "schedule", "default:a")
 			log.Info("request", "error", io.EOF)
 		}
-		expect("msg=\"schedule paused itself\" schedule=default:a\nmsg=request error=EOF\n" +
-			"msg=\"schedule paused itself\" schedule=default:a\nmsg=request error=EOF\n")
+		other := "msg=\"request failed\" error=\"see the log\"\nmsg=\"schedule paused itself\" schedule=default:a\nmsg=request error=EOF\n"
+		expect(other + other)
 
 		_ = clock.Sleep(t.Context(), throttleInterval)
 		log.Warn("cannot claim", "error", context.DeadlineExceeded)
