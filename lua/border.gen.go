@@ -1050,14 +1050,15 @@ func (ExamineDeliveries) Decode(r *Reply) (v ExamineDeliveriesReply) {
 	return v
 }
 
-// ExamineLease runs examine_lease.lua: finds a lease that never expires, and lets it expire if it is asked to: its holder, if there is one, renews it.
+// ExamineLease runs examine_lease.lua: finds a lease that never expires, and lets it expire if it is asked to, after the time that its holder asked for: if the holder
+// lives, it renews the lease before.
 //
 // Repeated: harmless: the lease expires already
 type ExamineLease struct {
 	Lease  LeaseKey // STRING
 	Checks string   // those that are wanted, each between blanks
 	Repair bool
-	TTL    time.Duration // after which the lease expires then
+	TTL    time.Duration // after which a lease expires of whose holder nothing says that
 }
 
 // ExamineLeaseReply is the reply to ExamineLease.

@@ -34,7 +34,7 @@ end
 for id in ids() do
   local state = redis.call('HGET', delivery_key(id), 'state')
   if state == 'pending' and in_list(pending, id) == false or state == 'active' and in_list(active, id) == false then
-    if report(id, 'delivery-lost', 'is ' .. state .. ', and not in the list of those') then
+    if report(id, 'delivery-lost', 'has the state ' .. state .. ', and is not in the list of that name') then
       put_back(id)
     end
   elseif state == 'active' and in_list(active, id) and not redis.call('ZSCORE', deadline, id) then

@@ -43,7 +43,7 @@ local function missed(member, fields, at)
   end
   local waits = redis.call('LLEN', waiting_key(member)) > 0 and redis.call('ZCARD', live_key(member)) == 0
   if waits and (not at or tonumber(at) > now) then
-    return 'has a tick that waits though no task of it is live, and the leader does not look at it now'
+    return 'has a tick that waits, and no live task for which it would have to, but its leader is not about to look at it'
   end
 end
 

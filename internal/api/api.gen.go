@@ -639,9 +639,12 @@ type DoctorCheck struct {
 	// Name Example: scheduled-lost
 	Name string `json:"name"`
 
-	// Repair What a repair does or, if there is none, what to do.
+	// Repair What a repair does or, if it does nothing, what to do.
 	Repair   string `json:"repair"`
 	Repaired int    `json:"repaired"`
+
+	// Repairs Whether a repair does something.
+	Repairs bool `json:"repairs"`
 
 	// Severity How bad it is. `ok` says that nothing was found.
 	Severity DoctorCheckSeverity `json:"severity"`

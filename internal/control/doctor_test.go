@@ -334,11 +334,11 @@ var breakages = []struct {
 	}, example: "default:queued has been queued since 1970", stays: true},
 	{check: "delivery-lost", name: "a delivery waits in no list", damage: func(w *ward) {
 		w.do("DEL", "asynq:{default}:pending")
-	}, example: "default:queued:1 is pending, and not in the list of those"},
+	}, example: "default:queued:1 has the state pending, and is not in the list of that name"},
 	{check: "delivery-lost", name: "a worker has a delivery that is in no list", damage: func(w *ward) {
 		w.do("DEL", "asynq:{default}:pending")
 		w.do("HSET", "asynq:{default}:t:default:queued:1", "state", "active")
-	}, example: "default:queued:1 is active, and not in the list of those"},
+	}, example: "default:queued:1 has the state active, and is not in the list of that name"},
 	{check: "delivery-unleased", name: "a worker has a delivery without a lease", damage: func(w *ward) {
 		w.do("LMOVE", "asynq:{default}:pending", "asynq:{default}:active", "RIGHT", "LEFT")
 		w.do("HSET", "asynq:{default}:t:default:queued:1", "state", "active")
@@ -499,7 +499,7 @@ var ailments = []struct {
 	{"latency", "Redis is near", func(*ward) {}, doctor.OK, "11 pings"},
 	{"latency", "Redis is far", func(w *ward) { w.DB.AddHook(&pings{slow: 6, by: 30 * time.Millisecond}) }, doctor.Warning, "11 pings"},
 	{"latency", "Redis stalls", func(w *ward) { w.DB.AddHook(&pings{slow: 1, by: 250 * time.Millisecond}) }, doctor.Warning, "11 pings"},
-	{"clock", "the clocks agree", func(*ward) {}, doctor.OK, "ahead of this node"},
+	{"clock", "the clocks agree", func(*ward) {}, doctor.OK, "this node's, give or take"},
 	{"listpacks", "large hashes are packed", func(w *ward) {
 		w.do("CONFIG", "SET", "hash-max-listpack-entries", 5000)
 	}, doctor.Warning, "hash-max-listpack-entries 5000, hash-max-listpack-value 64"},
@@ -513,7 +513,7 @@ var ailments = []struct {
 		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: both, Version: "1"}, cluster.Node{ID: "b", State: cluster.StateAlive, Roles: both, Version: "2"})
 	}, doctor.Note, "of 2 versions"},
 	{"leaders", "all partitions have one", func(*ward) {}, doctor.OK, "all 2 partitions have one"},
-	{"leaders", "nobody leads a partition", func(w *ward) { w.do("DEL", w.Keys.Partition(1).Term(storetest.Fence)) }, doctor.Warning, "none leads partition 1"},
+	{"leaders", "nobody leads a partition", func(w *ward) { w.do("DEL", w.Keys.Partition(1).Term(storetest.Fence)) }, doctor.Warning, "no leader: partition 1"},
 	{"leaders", "a leader has died", func(w *ward) { w.employ() }, doctor.Warning, "no living node has the lease of partition 0, 1"},
 	{"overdue", "nobody claims a task", func(w *ward) { w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1, ref("waiting")) }, doctor.Error, ":wheel, default:waiting, by "},
 	{"overdue", "nothing is overdue", func(*ward) {}, doctor.OK, "nothing"},

@@ -644,9 +644,12 @@ type DoctorCheck struct {
 	// Name Example: scheduled-lost
 	Name string `json:"name"`
 
-	// Repair What a repair does or, if there is none, what to do.
+	// Repair What a repair does or, if it does nothing, what to do.
 	Repair   string `json:"repair"`
 	Repaired int    `json:"repaired"`
+
+	// Repairs Whether a repair does something.
+	Repairs bool `json:"repairs"`
 
 	// Severity How bad it is. `ok` says that nothing was found.
 	Severity DoctorCheckSeverity `json:"severity"`
@@ -3057,7 +3060,7 @@ type ClientInterface interface {
 
 	// ExtendAttemptsWithBody Extend the leases of attempts
 	//
-	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes any type of body and a specified content type.
@@ -3067,7 +3070,7 @@ type ClientInterface interface {
 
 	// ExtendAttempts Extend the leases of attempts
 	//
-	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes a body of the `application/json` content type.
@@ -4254,7 +4257,7 @@ func (c *Client) LeaveWorker(ctx context.Context, worker WorkerID, reqEditors ..
 
 // ExtendAttemptsWithBody Extend the leases of attempts
 //
-// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 // It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes any type of body and a specified content type.
@@ -4274,7 +4277,7 @@ func (c *Client) ExtendAttemptsWithBody(ctx context.Context, worker WorkerID, co
 
 // ExtendAttempts Extend the leases of attempts
 //
-// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 // It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes a body of the `application/json` content type.
@@ -8200,7 +8203,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExtendAttemptsWithBodyWithResponse Extend the leases of attempts
 	//
-	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -8210,7 +8213,7 @@ type ClientWithResponsesInterface interface {
 
 	// ExtendAttemptsWithResponse Extend the leases of attempts
 	//
-	// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+	// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 	// It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -11772,7 +11775,7 @@ func (c *ClientWithResponses) LeaveWorkerWithResponse(ctx context.Context, worke
 
 // ExtendAttemptsWithBodyWithResponse Extend the leases of attempts
 //
-// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 // It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -11788,7 +11791,7 @@ func (c *ClientWithResponses) ExtendAttemptsWithBodyWithResponse(ctx context.Con
 
 // ExtendAttemptsWithResponse Extend the leases of attempts
 //
-// Says that the worker still runs these attempts, and is told which of them to stop. Do that three times in the time of the lease.
+// The worker says which attempts it still runs, and the answer says which of them to stop. Call it three times in the time of the lease.
 // It counts as a sign of life of the worker, also without attempts. It waits for Redis for a third of the lease at most.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

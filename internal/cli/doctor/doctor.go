@@ -43,7 +43,7 @@ The columns are: check, severity, looked, found, repaired, detail. The severity 
 bad it is: note, warning or error. Looked is at how many things the check has looked. Detail is what was seen, or the
 first finding. A terminal also gets the findings, what they mean, and what a repair does.
 
-With --repair, it repairs what can be repaired, in the moment in which it is found, and asks nothing before. It never
+With --repair, it repairs what can be repaired, in the moment in which it is found, without asking. It never
 throws a task away: it puts things where leaders and workers look, and removes what belongs to nothing.
 
 The exit code is 1 if anything of the severity error was found and not repaired, or if the time was over before it had
@@ -57,9 +57,9 @@ looked at everything; else 0.`,
 	set := cmd.Flags()
 	set.StringSliceVar(&opts.Checks, "check", nil, "only these checks, separated by commas; may be repeated")
 	set.IntVar(&opts.Partition, "partition", -1, "only the data of this partition (default all of them)")
-	set.DurationVar(&opts.Within, "within", time.Minute, "how long to look at most; what is left is told by a cursor")
+	set.DurationVar(&opts.Within, "within", time.Minute, "how long to look at most; a cursor then says how to go on")
 	set.BoolVar(&opts.Repair, "repair", false, "repair what is found")
-	flags.String(set, &opts.Cursor, "cursor", "go on where an earlier doctor has stopped")
+	flags.String(set, &opts.Cursor, "cursor", "go on where an earlier run stopped")
 	return cmd
 }
 
@@ -173,7 +173,7 @@ func show(p *printer.Printer, report client.DoctorReport) error {
 			return err
 		}
 	}
-	return p.Printf("\n%d of %s found nothing.\n", clean, printer.Counted(len(report.Checks), "check"))
+	return p.Printf("\n%d of %s passed.\n", clean, printer.Counted(len(report.Checks), "check"))
 }
 
 // explain prints what a check has found, what it means, and what can be done.
@@ -189,9 +189,11 @@ func explain(p *printer.Printer, c client.DoctorCheck) error {
 	}
 	switch {
 	case c.Found > 0 && c.Repaired == c.Found:
-		lines = append(lines, "Repaired: "+c.Repair)
+		lines = append(lines, "Repaired.")
+	case c.Repairs:
+		lines = append(lines, "With --repair: "+c.Repair)
 	default:
-		lines = append(lines, "Repair: "+c.Repair)
+		lines = append(lines, "To do: "+strings.TrimPrefix(c.Repair, "By hand: "))
 	}
 	for i, line := range lines {
 		lines[i] = printer.Flat(line)

@@ -21,7 +21,7 @@ func ptr[T any](v T) *T { return &v }
 
 // report is a part of a report about three checks.
 func report(next *string, lost client.DoctorCheck) client.DoctorReport {
-	lost.Name, lost.Means, lost.Repair = "scheduled-lost", "A task would never run.", "Puts it on the wheel."
+	lost.Name, lost.Means, lost.Repair, lost.Repairs = "scheduled-lost", "A task would never run.", "Puts it on the wheel.", true
 	return client.DoctorReport{NextCursor: next, Checks: []client.DoctorCheck{
 		{Name: "redis-version", Severity: "ok", Looked: 1, Detail: ptr("7.0.15"), Means: "Redis is too old.", Repair: "Run a newer Redis."},
 		{Name: "persistence", Severity: "warning", Looked: 1, Found: 1, Detail: ptr("snapshots only"), Examples: []string{"snapshots only"}, Means: "A crash loses data.", Repair: "Set appendonly."},
@@ -64,16 +64,16 @@ scheduled-lost  `+red+`     9       7      0         default:a is lost
 `+yellow+` persistence
   A crash loses data.
   snapshots only
-  Repair: Set appendonly.
+  To do: Set appendonly.
 
 `+red+` scheduled-lost
   A task would never run.
   default:a is lost
   default:b is lost
   ... and 5 others
-  Repair: Puts it on the wheel.
+  With --repair: Puts it on the wheel.
 
-1 of 3 checks found nothing.
+1 of 3 checks passed.
 `, "")
 }
 

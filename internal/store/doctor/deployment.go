@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -92,7 +93,7 @@ func (e *examination) lookAtNodes(ctx context.Context) error {
 	case workers == 0:
 		e.verdict("nodes", Warning, detail)
 	case len(versions) > 1:
-		e.verdict("nodes", Note, detail+", of "+fmt.Sprint(len(versions))+" versions")
+		e.verdict("nodes", Note, detail+"; versions "+strings.Join(slices.Sorted(maps.Keys(versions)), ", "))
 	case len(living) < len(nodes):
 		e.verdict("nodes", Note, detail)
 	default:
@@ -143,10 +144,10 @@ func (e *examination) lookAtLeaders(ctx context.Context) error {
 	}
 	var parts []string
 	if len(free) > 0 {
-		parts = append(parts, "none leads partition "+strings.Join(free, ", "))
+		parts = append(parts, "no leader: partition "+strings.Join(free, ", "))
 	}
 	if len(ownerless) > 0 {
-		parts = append(parts, "no living node has the lease of partition "+strings.Join(ownerless, ", "))
+		parts = append(parts, "led by no living node: partition "+strings.Join(ownerless, ", "))
 	}
 	e.verdict("leaders", Warning, strings.Join(parts, "; "))
 	return nil
@@ -173,7 +174,7 @@ func (e *examination) lookAtOverdue(ctx context.Context) error {
 	for set, reply := range first {
 		for _, z := range reply.Val() {
 			if by := asked[set].Sub(time.UnixMilli(int64(z.Score))); by > overdueAfter {
-				late = append(late, fmt.Sprintf("%s, %v, by %s", set, z.Member, by.Round(time.Second)))
+				late = append(late, fmt.Sprintf("%v is overdue by %s in %s", z.Member, by.Round(time.Second), set))
 			}
 		}
 	}

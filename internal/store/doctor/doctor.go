@@ -104,7 +104,7 @@ func (d *Doctor) Examine(ctx context.Context, r Request) (Report, error) {
 func (d *Doctor) begin(r Request) (*examination, error) {
 	e := &examination{Doctor: d, Request: r, results: make(map[string]*Result), started: clock.Now(), rested: clock.Now()}
 	if p := r.Partition; p != nil && (*p < 0 || *p >= d.o.Layout.Partitions()) {
-		return nil, task.Invalid("partition", "there are the partitions 0 to %d", d.o.Layout.Partitions()-1)
+		return nil, task.Invalid("partition", "must be 0 to %d", d.o.Layout.Partitions()-1)
 	}
 	for _, name := range r.Checks {
 		if !slices.ContainsFunc(Checks, func(c Check) bool { return c.Name == name }) {

@@ -16,8 +16,9 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// leaseTTL is after what time a lease expires that never would: longer than its leader sleeps between two renewals.
-const leaseTTL = 7 * time.Second
+// leaseTTL is how long a lease lives that never expires and does not say for how long its leader asked, as one of an older version: longer than any
+// leader sleeps between two renewals.
+const leaseTTL = time.Minute
 
 // queuedLong is how long a task may be queued before its queue must have a delivery of it: a leader looks after it in a few seconds, and
 // another one some seconds after the death of its leader.

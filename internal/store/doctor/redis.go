@@ -173,7 +173,11 @@ func judgeClock(ctx context.Context, server redis.Cmdable) (Severity, string, er
 			off, bound = at.Sub(asked.Add(half)), half
 		}
 	}
-	detail := fmt.Sprintf("Redis is %s ahead of this node, give or take %s", off.Round(time.Millisecond), bound.Round(time.Millisecond))
+	which := "ahead of"
+	if off < 0 {
+		which = "behind"
+	}
+	detail := fmt.Sprintf("the clock of Redis is %s %s this node's, give or take %s", off.Abs().Round(time.Millisecond), which, bound.Round(time.Millisecond))
 	if off.Abs() > clockSlack+bound {
 		return Warning, detail, nil
 	}

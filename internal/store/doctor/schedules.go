@@ -52,7 +52,7 @@ func (e *examination) scheduleCollections(p int) []collection {
 			e.looked(len(names), scheduleChecks...)
 			for _, name := range names {
 				if _, err := task.ParseRef(name); err != nil {
-					e.found(unreadable, name, "is no name")
+					e.found(unreadable, name, "is not a valid name of a schedule")
 				}
 			}
 			return e.examineSchedules(ctx, p, names)
