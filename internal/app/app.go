@@ -46,18 +46,19 @@ type Options struct {
 
 // App is one node.
 //
-// Its parts start in the order profiles, watch of the data, registry, event hub, remote workers, API, worker, scheduler, and stop in the
-// opposite order:
+// Its parts start in the order profiles, watch of the data, record of losses, registry, event hub, succession, remote workers, API, worker,
+// scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
 //     running attempts for lost.
 //  3. The API stops and ends its streams of events.
 //  4. The sessions of remote workers end. The workers go on through other nodes.
-//  5. The event hub stops. It has no readers left.
-//  6. The registry takes the node off the list.
-//  7. The watch of the data stops: nobody tells it anything any more.
-//  8. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
+//  5. The succession stops: nothing runs here any more of which a new primary would have to be told.
+//  6. The event hub stops. It has no readers left.
+//  7. The registry takes the node off the list.
+//  8. The record of losses and the watch of the data stop: nobody tells them anything any more.
+//  9. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
 //
 // Last, the executors, the listeners and the connections to Redis are closed.
 type App struct {
@@ -84,7 +85,7 @@ type App struct {
 	serve      func(context.Context, net.Listener) error // runs the API; nil if the node is headless
 	debug      net.Listener                              // of the profiles; nil without them
 	rejoined   chan struct{}                             // signalled when the node was missing from the list of nodes
-	lost       atomic.Bool                               // it had just sent a heartbeat then
+	dataLost   atomic.Bool                               // at the time of that, as this node had just sent a heartbeat
 	checked    chan struct{}                             // closed when the node has joined the list and found data that it can serve
 	ready      chan struct{}                             // closed once every role runs
 	draining   chan struct{}                             // closed when the node begins to stop

@@ -22,7 +22,7 @@ func (a *Admission) Enter(n int) (leave func(), _ error) {
 	leave = func() { a.busy.Add(-int64(n)) }
 	if a.Limit > 0 && busy > int64(a.Limit) && busy > int64(n) {
 		leave()
-		return nil, task.Errorf(task.CodeOverloaded, "%d submissions wait at this node, which is the most that may: nothing was done, so try again, here or at another node", a.Limit)
+		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %d waiting submissions: nothing was done, so try again, here or at another node", a.Limit)
 	}
 	return leave, nil
 }

@@ -28,7 +28,7 @@ func (c *Control) BackfillSchedule(ctx context.Context, who Caller, id string, r
 		return Backfilled{}, err
 	}
 	defer leave()
-	if err := c.newWork(ctx, who, who.Ref(id)); err != nil {
+	if err := c.checkMemory(ctx, who, who.Ref(id)); err != nil {
 		return Backfilled{}, err
 	}
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))

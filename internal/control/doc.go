@@ -7,7 +7,8 @@
 // What depends on who asks (tokens, quotas, an audit log) belongs to the Caller and to the use cases here, not to the
 // edges.
 //
-// A use case that creates work calls newWork first, which refuses it while Redis is nearly full.
+// A use case that creates work is let in by Admission, which bounds what waits at this node: the edge asks it, but for submissions. It calls checkMemory
+// first, which refuses work while Redis is nearly full; submissions then take their places in queues that have a limit (queueRoom).
 //
 // Errors that the caller can do something about are *task.Error with one of the codes that the methods name. Every
 // method can also return CodeUnavailable, if Redis does not answer or refuses.

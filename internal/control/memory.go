@@ -7,14 +7,13 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// newWork comes before whatever creates work of a task or a schedule: what limits new work belongs here. Error: CodeUnavailable while
-// the Redis that holds it is nearly full.
-func (c *Control) newWork(ctx context.Context, who Caller, ref task.Ref) error {
-	return c.newWorkEach(ctx, who, []task.Ref{ref})[0]
+// checkMemory comes before whatever creates work of a task or a schedule. Error: CodeUnavailable while the Redis that holds it is nearly full.
+func (c *Control) checkMemory(ctx context.Context, who Caller, ref task.Ref) error {
+	return c.checkMemoryEach(ctx, who, []task.Ref{ref})[0]
 }
 
-// newWorkEach is newWork for several tasks, in order.
-func (c *Control) newWorkEach(ctx context.Context, _ Caller, refs []task.Ref) []error {
+// checkMemoryEach is checkMemory for several tasks, in order.
+func (c *Control) checkMemoryEach(ctx context.Context, _ Caller, refs []task.Ref) []error {
 	partitions, failures := make([]int, len(refs)), make([]error, len(refs))
 	for i, ref := range refs {
 		partitions[i] = c.store.PartitionOf(ref)

@@ -30,15 +30,15 @@ const (
 type namespaceNotes struct {
 	mu     sync.Mutex
 	noted  map[string]time.Time
-	losses int64 // how often Redis had lost the data by then
+	wipes int64 // how often Redis had lost the data by then
 }
 
 // due says whether a namespace has to be recorded again, as also after another loss of the data, and counts it as recorded.
-func (n *namespaceNotes) due(name string, losses int64) bool {
+func (n *namespaceNotes) due(name string, wipes int64) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if losses != n.losses {
-		n.noted, n.losses = nil, losses
+	if wipes != n.wipes {
+		n.noted, n.wipes = nil, wipes
 	}
 	if at, ok := n.noted[name]; ok && clock.Since(at) < namespaceInterval {
 		return false

@@ -35,7 +35,7 @@ func (c *Control) ReportAttempt(ctx context.Context, who Caller, id string, atte
 		return task.Invalid("lines", "has %d entries, at most %d are allowed", len(r.Lines), linesLimit)
 	}
 	if r.Note != "" && r.Progress == nil {
-		return task.Invalid("note", "is what the attempt is at: give progress beside it")
+		return task.Invalid("note", "needs progress beside it")
 	}
 	if r.Progress != nil {
 		if err := run.Progress(ctx, *r.Progress, r.Note); err != nil {

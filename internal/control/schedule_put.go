@@ -43,7 +43,7 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 		return Put{}, err
 	}
 	defer leave()
-	if err := c.newWork(ctx, who, d.Ref); err != nil {
+	if err := c.checkMemory(ctx, who, d.Ref); err != nil {
 		return Put{}, err
 	}
 	put, err := c.put(ctx, d, o)

@@ -50,7 +50,7 @@ func (c *Control) TriggerSchedule(ctx context.Context, who Caller, id string) (s
 		return schedule.Entry{}, err
 	}
 	defer leave()
-	if err := c.newWork(ctx, who, who.Ref(id)); err != nil {
+	if err := c.checkMemory(ctx, who, who.Ref(id)); err != nil {
 		return schedule.Entry{}, err
 	}
 	s, now, err := c.store.Schedules.Read(ctx, who.Ref(id))

@@ -100,7 +100,7 @@ func (c *Control) admit(
 		complete[i], answers[i].Err = c.complete(ctx, who, d)
 		refs[i] = complete[i].Ref
 	}
-	refused := c.newWorkEach(ctx, who, refs)
+	refused := c.checkMemoryEach(ctx, who, refs)
 	valid, places = make([]task.Definition, 0, len(defs)), make([]int, 0, len(defs))
 	for i, d := range complete {
 		err := answers[i].Err

@@ -158,16 +158,16 @@ func (c *Consumer) arrivals(ctx context.Context) (redisx.Listener, []string) {
 	}, channels
 }
 
-// Wait tells the consumer that all slots of its caller are in use, until Resume. Meanwhile the other workers are woken for what this one
+// SetBusy tells the consumer that all slots of its caller are in use, until SetFree. Meanwhile the other workers are woken for what this one
 // was woken for.
-func (c *Consumer) Wait(ctx context.Context) {
-	for _, name := range c.sources.wait() {
+func (c *Consumer) SetBusy(ctx context.Context) {
+	for _, name := range c.sources.setBusy() {
 		c.tell(ctx, name)
 	}
 }
 
-// Resume tells the consumer that there is a free slot.
-func (c *Consumer) Resume() { c.sources.resume() }
+// SetFree tells the consumer that there is a free slot.
+func (c *Consumer) SetFree() { c.sources.setFree() }
 
 // tell wakes all workers of a queue. If it fails, the leader does so later.
 func (c *Consumer) tell(ctx context.Context, asynqName string) {
@@ -230,8 +230,8 @@ func (c *Consumer) awaitTurn(ctx context.Context) error {
 	if failures == 0 && c.ends.hasRoom() {
 		return nil
 	}
-	c.Wait(ctx)
-	defer c.Resume()
+	c.SetBusy(ctx)
+	defer c.SetFree()
 	if failures > 0 {
 		if err := clock.Sleep(ctx, pauseAfter(failures)); err != nil {
 			return err

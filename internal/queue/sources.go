@@ -113,9 +113,9 @@ func (s *sources) markAlone(name string) (tell bool) {
 	return s.busy
 }
 
-// wait records that whoever takes waits for a slot, until resume is called. It returns the queues of which the other workers must be
+// setBusy records that whoever takes waits for a slot, until setFree is called. It returns the queues of which the other workers must be
 // told.
-func (s *sources) wait() []string {
+func (s *sources) setBusy() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy = true
@@ -129,7 +129,7 @@ func (s *sources) wait() []string {
 	return tell
 }
 
-func (s *sources) resume() {
+func (s *sources) setFree() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy = false

@@ -89,18 +89,18 @@ func TestSources_TellOfWhatTheyAloneKnowWhileTheyWait(t *testing.T) {
 	}
 	s.mark("b")
 	s.markTold("a")
-	if got := s.wait(); !slices.Equal(got, []string{"b"}) {
+	if got := s.setBusy(); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("the others are to be told of %v, want b: they know of a", got)
 	}
-	if got := s.wait(); got != nil {
+	if got := s.setBusy(); got != nil {
 		t.Errorf("they are to be told of %v again", got)
 	}
 	if !s.markAlone("c") {
 		t.Error("nobody else is told of c")
 	}
-	s.resume()
+	s.setFree()
 	s.share(64)
-	if s.markAlone("b"); !s.ready() || len(s.share(1)) != 1 || s.wait() != nil {
+	if s.markAlone("b"); !s.ready() || len(s.share(1)) != 1 || s.setBusy() != nil {
 		t.Error("b was shared, so nobody is to be told of it")
 	}
 }

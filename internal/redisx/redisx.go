@@ -223,7 +223,7 @@ func newSentinelClient(o Options, a address) (redis.UniversalClient, error) {
 	return redis.NewFailoverClient(opt), nil
 }
 
-// mapLifetime is after how long a client of a cluster reads its map of the cluster again, for nothing in particular.
+// mapLifetime is how long a client of a cluster uses its map of the cluster if no answer makes it read that again before.
 const mapLifetime = 10 * time.Second
 
 func newClusterClient(o Options, a address) (redis.UniversalClient, error) {

@@ -42,8 +42,8 @@ func NewSuccession(settle time.Duration) *Succession {
 	}
 }
 
-// Join has connections wait as well for a primary that this process has not met, if it may have taken over just now from one that others knew: if
-// it goes on from the history of another one, or in an outage, which this process cannot tell from the restart of a server.
+// Join has connections to the first primary that this process meets wait, too, if that may just have taken over from one that other processes knew:
+// if it goes on from the history of another one, or if outage says that Redis was away, which may have been its restart.
 func (s *Succession) Join(outage bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -61,7 +61,7 @@ func newSession(w *Workers, id string, offer Offer) *session {
 	}
 	s.taking, s.stopTakes = context.WithCancel(context.Background())
 	s.work, s.stopWork = context.WithCancel(context.Background())
-	s.consumer.Wait(s.work) // until a call takes
+	s.consumer.SetBusy(s.work) // until a call takes
 	o.Metrics.Capacity.Add(float64(offer.Capacity))
 	return s
 }
@@ -101,9 +101,13 @@ func (s *session) stop() { s.stopOnce.Do(s.stopNow) }
 
 func (s *session) stopNow() {
 	s.stopTakes()
-	s.turn <- struct{}{}                                                                             // no call takes any more
-	for later := s.workers.of(s.id); later != nil && !later.inherit(s); later = s.workers.of(s.id) { // what a call has begun meanwhile
-		continue // it has stopped since it was looked up, and so is not there any more
+	s.turn <- struct{}{} // no call takes any more
+	for {
+		later := s.workers.of(s.id)
+		if later == nil || later.inherit(s) { // what a call has begun meanwhile
+			break
+		}
+		// That one has stopped since it was looked up, and so is not there any more.
 	}
 	s.mu.Lock()
 	for run := range s.held {

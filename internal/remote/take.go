@@ -44,8 +44,8 @@ func (s *session) take(ctx context.Context, r Request) ([]*tasks.Run, error) {
 	if again, err := s.repeat(ctx, r); len(again) > 0 || err != nil {
 		return again, err
 	}
-	s.consumer.Resume()
-	defer s.consumer.Wait(s.work) // from now on other workers are woken for what this one is woken for
+	s.consumer.SetFree()
+	defer s.consumer.SetBusy(s.work) // from now on other workers are woken for what this one is woken for
 	for s.consumer.Await(waiting) == nil {
 		begun, err := s.takeNow(ctx, waiting, r)
 		if len(begun) == 0 && err == nil {
@@ -89,7 +89,7 @@ func (s *session) repeat(ctx context.Context, r Request) ([]*tasks.Run, error) {
 		return nil, err
 	}
 	if err := s.note(ctx, r, earlier); err != nil { // for the next repeat, which may still find the note of the first call
-		s.o.Log.Warn("cannot keep what a worker took for another repeat of its call", "worker", s.id, "error", err)
+		s.o.Log.Warn("cannot record which attempts a worker took: if it repeats the call once more, it may not get them", "worker", s.id, "error", err)
 	}
 	starts := make([]start, len(earlier))
 	for i, e := range earlier {

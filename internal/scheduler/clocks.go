@@ -24,7 +24,7 @@ func (s *Scheduler) clockJumped(partition int, by time.Duration) {
 		direction = "back"
 	}
 	s.o.Metrics.ClockJumps.WithLabelValues(direction).Inc()
-	s.o.Log.Error("the clock of Redis jumped: set its clock by NTP that slews, and those of its replicas alike",
+	s.o.Log.Error("the clock of Redis jumped: have NTP slew the clocks of its hosts and its replicas' hosts, and not step them",
 		"direction", direction, "by", by.Abs().Round(time.Millisecond), "partition", partition)
 	for p := range s.leases {
 		s.wake(p)

@@ -32,7 +32,7 @@ type reading struct{ now, from, until time.Time }
 type witness struct {
 	settled time.Time // when every living worker can have extended its runs since the newest break or jump
 	last    reading
-	took    time.Time     // when it took a write last
+	wrote   time.Time     // when it took a write last
 	jumps   int           // so far
 	skipped schedule.Span // times that the clock of Redis jumped over last
 }
@@ -57,14 +57,14 @@ func (c *contact) observe(partition int, r reading) { c.note(partition, r, true)
 func (c *contact) compare(partition int, r reading) { c.note(partition, r, false) }
 
 // note notes an answer of Redis, and says so if its clock has jumped since the one before.
-func (c *contact) note(partition int, r reading, took bool) {
-	if jump := c.keep(partition, r, took); jump != 0 {
+func (c *contact) note(partition int, r reading, wrote bool) {
+	if jump := c.keep(partition, r, wrote); jump != 0 {
 		c.jumped(partition, jump)
 	}
 }
 
 // keep keeps an answer of Redis, and returns by how much its clock has jumped since the one before: 0 if it did not.
-func (c *contact) keep(partition int, r reading, took bool) time.Duration {
+func (c *contact) keep(partition int, r reading, wrote bool) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.witness(partition)
@@ -82,17 +82,17 @@ func (c *contact) keep(partition int, r reading, took bool) time.Duration {
 	if jump > 0 {
 		w.skipped = schedule.Span{From: r.now.Add(-jump), Until: r.now}
 	}
-	broken := took && c.broken(w, r.until)
+	broken := wrote && c.broken(w, r.until)
 	settled := r.until.Add(c.lease)
-	if broken && !w.took.IsZero() {
-		settled = settled.Add(min(r.until.Sub(w.took), c.lease))
+	if broken && !w.wrote.IsZero() {
+		settled = settled.Add(min(r.until.Sub(w.wrote), c.lease))
 	}
 	if (jump != 0 || broken) && settled.After(w.settled) {
 		w.settled = settled
 	}
 	w.last = r
-	if took {
-		w.took = r.until
+	if wrote {
+		w.wrote = r.until
 	}
 	return jump
 }
@@ -123,7 +123,7 @@ func (c *contact) witness(partition int) *witness {
 
 // broken reports whether Redis took no write for so long that runs may miss their extensions. Probes are a third of a lease apart.
 func (c *contact) broken(w *witness, now time.Time) bool {
-	return w.took.IsZero() || now.Sub(w.took) > c.lease/2
+	return w.wrote.IsZero() || now.Sub(w.wrote) > c.lease/2
 }
 
 // missing returns for how long Redis must still take writes until runs of a partition may be taken for lost; 0 or less: not any more.

@@ -15,7 +15,7 @@ func (s *Scheduler) peek(ctx context.Context) error {
 	pause := s.pace.peek
 	for clock.Sleep(ctx, pause) == nil {
 		start := clock.Now()
-		err := s.o.Store.Partitions.Wakes(ctx, s.Led(), func(wakes map[int]string) { s.compare(ctx, wakes, seen) })
+		err := s.o.Store.Partitions.WakeCounts(ctx, s.Led(), func(counts map[int]string) { s.compare(ctx, counts, seen) })
 		if err != nil && ctx.Err() == nil {
 			s.o.Log.Warn("cannot look for missed wake-ups; trying again", "error", err)
 		}

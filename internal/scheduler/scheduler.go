@@ -94,7 +94,7 @@ func New(o Options) *Scheduler {
 	s.quotas = newQuotas(s)
 	s.limits = limits.New(o.Store.Layout, o.Queues)
 	s.contact = s.newContact(o.Store.Tasks.RunLease())
-	s.listener = o.Store.Partitions.NewListener(partition.Wakes{
+	s.listener = o.Store.Partitions.NewListener(partition.Callbacks{
 		Connected: s.connected, Freed: func() { signal(s.freed) }, Wheel: s.wake, Schedules: s.wakeTick, Room: s.quotas.told,
 	})
 	for p := range o.Store.Partitions.Count() {

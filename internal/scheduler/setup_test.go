@@ -123,7 +123,7 @@ func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node
 // unbroken is the contact of a node that has reached Redis for long and asks no more.
 func unbroken() *contact {
 	const long = 1000 * 24 * time.Hour
-	w := &witness{settled: clock.Now(), last: reading{clock.Now(), clock.Now(), clock.Now()}, took: clock.Now()}
+	w := &witness{settled: clock.Now(), last: reading{clock.Now(), clock.Now(), clock.Now()}, wrote: clock.Now()}
 	return &contact{lease: long, known: map[int]*witness{0: w}, probe: func(context.Context, func(int, reading)) {}}
 }
 

@@ -175,7 +175,7 @@ func (w *Worker) awaitReady(ctx context.Context, pools []*pool) {
 
 // take takes as many deliveries as there are free slots, whenever a queue holds some, until ctx ends.
 func (w *Worker) take(ctx, work context.Context, p *pool) {
-	defer p.consumer.Wait(work) // from now on the other workers are woken for what this one is woken for
+	defer p.consumer.SetBusy(work) // from now on the other workers are woken for what this one is woken for
 	for p.consumer.Await(ctx) == nil {
 		n := w.reserve(ctx, p)
 		if n == 0 {
@@ -201,7 +201,7 @@ func (w *Worker) reserve(ctx context.Context, p *pool) int {
 		case slots <- struct{}{}:
 			continue
 		default:
-			p.consumer.Wait(ctx)
+			p.consumer.SetBusy(ctx)
 		}
 		select {
 		case slots <- struct{}{}:
@@ -209,7 +209,7 @@ func (w *Worker) reserve(ctx context.Context, p *pool) int {
 			return 0
 		}
 	}
-	p.consumer.Resume()
+	p.consumer.SetFree()
 	for n := 1; n < takeLimit; n++ {
 		select {
 		case p.slots <- struct{}{}:
@@ -264,7 +264,7 @@ func (w *Worker) drain() {
 	}
 	w.mu.Unlock()
 	if !waitFor(done, w.o.Grace+reportBudget) {
-		w.o.Log.Warn("leaving attempts to the other nodes", "running", w.Running())
+		w.o.Log.Warn("attempts did not stop in time: other nodes run them again", "running", w.Running())
 	}
 }
 

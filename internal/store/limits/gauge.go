@@ -15,18 +15,18 @@ type gauge struct {
 	count  int       // tasks that waited at the last count
 	at     time.Time // when that began; zero: never
 	failed time.Time // when a later one failed; zero: none did
-	coming int       // let in, and perhaps not in Redis yet
-	come   int       // let in, and in Redis since the last count began
+	reserved int       // let in, and perhaps not in Redis yet
+	arrived int       // let in, and in Redis since the last count began
 }
 
 // enter lets a task in if there is room by a count that is not older than age; 0 stands for any age.
 func (g *gauge) enter(limit int, age time.Duration) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if age > 0 && (g.at.IsZero() || clock.Since(g.at) > age) || g.count+g.coming+g.come >= limit {
+	if age > 0 && (g.at.IsZero() || clock.Since(g.at) > age) || g.count+g.reserved+g.arrived >= limit {
 		return false
 	}
-	g.coming++
+	g.reserved++
 	return true
 }
 
@@ -38,7 +38,7 @@ func (g *gauge) recount(pause time.Duration, read func() (int, bool)) (int, bool
 	}
 	defer g.counting.Unlock()
 	g.mu.Lock()
-	recent, before := !g.at.IsZero() && clock.Since(g.at) < pause, g.come
+	recent, before := !g.at.IsZero() && clock.Since(g.at) < pause, g.arrived
 	g.mu.Unlock()
 	if !recent {
 		start := clock.Now()
@@ -49,12 +49,12 @@ func (g *gauge) recount(pause time.Duration, read func() (int, bool)) (int, bool
 		}
 		g.mu.Lock()
 		g.count, g.at, g.failed = count, start, time.Time{}
-		g.come -= before // Redis had them when it counted
+		g.arrived -= before // Redis had them when it counted
 		g.mu.Unlock()
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.count + g.coming + g.come, true
+	return g.count + g.reserved + g.arrived, true
 }
 
 // fail notes that a count failed.
@@ -97,8 +97,8 @@ func (p *Place) Leave(taken bool) {
 	}
 	p.gauge.mu.Lock()
 	defer p.gauge.mu.Unlock()
-	p.gauge.coming--
+	p.gauge.reserved--
 	if taken {
-		p.gauge.come++
+		p.gauge.arrived++
 	}
 }

@@ -23,9 +23,9 @@ const (
 	roomWake     = "room "    // to all leaders, with the name of a queue behind it: it has room for more deliveries
 )
 
-// Wakes has the functions that a Listener calls, one at a time. All of them are required. Wheel and Schedules are also called when
+// Callbacks has the functions that a Listener calls, one at a time. All of them are required. Wheel and Schedules are also called when
 // the subscription to a partition is established, for the first time or again: messages before it may be lost.
-type Wakes struct {
+type Callbacks struct {
 	Connected func()              // the subscription to the channel of all leaders is established, for the first time or again
 	Freed     func()              // a lease was released
 	Wheel     func(partition int) // a task became the first on the wheel
@@ -33,9 +33,9 @@ type Wakes struct {
 	Room      func(queue string)  // a queue of which leaders have a backlog has room again
 }
 
-// Wakes reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
+// WakeCounts reads how often the leaders of partitions were woken so far, for the message that a Listener may have missed. It calls heard for the
 // partitions of each server as soon as that has answered, from several goroutines. Error: those of the servers that did not answer, joined.
-func (p *Partitions) Wakes(ctx context.Context, partitions []int, heard func(wakes map[int]string)) error {
+func (p *Partitions) WakeCounts(ctx context.Context, partitions []int, heard func(counts map[int]string)) error {
 	keys := make([]string, len(partitions))
 	for i, number := range partitions {
 		keys[i] = string(p.o.Layout.Keys.Partition(number).Wakes())
@@ -54,11 +54,11 @@ func (p *Partitions) Wakes(ctx context.Context, partitions []int, heard func(wak
 			failures = append(failures, err)
 			return
 		}
-		wakes := make(map[int]string, len(places))
+		counts := make(map[int]string, len(places))
 		for k, i := range places {
-			wakes[partitions[i]] = values[k]
+			counts[partitions[i]] = values[k]
 		}
-		heard(wakes)
+		heard(counts)
 	})
 	if err := errors.Join(append(failures, err)...); err != nil {
 		return fmt.Errorf("reading how often leaders were woken: %w", err)
@@ -68,16 +68,16 @@ func (p *Partitions) Wakes(ctx context.Context, partitions []int, heard func(wak
 
 // Listener receives the wake-ups of the partitions that this node leads, and the messages to all leaders.
 type Listener struct {
-	wakes      Wakes
+	callbacks  Callbacks
 	leaders    string         // the channel of all leaders
 	partitions map[string]int // by the channel of their leader
 	keys       lua.Keyspace
 	subscriber *redisx.Subscriber
 }
 
-// NewListener returns a listener that calls w. It leads no partition yet.
-func (p *Partitions) NewListener(w Wakes) *Listener {
-	l := &Listener{wakes: w, leaders: string(p.o.Layout.Keys.Leaders()), partitions: make(map[string]int), keys: p.o.Layout.Keys}
+// NewListener returns a listener that calls c. It leads no partition yet.
+func (p *Partitions) NewListener(c Callbacks) *Listener {
+	l := &Listener{callbacks: c, leaders: string(p.o.Layout.Keys.Leaders()), partitions: make(map[string]int), keys: p.o.Layout.Keys}
 	for number := range p.Count() {
 		l.partitions[l.channel(number)] = number
 	}
@@ -98,10 +98,10 @@ func (l *Listener) channel(partition int) string { return string(l.keys.Wake(par
 
 func (l *Listener) connected(channel string) {
 	if channel == l.leaders {
-		l.wakes.Connected()
+		l.callbacks.Connected()
 	} else if p, known := l.partitions[channel]; known {
-		l.wakes.Wheel(p)
-		l.wakes.Schedules(p)
+		l.callbacks.Wheel(p)
+		l.callbacks.Schedules(p)
 	}
 }
 
@@ -110,12 +110,12 @@ func (l *Listener) message(channel, payload string) {
 	queue, ofRoom := strings.CutPrefix(payload, roomWake)
 	switch {
 	case known && payload == taskWake:
-		l.wakes.Wheel(p)
+		l.callbacks.Wheel(p)
 	case known && payload == scheduleWake:
-		l.wakes.Schedules(p)
+		l.callbacks.Schedules(p)
 	case !known && payload == LeaseFreed:
-		l.wakes.Freed()
+		l.callbacks.Freed()
 	case !known && ofRoom:
-		l.wakes.Room(queue)
+		l.callbacks.Room(queue)
 	}
 }

@@ -40,7 +40,7 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 	}
 	s.l.RecordLosses(ctx, noticed)
 	if failed != nil {
-		s.l.Log.WarnContext(ctx, "cannot report some ends of attempts again", "error", failed)
+		s.l.Log.WarnContext(ctx, "cannot restore the ends of some attempts", "error", failed)
 	}
 	return lost, failed
 }
@@ -94,31 +94,31 @@ func rounds(ends []*recentEnd) [][]*recentEnd {
 	return all
 }
 
-// lacking is what Redis has lost that a call needs, by its result.
-type lacking int
+// gap is what Redis has lost that a call needs, by its result.
+type gap int
 
 const (
-	nothing  lacking = iota
+	noGap    gap = iota
 	lostTask         // the task of the run
 	lostEnd          // the end of the attempt before
 )
 
-// lacks is what a call lacks that failed so.
-func lacks(missing bool, err error) lacking {
+// gapOf is the gap of a call that failed so.
+func gapOf(missing bool, err error) gap {
 	switch {
 	case missing:
 		return lostTask
 	case errors.Is(err, ErrBehind):
 		return lostEnd
 	}
-	return nothing
+	return noGap
 }
 
 // withRestored makes calls for runs. If Redis may have lost writes, it restores the tasks that are missing, ends the attempts before that nobody
 // has told the end of, and makes the calls for them again; in a cluster, for each partition concurrently, so that a silent server delays only its own.
 // failed is the result for a task of which it is not known whether it could be restored.
-func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, lacks func(R) lacking, failed func(error) R) []R {
-	r := &restoring[R]{s: s, runs: runs, call: call, lacks: lacks, failed: failed, results: make([]R, len(runs))}
+func withRestored[R any](ctx context.Context, s *Tasks, runs []*Run, call func(places []int) []R, gapOf func(R) gap, failed func(error) R) []R {
+	r := &restoring[R]{s: s, runs: runs, call: call, gapOf: gapOf, failed: failed, results: make([]R, len(runs))}
 	all := make([]int, len(runs))
 	for i := range all {
 		all[i] = i
@@ -151,7 +151,7 @@ type restoring[R any] struct {
 	s       *Tasks
 	runs    []*Run
 	call    func(places []int) []R
-	lacks   func(R) lacking
+	gapOf   func(R) gap
 	failed  func(error) R
 	results []R
 }
@@ -163,9 +163,9 @@ func (r *restoring[R]) record(places []int) {
 	}
 }
 
-// restore has Redis know what the calls at some places lack, and makes those again.
+// restore fills the gaps of the calls at some places, and makes those again.
 func (r *restoring[R]) restore(ctx context.Context, places []int) {
-	if lost, runs := r.lacking(places, lostTask); len(lost) > 0 {
+	if lost, runs := r.with(places, lostTask); len(lost) > 0 {
 		var restored []int
 		for k, err := range r.s.restore(ctx, runs) {
 			if err != nil {
@@ -179,16 +179,16 @@ func (r *restoring[R]) restore(ctx context.Context, places []int) {
 	if r.s.l.AwaitsReports() {
 		return
 	}
-	if lost, runs := r.lacking(places, lostEnd); len(lost) > 0 {
+	if lost, runs := r.with(places, lostEnd); len(lost) > 0 {
 		r.s.endBefore(ctx, runs)
 		r.record(lost)
 	}
 }
 
-// lacking returns which of some places lack something that can be mended, and their runs.
-func (r *restoring[R]) lacking(places []int, what lacking) (lost []int, runs []*Run) {
+// with returns which of some places have a gap that can be mended, and their runs.
+func (r *restoring[R]) with(places []int, what gap) (lost []int, runs []*Run) {
 	for _, i := range places {
-		if r.lacks(r.results[i]) == what && r.runs[i].Task.Type != "" {
+		if r.gapOf(r.results[i]) == what && r.runs[i].Task.Type != "" {
 			lost, runs = append(lost, i), append(runs, r.runs[i])
 		}
 	}

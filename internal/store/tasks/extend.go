@@ -33,7 +33,7 @@ func (s *Tasks) ExtendFor(ctx context.Context, lease time.Duration, runs []*Run)
 			some[k] = runs[i]
 		}
 		return s.extendKnown(ctx, lease, some)
-	}, func(e Extended) lacking { return lacks(e.missing, e.Err) }, func(err error) Extended { return Extended{Err: err} })
+	}, func(e Extended) gap { return gapOf(e.missing, e.Err) }, func(err error) Extended { return Extended{Err: err} })
 }
 
 // Current reports for each run whether Redis shows it as the one that runs its task. Error: CodeUnavailable.

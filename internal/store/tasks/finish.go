@@ -73,7 +73,7 @@ func (s *Tasks) finishKnown(ctx context.Context, db *redisx.DB, ends []End) []fi
 			some[k] = ends[i]
 		}
 		return s.finish(ctx, db, some)
-	}, func(f finished) lacking { return lacks(f.missing, f.err) }, func(err error) finished { return finished{err: err} })
+	}, func(f finished) gap { return gapOf(f.missing, f.err) }, func(err error) finished { return finished{err: err} })
 }
 
 func (s *Tasks) finish(ctx context.Context, db *redisx.DB, ends []End) []finished {

@@ -45,7 +45,7 @@ type settings struct {
 
 func (s *settings) Declare(flags *pflag.FlagSet) {
 	flags.StringVar(&s.descriptors, "grpc-descriptors", s.descriptors, "folder with the descriptor sets that grpc tasks name in descriptor_file (default: none)")
-	flags.StringVar(&s.files.CA, "grpc-ca", s.files.CA, "PEM file of who must have signed the certificates of servers that grpc tasks call (default: those whom the system trusts)")
+	flags.StringVar(&s.files.CA, "grpc-ca", s.files.CA, "PEM file of the authorities that must have signed the certificates of servers that grpc tasks call (default: those that the system trusts)")
 	flags.StringVar(&s.files.Cert, "grpc-cert", s.files.Cert, "PEM file of the certificate that this node shows servers that ask for one; with --grpc-key (default: none)")
 	flags.StringVar(&s.files.Key, "grpc-key", s.files.Key, "PEM file of the key of that certificate")
 }
