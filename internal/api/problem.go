@@ -113,7 +113,7 @@ func ofTransport(err *echo.HTTPError) *task.Error {
 }
 
 func internalError(err error) *task.Error {
-	return &task.Error{Code: task.CodeInternal, Message: "the server's log says more under the request id", Err: err}
+	return &task.Error{Code: task.CodeInternal, Message: "see the server's log for this request id", Err: err}
 }
 
 // reply answers with a JSON document.

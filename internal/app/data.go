@@ -16,7 +16,7 @@ import (
 // rejoin notes that this node has found itself missing from the list of nodes; lost says that Redis must have lost data.
 func (a *App) rejoin(lost bool) {
 	if lost {
-		a.lost.Store(true)
+		a.dataLost.Store(true)
 	}
 	select {
 	case a.rejoined <- struct{}{}:
@@ -66,7 +66,7 @@ func (a *App) lookAtData(ctx context.Context, joined bool) error {
 		if err := a.store.Joined(ctx); err != nil {
 			return err
 		}
-		if err := checkData(ctx, a.store, a.link, a.lost.Swap(false), a.o.Log, a.metrics.DataLost.Inc); err != nil {
+		if err := checkData(ctx, a.store, a.link, a.dataLost.Swap(false), a.o.Log, a.metrics.DataLost.Inc); err != nil {
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func checkData(ctx context.Context, s *store.Store, link *redisx.Link, lost bool
 // refuseOther severs the link if the error says that Redis holds other data.
 func refuseOther(link *redisx.Link, log *slog.Logger, err error) {
 	if errors.Is(err, layout.ErrOther) {
-		log.Error("stopping, as nothing would be found where it is", "error", err)
-		link.Sever(&task.Error{Code: task.CodeUnavailable, Message: "Redis holds other data than this node was started with: " + err.Error(), Err: err})
+		log.Error("stopping: Redis does not hold the data of this installation any more", "error", err)
+		link.Sever(&task.Error{Code: task.CodeUnavailable, Message: "Redis holds data of another installation, layout or number of partitions now", Err: err})
 	}
 }

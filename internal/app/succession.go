@@ -39,12 +39,12 @@ func (a *App) followSuccession(ctx context.Context) error {
 			return nil
 		case <-a.succession.Changed():
 		}
-		a.o.Log.Warn("another Redis primary has taken over: reporting to it what runs and what has ended lately; no work starts there until then")
+		a.o.Log.Warn("another Redis primary has taken over: no work starts there until nodes have reported what runs and what has ended lately")
 		a.succession.SetTelling(true)
 		lost := a.tellPrimary(ctx)
 		a.succession.SetTelling(false)
 		if lost > 0 {
-			a.o.Log.Warn("reported ends of attempts again that Redis had lost", "count", lost)
+			a.o.Log.Warn("restored ends of attempts that Redis had lost", "count", lost)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (a *App) tellPrimary(ctx context.Context) (lost int) {
 		untold := isUntold(errors.Join(err, a.extendNow(ctx)))
 		if !told && !untold {
 			told = true
-			a.o.Log.Info("told the new Redis primary what this node knows", "after", clock.Since(begin))
+			a.o.Log.Info("reported attempts to the new Redis primary", "after", clock.Since(begin))
 		}
 		switch {
 		case untold:
@@ -118,7 +118,7 @@ func (a *App) noteReplicas(ctx context.Context) {
 	risk, why := replication.Risk()
 	switch {
 	case risk == redisx.RiskLoss && a.o.Config.Durability == (config.Durability{}):
-		a.o.Log.Warn("a failover of Redis can lose tasks that were accepted, and run attempts and ticks twice: set --durability wait=1, or min-replicas-to-write 1 and min-replicas-max-lag 2 in Redis if it is no cluster",
+		a.o.Log.Warn("a failover of Redis can lose tasks that were accepted, and run attempts and ticks twice: set --durability wait=1 or, unless Redis is a cluster, min-replicas-to-write 1 and min-replicas-max-lag 2 there",
 			"replicas", replication.Replicas, "reason", why)
 	case risk == redisx.RiskRefusalElsewhere:
 		a.o.Log.Warn("after a failover Redis would refuse all writes: set min-replicas-to-write 0 in a cluster", "reason", why)

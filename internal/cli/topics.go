@@ -15,9 +15,10 @@ func newTopics() []*cobra.Command {
 			Long: `dtsctl ends with one of these codes:
 
   0    done. For "task wait" and --wait: the task succeeded; for "schedule audit": every tick is accounted for;
-       for "bench": every task succeeded, and none started early
-  1    the server said no, the task did not succeed, or the audit found something; the reason is on stderr, with
-       the code that the API gives it in brackets:
+       for "bench": every task succeeded, and none started early; for "doctor": everything was examined, and no error
+       is left
+  1    the server said no, the task did not succeed, or audit or doctor found something; the reason is on stderr,
+       with the code that the API gives it in brackets:
          dtsctl: payload: is not valid JSON (invalid)
   2    bad usage: an unknown command or flag, a missing argument, a file that cannot be read. Nothing was sent
   3    the server cannot be reached, or something that is not DTS answered. What was sent may have arrived:

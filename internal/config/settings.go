@@ -64,14 +64,14 @@ func (s *Settings) declareWork() {
 
 func (s *Settings) declareData() {
 	f, c := s.flags, &s.config
-	f.Var(&c.Durability, "durability", "wait until so many replicas of Redis have a task that is submitted, and the begin of an attempt that must be the only one")
+	f.Var(&c.Durability, "durability", "wait=N: accept a task, and start an attempt that must be the only one (max_attempts 1), only when N replicas of Redis have it")
 	f.DurationVar(&c.LeaseTTL, "lease-ttl", c.LeaseTTL, "how long a partition may be without a leader after a crash")
 	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; a node counts as dead after three missed ones")
 	f.IntVar(&c.MaxSubmissions, "max-submissions", c.MaxSubmissions, "most submissions that wait for their answer at this node, counted in tasks; beyond, they are refused at once (503)")
 	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
 	f.IntVar(&c.HandOver, "hand-over", c.HandOver, "how many deliveries wait in an asynq queue for each slot of its workers; other due tasks wait in DTS")
 	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "most finished tasks to keep")
-	f.DurationVar(&c.Remember, "remember", c.Remember, "how long after its end the id of a task is taken at least, also if the task itself is not kept; 0 for no longer than the task")
+	f.DurationVar(&c.Remember, "remember", c.Remember, "how long after the end of a task its id stays taken at least, even if the task itself is deleted before; 0: as long as the task is kept")
 	f.IntVar(&c.RememberMaxIDs, "remember-max-ids", c.RememberMaxIDs, "most ids to remember of tasks that are not kept; beyond, the oldest are forgotten early")
 }
 

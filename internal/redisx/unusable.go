@@ -51,7 +51,7 @@ func RefusedWrites(err error) string {
 	return said
 }
 
-// WhyNot says, for people, why a command failed that may change something.
+// WhyNot says, for people, why a command failed. It may have been one that changes something.
 func WhyNot(err error) string {
 	if IsFull(err) {
 		return "Redis is full"
@@ -59,7 +59,7 @@ func WhyNot(err error) string {
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
 	}
-	return "Redis did not answer in time or refused; the change may nevertheless have been made"
+	return "Redis did not answer in time, or refused; a change may have been made nevertheless"
 }
 
 // explain is why the first command of a client failed with err.

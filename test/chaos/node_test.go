@@ -140,7 +140,7 @@ func (m *member) signal(s syscall.Signal) {
 // knows.
 const (
 	found = "another Redis primary has taken over"
-	told  = "told the new Redis primary"
+	told  = "reported attempts to the new Redis primary"
 )
 
 // said returns when the member said something first since a time; never if it did not.

@@ -33,7 +33,7 @@ func NewCommand(f *command.Factory) *cobra.Command {
 	opts := &applyOptions{Client: f.Client, Server: f.Server, Printer: f.Printer, Stdin: f.In}
 	var selector []string
 	cmd := &cobra.Command{
-		Use: "apply -f FILE...", Short: "Bring about the schedules and tasks that files describe",
+		Use: "apply -f FILE...", Short: "Create or change schedules and tasks as files describe them",
 		Long: `apply reads YAML or JSON files and makes the server's schedules and tasks match them. A file has one or more
 documents of this form:
 

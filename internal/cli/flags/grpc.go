@@ -40,7 +40,7 @@ func (g *GRPCCall) Bind(f *pflag.FlagSet) {
 func (g *GRPCCall) BindBesideHTTP(f *pflag.FlagSet, metadata string) {
 	f.StringArrayVarP(&g.Metadata, "metadata", metadata, nil, "metadata of the call, as 'name: value'; may be repeated")
 	f.BoolVar(&g.TLS, "tls", false, "encrypt the connection, and check the server's certificate")
-	f.StringVar(&g.CA, "tls-ca", "", "who must have signed the server's certificate, as PEM: @FILE, or @- for standard input; implies --tls")
+	f.StringVar(&g.CA, "tls-ca", "", "the authority that must have signed the server's certificate, as PEM: @FILE, or @- for standard input; implies --tls")
 	f.StringVar(&g.ServerName, "tls-server-name", "", "the name that the server's certificate must have; implies --tls")
 	f.StringVar(&g.DescriptorSet, "descriptor-set", "", "a FILE that describes the method, written by protoc --descriptor_set_out --include_imports (default: the worker asks the server)")
 	f.StringVar(&g.DescriptorFile, "descriptor-file", "", "such a file in the worker's folder, --grpc-descriptors")

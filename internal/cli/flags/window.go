@@ -12,7 +12,7 @@ type Window struct{ server.Window }
 
 // Bind adds the flags.
 func (w *Window) Bind(f *pflag.FlagSet) {
-	f.IntVar(&w.Limit, "limit", 50, "list at most so many")
+	f.IntVar(&w.Limit, "limit", 50, "how many entries to list at most")
 	f.BoolVar(&w.All, "all", false, "list all of them")
 }
 

@@ -19,8 +19,8 @@ import (
 // NewCommand returns "dtsctl import".
 func NewCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "import", Short: "Turn what another scheduler is told into schedules",
-		Long:    `import reads what another scheduler is told and puts it as schedules. Importing the same again changes nothing.`,
+		Use: "import", Short: "Import the jobs of another scheduler as schedules",
+		Long:    `import reads the jobs of another scheduler and puts them as schedules. Importing the same again changes nothing.`,
 		Example: `  dtsctl import crontab --timezone Europe/Berlin --dry-run my-crontab`,
 	}
 	cmd.AddCommand(newCrontabCommand(f))

@@ -59,11 +59,11 @@ and the time to wait is over. 125: the lock was lost. 126 and 127: the command c
 		RunE: func(cmd *cobra.Command, _ []string) error { return lockRun(cmd.Context(), opts) },
 	}
 	set := cmd.Flags()
-	set.DurationVar(&opts.TTL, "ttl", defaultTTL, "after which others can have the lock if dtsctl dies, 1s to 24h")
+	set.DurationVar(&opts.TTL, "ttl", defaultTTL, "how long after the death of dtsctl others can have the lock, 1s to 24h")
 	flags.Duration(set, &opts.Wait, "wait", "how long to wait while somebody else holds the lock (default: until interrupted)")
 	set.BoolVar(&opts.Try, "try", false, "do not wait, as --wait 0")
 	set.StringVar(&opts.Note, "note", "", "what the lock is held for; \"lock list\" shows it")
-	set.DurationVar(&opts.Grace, "grace", defaultGrace, "between SIGTERM and SIGKILL, if the lock is lost")
+	set.DurationVar(&opts.Grace, "grace", defaultGrace, "how long the command may go on after SIGTERM, if the lock is lost")
 	cmd.AddCommand(newListCommand(f))
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return opts.read(cmd, args) }
 	return cmd

@@ -20,7 +20,7 @@ func newListCommand(f *command.Factory) *cobra.Command {
 	opts := &listOptions{Client: f.Client, Printer: f.Printer}
 	return &cobra.Command{
 		Use: "list", Short: "List the queues", Args: command.ExactArgs(),
-		Long: `list lists all queues that ever held a task.
+		Long: `list lists all queues that ever got a task, that a worker serves or has served, or that have a limit.
 
 The columns are: name, state, waiting, size, pending, active, archived, processed, failed, latency, limit. Waiting is how
 many tasks are due and wait until the queue has room, or a worker that serves it. Size is how many are in it: pending

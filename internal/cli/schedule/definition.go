@@ -44,7 +44,7 @@ func (d *definitionFlags) bind(cmd *cobra.Command) {
 	flags.Duration(set, &d.MisfireWindow, "misfire-window", "how late a tick may be and still run")
 	flags.Int(set, &d.MisfireMax, "misfire-max", "with --misfire all: how many run at most")
 	flags.String(set, &d.Overlap, "overlap", "what a tick does while a task of the schedule has not ended: allow, skip, queue or replace")
-	flags.Int(set, &d.PauseOnFailure, "pause-on-failure", "pause after so many tasks in a row that failed")
+	flags.Int(set, &d.PauseOnFailure, "pause-on-failure", "pause after this many tasks have failed one after the other")
 	flags.Bool(set, &d.Paused, "paused", "pause it, or with --paused=false, do not (default: a schedule stays as it is)")
 	flags.String(set, &d.Owner, "owner", "who is responsible for the schedule")
 	flags.String(set, &d.Description, "description", "what it is for")

@@ -21,8 +21,8 @@ import (
 // -ldflags "-X github.com/dts-sched/dts/internal/store/layout.served=3,4". See Serves.
 var served = migration.Present
 
-// silent is the layout that nodes serve which do not say it: those of releases before they did.
-const silent = "3"
+// unstated is the layout that nodes serve which do not say it: those of releases before they did.
+const unstated = "3"
 
 // movingField is the field of dts:meta that says that somebody is about to move the layout, as far as no node joins.
 const movingField = "moving"
@@ -57,7 +57,7 @@ func (l *Layout) Advance(ctx context.Context, nodes func(context.Context) ([]clu
 		}
 		to, without := l.newestOf(list)
 		if to == from {
-			l.Log.InfoContext(ctx, "the data stays in its layout, as nodes are alive that serve no newer one", "layout", from, "nodes", without)
+			l.Log.InfoContext(ctx, "the data stays in its layout: living nodes serve no newer one", "layout", from, "nodes", without)
 			return nil
 		}
 		moved, err := l.move(ctx, move, from, to)
@@ -110,7 +110,7 @@ func (l *Layout) newestOf(nodes []cluster.Node) (newest string, without []string
 // layoutsOf returns the layouts that a node serves.
 func layoutsOf(n cluster.Node) []string {
 	if len(n.Layouts) == 0 {
-		return []string{silent}
+		return []string{unstated}
 	}
 	return n.Layouts
 }

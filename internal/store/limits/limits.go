@@ -63,7 +63,7 @@ func (s *Limits) Set(ctx context.Context, name string, limit int) error {
 			return err
 		}
 		if _, has := known[name]; !has && len(known) >= MostQueues {
-			return task.Invalid("queue", "%d queues have limits, which is the most: lift one", MostQueues)
+			return task.Invalid("queue", "%d queues have limits, and no more may: remove another one", MostQueues)
 		}
 		if err := s.l.DB.HSet(ctx, key, name, limit).Err(); err != nil {
 			return layout.Unavailable(err)
@@ -109,7 +109,7 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	case g.enter(limit, 0):
 		return &Place{g}, nil
 	}
-	return nil, task.Errorf(task.CodeQueueFull, "the queue %q is full: %d tasks wait in it, and %d may", name, waiting, limit)
+	return nil, task.Errorf(task.CodeQueueFull, "the queue %q is full: %d tasks wait in it, the limit is %d", name, waiting, limit)
 }
 
 // of returns the limit of a queue, 0 if it has none, and its gauge. Of several callers, one reads the limits again when they are too old.

@@ -72,7 +72,7 @@ func acquireError(err error) error {
 	case !errors.As(err, &refusal):
 		return layout.Unavailable(err)
 	case refusal.Code == lua.CodeFull:
-		return task.Errorf(task.CodeUnavailable, "%s locks of this partition are held, which is the most there may be", refusal.Detail)
+		return task.Errorf(task.CodeUnavailable, "%s locks of this partition are held, and no more may be: try again when one is free", refusal.Detail)
 	}
 	left, holder, _ := strings.Cut(refusal.Detail, " ")
 	ms, err := strconv.ParseInt(left, 10, 64)

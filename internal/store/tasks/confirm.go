@@ -48,7 +48,7 @@ func (s *Tasks) unconfirmed(r redisx.Result[lua.ConfirmReply], k int) error {
 	switch {
 	case r.Err != nil:
 		return &task.Error{Code: task.CodeNotReplicated, Err: r.Err, Message: fmt.Sprintf(
-			"Redis has it, but not %d of its replicas within %s: a failover may lose it; repeat the request",
+			"Redis has it, but did not confirm within %[2]s that %[1]d of its replicas have it: a failover may lose it; repeat the request",
 			s.durability.Replicas, s.durability.Timeout)}
 	case !r.Reply.Found[k]:
 		return &task.Error{Code: task.CodeNotReplicated, Message: "Redis does not have it any more, as after a failover: repeat the request"}

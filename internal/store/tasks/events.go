@@ -63,7 +63,7 @@ func (f *follower) message(payload string) {
 // listener hears only the events that others have asked for.
 func (f *follower) connected(ctx context.Context) {
 	if err := f.s.follow(ctx); err != nil {
-		f.s.l.Log.WarnContext(ctx, "events may be missing: cannot ask for them; trying again", "error", err)
+		f.s.l.Log.WarnContext(ctx, "cannot turn events on, so some may be missing; trying again", "error", err)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -44,6 +44,6 @@ func (s *Tasks) progress(ctx context.Context, ref task.Ref, attempt int, run lua
 func (s *Tasks) WarnIfPaused(ctx context.Context, ref task.Ref, paused bool) {
 	if paused {
 		id, _, _ := schedule.OfTask(ref)
-		s.l.Log.WarnContext(ctx, "paused schedule: too many of its tasks in a row failed", "namespace", ref.Namespace, "schedule", id)
+		s.l.Log.WarnContext(ctx, "paused a schedule: too many of its tasks failed one after the other", "namespace", ref.Namespace, "schedule", id)
 	}
 }
