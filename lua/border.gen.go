@@ -1953,7 +1953,7 @@ func (PauseSchedule) Decode(r *Reply) (v PauseScheduleReply) {
 	return v
 }
 
-// PostponeSchedule runs postpone_schedule.lua: makes a schedule due later that is unreadable, or whose queue is full, so that it does not hold up the others.
+// PostponeSchedule runs postpone_schedule.lua: makes a schedule due later that is unreadable, so that it does not hold up the others.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does

@@ -1,4 +1,4 @@
--- postpone_schedule: makes a schedule due later that is unreadable, or whose queue is full, so that it does not hold up the others.
+-- postpone_schedule: makes a schedule due later that is unreadable, so that it does not hold up the others.
 -- includes: clock, number, refuse, fence
 -- keys:
 --   lease  STRING

@@ -28,8 +28,8 @@ const (
 
 // namespaceNotes remembers which namespaces this node has recorded lately.
 type namespaceNotes struct {
-	mu     sync.Mutex
-	noted  map[string]time.Time
+	mu    sync.Mutex
+	noted map[string]time.Time
 	wipes int64 // how often Redis had lost the data by then
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -149,3 +151,40 @@ func (q *Queues) OwnerOf(key string) (name, id string, ok bool) {
 	name, ok = q.names.queue(m[1])
 	return name, m[2], ok
 }
+
+// DeadServer is a server that asynq lists though it is dead: Key is its key, or that of its workers.
+type DeadServer struct {
+	Key   string
+	Since time.Time
+}
+
+// serverSets are the sets in which asynq lists servers and their workers, scored by when they count as dead, in seconds.
+var serverSets = []string{string(lua.AsynqServers), string(lua.AsynqWorkers)}
+
+// DeadServers returns servers that have been dead since a time, limit of them in each set at most.
+func (q *Queues) DeadServers(ctx context.Context, before time.Time, limit int64) ([]DeadServer, error) {
+	var all []DeadServer
+	for _, set := range serverSets {
+		dead, err := q.db.ZRangeByScoreWithScores(ctx, set, &redis.ZRangeBy{Min: "-inf", Max: seconds(before), Count: limit}).Result()
+		if err != nil {
+			return nil, fmt.Errorf("dead servers: %w", err)
+		}
+		for _, z := range dead {
+			all = append(all, DeadServer{fmt.Sprint(z.Member), time.Unix(int64(z.Score), 0)})
+		}
+	}
+	return all, nil
+}
+
+// DropDeadServers removes servers from asynq's list that have been dead since a time.
+func (q *Queues) DropDeadServers(ctx context.Context, before time.Time) error {
+	for _, set := range serverSets {
+		if err := q.db.ZRemRangeByScore(ctx, set, "-inf", seconds(before)).Err(); err != nil {
+			return fmt.Errorf("dead servers: %w", err)
+		}
+	}
+	return nil
+}
+
+// seconds is a time as asynq scores it.
+func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

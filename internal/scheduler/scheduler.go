@@ -12,6 +12,9 @@
 //   - maintain (maintenance.go) deletes finished tasks whose retention is over.
 //   - tend, in the term of partition 0 alone, does what asynq's servers would do for their queues.
 //
+// Besides, whatever a node leads, contact.go probes Redis, so that an outage or a jump of its clock is nobody's death, peek.go looks for wake-ups
+// that were missed, and vacant.go leads partitions that stood free for long.
+//
 // Every write of a leader to DTS's own keys carries the lease's fence, so a leader that has lost its lease without knowing
 // it changes none of them. Its writes to asynq carry none. They are harmless when repeated, because a delivery is named
 // after its attempt.

@@ -193,7 +193,7 @@ func TestExamine_JudgesWhatIsOverdueByTheClockOfItsServer(t *testing.T) {
 	for p := range w.Partitions.Count() {
 		wheel := string(w.Keys.Partition(p).Wheel())
 		testkit.Must(t, w.DB.ZIncrBy(w.Ctx, wheel, -float64(10*time.Minute.Milliseconds()), "default:due").Err())
-		want = append(want, wheel+", default:due, by 10m0s")
+		want = append(want, "default:due is overdue by 10m0s in "+wheel)
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(want[:min(len(want), doctor.ExampleLimit)], examine()); diff != "" {

@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -10,9 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/queue"
-	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/task"
-	"github.com/dts-sched/dts/lua"
 )
 
 const (
@@ -20,14 +17,17 @@ const (
 	serversKeptBy = time.Hour // after which a dead server is left over
 )
 
-const deliveryLeftovers = "delivery-leftovers"
+const (
+	deliveryLeftovers = "delivery-leftovers"
+	serverLeftovers   = "server-leftovers"
+)
 
 var deliveryChecks = []string{"delivery-lost", "delivery-unleased", deliveryLeftovers}
 
 // queueCollections are the queues of the installation that asynq knows, and asynq's servers.
 func (e *examination) queueCollections(ctx context.Context) ([]collection, error) {
 	names, err := e.o.Queues.Known(ctx)
-	all := []collection{once("servers", "server-leftovers", e.lookAtServers)}
+	all := []collection{once("servers", serverLeftovers, e.lookAtServers)}
 	for _, name := range names {
 		all = append(all, collection{name: "queue " + name, checks: deliveryChecks, look: func(ctx context.Context, _ uint64) ([]collection, uint64, error) {
 			ids, err := e.o.Queues.Listed(ctx, name, waitingLimit)
@@ -113,22 +113,17 @@ func (e *examination) lookAtServers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := strconv.FormatInt(now.Add(-serversKeptBy).Unix(), 10)
-	db := e.o.Layout.DB
-	for _, set := range []string{string(lua.AsynqServers), string(lua.AsynqWorkers)} {
-		dead, err := db.ZRangeByScoreWithScores(ctx, set, &redis.ZRangeBy{Min: "-inf", Max: before, Count: waitingLimit}).Result()
-		if err != nil {
-			return err
-		}
-		e.looked(len(dead), "server-leftovers")
-		for _, z := range dead {
-			e.found("server-leftovers", codec.Text(z.Member), fmt.Sprintf("has been dead since %s", time.Unix(int64(z.Score), 0).UTC().Format(time.RFC3339)))
-		}
-		if e.Repair && e.wants("server-leftovers") {
-			if err := db.ZRemRangeByScore(ctx, set, "-inf", before).Err(); err != nil {
-				return err
-			}
-		}
+	before := now.Add(-serversKeptBy)
+	dead, err := e.o.Queues.DeadServers(ctx, before, waitingLimit)
+	if err != nil {
+		return err
 	}
-	return nil
+	e.looked(len(dead), serverLeftovers)
+	for _, s := range dead {
+		e.found(serverLeftovers, s.Key, "has been dead since "+s.Since.UTC().Format(time.RFC3339))
+	}
+	if !e.Repair || !e.wants(serverLeftovers) {
+		return nil
+	}
+	return e.o.Queues.DropDeadServers(ctx, before)
 }

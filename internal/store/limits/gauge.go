@@ -11,12 +11,12 @@ import (
 type gauge struct {
 	counting sync.Mutex // is held while Redis is asked
 
-	mu     sync.Mutex
-	count  int       // tasks that waited at the last count
-	at     time.Time // when that began; zero: never
-	failed time.Time // when a later one failed; zero: none did
+	mu       sync.Mutex
+	count    int       // tasks that waited at the last count
+	at       time.Time // when that began; zero: never
+	failed   time.Time // when a later one failed; zero: none did
 	reserved int       // let in, and perhaps not in Redis yet
-	arrived int       // let in, and in Redis since the last count began
+	arrived  int       // let in, and in Redis since the last count began
 }
 
 // enter lets a task in if there is room by a count that is not older than age; 0 stands for any age.

@@ -99,8 +99,8 @@ type gap int
 
 const (
 	noGap    gap = iota
-	lostTask         // the task of the run
-	lostEnd          // the end of the attempt before
+	lostTask     // the task of the run
+	lostEnd      // the end of the attempt before
 )
 
 // gapOf is the gap of a call that failed so.
