@@ -62,6 +62,7 @@ const (
 	DoctorCheckSeverityError   DoctorCheckSeverity = "error"
 	DoctorCheckSeverityNote    DoctorCheckSeverity = "note"
 	DoctorCheckSeverityOk      DoctorCheckSeverity = "ok"
+	DoctorCheckSeverityUnknown DoctorCheckSeverity = "unknown"
 	DoctorCheckSeverityWarning DoctorCheckSeverity = "warning"
 )
 
@@ -73,6 +74,8 @@ func (e DoctorCheckSeverity) Valid() bool {
 	case DoctorCheckSeverityNote:
 		return true
 	case DoctorCheckSeverityOk:
+		return true
+	case DoctorCheckSeverityUnknown:
 		return true
 	case DoctorCheckSeverityWarning:
 		return true
@@ -633,7 +636,7 @@ type DoctorCheck struct {
 	// Looked At how many things the check has looked.
 	Looked int `json:"looked"`
 
-	// Means What a finding means.
+	// Means What a finding of that severity means; empty for `unknown`.
 	Means string `json:"means"`
 
 	// Name Example: scheduled-lost
@@ -646,11 +649,11 @@ type DoctorCheck struct {
 	// Repairs Whether a repair does something.
 	Repairs bool `json:"repairs"`
 
-	// Severity How bad it is. `ok` says that nothing was found.
+	// Severity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for.
 	Severity DoctorCheckSeverity `json:"severity"`
 }
 
-// DoctorCheckSeverity How bad it is. `ok` says that nothing was found.
+// DoctorCheckSeverity How bad it is. `ok` says that nothing was found, `unknown` that Redis does not say what the check asks for.
 type DoctorCheckSeverity string
 
 // DoctorReport defines model for DoctorReport.

@@ -444,7 +444,7 @@ var ailments = []struct {
 	{"redis-version", "Redis is too old", func(w *ward) { w.says("redis_version", "6.0.16") }, doctor.Error, "6.0.16"},
 	{"redis-version", "Redis is a patch too old", func(w *ward) { w.says("redis_version", "6.2.6") }, doctor.Error, "6.2.6"},
 	{"redis-version", "Redis is far too old", func(w *ward) { w.says("redis_version", "5.4.0") }, doctor.Error, "5.4.0"},
-	{"redis-version", "Redis does not say", func(w *ward) { w.says("redis_version", "") }, doctor.Note, "does not say which version"},
+	{"redis-version", "Redis does not say", func(w *ward) { w.says("redis_version", "") }, doctor.Unknown, "does not say which version"},
 	{"eviction", "Redis throws keys away", func(w *ward) {
 		w.do("CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", "1gb")
 	}, doctor.Error, "allkeys-lru"},
@@ -503,7 +503,7 @@ var ailments = []struct {
 	{"listpacks", "large hashes are packed", func(w *ward) {
 		w.do("CONFIG", "SET", "hash-max-listpack-entries", 5000)
 	}, doctor.Warning, "hash-max-listpack-entries 5000, hash-max-listpack-value 64"},
-	{"listpacks", "Redis may not say", func(w *ward) { w.do("ACL", "SETUSER", "default", "-config") }, doctor.Note, "Redis does not say: NOPERM"},
+	{"listpacks", "Redis may not say", func(w *ward) { w.do("ACL", "SETUSER", "default", "-config") }, doctor.Unknown, "Redis does not say: NOPERM"},
 	{"nodes", "nobody schedules", func(w *ward) { w.employ(cluster.Node{ID: "a", State: cluster.StateAlive}) }, doctor.Error, "1 alive, 0 with the role scheduler"},
 	{"nodes", "nobody works", func(w *ward) {
 		w.employ(cluster.Node{ID: "a", State: cluster.StateAlive, Roles: []string{config.RoleScheduler}})

@@ -128,9 +128,9 @@ func (r *round) symptoms() (found []client.DoctorCheck) {
 	}
 }
 
-// mayPass reports whether a finding may go by itself: it is only a note, or replicas follow again soon.
+// mayPass reports whether a finding may go by itself: it is only a note, or Redis does not say, or replicas follow again soon.
 func mayPass(c client.DoctorCheck) bool {
-	return c.Severity == client.DoctorCheckSeverityNote || c.Name == "replication"
+	return c.Severity == client.DoctorCheckSeverityNote || c.Severity == client.DoctorCheckSeverityUnknown || c.Name == "replication"
 }
 
 // minds reports whether a warning or a note of a check is a violation: one of the data is, but for deliveries of a queue of which somebody has deleted

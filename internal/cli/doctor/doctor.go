@@ -39,9 +39,10 @@ func NewCommand(f *command.Factory) *cobra.Command {
 		Long: `doctor looks whether what is in Redis fits together, and whether Redis and the nodes are as they should be. It
 changes nothing unless it is told to, and is safe on a live system: the server reads page by page, with pauses.
 
-The columns are: check, severity, looked, found, repaired, detail. The severity is ok if nothing was found, or how
-bad it is: note, warning or error. Looked is at how many things the check has looked. Detail is what was seen, or the
-first finding. A terminal also gets the findings, what they mean, and what a repair does.
+The columns are: check, severity, looked, found, repaired, detail. The severity is ok if nothing was found, unknown if
+Redis does not say what the check asks for, or how bad it is: note, warning or error. Looked is at how many things the
+check has looked. Detail is what was seen, or the first finding. A terminal also gets the findings, what they mean, and
+what a repair does.
 
 With --repair, it repairs what can be repaired, in the moment in which it is found, without asking. It never
 throws a task away: it puts things where leaders and workers look, and removes what belongs to nothing.
@@ -113,7 +114,8 @@ func examine(ctx context.Context, c *rest.Client, params client.ExamineParams, r
 
 // severities are all severities, the mildest first.
 var severities = []client.DoctorCheckSeverity{
-	client.DoctorCheckSeverityOk, client.DoctorCheckSeverityNote, client.DoctorCheckSeverityWarning, client.DoctorCheckSeverityError,
+	client.DoctorCheckSeverityOk, client.DoctorCheckSeverityUnknown, client.DoctorCheckSeverityNote, client.DoctorCheckSeverityWarning,
+	client.DoctorCheckSeverityError,
 }
 
 // add adds the next part of a report.
@@ -178,7 +180,10 @@ func show(p *printer.Printer, report client.DoctorReport) error {
 
 // explain prints what a check has found, what it means, and what can be done.
 func explain(p *printer.Printer, c client.DoctorCheck) error {
-	lines := []string{c.Means}
+	var lines []string
+	if c.Means != "" {
+		lines = append(lines, c.Means)
+	}
 	if c.Detail != nil {
 		lines = append(lines, *c.Detail)
 	} else {
@@ -188,6 +193,7 @@ func explain(p *printer.Printer, c client.DoctorCheck) error {
 		lines = append(lines, "... and "+printer.Counted(more, "other"))
 	}
 	switch {
+	case c.Severity == client.DoctorCheckSeverityUnknown: // so nothing is known to be wrong
 	case c.Found > 0 && c.Repaired == c.Found:
 		lines = append(lines, "Repaired.")
 	case c.Repairs:

@@ -24,6 +24,7 @@ func report(next *string, lost client.DoctorCheck) client.DoctorReport {
 	lost.Name, lost.Means, lost.Repair, lost.Repairs = "scheduled-lost", "A task would never run.", "Puts it on the wheel.", true
 	return client.DoctorReport{NextCursor: next, Checks: []client.DoctorCheck{
 		{Name: "redis-version", Severity: "ok", Looked: 1, Detail: ptr("7.0.15"), Means: "Redis is too old.", Repair: "Run a newer Redis."},
+		{Name: "memory", Severity: "unknown", Looked: 1, Found: 1, Detail: ptr("Redis does not say"), Examples: []string{"Redis does not say"}, Repair: "Give Redis more."},
 		{Name: "persistence", Severity: "warning", Looked: 1, Found: 1, Detail: ptr("snapshots only"), Examples: []string{"snapshots only"}, Means: "A crash loses data.", Repair: "Set appendonly."},
 		lost,
 	}}
@@ -33,7 +34,7 @@ func TestDoctor_PrintsALineForEachCheck(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/doctor", 200, report(nil, client.DoctorCheck{Severity: "ok", Looked: 7}))
 	s.Pipe().Run(t, "doctor").Expect(t, 0,
-		"redis-version\tok\t1\t0\t0\t7.0.15\npersistence\twarning\t1\t1\t0\tsnapshots only\nscheduled-lost\tok\t7\t0\t0\t\n", "")
+		"redis-version\tok\t1\t0\t0\t7.0.15\nmemory\tunknown\t1\t1\t0\tRedis does not say\npersistence\twarning\t1\t1\t0\tsnapshots only\nscheduled-lost\tok\t7\t0\t0\t\n", "")
 }
 
 func TestDoctor_FailsWithAnErrorThatIsNotRepaired(t *testing.T) {
@@ -58,8 +59,12 @@ func TestDoctor_TellsPeopleWhatItMeans(t *testing.T) {
 	s.On("GET /v1/doctor", 200, report(nil, client.DoctorCheck{Severity: "error", Looked: 9, Found: 7, Examples: []string{"default:a is lost", "default:b is lost"}}))
 	s.Terminal().Run(t, "doctor").Expect(t, 1, `CHECK           SEVERITY  LOOKED  FOUND  REPAIRED  DETAIL
 redis-version   ok        1       0      0         7.0.15
+memory          unknown   1       1      0         Redis does not say
 persistence     `+yellow+`   1       1      0         snapshots only
 scheduled-lost  `+red+`     9       7      0         default:a is lost
+
+unknown memory
+  Redis does not say
 
 `+yellow+` persistence
   A crash loses data.
@@ -73,7 +78,7 @@ scheduled-lost  `+red+`     9       7      0         default:a is lost
   ... and 5 others
   With --repair: Puts it on the wheel.
 
-1 of 3 checks passed.
+1 of 4 checks passed.
 `, "")
 }
 
@@ -90,7 +95,7 @@ func TestDoctor_JoinsTheParts(t *testing.T) {
 		s.Reply(w, http.StatusOK, part)
 	})
 	got := s.Pipe().Run(t, "doctor", "--check", "scheduled-lost", "--check", "persistence", "--partition", "0")
-	got.Expect(t, 1, "redis-version\tok\t2\t0\t0\t7.0.15\npersistence\twarning\t2\t2\t0\tsnapshots only\nscheduled-lost\terror\t9\t1\t0\tdefault:a is lost\n", "")
+	got.Expect(t, 1, "redis-version\tok\t2\t0\t0\t7.0.15\nmemory\tunknown\t2\t2\t0\tRedis does not say\npersistence\twarning\t2\t2\t0\tsnapshots only\nscheduled-lost\terror\t9\t1\t0\tdefault:a is lost\n", "")
 }
 
 func TestDoctor_SaysHowToGoOn(t *testing.T) {

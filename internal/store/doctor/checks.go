@@ -6,6 +6,7 @@ type Severity string
 // The severities, the mildest first.
 const (
 	OK      Severity = "ok"      // nothing was found
+	Unknown Severity = "unknown" // Redis does not say, as a managed one refuses CONFIG
 	Note    Severity = "note"    // worth knowing; nothing has to be done
 	Warning Severity = "warning" // something should be done, and nothing is lost until then
 	Error   Severity = "error"   // something does not happen that should, or can be lost
@@ -15,25 +16,49 @@ const (
 type Check struct {
 	Name     string
 	Severity Severity // of a finding; of the deployment, the worst that there can be
-	Means    string   // what a finding means; of the deployment, the worst one, and then milder ones
+	Means    string   // what a finding of that severity means
+	Warns    string   // what one that is only a warning means; "" if there is none
+	Notes    string   // what one that is only a note means; "" if there is none
 	Repair   string   // what repair does or, if it does nothing, what to do
 	Repairs  bool     // whether repair does something
 	OfData   bool     // whether it looks at the data; else it looks at the deployment
 }
 
+// Meaning is what a finding of a severity means; "" for Unknown. OK stands for all of them.
+func (c Check) Meaning(s Severity) string {
+	switch {
+	case s == Unknown:
+		return ""
+	case s == Warning && c.Warns != "":
+		return c.Warns
+	case s == Note && c.Notes != "":
+		return c.Notes
+	case s != OK:
+		return c.Means
+	}
+	all := c.Means
+	if c.Warns != "" {
+		all += " Warning: " + c.Warns
+	}
+	if c.Notes != "" {
+		all += " Note: " + c.Notes
+	}
+	return all
+}
+
 // Checks are all checks, those of the deployment first. docs/operations.md has them as a table.
 var Checks = []Check{
 	{Name: "redis-version", Severity: Error, Means: "Redis is older than 6.2.7: DTS needs the commands of 6.2 and, before 6.2.7, Redis lets scripts write though `min-replicas-to-write` forbids it.", Repair: "Run a newer Redis."},
-	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: it throws tasks away. Warning: it would, but has no `maxmemory`.", Repair: "Set `maxmemory-policy noeviction`."},
-	{Name: "persistence", Severity: Error, Means: "Redis writes nothing to its disk, or a write has failed: a crash or a restart loses what is not there. Warning: it writes snapshots only, so a crash loses what came after the last one.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},
-	{Name: "replication", Severity: Error, Means: "Fewer replicas follow than `min-replicas-to-write` asks for: Redis refuses every write. Warning: a failover may lose acknowledged writes; or, with `min-replicas-to-write` in a cluster, the primary after a failover would refuse every write. Note: there is no replica; or a failover of a cluster may lose the newest acknowledged writes.", Repair: "Run replicas; with Sentinel, set `min-replicas-to-write 1` and `min-replicas-max-lag 2`; in a cluster, leave `min-replicas-to-write 0`, and set `--durability` where no accepted task may be lost."},
-	{Name: "memory", Severity: Error, Means: "Redis has little memory left: above 95 %, ticks are held back. Warning: above 90 %, submissions are refused. Note: more than 80 % is in use, or `maxmemory` is not set.", Repair: "Give Redis more memory, or keep less: see \"Redis is full\"."},
+	{Name: "eviction", Severity: Error, Means: "Redis evicts keys when it is full: it throws tasks away.", Warns: "It would evict keys, but has no `maxmemory`.", Repair: "Set `maxmemory-policy noeviction`."},
+	{Name: "persistence", Severity: Error, Means: "Redis writes nothing to its disk, or a write has failed: a crash or a restart loses what is not there.", Warns: "Redis writes snapshots only, so a crash loses what came after the last one.", Repair: "Set `appendonly yes`; after a failed write, see the log and the disk of Redis."},
+	{Name: "replication", Severity: Error, Means: "Fewer replicas follow than `min-replicas-to-write` asks for: Redis refuses every write.", Warns: "A failover may lose acknowledged writes; or, with `min-replicas-to-write` in a cluster, the primary after a failover would refuse every write.", Notes: "There is no replica; or a failover of a cluster may lose the newest acknowledged writes.", Repair: "Run replicas; with Sentinel, set `min-replicas-to-write 1` and `min-replicas-max-lag 2`; in a cluster, leave `min-replicas-to-write 0`, and set `--durability` where no accepted task may be lost."},
+	{Name: "memory", Severity: Error, Means: "Redis has little memory left: above 95 %, ticks are held back.", Warns: "Redis uses more than 90 % of its memory: submissions are refused.", Notes: "Redis uses more than 80 % of its memory, or `maxmemory` is not set.", Repair: "Give Redis more memory, or keep less: see \"Redis is full\"."},
 	{Name: "latency", Severity: Warning, Means: "Redis answers this node slowly, so everything is late.", Repair: "Look at the network, at the load of the machine of Redis, and at `SLOWLOG GET`."},
 	{Name: "clock", Severity: Warning, Means: "The clocks of this node and of a primary of Redis differ by more than a second. Tasks follow the clock of Redis, whatever nodes have.", Repair: "Let all machines follow the same time (chrony, ntpd)."},
 	{Name: "listpacks", Severity: Warning, Means: "Redis packs large hashes or sorted sets into lists, which it reads from the start to find one field: each script takes longer.", Repair: "Set `hash-max-listpack-entries` and `zset-max-listpack-entries` back to 128 or so."},
-	{Name: "nodes", Severity: Error, Means: "No living node has the role scheduler, so nothing becomes due. Warning: none has the role worker. Note: nodes have died, or have different versions.", Repair: "Start a node with the role scheduler; finish an upgrade that stopped half-way, or go back."},
+	{Name: "nodes", Severity: Error, Means: "No living node has the role scheduler, so nothing becomes due.", Warns: "No living node has the role worker, so nothing runs.", Notes: "Nodes have died, or have different versions.", Repair: "Start a node with the role scheduler; finish an upgrade that stopped half-way, or go back."},
 	{Name: "leaders", Severity: Warning, Means: "Some partitions have no leader. After a crash of their leader that is so for the time of a lease; if it lasts, no scheduler node takes them.", Repair: "Look at the logs of the scheduler nodes if it lasts longer than `--lease-ttl`."},
-	{Name: "overdue", Severity: Error, Means: "Something has been due for more than a minute, and no leader has looked at it: tasks, ticks, or runs whose worker has died. While Redis is almost full, this is only a warning, as ticks are held back then.", Repair: "See that scheduler nodes run, and what they log."},
+	{Name: "overdue", Severity: Error, Means: "Something has been due for more than a minute, and no leader has looked at it: tasks, ticks, or runs whose worker has died.", Warns: "The same, but Redis is almost full, so ticks are held back.", Repair: "See that scheduler nodes run, and what they log."},
 	{Name: "unserved-queues", Severity: Warning, Means: "Tasks wait in queues that no living worker serves.", Repair: "Start a worker that serves them (`--queues`), or move the tasks (`dtsctl task change ID --queue`)."},
 
 	{Name: "task-unreadable", Severity: Error, Means: "The definition or the state of a task cannot be read: it does not run, and lists leave it out.", Repair: "By hand: somebody else has written to these keys: find out who, and submit the task again.", OfData: true},

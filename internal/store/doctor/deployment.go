@@ -45,7 +45,7 @@ func (e *examination) verdict(check string, severity Severity, detail string) {
 }
 
 // rank orders severities.
-func (s Severity) rank() int { return slices.Index([]Severity{OK, Note, Warning, Error}, s) }
+func (s Severity) rank() int { return slices.Index([]Severity{OK, Unknown, Note, Warning, Error}, s) }
 
 // eachServer judges each server of Redis.
 func (e *examination) eachServer(ctx context.Context, check string, judge judge) error {
@@ -57,7 +57,7 @@ func (e *examination) eachServer(ctx context.Context, check string, judge judge)
 		severity, detail, err := judge(ctx, server)
 		var refused redis.Error
 		if errors.As(err, &refused) { // as a managed Redis, or ACLs, forbid it
-			severity, detail, err = Note, "Redis does not say: "+refused.Error(), nil
+			severity, detail, err = Unknown, "Redis does not say: "+refused.Error(), nil
 		}
 		if err != nil {
 			return err

@@ -46,7 +46,7 @@ func judgeVersion(ctx context.Context, server redis.Cmdable) (Severity, string, 
 	values, err := redisx.Info(ctx, server, "server")
 	version := values["redis_version"]
 	if err != nil || version == "" {
-		return Note, "Redis does not say which version it is", err
+		return Unknown, "Redis does not say which version it is", err
 	}
 	var parts []int
 	for part := range strings.SplitSeq(version, ".") {
@@ -64,7 +64,7 @@ func judgeEviction(ctx context.Context, server redis.Cmdable) (Severity, string,
 	policy := values["maxmemory_policy"]
 	switch {
 	case err != nil || policy == "":
-		return Note, "Redis does not say what it does when it is full", err
+		return Unknown, "Redis does not say what it does when it is full", err
 	case policy == "noeviction":
 		return OK, policy, nil
 	case values["maxmemory"] == "0":
@@ -76,7 +76,7 @@ func judgeEviction(ctx context.Context, server redis.Cmdable) (Severity, string,
 func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
 	values, err := redisx.Info(ctx, server, "persistence")
 	if err != nil || values["aof_enabled"] == "" {
-		return Note, "Redis does not say whether it writes to its disk", err
+		return Unknown, "Redis does not say whether it writes to its disk", err
 	}
 	for _, last := range []string{"aof_last_write_status", "aof_last_bgrewrite_status", "rdb_last_bgsave_status"} {
 		if status := values[last]; status != "" && status != "ok" {
@@ -99,12 +99,14 @@ func judgePersistence(ctx context.Context, server redis.Cmdable) (Severity, stri
 func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
 	r, err := redisx.ReadReplication(ctx, server)
 	if err != nil {
-		return Note, "", err
+		return OK, "", err
 	}
 	risk, why := r.Risk()
 	switch {
 	case risk == redisx.NoRisk:
 		return OK, why, nil
+	case risk == redisx.RiskUnknown:
+		return Unknown, why, nil
 	case risk == redisx.RiskRefusal:
 		return Error, why, nil
 	case risk == redisx.RiskRefusalElsewhere, risk == redisx.RiskLoss && !r.Clustered: // in a cluster, no setting of Redis prevents a loss
@@ -118,7 +120,7 @@ func judgeMemory(ctx context.Context, server redis.Cmdable) (Severity, string, e
 	used, errUsed := strconv.ParseFloat(values["used_memory"], 64)
 	limit, _ := strconv.ParseFloat(values["maxmemory"], 64)
 	if err != nil || errUsed != nil {
-		return Note, "Redis does not say how much memory it uses", err
+		return Unknown, "Redis does not say how much memory it uses", err
 	}
 	of := "maxmemory"
 	if limit == 0 {
