@@ -169,7 +169,7 @@ var breakages = []struct {
 	}, example: "default:ready is scheduled, and not in "},
 	{check: "scheduled-lost", name: "a task waits on the wheel for ever", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1e15, ref("waiting"))
-	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at 1000000000000000 instead of "},
+	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at 33658-09-27T01:46:40.000Z instead of 20"},
 	{check: "scheduled-lost", name: "a task starts before its time", damage: func(w *ward) {
 		w.do("ZINCRBY", w.KeysOf(ref("waiting")).Wheel(), -time.Minute.Milliseconds(), ref("waiting"))
 	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at "},
@@ -181,7 +181,7 @@ var breakages = []struct {
 	{check: "scheduled-lost", name: "a changed task waits for ever", damage: func(w *ward) {
 		w.postpone("waiting")
 		w.do("ZADD", w.KeysOf(ref("waiting")).Wheel(), 1e15, ref("waiting"))
-	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at 1000000000000000 instead of "},
+	}, example: "default:waiting is scheduled, and in dts:{1}:wheel at 33658-09-27T01:46:40.000Z instead of 20"},
 	{check: "scheduled-lost", name: "a due task waits behind all others", damage: func(w *ward) {
 		w.do("ZADD", w.KeysOf(ref("ready")).Ready("full"), 1e15, ref("ready"))
 	}, example: "default:ready is scheduled, and in "},

@@ -10,7 +10,9 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -163,8 +165,23 @@ func (e *examination) found(check, member, words string) {
 		r.Repaired++
 	}
 	if len(r.Examples) < ExampleLimit {
-		r.Examples = append(r.Examples, member+" "+words)
+		r.Examples = append(r.Examples, member+" "+legible(words))
 	}
+}
+
+// scores are the times in what scripts say, in ms.
+var scores = regexp.MustCompile(`(\bat|\binstead of) (\d{10,16})\b`)
+
+// legible writes the times in what a script says as people read them.
+func legible(words string) string {
+	return scores.ReplaceAllStringFunc(words, func(found string) string {
+		at := strings.LastIndexByte(found, ' ') + 1
+		ms, err := strconv.ParseInt(found[at:], 10, 64)
+		if err != nil {
+			return found
+		}
+		return found[:at] + time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
+	})
 }
 
 // over reports whether the bounds are reached.
