@@ -499,7 +499,7 @@ var ailments = []struct {
 	{"latency", "Redis is near", func(*ward) {}, doctor.OK, "11 pings"},
 	{"latency", "Redis is far", func(w *ward) { w.DB.AddHook(&pings{slow: 6, by: 30 * time.Millisecond}) }, doctor.Warning, "11 pings"},
 	{"latency", "Redis stalls", func(w *ward) { w.DB.AddHook(&pings{slow: 1, by: 250 * time.Millisecond}) }, doctor.Warning, "11 pings"},
-	{"clock", "the clocks agree", func(*ward) {}, doctor.OK, "this node's, give or take"},
+	{"clock", "the clocks agree", func(*ward) {}, doctor.OK, "the clocks of Redis and of this node agree, give or take"},
 	{"listpacks", "large hashes are packed", func(w *ward) {
 		w.do("CONFIG", "SET", "hash-max-listpack-entries", 5000)
 	}, doctor.Warning, "hash-max-listpack-entries 5000, hash-max-listpack-value 64"},

@@ -175,15 +175,23 @@ func judgeClock(ctx context.Context, server redis.Cmdable) (Severity, string, er
 			off, bound = at.Sub(asked.Add(half)), half
 		}
 	}
-	which := "ahead of"
-	if off < 0 {
-		which = "behind"
-	}
-	detail := fmt.Sprintf("the clock of Redis is %s %s this node's, give or take %s", off.Abs().Round(time.Millisecond), which, bound.Round(time.Millisecond))
+	detail := describeClocks(off, bound)
 	if off.Abs() > clockSlack+bound {
 		return Warning, detail, nil
 	}
 	return OK, detail, nil
+}
+
+// describeClocks says by how much the clock of Redis is off, which is known to bound.
+func describeClocks(off, bound time.Duration) string {
+	which := "ahead of"
+	switch by := off.Round(time.Millisecond); {
+	case by.Abs() <= bound.Round(time.Millisecond):
+		return fmt.Sprintf("the clocks of Redis and of this node agree, give or take %s", max(bound, time.Millisecond).Round(time.Millisecond))
+	case by < 0:
+		which = "behind"
+	}
+	return fmt.Sprintf("the clock of Redis is %s %s this node's, give or take %s", off.Abs().Round(time.Millisecond), which, bound.Round(time.Millisecond))
 }
 
 func judgeListpacks(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
