@@ -16,6 +16,7 @@ type hook struct {
 	link    *Link
 	address string // of the client's server; "" if Redis is no cluster
 	whole   bool   // it is the client of a cluster, which passes commands on to clients of its servers
+	dials   *dials // of the client; nil: it makes none, or nobody counts
 }
 
 // repeats is what a Link knows of commands of the client of a cluster, which it may send more than once.
@@ -55,7 +56,7 @@ func (r *repeats) set(address string, start time.Time, err error) {
 }
 
 // DialHook implements redis.Hook.
-func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (h hook) DialHook(next redis.DialHook) redis.DialHook { return h.dials.hook(next) }
 
 // ProcessHook implements redis.Hook.
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -91,12 +92,9 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := send(ctx)
-	if repeats == nil && h.address != "" && isBroken(err) {
-		err = send(ctx) // go-redis repeats what it is given for a whole Redis, but not what is sent to one server of a cluster
-	}
+	err := h.repeat(ctx, start, send)
 	switch {
-	case !h.tells(cmds, err):
+	case h.dials.repeated(start, err), !h.tells(cmds, err):
 	case h.address != "" && isBroken(err):
 		repeats.set(h.address, start, err)
 	default:
@@ -105,6 +103,19 @@ func (h hook) do(ctx context.Context, cmds []redis.Cmder, send func(context.Cont
 			h.link.heard.Store(h.address, clock.Now())
 		}
 		h.link.record(h.address, start, err)
+	}
+	return err
+}
+
+// repeat sends commands, and again what did not fail by their server: go-redis repeats what it is given for a whole Redis, but not what is sent to one
+// server of a cluster; and it does not connect again for up to a second, in which another client may reach the server already.
+func (h hook) repeat(ctx context.Context, start time.Time, send func(context.Context) error) error {
+	err := send(ctx)
+	if repeatsOf(ctx) == nil && h.address != "" && isBroken(err) {
+		err = send(ctx)
+	}
+	for h.dials.repeated(start, err) && h.link.reaches(h.address) && clock.Sleep(ctx, redialPause) == nil {
+		err = send(ctx)
 	}
 	return err
 }

@@ -79,6 +79,16 @@ func (l *Link) Answers() bool {
 	return answers
 }
 
+// reaches reports whether a server is not in an outage, as far as is known.
+func (l *Link) reaches(address string) bool {
+	if l.away.Load() == 0 {
+		return l.met.Load()
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.outages[address].lasts()
+}
+
 // Sever has every command fail from now on, at once and with that error.
 func (l *Link) Sever(reason error) { l.severed.CompareAndSwap(nil, &reason) }
 
@@ -92,12 +102,7 @@ func (l *Link) Severed() error {
 
 // limit returns how long a command for a server may wait, with all repetitions.
 func (l *Link) limit(address string) time.Duration {
-	if l.away.Load() == 0 {
-		return answerLimit
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.outages[address].lasts() {
+	if l.met.Load() && !l.reaches(address) {
 		return outageLimit
 	}
 	return answerLimit

@@ -86,7 +86,7 @@ func New(o Options) (*DB, error) {
 		db.pingAfter = cmp.Or(o.PingAfter, hiddenPingAfter)
 		return db, nil
 	}
-	client.AddHook(hook{link: o.Link, whole: db.Sharded()})
+	client.AddHook(hook{link: o.Link, whole: db.Sharded(), dials: &dials{}})
 	return db, nil
 }
 
@@ -239,7 +239,7 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 	}
 	client := redis.NewClusterClient(opt)
 	client.OnNewNode(func(server *redis.Client) {
-		server.AddHook(hook{link: o.Link, address: server.Options().Addr})
+		server.AddHook(hook{link: o.Link, address: server.Options().Addr, dials: &dials{}})
 		server.AddHook(mapReloader{reload: client.ReloadState})
 		if o.Succession != nil {
 			server.AddHook(gate{succession: o.Succession, server: server, vital: o.Vital})
