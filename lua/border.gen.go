@@ -1737,6 +1737,8 @@ type LookAfter struct {
 	Limit        int           // maximum number of tasks of each kind
 	LeaseOfNodes time.Duration // how long nodes lease their runs
 	Cut          bool          // cut what is too far ahead, as Redis's clock was set back: leases of runs to what their workers asked for, and times at which to look after queued tasks to now
+	Spare        bool          // leave runs alone, as their workers may have been unable to extend their leases
+	All          bool          // look after all queued tasks, as the leader could do nothing for some of those that its last look found
 }
 
 // LookAfterReply is the reply to LookAfter.
@@ -1772,7 +1774,7 @@ func (c LookAfter) Keys() []string {
 
 // Args are its ARGV.
 func (c LookAfter) Args() []any {
-	return []any{string(c.Fence), c.Again.Milliseconds(), c.Limit, c.LeaseOfNodes.Milliseconds(), flag(c.Cut)}
+	return []any{string(c.Fence), c.Again.Milliseconds(), c.Limit, c.LeaseOfNodes.Milliseconds(), flag(c.Cut), flag(c.Spare), flag(c.All)}
 }
 
 // Decode reads its reply.

@@ -12,6 +12,8 @@
 --   lease_of_nodes  ms  how long nodes lease their runs
 --   cut    flag    cut what is too far ahead, as Redis's clock was set back: leases of runs to what their workers asked for, and times
 --     at which to look after queued tasks to now
+--   spare  flag    leave runs alone, as their workers may have been unable to extend their leases
+--   all    flag    look after all queued tasks, as the leader could do nothing for some of those that its last look found
 -- reply:
 --   now      time
 --   next     time  when the leader must look again; none if nothing runs or is queued
@@ -50,15 +52,16 @@ end
 
 if cut then
   cut_leases()
-  for _, member in ipairs(redis.call('ZRANGE', queued, '(' .. int(now + math.max(again, LOOK_LIMIT)), '+inf', 'BYSCORE')) do
-    redis.call('ZADD', queued, 'XX', int(now), member)
-  end
+end
+local ahead = all and 0 or cut and math.max(again, LOOK_LIMIT)
+for _, member in ipairs(ahead and redis.call('ZRANGE', queued, '(' .. int(now + ahead), '+inf', 'BYSCORE') or {}) do
+  redis.call('ZADD', queued, 'XX', int(now), member) -- behind those that are due already
 end
 
--- read returns the tasks of a set that are due to be looked after: names, definitions without payload, and states; then their
+-- read returns so many tasks of a set at most that are due to be looked after: names, definitions without payload, and states; then their
 -- names alone, and how many were due. It removes those that are not in the state of the set, as after somebody has written to Redis by hand.
-local function read(set, state)
-  local members = redis.call('ZRANGE', set, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, limit)
+local function read(set, state, most)
+  local members = redis.call('ZRANGE', set, '-inf', int(now), 'BYSCORE', 'LIMIT', 0, most)
   if #members == 0 then
     return {}, {}, 0
   end
@@ -77,11 +80,11 @@ local function read(set, state)
   return found, kept, #members
 end
 
-local lapsed, lapsed_members, all_lapsed = read(held, 'running')
+local lapsed, lapsed_members, all_lapsed = read(held, 'running', spare and 0 or limit)
 for _, member in ipairs(lapsed_members) do
   put_later(held, int(now + again), member)
 end
-local waiting, waiting_members, all_waiting = read(queued, 'queued')
+local waiting, waiting_members, all_waiting = read(queued, 'queued', limit)
 for i, member in ipairs(waiting_members) do
   local since = tonumber(string.match(waiting[3 * i], '^queued %d+ %d+ %d+ %d+ (%d+)')) or now
   put_later(queued, int(now + math.max(again, math.min((now - since) / 2, LOOK_LIMIT))), member)

@@ -33,6 +33,7 @@ type witness struct {
 	settled time.Time // when every living worker can have extended its runs since the newest break or jump
 	last    reading
 	wrote   time.Time     // when it took a write last
+	back    time.Time     // when it took the first write after the newest break
 	jumps   int           // so far
 	skipped schedule.Span // times that the clock of Redis jumped over last
 }
@@ -86,6 +87,7 @@ func (c *contact) keep(partition int, r reading, wrote bool) time.Duration {
 	settled := r.until.Add(c.lease)
 	if broken && !w.wrote.IsZero() {
 		settled = settled.Add(min(r.until.Sub(w.wrote), c.lease))
+		w.back = r.until
 	}
 	if (jump != 0 || broken) && settled.After(w.settled) {
 		w.settled = settled
@@ -135,6 +137,18 @@ func (c *contact) missing(partition int) time.Duration {
 		return c.lease
 	}
 	return w.settled.Sub(now)
+}
+
+// recovering returns for how long no delivery of a partition may be taken for lost; 0 or less: any may. That is while its Redis takes no writes, and
+// then for the time that workers need to begin what they had taken before.
+func (c *contact) recovering(partition int, grace time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w, now := c.witness(partition), clock.Now()
+	if c.broken(w, now) {
+		return c.lease / 10 // and ask again
+	}
+	return w.back.Add(grace).Sub(now)
 }
 
 // jumps returns how often the clock of a partition's Redis has jumped, and the times that it jumped over last.

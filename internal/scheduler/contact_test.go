@@ -134,6 +134,35 @@ func TestContact_IsBrokenWhileRedisOnlyAnswersReads(t *testing.T) {
 	})
 }
 
+// A worker begins what it had taken as soon as it reaches Redis again. Before, the delivery must not be given to another one.
+func TestContact_LeavesDeliveriesToTheirWorkersForAMomentAfterABreak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const grace = 2 * time.Second
+		contact, _ := told()
+		heard := func() { contact.observe(0, reading{clock.Now(), clock.Now(), clock.Now()}) }
+		if got := contact.recovering(0, grace); got <= 0 || got > time.Second {
+			t.Errorf("before the first answer, it waits for %s", got)
+		}
+		heard()
+		if got := contact.recovering(0, grace); got > 0 {
+			t.Errorf("at the first answer, without a break, it waits for %s", got)
+		}
+		testkit.Must(t, clock.Sleep(t.Context(), 10*time.Second))
+		if got := contact.recovering(0, grace); got <= 0 || got > time.Second {
+			t.Errorf("in an outage, it waits for %s before it asks again", got)
+		}
+		heard()
+		if got := contact.recovering(0, grace); got != grace {
+			t.Errorf("after the outage, it waits for %s, want %s", got, grace)
+		}
+		testkit.Must(t, clock.Sleep(t.Context(), time.Second))
+		heard()
+		if got := contact.recovering(0, grace); got != grace-time.Second {
+			t.Errorf("a second later, it waits for %s, want a second less", got)
+		}
+	})
+}
+
 // In a cluster, each partition may be on another server, and a partition that moves gets another clock.
 func TestContact_KnowsTheClockOfEachPartition(t *testing.T) {
 	t.Parallel()

@@ -40,10 +40,16 @@ func (w *world) backlog() map[string]int {
 // take takes deliveries from the queue default as a worker does.
 func (w *world) take(n int) []string {
 	w.t.Helper()
+	return w.takeFor(time.Minute, n)
+}
+
+// takeFor takes deliveries with a lease of that length.
+func (w *world) takeFor(lease time.Duration, n int) []string {
+	w.t.Helper()
 	k := lua.AsynqQueue(task.DefaultQueue)
 	reply, err := redisx.Run(w.t.Context(), w.db, lua.Take{
 		Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(),
-		Limit: n, Lease: time.Minute, Queue: task.DefaultQueue, Leaders: w.store.Keys.Leaders(),
+		Limit: n, Lease: lease, Queue: task.DefaultQueue, Leaders: w.store.Keys.Leaders(),
 	})
 	testkit.Must(w.t, err)
 	var ids []string

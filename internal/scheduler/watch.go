@@ -21,37 +21,71 @@ const watchLimit = claimLimit
 // watch looks after what was claimed: it ends runs whose lease is over, because their worker died or has lost them, and
 // enqueues deliveries again that no worker has begun for a while. It looks when the first of these times comes, and sleeps
 // while nothing is queued and nothing runs: everything that does has been claimed by this leader or found at its first look. After an
-// outage of Redis, or a jump of its clock, it gives the workers time to extend their runs (contact). Its first look, and that after a jump, cuts
-// what seems to last too long.
+// outage of Redis it gives the workers time to begin what they had taken, and then more time, as after a jump of its clock, to extend their
+// runs (contact). Its first look, and that after a jump, cuts what seems to last too long.
 func (t *term) watch(ctx context.Context) error {
-	known := -1 // how often the clock had jumped at the last look
+	l := lookout{term: t, jumps: -1}
 	for ctx.Err() == nil {
-		jumps, _ := t.s.contact.jumps(t.partition)
-		if missing := t.missing(); missing > 0 {
-			_ = clock.Sleep(ctx, missing)
+		if rest := t.recovering(); rest > 0 {
+			_ = clock.Sleep(ctx, rest)
 			continue
 		}
-		start := clock.Now()
-		w, err := t.leader.LookAfter(ctx, t.s.pace.lookAgain, watchLimit, jumps != known)
-		got := clock.Now()
-		if err == nil {
-			known = jumps
-			t.s.contact.observe(t.partition, reading{w.Now, start, got})
-			if t.missing() > 0 {
-				continue
-			}
-			err = t.recoverLost(ctx, w)
-		}
-		switch {
-		case errors.Is(err, partition.ErrFenced):
+		if err := l.look(ctx); err != nil {
 			return err
-		case err != nil:
-			t.failed(ctx, "cannot look after queued and running tasks", err)
-		case !w.More:
-			t.sleepUntilLook(ctx, w, got)
 		}
 	}
 	return nil
+}
+
+// lookout is what a term remembers from one look to the next.
+type lookout struct {
+	*term
+	jumps int  // how often the clock had jumped
+	all   bool // something that was found may still be lost
+}
+
+// look looks once, recovers what it finds, and waits until it is time for the next look. Error: partition.ErrFenced; it logs others.
+func (l *lookout) look(ctx context.Context) error {
+	jumps, _ := l.s.contact.jumps(l.partition)
+	spared := max(l.missing(), 0)
+	start := clock.Now()
+	w, err := l.leader.LookAfter(ctx, partition.Look{
+		Again: l.s.pace.lookAgain, Limit: watchLimit, Cut: jumps != l.jumps, SpareRuns: spared > 0, All: l.all,
+	})
+	got := clock.Now()
+	switch {
+	case errors.Is(err, partition.ErrFenced):
+		return err
+	case err != nil:
+		l.all = true // Redis may have looked, or will when it goes on
+		l.failed(ctx, "cannot look after queued and running tasks", err)
+		return nil
+	}
+	l.jumps = jumps
+	l.s.contact.observe(l.partition, reading{w.Now, start, got})
+	if l.all = l.recovering() > 0; l.all { // the answer was late
+		return nil
+	}
+	if l.missing() > 0 {
+		w.Lapsed = nil
+	}
+	err = l.recoverLost(ctx, w)
+	if errors.Is(err, partition.ErrFenced) {
+		return err
+	}
+	l.warn(ctx, "cannot look after queued and running tasks", err)
+	if l.all = err != nil; l.all || !w.More {
+		l.sleepUntilLook(ctx, w.Now, nextLook(w, spared), got)
+	}
+	return nil
+}
+
+// recovering returns for how long no delivery may be taken for lost; 0 or less: any may.
+func (t *term) recovering() time.Duration {
+	if t.s.o.Unhurried {
+		return 0
+	}
+	return t.s.contact.recovering(t.partition, t.s.pace.lookFirst)
 }
 
 // missing returns for how long no run may be taken for lost; 0 or less: any may.
@@ -62,13 +96,22 @@ func (t *term) missing() time.Duration {
 	return t.s.contact.missing(t.partition)
 }
 
+// nextLook returns when to look again after a look that spared runs for some time, by the clock of Redis; zero: not before something is claimed.
+func nextLook(w partition.Watched, spared time.Duration) time.Time {
+	judged := w.Now.Add(spared)
+	if spared > 0 && (w.Next.IsZero() || judged.Before(w.Next)) {
+		return judged
+	}
+	return w.Next
+}
+
 // sleepUntilLook waits until the time of the next look, but no longer than a claim's deliveries may wait once something is
-// claimed. w was received at got.
-func (t *term) sleepUntilLook(ctx context.Context, w partition.Watched, got time.Time) {
+// claimed. now and next are Redis's times; it was now when this node got the answer.
+func (t *term) sleepUntilLook(ctx context.Context, now, next, got time.Time) {
 	var due <-chan time.Time
-	timer := time.NewTimer(w.Next.Sub(w.Now) - clock.Since(got))
+	timer := time.NewTimer(next.Sub(now) - clock.Since(got))
 	defer timer.Stop()
-	if !w.Next.IsZero() {
+	if !next.IsZero() {
 		due = timer.C
 	}
 	var claimed <-chan time.Time

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -50,7 +51,7 @@ func TestStore_SkipsUnreadableTasks(t *testing.T) {
 	for _, set := range []string{string(k.Queued()), string(k.Held())} { // both are due to be looked after
 		testkit.Must(t, w.DB.ZAdd(w.Ctx, set, redis.Z{Member: "nonsense"}, redis.Z{Member: bad.String()}, redis.Z{Member: good.String()}).Err())
 	}
-	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10, false)
+	watched, err := w.Leader(good).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
 	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good || len(watched.Lapsed) != 0 {
 		t.Errorf("to look after: %+v, %v", watched, err)
 	}

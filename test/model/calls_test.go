@@ -97,7 +97,7 @@ func (w *world) callLeader(c Call) Reply {
 		return w.callClaim(c, leader)
 	case LookAfter:
 		w.count++
-		watched, err := leader.LookAfter(w.ctx, long+time.Duration(w.count)*time.Second, 100, false)
+		watched, err := leader.LookAfter(w.ctx, partition.Look{Again: long + time.Duration(w.count)*time.Second, Limit: 100})
 		reply := Reply{Refused: w.code(err)}
 		for _, t := range watched.Lapsed {
 			reply.Found[w.numberOf(t.Ref)] = Hand{Doing: Reap, Attempt: uint8(t.Attempt)}

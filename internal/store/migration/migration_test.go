@@ -16,6 +16,7 @@ import (
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/migration"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
@@ -163,7 +164,7 @@ func TestOpen_LetsLeadersLookAfterWhatIsQueuedAndRuns(t *testing.T) {
 	w := storetest.On(t, older(t))
 	var lapsed, waiting []string
 	for p := range w.Partitions.Count() {
-		watched, err := w.Partitions.At(p).Lead(storetest.Fence).LookAfter(w.Ctx, time.Minute, 64, false)
+		watched, err := w.Partitions.At(p).Lead(storetest.Fence).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 64})
 		testkit.Must(t, err)
 		for _, l := range watched.Lapsed {
 			lapsed = append(lapsed, l.Ref.String())

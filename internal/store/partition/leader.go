@@ -122,19 +122,26 @@ type Watched struct {
 	Until   time.Time       // when the leases of the lapsed runs end now; Reap needs it
 }
 
-// LookAfter reads up to limit runs whose lease is over, and up to limit queued tasks whose delivery may be lost; it returns
-// the same queued task not again before that time. cut: the clock of Redis may have been set back, so leases and times that are farther
-// ahead than they can be are cut before. Errors: ErrFenced, or an error of Redis.
-func (l *Leader) LookAfter(ctx context.Context, again time.Duration, limit int, cut bool) (Watched, error) {
+// Look says what LookAfter looks at.
+type Look struct {
+	Again     time.Duration // until it returns the same task again; a queued one that has waited long already, later
+	Limit     int           // most runs, and most queued tasks
+	Cut       bool          // the clock of Redis may have been set back: cut leases and times that are farther ahead than they can be
+	SpareRuns bool          // return no runs, as their workers may have been unable to extend their leases
+	All       bool          // return all queued tasks: nothing could be done for some of those that the last look returned
+}
+
+// LookAfter reads runs whose lease is over, and queued tasks whose delivery may be lost. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) LookAfter(ctx context.Context, look Look) (Watched, error) {
 	k := l.keys
 	reply, err := redisx.Run(ctx, l.o.Layout.DB, lua.LookAfter{
-		Lease: k.Lease(), Queued: k.Queued(), Held: k.Held(), Fence: l.fence, Again: again, Limit: limit,
-		LeaseOfNodes: l.o.Tasks.RunLease(), Cut: cut,
+		Lease: k.Lease(), Queued: k.Queued(), Held: k.Held(), Fence: l.fence, Again: look.Again, Limit: look.Limit,
+		LeaseOfNodes: l.o.Tasks.RunLease(), Cut: look.Cut, Spare: look.SpareRuns, All: look.All,
 	})
 	if err != nil {
 		return Watched{}, fenced(err)
 	}
-	w := Watched{Now: reply.Now, Next: reply.Next, More: reply.More, Until: reply.Now.Add(again)}
+	w := Watched{Now: reply.Now, Next: reply.Next, More: reply.More, Until: reply.Now.Add(look.Again)}
 	for _, found := range reply.Lapsed {
 		if t, ok := l.watched(ctx, found.Member, found.Record, found.State); ok && t.State == task.Running {
 			w.Lapsed = append(w.Lapsed, t)

@@ -38,7 +38,7 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 		stale := w.Partitions.At(p).Lead("0:old")
 		calls := map[string]error{}
 		_, calls["claim"] = stale.Claim(w.Ctx, 10, storetest.Quotas, time.Second)
-		_, calls["look after"] = stale.LookAfter(w.Ctx, time.Minute, 10, false)
+		_, calls["look after"] = stale.LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
 		calls["take back"] = stale.TakeBack(w.Ctx, []task.Delivery{{Ref: running, Attempt: 1}}, false)
 		calls["reap"] = stale.Reap(w.Ctx, w.Get(running), time.Now(), time.Time{}, "dead")
 		_, calls["sweep"] = stale.Sweep(w.Ctx, partition.Keep{}, 10)
@@ -316,7 +316,7 @@ func TestLookAfter_CutsWhatIsFartherAheadThanItCanBe(t *testing.T) {
 	set(string(keys.Held()), short, time.Second)
 	set(string(keys.Queued()), ref, time.Hour)
 	look := func(cut bool) partition.Watched {
-		watched, err := w.Leader(ref).LookAfter(w.Ctx, time.Second, 10, cut)
+		watched, err := w.Leader(ref).LookAfter(w.Ctx, partition.Look{Again: time.Second, Limit: 10, Cut: cut})
 		testkit.Must(t, err)
 		return watched
 	}
@@ -346,7 +346,7 @@ func TestLookAfter_LeavesALeaseThatTheReleaseBeforeGaveAsItIs(t *testing.T) {
 	testkit.Must(t, w.Tasks.ExtendFor(w.Ctx, time.Minute, []*tasks.Run{run})[0].Err)
 	ends := func() float64 { return w.DB.ZScore(w.Ctx, string(w.KeysOf(ref).Held()), ref.String()).Val() }
 	before := ends()
-	_, err = w.Leader(ref).LookAfter(w.Ctx, time.Second, 100, true)
+	_, err = w.Leader(ref).LookAfter(w.Ctx, partition.Look{Again: time.Second, Limit: 100, Cut: true})
 	testkit.Must(t, err)
 	if after := ends(); after != before {
 		t.Errorf("the lease ends %.0f ms sooner", before-after)
@@ -358,7 +358,7 @@ func TestLookAfter_FindsWhatNoWorkerBeganAndWhatNoWorkerHolds(t *testing.T) {
 	w := storetest.New(t)
 	queued, running := w.Bring("s@queued", task.Queued), w.Bring("s@running", task.Running)
 	look := func() partition.Watched {
-		watched, err := w.Leader(queued).LookAfter(w.Ctx, time.Minute, 10, false)
+		watched, err := w.Leader(queued).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
 		testkit.Must(t, err)
 		return watched
 	}
@@ -389,6 +389,33 @@ func TestLookAfter_FindsWhatNoWorkerBeganAndWhatNoWorkerHolds(t *testing.T) {
 	testkit.Must(t, w.Leader(running).Reap(w.Ctx, got.Lapsed[0], got.Now, got.Until, "lost"))
 	if state := w.Get(running).State; state != task.Scheduled {
 		t.Errorf("reaped, it is %s", state)
+	}
+}
+
+func TestLookAfter_SparesRunsAndFindsAllQueuedTasksIfToldTo(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	queued, running := w.Bring("s@queued", task.Queued), w.Bring("s@running", task.Running)
+	w.Lapse(running)
+	look := func(l partition.Look) (waiting, lapsed int) {
+		l.Again, l.Limit = time.Minute, 10
+		watched, err := w.Leader(queued).LookAfter(w.Ctx, l)
+		testkit.Must(t, err)
+		return len(watched.Waiting), len(watched.Lapsed)
+	}
+	for i, step := range []struct {
+		look            partition.Look
+		waiting, lapsed int
+	}{
+		{partition.Look{SpareRuns: true}, 0, 0},
+		{partition.Look{SpareRuns: true, All: true}, 1, 0},
+		{partition.Look{SpareRuns: true, All: true}, 1, 0},
+		{partition.Look{}, 0, 1},
+		{partition.Look{}, 0, 0},
+	} {
+		if waiting, lapsed := look(step.look); waiting != step.waiting || lapsed != step.lapsed {
+			t.Errorf("look %d found %d queued and %d lapsed, want %d and %d", i, waiting, lapsed, step.waiting, step.lapsed)
+		}
 	}
 }
 
@@ -481,7 +508,7 @@ func TestClaim_AnUnreadableTaskHoldsUpNoOther(t *testing.T) {
 		t.Errorf("claimed %v", got)
 	}
 	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(bad).Queued()), redis.Z{Member: bad.String()}, redis.Z{Member: good.String()}).Err())
-	watched, err := w.Leader(good).LookAfter(w.Ctx, time.Minute, 10, false)
+	watched, err := w.Leader(good).LookAfter(w.Ctx, partition.Look{Again: time.Minute, Limit: 10})
 	if err != nil || len(watched.Waiting) != 1 || watched.Waiting[0].Ref != good {
 		t.Errorf("to look after: %+v, %v", watched, err)
 	}
