@@ -27,7 +27,11 @@ type attempt struct {
 	work   context.Context // of reports: it outlives ctx
 	run    atomic.Pointer[tasks.Run]
 	shared atomic.Bool // somebody else has the token of the run
-	lease  *time.Timer // stops the work if the lease of the run is not extended; set before run
+	// leased is when the lease of the run began, by the clock of this node, and lease stops the work if it is not extended; both are set before run.
+	leased atomic.Pointer[time.Time]
+	lease  *time.Timer
+	// confirmed says that replicas have the begin, if they must, so that the work may start.
+	confirmed atomic.Bool
 	// redisNow is the time of Redis: the start of the attempt, which Redis recorded, and what this node measured since.
 	redisNow func() time.Time // nil until Redis has answered begin
 }
@@ -41,8 +45,8 @@ func (a *attempt) end() {
 	<-a.w.slots
 }
 
-// begin asks Redis for the attempt until there is an answer. When the connection breaks, the worker does not know
-// whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
+// begin asks Redis for the attempt until there is an answer, and waits for replicas if it must be the only one. When the connection breaks, the worker
+// does not know whether the attempt has begun, so it repeats the call with the same token: giving up could leave an attempt that
 // counts as running and that nobody runs. Errors: tasks.ErrLeftover, tasks.ErrForeignType; or the worker ends first. An attempt that may have
 // begun then is recovered when the lease of its run is over.
 func (a *attempt) begin(d *queue.Taken) error {
@@ -52,7 +56,10 @@ func (a *attempt) begin(d *queue.Taken) error {
 			return fmt.Errorf("delivery %s: %w", a.name, errShutdown)
 		}
 		err := a.tryBegin(tasks.Start{Ref: d.Ref, Attempt: d.Attempt, Run: token, Queue: d.Queue})
-		if err == nil || errors.Is(err, tasks.ErrLeftover) || errors.Is(err, tasks.ErrForeignType) {
+		if err == nil {
+			return a.confirm()
+		}
+		if errors.Is(err, tasks.ErrLeftover) || errors.Is(err, tasks.ErrForeignType) {
 			return err
 		}
 		a.warn(try, "cannot begin an attempt", err)
@@ -62,32 +69,19 @@ func (a *attempt) begin(d *queue.Taken) error {
 	}
 }
 
-// errLate is the reason to begin again if the answers come so late that the lease of the run is over.
-var errLate = errors.New("the answer came too late")
-
-// tryBegin calls begin once, together with others, and waits for replicas if the attempt must be the only one. The run is leased from the start of
-// the call on, by the clock of this node.
+// tryBegin calls begin once, together with others. The run is leased from the start of the call on, and keepLeases extends that.
 func (a *attempt) tryBegin(attempt tasks.Start) error {
 	start := clock.Now()
 	begun, err := a.w.begins.Do(a.work, attempt)
+	if err == nil {
+		err = begun.Err
+	}
 	if err != nil {
 		return err
 	}
-	if begun.Err != nil {
-		return begun.Err
-	}
 	run := begun.Run
-	if run.Task.CancelRequested.IsZero() {
-		if err := a.w.o.Store.Tasks.ConfirmBegin(a.work, run); err != nil {
-			return err
-		}
-	}
-	if a.w.trust(start) <= 0 {
-		if start, err = a.leaseAgain(run); err != nil {
-			return err
-		}
-	}
-	a.lease = time.AfterFunc(a.w.untilStop(start), func() { a.lose(errUnleased) })
+	a.leased.Store(&start)
+	a.lease = time.AfterFunc(a.w.untilStop(start), a.unleased)
 	a.run.Store(run)
 	select {
 	case a.w.hasBegun <- struct{}{}:
@@ -96,21 +90,57 @@ func (a *attempt) tryBegin(attempt tasks.Start) error {
 	if !run.Task.CancelRequested.IsZero() { // somebody cancelled the task before the answer came
 		a.cancel(errStopped)
 	}
-	a.w.o.Metrics.BeginLateness.Observe(run.Task.StartedAt.Sub(run.Task.DueAt).Seconds())
 	return nil
 }
 
-// leaseAgain extends the lease of a run that nobody may trust any more when its begin is answered and confirmed, and returns when that lease
-// began, by the clock of this node. Errors: errLate, tasks.ErrStale, or one of Redis.
-func (a *attempt) leaseAgain(run *tasks.Run) (start time.Time, err error) {
-	start = clock.Now()
-	if e := a.w.o.Store.Tasks.ExtendEach(a.work, []*tasks.Run{run})[0]; e.Err != nil {
-		return start, e.Err
+// unleased stops the work if the lease was not extended. While replicas are awaited there is no work, and tryConfirm looks after the lease.
+func (a *attempt) unleased() {
+	if a.confirmed.Load() && a.w.untilStop(*a.leased.Load()) <= 0 {
+		a.lose(errUnleased)
 	}
-	if a.w.trust(start) <= 0 {
-		return start, errLate
+}
+
+// confirm waits until replicas have the begin of a run, if it must be the only one, or until the attempt is to stop: its work does not start
+// then. If Redis loses the begin meanwhile, the next extension of the lease begins the run again. Errors: tasks.ErrLeftover if the attempt is
+// lost; or the worker ends first.
+func (a *attempt) confirm() error {
+	for try := 0; a.ctx.Err() == nil; try++ {
+		err := a.tryConfirm()
+		if err == nil {
+			break
+		}
+		a.warn(try, "cannot confirm the begin of an attempt", err)
+		_ = pause(a.ctx)
 	}
-	return start, nil
+	switch {
+	case errors.Is(context.Cause(a.ctx), tasks.ErrStale):
+		return fmt.Errorf("delivery %s: %w", a.name, tasks.ErrLeftover)
+	case a.work.Err() != nil:
+		return fmt.Errorf("delivery %s: %w", a.name, a.work.Err())
+	}
+	a.w.o.Metrics.BeginLateness.Observe(a.lateness().Seconds())
+	return nil
+}
+
+// tryConfirm waits for replicas once, and extends the lease if nobody may trust it any more. Errors: those of ConfirmBegin and extend.
+func (a *attempt) tryConfirm() error {
+	if err := a.w.o.Store.Tasks.ConfirmBegin(a.work, a.run.Load()); err != nil {
+		return err
+	}
+	if a.w.trust(*a.leased.Load()) <= 0 {
+		if err := a.w.extend(a.work, []*attempt{a}); err != nil {
+			return err
+		}
+	}
+	a.confirmed.Store(true)
+	a.unleased() // the timer may have fired just before, and done nothing
+	return nil
+}
+
+// lateness is how long after its due time the attempt began.
+func (a *attempt) lateness() time.Duration {
+	t := a.run.Load().Task
+	return t.StartedAt.Sub(t.DueAt)
 }
 
 // warn logs the first one of several failures, and later every hundredth.

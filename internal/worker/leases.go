@@ -92,6 +92,7 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 		case e.Err != nil:
 			failed = tasks.Worse(failed, e.Err)
 		default:
+			a.leased.Store(&start)
 			a.lease.Reset(w.untilStop(start))
 			if e.Cancelled {
 				a.cancel(errStopped)

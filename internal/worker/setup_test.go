@@ -66,7 +66,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	srv := redistest.Start(t)
+	return worldOn(t, redistest.Start(t))
+}
+
+// worldOn is a world on a Redis that is there.
+func worldOn(t *testing.T, srv *redistest.Server) *world {
+	t.Helper()
 	db := srv.DB(t)
 	w := &world{
 		t: t, srv: srv, db: db, queues: queue.New(queue.Options{DB: db}), metrics: telemetry.New(), said: &records{},
