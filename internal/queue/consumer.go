@@ -30,6 +30,7 @@ const (
 	firstPause    = 200 * time.Millisecond // wait after a failed command
 	longestPause  = 2 * time.Second        // wait after several failed commands
 	closeBudget   = 2 * time.Second        // how long Run tries to settle what is left when its context has ended
+	patience      = 300 * time.Millisecond // how long the servers of a cluster that answer wait for one that does not
 )
 
 // ConsumerOptions describe a consumer. DB, Queues and Log are required. Deliveries of other types than Types are left to other
@@ -62,7 +63,7 @@ type Consumer struct {
 
 	becomeReady sync.Once
 
-	failures atomic.Int64 // takes and looks in a row that failed
+	errands redisx.Errands // takes and looks
 
 	beating sync.Mutex // held through a beat, so that the last one to begin writes last
 	showed  bool       // deliveries may be in the list of what this server works on; guarded by beating
@@ -94,7 +95,7 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 	return &Consumer{
 		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: lua.TypesText(o.Types), sources: newSources(weights), ends: newEndings(),
 		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), hasTaken: make(chan struct{}, 1),
-		held: make(map[*Taken]struct{}),
+		held: make(map[*Taken]struct{}), errands: redisx.Errands{DB: o.DB, Patience: patience},
 	}
 }
 
@@ -113,6 +114,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	background.Go(func() error { c.settleEnds(ctx); return nil })
 	background.Go(func() error { return c.listen(ctx) })
 	err := background.Wait()
+	c.errands.Wait() // what is taken late goes back, too
 	c.close(context.WithoutCancel(ctx))
 	return err
 }
@@ -223,74 +225,105 @@ func (c *Consumer) lookPause() time.Duration {
 	return lookInterval + rand.N(lookInterval)
 }
 
-// awaitTurn waits after failures, and while too many endings wait to be settled. Meanwhile the other workers are woken for what this one
-// is woken for.
+// awaitTurn waits while too many endings wait to be settled. Meanwhile the other workers are woken for what this one is woken for.
 func (c *Consumer) awaitTurn(ctx context.Context) error {
-	failures := int(c.failures.Load())
-	if failures == 0 && c.ends.hasRoom() {
+	if c.ends.hasRoom() {
 		return nil
 	}
 	c.SetBusy(ctx)
 	defer c.SetFree()
-	if failures > 0 {
-		if err := clock.Sleep(ctx, pauseAfter(failures)); err != nil {
-			return err
-		}
-	}
 	return c.ends.awaitRoom(ctx)
 }
 
-// look marks those of the next lookLimit queues that hold deliveries; all queues if Redis does not say. It finds what other
+// look marks those of the next lookLimit queues that hold deliveries; those whose server does not say, after a rest. It finds what other
 // programs did: an asynq client that enqueued, or one that resumed a queue. A leader announces a delivery of DTS again that
 // nobody takes.
 func (c *Consumer) look(ctx context.Context) {
 	queues := c.sources.next(lookLimit)
-	lengths, err := lengthsOf(ctx, c.o.DB, queues)
-	c.counted(ctx, err, "cannot look at the queues")
-	if err != nil {
-		c.sources.markAll()
-		return
-	}
+	lengths := redisx.CallEach(ctx, &c.errands, redisx.Calls[int64]{
+		Keys: pendingOf(queues),
+		Do:   func(places []int) []redisx.Result[int64] { return lengthsOf(ctx, c.o.DB, redisx.Pick(queues, places)) },
+		Late: func(i int) { c.sources.rest(queues[i]) },
+		After: func(i int, length redisx.Result[int64]) {
+			if c.checked(ctx, queues[i:i+1], []error{length.Err}, lookFails); length.Err == nil {
+				c.sources.wake(queues[i])
+			}
+		},
+	})
+	c.checked(ctx, queues, errorsOf(lengths), lookFails)
 	for i, length := range lengths {
-		if length > 0 {
+		if length.Err == nil && length.Reply > 0 {
 			c.sources.mark(queues[i])
 		}
 	}
 }
 
+// What the log says of queues that cannot be read.
+const (
+	lookFails = "cannot look at the queues"
+	takeFails = "cannot take deliveries"
+)
+
 // Take takes up to n deliveries, but not more than 64, without waiting. It shares n among the queues that hold any, by
-// their weights. Whatever is returned must be passed to End. If Redis fails, Take returns fewer or none, logs it, and the
-// next Await waits.
+// their weights. Whatever is returned must be passed to End. If Redis fails, Take returns fewer or none, and logs it; a queue that failed
+// rests for a while. In a cluster, Take does not wait for a server that is silent: what it takes from there when that answers goes back.
 func (c *Consumer) Take(ctx context.Context, n int) []*Taken {
 	portions := c.sources.share(min(n, batchLimit))
-	calls := make([]lua.Take, len(portions))
+	calls, queues := make([]lua.Take, len(portions)), make([]string, len(portions))
 	for i, p := range portions {
-		k, name := lua.AsynqQueue(p.queue), c.queueOf(p.queue)
-		calls[i] = lua.Take{
-			Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Called: k.Called(),
-			Skipped: k.Skipped(), Limit: p.limit, Lease: takeLease, Queue: name, Types: c.types, Leaders: c.keys.Leaders(), Arrivals: c.keys.Arrivals(name),
-		}
+		calls[i], queues[i] = c.taking(p), p.queue
 	}
 	start := clock.Now()
-	// What Redis hands over must not be lost because ctx ends while the reply is on its way.
-	results := redisx.RunEach[lua.TakeReply](context.WithoutCancel(ctx), c.o.DB, calls)
+	ctx = context.WithoutCancel(ctx) // what Redis hands over must not be lost because ctx ends while the reply is on its way
+	results := redisx.CallEach(ctx, &c.errands, redisx.Calls[lua.TakeReply]{
+		Keys: pendingOf(queues),
+		Do: func(places []int) []redisx.Result[lua.TakeReply] {
+			return redisx.RunEach[lua.TakeReply](ctx, c.o.DB, redisx.Pick(calls, places))
+		},
+		Late: func(i int) { c.sources.rest(queues[i]) },
+		After: func(i int, r redisx.Result[lua.TakeReply]) {
+			if c.checked(ctx, queues[i:i+1], []error{r.Err}, takeFails); r.Err == nil {
+				c.sources.wake(queues[i])
+				c.giveBackAll(c.hold(c.received(queues[i], r, start)))
+			}
+		},
+	})
+	c.checked(ctx, queues, errorsOf(results), takeFails)
 	var all []*Taken
-	var failure error
 	for i, r := range results {
-		if r.Err != nil {
-			failure = r.Err
-			c.sources.mark(portions[i].queue)
-			continue
-		}
-		if !r.Reply.Paused {
-			c.sources.took(portions[i].queue, len(r.Reply.Taken), r.Reply.Passed, r.Reply.Left)
-		}
-		for _, d := range r.Reply.Taken {
-			all = append(all, &Taken{Queue: calls[i].Queue, id: d.ID, encoded: d.Msg, queue: portions[i].queue, at: start})
+		if r.Err == nil {
+			all = append(all, c.received(queues[i], r, start)...)
 		}
 	}
-	c.counted(ctx, failure, "cannot take deliveries")
 	return c.hold(all)
+}
+
+// taking is the call that takes a portion.
+func (c *Consumer) taking(p portion) lua.Take {
+	k, name := lua.AsynqQueue(p.queue), c.queueOf(p.queue)
+	return lua.Take{
+		Pending: k.Pending(), Paused: k.Paused(), Active: k.Active(), Deadline: k.Deadline(), Awaited: k.Awaited(), Called: k.Called(),
+		Skipped: k.Skipped(), Limit: p.limit, Lease: takeLease, Queue: name, Types: c.types, Leaders: c.keys.Leaders(), Arrivals: c.keys.Arrivals(name),
+	}
+}
+
+// received returns what a take from a queue has taken, and records what is left.
+func (c *Consumer) received(queue string, r redisx.Result[lua.TakeReply], start time.Time) []*Taken {
+	if !r.Reply.Paused {
+		c.sources.took(queue, len(r.Reply.Taken), r.Reply.Passed, r.Reply.Left)
+	}
+	all := make([]*Taken, len(r.Reply.Taken))
+	for i, d := range r.Reply.Taken {
+		all[i] = &Taken{Queue: c.queueOf(queue), id: d.ID, encoded: d.Msg, queue: queue, at: start}
+	}
+	return all
+}
+
+// giveBackAll ends deliveries that were taken too late: their slots may be in use.
+func (c *Consumer) giveBackAll(taken []*Taken) {
+	for _, t := range taken {
+		c.End(t, ErrGiveBack)
+	}
 }
 
 // queueOf returns DTS's name of a queue.
@@ -335,14 +368,33 @@ func (t *Taken) read() (err error) {
 	return err
 }
 
-// counted evaluates a take or a look and counts the failures in a row.
-func (c *Consumer) counted(ctx context.Context, err error, what string) {
-	if err == nil {
-		c.failures.Store(0)
-	} else {
-		c.failures.Add(1)
+// checked evaluates what reading queues came to. One that failed rests, the longer the more often it has failed in a row; one whose server has not
+// answered yet rests already.
+func (c *Consumer) checked(ctx context.Context, queues []string, errs []error, what string) {
+	var failure error
+	least := 0 // failures in a row
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			c.sources.answered(queues[i])
+		case !errors.Is(err, redisx.ErrLate):
+			n := c.sources.failed(queues[i])
+			time.AfterFunc(pauseAfter(n), func() { c.sources.wake(queues[i]) })
+			if failure == nil || n < least {
+				failure, least = err, n
+			}
+		}
 	}
-	c.note(ctx, err, int(c.failures.Load()), what)
+	c.note(ctx, failure, least, what)
+}
+
+// pendingOf returns the lists of queues, by which they have their servers.
+func pendingOf(asynqNames []string) []string {
+	keys := make([]string, len(asynqNames))
+	for i, name := range asynqNames {
+		keys[i] = string(lua.AsynqQueue(name).Pending())
+	}
+	return keys
 }
 
 // note logs the first of several errors in a row; not after the end of ctx, and not if the error comes from an outage, which is logged once for

@@ -281,7 +281,7 @@ func TestConsumer_EndsThoughItHasNeverReachedRedis(t *testing.T) {
 	db := redistest.Open(t, proxy.URL())
 	proxy.Cut()
 	p := x.poolOf(db, func(task.Ref, int) error { return nil })
-	testkit.Eventually(t, "it has tried", func() bool { return p.failures.Load() > 0 })
+	testkit.Eventually(t, "it has tried", func() bool { return p.failures("default") > 0 })
 	p.shutDown(t)
 }
 

@@ -44,7 +44,7 @@ func TestConsumer_LogsNothingOfItsOwnInAnOutageOfRedis(t *testing.T) {
 	proxy.Cut()
 	x.enqueue(aDelivery("a"))
 	await("the beginning of the outage")
-	testkit.Eventually(t, "it tries several times", func() bool { return p.failures.Load() > 2 })
+	testkit.Eventually(t, "it tries several times", func() bool { return p.failures("default") > 2 })
 	proxy.Mend()
 	await("the end of the outage")
 	testkit.Receive(t, handled, "the delivery")

@@ -214,3 +214,10 @@ func statistic(t *testing.T, stats, field string) int {
 	}
 	return 0
 }
+
+// failures is how often in a row the consumer could not read a queue.
+func (p *pool) failures(queue string) int {
+	p.sources.mu.Lock()
+	defer p.sources.mu.Unlock()
+	return p.sources.byName[queue].failures
+}

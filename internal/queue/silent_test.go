@@ -109,3 +109,65 @@ func TestHandOver_GoesOnWhileTheServerOfTheListOfQueuesIsSilent(t *testing.T) {
 		t.Errorf("%d deliveries wait, want 5", n)
 	}
 }
+
+// queuesOn returns the names of two queues: one on that server of a cluster, and one on another.
+func queuesOn(cluster *redistest.Cluster, server *redistest.Server) (here, elsewhere string) {
+	for i := 0; here == "" || elsewhere == ""; i++ {
+		name := fmt.Sprint("queue", i)
+		if cluster.Primary(string(lua.AsynqQueue(name).Pending())) == server {
+			here = name
+		} else {
+			elsewhere = name
+		}
+	}
+	return here, elsewhere
+}
+
+// A pool takes from each of its queues as if there were no other.
+func TestConsumer_TakesInTimeWhileTheServerOfAnotherQueueIsAway(t *testing.T) {
+	t.Parallel()
+	for name, how := range map[string]struct{ stop, goOn func(*redistest.Server) }{
+		"silent": {(*redistest.Server).Pause, (*redistest.Server).Continue},
+		"dead":   {(*redistest.Server).Kill, (*redistest.Server).Restart},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cluster := redistest.StartCluster(t, redistest.NoFailover(), redistest.AOF())
+			x := &transport{Queues: New(Options{DB: redistest.Open(t, cluster.URL())}), t: t}
+			away := cluster.Other(string(lua.AsynqQueues))
+			here, elsewhere := queuesOn(cluster, away)
+			handled := make(chan string, 1000)
+			p := x.poolOf(redistest.Open(t, cluster.URL()), func(ref task.Ref, _ int) error { handled <- ref.ID; return nil },
+				func(o *ConsumerOptions) { o.Queues = map[string]int{here: 1, elsewhere: 1} })
+			testkit.Receive(t, p.Ready(), "the consumer")
+			hand := func(id, queue string) error {
+				d := aDelivery(id)
+				d.Queue = queue
+				return x.HandOver(t.Context(), []task.Delivery{d}, nil).Failure()
+			}
+			for _, queue := range []string{here, elsewhere} {
+				testkit.Must(t, hand("first in "+queue, queue))
+				testkit.Receive(t, handled, "the first delivery")
+			}
+
+			how.stop(away)
+			t.Cleanup(func() { how.goOn(away) })
+			p.sources.mark(here) // as a message had it that came before
+			latest := time.Duration(0)
+			for begin, i := time.Now(), 0; time.Since(begin) < 6*time.Second; i++ {
+				start := time.Now()
+				testkit.Must(t, hand(fmt.Sprint(i), elsewhere))
+				testkit.Receive(t, handled, "a delivery")
+				latest = max(latest, time.Since(start))
+			}
+			if latest > time.Second {
+				t.Errorf("a delivery was taken after %s", latest)
+			}
+			how.goOn(away)
+			testkit.Eventually(t, "the server takes deliveries", func() bool { return hand("last", here) == nil })
+			for id := ""; id != "last"; id = testkit.Receive(t, handled, "the last delivery") {
+				continue
+			}
+		})
+	}
+}

@@ -27,6 +27,9 @@ type source struct {
 	ready  bool // the queue may hold deliveries: it is one of the marked
 	alone  bool // it is ready, and not all workers of the queue were told
 	passed int  // deliveries passed over since one was taken
+	// resting: its server did not answer or refused, so that it is not ready for a while, whatever is told of it.
+	resting  bool
+	failures int // in a row
 }
 
 // newSources returns the queues with their weights, by asynq's names. All of them are ready. A weight below 1 counts as 1.
@@ -50,16 +53,60 @@ func (s *sources) names() []string {
 	return all
 }
 
-// next returns the names of up to n queues: those after the ones that the call before returned, in a circle.
+// next returns the names of up to n queues: those after the ones that the call before returned, in a circle, but for those that rest.
 func (s *sources) next(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var some []string
 	for range min(n, len(s.queues)) {
-		some = append(some, s.queues[s.looked].name)
+		if q := s.queues[s.looked]; !q.resting {
+			some = append(some, q.name)
+		}
 		s.looked = (s.looked + 1) % len(s.queues)
 	}
 	return some
+}
+
+// rest has a queue not be ready until wake is called.
+func (s *sources) rest(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.letRest(s.byName[name])
+}
+
+// letRest is rest. The caller holds the mutex.
+func (s *sources) letRest(q *source) {
+	q.resting = true
+	if q.ready {
+		q.ready = false
+		s.marked = slices.DeleteFunc(s.marked, func(other *source) bool { return other == q })
+	}
+}
+
+// wake ends the rest of a queue, which may hold deliveries.
+func (s *sources) wake(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.byName[name]
+	q.resting = false
+	s.add(q)
+}
+
+// failed records that a queue could not be read, and has it rest. It returns how often that happened in a row.
+func (s *sources) failed(name string) (failures int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q := s.byName[name]
+	q.failures++
+	s.letRest(q)
+	return q.failures
+}
+
+// answered records that a queue could be read.
+func (s *sources) answered(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.byName[name].failures = 0
 }
 
 // mark records that a queue may hold deliveries.
@@ -100,7 +147,7 @@ func (s *sources) markTold(name string) {
 }
 
 // markAlone records that a queue may hold deliveries, of which not all its workers were told. It returns true if the caller must tell
-// them, because whoever takes waits for a slot.
+// them, because whoever takes waits for a slot, or the queue rests.
 func (s *sources) markAlone(name string) (tell bool) {
 	q, ok := s.byName[name]
 	if !ok {
@@ -108,9 +155,10 @@ func (s *sources) markAlone(name string) (tell bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q.alone = !s.busy
+	tell = s.busy || q.resting
+	q.alone = !tell
 	s.add(q)
-	return s.busy
+	return tell
 }
 
 // setBusy records that whoever takes waits for a slot, until setFree is called. It returns the queues of which the other workers must be
@@ -144,8 +192,11 @@ func (s *sources) markAll() {
 	}
 }
 
-// add makes a queue one of the marked. The caller holds the mutex.
+// add makes a queue one of the marked, unless it rests. The caller holds the mutex.
 func (s *sources) add(q *source) {
+	if q.resting {
+		return
+	}
 	if !q.ready {
 		q.ready = true
 		s.marked = append(s.marked, q)

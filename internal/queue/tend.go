@@ -106,18 +106,16 @@ func (q *Queues) tending(asynqName string) lua.TendQueue {
 }
 
 // lengthsOf returns how many deliveries wait in each queue, by asynq's names, in one round trip.
-func lengthsOf(ctx context.Context, db *redisx.DB, queues []string) ([]int64, error) {
+func lengthsOf(ctx context.Context, db *redisx.DB, queues []string) []redisx.Result[int64] {
 	pipe := db.Pipeline()
 	replies := make([]*redis.IntCmd, len(queues))
-	for i, name := range queues {
-		replies[i] = pipe.LLen(ctx, string(lua.AsynqQueue(name).Pending()))
+	for i, key := range pendingOf(queues) {
+		replies[i] = pipe.LLen(ctx, key)
 	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, fmt.Errorf("reading the lengths of the queues: %w", err)
-	}
-	lengths := make([]int64, len(queues))
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	lengths := make([]redisx.Result[int64], len(queues))
 	for i, r := range replies {
-		lengths[i] = r.Val()
+		lengths[i] = redisx.Result[int64]{Reply: r.Val(), Err: r.Err()}
 	}
-	return lengths, nil
+	return lengths
 }

@@ -125,20 +125,42 @@ func (db *DB) ServerOf(ctx context.Context, key string) (redis.Cmdable, string, 
 // silent does not hold up what is done with the others. It returns when all calls have. Error: the cluster cannot be reached; then it
 // calls nothing.
 func (db *DB) EachServer(ctx context.Context, keys []string, do func(server redis.Cmdable, places []int)) error {
-	servers, places := make(map[string]redis.Cmdable), make(map[string][]int)
-	for i, key := range keys {
-		server, address, err := db.ServerOf(ctx, key)
-		if err != nil {
-			return err
-		}
-		servers[address], places[address] = server, append(places[address], i)
+	servers, err := db.byServer(ctx, keys)
+	if err != nil {
+		return err
 	}
 	var calls sync.WaitGroup
-	for address, server := range servers {
-		calls.Go(func() { do(server, places[address]) })
+	for _, s := range servers {
+		if len(servers) == 1 {
+			do(s.server, s.places)
+			break
+		}
+		calls.Go(func() { do(s.server, s.places) })
 	}
 	calls.Wait()
 	return nil
+}
+
+// portion is a server and the places of the keys that it holds.
+type portion struct {
+	server redis.Cmdable
+	places []int
+}
+
+// byServer returns who holds keys, by the address of the server. Error: the cluster cannot be reached.
+func (db *DB) byServer(ctx context.Context, keys []string) (map[string]*portion, error) {
+	servers := make(map[string]*portion)
+	for i, key := range keys {
+		server, address, err := db.ServerOf(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if servers[address] == nil {
+			servers[address] = &portion{server: server}
+		}
+		servers[address].places = append(servers[address].places, i)
+	}
+	return servers, nil
 }
 
 // newClient returns a client for the scheme of o.URL. It does not connect.
