@@ -56,6 +56,7 @@ func (a *App) parts() []part {
 	parts = append(parts, []part{
 		{name: "watch of the data", run: a.watchData},
 		{name: "record of losses", run: a.store.RetryRecordingLosses},
+		{name: "reported ends", run: a.store.Tasks.ForgetEnds},
 		{name: "registry", run: a.registry.Run, ready: a.checked},
 		{name: "events", run: a.events.Run},
 	}...)

@@ -15,8 +15,8 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// ReportAgain reports the ends again that this node has reported within the last minute, after another primary has taken over that may
-// lack them, but those of which Redis was told again since a time by the clock of this node. Redis accepts an end if it has lost it, and no other run
+// ReportAgain reports the ends again that this node has reported within the last minute in which Redis took writes, after another primary has taken
+// over that may lack them, but those of which Redis was told again since a time by the clock of this node. Redis accepts an end if it has lost it, and no other run
 // has begun the attempt. It returns how many Redis had lost. Error: one of those with which ends could not be reported, ErrBehind only if there is
 // no other; it is logged, too.
 func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, failed error) {
@@ -25,8 +25,8 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 	for _, round := range rounds(s.recent.notAgain(since)) {
 		ends := slices.DeleteFunc(round, func(e *recentEnd) bool { return refused[e.Run.Task.Ref] })
 		begin := clock.Now()
-		again, n, err := s.reportAgain(ctx, ends, noticed)
-		lost += n
+		again, recorded, err := s.reportAgain(ctx, ends, noticed)
+		lost += len(recorded)
 		if err != nil {
 			failed = Worse(failed, err)
 		}
@@ -36,7 +36,7 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 		for _, e := range again {
 			delete(refused, e.Run.Task.Ref)
 		}
-		s.recent.setAgain(again, begin)
+		s.recent.setAgain(again, recorded, begin)
 	}
 	s.l.RecordLosses(ctx, noticed)
 	if failed != nil {
@@ -45,10 +45,10 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 	return lost, failed
 }
 
-// reportAgain reports ends of different tasks again, and returns those that it could report, and how many of them Redis had lost. It does not wait
+// reportAgain reports ends of different tasks again, and returns those that it could report, and those of them that Redis had lost. It does not wait
 // for long: a silent server of a cluster must not keep the others from hearing what follows. It adds the partitions of those to noticed. Error: as
 // ReportAgain's.
-func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[int]bool) (again []*recentEnd, lost int, failed error) {
+func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[int]bool) (again, lost []*recentEnd, failed error) {
 	ctx, cancel := context.WithTimeout(ctx, s.runLease/3)
 	defer cancel()
 	calls := make([]End, len(ends))
@@ -58,7 +58,7 @@ func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[
 	for i, f := range s.finishKnown(ctx, s.l.Vital, calls) {
 		switch {
 		case f.err == nil && f.recorded:
-			lost++
+			lost = append(lost, ends[i])
 			p := s.l.PartitionOf(calls[i].Run.Task.Ref)
 			noticed[p] = true
 			s.l.NoticeLoss(p, ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())

@@ -51,7 +51,7 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	errs := make([]error, len(ends))
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
 		if errs[i] = f.err; f.err == nil {
-			s.recent.add(ends[i], f.at)
+			s.recent.add(ends[i], s.serverOf(ends[i].Run), f.at)
 		}
 	}
 	return errs
