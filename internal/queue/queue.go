@@ -50,8 +50,9 @@ const (
 	// publishInterval is the time after which a queue is added to asynq's list of queues again. If it were added only
 	// once, a deleted queue would stay invisible.
 	publishInterval = 10 * time.Second
-	// publishTimeout is how long a hand-over waits for that.
-	publishTimeout = time.Second
+	// publishTimeout is how long that may take; publishPatience is how long a hand-over waits for it in a cluster.
+	publishTimeout  = time.Second
+	publishPatience = 100 * time.Millisecond
 	// handledRetention is how long asynq keeps a delivery that one of its own servers has handled, so that a leader sees it and
 	// ends the attempt. Consumers delete what they have handled.
 	handledRetention = 24 * time.Hour
@@ -70,6 +71,7 @@ type Queues struct {
 	keys            lua.Keyspace
 	inspector       *asynq.Inspector
 	publishInterval time.Duration
+	errands         redisx.Errands // to the server of asynq's list of queues
 
 	mu        sync.Mutex
 	published map[string]time.Time // when each queue was added to asynq's list of queues, or that was tried
@@ -87,6 +89,7 @@ func New(o Options) *Queues {
 		db: o.DB, names: names(o.Prefix), keys: lua.NewKeyspace(o.Prefix, o.DB.Number()),
 		inspector:       asynq.NewInspectorFromRedisClient(o.DB.UniversalClient),
 		publishInterval: publishInterval, published: make(map[string]time.Time),
+		errands: redisx.Errands{DB: o.DB, Patience: publishPatience},
 	}
 }
 
@@ -98,12 +101,15 @@ type Handed struct {
 	Unlisted error          // why queues are not in asynq's list of queues, which asynq's tools read; nil if they are
 }
 
-// Failure returns one of the failures, which is enough to log; nil if there are none.
+// Failure returns one of the failures, which is enough to log; nil if there are none. That a queue is being listed still is none.
 func (h Handed) Failure() error {
 	for _, err := range h.Failures {
 		if err != nil {
 			return err
 		}
+	}
+	if errors.Is(h.Unlisted, redisx.ErrLate) {
+		return nil
 	}
 	return h.Unlisted
 }
@@ -230,9 +236,22 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 	if len(due) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-	defer cancel()
-	return publish(ctx, q.db, due)
+	return redisx.CallEach(ctx, &q.errands, redisx.Calls[struct{}]{
+		Keys: []string{string(lua.AsynqQueues)},
+		Do: func([]int) []redisx.Result[struct{}] {
+			ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+			defer cancel()
+			return []redisx.Result[struct{}]{{Err: publish(ctx, q.db, due)}}
+		},
+	})[0].Err
+}
+
+// Wait waits for calls of HandOver that it does not wait for itself, as a server of a cluster is silent.
+func (q *Queues) Wait() { q.errands.Wait() }
+
+// Key returns a key of a queue, by which it has its server in a cluster.
+func (q *Queues) Key(queue string) string {
+	return string(lua.AsynqQueue(q.names.asynq(queue)).Pending())
 }
 
 // Recall removes those deliveries from their queues that no worker has taken, and returns them and those that were not there: a leader has

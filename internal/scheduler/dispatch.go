@@ -7,8 +7,8 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
-	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -86,15 +86,18 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	}
 	o.backlog = claimed.Backlog
 	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
+	if errors.Is(err, redisx.ErrLate) {
+		err = nil // what nobody may serve is taken back, and no reason for the others to pause
+	}
 	countByQuota(o.claimed, reserved, split.served)
 	countByQuota(o.claimed, reserved, split.unserved)
 	served := split.served
 	failures := []error{err}
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
-		handed := t.handOver(ctx, served)
+		handed := t.s.quotas.handOver(ctx, served)
 		o.lengths = handed.Lengths
-		failures = append(failures, handed.Failure())
+		failures = append(failures, t.handedOver(ctx, handed))
 		for i, err := range handed.Failures {
 			if err != nil {
 				continue
@@ -104,6 +107,18 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	}
 	failures = append(failures, t.takeBack(ctx, split, o.backlog))
 	return claimed, got, errors.Join(failures...)
+}
+
+// handedOver returns why deliveries could not be handed over, unless the tasks of their queues wait from now on.
+func (t *term) handedOver(ctx context.Context, handed queue.Handed) error {
+	err := handed.Failure()
+	if t.s.o.DB.Sharded() && !errors.Is(err, redisx.ErrLate) {
+		t.warn(ctx, "cannot hand over due tasks", err)
+	}
+	if t.s.o.DB.Sharded() {
+		return nil
+	}
+	return err
 }
 
 // takeBack takes back what was claimed and cannot be handed over, and notes it in what waits in the partition.
@@ -122,11 +137,4 @@ func (t *term) takeBack(ctx context.Context, s split, backlog partition.Backlog)
 		}
 	}
 	return errors.Join(failures...)
-}
-
-// handOver enqueues deliveries in asynq. It finishes even if ctx ends meanwhile, within dispatchBudget.
-func (t *term) handOver(ctx context.Context, deliveries []task.Delivery) queue.Handed {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dispatchBudget)
-	defer cancel()
-	return t.s.o.Queues.HandOver(ctx, deliveries, t.s.quotas.choose)
 }

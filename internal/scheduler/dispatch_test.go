@@ -114,7 +114,7 @@ func TestDispatch_HandsOverWhatWasClaimedBeforeItsTermEnded(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	d := task.Delivery{Ref: ref, Attempt: 1, Type: "echo", Queue: "default", ClaimedAt: w.now()}
-	testkit.Must(t, (&term{s: a.Scheduler}).handOver(ended, []task.Delivery{d}).Failure())
+	testkit.Must(t, a.quotas.handOver(ended, []task.Delivery{d}).Failure())
 	w.dispatched(ref, 1)
 }
 

@@ -100,10 +100,11 @@ func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
 		deliveries []task.Delivery
 		apart      bool
 	}{{s.unserved, false}, {s.apart, true}} {
-		if len(some.deliveries) == 0 {
+		reachable := t.s.quotas.reachable(some.deliveries)
+		if len(reachable) == 0 {
 			continue
 		}
-		recalled, err := t.s.o.Queues.Recall(ctx, some.deliveries)
+		recalled, err := t.s.o.Queues.Recall(ctx, reachable)
 		failures = append(failures, err)
 		if len(recalled) > 0 {
 			forget(w, recalled)

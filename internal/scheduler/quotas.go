@@ -2,12 +2,14 @@ package scheduler
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/lua"
 )
@@ -39,11 +41,18 @@ type quotas struct {
 	flows map[string]*flow // by name of a queue or a lane
 	slots slots
 
-	asking sync.Mutex // is held while Redis is asked, so that one term asks for all
+	closed map[string]*closed // by queue
+
+	asking  sync.Mutex     // is held while Redis is asked, so that one term asks for all
+	errands redisx.Errands // to servers of a cluster that may be silent
+	probes  redisx.Errands // to those that are, for which nobody waits
 }
 
 func newQuotas(s *Scheduler) *quotas {
-	return &quotas{s: s, flows: make(map[string]*flow), slots: slots{members: s.o.Members}}
+	return &quotas{
+		s: s, flows: make(map[string]*flow), slots: slots{members: s.o.Members}, closed: make(map[string]*closed),
+		errands: redisx.Errands{DB: s.o.DB, Patience: patience}, probes: redisx.Errands{DB: s.o.DB},
+	}
 }
 
 // flow returns what is known of a queue. The caller holds the mutex.
@@ -86,6 +95,9 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	ok = due
 	for name, f := range q.flows {
 		quota := f.portion(p)
+		if q.closedOf(name) != nil {
+			quota = partition.Quota{}
+		}
 		reserved.Queues[name] = quota
 		ok = ok || quota.Number > 0 && f.waits(p)
 	}
@@ -122,7 +134,7 @@ func (q *quotas) release(p int, reserved partition.Quotas, o outcome) {
 		if quota.Number > 0 && (f.free > 0 || f.asked.IsZero()) { // it may be the turn of others now
 			q.wake(f)
 		}
-		if len(f.oldest) == 0 && f.reserved == 0 && clock.Since(f.used) > q.s.pace.ask {
+		if len(f.oldest) == 0 && f.reserved == 0 && clock.Since(f.used) > q.s.pace.ask && q.closed[name] == nil {
 			delete(q.flows, name)
 		}
 	}
@@ -164,6 +176,11 @@ func (q *quotas) wake(f *flow) {
 func (q *quotas) told(name string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.forgetAsked(name)
+}
+
+// forgetAsked has the terms ask again for a queue and its lanes. The caller holds the mutex.
+func (q *quotas) forgetAsked(name string) {
 	for of, f := range q.flows {
 		if served, _ := lua.SplitLane(of); served == name {
 			f.asked = time.Time{}
@@ -227,12 +244,12 @@ func (q *quotas) askPause(name string) time.Duration {
 // ask reads from Redis what the queues may get of which tasks wait in a partition, unless that was done a moment ago. After an
 // error, they get nothing until the next time.
 func (q *quotas) ask(ctx context.Context, p int) {
+	if len(q.backlogOf(p)) == 0 { // what others ask for is nothing to wait for
+		return
+	}
 	q.asking.Lock()
 	defer q.asking.Unlock()
 	names := q.backlogOf(p)
-	if len(names) == 0 {
-		return
-	}
 	if err := q.readForeign(ctx, names); err != nil {
 		q.failed(ctx, p, err)
 	}
@@ -240,7 +257,7 @@ func (q *quotas) ask(ctx context.Context, p int) {
 	if len(asked) == 0 {
 		return
 	}
-	looks, err := q.s.o.Queues.AwaitRoom(ctx, levels)
+	looks, err := q.lookAt(ctx, levels)
 	if err != nil {
 		q.failed(ctx, p, err)
 	}
@@ -301,6 +318,7 @@ func (q *quotas) levels(p int, names []string) (asked []string, levels map[strin
 		switch {
 		case bound == 0:
 			f.free = 0
+		case q.isAsking(name):
 		case clock.Since(f.asked) >= q.askPause(name) && slices.Contains(f.first(), p):
 			f.asked = clock.Now() // before Redis is asked: word that comes meanwhile makes it zero again
 			asked = append(asked, name)
@@ -315,15 +333,21 @@ func (q *quotas) levels(p int, names []string) (asked []string, levels map[strin
 	return asked, levels
 }
 
-// readForeign reads the slots of asynq's own servers if no node serves some of the queues. The caller holds asking.
+// readForeign reads the slots of asynq's own servers if no node serves some of the queues. The caller holds asking. Error: nothing is known of them.
 func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	q.mu.Lock()
-	read := q.slots.readAgain(names)
+	read, reading := q.slots.readAgain(names), q.slots.reading
 	q.mu.Unlock()
-	if !read {
+	switch {
+	case !read:
 		return nil
+	case reading:
+		return redisx.ErrLate
 	}
-	foreign, err := q.s.o.Queues.ForeignSlots(ctx)
+	foreign, err := q.foreignSlots(ctx, names)
+	if errors.Is(err, redisx.ErrLate) {
+		return err
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.slots.setForeign(names, foreign)

@@ -159,7 +159,7 @@ func TestDispatch_RunsATaskAgainThatWasChangedWhileAsynqsServerHandledIt(t *test
 func (w *world) serve(queue string, slots int) {
 	w.t.Helper()
 	r := cluster.New(cluster.Options{
-		DB: redistest.Open(w.t, w.srv.URL()), Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: "serves-" + queue, Beat: beat,
+		DB: redistest.Open(w.t, w.url), Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: "serves-" + queue, Beat: beat,
 		Self: func() cluster.Node {
 			return cluster.Node{Roles: []string{config.RoleWorker}, Queues: map[string]int{queue: 1}, Capacity: slots}
 		},

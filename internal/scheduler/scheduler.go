@@ -124,7 +124,9 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		g.Go(func() error { return s.contact.run(ctx) })
 	}
 	g.Go(func() error { return s.balance(ctx) })
-	if err := g.Wait(); err != nil {
+	err := g.Wait()
+	s.quotas.wait()
+	if err != nil {
 		return fmt.Errorf("scheduler: %w", err)
 	}
 	return nil

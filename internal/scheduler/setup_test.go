@@ -38,7 +38,8 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // world is a Redis with tasks.
 type world struct {
 	t     *testing.T
-	srv   *redistest.Server
+	srv   *redistest.Server // nil of a cluster
+	url   string
 	db    *redisx.DB
 	store *store.Store
 	lease time.Duration // of runs
@@ -55,7 +56,7 @@ func newWorld(t *testing.T, opts ...redistest.Option) *world {
 func newWorldWith(t *testing.T, lease time.Duration, opts ...redistest.Option) *world {
 	t.Helper()
 	srv := redistest.Start(t, opts...)
-	w := &world{t: t, srv: srv, db: srv.DB(t), lease: lease, slots: 1000}
+	w := &world{t: t, srv: srv, url: srv.URL(), db: srv.DB(t), lease: lease, slots: 1000}
 	w.store = w.open(w.db)
 	return w
 }
@@ -81,7 +82,7 @@ func (r *registry) View() cluster.View {
 	return r.Registry.View()
 }
 
-// node is one that plays the scheduler, and reaches Redis through a proxy of its own.
+// node is one that plays the scheduler, and reaches Redis, unless that is a cluster, through a proxy of its own.
 type node struct {
 	*Scheduler
 	t         *testing.T
@@ -98,11 +99,13 @@ type node struct {
 // start runs a node with leases of that length.
 func (w *world) start(id string, ttl time.Duration, change ...func(*node)) *node {
 	w.t.Helper()
-	n := &node{
-		t: w.t, proxy: redistest.NewProxy(w.t, w.srv.Addr()), metrics: telemetry.New(),
-		ended: make(chan error, 1), left: make(chan error, 1),
+	n := &node{t: w.t, metrics: telemetry.New(), ended: make(chan error, 1), left: make(chan error, 1)}
+	url := w.url
+	if w.srv != nil {
+		n.proxy = redistest.NewProxy(w.t, w.srv.Addr())
+		url = n.proxy.URL()
 	}
-	db, err := redisx.Open(w.t.Context(), redisx.Options{URL: n.proxy.URL(), Observe: n.metrics.ObserveScript})
+	db, err := redisx.Open(w.t.Context(), redisx.Options{URL: url, Observe: n.metrics.ObserveScript})
 	testkit.Must(w.t, err)
 	w.t.Cleanup(func() { testkit.Must(w.t, db.Close()) })
 	n.members = &registry{Registry: w.member(id, config.RoleScheduler, db)}

@@ -24,6 +24,7 @@ type slots struct {
 	foreign map[string]int    // of asynq's own servers, by queue
 	asked   map[string]bool
 	read    time.Time // when foreign was read
+	reading bool      // Redis has not answered yet
 }
 
 // served is how many attempts the nodes that serve a queue can run at once.

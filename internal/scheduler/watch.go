@@ -139,7 +139,7 @@ func (t *term) sleepUntilLook(ctx context.Context, now, next, got time.Time) {
 func (t *term) recoverLost(ctx context.Context, w partition.Watched) error {
 	failures := []error{t.reapLapsed(ctx, w), t.parkUnrunnable(ctx, &w)}
 	t.s.o.Metrics.Restored.Add(float64(len(w.Waiting)))
-	handed := t.handOver(ctx, w.Waiting)
+	handed := t.s.quotas.handOver(ctx, w.Waiting)
 	failures = append(failures, handed.Failure())
 	for i, end := range handed.Ended {
 		failures = append(failures, t.endHandled(ctx, w.Queued[i], end, w.Now))

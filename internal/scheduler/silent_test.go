@@ -1,0 +1,163 @@
+package scheduler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
+)
+
+// clustered is a world in a cluster, in which no replica takes over.
+type clustered struct {
+	*world
+	cluster *redistest.Cluster
+}
+
+func newClustered(t *testing.T) *clustered {
+	t.Helper()
+	c := redistest.StartCluster(t, redistest.NoFailover())
+	w := &world{t: t, url: c.URL(), db: redistest.Open(t, c.URL()), lease: runLease, slots: 1000}
+	w.store = w.open(w.db)
+	return &clustered{w, c}
+}
+
+// queue returns the name of a queue that is on that server, or on another one.
+func (w *clustered) queue(server *redistest.Server, on bool) string {
+	w.t.Helper()
+	for i := 0; ; i++ {
+		name := fmt.Sprint("queue", i)
+		if (w.cluster.Primary(string(lua.AsynqQueue(name).Pending())) == server) == on {
+			return name
+		}
+	}
+}
+
+// refs names n tasks whose partitions are not on that server.
+func (w *clustered) refs(not *redistest.Server, n int) []task.Ref {
+	w.t.Helper()
+	elsewhere := make(map[int]bool)
+	for p := range w.store.Partitions.Count() {
+		elsewhere[p] = w.cluster.Primary(string(w.store.Keys.Partition(p).States())) != not
+	}
+	var refs []task.Ref
+	for i := 0; len(refs) < n; i++ {
+		if ref := (task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint(i)}); elsewhere[w.store.PartitionOf(ref)] {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// stream is tasks that are submitted while a server is silent, and whose partitions are on others.
+type stream struct {
+	*clustered
+	control *control.Control // remembers that the namespace is known, which the silent server may have to say
+	refs    []task.Ref
+}
+
+func (w *clustered) stream(silent *redistest.Server) *stream {
+	return &stream{w, useCases(w.store), w.refs(silent, 2000)}
+}
+
+func (s *stream) submit(queue string) task.Ref {
+	s.t.Helper()
+	ref := s.refs[0]
+	s.refs = s.refs[1:]
+	_, err := s.control.Submit(s.t.Context(), caller, task.Definition{Ref: ref, Queue: queue, Type: "echo"})
+	testkit.Must(s.t, err)
+	return ref
+}
+
+// handedOver is a condition: the first attempt of a task is in its queue.
+func (s *stream) handedOver(ref task.Ref, queue string) func() bool {
+	id := task.Delivery{Ref: ref, Attempt: 1}.String()
+	return func() bool { return s.db.Exists(s.t.Context(), string(lua.AsynqQueue(queue).Delivery(id))).Val() == 1 }
+}
+
+// goesOn submits tasks for both queues for a while, and fails the test unless each of the second queue is handed over in time. It returns those of the
+// first queue.
+func (s *stream) goesOn(held, free string) (waiting []task.Ref) {
+	s.t.Helper()
+	latest := time.Duration(0)
+	for begin := clock.Now(); clock.Since(begin) < 6*time.Second; {
+		waiting = append(waiting, s.submit(held))
+		start := clock.Now()
+		testkit.Eventually(s.t, "a task is handed over", s.handedOver(s.submit(free), free))
+		latest = max(latest, clock.Since(start))
+		testkit.Must(s.t, clock.Sleep(s.t.Context(), 20*time.Millisecond))
+	}
+	if s.t.Logf("%d tasks were handed over within %s each", len(waiting), latest); latest > time.Second {
+		s.t.Errorf("a task was handed over after %s", latest)
+	}
+	return waiting
+}
+
+// Tasks of a queue wait as if it had no room while its server is silent. Those of the others go their way, also in the same partition.
+func TestDispatch_HandsOverInTimeWhileTheServerOfAnotherQueueIsSilent(t *testing.T) {
+	t.Parallel()
+	w := newClustered(t)
+	silent := w.cluster.Other(string(lua.AsynqQueues))
+	away, elsewhere := w.queue(silent, true), w.queue(silent, false)
+	w.serve(away, 10)
+	w.serve(elsewhere, 1000)
+	a := w.start("a", never, func(n *node) { n.pace = defaultPace })
+	w.leads(map[*node]int{a: 16})
+	s := w.stream(silent)
+	for _, queue := range []string{away, elsewhere} {
+		testkit.Eventually(t, "it is handed over", s.handedOver(s.submit(queue), queue))
+	}
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	waiting := s.goesOn(away, elsewhere)
+	if got := w.get(waiting[len(waiting)-1]).State; got != task.Scheduled {
+		t.Errorf("the last task of %d for the silent server is %s, want scheduled", len(waiting), got)
+	}
+	silent.Continue()
+	testkit.Within(t, 5*time.Second, "the queue gets its tasks", func() bool { return w.pending(away) >= leastAhead })
+	testkit.Within(t, 5*time.Second, "so it does those that were claimed first", s.handedOver(waiting[0], away))
+}
+
+// Whether one of asynq's own servers serves a queue matters to the tasks of that queue alone.
+func TestDispatch_HandsOverInTimeWhileTheServerOfTheListOfAsynqsServersIsSilent(t *testing.T) {
+	t.Parallel()
+	w := newClustered(t)
+	silent := w.cluster.Primary(string(lua.AsynqServers))
+	elsewhere := w.queue(silent, false)
+	w.serve(elsewhere, 1000)
+	a := w.start("a", never, func(n *node) { n.pace = defaultPace })
+	w.leads(map[*node]int{a: 16})
+	s := w.stream(silent)
+	testkit.Eventually(t, "it is handed over", s.handedOver(s.submit(elsewhere), elsewhere))
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	for _, ref := range s.goesOn("nobody", elsewhere) {
+		if got := w.get(ref).State; got == task.Running {
+			t.Errorf("a task that nobody serves is %s", got)
+		}
+	}
+}
+
+// What a leader asks for others is no reason to wait.
+func TestQuotas_APartitionWithoutABacklogWaitsForNoAnswer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	q := w.stillScheduler().quotas
+	q.asking.Lock()
+	defer q.asking.Unlock()
+	reserved := make(chan bool, 1)
+	go func() {
+		_, ok := q.reserve(t.Context(), 0, true)
+		reserved <- ok
+	}()
+	if !testkit.Receive(t, reserved, "the quotas") {
+		t.Error("nothing may be claimed")
+	}
+}
