@@ -172,9 +172,9 @@ func (r *running) call(method, path, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// answers reports whether anybody answers at a path.
-func (r *running) answers(path string) bool {
-	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.address+path, nil)
+// answers reports whether the node answers.
+func (r *running) answers() bool {
+	request, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.address+"/healthz", nil)
 	testkit.Must(r.t, err)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

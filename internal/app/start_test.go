@@ -33,7 +33,7 @@ func TestNew_WaitsForRedisAndSaysSo(t *testing.T) {
 		built <- outcome{a, err}
 	}()
 	n := &running{t: t, address: c.Listen}
-	testkit.Eventually(t, "it answers", func() bool { return n.answers("/healthz") })
+	testkit.Eventually(t, "it answers", func() bool { return n.answers() })
 	if status, _ := n.call(http.MethodGet, "/healthz", ""); status != http.StatusOK {
 		t.Errorf("alive: %d", status)
 	}
@@ -82,7 +82,7 @@ func TestNew_StopsWaitingForRedisWithItsContext(t *testing.T) {
 		_, err := New(ctx, Options{Config: c, Log: slog.New(slog.DiscardHandler)})
 		ended <- err
 	}()
-	testkit.Eventually(t, "it answers", func() bool { return (&running{t: t, address: c.Listen}).answers("/healthz") })
+	testkit.Eventually(t, "it answers", func() bool { return (&running{t: t, address: c.Listen}).answers() })
 	stop()
 	if err := testkit.Receive(t, ended, "the end"); err == nil {
 		t.Error("it says that it has connected")
@@ -109,7 +109,7 @@ func TestNew_NeedsNoWriteWhereTheDataIsSettled(t *testing.T) {
 	}()
 	testkit.Eventually(t, "the first one waits, and says why", func() bool {
 		n := &running{t: t, address: c.Listen}
-		if !n.answers("/healthz") {
+		if !n.answers() {
 			return false
 		}
 		status, body := n.call(http.MethodGet, "/readyz", "")
@@ -123,6 +123,32 @@ func TestNew_NeedsNoWriteWhereTheDataIsSettled(t *testing.T) {
 	second, err := New(t.Context(), Options{Config: settings(server.URL()), Log: slog.New(slog.DiscardHandler)})
 	testkit.Must(t, err)
 	testkit.Must(t, second.close())
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// All that a node would read of a replica could be lost when that takes over.
+func TestNew_WaitsAtAReplicaUntilThatIsAPrimary(t *testing.T) {
+	t.Parallel()
+	replica := redistest.StartPair(t).Replica
+	c, built := settings(replica.URL()), make(chan error, 1)
+	c.Listen = fmt.Sprint("127.0.0.1:", redistest.FreePort(t))
+	go func() {
+		a, err := New(t.Context(), Options{Config: c, Log: slog.New(slog.DiscardHandler)})
+		if err == nil {
+			err = a.close()
+		}
+		built <- err
+	}()
+	testkit.Eventually(t, "it waits, and says why", func() bool {
+		n := &running{t: t, address: c.Listen}
+		if !n.answers() {
+			return false
+		}
+		status, body := n.call(http.MethodGet, "/readyz", "")
+		return status == http.StatusServiceUnavailable && strings.Contains(body, "refuses writes: READONLY it is a replica")
+	})
+	testkit.Must(t, replica.Admin().ReplicaOf(t.Context(), "NO", "ONE").Err())
+	testkit.Must(t, testkit.Receive(t, built, "the node"))
 	http.DefaultClient.CloseIdleConnections()
 }
 

@@ -59,3 +59,18 @@ func (p *Pair) FailOver() {
 	p.Redirect(p.Primary.Addr())
 	p.Mend()
 }
+
+// SwitchOver has the proxy lead to the replica, which is one still.
+func (p *Pair) SwitchOver() {
+	p.t.Helper()
+	p.Cut()
+	p.Redirect(p.Replica.Addr())
+	p.Mend()
+}
+
+// Follow has a server become a replica of another one, and waits until it follows.
+func (s *Server) Follow(primary *Server) {
+	s.t.Helper()
+	testkit.Must(s.t, s.Admin().ReplicaOf(s.t.Context(), host, fmt.Sprint(primary.port)).Err())
+	testkit.Eventually(s.t, "it follows", s.follows)
+}

@@ -7,10 +7,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// gate has commands for one server of a cluster obey a Succession. Clients of a cluster are connected to replicas, too, and these connections
-// stay when a replica takes over.
+// gate has commands for one server obey a Succession. Connections can stay when a server becomes a primary: those of clients of a cluster, which are
+// connected to replicas, too, and those to a primary that was a replica meanwhile.
 type gate struct {
 	succession *Succession
+	address    string // of the server; "" if Redis is no cluster
 	server     *redis.Client
 	vital      bool
 }
@@ -22,7 +23,9 @@ func (g gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if err := g.wait(ctx, cmd); err != nil {
 			return err
 		}
-		return next(ctx, cmd)
+		err := next(ctx, cmd)
+		g.look(err)
+		return err
 	}
 }
 
@@ -34,7 +37,11 @@ func (g gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessP
 			}
 			return err
 		}
-		return next(ctx, cmds)
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			g.look(cmd.Err())
+		}
+		return err
 	}
 }
 
@@ -43,11 +50,18 @@ func (g gate) wait(ctx context.Context, cmds ...redis.Cmder) error {
 	if !slices.ContainsFunc(cmds, concernsData) {
 		return nil
 	}
-	id, err := g.succession.primaryAt(ctx, g.server)
+	id, err := g.succession.primaryAt(ctx, g.address, g.server)
 	if err != nil || id == "" || g.vital {
 		return err
 	}
 	return g.succession.wait(ctx, id)
+}
+
+// look notes if a server has refused a write because it is a replica now. go-redis closes the connection that was told so, but no other one.
+func (g gate) look(err error) {
+	if err != nil && redis.HasErrorPrefix(unwrapped(err), "READONLY") {
+		g.succession.doubt(g.address)
+	}
 }
 
 // concernsData reports whether a command may read or write data. The others are those that clients send to prepare a connection, or to learn

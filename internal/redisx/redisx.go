@@ -87,6 +87,9 @@ func New(o Options) (*DB, error) {
 		return db, nil
 	}
 	client.AddHook(hook{link: o.Link, whole: db.Sharded(), dials: &dials{}})
+	if server, ok := client.(*redis.Client); ok && o.Succession != nil {
+		client.AddHook(gate{succession: o.Succession, server: server, vital: o.Vital})
+	}
 	return db, nil
 }
 
@@ -264,7 +267,7 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 		server.AddHook(hook{link: o.Link, address: server.Options().Addr, dials: &dials{}})
 		server.AddHook(mapReloader{reload: client.ReloadState})
 		if o.Succession != nil {
-			server.AddHook(gate{succession: o.Succession, server: server, vital: o.Vital})
+			server.AddHook(gate{succession: o.Succession, address: server.Options().Addr, server: server, vital: o.Vital})
 		}
 	})
 	return client, nil

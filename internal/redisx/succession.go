@@ -19,7 +19,7 @@ type Succession struct {
 
 	mu        sync.Mutex
 	primaries map[string]string    // by address, "" where there is one server: the id of the history of its data
-	unsure    map[string]bool      // addresses of servers of a cluster that were no primary, or may not be one any more
+	unsure    map[string]bool      // addresses of servers that were no primary, or may not be one any more
 	known     map[string]time.Time // by such an id: until when its connections wait; zero: they do not
 	last      time.Time            // when another primary took over; zero: never
 	newest    string               // the id of the history of that one
@@ -105,47 +105,66 @@ func (s *Succession) wait(ctx context.Context, id string) error {
 	}
 }
 
+// errReplica is the error of everything that is sent to a replica where a primary is asked for: what that would answer to a write, and then why.
+const errReplica = reply("READONLY it is a replica: clients wait until it has become a primary, or until its address leads to one")
+
 // admit looks who answers on a new connection to an address, and has it wait. If it returns an error, go-redis closes the connection: the answer
-// to its question may still come, and would be taken for that to the first command. Errors: that of ctx, or one of Redis.
+// to its question may still come, and would be taken for that to the first command. Errors: that of ctx, one of Redis, or errReplica.
 func (s *Succession) admit(ctx context.Context, conn *redis.Conn, address string, vital bool) error {
-	id, before, err := historyOf(ctx, conn)
+	h, err := historyOf(ctx, conn)
 	if err != nil {
 		return err
 	}
-	if id == "" { // no primary, or one that does not tell
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.unsure[address] = true
-		return nil
+	if err := s.note(address, h); err != nil || h.id == "" || vital {
+		return err
 	}
-	s.meet(address, id, before)
-	if vital {
-		return nil
-	}
-	return s.wait(ctx, id)
+	return s.wait(ctx, h.id)
 }
 
-// primaryAt returns the id of the history of the primary at an address of a cluster. It asks the server whether it has become one, if that is
-// not known; "" if it has not: it sends clients elsewhere. Error: one of Redis.
-func (s *Succession) primaryAt(ctx context.Context, server *redis.Client) (string, error) {
-	address := server.Options().Addr
+// primaryAt returns the id of the history of the primary at an address. It asks the server whether it has become one, if that is not known; "" if it
+// has not, or does not tell. Errors: one of Redis, or errReplica.
+func (s *Succession) primaryAt(ctx context.Context, address string, server *redis.Client) (string, error) {
 	s.mu.Lock()
 	unsure, id := s.unsure[address], s.primaries[address]
 	s.mu.Unlock()
 	if !unsure {
 		return id, nil
 	}
-	id, before, err := historyOf(ctx, server)
-	if id != "" {
-		s.meet(address, id, before)
+	h, err := historyOf(ctx, server)
+	if err == nil {
+		err = s.note(address, h)
 	}
-	return id, err
+	return h.id, err
 }
 
-// meet notes a primary, and whether it has taken over. before is the id of the history that its own goes on from, or noHistory.
-func (s *Succession) meet(address, id, before string) {
+// doubt has the server at an address asked before the next command whether it is a primary.
+func (s *Succession) doubt(address string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.unsure[address] = true
+}
+
+// note notes who answers at an address. Error: errReplica, unless the server is one of a cluster, which sends clients elsewhere. The address of
+// an only server may lead to several ones, so nobody could tell later on which of their connections a replica has become a primary.
+func (s *Succession) note(address string, h history) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case h.id != "":
+		s.meet(address, h.id, h.before)
+	case h.replica:
+		s.unsure[address] = true
+	default: // asked again, it would not tell either
+		delete(s.unsure, address)
+	}
+	if h.replica && address == "" {
+		return errReplica
+	}
+	return nil
+}
+
+// meet notes a primary, and whether it has taken over. before is the id of the history that its own goes on from, or noHistory. The caller holds mu.
+func (s *Succession) meet(address, id, before string) {
 	_, met := s.known[id]
 	_, follows := s.known[before]
 	if known := s.primaries[address]; known != "" && known != id || !met && follows {
@@ -173,15 +192,21 @@ func (s *Succession) meet(address, id, before string) {
 // noHistory is what a primary tells that goes on from no other one.
 const noHistory = "0000000000000000000000000000000000000000"
 
-// historyOf reads the id of the history of a primary's data, and of the one that it goes on from or noHistory; "" for a replica, or if it never
-// tells, as its user may not ask or it is none of Redis's own servers. Errors: no answer, or one that Redis gives for a while only.
-func historyOf(ctx context.Context, server redis.Cmdable) (id, before string, err error) {
+// history is what a server tells of the history of its data.
+type history struct {
+	id      string // "" for a replica, or if the server never tells, as its user may not ask or it is none of Redis's own
+	before  string // of the one that it goes on from, or noHistory
+	replica bool
+}
+
+// historyOf asks a server for the history of its data. Errors: no answer, or one that Redis gives for a while only.
+func historyOf(ctx context.Context, server redis.Cmdable) (history, error) {
 	fields, err := Info(ctx, server, "replication")
 	if isAnswer(err) && !Passes(err) {
 		err = nil
 	}
 	if err != nil || fields["role"] != "master" {
-		return "", "", err
+		return history{replica: fields["role"] == "slave"}, err
 	}
-	return fields["master_replid"], fields["master_replid2"], nil
+	return history{id: fields["master_replid"], before: fields["master_replid2"]}, nil
 }

@@ -58,6 +58,53 @@ func TestSuccession_OnlyVitalClientsReachAnotherPrimaryAtOnce(t *testing.T) {
 	}
 }
 
+// A connection to a replica would stay when that takes over, and nobody would ask on it who answers.
+func TestSuccession_OthersWaitForAReplicaThatTakesOverAfterTheyHaveFoundIt(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	s := redisx.NewSuccession(time.Hour)
+	other := open(t, pair.URL(), s, false)
+	pair.SwitchOver()
+	if err := other.Get(t.Context(), "k").Err(); !strings.Contains(redisx.RefusedWrites(err), "it is a replica") {
+		t.Errorf("a replica was read: %v", err)
+	}
+	testkit.Must(t, pair.Replica.Admin().ReplicaOf(t.Context(), "NO", "ONE").Err())
+	waits(t, other)
+	if !s.Within(time.Hour) {
+		t.Error("another primary has not taken over")
+	}
+}
+
+// Redis keeps the connections of clients when a primary becomes a replica, and a primary again. Then it has lost what the other one did not have.
+func TestSuccession_OthersWaitForAPrimaryThatWasAReplicaMeanwhile(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	first, second := pair.Primary, pair.Replica
+	s := redisx.NewSuccession(time.Hour)
+	vital, other := open(t, first.URL(), s, true), open(t, first.URL(), s, false)
+	pair.Detach()
+	first.Follow(second)
+	if err := vital.Set(t.Context(), "k", "v", 0).Err(); redisx.RefusedWrites(err) == "" {
+		t.Errorf("a replica was written to: %v", err)
+	}
+	testkit.Must(t, first.Admin().ReplicaOf(t.Context(), "NO", "ONE").Err())
+	waits(t, other)
+	if !s.Within(time.Hour) {
+		t.Error("another primary has not taken over")
+	}
+	testkit.Must(t, vital.Set(t.Context(), "k", "v", 0).Err())
+}
+
+// waits checks that a script waits.
+func waits(t *testing.T, db *redisx.DB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if _, err := redisx.Run(ctx, db, lua.Confirm{Confirmed: lua.NewKeyspace("", 0).Partition(0).Confirmed()}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a script of a client that is not vital: %v, want to wait", err)
+	}
+}
+
 // A client of a cluster that has read its map is connected to replicas, too, before one of them takes over.
 func TestSuccession_OthersWaitInAClusterAsWell(t *testing.T) {
 	t.Parallel()

@@ -67,6 +67,9 @@ func explain(url string, err error) error {
 	if reason := unusable(err); reason != "" {
 		return fmt.Errorf("%w: at %s, %s: %w", ErrUnusable, Redact(url), reason, err)
 	}
+	if RefusedWrites(err) != "" {
+		return fmt.Errorf("redis at %s refuses writes: %w", Redact(url), err)
+	}
 	return fmt.Errorf("redis at %s does not answer: %w", Redact(url), err)
 }
 
