@@ -2,8 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +31,8 @@ func lossWindows(s *redisx.Succession) (mayHaveLost, awaitsReports func() bool) 
 
 // followSuccession has every other primary that takes over hear what this node knows, until ctx ends.
 func (a *App) followSuccession(ctx context.Context) error {
+	a.succession.SetTelling(true)
+	defer a.succession.SetTelling(false)
 	for {
 		select {
 		case <-ctx.Done():
@@ -40,48 +40,40 @@ func (a *App) followSuccession(ctx context.Context) error {
 		case <-a.succession.Changed():
 		}
 		a.o.Log.Warn("another Redis primary has taken over: no work starts there until nodes have reported what runs and what has ended lately")
-		a.succession.SetTelling(true)
-		lost := a.tellPrimary(ctx)
-		a.succession.SetTelling(false)
-		if lost > 0 {
+		if lost := a.tellPrimaries(ctx); lost > 0 {
 			a.o.Log.Warn("restored ends of attempts that Redis had lost", "count", lost)
 		}
 	}
 }
 
-// tellPrimary tells a primary that has taken over which attempts have ended lately, and which run here or in a worker by HTTP. It says so again
+// tellPrimaries tells primaries that have taken over which attempts have ended lately, and which run here or in a worker by HTTP. It says so again
 // until others may start work there, as what one node knows can follow from what another one says: an attempt that runs, from the end of the one
-// before. If the primary does not answer yet, the time for that begins again when it does. It returns how many ends Redis had lost.
-func (a *App) tellPrimary(ctx context.Context) (lost int) {
+// before. If a primary does not answer yet, the time for that begins again when it does. It returns how many ends Redis had lost.
+func (a *App) tellPrimaries(ctx context.Context) (lost int) {
 	a.registry.BeatNow()
 	var recording sync.WaitGroup
 	recording.Go(func() { a.store.RecordLossesAgain(ctx) })
 	defer recording.Wait()
-	begin, heard, told := clock.Now(), true, false
-	for ; clock.Since(begin) < redisx.TellingLimit && ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
-		ends, err := a.store.Tasks.ReportAgain(ctx, a.succession.Last()) // meanwhile yet another one can have taken over
+	for begin, told := clock.Now(), false; ctx.Err() == nil; _ = clock.Sleep(ctx, settleTime/5) {
+		ends, untold := a.report(ctx)
 		lost += ends
-		untold := isUntold(errors.Join(err, a.extendNow(ctx)))
-		if !told && !untold {
+		all, done := a.succession.Told(untold)
+		if all && !told {
 			told = true
 			a.o.Log.Info("reported attempts to the new Redis primary", "after", clock.Since(begin))
 		}
-		switch {
-		case untold:
-			heard = false
-		case !heard:
-			a.succession.Restart()
-			heard = true
-		case !a.succession.Within(settleTime):
+		if done {
 			return lost
 		}
 	}
 	return lost
 }
 
-// extendNow tells Redis what runs here, and in workers by HTTP. Error: one of Redis; they try again by themselves.
-func (a *App) extendNow(ctx context.Context) error {
-	var own, guests error
+// report tells Redis what has ended lately, and what runs here and in workers by HTTP. Runs that it could not tell of are told of by themselves later. It
+// returns how many ends Redis had lost, and the addresses of the servers that could not be told something.
+func (a *App) report(ctx context.Context) (lost int, untold map[string]bool) {
+	lost, ended := a.store.Tasks.ReportAgain(ctx, a.succession.Last()) // meanwhile yet another one can have taken over
+	var own, guests tasks.Failures
 	var both sync.WaitGroup
 	if a.worker != nil {
 		both.Go(func() { own = a.worker.ExtendNow(ctx) })
@@ -90,15 +82,25 @@ func (a *App) extendNow(ctx context.Context) error {
 		both.Go(func() { guests = a.remote.ExtendNow(ctx) })
 	}
 	both.Wait()
-	return errors.Join(own, guests)
+	untold = make(map[string]bool)
+	for _, failed := range []tasks.Failures{ended, own, guests} {
+		for partition, err := range failed {
+			if isUntold(err) {
+				untold[a.serverOf(ctx, partition)] = true
+			}
+		}
+	}
+	return lost, untold
 }
 
-// isUntold reports whether err, or one that it joins, shows that a primary could not be told: it did not answer, or is not ready. One that is full
-// hears what nodes tell.
+// serverOf returns the address of the server of a partition, as far as the client knows that tells it what runs.
+func (a *App) serverOf(ctx context.Context, partition int) string {
+	_, address, _ := a.store.Vital.ServerOf(ctx, string(a.store.Keys.Partition(partition).States())) // which knows the servers: it has just asked them
+	return address
+}
+
+// isUntold reports whether err shows that a primary could not be told: it did not answer, or is not ready. One that is full hears what nodes tell.
 func isUntold(err error) bool {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return slices.ContainsFunc(joined.Unwrap(), isUntold)
-	}
 	return redisx.Unanswered(err) || redisx.Passes(err) && !redisx.IsFull(err)
 }
 

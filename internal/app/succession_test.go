@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -36,8 +38,7 @@ func TestIsUntold_IfThePrimaryDidNotAnswerOrIsNotReady(t *testing.T) {
 		{nil, false},
 		{fmt.Errorf("script finish: %w", io.EOF), true},
 		{fmt.Errorf("script finish: %w", reply("LOADING Redis is loading the dataset in memory")), true},
-		{errors.Join(tasks.ErrBehind, reply("NOREPLICAS Not enough good replicas to write.")), true},
-		{errors.Join(reply("OOM command not allowed"), reply("LOADING Redis is loading the dataset in memory")), true},
+		{reply("NOREPLICAS Not enough good replicas to write."), true},
 		{reply("OOM command not allowed when used memory > 'maxmemory'."), false},
 		{tasks.ErrBehind, false},
 	} {
@@ -118,4 +119,44 @@ func buildAfter(t *testing.T, pair *redistest.Pair, log *testkit.Log, tookOver f
 		t.Errorf("it was built after %s, want to wait for %s", took, settleTime)
 	}
 	testkit.Must(t, a.close())
+}
+
+// A node cannot tell of runs on another server of the cluster while that is away.
+func TestApp_TellsAPrimaryThatHasTakenOverWhileAnotherServerIsAway(t *testing.T) {
+	t.Parallel()
+	c, log := redistest.StartCluster(t, redistest.NoFailover()), &testkit.Log{}
+	r := run(t, Options{Config: settings(c.URL()), Log: slog.New(slog.NewTextHandler(log, nil))})
+	began, end := make(chan struct{}, 10), make(chan struct{})
+	service := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		began <- struct{}{}
+		<-end
+	}))
+	defer service.Close()
+	defer close(end)
+	one := r.begin(service.URL, began, func(*redistest.Server) bool { return true }, c)
+	away := c.Primary(one)
+	other := r.begin(service.URL, began, func(s *redistest.Server) bool { return s != away }, c)
+
+	away.Kill()
+	testkit.Eventually(t, "the leases there cannot be extended", func() bool { return log.Has("cannot extend the leases of attempts") })
+	c.Failover(other)
+	testkit.Eventually(t, "the failover is noticed", func() bool { return log.Has("another Redis primary has taken over") })
+	testkit.Eventually(t, "it is told what runs", func() bool { return log.Has("reported attempts to the new Redis primary") })
+	away.Restart()
+}
+
+// begin has an attempt begin that calls a URL, of a task whose data is on a server that fits, and returns a key of it.
+func (r *running) begin(url string, began <-chan struct{}, fits func(*redistest.Server) bool, c *redistest.Cluster) (key string) {
+	r.t.Helper()
+	for i := 0; ; i++ {
+		ref := task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint(i)}
+		if key = string(r.store.KeysOf(ref).States()); !fits(c.Primary(key)) {
+			continue
+		}
+		if status, body := r.call(http.MethodPost, "/v1/tasks", fmt.Sprintf(`{"id":%q,"type":"http","payload":{"url":%q}}`, ref.ID, url)); status != http.StatusCreated {
+			r.t.Fatalf("submitting: %d %s", status, body)
+		}
+		testkit.Receive(r.t, began, "the attempt")
+		return key
+	}
 }

@@ -18,14 +18,22 @@ type Succession struct {
 	changed chan struct{}
 
 	mu        sync.Mutex
-	primaries map[string]string    // by address, "" where there is one server: the id of the history of its data
-	unsure    map[string]bool      // addresses of servers that were no primary, or may not be one any more
-	known     map[string]time.Time // by such an id: until when its connections wait; zero: they do not
-	last      time.Time            // when another primary took over; zero: never
-	newest    string               // the id of the history of that one
-	telling   bool                 // see SetTelling
-	joining   bool                 // see Join
-	outage    bool                 // see Join
+	primaries map[string]string   // by address, "" where there is one server: the id of the history of its data
+	unsure    map[string]bool     // addresses of servers that were no primary, or may not be one any more
+	known     map[string]*primary // by such an id
+	last      time.Time           // when another primary took over; zero: never
+	telling   bool                // see SetTelling
+	joining   bool                // see Join
+	outage    bool                // see Join
+}
+
+// primary is a primary that has answered this process.
+type primary struct {
+	before   string    // the id of the history that its own goes on from, or noHistory
+	tookOver time.Time // zero: it did not
+	settled  time.Time // until then its connections wait; zero: they do not
+	telling  bool      // ... and longer, until it is told what this process knows
+	silent   bool      // it could not be told lately
 }
 
 // TellingLimit is how long others wait for a primary to be told after the time to settle, and how long a node tries to tell it.
@@ -38,7 +46,7 @@ const tellingPause = 50 * time.Millisecond
 func NewSuccession(settle time.Duration) *Succession {
 	return &Succession{
 		settle: settle, changed: make(chan struct{}, 1),
-		primaries: make(map[string]string), unsure: make(map[string]bool), known: make(map[string]time.Time),
+		primaries: make(map[string]string), unsure: make(map[string]bool), known: make(map[string]*primary),
 	}
 }
 
@@ -59,32 +67,60 @@ func (s *Succession) Within(d time.Duration) bool {
 	return !last.IsZero() && clock.Since(last) < d
 }
 
-// Last returns when another primary took over, or last answered again after a silence (Restart); zero: none has.
+// Last returns when another primary took over, or last could be told again after a silence (Told); zero: none has.
 func (s *Succession) Last() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
 }
 
-// SetTelling has connections to the newest primary wait while it is told, also when the time to settle is over, up to TellingLimit more.
+// SetTelling says whether this process tells what it knows to each primary that takes over, and calls Told. Connections to that wait meanwhile, also
+// when the time to settle is over, up to TellingLimit more.
 func (s *Succession) SetTelling(telling bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.telling = telling
+	for _, p := range s.known {
+		p.telling = p.telling && telling
+	}
 }
 
-// Restart has the time to settle begin again, as the newest primary could not be told anything in it.
-func (s *Succession) Restart() {
+// Told notes which of the primaries that have taken over lately could be told what this process knows: all but those at some addresses, and those that
+// have taken over from the primaries that were last seen there, as clients may not know yet. The time to settle of one that could not be told begins
+// again when it can. It returns whether all could be told, and whether none needs to be told again: each has settled, or TellingLimit is over.
+func (s *Succession) Told(except map[string]bool) (all, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.last = clock.Now()
-	s.known[s.newest] = s.last.Add(s.settle)
+	untold := make(map[string]bool) // by the ids of histories
+	for address := range except {
+		untold[s.primaries[address]] = true
+	}
+	all, done = true, true
+	for id, p := range s.known {
+		if !p.telling {
+			continue
+		}
+		was := p.silent
+		p.silent = untold[id] || untold[p.before]
+		switch {
+		case clock.Since(p.tookOver) >= TellingLimit:
+			p.telling = false
+		case was && !p.silent:
+			s.last = clock.Now()
+			p.settled = s.last.Add(s.settle)
+		case !p.silent && clock.Until(p.settled) <= 0:
+			p.telling = false
+		}
+		all, done = all && !p.silent, done && !p.telling
+	}
+	return all, done
 }
 
 // rest returns how long a connection to a primary waits now, and then asks again. The caller holds mu.
 func (s *Succession) rest(id string) time.Duration {
-	rest := clock.Until(s.known[id])
-	if rest <= 0 && s.telling && id == s.newest && rest > -TellingLimit {
+	p := s.known[id]
+	rest := clock.Until(p.settled)
+	if rest <= 0 && p.telling && rest > -TellingLimit {
 		return tellingPause
 	}
 	return rest
@@ -168,16 +204,16 @@ func (s *Succession) meet(address, id, before string) {
 	_, met := s.known[id]
 	_, follows := s.known[before]
 	if known := s.primaries[address]; known != "" && known != id || !met && follows {
-		s.last, s.newest = clock.Now(), id
-		s.known[id] = s.last.Add(s.settle)
+		s.last = clock.Now()
+		s.known[id] = &primary{before: before, tookOver: s.last, settled: s.last.Add(s.settle), telling: s.telling}
 		select {
 		case s.changed <- struct{}{}:
 		default:
 		}
 	} else if !met {
-		s.known[id] = time.Time{}
+		s.known[id] = &primary{before: before}
 		if s.joining && (s.outage || before != noHistory) {
-			s.known[id] = clock.Now().Add(s.settle)
+			s.known[id].settled = clock.Now().Add(s.settle)
 		}
 	}
 	for other, known := range s.primaries {

@@ -182,17 +182,18 @@ func (s *session) extended(kept, lost []*tasks.Run, lease time.Duration) {
 	}
 }
 
-// extendNow tells Redis of the runs that the worker has. Error: one of Redis; whoever is refused learns it when its worker extends the lease.
-func (s *session) extendNow(ctx context.Context) (failed error) {
+// extendNow tells Redis of the runs that the worker has. Errors: those of Redis; whoever is refused learns it when its worker extends the lease.
+func (s *session) extendNow(ctx context.Context) tasks.Failures {
 	runs, rest := s.leased()
 	if len(runs) == 0 {
 		return nil
 	}
 	ctx, cancel := s.patience(ctx)
 	defer cancel()
-	for _, e := range s.o.Store.Tasks.ExtendFor(ctx, rest, runs) {
+	failed := make(tasks.Failures)
+	for i, e := range s.o.Store.Tasks.ExtendFor(ctx, rest, runs) {
 		if e.Err != nil && !errors.Is(e.Err, tasks.ErrStale) && !errors.Is(e.Err, tasks.ErrOver) {
-			failed = tasks.Worse(failed, e.Err)
+			failed.Add(s.o.Store.PartitionOf(runs[i].Task.Ref), e.Err)
 		}
 	}
 	return failed

@@ -9,7 +9,6 @@ package remote
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -193,12 +192,16 @@ func (w *Workers) Extended(id string, held, lost []*tasks.Run, lease time.Durati
 }
 
 // ExtendNow tells Redis of the runs of all workers, as it may have lost them. Their leases end when the latest one of their worker would have
-// ended, and not before that of a run of this node would. Error: one of Redis; it may not have been told of all of them.
-func (w *Workers) ExtendNow(ctx context.Context) error {
+// ended, and not before that of a run of this node would. Errors: those of Redis; it may not have been told of all of them.
+func (w *Workers) ExtendNow(ctx context.Context) tasks.Failures {
 	all := w.all()
-	failed := make([]error, len(all))
-	each(all, func(i int, s *session) { failed[i] = s.extendNow(ctx) })
-	return errors.Join(failed...)
+	failures := make([]tasks.Failures, len(all))
+	each(all, func(i int, s *session) { failures[i] = s.extendNow(ctx) })
+	failed := make(tasks.Failures)
+	for _, some := range failures {
+		failed.AddAll(some)
+	}
+	return failed
 }
 
 // TaskOf returns the task of a run as it was when it began, if a worker has the run.

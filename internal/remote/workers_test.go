@@ -344,7 +344,7 @@ func testLostRunIsTold(t *testing.T, timeout, longest time.Duration) {
 	}
 	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), ref.String(), queued).Err())
 	testkit.Must(t, w.DB.Del(w.Ctx, string(k.Running()), string(k.Held())).Err())
-	testkit.Must(t, w.ExtendNow(w.Ctx))
+	testkit.Must(t, w.ExtendNow(w.Ctx).Err())
 	if got := w.Get(ref); got.State != task.Running || got.Attempt != 1 {
 		t.Errorf("it is %+v, want it to run again", got)
 	}

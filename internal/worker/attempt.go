@@ -128,7 +128,7 @@ func (a *attempt) tryConfirm() error {
 		return err
 	}
 	if a.w.trust(*a.leased.Load()) <= 0 {
-		if err := a.w.extend(a.work, []*attempt{a}); err != nil {
+		if err := a.w.extend(a.work, []*attempt{a}).Err(); err != nil {
 			return err
 		}
 	}

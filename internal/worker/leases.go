@@ -38,7 +38,7 @@ func (w *Worker) keepLeases(ctx context.Context) {
 		start := clock.Now()
 		wait = w.extendInterval() / 10
 		attempts := w.begun()
-		err := w.extend(ctx, attempts)
+		err := w.extend(ctx, attempts).Err()
 		switch {
 		case err == nil:
 			wait = max(w.extendInterval()-clock.Since(start), 0)
@@ -72,8 +72,8 @@ func (w *Worker) begun() []*attempt {
 }
 
 // extend extends the leases of attempts. It stops those that Redis does not know as running any more, without grace, and
-// those whose task was asked to stop. Error: one of Redis; leases may not have been extended.
-func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
+// those whose task was asked to stop. Errors: those of Redis; leases may not have been extended.
+func (w *Worker) extend(ctx context.Context, attempts []*attempt) tasks.Failures {
 	if len(attempts) == 0 {
 		return nil
 	}
@@ -84,13 +84,13 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 	call, cancel := context.WithTimeout(ctx, w.extendInterval())
 	defer cancel()
 	start := clock.Now()
-	var failed error
+	failed := make(tasks.Failures)
 	for i, e := range w.o.Store.Tasks.ExtendEach(call, runs) {
 		switch a := attempts[i]; {
 		case errors.Is(e.Err, tasks.ErrStale):
 			a.lose(e.Err)
 		case e.Err != nil:
-			failed = tasks.Worse(failed, e.Err)
+			failed.Add(w.o.Store.PartitionOf(runs[i].Task.Ref), e.Err)
 		default:
 			a.leased.Store(&start)
 			a.lease.Reset(w.untilStop(start))
@@ -102,8 +102,8 @@ func (w *Worker) extend(ctx context.Context, attempts []*attempt) error {
 	return failed
 }
 
-// ExtendNow extends the leases of all runs at once, as Redis may have lost them.
-func (w *Worker) ExtendNow(ctx context.Context) error { return w.extend(ctx, w.begun()) }
+// ExtendNow extends the leases of all runs at once, as Redis may have lost them. Errors: those of Redis; leases may not have been extended.
+func (w *Worker) ExtendNow(ctx context.Context) tasks.Failures { return w.extend(ctx, w.begun()) }
 
 // lose stops the work without grace, as another node may be about to do it.
 func (a *attempt) lose(reason error) {

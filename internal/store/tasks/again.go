@@ -16,20 +16,18 @@ import (
 )
 
 // ReportAgain reports the ends again that this node has reported within the last minute in which Redis took writes, after another primary has taken
-// over that may lack them, but those of which Redis was told again since a time by the clock of this node. Redis accepts an end if it has lost it, and no other run
-// has begun the attempt. It returns how many Redis had lost. Error: one of those with which ends could not be reported, ErrBehind only if there is
-// no other; it is logged, too.
-func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, failed error) {
+// over that may lack them, but those of which Redis was told again since a time by the clock of this node. Redis accepts an end if it has lost it, and
+// no other run has begun the attempt. It returns how many Redis had lost, and the errors with which ends could not be reported. One of those is logged,
+// too.
+func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, failed Failures) {
+	failed = make(Failures)
 	refused := make(map[task.Ref]bool) // what follows would be refused, too
 	noticed := make(map[int]bool)      // losses, by partition
 	for _, round := range rounds(s.recent.notAgain(since)) {
 		ends := slices.DeleteFunc(round, func(e *recentEnd) bool { return refused[e.Run.Task.Ref] })
 		begin := clock.Now()
-		again, recorded, err := s.reportAgain(ctx, ends, noticed)
+		again, recorded := s.reportAgain(ctx, ends, noticed, failed)
 		lost += len(recorded)
-		if err != nil {
-			failed = Worse(failed, err)
-		}
 		for _, e := range ends {
 			refused[e.Run.Task.Ref] = true
 		}
@@ -39,16 +37,16 @@ func (s *Tasks) ReportAgain(ctx context.Context, since time.Time) (lost int, fai
 		s.recent.setAgain(again, recorded, begin)
 	}
 	s.l.RecordLosses(ctx, noticed)
-	if failed != nil {
-		s.l.Log.WarnContext(ctx, "cannot restore the ends of some attempts", "error", failed)
+	if err := failed.Err(); err != nil {
+		s.l.Log.WarnContext(ctx, "cannot restore the ends of some attempts", "error", err)
 	}
 	return lost, failed
 }
 
 // reportAgain reports ends of different tasks again, and returns those that it could report, and those of them that Redis had lost. It does not wait
-// for long: a silent server of a cluster must not keep the others from hearing what follows. It adds the partitions of those to noticed. Error: as
-// ReportAgain's.
-func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[int]bool) (again, lost []*recentEnd, failed error) {
+// for long: a silent server of a cluster must not keep the others from hearing what follows. It adds the partitions of those to noticed, and errors
+// to failed.
+func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[int]bool, failed Failures) (again, lost []*recentEnd) {
 	ctx, cancel := context.WithTimeout(ctx, s.runLease/3)
 	defer cancel()
 	calls := make([]End, len(ends))
@@ -56,23 +54,45 @@ func (s *Tasks) reportAgain(ctx context.Context, ends []*recentEnd, noticed map[
 		calls[i] = e.End
 	}
 	for i, f := range s.finishKnown(ctx, s.l.Vital, calls) {
+		p := s.l.PartitionOf(calls[i].Run.Task.Ref)
 		switch {
 		case f.err == nil && f.recorded:
 			lost = append(lost, ends[i])
-			p := s.l.PartitionOf(calls[i].Run.Task.Ref)
 			noticed[p] = true
 			s.l.NoticeLoss(p, ends[i].at, f.at, "the end of an attempt of "+calls[i].Run.Task.Ref.String())
 		case f.err != nil && !errors.Is(f.err, ErrStale):
-			failed = Worse(failed, f.err)
+			failed.Add(p, f.err)
 			continue
 		}
 		again = append(again, ends[i])
 	}
-	return again, lost, failed
+	return again, lost
 }
 
-// Worse returns the error to report of two, of which a may be nil: ErrBehind only if there is no other.
-func Worse(a, b error) error {
+// Failures are the errors of calls for several tasks, one for each partition with any: ErrBehind only if there is no other.
+type Failures map[int]error
+
+// Add adds the error of a call for a task of that partition.
+func (f Failures) Add(partition int, err error) { f[partition] = worse(f[partition], err) }
+
+// AddAll adds others.
+func (f Failures) AddAll(others Failures) {
+	for partition, err := range others {
+		f.Add(partition, err)
+	}
+}
+
+// Err returns one of the errors, ErrBehind only if there is no other; nil if there are none.
+func (f Failures) Err() error {
+	var failed error
+	for _, err := range f {
+		failed = worse(failed, err)
+	}
+	return failed
+}
+
+// worse returns the error to report of two, of which a may be nil.
+func worse(a, b error) error {
 	if a != nil && errors.Is(b, ErrBehind) {
 		return a
 	}

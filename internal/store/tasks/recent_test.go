@@ -98,7 +98,7 @@ func TestReportAgain_RestoresWhatEndedBeforeALongOutage(t *testing.T) {
 				testkit.Must(t, clock.Sleep(t.Context(), 10*time.Minute+time.Second)) // between two tries to forget it
 				begin(o, false)
 				lose(t, w, ended)
-				if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err != nil || w.Get(ended).State != task.Succeeded {
+				if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err.Err() != nil || w.Get(ended).State != task.Succeeded {
 					t.Errorf("%d ends were lost, %v, and the task is %q; want 1, restored", n, err, w.Get(ended).State)
 				}
 			})
@@ -115,7 +115,7 @@ func TestReportAgain_TellsNothingThatEndedLongBeforeTheNewestWrite(t *testing.T)
 		later := w.Bring("later", task.Succeeded)
 		testkit.Must(t, clock.Sleep(t.Context(), 25*time.Second))
 		lose(t, w, ended, later)
-		if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err != nil || w.Get(ended).State != task.None {
+		if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err.Err() != nil || w.Get(ended).State != task.None {
 			t.Errorf("%d ends were lost, %v, and the first task is %q; want that of the second one only", n, err, w.Get(ended).State)
 		}
 	})
@@ -129,7 +129,7 @@ func TestReportAgain_RestoresAgainWhatTheNextPrimaryLosesToo(t *testing.T) {
 		for range 3 {
 			testkit.Must(t, clock.Sleep(t.Context(), 51*time.Second))
 			lose(t, w, ended)
-			if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err != nil {
+			if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err.Err() != nil {
 				t.Errorf("%d ends were lost, %v, want 1", n, err)
 			}
 		}
