@@ -14,7 +14,7 @@ func TestCursors_KnowForAMinuteWhatWasDecided(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var c cursors
-		a, b := task.Ref{ID: "a"}, task.Ref{ID: "b"}
+		a, b, again := creation{task.Ref{ID: "a"}, 1}, creation{task.Ref{ID: "b"}, 1}, creation{task.Ref{ID: "a"}, 2}
 		at := time.UnixMilli(1_000)
 		c.add(a, at)
 		c.add(a, at.Add(time.Second))
@@ -23,7 +23,7 @@ func TestCursors_KnowForAMinuteWhatWasDecided(t *testing.T) {
 				t.Errorf("%s later: %v, want %v", cursor, got, want)
 			}
 		}
-		if c.passed(b, at) {
+		if c.passed(b, at) || c.passed(again, at) {
 			t.Error("a schedule of which nothing was decided has passed")
 		}
 		testkit.Must(t, clock.Sleep(t.Context(), cursorsFor))

@@ -115,10 +115,10 @@ func (t *term) remember(p partition.Planned, decided *cursors) (lost bool) {
 	if len(p.Plan.Decisions) == 0 {
 		return false
 	}
-	if lost = decided.passed(a.Ref, a.Cursor); lost {
+	if lost = decided.passed(creationOf(a), a.Cursor); lost {
 		t.s.o.Store.NoticeLoss(t.partition, p.Plan.Decisions[0].Tick, a.Now, "the decision of ticks of "+a.Ref.String())
 	}
-	decided.add(a.Ref, a.Cursor)
+	decided.add(creationOf(a), a.Cursor)
 	return lost
 }
 

@@ -335,6 +335,28 @@ func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
 	}
 }
 
+// What a leader knows of a schedule that was deleted proves nothing of another one of the same name, though the clock shows earlier times again.
+func TestFire_SeesNoLossInAScheduleThatIsCreatedAgainAfterAJumpBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, redistest.MovableClock(t))
+	w.leads(map[*node]int{w.start("a", never): 16})
+	s := w.put("again", each(200*time.Millisecond), schedule.OverlapAllow)
+	testkit.Eventually(t, "it ticks", func() bool { return len(w.ledger(s)) > 2 })
+	c := useCases(w.store)
+	_, err := c.PauseSchedule(t.Context(), caller, s.ID, "")
+	testkit.Must(t, err)
+	_, err = c.DeleteSchedule(t.Context(), caller, s.ID, control.DeleteNone)
+	testkit.Must(t, err)
+	w.srv.MoveClock(-time.Hour)
+	s = w.put("again", each(200*time.Millisecond), schedule.OverlapAllow)
+	testkit.Eventually(t, "it ticks again", func() bool { return len(w.ledger(s)) > 2 })
+	report, err := c.AuditSchedule(t.Context(), caller, s.ID, time.Time{}, time.Time{})
+	testkit.Must(t, err)
+	if !report.Proved {
+		t.Errorf("the audit says %+v", report)
+	}
+}
+
 // Ticks that were held back for too long are missed, and the ledger says why: of all schedules, also if they are too many for one look.
 func TestFire_HoldsTicksBackWhileRedisIsAlmostFull(t *testing.T) {
 	t.Parallel()

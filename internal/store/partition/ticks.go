@@ -27,6 +27,7 @@ type Agenda struct {
 	schedule.Agenda
 	Ref      task.Ref
 	Queue    string // of its tasks
+	Created  time.Time
 	revision int
 }
 
@@ -92,10 +93,12 @@ func (l *Leader) agenda(ctx context.Context, due lua.DueSchedulesDue, now time.T
 	if err != nil {
 		return Agenda{}, err
 	}
-	return Agenda{Ref: ref, Queue: cmp.Or(present.Task.Queue, task.DefaultQueue), revision: present.Revision, Agenda: schedule.Agenda{
+	a := Agenda{Ref: ref, Queue: cmp.Or(present.Task.Queue, task.DefaultQueue), Created: present.CreatedAt, revision: present.Revision}
+	a.Agenda = schedule.Agenda{
 		Timeline: line, Present: line[len(line)-1].Table, Misfire: present.Misfire, Cursor: present.Cursor, Now: now,
 		LastPause: present.LastPause, Done: !present.EndedAt.IsZero(),
-	}}, nil
+	}
+	return a, nil
 }
 
 // Planned is a plan for a schedule's ticks, and the agenda it was made from.
