@@ -31,7 +31,7 @@ type Agenda struct {
 	Done      bool      // the schedule has ended: no further tick runs
 	Held      string    // why ticks up to HeldUntil were held back, for the ledger; "" if they were not
 	HeldUntil time.Time
-	Skipped   Span // times that the clock of Redis jumped over
+	Skipped   []Span // times that the clock of Redis jumped over
 }
 
 // Decision is the decision about one tick.
@@ -114,11 +114,11 @@ func (a Agenda) misfires(ticks []Tick) []bool {
 
 // late returns how late a tick is. Time that the clock of Redis jumped over has not passed.
 func (a Agenda) late(t Tick) time.Duration {
-	from := a.Skipped.From
-	if t.At.After(from) {
-		from = t.At
+	late := a.Now.Sub(t.At)
+	for _, s := range a.Skipped {
+		late -= max(min(s.Until.Sub(s.From), s.Until.Sub(t.At)), 0)
 	}
-	return a.Now.Sub(t.At) - max(a.Skipped.Until.Sub(from), 0)
+	return late
 }
 
 // isSkipped reports whether a misfire is one because the clock of Redis jumped over it, and for no other reason.
@@ -162,7 +162,7 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 	case misfire:
 		d.Delay, d.Reason = time.Duration(i-caughtUp.first)*CatchUpPace, "misfire, fired late"
 		if a.isSkipped(t) {
-			d.Reason = a.whySkipped()
+			d.Reason = a.whySkipped(t)
 		}
 		if held := a.whyHeld(t); held != "" {
 			d.Reason += "; " + held
@@ -171,8 +171,15 @@ func (a Agenda) decide(t Tick, misfire bool, caughtUp misfireRange, i int) Decis
 	return d
 }
 
-func (a Agenda) whySkipped() string {
-	return fmt.Sprintf("the clock of Redis jumped ahead by %s", a.Skipped.Until.Sub(a.Skipped.From).Round(time.Second))
+// whySkipped returns the reason, for the ledger, why a tick is late that the clock of Redis jumped over: by how much it has jumped ahead since.
+func (a Agenda) whySkipped(t Tick) string {
+	by := time.Duration(0)
+	for _, s := range a.Skipped {
+		if s.Until.After(t.At) {
+			by += s.Until.Sub(s.From)
+		}
+	}
+	return fmt.Sprintf("the clock of Redis jumped ahead by %s", by.Round(time.Second))
 }
 
 // whyHeld returns why a tick was held back; "" if it was not.
@@ -191,7 +198,7 @@ func (a Agenda) whyMissed(t Tick, caughtUp misfireRange) string {
 	case a.LastPause.Contains(t.At):
 		cause = "paused"
 	case a.isSkipped(t):
-		cause = a.whySkipped()
+		cause = a.whySkipped(t)
 	}
 	switch {
 	case m.Policy == MisfireSkip:

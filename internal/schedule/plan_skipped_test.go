@@ -30,18 +30,37 @@ func TestPlan_FiresWhatTheClockOfRedisJumpedOver(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := agenda(t, c.from+c.over+after, c.m)
-			a.Skipped = Span{From: noon.Add(c.from), Until: noon.Add(c.from + c.over)}
+			skipped := Span{From: noon.Add(c.from), Until: noon.Add(c.from + c.over)}
+			a.Skipped = []Span{skipped}
 			p := MakePlan(a)
 			if got := told(p); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 			for _, d := range p.Decisions {
 				jumped := strings.Contains(d.Reason, "the clock of Redis jumped ahead by "+c.over.String())
-				late := a.Now.Sub(d.Tick) > OnTime && d.Tick.After(a.Skipped.From)
-				if jumped != late && d.Tick.After(a.Skipped.From) {
+				late := a.Now.Sub(d.Tick) > OnTime && d.Tick.After(skipped.From)
+				if jumped != late && d.Tick.After(skipped.From) {
 					t.Errorf("the reason for %s is %q", d.Tick, d.Reason)
 				}
 			}
 		})
+	}
+}
+
+// Between two jumps, the ticks of the first one may not be looked at.
+func TestPlan_FiresWhatTheClockOfRedisJumpedOverTwice(t *testing.T) {
+	t.Parallel()
+	a := agenda(t, 5*time.Minute+2*time.Second, Misfire{Policy: MisfireSkip})
+	for _, from := range []time.Duration{55 * time.Second, 2*time.Minute + 57*time.Second} {
+		a.Skipped = append(a.Skipped, Span{From: noon.Add(from), Until: noon.Add(from + 2*time.Minute)})
+	}
+	p := MakePlan(a)
+	if got, want := told(p), "1m0s:fire 2m0s:fire+1s 3m0s:fire+2s 4m0s:fire+3s 5m0s:fire"; got != want {
+		t.Fatalf("got  %s\nwant %s", got, want)
+	}
+	for i, by := range map[int]string{0: "4m0s", 3: "2m0s"} {
+		if want := "the clock of Redis jumped ahead by " + by; p.Decisions[i].Reason != want {
+			t.Errorf("the reason for %s is %q, want %q", p.Decisions[i].Tick, p.Decisions[i].Reason, want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,11 +33,14 @@ type reading struct{ now, from, until time.Time }
 type witness struct {
 	settled time.Time // when every living worker can have extended its runs since the newest break or jump
 	last    reading
-	wrote   time.Time     // when it took a write last
-	back    time.Time     // when it took the first write after the newest break
-	jumps   int           // so far
-	skipped schedule.Span // times that the clock of Redis jumped over last
+	wrote   time.Time       // when it took a write last
+	back    time.Time       // when it took the first write after the newest break
+	jumps   int             // so far
+	skipped []schedule.Span // times that the clock of Redis jumped over since it was set back, the newest skippedLimit
 }
+
+// skippedLimit is how many jumps ahead are known. Ticks of earlier ones have been decided, unless jumps follow each other faster than looks at ticks.
+const skippedLimit = 4
 
 // run probes Redis three times in the lease of a run, until ctx ends.
 func (c *contact) run(ctx context.Context) error {
@@ -78,10 +82,7 @@ func (c *contact) keep(partition int, r reading, wrote bool) time.Duration {
 	}
 	if jump != 0 {
 		w.jumps++
-		w.skipped = schedule.Span{}
-	}
-	if jump > 0 {
-		w.skipped = schedule.Span{From: r.now.Add(-jump), Until: r.now}
+		w.skip(r.now, jump)
 	}
 	broken := wrote && c.broken(w, r.until)
 	settled := r.until.Add(c.lease)
@@ -97,6 +98,16 @@ func (c *contact) keep(partition int, r reading, wrote bool) time.Duration {
 		w.wrote = r.until
 	}
 	return jump
+}
+
+// skip notes that the clock of Redis jumped, and shows a time now.
+func (w *witness) skip(now time.Time, jump time.Duration) {
+	if jump < 0 {
+		w.skipped = nil
+		return
+	}
+	before := w.skipped[max(len(w.skipped)-skippedLimit+1, 0):]
+	w.skipped = append(slices.Clone(before), schedule.Span{From: now.Add(-jump), Until: now}) // others may be reading what was there
 }
 
 // jump returns by how much the clock of Redis went on in excess of this node's between two readings: 0 if it may be less than a third
@@ -151,8 +162,8 @@ func (c *contact) recovering(partition int, grace time.Duration) time.Duration {
 	return w.back.Add(grace).Sub(now)
 }
 
-// jumps returns how often the clock of a partition's Redis has jumped, and the times that it jumped over last.
-func (c *contact) jumps(partition int) (count int, skipped schedule.Span) {
+// jumps returns how often the clock of a partition's Redis has jumped, and the times that it jumped over lately, in order.
+func (c *contact) jumps(partition int) (count int, skipped []schedule.Span) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.witness(partition)

@@ -69,12 +69,33 @@ func TestContact_NamesWhatTheClockJumpedOverUntilItGoesBack(t *testing.T) {
 	contact.observe(0, reading{redis, start, start})
 	ahead := redis.Add(time.Minute + time.Second)
 	contact.observe(7, reading{ahead, start.Add(time.Second), start.Add(time.Second)})
-	if n, skipped := contact.jumps(3); n != 1 || !skipped.From.Equal(redis.Add(time.Second)) || !skipped.Until.Equal(ahead) {
+	if n, skipped := contact.jumps(3); n != 1 || len(skipped) != 1 || !skipped[0].From.Equal(redis.Add(time.Second)) || !skipped[0].Until.Equal(ahead) {
 		t.Errorf("after %d jumps, it says that the clock jumped over %+v", n, skipped)
 	}
 	contact.observe(0, reading{redis.Add(2 * time.Second), start.Add(2 * time.Second), start.Add(2 * time.Second)})
-	if n, skipped := contact.jumps(0); n != 2 || !skipped.Until.IsZero() {
+	if n, skipped := contact.jumps(0); n != 2 || len(skipped) != 0 {
 		t.Errorf("after %d jumps, it says that the clock jumped over %+v", n, skipped)
+	}
+}
+
+func TestContact_NamesTheNewestOfSeveralJumpsAhead(t *testing.T) {
+	t.Parallel()
+	contact, _ := told()
+	start, redis := clock.Now(), clock.Now().Add(-time.Hour)
+	var shown []time.Time
+	for i := range skippedLimit + 2 {
+		passed := time.Duration(i) * time.Second
+		shown = append(shown, redis.Add(passed+time.Duration(i)*time.Minute))
+		contact.observe(0, reading{shown[i], start.Add(passed), start.Add(passed)})
+	}
+	n, skipped := contact.jumps(0)
+	if n != skippedLimit+1 || len(skipped) != skippedLimit {
+		t.Fatalf("after %d jumps, it says that the clock jumped over %+v", n, skipped)
+	}
+	for i, s := range skipped {
+		if until := shown[i+2]; !s.Until.Equal(until) || !s.From.Equal(until.Add(-time.Minute)) {
+			t.Errorf("span %d is %+v, want the minute before %s", i, s, until)
+		}
 	}
 }
 
