@@ -11,6 +11,7 @@ import (
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/lease"
+	"github.com/dts-sched/dts/internal/redisx"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 func (s *Scheduler) balance(ctx context.Context) error {
 	changed, stop := s.o.Members.Watch()
 	defer stop()
-	b := balancer{s: s, terms: make(map[int]*term), ended: make(chan struct{}, 1), retry: make([]time.Time, len(s.leases))}
+	b := newBalancer(s)
 	defer b.releaseAll()
 	for ctx.Err() == nil {
 		b.dropEnded()
@@ -37,6 +38,8 @@ func (s *Scheduler) balance(ctx context.Context) error {
 		case <-s.freed:
 			b.retryAll()
 		case <-b.ended:
+		case l := <-b.late:
+			b.settle(ctx, l)
 		case <-timer.C:
 		}
 		timer.Stop()
@@ -51,7 +54,26 @@ type balancer struct {
 	retry []time.Time   // by partition: earliest time of the next request
 	short bool          // this node leads less than its share
 
+	errands redisx.Errands // to servers of a cluster that may be silent
+	busy    map[int]bool   // partitions whose leases a silent server has been asked to grant or to release
+	late    chan late      // what came of that
+
 	vacant vacancies
+}
+
+// late is what came of a request for a lease that was answered late: one was granted, or refused, or released.
+type late struct {
+	partition int
+	redisx.Result[*lease.Held]
+	released bool
+}
+
+func newBalancer(s *Scheduler) *balancer {
+	return &balancer{
+		s: s, terms: make(map[int]*term), ended: make(chan struct{}, 1), retry: make([]time.Time, len(s.leases)),
+		errands: redisx.Errands{DB: s.o.Store.Vital, Patience: patience}, busy: make(map[int]bool),
+		late: make(chan late, len(s.leases)), // each partition has one request under way at most
+	}
 }
 
 // adjust releases what is above the share and acquires what is missing, and what nobody has led for long.
@@ -62,13 +84,10 @@ func (b *balancer) adjust(ctx context.Context) {
 		b.release(b.some(surplus))
 	}
 	before := len(b.terms)
-	for _, p := range b.order() {
-		if len(b.terms) >= quota || ctx.Err() != nil {
-			break
-		}
-		if b.terms[p] == nil && !clock.Now().Before(b.retry[p]) {
-			b.acquire(ctx, p)
-		}
+	for rest := b.order(); len(rest) > 0 && len(b.terms) < quota && ctx.Err() == nil; {
+		var wanted []int
+		wanted, rest = b.wanted(b.atOnce(quota-len(b.terms)), rest)
+		b.acquire(ctx, wanted)
 	}
 	b.short = len(b.terms) < quota
 	b.adopt(ctx)
@@ -77,18 +96,87 @@ func (b *balancer) adjust(ctx context.Context) {
 	}
 }
 
-func (b *balancer) acquire(ctx context.Context, p int) {
-	held, err := b.s.leases[p].Acquire(context.WithoutCancel(ctx)) // the lease outlives ctx: it is released in order
+// atOnce returns for how many of n leases to ask before the terms of those that are granted begin: if Redis is one server, each begins at once.
+func (b *balancer) atOnce(n int) int {
+	if b.s.o.Store.Vital.Sharded() {
+		return n
+	}
+	return min(n, 1)
+}
+
+// wanted returns up to n partitions to ask for now, and those that come after them.
+func (b *balancer) wanted(n int, partitions []int) (wanted, rest []int) {
+	now := clock.Now()
+	for i, p := range partitions {
+		if len(wanted) >= n {
+			return wanted, partitions[i:]
+		}
+		if b.terms[p] == nil && !b.busy[p] && !now.Before(b.retry[p]) {
+			wanted = append(wanted, p)
+		}
+	}
+	return wanted, nil
+}
+
+// acquire asks for the leases of partitions, and begins the terms of those that it gets. In a cluster, it does not wait for a server that is silent.
+func (b *balancer) acquire(ctx context.Context, partitions []int) {
+	results := redisx.CallEach(ctx, &b.errands, redisx.Calls[*lease.Held]{
+		Keys: b.keys(partitions),
+		Do: func(places []int) []redisx.Result[*lease.Held] {
+			granted := make([]redisx.Result[*lease.Held], len(places))
+			for k, i := range places {
+				if granted[k].Err = ctx.Err(); granted[k].Err == nil {
+					// the lease outlives ctx: it is released in order
+					granted[k].Reply, granted[k].Err = b.s.leases[partitions[i]].Acquire(context.WithoutCancel(ctx))
+				}
+			}
+			return granted
+		},
+		Late:  func(i int) { b.busy[partitions[i]] = true },
+		After: func(i int, r redisx.Result[*lease.Held]) { b.late <- late{partition: partitions[i], Result: r} },
+	})
+	for i, r := range results {
+		b.acquired(ctx, partitions[i], r)
+	}
+}
+
+// keys returns the keys of the leases of partitions, by which they have their servers.
+func (b *balancer) keys(partitions []int) []string {
+	keys := make([]string, len(partitions))
+	for i, p := range partitions {
+		keys[i] = string(b.s.o.Store.Partitions.LeaseKey(p))
+	}
+	return keys
+}
+
+// acquired begins the term of a partition whose lease was granted; if it was not, the node asks for it again later.
+func (b *balancer) acquired(ctx context.Context, p int, r redisx.Result[*lease.Held]) {
 	var taken *lease.HeldError
 	switch {
-	case errors.As(err, &taken):
+	case errors.Is(r.Err, redisx.ErrLate):
+	case errors.As(r.Err, &taken):
 		b.retry[p] = clock.Now().Add(taken.Remaining + retryMargin)
-	case err != nil:
+	case r.Err != nil:
 		b.retry[p] = clock.Now().Add(retryAfterError)
-		b.s.o.Log.Warn("cannot acquire lease", "partition", p, "error", err)
+		if ctx.Err() == nil {
+			b.s.o.Log.Warn("cannot acquire lease", "partition", p, "error", r.Err)
+		}
 	default:
-		b.terms[p] = b.s.begin(p, held, b.ended)
+		b.terms[p] = b.s.begin(p, r.Reply, b.ended)
 		b.s.o.Metrics.LeaseChanges.WithLabelValues("acquired").Inc()
+	}
+}
+
+// settle evaluates a late answer.
+func (b *balancer) settle(ctx context.Context, l late) {
+	delete(b.busy, l.partition)
+	if l.released {
+		return
+	}
+	before := len(b.terms)
+	b.acquired(ctx, l.partition, l.Result)
+	if len(b.terms) != before {
+		b.report()
 	}
 }
 
@@ -100,16 +188,28 @@ func (b *balancer) release(partitions []int) {
 	}
 }
 
-// giveUp ends terms, all at the same time.
+// giveUp ends terms, all at the same time. In a cluster, it does not wait for a server that is silent.
 func (b *balancer) giveUp(partitions []int, change string) {
 	if len(partitions) == 0 {
 		return
 	}
-	var ending sync.WaitGroup
-	for _, p := range partitions {
-		ending.Go(b.terms[p].end)
+	terms := make([]*term, len(partitions))
+	for i, p := range partitions {
+		terms[i] = b.terms[p]
 	}
-	ending.Wait()
+	redisx.CallEach(context.Background(), &b.errands, redisx.Calls[*lease.Held]{
+		Keys: b.keys(partitions),
+		Do: func(places []int) []redisx.Result[*lease.Held] {
+			var ending sync.WaitGroup
+			for _, t := range redisx.Pick(terms, places) {
+				ending.Go(t.end)
+			}
+			ending.Wait()
+			return make([]redisx.Result[*lease.Held], len(places))
+		},
+		Late:  func(i int) { b.busy[partitions[i]] = true },
+		After: func(i int, _ redisx.Result[*lease.Held]) { b.late <- late{partition: partitions[i], released: true} },
+	})
 	for _, p := range partitions {
 		delete(b.terms, p)
 		b.s.o.Metrics.LeaseChanges.WithLabelValues(change).Inc()
@@ -117,7 +217,16 @@ func (b *balancer) giveUp(partitions []int, change string) {
 	b.report()
 }
 
-func (b *balancer) releaseAll() { b.release(b.some(len(b.terms))) }
+// releaseAll releases all leases, also those that are granted late.
+func (b *balancer) releaseAll() {
+	b.release(b.some(len(b.terms)))
+	b.errands.Wait()
+	for len(b.late) > 0 {
+		b.settle(context.Background(), <-b.late)
+	}
+	b.release(b.some(len(b.terms)))
+	b.errands.Wait()
+}
 
 // dropEnded removes terms that ended by themselves because their leases were lost.
 func (b *balancer) dropEnded() {

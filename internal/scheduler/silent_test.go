@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,16 +39,24 @@ func (w *clustered) queue(server *redistest.Server, on bool) string {
 	}
 }
 
+// partitions returns those that are not on that server.
+func (w *clustered) partitions(not *redistest.Server) (elsewhere []int) {
+	w.t.Helper()
+	for p := range w.store.Partitions.Count() {
+		if w.cluster.Primary(string(w.store.Keys.Partition(p).States())) != not {
+			elsewhere = append(elsewhere, p)
+		}
+	}
+	return elsewhere
+}
+
 // refs names n tasks whose partitions are not on that server.
 func (w *clustered) refs(not *redistest.Server, n int) []task.Ref {
 	w.t.Helper()
-	elsewhere := make(map[int]bool)
-	for p := range w.store.Partitions.Count() {
-		elsewhere[p] = w.cluster.Primary(string(w.store.Keys.Partition(p).States())) != not
-	}
+	elsewhere := w.partitions(not)
 	var refs []task.Ref
 	for i := 0; len(refs) < n; i++ {
-		if ref := (task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint(i)}); elsewhere[w.store.PartitionOf(ref)] {
+		if ref := (task.Ref{Namespace: task.DefaultNamespace, ID: fmt.Sprint(i)}); slices.Contains(elsewhere, w.store.PartitionOf(ref)) {
 			refs = append(refs, ref)
 		}
 	}
@@ -160,4 +169,63 @@ func TestQuotas_APartitionWithoutABacklogWaitsForNoAnswer(t *testing.T) {
 	if !testkit.Receive(t, reserved, "the quotas") {
 		t.Error("nothing may be claimed")
 	}
+}
+
+// other returns a primary that has none of the keys.
+func (w *clustered) other(keys ...string) *redistest.Server {
+	w.t.Helper()
+	for p := range w.store.Partitions.Count() {
+		server := w.cluster.Primary(string(w.store.Keys.Partition(p).States()))
+		if !slices.ContainsFunc(keys, func(key string) bool { return w.cluster.Primary(key) == server }) {
+			return server
+		}
+	}
+	w.t.Fatal("the keys are on all servers")
+	return nil
+}
+
+// Whoever is to lead asks for the leases of the other servers, and gets them, as if the silent one had none.
+func TestBalance_HandsPartitionsOverInTimeWhileTheServerOfOthersIsSilent(t *testing.T) {
+	t.Parallel()
+	w := newClustered(t)
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	b := w.start("b", never)
+	w.leads(map[*node]int{a: 8, b: 8})
+	silent := w.other(string(w.store.Keys.Nodes()), string(w.store.Keys.Leaders()))
+	reachable := w.partitions(silent)
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	begin := clock.Now()
+	a.members.SetDraining(true)
+	a.stop()
+	testkit.Eventually(t, "b leads what can be led", func() bool { return containsAll(b.Led(), reachable) })
+	took := clock.Since(begin)
+	if t.Logf("the hand-over took %s", took); took > time.Second {
+		t.Errorf("the hand-over of %d partitions took %s", len(reachable), took)
+	}
+	silent.Continue()
+	w.leads(map[*node]int{b: 16})
+}
+
+// The list of nodes says that a ghost leads half of the partitions.
+func TestBalance_LeadsWhatStoodFreeForLongWhileTheServerOfOthersIsSilent(t *testing.T) {
+	t.Parallel()
+	w := newClustered(t)
+	silent := w.other(string(w.store.Keys.Nodes()), string(w.store.Keys.Leaders()))
+	reachable := w.partitions(silent)
+	defer w.ghost("ghost")()
+	a := w.start("a", time.Second)
+	testkit.Eventually(t, "a leads its share", func() bool { return len(a.Led()) == 8 })
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	testkit.Eventually(t, "a leads what can be led", func() bool { return containsAll(a.Led(), reachable) })
+	silent.Continue()
+	w.leads(map[*node]int{a: 16})
+}
+
+func containsAll(all, some []int) bool {
+	return !slices.ContainsFunc(some, func(p int) bool { return !slices.Contains(all, p) })
 }

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // ghost lists a scheduler node that leads nothing.
 func (w *world) ghost(id string) (leave func()) {
 	w.t.Helper()
-	r := w.member(id, config.RoleScheduler, w.srv.DB(w.t))
+	r := w.member(id, config.RoleScheduler, redistest.Open(w.t, w.url))
 	ctx, cancel := context.WithCancel(w.t.Context())
 	left := make(chan error, 1)
 	go func() { left <- r.Run(ctx) }()
