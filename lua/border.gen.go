@@ -2631,7 +2631,8 @@ func (Retry) Decode(r *Reply) (v RetryReply) {
 
 // Sweep runs sweep.lua: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
 // than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
-// submit. Names are forgotten after that time and, if there are too many, before. Those of restored ticks are forgotten after 10 minutes.
+// submit. What ended within the last two minutes is noted apart, so that it is not restored. Names are forgotten after that time and, if there
+// are too many, before. Those of restored ticks are forgotten after 10 minutes.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -3009,6 +3010,14 @@ type RememberedOrderKey string
 // RememberedOrder makes the key dts:{p}:remembered:order.
 func (p Partition) RememberedOrder() RememberedOrderKey {
 	return RememberedOrderKey(p.prefix + "remembered:order")
+}
+
+// DeletedKey names a ZSET: tasks that ended less than 2 minutes ago and were deleted, by the time of their end: nobody writes them again if Redis seems to have lost them; the newest 10,000.
+type DeletedKey string
+
+// Deleted makes the key dts:{p}:deleted.
+func (p Partition) Deleted() DeletedKey {
+	return DeletedKey(p.prefix + "deleted")
 }
 
 // ListenersKey names a STRING: exists while somebody follows events; expires.

@@ -17,13 +17,18 @@ for member in tasks() do
   members[#members + 1] = member
 end
 local records, memories = redis.call('HMGET', defs, unpack(members)), redis.call('HMGET', remembered_key(), unpack(members))
+local ends = redis.call('ZMSCORE', deleted_key(), unpack(members))
+
+-- was_deleted reports whether the ith task, or a later one of its name, was deleted after its end: that is noted for a while, or its name is remembered,
+-- or its tick recorded together with it. What was noted before it was created was another task.
+local function was_deleted(i, member, created, tick)
+  return ends[i] and tonumber(ends[i]) >= created or memories[i] or tick and outcome_with_task(member, tick)
+end
 
 local restored, i = 0, 0
 for member, created, def, state, tick in tasks() do
   i = i + 1
-  -- Its name is remembered, or its tick recorded together with it: then it was deleted after its end.
-  local deleted = memories[i] or tick and outcome_with_task(member, tick)
-  if not records[i] and not deleted then
+  if not records[i] and not was_deleted(i, member, created, tick) then
     local stored, payload = split_payload(def)
     set_later(defs, member, int(created) .. stored)
     if payload then

@@ -1,6 +1,7 @@
 -- sweep: deletes finished tasks whose retention is over and, if too many are stored, those whose retention ends next. What ended less
 -- than remember ago leaves its name, so that it is not run again when it is submitted again; but for tasks of schedules, which nobody can
--- submit. Names are forgotten after that time and, if there are too many, before. Those of restored ticks are forgotten after 10 minutes.
+-- submit. What ended within the last two minutes is noted apart, so that it is not restored. Names are forgotten after that time and, if there
+-- are too many, before. Those of restored ticks are forgotten after 10 minutes.
 -- includes: clock, number, refuse, fence, changes, definition, memory
 -- keys:
 --   lease   STRING
@@ -34,8 +35,9 @@ local surplus = redis.call('ZCARD', expiry) - keep
 local over = redis.call('ZCOUNT', expiry, '-inf', int(now))
 local count = math.min(limit, math.max(surplus, over))
 local members = count > 0 and redis.call('ZRANGE', expiry, 0, count - 1) or {}
+local states = #members > 0 and redis.call('HMGET', states_key(), unpack(members)) or {}
+note_deleted(members, states)
 if #members > 0 then
-  local states = redis.call('HMGET', states_key(), unpack(members))
   remember_tasks(members, states)
   for i, member in ipairs(members) do
     local state = string.match(states[i] or '', '^%a+')

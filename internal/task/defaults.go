@@ -50,6 +50,12 @@ const (
 	LocksLimit      = 2000             // locks that are held in one partition
 )
 
+// A node reports again the ends of attempts that it has reported lately, if Redis may have lost them.
+const (
+	ReportedFor   = time.Minute // for so long at least
+	ReportedLimit = 10_000      // ends of one node
+)
+
 // WorkerLeaseLimit is the longest lease of a run that a worker by HTTP may ask for.
 const WorkerLeaseLimit = 10 * time.Minute
 

@@ -25,6 +25,8 @@ var Constants = map[string]any{
 	"FAILED_RETENTION":      task.DefaultFailedRetention.Milliseconds(),
 	"LOCKS_LIMIT":           task.LocksLimit,
 	"WORKER_LEASE_LIMIT":    task.WorkerLeaseLimit.Milliseconds(),
+	"DELETED_FOR":           2 * task.ReportedFor.Milliseconds(),
+	"DELETED_LIMIT":         task.ReportedLimit,
 	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"LIVE_LIMIT":            schedule.LiveLimit,

@@ -1,4 +1,5 @@
--- memory: the names of deleted tasks that are still taken, and of restored tasks of ticks that may be decided again.
+-- memory: the names of deleted tasks that are still taken, of those that a node might report the end of again, and of restored tasks of ticks that
+-- may be decided again.
 -- needs: arg remember, arg remember_limit, arg limit
 -- includes: clock, number, state, changes, definition
 -- finally: write_names()
@@ -25,6 +26,19 @@ local function remember_tasks(members, states)
         set_later(remembered_key(), member, string.sub(digest, 1, 16) .. ' ' .. state .. ' ' .. created .. ' ' .. finished)
         names[#names + 1] = member
       end
+    end
+  end
+end
+
+-- note_deleted notes those of ended tasks with these states of which nodes may report again how they ended, as Redis seems to have lost them
+-- when they are deleted; and forgets those that were noted before. The caller deletes them.
+local function note_deleted(members, states)
+  redis.call('ZREMRANGEBYSCORE', deleted_key(), '-inf', int(now - DELETED_FOR))
+  redis.call('ZREMRANGEBYRANK', deleted_key(), 0, -DELETED_LIMIT - 1)
+  for i, member in ipairs(members) do
+    local state, finished = end_of(states[i] or '')
+    if state and tonumber(finished) + DELETED_FOR > now then
+      put_later(deleted_key(), finished, member)
     end
   end
 end

@@ -2,6 +2,8 @@ package tasks_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store"
@@ -394,9 +397,26 @@ func TestReportAgain_RestoresEndsThatRedisHasLost(t *testing.T) {
 	w.CheckSets()
 }
 
-// History that was deleted soon after the end of its task, as it is when Redis is full, is not taken for lost.
+// keeps are settings for how long names of deleted tasks are remembered.
+var keeps = map[string]partition.Keep{
+	"remembered": {Remember: time.Hour, Names: 10}, "not for long": {Remember: time.Millisecond, Names: 10}, "no time to remember": {Names: 10},
+	"no names": {Remember: time.Hour},
+}
+
+// History that was deleted soon after the end of its task, as it is when Redis is full or retention is short, is not taken for lost.
 func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
 	t.Parallel()
+	for name, keep := range keeps {
+		for _, without := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, without the schedule: %t", name, without), func(t *testing.T) {
+				t.Parallel()
+				testNothingDeletedIsRestored(t, keep, without)
+			})
+		}
+	}
+}
+
+func testNothingDeletedIsRestored(t *testing.T, keep partition.Keep, withoutSchedule bool) {
 	w := suspicious(t)
 	ended := []task.Ref{w.Bring("submitted", task.Succeeded)}
 	w.Hourly(1, nil)
@@ -412,12 +432,11 @@ func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
 		t.Fatalf("ended are %v, want 3", ended)
 	}
 	for _, ref := range ended {
-		keep := partition.Keep{Tasks: 0, Remember: time.Hour, Names: 10}
-		_, err := w.Partitions.At(w.PartitionOf(ref)).Lead(storetest.Fence).Sweep(w.Ctx, keep, 100)
-		testkit.Must(t, err)
-		if w.Get(ref).State != task.None {
-			t.Fatalf("%s is there still", ref)
-		}
+		deleteHistory(t, w, ref, keep)
+	}
+	if withoutSchedule {
+		w.Pause(storetest.Nightly)
+		testkit.Must(t, w.Schedules.Delete(w.Ctx, storetest.Nightly))
 	}
 	if n, failed := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 0 || len(failed) > 0 {
 		t.Errorf("%d ends of %v were lost, want 0", n, ended)
@@ -426,6 +445,60 @@ func TestReportAgain_RestoresNothingThatWasDeleted(t *testing.T) {
 		if losses, err := w.Losses(w.Ctx, w.PartitionOf(ref)); (w.Get(ref).State != task.None) || err != nil || len(losses) > 0 {
 			t.Errorf("%s is restored: losses %v, %v", ref, losses, err)
 		}
+	}
+}
+
+// deleteHistory has the leader of a task's partition delete all that has ended.
+func deleteHistory(t *testing.T, w *storetest.World, ref task.Ref, keep partition.Keep) {
+	t.Helper()
+	_, err := w.Leader(ref).Sweep(w.Ctx, keep, 100)
+	testkit.Must(t, err)
+	if w.Get(ref).State != task.None {
+		t.Fatalf("%s is there still", ref)
+	}
+}
+
+// The name of the task that was deleted was free.
+func TestReportAgain_RestoresALaterTaskOfTheNameOfADeletedOne(t *testing.T) {
+	t.Parallel()
+	w := suspicious(t)
+	ref := w.Bring("again", task.Succeeded)
+	ended := w.Get(ref).FinishedAt
+	deleteHistory(t, w, ref, partition.Keep{})
+	testkit.Eventually(t, "the clock goes on", func() bool {
+		now, err := w.Store.Now(w.Ctx, w.PartitionOf(ref))
+		return err == nil && now.After(ended.Add(time.Millisecond))
+	})
+	w.Bring("again", task.Failed)
+	lose(t, w, ref)
+	if n, err := w.Tasks.ReportAgain(w.Ctx, time.Now()); n != 1 || err.Err() != nil || w.Get(ref).State != task.Failed {
+		t.Errorf("%d ends were lost, %v, and the task is %q; want that of the second task, restored", n, err, w.Get(ref).State)
+	}
+}
+
+// Nodes report again what ended lately, and Redis need not know more.
+func TestSweep_NotesDeletedTasksForTwoMinutesAtMost(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := w.Bring("a", task.Succeeded)
+	deleted := string(w.KeysOf(ref).Deleted())
+	now, err := w.Store.Now(w.Ctx, w.PartitionOf(ref))
+	testkit.Must(t, err)
+	for name, age := range map[string]time.Duration{"old": 121 * time.Second, "young": 110 * time.Second} {
+		testkit.Must(t, w.DB.ZAdd(w.Ctx, deleted, redis.Z{Score: float64(now.Add(-age).UnixMilli()), Member: name}).Err())
+	}
+	deleteHistory(t, w, ref, partition.Keep{})
+	if got := w.DB.ZRange(w.Ctx, deleted, 0, -1).Val(); !slices.Equal(got, []string{"young", ref.String()}) {
+		t.Errorf("noted are %v, want young and %s", got, ref)
+	}
+	old := w.Bring("b", task.Succeeded)
+	k := w.KeysOf(old)
+	state := strings.Fields(w.DB.HGet(w.Ctx, string(k.States()), old.String()).Val())
+	state[10] = strconv.FormatInt(now.Add(-121*time.Second).UnixMilli(), 10) // the end
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), old.String(), strings.Join(state, " ")).Err())
+	deleteHistory(t, w, old, partition.Keep{})
+	if err := w.DB.ZScore(w.Ctx, string(k.Deleted()), old.String()).Err(); !errors.Is(err, redis.Nil) {
+		t.Errorf("a task that ended long before it was deleted is noted: %v", err)
 	}
 }
 
@@ -447,9 +520,7 @@ func TestExtendEach_RestoresATaskWhileRedisIsFull(t *testing.T) {
 // A full Redis deletes a restored task soon after its end, also when nobody has decided its tick again yet.
 func TestExtendEach_RestoresATickThatDoesNotRunAgainWhenItIsDeleted(t *testing.T) {
 	t.Parallel()
-	for name, keep := range map[string]partition.Keep{
-		"remembered": {Remember: time.Hour, Names: 10}, "no time to remember": {Names: 10}, "no names": {Remember: time.Hour},
-	} {
+	for name, keep := range keeps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testRestoredTickIsDeleted(t, keep)

@@ -9,13 +9,14 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
 // What is kept of the ends that this node has reported.
 const (
-	recentFor   = time.Minute // at least, and until Redis has taken a write after that
-	recentLimit = 10_000
+	recentFor   = task.ReportedFor // at least, and until Redis has taken a write after that
+	recentLimit = task.ReportedLimit
 	recentBytes = 16 << 20 // of payloads, results and errors
 
 	forgetInterval = recentFor / 6
