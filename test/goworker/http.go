@@ -40,6 +40,7 @@ type httpAttempt struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	verdict client.ExtendedAttemptVerdict // guarded by the worker's mu
+	ended   bool                          // its work has; guarded by the worker's mu
 }
 
 // runHTTP takes and runs attempts until ctx ends; then it lets them go on for drain.
@@ -129,9 +130,10 @@ func (w *httpWorker) run(work context.Context, a *httpAttempt) {
 		result, err = post(a.ctx, args.URL, a.Task, a.Attempt)
 		end.Result = &result
 	}
+	defer w.remove(a) // its lease is extended until Redis knows that it has ended, or another worker would begin the next attempt
 	w.mu.Lock()
 	verdict := a.verdict
-	delete(w.running, a.Token)
+	a.ended = true
 	w.mu.Unlock()
 	switch {
 	case verdict == client.VerdictLost:
@@ -148,6 +150,12 @@ func (w *httpWorker) run(work context.Context, a *httpAttempt) {
 		}
 		return err == nil && answer.StatusCode() < http.StatusInternalServerError
 	})
+}
+
+func (w *httpWorker) remove(a *httpAttempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.running, a.Token)
 }
 
 func (w *httpWorker) dropped(a *httpAttempt) {
@@ -178,7 +186,7 @@ func (w *httpWorker) judge(token string, verdict client.ExtendedAttemptVerdict) 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.running[token]
-	if a == nil || verdict == client.VerdictRunning || verdict == client.VerdictUnknown {
+	if a == nil || a.ended || verdict == client.VerdictRunning || verdict == client.VerdictUnknown {
 		return
 	}
 	if verdict == client.VerdictLost {
