@@ -46,8 +46,8 @@ type Options struct {
 
 // App is one node.
 //
-// Its parts start in the order profiles, watch of the data, record of losses, registry, event hub, succession, remote workers, API, worker,
-// scheduler, and stop in the opposite order:
+// Its parts start in the order profiles, watch of the data, record of losses, reported ends, registry, event hub, succession, remote workers, API,
+// worker, scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
@@ -57,7 +57,7 @@ type Options struct {
 //  5. The succession stops: nothing runs here any more of which a new primary would have to be told.
 //  6. The event hub stops. It has no readers left.
 //  7. The registry takes the node off the list.
-//  8. The record of losses and the watch of the data stop: nobody tells them anything any more.
+//  8. The reported ends, the record of losses and the watch of the data stop: nobody tells them anything any more.
 //  9. The profiles, if they are served, stop last: the start and the end of a node can be profiled, too.
 //
 // Last, the executors, the listeners and the connections to Redis are closed.

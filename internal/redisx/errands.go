@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrLate is the error of a call that goes on, as its server has not answered for a while: how it ends is told to Errands.After.
+// ErrLate is the error of a call that goes on, as its server has not answered for a while: how it ends is told to Calls.After.
 var ErrLate = errors.New("the server has not answered yet")
 
 // Errands are calls to the servers of a cluster for those who must not be held up by one that is silent. Its zero value has no patience.
@@ -20,8 +20,8 @@ type Errands struct {
 // Wait waits for all calls that go on. The caller has stopped to make new ones.
 func (e *Errands) Wait() { e.going.Wait() }
 
-// Calls are calls about keys. After is called, in some goroutine, for each call that was late when it has ended; before, Late has been called
-// for it, before CallEach returned.
+// Calls are calls about keys. For each call that is late, CallEach calls Late before it returns. When the call has ended, After is called for it, in
+// another goroutine.
 type Calls[R any] struct {
 	Keys  []string                       // by which each call has its server
 	Do    func(places []int) []Result[R] // makes the calls of one server, in the order of the places of their keys
