@@ -52,6 +52,7 @@ type balancer struct {
 	terms map[int]*term // by partition
 	ended chan struct{} // signalled when a term ends
 	retry []time.Time   // by partition: earliest time of the next request
+	freed int           // how often it was told that a lease may be free
 	short bool          // this node leads less than its share
 
 	errands redisx.Errands // to servers of a cluster that may be silent
@@ -66,6 +67,7 @@ type late struct {
 	partition int
 	redisx.Result[*lease.Held]
 	released bool
+	freed    int // balancer.freed when it was made
 }
 
 func newBalancer(s *Scheduler) *balancer {
@@ -120,6 +122,7 @@ func (b *balancer) wanted(n int, partitions []int) (wanted, rest []int) {
 
 // acquire asks for the leases of partitions, and begins the terms of those that it gets. In a cluster, it does not wait for a server that is silent.
 func (b *balancer) acquire(ctx context.Context, partitions []int) {
+	freed := b.freed
 	results := redisx.CallEach(ctx, &b.errands, redisx.Calls[*lease.Held]{
 		Keys: b.keys(partitions),
 		Do: func(places []int) []redisx.Result[*lease.Held] {
@@ -133,7 +136,7 @@ func (b *balancer) acquire(ctx context.Context, partitions []int) {
 			return granted
 		},
 		Late:  func(i int) { b.busy[partitions[i]] = true },
-		After: func(i int, r redisx.Result[*lease.Held]) { b.late <- late{partition: partitions[i], Result: r} },
+		After: func(i int, r redisx.Result[*lease.Held]) { b.late <- late{partition: partitions[i], Result: r, freed: freed} },
 	})
 	for i, r := range results {
 		b.acquired(ctx, partitions[i], r)
@@ -175,6 +178,9 @@ func (b *balancer) settle(ctx context.Context, l late) {
 	}
 	before := len(b.terms)
 	b.acquired(ctx, l.partition, l.Result)
+	if l.freed != b.freed {
+		b.retry[l.partition] = time.Time{} // it may be the lease that was refused
+	}
 	if len(b.terms) != before {
 		b.report()
 	}
@@ -263,7 +269,10 @@ func (b *balancer) order() []int {
 	return order
 }
 
-func (b *balancer) retryAll() { clear(b.retry) }
+func (b *balancer) retryAll() {
+	clear(b.retry)
+	b.freed++
+}
 
 // untilRetry returns how long to wait before asking again: until the first lease of another node could expire, or a lease
 // time if this node has its share.

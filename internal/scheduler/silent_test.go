@@ -209,6 +209,26 @@ func TestBalance_HandsPartitionsOverInTimeWhileTheServerOfOthersIsSilent(t *test
 	w.leads(map[*node]int{b: 16})
 }
 
+// Whoever asked before a lease was free, and is refused after it was told so, asks again.
+func TestBalance_ALateRefusalDoesNotOutlastTheNewsThatALeaseIsFree(t *testing.T) {
+	t.Parallel()
+	w := newClustered(t)
+	leader := w.start("leader", never)
+	w.leads(map[*node]int{leader: 16})
+	b := newBalancer(w.stillScheduler())
+	silent := w.cluster.Primary(string(w.store.Partitions.LeaseKey(0)))
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	b.acquire(t.Context(), []int{0})
+	b.retryAll()
+	silent.Continue()
+	b.settle(t.Context(), testkit.Receive(t, b.late, "the late answer"))
+	if wanted, _ := b.wanted(1, []int{0}); len(wanted) != 1 {
+		t.Errorf("the lease is requested again in %s", clock.Until(b.retry[0]))
+	}
+}
+
 // The list of nodes says that a ghost leads half of the partitions.
 func TestBalance_LeadsWhatStoodFreeForLongWhileTheServerOfOthersIsSilent(t *testing.T) {
 	t.Parallel()
