@@ -140,7 +140,7 @@ func TestApp_TellsAPrimaryThatHasTakenOverWhileAnotherServerIsAway(t *testing.T)
 	away.Kill()
 	testkit.Eventually(t, "the leases there cannot be extended", func() bool { return log.Has("cannot extend the leases of attempts") })
 	c.Failover(other)
-	testkit.Eventually(t, "the failover is noticed", func() bool { return log.Has("another Redis primary has taken over") })
+	testkit.Eventually(t, "the failover is noticed", func() bool { return log.Has("Redis has restarted or failed over") })
 	testkit.Eventually(t, "it is told what runs", func() bool { return log.Has("reported attempts to the new Redis primary") })
 	away.Restart()
 }

@@ -30,7 +30,6 @@ const (
 	firstPause    = 200 * time.Millisecond // wait after a failed command
 	longestPause  = 2 * time.Second        // wait after several failed commands
 	closeBudget   = 2 * time.Second        // how long Run tries to settle what is left when its context has ended
-	patience      = 300 * time.Millisecond // how long the servers of a cluster that answer wait for one that does not
 )
 
 // ConsumerOptions describe a consumer. DB, Queues and Log are required. Deliveries of other types than Types are left to other
@@ -95,7 +94,7 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 	return &Consumer{
 		o: o, log: log, keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), types: lua.TypesText(o.Types), sources: newSources(weights), ends: newEndings(),
 		record: newServerRecord(o.Concurrency, weights), ready: make(chan struct{}), hasTaken: make(chan struct{}, 1),
-		held: make(map[*Taken]struct{}), errands: redisx.Errands{DB: o.DB, Patience: patience},
+		held: make(map[*Taken]struct{}), errands: redisx.Errands{DB: o.DB, Patience: redisx.Patience},
 	}
 }
 

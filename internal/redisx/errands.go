@@ -10,6 +10,9 @@ import (
 // ErrLate is the error of a call that goes on, as its server has not answered for a while: how it ends is told to Calls.After.
 var ErrLate = errors.New("the server has not answered yet")
 
+// Patience is how long those who need other servers of a cluster, too, wait for one that does not answer.
+const Patience = 300 * time.Millisecond
+
 // Errands are calls to the servers of a cluster for those who must not be held up by one that is silent. Its zero value has no patience.
 type Errands struct {
 	DB       *DB

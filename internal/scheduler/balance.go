@@ -73,7 +73,7 @@ type late struct {
 func newBalancer(s *Scheduler) *balancer {
 	return &balancer{
 		s: s, terms: make(map[int]*term), ended: make(chan struct{}, 1), retry: make([]time.Time, len(s.leases)),
-		errands: redisx.Errands{DB: s.o.Store.Vital, Patience: patience}, busy: make(map[int]bool),
+		errands: redisx.Errands{DB: s.o.Store.Vital, Patience: redisx.Patience}, busy: make(map[int]bool),
 		late: make(chan late, len(s.leases)), // each partition has one request under way at most
 	}
 }
@@ -135,8 +135,10 @@ func (b *balancer) acquire(ctx context.Context, partitions []int) {
 			}
 			return granted
 		},
-		Late:  func(i int) { b.busy[partitions[i]] = true },
-		After: func(i int, r redisx.Result[*lease.Held]) { b.late <- late{partition: partitions[i], Result: r, freed: freed} },
+		Late: func(i int) { b.busy[partitions[i]] = true },
+		After: func(i int, r redisx.Result[*lease.Held]) {
+			b.late <- late{partition: partitions[i], Result: r, freed: freed}
+		},
 	})
 	for i, r := range results {
 		b.acquired(ctx, partitions[i], r)

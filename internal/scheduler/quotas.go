@@ -51,7 +51,7 @@ type quotas struct {
 func newQuotas(s *Scheduler) *quotas {
 	return &quotas{
 		s: s, flows: make(map[string]*flow), slots: slots{members: s.o.Members}, closed: make(map[string]*closed),
-		errands: redisx.Errands{DB: s.o.DB, Patience: patience}, probes: redisx.Errands{DB: s.o.DB},
+		errands: redisx.Errands{DB: s.o.DB, Patience: redisx.Patience}, probes: redisx.Errands{DB: s.o.DB},
 	}
 }
 

@@ -5,16 +5,12 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
-
-// patience is how long the servers of a cluster that answer wait for one that does not.
-const patience = 300 * time.Millisecond
 
 // closed is a queue of a cluster whose server did not answer, or refused, when it was asked last. Its tasks wait in their partitions, so that it
 // holds up no others.

@@ -31,15 +31,21 @@ local function remember_tasks(members, states)
 end
 
 -- note_deleted notes those of ended tasks with these states of which nodes may report again how they ended, as Redis seems to have lost them
--- when they are deleted; and forgets those that were noted before. The caller deletes them.
+-- when they are deleted. The caller deletes them.
 local function note_deleted(members, states)
-  redis.call('ZREMRANGEBYSCORE', deleted_key(), '-inf', int(now - DELETED_FOR))
-  redis.call('ZREMRANGEBYRANK', deleted_key(), 0, -DELETED_LIMIT - 1)
+  local ends = {}
   for i, member in ipairs(members) do
     local state, finished = end_of(states[i] or '')
     if state and tonumber(finished) + DELETED_FOR > now then
-      put_later(deleted_key(), finished, member)
+      ends[#ends + 1] = finished
+      ends[#ends + 1] = member
     end
+  end
+  if #ends > 0 then
+    redis.call('ZADD', deleted_key(), unpack(ends))
+    redis.call('ZREMRANGEBYSCORE', deleted_key(), '-inf', int(now - DELETED_FOR))
+    redis.call('ZREMRANGEBYRANK', deleted_key(), 0, -DELETED_LIMIT - 1)
+    redis.call('PEXPIRE', deleted_key(), DELETED_FOR)
   end
 end
 

@@ -136,10 +136,10 @@ func (m *member) signal(s syscall.Signal) {
 	}
 }
 
-// found begins the line that a member logs when it notices that another primary has taken over, and told the one when it has told that primary what it
+// found begins the line that a member logs when it notices another primary, or that Redis restarted, and told the one when it has told that primary what it
 // knows.
 const (
-	found = "another Redis primary has taken over"
+	found = "Redis has restarted or failed over"
 	told  = "reported attempts to the new Redis primary"
 )
 

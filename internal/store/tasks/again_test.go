@@ -491,6 +491,9 @@ func TestSweep_NotesDeletedTasksForTwoMinutesAtMost(t *testing.T) {
 	if got := w.DB.ZRange(w.Ctx, deleted, 0, -1).Val(); !slices.Equal(got, []string{"young", ref.String()}) {
 		t.Errorf("noted are %v, want young and %s", got, ref)
 	}
+	if left := w.DB.PTTL(w.Ctx, deleted).Val(); left <= 110*time.Second || left > 120*time.Second {
+		t.Errorf("all are forgotten in %s, want 2 minutes", left)
+	}
 	old := w.Bring("b", task.Succeeded)
 	k := w.KeysOf(old)
 	state := strings.Fields(w.DB.HGet(w.Ctx, string(k.States()), old.String()).Val())
