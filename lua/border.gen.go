@@ -3012,7 +3012,7 @@ func (p Partition) RememberedOrder() RememberedOrderKey {
 	return RememberedOrderKey(p.prefix + "remembered:order")
 }
 
-// DeletedKey names a ZSET: tasks that ended less than 2 minutes ago and were deleted, by the time of their end: nobody writes them again if Redis seems to have lost them; the newest 10,000; expires when none has been added for 2 minutes.
+// DeletedKey names a ZSET: tasks that ended less than 2 minutes ago and were deleted, by the time of their end: nobody writes them again if Redis seems to have lost them; the newest 10,000. Older ones are forgotten when the next one is added.
 type DeletedKey string
 
 // Deleted makes the key dts:{p}:deleted.

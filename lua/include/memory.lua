@@ -45,7 +45,6 @@ local function note_deleted(members, states)
     redis.call('ZADD', deleted_key(), unpack(ends))
     redis.call('ZREMRANGEBYSCORE', deleted_key(), '-inf', int(now - DELETED_FOR))
     redis.call('ZREMRANGEBYRANK', deleted_key(), 0, -DELETED_LIMIT - 1)
-    redis.call('PEXPIRE', deleted_key(), DELETED_FOR)
   end
 end
 
