@@ -39,7 +39,7 @@ func (a *App) followSuccession(ctx context.Context) error {
 			return nil
 		case <-a.succession.Changed():
 		}
-		a.o.Log.Warn("Redis has restarted or failed over: no work starts there until nodes have reported what runs and what has ended lately")
+		a.o.Log.Warn("Redis has restarted or failed over: no work starts on that server until nodes have reported what runs and what has ended lately")
 		if lost := a.tellPrimaries(ctx); lost > 0 {
 			a.o.Log.Warn("restored ends of attempts that Redis had lost", "count", lost)
 		}
