@@ -75,7 +75,7 @@ func TestForeignServer_WhatWaitsForItWhenItDiesReturnsToDTS(t *testing.T) {
 	handled, release := make(chan int, 10), make(chan struct{})
 	defer close(release)
 	proxy := redistest.NewProxy(t, w.srv.Addr())
-	w.asynqServerOn(redistest.Open(t, proxy.URL()), 1, func(_ context.Context, received *asynq.Task) error {
+	w.asynqServerOn(redistest.Open(t, proxy.URL()), "foreign", 1, func(_ context.Context, received *asynq.Task) error {
 		handled <- attemptOf(t, received)
 		<-release
 		return nil

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -333,7 +332,8 @@ func (q *quotas) levels(p int, names []string) (asked []string, levels map[strin
 	return asked, levels
 }
 
-// readForeign reads the slots of asynq's own servers if no node serves some of the queues. The caller holds asking. Error: nothing is known of them.
+// readForeign reads the slots of asynq's own servers if no node serves some of the queues. The caller holds asking. Error: only what was known of them
+// before is known.
 func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	q.mu.Lock()
 	read, reading := q.slots.readAgain(names), q.slots.reading
@@ -344,14 +344,7 @@ func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	case reading:
 		return redisx.ErrLate
 	}
-	foreign, err := q.foreignSlots(ctx, names)
-	if errors.Is(err, redisx.ErrLate) {
-		return err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.slots.setForeign(names, foreign)
-	return err
+	return q.foreignSlots(ctx, names)
 }
 
 // choose is queue.Choose: the nodes to wake for deliveries of a queue that was empty.

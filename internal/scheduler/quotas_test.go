@@ -103,13 +103,13 @@ func (w *world) inOrder(deliveries []string, refs []task.Ref) {
 // asynqServer runs one of asynq's own servers on the queue foreign until the test ends, or stop is called.
 func (w *world) asynqServer(concurrency int, h asynq.HandlerFunc) (stop func()) {
 	w.t.Helper()
-	return w.asynqServerOn(w.db, concurrency, h)
+	return w.asynqServerOn(w.db, "foreign", concurrency, h)
 }
 
-func (w *world) asynqServerOn(db *redisx.DB, concurrency int, h asynq.HandlerFunc) (stop func()) {
+func (w *world) asynqServerOn(db *redisx.DB, queue string, concurrency int, h asynq.HandlerFunc) (stop func()) {
 	w.t.Helper()
 	server := asynq.NewServerFromRedisClient(db.UniversalClient, asynq.Config{
-		Concurrency: concurrency, Queues: map[string]int{"foreign": 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
+		Concurrency: concurrency, Queues: map[string]int{queue: 1}, TaskCheckInterval: 10 * time.Millisecond, LogLevel: asynq.FatalLevel,
 		DelayedTaskCheckInterval: 10 * time.Millisecond, RetryDelayFunc: func(int, error, *asynq.Task) time.Duration { return 0 },
 	})
 	testkit.Must(w.t, server.Start(h))

@@ -201,25 +201,27 @@ func (q *quotas) await(ctx context.Context, names []string, levels map[string]in
 }
 
 // foreignSlots reads the slots of asynq's own servers. Errors: redisx.ErrLate if Redis has not answered yet; else one of Redis.
-func (q *quotas) foreignSlots(ctx context.Context, names []string) (map[string]int, error) {
+func (q *quotas) foreignSlots(ctx context.Context, names []string) error {
 	read := redisx.CallEach(ctx, &q.errands, redisx.Calls[map[string]int]{
 		Keys: []string{string(lua.AsynqServers)},
 		Do: func([]int) []redisx.Result[map[string]int] {
 			slots, err := q.s.o.Queues.ForeignSlots(ctx)
 			return []redisx.Result[map[string]int]{{Reply: slots, Err: err}}
 		},
-		Late:  func(int) { q.readLate(names, nil, true) },
-		After: func(_ int, r redisx.Result[map[string]int]) { q.readLate(names, r.Reply, false) },
+		Late:  func(int) { q.learnForeign(names, redisx.Result[map[string]int]{Err: redisx.ErrLate}) },
+		After: func(_ int, r redisx.Result[map[string]int]) { q.learnForeign(names, r) },
 	})[0]
-	return read.Reply, read.Err
+	if !errors.Is(read.Err, redisx.ErrLate) {
+		q.learnForeign(names, read)
+	}
+	return read.Err
 }
 
-// readLate records the slots of asynq's own servers that were read late, or that they are still being read.
-func (q *quotas) readLate(names []string, foreign map[string]int, reading bool) {
+// learnForeign records the slots of asynq's own servers that were read for those queues.
+func (q *quotas) learnForeign(names []string, read redisx.Result[map[string]int]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.slots.setForeign(names, foreign)
-	q.slots.reading = reading
+	q.slots.setForeign(names, read.Reply, read.Err)
 }
 
 // wait waits for calls to servers that are silent. No term calls any more.

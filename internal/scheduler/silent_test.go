@@ -1,10 +1,13 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/hibiken/asynq"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
@@ -152,6 +155,28 @@ func TestDispatch_HandsOverInTimeWhileTheServerOfTheListOfAsynqsServersIsSilent(
 			t.Errorf("a task that nobody serves is %s", got)
 		}
 	}
+}
+
+// What is known of asynq's own servers stays known while their list cannot be read.
+func TestDispatch_ServesAsynqsServersWhileTheServerOfTheirListIsSilent(t *testing.T) {
+	t.Parallel()
+	w := newClustered(t)
+	silent := w.cluster.Primary(string(lua.AsynqServers))
+	foreign := w.queue(silent, false)
+	ended := make(chan struct{})
+	w.asynqServerOn(w.db, foreign, 1000, func(context.Context, *asynq.Task) error {
+		<-ended
+		return nil
+	})
+	t.Cleanup(func() { close(ended) })
+	a := w.start("a", never, func(n *node) { n.pace = defaultPace })
+	w.leads(map[*node]int{a: 16})
+	s := w.stream(silent)
+	testkit.Eventually(t, "it is handed over", s.handedOver(s.submit(foreign), foreign))
+
+	silent.Pause()
+	t.Cleanup(silent.Continue)
+	s.goesOn("nobody", foreign)
 }
 
 // What a leader asks for others is no reason to wait.

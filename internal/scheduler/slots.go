@@ -1,11 +1,13 @@
 package scheduler
 
 import (
+	"errors"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -116,8 +118,13 @@ func (s *slots) readAgain(names []string) bool {
 	return false
 }
 
-func (s *slots) setForeign(names []string, foreign map[string]int) {
-	s.foreign, s.read, s.asked = foreign, clock.Now(), make(map[string]bool)
+// setForeign records the slots of asynq's own servers that were read for those queues. After an error, what was known before stays known.
+func (s *slots) setForeign(names []string, foreign map[string]int, err error) {
+	if err == nil {
+		s.foreign = foreign
+	}
+	s.reading = errors.Is(err, redisx.ErrLate)
+	s.read, s.asked = clock.Now(), make(map[string]bool)
 	for _, name := range names {
 		s.asked[name] = true
 	}
