@@ -180,7 +180,7 @@ func (b *balancer) settle(ctx context.Context, l late) {
 	}
 	before := len(b.terms)
 	b.acquired(ctx, l.partition, l.Result)
-	if l.freed != b.freed {
+	if l.freed != b.freed && errors.Is(l.Err, lease.ErrHeld) {
 		b.retry[l.partition] = time.Time{} // it may be the lease that was refused
 	}
 	if len(b.terms) != before {
@@ -205,19 +205,27 @@ func (b *balancer) giveUp(partitions []int, change string) {
 	for i, p := range partitions {
 		terms[i] = b.terms[p]
 	}
-	redisx.CallEach(context.Background(), &b.errands, redisx.Calls[*lease.Held]{
-		Keys: b.keys(partitions),
-		Do: func(places []int) []redisx.Result[*lease.Held] {
-			var ending sync.WaitGroup
-			for _, t := range redisx.Pick(terms, places) {
-				ending.Go(t.end)
-			}
-			ending.Wait()
-			return make([]redisx.Result[*lease.Held], len(places))
-		},
+	end := func(places []int) []redisx.Result[*lease.Held] {
+		var ending sync.WaitGroup
+		for _, i := range places {
+			ending.Go(terms[i].end)
+		}
+		ending.Wait()
+		return make([]redisx.Result[*lease.Held], len(places))
+	}
+	results := redisx.CallEach(context.Background(), &b.errands, redisx.Calls[*lease.Held]{
+		Keys:  b.keys(partitions),
+		Do:    end,
 		Late:  func(i int) { b.busy[partitions[i]] = true },
 		After: func(i int, _ redisx.Result[*lease.Held]) { b.late <- late{partition: partitions[i], released: true} },
 	})
+	var unsent []int // as the cluster could not be reached
+	for i, r := range results {
+		if r.Err != nil && !errors.Is(r.Err, redisx.ErrLate) {
+			unsent = append(unsent, i)
+		}
+	}
+	end(unsent)
 	for _, p := range partitions {
 		delete(b.terms, p)
 		b.s.o.Metrics.LeaseChanges.WithLabelValues(change).Inc()
@@ -284,7 +292,7 @@ func (b *balancer) untilRetry() time.Duration {
 		return wait
 	}
 	for p, at := range b.retry {
-		if b.terms[p] == nil {
+		if b.terms[p] == nil && !b.busy[p] {
 			wait = min(wait, clock.Until(at))
 		}
 	}

@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 )
@@ -242,15 +245,47 @@ func TestBalance_ALateRefusalDoesNotOutlastTheNewsThatALeaseIsFree(t *testing.T)
 	w.leads(map[*node]int{leader: 16})
 	b := newBalancer(w.stillScheduler())
 	silent := w.cluster.Primary(string(w.store.Partitions.LeaseKey(0)))
-
-	silent.Pause()
 	t.Cleanup(silent.Continue)
-	b.acquire(t.Context(), []int{0})
-	b.retryAll()
-	silent.Continue()
-	b.settle(t.Context(), testkit.Receive(t, b.late, "the late answer"))
-	if wanted, _ := b.wanted(1, []int{0}); len(wanted) != 1 {
-		t.Errorf("the lease is requested again in %s", clock.Until(b.retry[0]))
+	for _, told := range []bool{true, false} {
+		b.retryAll()
+		silent.Pause()
+		b.acquire(t.Context(), []int{0})
+		b.short = true
+		for p := range b.retry[1:] {
+			b.retry[p+1] = clock.Now().Add(time.Minute)
+		}
+		if wait := b.untilRetry(); wait <= retryMargin {
+			t.Errorf("the node asks for what it waits for again in %s", wait)
+		}
+		if told {
+			b.retryAll()
+		}
+		silent.Continue()
+		b.settle(t.Context(), testkit.Receive(t, b.late, "the late answer"))
+		if wanted, _ := b.wanted(1, []int{0}); (len(wanted) == 1) != told {
+			t.Errorf("told %t, the lease is requested again in %s", told, clock.Until(b.retry[0]))
+		}
+	}
+}
+
+// Nobody else can lead what a node that stops goes on to lead.
+func TestBalance_EndsTermsAlsoIfTheClusterCannotBeReached(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.stillScheduler()
+	s.o.Metrics = telemetry.New()
+	b := newBalancer(s)
+	held, err := s.leases[3].Acquire(t.Context())
+	testkit.Must(t, err)
+	done := make(chan struct{})
+	led := &term{s: s, partition: 3, held: held, stop: func() { close(done) }, done: done}
+	b.terms[3] = led
+	unreachable := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
+	t.Cleanup(func() { testkit.Must(t, unreachable.Close()) })
+	b.errands.DB = &redisx.DB{UniversalClient: unreachable}
+	b.release([]int{3})
+	if !led.ended() || held.Context().Err() == nil {
+		t.Errorf("the term has ended: %t; the lease is held: %t", led.ended(), held.Context().Err() == nil)
 	}
 }
 
