@@ -120,20 +120,21 @@ const callersLimit = 10_000
 // callersOf returns for each connection to this process the members on which the one depends that opened it; nil if it is not known.
 func (r *round) callersOf(conns []net.Conn) [][]string {
 	port := func(a net.Addr) int { return a.(*net.TCPAddr).Port }
-	sockets := make(map[int]map[int]string)
-	for _, c := range conns {
-		if to := port(c.LocalAddr()); sockets[to] == nil {
-			sockets[to] = process.SocketsTo(to)
-		}
+	ends := make([]process.Ends, len(conns))
+	ports := make([]int, len(conns))
+	for i, c := range conns {
+		ends[i] = process.Ends{From: port(c.RemoteAddr()), To: port(c.LocalAddr())}
+		ports[i] = ends[i].To
 	}
+	sockets := process.SocketsTo(ports...)
 	callers := make([][]string, len(conns))
 	r.mu.Lock()
 	members := slices.Clone(r.members)
 	r.mu.Unlock()
 	for _, m := range members {
 		own := m.sockets()
-		for i, c := range conns {
-			if own[sockets[port(c.LocalAddr())][port(c.RemoteAddr())]] {
+		for i := range conns {
+			if own[sockets[ends[i]]] {
 				callers[i] = m.dependsOn()
 			}
 		}

@@ -20,21 +20,32 @@ func (p *Process) Sockets() map[string]bool {
 	return names
 }
 
-// SocketsTo returns the names of the sockets at the far ends of the connections to a port of 127.0.0.1, by their own ports. It is empty where
-// there is no /proc.
-func SocketsTo(port int) map[int]string {
-	table, _ := os.ReadFile("/proc/net/tcp")
-	names := make(map[int]string)
-	to := fmt.Sprintf("0100007F:%04X", port)
+// Ends are the ports at both ends of a connection over 127.0.0.1.
+type Ends struct{ From, To int }
+
+// SocketsTo returns the names of the sockets at the far ends of the connections to ports of 127.0.0.1, by From, which is their own, and To. It is
+// empty where there is no /proc.
+func SocketsTo(ports ...int) map[Ends]string {
+	to := make(map[string]int, len(ports))
+	for _, port := range ports {
+		to[fmt.Sprintf("0100007F:%04X", port)] = port
+	}
+	table, _ := os.ReadFile("/proc/net/tcp") // takes some ms, however few connections there are
+	names := make(map[Ends]string)
 	for line := range strings.Lines(string(table)) {
-		const remote, inode = 2, 9 // places
-		fields := strings.Fields(line)
-		if len(fields) <= inode || fields[remote] != to {
+		const local, inode = 0, 8 // places behind the number of the line
+		_, line, _ = strings.Cut(line, ": ")
+		if len(line) < len("0100007F:0000 0100007F:0000") {
 			continue
 		}
+		port, wanted := to[line[14:27]]
+		if !wanted {
+			continue
+		}
+		fields := strings.Fields(line)
 		var from int
-		if _, err := fmt.Sscanf(fields[remote-1], "0100007F:%04X", &from); err == nil {
-			names[from] = "socket:[" + fields[inode] + "]"
+		if _, err := fmt.Sscanf(fields[local], "0100007F:%04X", &from); err == nil {
+			names[Ends{from, port}] = "socket:[" + fields[inode] + "]"
 		}
 	}
 	return names
