@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -352,6 +353,34 @@ func testLostRunIsTold(t *testing.T, timeout, longest time.Duration) {
 	if lease := until.Sub(runs[0].Task.StartedAt); lease < longest/2 || lease > longest+time.Second {
 		t.Errorf("leased until %s, want %s from its start on at most", until, longest)
 	}
+}
+
+// There is little time to tell a primary that has taken over what runs.
+func TestWorkers_TellRedisOfAllRunsAtOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	way := redistest.NewProxy(t, server.Addr())
+	w := join(t, storetest.On(t, redistest.Open(t, way.URL())))
+	o := offer()
+	o.Capacity, o.Lease = 10, time.Minute
+	var refs []task.Ref
+	for i := range o.Capacity {
+		refs = append(refs, w.hand(fmt.Sprint("task", i)))
+	}
+	for taken := 0; taken < o.Capacity; {
+		taken += len(w.take(o))
+	}
+	way.Hold()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		_ = w.ExtendNow(w.Ctx)
+	}()
+	testkit.Eventually(t, "all runs are on their way to Redis", func() bool {
+		return !slices.ContainsFunc(refs, func(ref task.Ref) bool { return !bytes.Contains(way.Held(), []byte(ref.String())) })
+	})
+	way.Release()
+	testkit.Receive(t, told, "the end of the call")
 }
 
 // Whoever is silent is off the list, and what it ran does not stay in asynq's queue.
