@@ -3012,7 +3012,7 @@ func (p Partition) RememberedOrder() RememberedOrderKey {
 	return RememberedOrderKey(p.prefix + "remembered:order")
 }
 
-// DeletedKey names a ZSET: tasks that ended less than 2 minutes ago and were deleted, by the time of their end: nobody writes them again if Redis seems to have lost them; the newest 10,000. Older ones are forgotten when the next one is added.
+// DeletedKey names a ZSET: tasks that were deleted less than 2 minutes after their end, by the time of that: nobody writes them again if Redis seems to have lost them; the newest 10,000.
 type DeletedKey string
 
 // Deleted makes the key dts:{p}:deleted.

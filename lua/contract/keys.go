@@ -51,7 +51,7 @@ var Keys = []Kind{
 	{"expiry", ZSet, "dts:{p}:expiry", "finished tasks, by the time they are forgotten"},
 	{"remembered", Hash, "dts:{p}:remembered", "tasks that were deleted and whose names are still taken, and those of ticks that were restored after Redis had lost them: the first 16 digits of the SHA-1 of the definition, as stored or as submitted, the final state, the time of the creation and of the end, separated by blanks, with `-` for what is not known"},
 	{"remembered_order", List, "dts:{p}:remembered:order", "their names, those that were deleted or restored first at the beginning"},
-	{"deleted", ZSet, "dts:{p}:deleted", "tasks that ended less than 2 minutes ago and were deleted, by the time of their end: nobody writes them again if Redis seems to have lost them; the newest 10,000. Older ones are forgotten when the next one is added"},
+	{"deleted", ZSet, "dts:{p}:deleted", "tasks that were deleted less than 2 minutes after their end, by the time of that: nobody writes them again if Redis seems to have lost them; the newest 10,000"},
 	{"listeners", String, "dts:{p}:listeners", "exists while somebody follows events; expires"},
 	{"attempts", List, "dts:{p}:attempts:<ref>", "its earlier attempts that ended, as JSON, oldest first; the newest one is in its state"},
 	{"log", Stream, "dts:{p}:log:<ref>", "its log; ids are `<attempt>-<line>`, fields stream, at, text"},

@@ -43,7 +43,6 @@ local function note_deleted(members, states)
   end
   if #ends > 0 then
     redis.call('ZADD', deleted_key(), unpack(ends))
-    redis.call('ZREMRANGEBYSCORE', deleted_key(), '-inf', int(now - DELETED_FOR))
     redis.call('ZREMRANGEBYRANK', deleted_key(), 0, -DELETED_LIMIT - 1)
   end
 end
