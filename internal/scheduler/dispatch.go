@@ -86,8 +86,11 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	}
 	o.backlog = claimed.Backlog
 	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
-	if errors.Is(err, redisx.ErrLate) {
-		err = nil // what nobody may serve is taken back, and no reason for the others to pause
+	if t.s.o.DB.Sharded() { // what nobody may serve is taken back, and no reason for the others to pause
+		if !errors.Is(err, redisx.ErrLate) {
+			t.warn(ctx, "cannot look for asynq's own servers", err)
+		}
+		err = nil
 	}
 	countByQuota(o.claimed, reserved, split.served)
 	countByQuota(o.claimed, reserved, split.unserved)

@@ -19,7 +19,7 @@ type split struct {
 }
 
 // splitServed separates deliveries by who can take them. If no node can take some, it asks asynq for its own servers, unless that was done
-// a moment ago. Error: one of Redis; nothing is known of asynq's servers then.
+// a moment ago. Error: as of readForeign.
 func (q *quotas) splitServed(ctx context.Context, deliveries []task.Delivery) (split, error) {
 	s, strange := q.split(deliveries)
 	if len(strange) == 0 {

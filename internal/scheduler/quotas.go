@@ -240,8 +240,8 @@ func (q *quotas) askPause(name string) time.Duration {
 	return q.s.pace.ask
 }
 
-// ask reads from Redis what the queues may get of which tasks wait in a partition, unless that was done a moment ago. After an
-// error, they get nothing until the next time.
+// ask reads from Redis what the queues may get of which tasks wait in a partition, unless that was done a moment ago. Queues
+// that it cannot look at get nothing until the next time.
 func (q *quotas) ask(ctx context.Context, p int) {
 	if len(q.backlogOf(p)) == 0 { // what others ask for is nothing to wait for
 		return
@@ -250,7 +250,7 @@ func (q *quotas) ask(ctx context.Context, p int) {
 	defer q.asking.Unlock()
 	names := q.backlogOf(p)
 	if err := q.readForeign(ctx, names); err != nil {
-		q.failed(ctx, p, err)
+		q.failed(ctx, p, "cannot look for asynq's own servers", err)
 	}
 	asked, levels := q.levels(p, names)
 	if len(asked) == 0 {
@@ -258,7 +258,7 @@ func (q *quotas) ask(ctx context.Context, p int) {
 	}
 	looks, err := q.lookAt(ctx, levels)
 	if err != nil {
-		q.failed(ctx, p, err)
+		q.failed(ctx, p, "cannot look for room in queues; their backlog waits", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -286,9 +286,9 @@ func (q *quotas) evaluate(name string, look queue.Look) {
 	f.free = max(q.share(q.bound(name, f)-waiting)-f.reserved, 0)
 }
 
-func (q *quotas) failed(ctx context.Context, p int, err error) {
+func (q *quotas) failed(ctx context.Context, p int, message string, err error) {
 	if ctx.Err() == nil {
-		q.s.o.Log.Warn("cannot look for room in queues; their backlog waits", "partition", p, "error", err)
+		q.s.o.Log.Warn(message, "partition", p, "error", err)
 	}
 }
 
@@ -332,8 +332,8 @@ func (q *quotas) levels(p int, names []string) (asked []string, levels map[strin
 	return asked, levels
 }
 
-// readForeign reads the slots of asynq's own servers if no node serves some of the queues. The caller holds asking. Error: only what was known of them
-// before is known.
+// readForeign reads the slots of asynq's own servers if no node serves some of the queues. The caller holds asking. Errors: redisx.ErrLate if
+// Redis has not answered yet, else one of Redis; then only what was known before is known.
 func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	q.mu.Lock()
 	read, reading := q.slots.readAgain(names), q.slots.reading
@@ -344,7 +344,7 @@ func (q *quotas) readForeign(ctx context.Context, names []string) error {
 	case reading:
 		return redisx.ErrLate
 	}
-	return q.foreignSlots(ctx, names)
+	return q.readSlots(ctx, names)
 }
 
 // choose is queue.Choose: the nodes to wake for deliveries of a queue that was empty.

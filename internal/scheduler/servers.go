@@ -200,8 +200,8 @@ func (q *quotas) await(ctx context.Context, names []string, levels map[string]in
 	return results
 }
 
-// foreignSlots reads the slots of asynq's own servers. Errors: redisx.ErrLate if Redis has not answered yet; else one of Redis.
-func (q *quotas) foreignSlots(ctx context.Context, names []string) error {
+// readSlots is readForeign, whatever was read a moment ago.
+func (q *quotas) readSlots(ctx context.Context, names []string) error {
 	read := redisx.CallEach(ctx, &q.errands, redisx.Calls[map[string]int]{
 		Keys: []string{string(lua.AsynqServers)},
 		Do: func([]int) []redisx.Result[map[string]int] {

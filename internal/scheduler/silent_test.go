@@ -161,25 +161,30 @@ func TestDispatch_HandsOverInTimeWhileTheServerOfTheListOfAsynqsServersIsSilent(
 }
 
 // What is known of asynq's own servers stays known while their list cannot be read.
-func TestDispatch_ServesAsynqsServersWhileTheServerOfTheirListIsSilent(t *testing.T) {
+func TestDispatch_ServesAsynqsServersWhileTheServerOfTheirListIsAway(t *testing.T) {
 	t.Parallel()
-	w := newClustered(t)
-	silent := w.cluster.Primary(string(lua.AsynqServers))
-	foreign := w.queue(silent, false)
-	ended := make(chan struct{})
-	w.asynqServerOn(w.db, foreign, 1000, func(context.Context, *asynq.Task) error {
-		<-ended
-		return nil
-	})
-	t.Cleanup(func() { close(ended) })
-	a := w.start("a", never, func(n *node) { n.pace = defaultPace })
-	w.leads(map[*node]int{a: 16})
-	s := w.stream(silent)
-	testkit.Eventually(t, "it is handed over", s.handedOver(s.submit(foreign), foreign))
+	for name, remove := range map[string]func(*redistest.Server){"silent": (*redistest.Server).Pause, "dead": (*redistest.Server).Kill} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newClustered(t)
+			away := w.cluster.Primary(string(lua.AsynqServers))
+			foreign := w.queue(away, false)
+			ended := make(chan struct{})
+			w.asynqServerOn(w.db, foreign, 1000, func(context.Context, *asynq.Task) error {
+				<-ended
+				return nil
+			})
+			t.Cleanup(func() { close(ended) })
+			a := w.start("a", never, func(n *node) { n.pace = defaultPace })
+			w.leads(map[*node]int{a: 16})
+			s := w.stream(away)
+			testkit.Eventually(t, "it is handed over", s.handedOver(s.submit(foreign), foreign))
 
-	silent.Pause()
-	t.Cleanup(silent.Continue)
-	s.goesOn("nobody", foreign)
+			remove(away)
+			t.Cleanup(away.Continue)
+			s.goesOn("nobody", foreign)
+		})
+	}
 }
 
 // What a leader asks for others is no reason to wait.

@@ -120,11 +120,11 @@ func (s *slots) readAgain(names []string) bool {
 
 // setForeign records the slots of asynq's own servers that were read for those queues. After an error, what was known before stays known.
 func (s *slots) setForeign(names []string, foreign map[string]int, err error) {
-	if err == nil {
-		s.foreign = foreign
+	s.read, s.reading = clock.Now(), errors.Is(err, redisx.ErrLate)
+	if err != nil {
+		return
 	}
-	s.reading = errors.Is(err, redisx.ErrLate)
-	s.read, s.asked = clock.Now(), make(map[string]bool)
+	s.foreign, s.asked = foreign, make(map[string]bool)
 	for _, name := range names {
 		s.asked[name] = true
 	}
