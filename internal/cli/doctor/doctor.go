@@ -44,8 +44,9 @@ Redis does not say what the check asks for, or how bad it is: note, warning or e
 check has looked. Detail is what was seen, or the first finding. A terminal also gets the findings, what they mean, and
 what a repair does.
 
-With --repair, it repairs what can be repaired, in the moment in which it is found, without asking. It never
-throws a task away: it puts things where leaders and workers look, and removes what belongs to nothing.
+With --repair, it repairs what can be repaired, without asking: most of it in the moment in which it is found, the rest
+by a command right after that. It never throws a task away: it puts things where leaders and workers look, and
+removes what belongs to nothing.
 
 The exit code is 1 if anything of the severity error was found and not repaired, or if the time was over before it had
 looked at everything; else 0.`,
