@@ -68,7 +68,7 @@ func play(t *testing.T, seed uint64, d namedDeployment, only []string, o *outcom
 	ctx, cancel := context.WithTimeout(t.Context(), roundLimit)
 	defer cancel()
 	r := &round{t: t, ctx: ctx, seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
-	callers := batch.New(callersLimit, r.callersOf) // each look takes some ms, however many connections it is for
+	callers := batch.New(callersLimit, r.callersOf) // it looks at all sockets of all members, however many connections it is for
 	openers := func(c net.Conn) []string {
 		members, err := callers.Do(ctx, c)
 		if err != nil {
@@ -119,14 +119,10 @@ const callersLimit = 10_000
 
 // callersOf returns for each connection to this process the members on which the one depends that opened it; nil if it is not known.
 func (r *round) callersOf(conns []net.Conn) [][]string {
-	port := func(a net.Addr) int { return a.(*net.TCPAddr).Port }
-	ends := make([]process.Ends, len(conns))
-	ports := make([]int, len(conns))
+	sockets := make([]string, len(conns))
 	for i, c := range conns {
-		ends[i] = process.Ends{From: port(c.RemoteAddr()), To: port(c.LocalAddr())}
-		ports[i] = ends[i].To
+		sockets[i], _ = process.SocketAt(c) // "" if the caller has gone
 	}
-	sockets := process.SocketsTo(ports...)
 	callers := make([][]string, len(conns))
 	r.mu.Lock()
 	members := slices.Clone(r.members)
@@ -134,7 +130,7 @@ func (r *round) callersOf(conns []net.Conn) [][]string {
 	for _, m := range members {
 		own := m.sockets()
 		for i := range conns {
-			if own[sockets[ends[i]]] {
+			if own[sockets[i]] {
 				callers[i] = m.dependsOn()
 			}
 		}
