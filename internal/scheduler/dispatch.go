@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/lua"
@@ -86,21 +85,15 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	}
 	o.backlog = claimed.Backlog
 	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
-	if t.s.o.DB.Sharded() { // what nobody may serve is taken back, and no reason for the others to pause
-		if !errors.Is(err, redisx.ErrLate) {
-			t.warn(ctx, "cannot look for asynq's own servers", err)
-		}
-		err = nil
-	}
 	countByQuota(o.claimed, reserved, split.served)
 	countByQuota(o.claimed, reserved, split.unserved)
 	served := split.served
-	failures := []error{err}
+	failures := []error{t.unlessSharded(ctx, "cannot look for asynq's own servers", err)} // what nobody may serve is taken back
 	if len(served) > 0 {
 		t.s.o.Metrics.Claimed.Add(float64(len(served)))
 		handed := t.s.quotas.handOver(ctx, served)
 		o.lengths = handed.Lengths
-		failures = append(failures, t.handedOver(ctx, handed))
+		failures = append(failures, t.unlessSharded(ctx, "cannot hand over due tasks", handed.Failure()))
 		for i, err := range handed.Failures {
 			if err != nil {
 				continue
@@ -112,16 +105,16 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	return claimed, got, errors.Join(failures...)
 }
 
-// handedOver returns why deliveries could not be handed over, unless the tasks of their queues wait from now on.
-func (t *term) handedOver(ctx context.Context, handed queue.Handed) error {
-	err := handed.Failure()
-	if t.s.o.DB.Sharded() && !errors.Is(err, redisx.ErrLate) {
-		t.warn(ctx, "cannot hand over due tasks", err)
+// unlessSharded returns an error of Redis for which a partition pauses. In a cluster, the error of one server is no reason for others to pause: it
+// warns of that, unless the server is late, and returns nil.
+func (t *term) unlessSharded(ctx context.Context, message string, err error) error {
+	if !t.s.o.DB.Sharded() {
+		return err
 	}
-	if t.s.o.DB.Sharded() {
-		return nil
+	if !errors.Is(err, redisx.ErrLate) {
+		t.warn(ctx, message, err)
 	}
-	return err
+	return nil
 }
 
 // takeBack takes back what was claimed and cannot be handed over, and notes it in what waits in the partition.

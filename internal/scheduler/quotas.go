@@ -249,17 +249,13 @@ func (q *quotas) ask(ctx context.Context, p int) {
 	q.asking.Lock()
 	defer q.asking.Unlock()
 	names := q.backlogOf(p)
-	if err := q.readForeign(ctx, names); err != nil {
-		q.failed(ctx, p, "cannot look for asynq's own servers", err)
-	}
+	q.s.warn(ctx, p, "cannot look for asynq's own servers", q.readForeign(ctx, names))
 	asked, levels := q.levels(p, names)
 	if len(asked) == 0 {
 		return
 	}
 	looks, err := q.lookAt(ctx, levels)
-	if err != nil {
-		q.failed(ctx, p, "cannot look for room in queues; their backlog waits", err)
-	}
+	q.s.warn(ctx, p, "cannot look for room in queues; their backlog waits", err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, name := range asked {
@@ -284,12 +280,6 @@ func (q *quotas) evaluate(name string, look queue.Look) {
 		waiting = look.Types[taskType]
 	}
 	f.free = max(q.share(q.bound(name, f)-waiting)-f.reserved, 0)
-}
-
-func (q *quotas) failed(ctx context.Context, p int, message string, err error) {
-	if ctx.Err() == nil {
-		q.s.o.Log.Warn(message, "partition", p, "error", err)
-	}
 }
 
 // backlogOf returns the queues for which tasks of a partition wait.

@@ -200,7 +200,7 @@ func (q *quotas) await(ctx context.Context, names []string, levels map[string]in
 	return results
 }
 
-// readSlots is readForeign, whatever was read a moment ago.
+// readSlots reads the slots of asynq's own servers, also if they were read a moment ago. Errors: as of readForeign.
 func (q *quotas) readSlots(ctx context.Context, names []string) error {
 	read := redisx.CallEach(ctx, &q.errands, redisx.Calls[map[string]int]{
 		Keys: []string{string(lua.AsynqServers)},

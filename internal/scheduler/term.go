@@ -110,7 +110,12 @@ func (t *term) failed(ctx context.Context, message string, err error) {
 
 // warn reports a failure, unless err is nil or ctx has ended.
 func (t *term) warn(ctx context.Context, message string, err error) {
+	t.s.warn(ctx, t.partition, message, err)
+}
+
+// warn logs an error that concerns a partition, if there is one and ctx has not ended.
+func (s *Scheduler) warn(ctx context.Context, partition int, message string, err error) {
 	if err != nil && ctx.Err() == nil {
-		t.s.o.Log.Warn(message, "partition", t.partition, "error", err)
+		s.o.Log.Warn(message, "partition", partition, "error", err)
 	}
 }
