@@ -294,7 +294,7 @@ func (w *world) callQueue(c Call, modelled Reply) Reply {
 			Ends: []lua.DoneEnd{{ID: id, Lock: ""}},
 		})
 	case Archive:
-		msg := w.DB.HGet(w.ctx, string(q.Delivery(id)), "msg").Val()
+		msg := read(w, w.DB.HGet(w.ctx, string(q.Delivery(id)), "msg"))
 		_, err = redisx.Run(w.ctx, w.DB, lua.Archive{
 			Active: q.Active(), Deadline: q.Deadline(), Archived: q.Archived(), ProcessedToday: q.ProcessedToday("today"), Processed: q.Processed(),
 			FailedToday: q.FailedToday("today"), Failed: q.Failed(), Letters: []lua.ArchiveLetter{{ID: id, Msg: msg}},
@@ -306,7 +306,7 @@ func (w *world) callQueue(c Call, modelled Reply) Reply {
 // callTake takes one delivery. The model says nothing about their order, so this one is put where it is the next.
 func (w *world) callTake(q lua.AsynqQueue, arrivals lua.ArrivalsChannel, id string, modelled Reply) Reply {
 	w.t.Helper()
-	if w.DB.LRem(w.ctx, string(q.Pending()), 0, id).Val() == 0 {
+	if read(w, w.DB.LRem(w.ctx, string(q.Pending()), 0, id)) == 0 {
 		return Reply{}
 	}
 	testkit.Must(w.t, w.DB.RPush(w.ctx, string(q.Pending()), id).Err())

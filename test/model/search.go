@@ -18,13 +18,15 @@ type Report struct {
 // graph is the states that were found, in order of their distance from the beginning.
 type graph struct {
 	m      *Model
-	states []State
-	parent []int32
+	states list[State]
+	parent list[int32]
 	table  []int32 // open addressing; 0 is free, else the index of a state plus 1
 	first  map[Class]step
-	// from and to are the ends of the steps that happen by themselves.
-	from, to []int32
+	own    list[edge] // the steps that happen by themselves
 }
+
+// edge is the indices of two states, of which one leads to the other.
+type edge struct{ from, to int32 }
 
 // step is an event in a state.
 type step struct {
@@ -41,38 +43,35 @@ func (m *Model) Explore(until ...Promise) Report {
 	r := Report{Broken: make(map[Promise]Trace), g: g}
 	initial := m.initial()
 	g.add(m.canonical(&initial), -1)
-	depth := []int32{0}
-	for i := 0; i < len(g.states); i++ { //nolint:intrange // their number grows meanwhile
-		before := g.states[i]
+	for i := int32(0); i < g.states.len(); i++ { //nolint:intrange // their number grows meanwhile
+		before := *g.states.at(i)
 		for _, e := range m.events(&before) {
 			after, reply := m.happen(&before, e)
 			r.Steps++
 			for _, p := range m.breaks(&before, e, reply, &after) {
 				if _, known := r.Broken[p]; !known {
-					r.Broken[p] = append(g.way(int32(i)), g.last(int32(i), p))
+					r.Broken[p] = append(g.way(i), g.last(i, p))
 				}
 				if slices.Contains(until, p) {
-					r.States = len(g.states)
+					r.States = int(g.states.len())
 					return r
 				}
 			}
 			class := m.classOf(&before, e, reply, &after)
 			if _, known := g.first[class]; !known {
-				g.first[class] = step{int32(i), e}
+				g.first[class] = step{i, e}
 			}
 			if after == before || !m.goesOn(&after) {
 				continue
 			}
-			next, isNew := g.add(m.canonical(&after), int32(i))
-			if isNew {
-				depth = append(depth, depth[i]+1)
-			}
+			next := g.add(m.canonical(&after), i)
 			if m.byItself(e) {
-				g.from, g.to = append(g.from, int32(i)), append(g.to, next)
+				g.own.add(edge{i, next})
 			}
 		}
 	}
-	r.States, r.Classes, r.Depth = len(g.states), len(g.first), int(slices.Max(depth))
+	farthest := g.states.len() - 1 // states are found in the order of their distance
+	r.States, r.Classes, r.Depth = int(g.states.len()), len(g.first), len(g.path(farthest))-1
 	if stuck, found := g.stuck(); found {
 		r.Broken[Ends] = g.way(stuck)
 	}
@@ -90,17 +89,17 @@ func (m *Model) goesOn(s *State) bool {
 // add adds a state unless it is known, and returns its index.
 //
 //go:norace
-func (g *graph) add(s State, parent int32) (int32, bool) {
-	if 2*len(g.states) >= len(g.table) {
+func (g *graph) add(s State, parent int32) int32 {
+	if 2*int(g.states.len()) >= len(g.table) {
 		g.grow()
 	}
 	at := g.place(&s)
-	if g.table[at] != 0 {
-		return g.table[at] - 1, false
+	if g.table[at] == 0 {
+		g.states.add(s)
+		g.parent.add(parent)
+		g.table[at] = g.states.len()
 	}
-	g.states, g.parent = append(g.states, s), append(g.parent, parent)
-	g.table[at] = int32(len(g.states))
-	return int32(len(g.states)) - 1, true
+	return g.table[at] - 1
 }
 
 // place returns where a state is in the table, or where it belongs.
@@ -109,7 +108,7 @@ func (g *graph) add(s State, parent int32) (int32, bool) {
 func (g *graph) place(s *State) int {
 	mask := len(g.table) - 1
 	at := int(maphash.Comparable(seed, *s)) & mask
-	for g.table[at] != 0 && g.states[g.table[at]-1] != *s {
+	for g.table[at] != 0 && *g.states.at(g.table[at] - 1) != *s {
 		at = (at + 1) & mask
 	}
 	return at
@@ -118,31 +117,34 @@ func (g *graph) place(s *State) int {
 //go:norace
 func (g *graph) grow() {
 	g.table = make([]int32, 2*len(g.table))
-	for i := range g.states {
-		g.table[g.place(&g.states[i])] = int32(i) + 1
+	for i := range g.states.len() {
+		g.table[g.place(g.states.at(i))] = i + 1
 	}
 }
 
 // stuck returns the first state from which not everything can end by itself, if there is one.
+//
+//go:norace
 func (g *graph) stuck() (int32, bool) {
-	begin := make([]int32, len(g.states)+1) // where the steps to a state begin in order
-	for _, to := range g.to {
-		begin[to+1]++
+	begin := make([]int32, g.states.len()+1) // where the steps to a state begin in order
+	for i := range g.own.len() {
+		begin[g.own.at(i).to+1]++
 	}
-	for i := range g.states {
+	for i := range g.states.len() {
 		begin[i+1] += begin[i]
 	}
-	order := make([]int32, len(g.to))
+	order := make([]int32, g.own.len())
 	fill := slices.Clone(begin)
-	for i, to := range g.to {
-		order[fill[to]] = g.from[i]
-		fill[to]++
+	for i := range g.own.len() {
+		e := g.own.at(i)
+		order[fill[e.to]] = e.from
+		fill[e.to]++
 	}
-	ends := make([]bool, len(g.states))
+	ends := make([]bool, g.states.len())
 	var queue []int32
-	for i := range g.states {
-		if g.m.settled(&g.states[i]) {
-			ends[i], queue = true, append(queue, int32(i))
+	for i := range g.states.len() {
+		if g.m.settled(g.states.at(i)) {
+			ends[i], queue = true, append(queue, i)
 		}
 	}
 	for len(queue) > 0 {

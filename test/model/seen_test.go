@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -90,8 +91,8 @@ func (w *world) real() seen {
 	w.t.Helper()
 	k := w.keys()
 	v := seen{}
-	v.Fence = lua.Fence(w.DB.Get(w.ctx, string(k.Lease())).Val())
-	v.Free = w.DB.Exists(w.ctx, string(k.Term(string(v.Fence)))).Val() == 0
+	v.Fence = lua.Fence(read(w, w.DB.Get(w.ctx, string(k.Lease()))))
+	v.Free = read(w, w.DB.Exists(w.ctx, string(k.Term(string(v.Fence))))) == 0
 	now, err := w.Now(w.ctx, 0)
 	testkit.Must(w.t, err)
 	for i := range w.m.tasks() {
@@ -99,6 +100,16 @@ func (w *world) real() seen {
 	}
 	if w.m.Ticks > 0 {
 		w.realSchedule(&v)
+	}
+	return v
+}
+
+// read returns the reply of Redis: the zero value of what is not there. Any other error fails the test.
+func read[T any](w *world, cmd interface{ Result() (T, error) }) T {
+	w.t.Helper()
+	v, err := cmd.Result()
+	if !errors.Is(err, redis.Nil) {
+		testkit.Must(w.t, err)
 	}
 	return v
 }
@@ -121,8 +132,9 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 		fields[a] = pipe.HMGet(w.ctx, string(q.Delivery(w.delivery(of, uint8(a)+1))), "state", "msg")
 	}
 	_, _ = pipe.Exec(w.ctx) // each reply has its error
-	wheel, ready, queued, held := int64(scores[0].Val()), scores[1].Val(), scores[2].Val(), int64(scores[3].Val())
-	t := readState(text.Val(), exists.Val())
+	place := func(i int) int64 { return int64(read(w, scores[i])) }
+	wheel, ready, queued, held := place(0), place(1), place(2), place(3)
+	t := readState(read(w, text), read(w, exists))
 	t.LeaseEnd = held
 	switch {
 	case wheel > now:
@@ -132,9 +144,10 @@ func (w *world) realTask(of uint8, now int64) seenTask {
 	case ready > 0:
 		t.Place = "ready"
 	}
-	t.Look, t.Over = queued > 0 && int64(queued) <= now, held > 0 && held <= now
+	t.Look, t.Over = queued > 0 && queued <= now, held > 0 && held <= now
 	for a, f := range fields {
-		t.Deliveries = append(t.Deliveries, readDelivery(f.Val(), w.delivery(of, uint8(a)+1), pending.Val(), active.Val(), ends.Val()))
+		id := w.delivery(of, uint8(a)+1)
+		t.Deliveries = append(t.Deliveries, readDelivery(read(w, f), id, read(w, pending), read(w, active), read(w, ends)))
 	}
 	return t
 }
@@ -198,17 +211,17 @@ func (w *world) realSchedule(v *seen) {
 	for v.Cursor < w.m.Ticks && w.decidedUpTo(uint8(v.Cursor)).Before(s.Cursor) {
 		v.Cursor++
 	}
-	next := w.DB.ZScore(w.ctx, string(k.Ticks()), storetest.Nightly.String()).Val()
+	next := read(w, w.DB.ZScore(w.ctx, string(k.Ticks()), storetest.Nightly.String()))
 	if v.Next = -1; int64(next) < w.began.Add(ago/2).UnixMilli() {
 		v.Next = int((int64(next) - w.began.UnixMilli()) / each.Milliseconds())
 	}
 	for _, outcome := range w.Recorded(storetest.Nightly) {
 		v.Outcomes = append(v.Outcomes, string(outcome))
 	}
-	if live := w.DB.ZRange(w.ctx, string(k.Live(storetest.Nightly)), 0, -1).Val(); len(live) > 0 {
+	if live := read(w, w.DB.ZRange(w.ctx, string(k.Live(storetest.Nightly)), 0, -1)); len(live) > 0 {
 		v.Live = live
 	}
-	if waiting := w.DB.LRange(w.ctx, string(k.Waiting(storetest.Nightly)), 0, -1).Val(); len(waiting) > 0 {
+	if waiting := read(w, w.DB.LRange(w.ctx, string(k.Waiting(storetest.Nightly)), 0, -1)); len(waiting) > 0 {
 		v.Waiting = waiting
 	}
 }

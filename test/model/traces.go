@@ -32,7 +32,7 @@ func (t Trace) String() string {
 // path returns the states on a shortest way to a state, from the beginning.
 func (g *graph) path(to int32) []int32 {
 	var path []int32
-	for ; to >= 0; to = g.parent[to] {
+	for ; to >= 0; to = *g.parent.at(to) {
 		path = append(path, to)
 	}
 	slices.Reverse(path)
@@ -73,7 +73,7 @@ func (g *graph) last(index int32, p Promise) Step {
 func (g *graph) stepTo(s *State, to int32) Step {
 	for _, e := range g.m.events(s) {
 		after, reply := g.m.happen(s, e)
-		if g.m.canonical(&after) == g.states[to] {
+		if g.m.canonical(&after) == *g.states.at(to) {
 			return Step{e, reply, after}
 		}
 	}
@@ -92,7 +92,7 @@ func (r *Report) Cover() []Trace {
 		if len(t) > 0 {
 			s = t[len(t)-1].After
 		}
-		canonical := g.states[next.from]
+		canonical := *g.states.at(next.from)
 		after, reply := g.m.happen(&canonical, next.event)
 		last := g.stepOf(&s, g.m.classOf(&canonical, next.event, reply, &after))
 		t = append(t, last)

@@ -233,7 +233,7 @@ func (w *world) delivery(of, attempt uint8) string {
 func (w *world) learn(script Script, before, after *Redis) {
 	w.t.Helper()
 	if before.Lease.Newest != after.Lease.Newest {
-		w.fences[after.Lease.Newest] = lua.Fence(w.DB.Get(w.ctx, string(w.keys().Lease())).Val())
+		w.fences[after.Lease.Newest] = lua.Fence(read(w, w.DB.Get(w.ctx, string(w.keys().Lease()))))
 	}
 	for i := range after.Tasks {
 		was, is := &before.Tasks[i], &after.Tasks[i]
@@ -242,7 +242,7 @@ func (w *world) learn(script Script, before, after *Redis) {
 			w.claims[i][is.Claim] = w.Get(w.refs[i]).QueuedAt.UnixMilli()
 		}
 		if is.LeaseEnd != 0 && was.LeaseEnd != is.LeaseEnd {
-			w.leaseEnds[i][is.LeaseEnd] = int64(w.DB.ZScore(w.ctx, string(w.keys().Held()), member).Val())
+			w.leaseEnds[i][is.LeaseEnd] = int64(read(w, w.DB.ZScore(w.ctx, string(w.keys().Held()), member)))
 		}
 	}
 }
@@ -251,10 +251,8 @@ func (w *world) learn(script Script, before, after *Redis) {
 func (w *world) freeze() *replica {
 	w.t.Helper()
 	r := &replica{}
-	for _, key := range w.DB.Keys(w.ctx, "*").Val() {
-		value, err := w.DB.Dump(w.ctx, key).Result()
-		testkit.Must(w.t, err)
-		r.keys = append(r.keys, frozen{key, value, max(w.DB.PTTL(w.ctx, key).Val(), 0)})
+	for _, key := range read(w, w.DB.Keys(w.ctx, "*")) {
+		r.keys = append(r.keys, frozen{key, read(w, w.DB.Dump(w.ctx, key)), max(read(w, w.DB.PTTL(w.ctx, key)), 0)})
 	}
 	for i := range w.leaseEnds {
 		r.leaseEnds[i] = maps.Clone(w.leaseEnds[i])
