@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -9,14 +10,13 @@ import (
 
 // gauge is how many tasks wait in a queue, as far as this process knows.
 type gauge struct {
-	counting sync.Mutex // is held while Redis is asked
-
 	mu       sync.Mutex
-	count    int       // tasks that waited at the last count
-	at       time.Time // when that began; zero: never
-	failed   time.Time // when a later one failed; zero: none did
-	reserved int       // let in, and perhaps not in Redis yet
-	arrived  int       // let in, and in Redis since the last count began
+	counting chan struct{} // is closed at the end of the count that is under way; nil: none is
+	count    int           // tasks that waited at the last count
+	at       time.Time     // when that began; zero: never
+	failed   time.Time     // when a later one failed; zero: none did
+	reserved int           // let in, and perhaps not in Redis yet
+	arrived  int           // let in, and in Redis since the last count began
 }
 
 // enter lets a task in if there is room by a count that is not older than age; 0 stands for any age.
@@ -30,61 +30,53 @@ func (g *gauge) enter(limit int, age time.Duration) bool {
 	return true
 }
 
-// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come; false if that is not known, as read fails.
-// Nobody waits for a count that follows one which failed, but for the one who makes it, once in countRetry.
-func (g *gauge) recount(pause time.Duration, read func() (int, bool)) (int, bool) {
-	if !g.lock() {
-		return 0, false
-	}
-	defer g.counting.Unlock()
+// recount counts again, unless that was done less than pause ago, and returns how many tasks wait or come; false if that is not known, as read fails
+// or ctx ends. All who call meanwhile wait for the same count, but nobody for one that follows a count which failed.
+func (g *gauge) recount(ctx context.Context, pause time.Duration, read func(patience time.Duration) (int, bool)) (int, bool) {
 	g.mu.Lock()
-	recent, before := !g.at.IsZero() && clock.Since(g.at) < pause, g.arrived
+	recent, fails := !g.at.IsZero() && clock.Since(g.at) < pause, !g.failed.IsZero()
+	if g.counting == nil && !recent && !(fails && clock.Since(g.failed) < countRetry) {
+		g.counting = make(chan struct{})
+		go g.recountNow(g.counting, read)
+	}
+	counting := g.counting
 	g.mu.Unlock()
-	if !recent {
-		start := clock.Now()
-		count, known := read()
-		if !known {
-			g.fail()
+	switch {
+	case fails:
+		return 0, false
+	case recent:
+	default:
+		select {
+		case <-counting:
+		case <-ctx.Done():
 			return 0, false
 		}
-		g.mu.Lock()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.count + g.reserved + g.arrived, g.failed.IsZero()
+}
+
+// recountNow counts again, and closes ended.
+func (g *gauge) recountNow(ended chan struct{}, read func(patience time.Duration) (int, bool)) {
+	g.mu.Lock()
+	before, patience := g.arrived, timeout
+	if g.at.IsZero() && g.failed.IsZero() {
+		patience = firstTimeout
+	}
+	g.mu.Unlock()
+	start := clock.Now()
+	count, known := read(patience)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if known {
 		g.count, g.at, g.failed = count, start, time.Time{}
 		g.arrived -= before // Redis had them when it counted
-		g.mu.Unlock()
+	} else {
+		g.failed = clock.Now()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.count + g.reserved + g.arrived, true
-}
-
-// fail notes that a count failed.
-func (g *gauge) fail() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.failed = clock.Now()
-}
-
-// lock locks counting, if the caller may count.
-func (g *gauge) lock() bool {
-	failed, fails := g.failing()
-	switch {
-	case !failed:
-		g.counting.Lock()
-	case fails || !g.counting.TryLock():
-		return false
-	}
-	if _, fails := g.failing(); fails { // meanwhile
-		g.counting.Unlock()
-		return false
-	}
-	return true
-}
-
-// failing reports whether the last count failed, and whether that was so short a time ago that it is too early for another one.
-func (g *gauge) failing() (failed, lately bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return !g.failed.IsZero(), !g.failed.IsZero() && clock.Since(g.failed) < countRetry
+	g.counting = nil
+	close(ended)
 }
 
 // Place is a place in a queue that has a limit. nil is one in a queue that has none.

@@ -25,10 +25,11 @@ const (
 	// MostQueues is the most queues that have a limit.
 	MostQueues = 1000
 
-	lifetime   = time.Second           // how long the limits, and a count, are used
-	countPause = 50 * time.Millisecond // between two counts of a queue that seems to be full
-	timeout    = time.Second           // of reading either
-	countRetry = 3 * time.Second       // between two counts of a queue while they fail, as a server of Redis is away
+	lifetime     = time.Second           // how long the limits, and a count, are used
+	countPause   = 50 * time.Millisecond // between two counts of a queue that seems to be full
+	timeout      = time.Second           // of reading either again
+	firstTimeout = 3 * time.Second       // of reading either for the first time, as every queue has room while it fails
+	countRetry   = 3 * time.Second       // between two counts of a queue while they fail, as a server of Redis is away
 )
 
 // Limits knows the limits of an installation's queues. It is safe for concurrent use.
@@ -39,7 +40,8 @@ type Limits struct {
 	mu      sync.Mutex
 	known   map[string]int // by queue
 	readAt  time.Time
-	reading bool
+	reading chan struct{}     // is closed at the end of the reading that is under way; nil: none is
+	asked   bool              // a reading has ended, with success or without
 	gauges  map[string]*gauge // of queues that have a limit
 }
 
@@ -93,7 +95,8 @@ func (s *Limits) All(ctx context.Context) (map[string]int, error) {
 }
 
 // Enter reserves a place in a queue for a task that is due now. The caller calls Leave of the place when it knows whether the task is in Redis.
-// While Redis does not answer, every queue has room: the write that follows fails by itself. Error: CodeQueueFull.
+// While Redis does not answer, and when ctx has ended, every queue has room: the write that follows fails by itself. What Enter reads is for others,
+// too, so the end of ctx does not stop it. Error: CodeQueueFull.
 func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	limit, g := s.of(ctx, name)
 	if limit == 0 {
@@ -102,7 +105,9 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	if g.enter(limit, lifetime) {
 		return &Place{g}, nil
 	}
-	waiting, known := g.recount(countPause, func() (int, bool) { return s.count(ctx, name) })
+	waiting, known := g.recount(ctx, countPause, func(patience time.Duration) (int, bool) {
+		return s.count(context.WithoutCancel(ctx), name, patience)
+	})
 	switch {
 	case !known:
 		return nil, nil
@@ -112,13 +117,26 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 	return nil, task.Errorf(task.CodeQueueFull, "the queue %q is full: %d tasks wait in it, the limit is %d", name, waiting, limit)
 }
 
-// of returns the limit of a queue, 0 if it has none, and its gauge. Of several callers, one reads the limits again when they are too old.
+// of returns the limit of a queue, 0 if it has none, and its gauge. Of several callers, one reads the limits again when they are too old; all wait for
+// the first reading.
 func (s *Limits) of(ctx context.Context, name string) (int, *gauge) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.reading && (s.readAt.IsZero() || clock.Since(s.readAt) > lifetime) {
-		s.read(ctx)
+	begins := s.reading == nil && (s.readAt.IsZero() || clock.Since(s.readAt) > lifetime)
+	if begins {
+		s.reading = make(chan struct{})
+		go s.read(context.WithoutCancel(ctx), s.reading)
 	}
+	reading := s.reading
+	waits := begins || reading != nil && !s.asked
+	s.mu.Unlock()
+	if waits {
+		select {
+		case <-reading:
+		case <-ctx.Done():
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	limit := s.known[name]
 	if limit == 0 {
 		return 0, nil
@@ -131,24 +149,30 @@ func (s *Limits) of(ctx context.Context, name string) (int, *gauge) {
 	return limit, g
 }
 
-// read reads the limits. What was known counts until it has ended, and stays if it fails. The caller holds the mutex.
-func (s *Limits) read(ctx context.Context) {
-	s.reading = true
+// read reads the limits, and closes ended. What was known counts until then, and stays if it fails.
+func (s *Limits) read(ctx context.Context, ended chan struct{}) {
+	s.mu.Lock()
+	patience := timeout
+	if !s.asked {
+		patience = firstTimeout
+	}
 	s.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	known, err := s.All(ctx)
 	cancel()
 	s.mu.Lock()
-	s.reading, s.readAt = false, clock.Now()
+	defer s.mu.Unlock()
+	s.reading, s.asked, s.readAt = nil, true, clock.Now()
 	if err == nil {
 		s.known = known
 		maps.DeleteFunc(s.gauges, func(name string, _ *gauge) bool { return known[name] == 0 })
 	}
+	close(ended)
 }
 
 // count counts the tasks that wait in a queue; false if Redis does not answer.
-func (s *Limits) count(ctx context.Context, name string) (int, bool) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+func (s *Limits) count(ctx context.Context, name string, patience time.Duration) (int, bool) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	waiting, err := s.l.CountWaiting(ctx, name)
 	if err != nil {

@@ -1,12 +1,15 @@
 package limits_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/queue"
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/limits"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
@@ -145,13 +148,66 @@ func TestEnter_FollowsALimitThatAnotherNodeSets(t *testing.T) {
 
 func TestEnter_LetsAllInWhileRedisDoesNotAnswer(t *testing.T) {
 	t.Parallel()
-	w := storetest.New(t)
+	server := redistest.Start(t)
+	w := storetest.On(t, server.DB(t))
+	fillOne(t, w)
+	here, started := open(w), open(w)
+	if _, err := here.Enter(w.Ctx, "default"); task.CodeOf(err) != task.CodeQueueFull {
+		t.Errorf("a queue that is full: %v", err)
+	}
+	server.Pause()
+	t.Cleanup(server.Continue)
+	for name, l := range map[string]*limits.Limits{"knows the limit": here, "knows nothing": started} {
+		testkit.Eventually(t, "one that "+name+" lets all in", func() bool { _, err := l.Enter(w.Ctx, "default"); return err == nil })
+	}
+}
+
+// fillOne has the queue default be full of one task.
+func fillOne(t *testing.T, w *storetest.World) {
+	t.Helper()
 	testkit.Must(t, open(w).Set(w.Ctx, "default", 1))
 	w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}})
+}
+
+// What one caller reads is for the others, too.
+func TestEnter_LetsNobodyInAsACallerGivesUp(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	fillOne(t, w)
 	gone, cancel := context.WithCancel(w.Ctx)
 	cancel()
-	if _, err := open(w).Enter(gone, "default"); err != nil {
-		t.Error(err)
+	l := open(w)
+	for range 2 { // the first time, the limits are read; the second time, tasks are counted
+		_, _ = l.Enter(gone, "default") // it does not matter, as nothing can be written after it
+	}
+	if _, err := l.Enter(w.Ctx, "default"); task.CodeOf(err) != task.CodeQueueFull {
+		t.Errorf("a queue that is full: %v", err)
+	}
+}
+
+// A process that has just started does not know the limits yet.
+func TestEnter_WaitsForTheFirstReadOfTheLimits(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	w := storetest.On(t, server.DB(t))
+	fillOne(t, w)
+	way := redistest.NewProxy(t, server.Addr())
+	s, err := store.Open(w.Ctx, store.Options{DB: redistest.Open(t, way.URL())})
+	testkit.Must(t, err)
+	l := limits.New(s.Layout, queue.New(queue.Options{DB: s.DB}))
+	way.Hold()
+	answers := make(chan error, 8)
+	enter := func() { _, err := l.Enter(w.Ctx, "default"); answers <- err }
+	go enter()
+	testkit.Eventually(t, "the limits are asked for", func() bool { return bytes.Contains(way.Held(), []byte(s.Keys.Limits())) })
+	for range cap(answers) - 1 {
+		go enter()
+	}
+	way.Release()
+	for range cap(answers) {
+		if err := testkit.Receive(t, answers, "an answer"); task.CodeOf(err) != task.CodeQueueFull {
+			t.Errorf("a queue that is full: %v", err)
+		}
 	}
 }
 
