@@ -21,9 +21,9 @@ run: ## Try DTS: everything in one process on an embedded Redis, with a demo
 	go run ./cmd/dtsd dev --demo
 
 # Tests wait more than they compute, so more of them run at once than there are processors. `make lint` runs go vet on
-# everything; each package of tests that hangs for 30 minutes fails with the stacks of its goroutines. Both targets have
+# everything; each package of tests that hangs for 45 minutes fails with the stacks of its goroutines. Both targets have
 # the same flags, so that the long one takes the results of tests without a long form from the cache.
-TEST := go test -race -vet=off -parallel 8 -timeout 30m
+TEST := go test -race -vet=off -parallel 8 -timeout 45m
 
 .PHONY: test
 test: ## Run all tests with the race detector, the longest of them in a short form

@@ -45,6 +45,7 @@ type running struct {
 	address string // of the API
 	stop    context.CancelFunc
 	end     chan error
+	watch   *testkit.Stopwatch
 }
 
 // run runs a node until the test ends: on an embedded Redis, if the settings name no other.
@@ -62,7 +63,7 @@ func run(t *testing.T, o Options) *running {
 	a, err := New(t.Context(), o)
 	testkit.Must(t, err)
 	ctx, stop := context.WithCancel(context.Background())
-	r := &running{App: a, t: t, address: a.Addr(), stop: stop, end: make(chan error, 1)}
+	r := &running{App: a, t: t, address: a.Addr(), stop: stop, end: make(chan error, 1), watch: testkit.StartStopwatch(t)}
 	go func() { r.end <- a.Run(ctx) }()
 	t.Cleanup(r.finish)
 	select {

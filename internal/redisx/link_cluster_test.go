@@ -122,13 +122,12 @@ func TestLink_OneServerOfAClusterIsAway(t *testing.T) {
 		t.Error("a server that is away answers")
 	}
 	for name, send := range ways {
-		ended := make(chan time.Duration, 1)
+		ended, watch := make(chan time.Duration, 1), testkit.StartStopwatch(t)
 		go func() {
-			start := time.Now()
 			if err := send(t.Context(), "away"); err == nil {
 				t.Errorf("%s: a server that is away answers", name)
 			}
-			ended <- time.Since(start)
+			ended <- watch.Elapsed()
 		}()
 		for done := false; !done; {
 			testkit.Must(t, send(t.Context(), healthy))

@@ -119,7 +119,9 @@ func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	s := w.put("brisk", each(150*time.Millisecond), schedule.OverlapAllow)
+	watch := testkit.StartStopwatch(t)
 	testkit.Eventually(t, "there are some ticks", func() bool { return len(w.ledger(s)) >= 15 })
+	busy := watch.Lost() / 15 // while the machine did something else, for each tick
 	var late []time.Duration
 	for i, e := range w.ledger(s) {
 		if want := s.CreatedAt.Add(time.Duration(i+1) * 150 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired {
@@ -128,10 +130,10 @@ func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
 		late = append(late, e.Late)
 	}
 	slices.Sort(late)
-	if median := late[len(late)/2]; late[0] < 0 || median > 100*time.Millisecond {
+	if median := late[len(late)/2]; late[0] < 0 || median > 100*time.Millisecond+busy {
 		t.Errorf("they were %s to %s late, half of them more than %s", late[0], late[len(late)-1], median)
 	}
-	t.Logf("late: median %s, at most %s", late[len(late)/2], late[len(late)-1])
+	t.Logf("late: median %s, at most %s; %s is the machine's", late[len(late)/2], late[len(late)-1], busy)
 }
 
 func TestFire_IsWokenByAnEarlierTick(t *testing.T) {

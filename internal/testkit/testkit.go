@@ -12,7 +12,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Limit is how long a test waits for anything that must happen, unless it says otherwise.
+// Limit is how long a test waits for anything that must happen, unless it says otherwise, by a [Stopwatch].
 const Limit = 20 * time.Second
 
 // pollInterval is how often Eventually checks its condition.
@@ -48,16 +48,15 @@ func Eventually(t testing.TB, what string, condition func() bool) {
 // Within is Eventually with another limit.
 func Within(t testing.TB, limit time.Duration, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(limit)
-	defer deadline.Stop()
+	watch, stop := startStopwatch()
+	defer stop()
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	for !condition() {
-		select {
-		case <-poll.C:
-		case <-deadline.C:
+		if watch.Elapsed() >= limit {
 			t.Fatalf("not within %s: %s", limit, what)
 		}
+		<-poll.C
 	}
 }
 
@@ -65,14 +64,19 @@ func Within(t testing.TB, limit time.Duration, what string, condition func() boo
 // none within Limit.
 func Receive[T any](t testing.TB, c <-chan T, what string) T {
 	t.Helper()
-	deadline := time.NewTimer(Limit)
-	defer deadline.Stop()
-	select {
-	case v := <-c:
-		return v
-	case <-deadline.C:
-		t.Fatalf("not received within %s: %s", Limit, what)
-		panic("unreachable")
+	watch, stop := startStopwatch()
+	defer stop()
+	for {
+		deadline := time.NewTimer(Limit - watch.Elapsed())
+		select {
+		case v := <-c:
+			deadline.Stop()
+			return v
+		case <-deadline.C:
+			if watch.Elapsed() >= Limit {
+				t.Fatalf("not received within %s: %s", Limit, what)
+			}
+		}
 	}
 }
 
