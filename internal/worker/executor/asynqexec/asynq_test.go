@@ -178,9 +178,19 @@ func TestExecutor_DeletesAPendingTaskWhenItIsCancelled(t *testing.T) {
 func TestExecutor_SaysThatNoServerServesTheQueueOfATaskThatTimesOut(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	got := testkit.Receive(t, start(ctx, f.executor(), attempt(mail).Attempt), "the end")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	e := f.executor()
+	done := start(ctx, e, attempt(mail).Attempt)
+	testkit.Eventually(t, "the executor sees it wait", func() bool {
+		e.poller.mu.Lock()
+		defer e.poller.mu.Unlock()
+		for at := range e.poller.followed {
+			return at.state == asynq.TaskStatePending.String() && len(at.changes) == 0
+		}
+		return false
+	})
+	cancel(context.DeadlineExceeded)
+	got := testkit.Receive(t, done, "the end")
 	if !errors.Is(got.err, context.DeadlineExceeded) || !strings.Contains(got.err.Error(), `no living server of asynq serves its queue "mails"`) {
 		t.Errorf("it ends with %v", got.err)
 	}
