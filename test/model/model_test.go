@@ -92,7 +92,7 @@ func TestModel_KeepsItsPromisesAndTheScriptsFollowIt(t *testing.T) {
 				replay(t, db, m, trace)
 			}
 			random := rand.New(rand.NewPCG(1, 2))
-			for range testkit.Amount(2, 200) {
+			for range testkit.Amount(2, 50) {
 				replay(t, db, m, m.walk(random, 60))
 			}
 		})
