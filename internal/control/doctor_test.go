@@ -132,13 +132,14 @@ func (w *ward) examine(r control.DoctorRequest) map[string]doctor.Result {
 		report, err := w.control.Examine(w.Ctx, control.Caller{Namespace: "default"}, r)
 		testkit.Must(w.t, err)
 		for _, result := range report.Results {
-			if all[result.Name].Severity == doctor.Error {
+			before := all[result.Name]
+			if before.Severity == doctor.Error {
 				result.Severity = doctor.Error
 			}
-			result.Looked += all[result.Name].Looked
-			result.Found += all[result.Name].Found
-			result.Repaired += all[result.Name].Repaired
-			result.Examples = append(all[result.Name].Examples, result.Examples...)
+			result.Looked += before.Looked
+			result.Found += before.Found
+			result.Repaired += before.Repaired
+			result.Examples = append(before.Examples, result.Examples...)
 			all[result.Name] = result
 		}
 		r.Cursor = report.NextCursor

@@ -5,18 +5,21 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/dts-sched/dts/internal/clock"
 )
 
 // gauge is how many tasks wait in a queue, as far as this process knows.
 type gauge struct {
+	counts singleflight.Group // one count for all who call meanwhile
+
 	mu       sync.Mutex
-	counting chan struct{} // is closed at the end of the count that is under way; nil: none is
-	count    int           // tasks that waited at the last count
-	at       time.Time     // when that began; zero: never
-	failed   time.Time     // when a later one failed; zero: none did
-	reserved int           // let in, and perhaps not in Redis yet
-	arrived  int           // let in, and in Redis since the last count began
+	count    int       // tasks that waited at the last count
+	at       time.Time // when that began; zero: never
+	failed   time.Time // when a later one failed; zero: none did
+	reserved int       // let in, and perhaps not in Redis yet
+	arrived  int       // let in, and in Redis since the last count began
 }
 
 // enter lets a task in if there is room by a count that is not older than age; 0 stands for any age.
@@ -35,19 +38,17 @@ func (g *gauge) enter(limit int, age time.Duration) bool {
 func (g *gauge) recount(ctx context.Context, pause time.Duration, read func(patience time.Duration) (int, bool)) (int, bool) {
 	g.mu.Lock()
 	recent, fails := !g.at.IsZero() && clock.Since(g.at) < pause, !g.failed.IsZero()
-	if g.counting == nil && !recent && !(fails && clock.Since(g.failed) < countRetry) {
-		g.counting = make(chan struct{})
-		go g.recountNow(g.counting, read)
+	var counted <-chan singleflight.Result
+	if !recent && (!fails || clock.Since(g.failed) >= countRetry) {
+		counted = g.counts.DoChan("", func() (any, error) { g.recountNow(read); return nil, nil })
 	}
-	counting := g.counting
 	g.mu.Unlock()
-	switch {
-	case fails:
+	if fails {
 		return 0, false
-	case recent:
-	default:
+	}
+	if counted != nil {
 		select {
-		case <-counting:
+		case <-counted:
 		case <-ctx.Done():
 			return 0, false
 		}
@@ -57,8 +58,7 @@ func (g *gauge) recount(ctx context.Context, pause time.Duration, read func(pati
 	return g.count + g.reserved + g.arrived, g.failed.IsZero()
 }
 
-// recountNow counts again, and closes ended.
-func (g *gauge) recountNow(ended chan struct{}, read func(patience time.Duration) (int, bool)) {
+func (g *gauge) recountNow(read func(patience time.Duration) (int, bool)) {
 	g.mu.Lock()
 	before, patience := g.arrived, timeout
 	if g.at.IsZero() && g.failed.IsZero() {
@@ -75,8 +75,6 @@ func (g *gauge) recountNow(ended chan struct{}, read func(patience time.Duration
 	} else {
 		g.failed = clock.Now()
 	}
-	g.counting = nil
-	close(ended)
 }
 
 // Place is a place in a queue that has a limit. nil is one in a queue that has none.

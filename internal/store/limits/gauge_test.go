@@ -23,10 +23,10 @@ func (s *server) count(patience time.Duration) (int, bool) {
 	return n, n >= 0
 }
 
-func (g *gauge) counts() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.counting != nil
+// counted waits for the end of the count that is under way.
+func (g *gauge) counted(t *testing.T) {
+	t.Helper()
+	testkit.Receive(t, g.counts.DoChan("", func() (any, error) { return nil, nil }), "the end of the count")
 }
 
 // While a server is silent, a count takes its time and fails.
@@ -62,7 +62,7 @@ func TestGauge_HasNobodyWaitTwiceForASilentServer(t *testing.T) {
 	retry()
 	fails() // though somebody counts
 	s.answers <- -1
-	testkit.Eventually(t, "the count ends", func() bool { return !g.counts() })
+	g.counted(t)
 
 	retry()
 	s.answers <- 7
@@ -86,7 +86,7 @@ func TestGauge_DoesNotHoldACallerThatGivesUp(t *testing.T) {
 		t.Error("it is known how many tasks wait, before they were counted")
 	}
 	s.answers <- 7
-	testkit.Eventually(t, "the count ends", func() bool { return !g.counts() })
+	g.counted(t)
 	if n, known := g.recount(t.Context(), time.Hour, s.count); n != 7 || !known {
 		t.Errorf("7 tasks wait, and it is %d, %t", n, known)
 	}

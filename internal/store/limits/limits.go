@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/queue"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -37,12 +39,13 @@ type Limits struct {
 	l      *layout.Layout
 	queues *queue.Queues
 
-	mu      sync.Mutex
-	known   map[string]int // by queue
-	readAt  time.Time
-	reading chan struct{}     // is closed at the end of the reading that is under way; nil: none is
-	asked   bool              // a reading has ended, with success or without
-	gauges  map[string]*gauge // of queues that have a limit
+	reads singleflight.Group // one reading of the limits for all who wait for it
+
+	mu     sync.Mutex
+	known  map[string]int    // by queue
+	readAt time.Time         // when the last reading ended, or the one that is under way began; zero: they have to be read
+	asked  bool              // a reading has ended, with success or without
+	gauges map[string]*gauge // of queues that have a limit
 }
 
 // New returns the limits of an installation. It sends nothing to Redis.
@@ -121,17 +124,15 @@ func (s *Limits) Enter(ctx context.Context, name string) (*Place, error) {
 // the first reading.
 func (s *Limits) of(ctx context.Context, name string) (int, *gauge) {
 	s.mu.Lock()
-	begins := s.reading == nil && (s.readAt.IsZero() || clock.Since(s.readAt) > lifetime)
-	if begins {
-		s.reading = make(chan struct{})
-		go s.read(context.WithoutCancel(ctx), s.reading)
+	var read <-chan singleflight.Result
+	if !s.asked || s.readAt.IsZero() || clock.Since(s.readAt) > lifetime {
+		s.readAt = clock.Now()
+		read = s.reads.DoChan("", func() (any, error) { s.read(context.WithoutCancel(ctx)); return nil, nil })
 	}
-	reading := s.reading
-	waits := begins || reading != nil && !s.asked
 	s.mu.Unlock()
-	if waits {
+	if read != nil {
 		select {
-		case <-reading:
+		case <-read:
 		case <-ctx.Done():
 		}
 	}
@@ -149,8 +150,8 @@ func (s *Limits) of(ctx context.Context, name string) (int, *gauge) {
 	return limit, g
 }
 
-// read reads the limits, and closes ended. What was known counts until then, and stays if it fails.
-func (s *Limits) read(ctx context.Context, ended chan struct{}) {
+// read reads the limits. What was known counts until it has ended, and stays if it fails.
+func (s *Limits) read(ctx context.Context) {
 	s.mu.Lock()
 	patience := timeout
 	if !s.asked {
@@ -162,12 +163,11 @@ func (s *Limits) read(ctx context.Context, ended chan struct{}) {
 	cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reading, s.asked, s.readAt = nil, true, clock.Now()
+	s.asked, s.readAt = true, clock.Now()
 	if err == nil {
 		s.known = known
 		maps.DeleteFunc(s.gauges, func(name string, _ *gauge) bool { return known[name] == 0 })
 	}
-	close(ended)
 }
 
 // count counts the tasks that wait in a queue; false if Redis does not answer.
