@@ -13,7 +13,9 @@ package api
 import (
 	"context"
 	_ "embed"
+	"encoding/json"
 	"fmt"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 )
@@ -21,7 +23,7 @@ import (
 //go:embed openapi.yaml
 var document []byte
 
-// Document is the API's description, ready to check requests with.
+// Document reads the API's description, ready to check requests with. Each call returns a document of its own.
 func Document() (*openapi3.T, error) {
 	doc, err := openapi3.NewLoader().LoadFromData(document)
 	if err != nil {
@@ -32,3 +34,22 @@ func Document() (*openapi3.T, error) {
 	}
 	return doc, nil
 }
+
+// description is the API's description, which all servers of a process share. Nobody changes it.
+type description struct {
+	doc  *openapi3.T
+	json []byte // as /openapi.json serves it
+}
+
+// describe returns the description. It is read once, as that takes longer than all else that a server does to start.
+var describe = sync.OnceValues(func() (description, error) {
+	doc, err := Document()
+	if err != nil {
+		return description{}, err
+	}
+	asJSON, err := json.Marshal(doc)
+	if err != nil {
+		return description{}, fmt.Errorf("writing openapi.json: %w", err)
+	}
+	return description{doc: doc, json: asJSON}, nil
+})

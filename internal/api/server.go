@@ -3,11 +3,10 @@ package api
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -79,13 +78,9 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc, err := Document()
+	d, err := describe()
 	if err != nil {
 		return nil, err
-	}
-	asJSON, err := json.Marshal(doc)
-	if err != nil {
-		return nil, fmt.Errorf("writing openapi.json: %w", err)
 	}
 	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
 	s.stopping, s.stopStreams = context.WithCancel(context.Background())
@@ -93,8 +88,8 @@ func New(o Options) (*Server, error) {
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.guardRefusal, s.limitBody)
-	e := &endpoints{Options: o, stopping: s.stopping, document: asJSON, submission: doc.Components.Schemas["Submission"].Value}
-	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(doc)})
+	e := &endpoints{Options: o, stopping: s.stopping, document: d.json, submission: d.doc.Components.Schemas["Submission"].Value}
+	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(d.doc)})
 	s.mount("/metrics", o.Metrics)
 	s.mount("/monitor", o.Monitor)
 	return s, nil
@@ -116,7 +111,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for _, op := range item.Operations() {
-			v := validator{parameters: append(op.Parameters, item.Parameters...), batch: op.OperationID == batchOperation}
+			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters), batch: op.OperationID == batchOperation}
 			if op.RequestBody != nil {
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
 				v.bodyless = !op.RequestBody.Value.Required
