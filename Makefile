@@ -50,7 +50,8 @@ chaos-long: ## The same until it is stopped; what explains a broken promise is k
 	CHAOS_TIME=0s $(CHAOS) -timeout 0 ./test/chaos
 
 .PHONY: lint
-lint: ## Run go vet and golangci-lint (built into .bin at the first time)
+lint: ## Run go vet, golangci-lint (built into .bin at the first time) and the rules for new tests and files
+	scripts/lint-new
 	scripts/ensure-tool $(GOLANGCI_LINT) $(GOLANGCI_LINT_VERSION)
 	for module in . bench; do \
 		(cd $$module && go vet ./... && $(CURDIR)/.bin/golangci-lint run ./...); \
