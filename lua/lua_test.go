@@ -1,12 +1,13 @@
 package lua_test
 
 import (
-	"fmt"
 	"os"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,9 +25,12 @@ const (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
+// load reads all scripts, once for all tests.
+var load = sync.OnceValues(func() (contract.Library, error) { return contract.Load(os.DirFS(".")) })
+
 func library(t *testing.T) contract.Library {
 	t.Helper()
-	l, err := contract.Load(os.DirFS("."))
+	l, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,17 +40,17 @@ func library(t *testing.T) contract.Library {
 	return l
 }
 
-func eachScript(t *testing.T, check func(t *testing.T, l contract.Library, c contract.Contract)) {
+func eachScript(t *testing.T, check func(t *testing.T, c contract.Contract)) {
 	t.Helper()
 	l := library(t)
 	for _, name := range l.Names() {
-		t.Run(name, func(t *testing.T) { check(t, l, l.Scripts[name]) })
+		t.Run(name, func(t *testing.T) { check(t, l.Scripts[name]) })
 	}
 }
 
 func TestHeader_HasEverySectionInOrder(t *testing.T) {
 	section := regexp.MustCompile(`(?m)^-- (\w+):`)
-	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+	eachScript(t, func(t *testing.T, c contract.Contract) {
 		text, err := os.ReadFile(c.Name + ".lua")
 		if err != nil {
 			t.Fatal(err)
@@ -65,7 +69,7 @@ func TestHeader_HasEverySectionInOrder(t *testing.T) {
 }
 
 func TestHeader_KeysHaveTheTypesOfTheTable(t *testing.T) {
-	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+	eachScript(t, func(t *testing.T, c contract.Contract) {
 		for _, key := range c.Keys {
 			kind, ok := contract.KindOf(key.Name)
 			if !ok || kind.Type != key.Type {
@@ -76,14 +80,11 @@ func TestHeader_KeysHaveTheTypesOfTheTable(t *testing.T) {
 }
 
 func TestHeader_EveryKeyAndArgumentIsUsed(t *testing.T) {
-	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
-		source, err := l.Compose(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		code := withoutStrings(contract.WithoutComments(source))
+	eachScript(t, func(t *testing.T, c contract.Contract) {
+		source := lua.ByName(c.Name).Source
+		uses := words(withoutStrings(contract.WithoutComments(source)))
 		for _, f := range slices.Concat(c.Keys, c.Args) {
-			if n := len(word(f.Name).FindAllString(code, -1)); n < 2 && f.Remark != "only for its slot" { // the first one binds it
+			if n := uses[f.Name]; n < 2 && f.Remark != "only for its slot" { // the first one binds it
 				t.Errorf("%s is declared and never used", f.Name)
 			}
 		}
@@ -96,15 +97,12 @@ func TestHeader_EveryKeyAndArgumentIsUsed(t *testing.T) {
 // The refusals are compared both ways, and Go's list comes from the same header.
 func TestHeader_RefusalsAreThoseOfTheBody(t *testing.T) {
 	literal := regexp.MustCompile(`\breturn refuse\('([^']*)'`)
-	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
+	eachScript(t, func(t *testing.T, c contract.Contract) {
 		want, got := map[string]bool{}, map[string]bool{}
 		for _, r := range c.Refusals {
 			want[r.Code] = true
 		}
-		source, err := l.Compose(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := lua.ByName(c.Name).Source
 		code := strings.Replace(contract.WithoutComments(source), "local function refuse(", "", 1)
 		for _, m := range literal.FindAllStringSubmatch(code, -1) {
 			got[m[1]] = true
@@ -141,11 +139,8 @@ var command = regexp.MustCompile(`redis\.call\('(\w+)'`)
 func TestHeader_SaysWhatAFullRedisMeans(t *testing.T) {
 	writers := callOf(writingFunctions(t))
 	expires, setsExpiry := regexp.MustCompile(`\bexpires\b|\bkept for\b`), regexp.MustCompile(`(?m)^redis\.call\('SET', (\w+), .*'PX'`)
-	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
-		source, err := l.Compose(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachScript(t, func(t *testing.T, c contract.Contract) {
+		source := lua.ByName(c.Name).Source
 		free := !slices.ContainsFunc(command.FindAllStringSubmatch(source, -1), func(m []string) bool { return slices.Contains(contract.NeedMemory, m[1]) })
 		if prefixed := strings.Contains(source, "redis.call('PERSIST', KEYS[1])"); prefixed != (c.Full == contract.FullWorks && !free) {
 			t.Errorf("%q: it begins with a write that needs no memory: %t", c.Full, prefixed)
@@ -201,7 +196,7 @@ var nothingDone = regexp.MustCompile(`if redis\.call\('\w+', [^\n]*\) == 0 then\
 func TestBody_WritesNothingBeforeTheLastRefusal(t *testing.T) {
 	writers := callOf(writingFunctions(t))
 	refusers := callOf(refusingFunctions(t))
-	eachScript(t, func(t *testing.T, _ contract.Library, c contract.Contract) {
+	eachScript(t, func(t *testing.T, c contract.Contract) {
 		code := nothingDone.ReplaceAllString(contract.WithoutComments(c.Body), "")
 		if i := writesAt(code, writers); i >= 0 && refusers.MatchString(code[i:]) {
 			line, _, _ := strings.Cut(code[i:], "\n")
@@ -225,12 +220,9 @@ func writesAt(code string, writers *regexp.Regexp) int {
 }
 
 func TestBody_FollowsTheRules(t *testing.T) {
-	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
+	eachScript(t, func(t *testing.T, c contract.Contract) {
 		checkLua(t, c.Body, bodyLimit)
-		source, err := l.Compose(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		source := lua.ByName(c.Name).Source
 		if n := strings.Count(contract.WithoutComments(source), "'TIME'"); n > 1 {
 			t.Errorf("the time is read %d times; include clock, which reads it once", n)
 		}
@@ -268,24 +260,25 @@ func checkLua(t *testing.T, body string, limit int) {
 func TestInclude_IsUsedByEveryScriptThatCarriesIt(t *testing.T) {
 	l := library(t)
 	usedAnywhere := map[string]bool{}
-	eachScript(t, func(t *testing.T, l contract.Library, c contract.Contract) {
-		source, err := l.Compose(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		code := withoutStrings(contract.WithoutComments(source))
+	definitions, own := map[string][]string{}, map[string]map[string]int{}
+	for _, include := range l.Includes {
+		definitions[include.Name] = definitionsOf(include.Body)
+		own[include.Name] = words(withoutStrings(contract.WithoutComments(include.Body)))
+	}
+	eachScript(t, func(t *testing.T, c contract.Contract) {
+		source := lua.ByName(c.Name).Source
+		uses := words(withoutStrings(contract.WithoutComments(source)))
 		for _, include := range l.Includes {
-			definitions := definitionsOf(include.Body)
 			if !strings.Contains(source, strings.TrimLeft(include.Body, "\n")) {
 				continue
 			}
 			used := false
-			for _, name := range definitions {
-				own := len(word(name).FindAllString(withoutStrings(contract.WithoutComments(include.Body)), -1))
-				if len(word(name).FindAllString(code, -1)) > own {
+			for _, name := range definitions[include.Name] {
+				within := own[include.Name][name]
+				if uses[name] > within {
 					used, usedAnywhere[include.Name+"."+name] = true, true
 				}
-				if own > 1 { // used within the include
+				if within > 1 { // used within the include
 					usedAnywhere[include.Name+"."+name] = true
 				}
 			}
@@ -295,7 +288,7 @@ func TestInclude_IsUsedByEveryScriptThatCarriesIt(t *testing.T) {
 		}
 	})
 	for _, include := range l.Includes {
-		for _, name := range definitionsOf(include.Body) {
+		for _, name := range definitions[include.Name] {
 			if !usedAnywhere[include.Name+"."+name] {
 				t.Errorf("%s of include %s is used by no script", name, include.Name)
 			}
@@ -308,8 +301,9 @@ func TestConstants_AreAllUsed(t *testing.T) {
 	for _, name := range lua.Names() {
 		all.WriteString(lua.ByName(name).Source)
 	}
+	uses := words(all.String())
 	for name, value := range contract.Constants {
-		if len(word(name).FindAllString(all.String(), -1)) < 2 {
+		if uses[name] < 2 {
 			t.Errorf("constant %s (%v) is used by no script", name, value)
 		}
 	}
@@ -404,7 +398,8 @@ func writingFunctions(t *testing.T) []string {
 	t.Helper()
 	bodies := includedFunctions(t)
 	writing := []string{"announce"}
-	for range len(bodies) {
+	for known := 0; known < len(writing); { // until one pass finds no more
+		known = len(writing)
 		writers := callOf(writing)
 		for name, body := range bodies {
 			_, inner, _ := strings.Cut(body, "\n")
@@ -420,8 +415,17 @@ func writingFunctions(t *testing.T) []string {
 	return writing
 }
 
-func word(name string) *regexp.Regexp { return regexp.MustCompile(fmt.Sprintf(`\b%s\b`, name)) }
-
-func withoutStrings(code string) string {
-	return regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`).ReplaceAllString(code, "''")
+// words counts the words of code.
+func words(code string) map[string]int {
+	count := map[string]int{}
+	for _, word := range strings.FieldsFunc(code, func(r rune) bool {
+		return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		count[word]++
+	}
+	return count
 }
+
+var literalString = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
+
+func withoutStrings(code string) string { return literalString.ReplaceAllString(code, "''") }
