@@ -22,6 +22,7 @@ func startSkewed(t *testing.T, skew, redis string, flags ...string) *node {
 
 // Promise 5: two nodes whose clocks are ten minutes apart share the partitions and the work, and nobody notices.
 func TestNodeClocks_DecideNothing(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	examineAtTheEnd(t, redis.URL())
@@ -52,6 +53,7 @@ func TestNodeClocks_DecideNothing(t *testing.T) {
 // What a worker with a fast clock took and did not begin is another's in the usual time, which Redis's clock measures. The fast worker
 // may not write to the partitions, so it begins nothing.
 func TestNodeClocks_AFastWorkerThatDiesKeepsNoDeliveries(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	leader := startNode(t, redis.URL(), "--roles", "scheduler,api")

@@ -71,7 +71,7 @@ func examineAtTheEnd(t *testing.T, redis string) {
 // While a fleet works, ticks, loses a leader and a worker, and replaces them, doctor raises no false alarm.
 func TestDoctor_FindsNoErrorOnALiveSystem(t *testing.T) {
 	t.Parallel()
-	span := testkit.Amount(12*time.Second, 2*time.Minute)
+	span := testkit.Amount(4*time.Second, 2*time.Minute)
 	redis, far := redistest.Start(t), newRecorder(t)
 	api := startNode(t, redis.URL(), "--roles", "api")
 	dying := startNode(t, redis.URL())

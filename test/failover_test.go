@@ -252,6 +252,7 @@ func (f *failover) audits(fulfils func(client.AuditReport) bool) int {
 // What a failover to a replica that is behind loses is what Redis alone knew: tasks that no worker had begun. What living workers know goes on
 // and runs once, and the audit names the time.
 func TestFailover_ThatLosesWrites(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	f := newFailover(t, nil)
 	d := f.run()
@@ -268,6 +269,7 @@ func TestFailover_ThatLosesWrites(t *testing.T) {
 
 // With --durability wait=1, and with min-replicas-to-write 1, what was accepted survives, and no attempt that must be the only one begins twice.
 func TestFailover_LosesNothingAcknowledgedWhereReplicasMustHaveIt(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	for name, c := range map[string]struct {
 		redis   []redistest.Option

@@ -10,11 +10,13 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Promises 1 and 3 in a fleet of all kinds of workers, which run different types of tasks of the same queue, while one of each kind dies in
 // the middle of its work.
 func TestMixedFleet_LosesNothingWhenOneOfEachKindDies(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	lead := startNode(t, redis.URL(), "--roles", "scheduler,api")

@@ -21,6 +21,7 @@ import (
 // While Redis is full, what runs ends, what waits runs, nodes start, workers by HTTP take, people can stop things, and nothing new is accepted;
 // history makes room for it. When Redis has room again, everything goes on.
 func TestFullRedis_StopsNothingThatWasAccepted(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	const running, waiting, history = 100, 60, 2000
 	srv := redistest.Start(t, redistest.With("--maxmemory", "32mb"))

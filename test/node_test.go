@@ -29,9 +29,6 @@ func TestMain(m *testing.M) {
 	if binaries, err = process.Build("../cmd/dtsd", "../cmd/dtsctl", "./goworker", "../examples/go-worker"); err != nil {
 		panic(err)
 	}
-	if err := buildReleases(); err != nil {
-		panic(err)
-	}
 	m.Run()
 	_ = os.RemoveAll(binaries)
 }

@@ -41,8 +41,9 @@ func readAttempts(t *testing.T, file string) attemptRecord {
 // Promises 1 to 3 while all nodes restart again and again, with less time to drain than their tasks take: an attempt that a restart cuts short
 // counts as lost, and another one begins at once.
 func TestRollingRestarts_LoseNothingThatTheyCutShort(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
-	restarts := testkit.Amount(4, 36)
+	const restarts = 36
 	redis, file := redistest.Start(t), filepath.Join(t.TempDir(), "record")
 	api := startNode(t, redis.URL(), "--roles", "api")
 	start := func() *node {

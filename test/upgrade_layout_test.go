@@ -16,6 +16,7 @@ import (
 
 // The layout of the data moves when the last node is gone that does not serve the newer one. Nobody stops for it, and who cannot follow says so.
 func TestUpgrade_MovesTheLayoutWhenAllNodesServeIt(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	db := redis.DB(t)

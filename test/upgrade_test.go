@@ -30,22 +30,26 @@ const (
 // previousCommit is what was released last.
 const previousCommit = "63e4be82b94d5ce6abe39f4c8d43abaab6d0ba4f"
 
-var errPrevious error // why the previous release could not be built: a checkout without history, such as an archive of the sources
-
-func buildReleases() error {
-	err := process.BuildCommit(binaries, previousRelease, previousCommit, "./cmd/dtsd")
-	if errors.Is(err, process.ErrNoCommit) {
-		errPrevious, err = err, nil
-	}
-	return errors.Join(err, process.BuildWith(binaries, nextRelease, "../cmd/dtsd", "internal/store/layout.served", "3,4"))
+// releases builds the programs of other releases, each when a test first starts it.
+var releases = map[string]func() error{
+	thisRelease: func() error { return nil },
+	previousRelease: sync.OnceValue(func() error {
+		return process.BuildCommit(binaries, previousRelease, previousCommit, "./cmd/dtsd")
+	}),
+	nextRelease: sync.OnceValue(func() error {
+		return process.BuildWith(binaries, nextRelease, "../cmd/dtsd", "internal/store/layout.served", "3,4")
+	}),
 }
 
-// startRelease is startNode for the dtsd of a release.
+// startRelease is startNode for the dtsd of a release. Of a checkout without history, such as an archive of the sources, the previous one
+// cannot be built.
 func startRelease(t *testing.T, release, redis string, flags ...string) *node {
 	t.Helper()
-	if release == previousRelease && errPrevious != nil {
-		t.Skip("nothing is known of upgrades: ", errPrevious)
+	err := releases[release]()
+	if errors.Is(err, process.ErrNoCommit) {
+		t.Skip("nothing is known of upgrades: ", err)
 	}
+	testkit.Must(t, err)
 	return startProgram(t, release, append([]string{"serve", "--redis", redis, "--concurrency", "20"}, flags...)...)
 }
 
@@ -185,6 +189,7 @@ func (r *rolling) ran(n int, schedules []string, when string) {
 
 // Promises 1 to 4 while a fleet is upgraded to this release and back, under load.
 func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	examineAtTheEnd(t, redis.URL())
@@ -195,9 +200,9 @@ func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 	schedules := r.put(r.nodes["scheduler"])
 	stop, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- r.load(t.Context(), stop) }()
-	calls := testkit.Amount(150, 400)
+	const calls = 400
 	r.ran(calls, schedules, "the previous release")
-	for range testkit.Amount(1, 3) {
+	for range 3 {
 		for _, step := range []struct{ role, release string }{
 			{"worker", thisRelease}, {"scheduler", thisRelease}, // the old leads, the new works; then both are new
 			{"worker", previousRelease}, {"scheduler", previousRelease}, // the new leads, the old works; then both are old
@@ -266,6 +271,7 @@ func (r *rolling) judge(schedules []string, newer *node) {
 
 // A client that gets no answer repeats its request, and may reach a node of another release then.
 func TestUpgrade_BothReleasesAnswerARepeatAlike(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	examineAtTheEnd(t, redis.URL())
@@ -305,6 +311,7 @@ func TestUpgrade_BothReleasesAnswerARepeatAlike(t *testing.T) {
 
 // Leaders delete finished tasks as soon as they lead, and remember their names.
 func TestUpgrade_BothReleasesKnowWhatEitherHasDeleted(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	redis, far := redistest.Start(t), newRecorder(t)
 	examineAtTheEnd(t, redis.URL())

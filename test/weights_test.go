@@ -7,10 +7,12 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // While a worker has more to do in each queue than it can, its weights say how much of each it does.
 func TestWeights_ShareAWorkerUnderOverload(t *testing.T) {
+	testkit.OnlyLong(t)
 	t.Parallel()
 	const each = 500 // tasks of each queue
 	weights := map[string]int{"critical": 6, "default": 3, "low": 1}

@@ -33,9 +33,12 @@ type crew struct {
 	hire  func(flags ...string) *node // starts a worker
 }
 
-// overWorkers runs a test with each kind of worker.
+// overWorkers runs a test with each kind of worker, in the short form with dtsd only.
 func overWorkers(t *testing.T, test func(c crew)) {
 	for kind, start := range workerKinds {
+		if kind != "dtsd" && !testkit.Long() {
+			continue
+		}
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
@@ -58,7 +61,7 @@ func (c crew) runsOn(id string, n *node) bool {
 func TestWorkers_LoseNothingInACleanStopAndACrash(t *testing.T) {
 	t.Parallel()
 	overWorkers(t, func(c crew) {
-		count, spread := testkit.Amount(400, 4000), testkit.Amount(4*time.Second, 20*time.Second)
+		count, spread := testkit.Amount(200, 4000), testkit.Amount(2*time.Second, 20*time.Second)
 		a, b := c.hire(), c.hire()
 		var tasks []client.Submission
 		for i := range count {

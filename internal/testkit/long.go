@@ -13,10 +13,17 @@ const (
 	seedVariable = "TEST_SEED" // repeats the samples of an earlier run
 )
 
-// Long reports whether tests run in their long form, as `make test-long` has it. A test with a long form does the
-// same in both and asserts the same; only the amount differs. What the short form covers is always a part of what the
-// long form covers.
+// Long reports whether tests run in their long form, as `make test-long` has it. A test with both forms asserts the
+// same in both, and covers in its short form a part of what the long form covers.
 func Long() bool { return os.Getenv(longVariable) == "1" }
+
+// OnlyLong skips a test that takes more than ten seconds in any form, unless tests run in their long form.
+func OnlyLong(t testing.TB) {
+	t.Helper()
+	if !Long() {
+		t.Skipf("it takes too long for `make test`; %s=1 runs it, as `make test-long` does", longVariable)
+	}
+}
 
 // Amount returns how much a test does: short, or long in the long form.
 func Amount[N int | time.Duration](short, long N) N {

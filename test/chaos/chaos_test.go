@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/test/process"
 )
 
@@ -53,6 +54,9 @@ func build(t *testing.T) {
 
 // Each promise holds, whatever happens.
 func TestChaos(t *testing.T) {
+	if os.Getenv(seedVariable)+os.Getenv(timeVariable)+os.Getenv(roundsVariable) == "" {
+		testkit.OnlyLong(t) // nobody has asked for it
+	}
 	s := readSettings(t)
 	build(t)
 	begin := time.Now()
