@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"testing"
 	"time"
+
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 //go:embed testdata/clock.c
@@ -18,6 +20,7 @@ var clockSource []byte
 // system's, as it can on Linux. It needs the C compiler that the race detector needs.
 func MovableClock(t testing.TB) Option {
 	t.Helper()
+	testkit.NotQuick(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("the clock of redis-server can only be moved on Linux")
 	}

@@ -30,6 +30,7 @@ type Cluster struct {
 // StartCluster starts the servers with the options, and waits until all of them say that the cluster is complete.
 func StartCluster(t testing.TB, opts ...Option) *Cluster {
 	t.Helper()
+	testkit.NotQuick(t)
 	c := &Cluster{t: t}
 	opts = append([]Option{With(
 		"--cluster-enabled", "yes", "--cluster-node-timeout", fmt.Sprint(nodeTimeout),

@@ -23,6 +23,7 @@ var syncAtOnce = With("--repl-diskless-sync-delay", "0")
 // StartPair starts a primary and a replica, and waits until the replica follows. Both end with the test.
 func StartPair(t testing.TB, opts ...Option) *Pair {
 	t.Helper()
+	testkit.NotQuick(t)
 	p := &Pair{Primary: Start(t, append([]Option{syncAtOnce}, opts...)...), t: t}
 	p.Proxy = NewProxy(t, p.Primary.Addr())
 	p.AddReplica(opts...)

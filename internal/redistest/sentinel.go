@@ -34,6 +34,7 @@ type Sentinel struct {
 // has no replica.
 func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	t.Helper()
+	testkit.NotQuick(t)
 	s := &Sentinel{t: t}
 	opts = append([]Option{
 		With("--min-replicas-to-write", "1", "--min-replicas-max-lag", "2", "--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1"),

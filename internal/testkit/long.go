@@ -17,6 +17,14 @@ const (
 // same in both, and covers in its short form a part of what the long form covers.
 func Long() bool { return os.Getenv(longVariable) == "1" }
 
+// NotQuick skips a test of what takes long to start, such as a cluster or a program, if `make quick` runs the tests.
+func NotQuick(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes too long for `make quick`; `make test` runs it")
+	}
+}
+
 // OnlyLong skips a test that takes more than ten seconds in any form, unless tests run in their long form.
 func OnlyLong(t testing.TB) {
 	t.Helper()
