@@ -223,7 +223,7 @@ func judge(ctx context.Context, timeout time.Duration, result string, err error)
 	if err == nil {
 		return tasks.Ending{Outcome: task.OutcomeSucceeded, Result: result}
 	}
-	cause := context.Cause(ctx)
+	cause := executor.Ended(ctx, err)
 	switch {
 	case executor.IsCancelled(err):
 		return tasks.Ending{Outcome: task.OutcomeCancelled, Reason: err.Error()}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -104,8 +105,26 @@ func Brief(err error) error {
 // Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if ctx has ended, the
 // error says that of it and why.
 func Failure(ctx context.Context, call string, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("%s: %w", call, context.Cause(ctx))
+	if cause := Ended(ctx, err); cause != nil {
+		return fmt.Errorf("%s: %w", call, cause)
 	}
 	return Brief(err)
+}
+
+// deadlineSlack is how long before the deadline of an attempt somebody else's word counts that it has passed: their clock runs faster, or
+// they leave themselves a margin.
+const deadlineSlack = 50 * time.Millisecond
+
+// Ended returns the cause of the end of ctx, nil if ctx has not ended. err came from work under ctx. The deadline of ctx is known to sockets
+// and to servers as well, and they may tell of it before the timer of ctx fires. Ended waits for the timer then.
+func Ended(ctx context.Context, err error) error {
+	deadline, ok := ctx.Deadline()
+	if ctx.Err() != nil || err == nil || !ok {
+		return context.Cause(ctx)
+	}
+	left := clock.Until(deadline)
+	if left <= 0 || left <= deadlineSlack && errors.Is(err, context.DeadlineExceeded) {
+		<-ctx.Done()
+	}
+	return context.Cause(ctx)
 }

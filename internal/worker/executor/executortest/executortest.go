@@ -107,3 +107,23 @@ func DescriptorSet(t *testing.T, files ...protoreflect.FileDescriptor) string {
 	}
 	return base64.StdEncoding.EncodeToString(serialized)
 }
+
+// lateness is how long after the deadline the timer of a Late context fires.
+const lateness = 100 * time.Millisecond
+
+// late is a context whose timer is late.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l late) Deadline() (time.Time, bool) { return l.deadline, true }
+
+// Late returns a context that ends because of cause, some time after its deadline, as on a busy machine.
+func Late(t *testing.T, left time.Duration, cause error) context.Context {
+	t.Helper()
+	ctx, end := context.WithCancelCause(t.Context())
+	timer := time.AfterFunc(left+lateness, func() { end(cause) })
+	t.Cleanup(func() { timer.Stop() })
+	return late{ctx, time.Now().Add(left)}
+}

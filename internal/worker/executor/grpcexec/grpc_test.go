@@ -242,6 +242,22 @@ func TestExecutor_StopsWhenItsContextEnds(t *testing.T) {
 	}
 }
 
+func TestExecutor_TimesOutWhenTheServerSaysSo(t *testing.T) {
+	t.Parallel()
+	s := serve(t, true)
+	e := newExecutor(t)
+	cause := errors.New("took too long")
+	payload := executortest.JSON(t, object{"target": s.target, "method": unary, "request": object{"responseStatus": object{"code": 4, "message": "why"}}})
+	_, err := e.Execute(executortest.Late(t, 40*time.Millisecond, cause), executortest.NewRecorder(payload).Attempt)
+	if !errors.Is(err, cause) {
+		t.Errorf("at the deadline: %v", err)
+	}
+	_, err = e.Execute(executortest.Late(t, time.Minute, cause), executortest.NewRecorder(payload).Attempt)
+	if err == nil || err.Error() != "DEADLINE_EXCEEDED: why" {
+		t.Errorf("long before the deadline: %v", err)
+	}
+}
+
 func TestExecutor_CallsNoAddressThatIsDenied(t *testing.T) {
 	t.Parallel()
 	s := serve(t, true)

@@ -158,7 +158,8 @@ func (p *pool) close() error {
 // unusable reports whether the connection is to be replaced after an attempt: it is broken, or the server may be gone without a word.
 // Another attempt connects anew, in place of waiting until gRPC tries again.
 func (c *conn) unusable(ctx context.Context, err error) bool {
-	return errors.Is(ctx.Err(), context.DeadlineExceeded) || isCode(err, codes.Unavailable) && c.GetState() != connectivity.Ready
+	timedOut := executor.Ended(ctx, err) != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+	return timedOut || isCode(err, codes.Unavailable) && c.GetState() != connectivity.Ready
 }
 
 // explain returns the refusal of the node's rules in place of an error that came from it: of what a dialer returns, gRPC passes on only

@@ -1,6 +1,7 @@
 package grpcexec
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -44,6 +45,11 @@ type statusError struct{ *status.Status }
 
 func (e *statusError) Error() string {
 	return code.Code(e.Code()).String() + ": " + task.Cut(e.Message(), excerptLimit)
+}
+
+// Is makes DEADLINE_EXCEEDED a context.DeadlineExceeded: see executor.Ended.
+func (e *statusError) Is(target error) bool {
+	return e.Code() == codes.DeadlineExceeded && target == context.DeadlineExceeded //nolint:errorlint // Is compares with what it is asked for
 }
 
 // GRPCStatus makes status.Code find the code.

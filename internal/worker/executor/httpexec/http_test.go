@@ -267,6 +267,18 @@ func TestExecutor_GivesUpWhenTheContextEnds(t *testing.T) {
 	}
 }
 
+func TestExecutor_TimesOutWhenTheSocketSaysSo(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("took too long")
+	e := New(executor.Options{})
+	t.Cleanup(func() { testkit.Must(t, e.Close()) })
+	r := executortest.NewRecorder(`{"url": "http://127.0.0.1:1/"}`)
+	_, err := e.Execute(executortest.Late(t, 0, cause), r.Attempt) // the dialer has the deadline of ctx
+	if !errors.Is(err, cause) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestExecutor_FailsWhenNobodyAnswers(t *testing.T) {
 	srv := httptest.NewServer(http.NotFoundHandler())
 	srv.Close()
