@@ -128,7 +128,7 @@ func (e *Executor) poll(ctx context.Context, c *call, a executor.Attempt, at *ur
 		tellProgress(a, body)
 		return polled{wait: wait}
 	case c.codes.contain(resp.StatusCode):
-		if err := c.expect.check(string(body)); err != nil {
+		if err := c.expect.check(ctx, string(body)); err != nil {
 			return polled{ended: true, err: fmt.Errorf("the status is HTTP %d, but %w", resp.StatusCode, err)}
 		}
 		return polled{ended: true, result: task.Cut(string(body), task.ResultLimit)}

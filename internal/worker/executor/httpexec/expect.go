@@ -2,13 +2,14 @@ package httpexec
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"reflect"
-	"regexp"
 	"strings"
 
 	"github.com/ohler55/ojg/jp"
@@ -17,13 +18,15 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// expectLimit is how many bytes of an answer are read to look for what is expected.
-const expectLimit = 1 << 20
+const (
+	expectLimit = 1 << 20 // bytes of an answer that are read to look for what is expected
+	pathLimit   = 200     // bytes of a JSON path
+)
 
 // expect says what the body of a successful answer must be like: {contains?, matches?, json?: {path, equals}}. All conditions must hold.
 type expect struct {
 	contains string
-	matches  *regexp.Regexp
+	matches  pattern // "" for no condition
 	path     string  // "" for no condition
 	at       jp.Expr // of the path
 	equals   any     // what one of the values at path must be, as encoding/json decodes it
@@ -34,28 +37,25 @@ func parseExpect(raw json.RawMessage) (*expect, error) {
 	if raw = bytes.TrimSpace(raw); len(raw) == 0 || string(raw) == "null" {
 		return nil, nil //nolint:nilnil // nothing is expected
 	}
-	var matches string
 	var at json.RawMessage
 	e := &expect{}
 	err := executor.DecodeField("expect", raw, map[string]executor.Field{
 		"contains": {Into: &e.contains, Want: "a string"},
-		"matches":  {Into: &matches, Want: "a string"},
+		"matches":  {Into: (*string)(&e.matches), Want: "a string"},
 		"json":     {Into: &at, Want: "an object"},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if matches != "" {
-		if e.matches, err = regexp.Compile(matches); err != nil {
-			return nil, executor.Invalid("expect.matches", "is not a regular expression of Go: %v", err)
-		}
+	if err := e.matches.validate("expect.matches"); err != nil {
+		return nil, err
 	}
 	if at != nil && string(at) != "null" {
 		if err := e.parsePath(at); err != nil {
 			return nil, err
 		}
 	}
-	if e.contains == "" && e.matches == nil && e.path == "" {
+	if e.contains == "" && e.matches == "" && e.path == "" {
 		return nil, executor.Invalid("expect", "is empty: give contains, matches or json")
 	}
 	return e, nil
@@ -69,6 +69,8 @@ func (e *expect) parsePath(raw json.RawMessage) error {
 	switch {
 	case err != nil:
 		return err
+	case len(e.path) > pathLimit: // before it is parsed: a filter in it may have a regular expression
+		return executor.Invalid("expect.json.path", "is %d bytes long, at most %d are allowed", len(e.path), pathLimit)
 	case !strings.HasPrefix(e.path, "$"):
 		return executor.Invalid("expect.json.path", "%q must be a JSON path, such as $.status", e.path)
 	case equals == nil:
@@ -96,8 +98,8 @@ func (e *expect) limit() int64 {
 	return expectLimit + 1
 }
 
-// check returns an error that says which condition does not hold for the body of an answer.
-func (e *expect) check(body string) error {
+// check returns an error that says which condition does not hold for the body of an answer, or the cause of ctx if that ends meanwhile.
+func (e *expect) check(ctx context.Context, body string) error {
 	switch {
 	case e == nil:
 		return nil
@@ -105,15 +107,17 @@ func (e *expect) check(body string) error {
 		return fmt.Errorf("the answer is longer than %d bytes, which are read for payload.expect", expectLimit)
 	case !strings.Contains(body, e.contains):
 		return fmt.Errorf("the answer does not contain %q", e.contains)
-	case e.matches != nil && !e.matches.MatchString(body):
-		return fmt.Errorf("the answer does not match %q", e.matches)
-	case e.path != "":
-		return e.checkPath(body)
 	}
-	return nil
+	if matches, err := e.matches.match(ctx, body); err != nil || !matches {
+		return cmp.Or(err, fmt.Errorf("the answer does not match %q", e.matches))
+	}
+	return e.checkPath(body)
 }
 
 func (e *expect) checkPath(body string) error {
+	if e.path == "" {
+		return nil
+	}
 	value, err := decodeJSON([]byte(body))
 	if err != nil {
 		return errors.New("the answer is not JSON")

@@ -131,7 +131,7 @@ func (e *Executor) do(ctx context.Context, c *call, a executor.Attempt) (string,
 	if int64(len(body)) == c.expect.limit() {
 		drain(resp.Body, cancel)
 	}
-	if err := c.expect.check(string(body)); err != nil {
+	if err := c.expect.check(ctx, string(body)); err != nil {
 		return "", fmt.Errorf("HTTP %d, but %w", resp.StatusCode, err)
 	}
 	return task.Cut(string(body), task.ResultLimit), nil
