@@ -50,6 +50,8 @@ const (
 	// publishInterval is the time after which a queue is added to asynq's list of queues again. If it were added only
 	// once, a deleted queue would stay invisible.
 	publishInterval = 10 * time.Second
+	// publishedLimit is of how many queues it is known that they were added; beyond, it is forgotten of all.
+	publishedLimit = 10_000
 	// publishTimeout is how long that may take; publishPatience is how long a hand-over waits for it in a cluster.
 	publishTimeout  = time.Second
 	publishPatience = 100 * time.Millisecond
@@ -229,6 +231,9 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 	for _, b := range batches {
 		if at, known := q.published[b.queue]; !known || now.Sub(at) >= q.publishInterval {
 			due = append(due, b.queue)
+			if !known && len(q.published) >= publishedLimit {
+				clear(q.published)
+			}
 			q.published[b.queue] = now
 		}
 	}

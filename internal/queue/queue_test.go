@@ -2,6 +2,7 @@ package queue
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -230,4 +231,20 @@ func TestEnqueue_ReportsAnUnreachableRedis(t *testing.T) {
 	}
 	proxy.Mend()
 	testkit.Must(t, q.HandOver(t.Context(), []task.Delivery{aDelivery("a")}, nil).Failure())
+}
+
+func TestQueues_RememberABoundedNumber(t *testing.T) {
+	t.Parallel()
+	x := newTransport(t)
+	batches := make([]*batch, publishedLimit+10)
+	for i := range batches {
+		batches[i] = &batch{queue: strconv.Itoa(i)}
+	}
+	testkit.Must(t, x.publish(t.Context(), batches))
+	if n := len(x.published); n > publishedLimit {
+		t.Errorf("%d queues are remembered", n)
+	}
+	if n := x.db.SCard(t.Context(), string(lua.AsynqQueues)).Val(); n != int64(len(batches)) {
+		t.Errorf("%d of %d queues are listed", n, len(batches))
+	}
 }

@@ -2,7 +2,7 @@ package schedule
 
 import (
 	"math"
-	"strings"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,33 +29,62 @@ type stretch struct {
 	from int64
 }
 
+// zonesLimit is how many zones are cached. There are 598 names; a file system that ignores case has more spellings of each.
+const zonesLimit = 1000
+
 // zones caches the loaded zones by name, because loading one reads a file.
-var zones sync.Map // map[string]*zone
+var zones zoneCache
+
+// zoneCache holds up to zonesLimit zones. When it is full, it forgets all.
+type zoneCache struct {
+	byName sync.Map // map[string]*zone
+	count  atomic.Int32
+}
+
+func (c *zoneCache) get(name string) (*zone, bool) {
+	z, ok := c.byName.Load(name)
+	if !ok {
+		return nil, false
+	}
+	return z.(*zone), true
+}
+
+// add returns the zone that is cached from now on.
+func (c *zoneCache) add(name string, loaded *zone) *zone {
+	if c.count.Add(1) > zonesLimit {
+		c.byName.Clear()
+		c.count.Store(1)
+	}
+	z, _ := c.byName.LoadOrStore(name, loaded)
+	return z.(*zone)
+}
 
 // loadZone returns the zone of an IANA name; "" is UTC. It returns a *task.Error for an unknown name.
 func loadZone(name string) (*zone, error) {
-	if z, ok := zones.Load(name); ok {
-		return z.(*zone), nil
+	if z, ok := zones.get(name); ok {
+		return z, nil
 	}
 	if !isZoneName(name) {
-		return nil, task.Invalid("timezone", "%q is not the name of a time zone; write an IANA name such as Europe/Berlin, or UTC", name)
+		return nil, task.Invalid("timezone", "%q is not the name of a time zone; write an IANA name such as Europe/Berlin, or UTC",
+			task.Cut(name, zoneNameLimit))
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, task.Invalid("timezone", "%q is not a known time zone; write an IANA name such as Europe/Berlin, or UTC", name)
 	}
-	z, _ := zones.LoadOrStore(name, &zone{loc: loc})
-	return z.(*zone), nil
+	return zones.add(name, &zone{loc: loc}), nil
 }
 
-// isZoneName returns false for names that time.LoadLocation accepts but a schedule must not use: those that differ from
-// machine to machine, those that count leap seconds, and those of 64 bytes or more.
+const zoneNameLimit = 64 // bytes; the longest name has 32
+
+// zoneName is the form of all names of IANA: Etc/GMT+1, America/Port-au-Prince, America/North_Dakota/Beulah.
+var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
+
+// isZoneName reports whether a name has the form of one of IANA, or is "" for UTC. It returns false for others that time.LoadLocation
+// accepts: those that differ from machine to machine (Local, localtime), those that count leap seconds (right/UTC), and paths to the same
+// file (America/./New_York).
 func isZoneName(name string) bool {
-	switch first, _, _ := strings.Cut(name, "/"); first {
-	case "Local", "localtime", "posixrules", "posix", "right":
-		return false
-	}
-	return len(name) < 64
+	return name == "" || name != "Local" && len(name) <= zoneNameLimit && zoneName.MatchString(name)
 }
 
 // at returns the stretch that contains an instant.

@@ -247,3 +247,40 @@ func TestTimetable_GoesOnAfter2037(t *testing.T) {
 		}
 	}
 }
+
+func TestCompile_TakesNamesOfZonesOnly(t *testing.T) {
+	t.Parallel()
+	for _, name := range append(zoneNames(t), "") {
+		if _, err := loadZone(name); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{
+		"America/./New_York", "America//New_York", "America/././New_York", "./UTC", "UTC/", "UTC/.", "/UTC", "//UTC", "../UTC", "America/../UTC", `Etc\UTC`,
+		"Local", "localtime", "posix/UTC", "right/UTC", "posixrules", "america/new_york", "UTC\x00", "UTC\n", " UTC", "Etc/UTC/UTC/UTC", "America",
+		"tzdata.zi", "zone.tab", "Europe/Berlin?", "Köln", strings.Repeat("A", 100_000),
+	} {
+		if _, err := loadZone(name); task.CodeOf(err) != task.CodeInvalid || len(err.Error()) > 300 {
+			t.Errorf("%.40q: %.400v", name, err)
+		}
+	}
+}
+
+func TestZoneCache_KeepsABoundedNumber(t *testing.T) {
+	t.Parallel()
+	var c zoneCache
+	for i := range 3 * zonesLimit {
+		name, loaded := strconv.Itoa(i), &zone{loc: time.UTC}
+		if c.add(name, loaded) != loaded {
+			t.Fatalf("zone %d is another one", i)
+		}
+		if z, ok := c.get(name); !ok || z != loaded {
+			t.Fatalf("zone %d is not there", i)
+		}
+	}
+	count := 0
+	c.byName.Range(func(any, any) bool { count++; return true })
+	if count > zonesLimit {
+		t.Errorf("%d zones are cached", count)
+	}
+}
