@@ -102,3 +102,17 @@ func TestPattern_MatchesAsRegexpDoes(t *testing.T) {
 		}
 	}
 }
+
+func TestParseCall_BoundsWhatIsExpected(t *testing.T) {
+	t.Parallel()
+	for field, c := range map[string]struct{ expect, message string }{
+		"payload.expect.matches":   {`{"matches": "` + strings.Repeat("a", 1001) + `"}`, "1001 bytes long, at most 1000"},
+		"payload.expect.json.path": {`{"json": {"path": "$.` + strings.Repeat("a", 200) + `", "equals": 1}}`, "202 bytes long, at most 200"},
+	} {
+		_, err := parseCall([]byte(`{"url": "http://a", "expect": ` + c.expect + `}`))
+		var invalid *executor.InvalidPayloadError
+		if !errors.As(err, &invalid) || invalid.Field != field || !strings.Contains(err.Error(), c.message) {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
