@@ -51,6 +51,7 @@ type Control struct {
 	paused     pausedQueues
 	admission  Admission
 	turns      turns
+	forecasts  turns
 	limits     *limits.Limits // nil without queues
 }
 
@@ -59,6 +60,7 @@ func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, types: o.Types, workers: o.Workers, log: o.Log,
 		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit),
+		forecasts: make(turns, 1),
 	}
 	if o.Queues != nil {
 		c.limits = limits.New(o.Store.Layout, o.Queues)

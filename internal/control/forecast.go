@@ -2,9 +2,11 @@ package control
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
 )
 
 // Next returns the next count ticks of a schedule after a time, the zero time meaning now, and the coming clock change
@@ -44,15 +46,46 @@ func upToRuns(ticks []schedule.UpcomingTick, runs int) []schedule.UpcomingTick {
 	return ticks
 }
 
+// forecastBudget is how long a forecast may count. It is less than the deadline of a request, so that the answer says what to ask instead.
+const forecastBudget = 15 * time.Second
+
+// errBudget is the cause of the end of a forecast that has counted too long.
+var errBudget = errors.New("the forecast takes too long")
+
 // Forecast counts the coming ticks of all schedules of the caller's namespace, which may be EveryNamespace, minute by
-// minute. Paused schedules do not count.
+// minute. Paused schedules do not count. Errors: CodeInvalid for hours if that takes longer than 15 s, CodeUnavailable, or that of ctx.
 func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule.Forecast, error) {
-	now, err := c.store.Now(ctx, 0) // by the minute, any clock will do
+	return c.forecast(ctx, who, hours, forecastBudget)
+}
+
+// forecast counts one forecast at a time, so that however many are asked for, they take one processor.
+func (c *Control) forecast(ctx context.Context, who Caller, hours int, budget time.Duration) (schedule.Forecast, error) {
+	end, err := c.forecasts.take(ctx, c.store.DB.Link().Answers)
 	if err != nil {
 		return schedule.Forecast{}, err
 	}
+	defer end()
+	f, err := c.forecaster(ctx, who, hours)
+	if err != nil {
+		return schedule.Forecast{}, err
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, budget, errBudget)
+	defer cancel()
+	counted, err := f.Forecast(limited)
+	if errors.Is(err, errBudget) {
+		return counted, task.Invalid("hours", "to count the ticks of %d hours takes longer than %s: ask for fewer hours, or for one namespace", hours, budget)
+	}
+	return counted, err
+}
+
+// forecaster has the schedules that count.
+func (c *Control) forecaster(ctx context.Context, who Caller, hours int) (*schedule.Forecaster, error) {
+	now, err := c.store.Now(ctx, 0) // by the minute, any clock will do
+	if err != nil {
+		return nil, err
+	}
 	f := schedule.NewForecast(now.Truncate(time.Minute), hours*60)
-	err = c.store.Schedules.Each(ctx, who.Namespace, func(s schedule.Schedule) {
+	return f, c.store.Schedules.Each(ctx, who.Namespace, func(s schedule.Schedule) {
 		if !s.PausedAt.IsZero() || !s.EndedAt.IsZero() {
 			return
 		}
@@ -60,8 +93,4 @@ func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule
 			f.Add(s.Ref, table, now)
 		}
 	})
-	if err != nil {
-		return schedule.Forecast{}, err
-	}
-	return f.Forecast(), nil
 }

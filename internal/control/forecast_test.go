@@ -1,10 +1,15 @@
 package control
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestNext_ShowsNoMoreTicksThanWillRun(t *testing.T) {
@@ -22,5 +27,53 @@ func TestNext_ShowsNoMoreTicksThanWillRun(t *testing.T) {
 	w.fire(nightly)
 	if preview, err := w.Next(w.ctx, me, nightly.ID, time.Time{}, 10); err != nil || len(preview.Ticks) != 0 {
 		t.Errorf("of one that has ended: %v, %v", preview.Ticks, err)
+	}
+}
+
+// crowd makes n schedules whose ticks take long to count.
+func (w *world) crowd(n int) {
+	w.t.Helper()
+	for i := range n {
+		w.put(daily(func(d *schedule.Definition) {
+			d.ID, d.Rules = fmt.Sprintf("crowd-%d", i), []schedule.Rule{{Every: schedule.IntervalMin}}
+			for i := range schedule.ExcludeLimit {
+				d.Exclude = append(d.Exclude, fmt.Sprintf("%d 59 23 * * *", i%60))
+			}
+		}))
+	}
+}
+
+func TestForecast_RefusesWhatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.crowd(1)
+	_, err := w.forecast(w.ctx, me, 168, 10*time.Millisecond)
+	var refused *task.Error
+	if !errors.As(err, &refused) || refused.Code != task.CodeInvalid || refused.Field != "hours" {
+		t.Errorf("the error is %v", err)
+	}
+	if f, err := w.Forecast(w.ctx, me, 1); err != nil || f.Total < 30_000 {
+		t.Errorf("of an hour: %d ticks, %v", f.Total, err)
+	}
+}
+
+func TestForecast_EndsWhenItsClientHasGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.crowd(3)
+	gone, cancel := context.WithCancel(w.ctx)
+	ended := make(chan error, 2)
+	for range 2 { // the second one waits for its turn
+		go func() {
+			_, err := w.Forecast(gone, me, 168)
+			ended <- err
+		}()
+	}
+	testkit.Eventually(t, "a forecast counts", func() bool { return len(w.forecasts) == 1 })
+	cancel()
+	for range 2 {
+		if err := testkit.Receive(t, ended, "the end of a forecast"); !errors.Is(err, context.Canceled) {
+			t.Errorf("the error is %v", err)
+		}
 	}
 }

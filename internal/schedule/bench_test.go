@@ -55,7 +55,11 @@ func BenchmarkForecast(b *testing.B) {
 		}
 		b.Run(fmt.Sprint(rules), func(b *testing.B) {
 			for b.Loop() {
-				NewForecast(from, 1440).Add(task.Ref{}, table, from.Add(-1))
+				f := NewForecast(from, 1440)
+				f.Add(task.Ref{}, table, from.Add(-1))
+				if _, err := f.Forecast(b.Context()); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -50,11 +50,50 @@ func parseDate(text string) (int64, error) {
 	return dayNumber(date.Date()), nil
 }
 
-// covers reports whether the exclusion contains the wall time.
-func (e *exclusion) covers(wall int64) bool {
+// onDay reports whether the exclusion contains a part of the day.
+func (e *exclusion) onDay(day int64) bool {
 	if e.expression != nil {
-		return e.expression.matches(wall)
+		return e.expression.hasDay(civil(day))
 	}
-	day, _ := divide(wall, secondsADay)
 	return e.first <= day && day <= e.last
+}
+
+// atClock reports whether the exclusion contains a second of a day on which it is.
+func (e *exclusion) atClock(second int64) bool {
+	return e.expression == nil || e.expression.hasClock(second)
+}
+
+// dayOff holds the exclusions of one day.
+type dayOff struct {
+	day        int64
+	exclusions []*exclusion
+}
+
+// dayOffOf returns the exclusions of a day.
+func (t *Timetable) dayOffOf(day int64) *dayOff {
+	if d := t.recent.Load(); d != nil && d.day == day {
+		return d
+	}
+	d := &dayOff{day: day}
+	for i := range t.exclusions {
+		if t.exclusions[i].onDay(day) {
+			d.exclusions = append(d.exclusions, &t.exclusions[i])
+		}
+	}
+	t.recent.Store(d)
+	return d
+}
+
+// exclusionOf returns the exclusion that contains the wall time of a tick, or nil if none does.
+func (t *Timetable) exclusionOf(at time.Time) *exclusion {
+	if len(t.exclusions) == 0 {
+		return nil
+	}
+	day, second := divide(t.zone.wall(at.Unix()), secondsADay)
+	for _, x := range t.dayOffOf(day).exclusions {
+		if x.atClock(second) {
+			return x
+		}
+	}
+	return nil
 }

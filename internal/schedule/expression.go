@@ -153,8 +153,12 @@ func clockOf(h, m, s int) int64 { return int64(h*3600 + m*60 + s) }
 // matches reports whether the expression matches the wall time.
 func (e *expression) matches(wall int64) bool {
 	day, second := divide(wall, secondsADay)
-	clock := (e.hour >> (second / 3600)) & (e.minute >> (second / 60 % 60)) & (e.second >> (second % 60))
-	return clock&1 == 1 && e.hasDay(civil(day))
+	return e.hasClock(second) && e.hasDay(civil(day))
+}
+
+// hasClock reports whether the expression matches the second of a day.
+func (e *expression) hasClock(second int64) bool {
+	return (e.hour>>(second/3600))&(e.minute>>(second/60%60))&(e.second>>(second%60))&1 == 1
 }
 
 // contains reports whether e matches every time that o matches. It may return false where that is in fact true: see

@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"cmp"
+	"context"
 	"math/bits"
 	"slices"
 	"time"
@@ -41,7 +42,7 @@ type HotSchedule struct {
 type Forecaster struct {
 	from      time.Time
 	perMinute []int
-	added     []forecasted // kept for a second count in the hottest minutes
+	added     []forecasted
 }
 
 // forecasted is a schedule that was added.
@@ -56,22 +57,30 @@ func NewForecast(from time.Time, minutes int) *Forecaster {
 	return &Forecaster{from: from.UTC().Truncate(time.Minute), perMinute: make([]int, max(minutes, 0))}
 }
 
-// Add counts the ticks of one schedule after the given time, except excluded ones.
+// Add adds a schedule, whose ticks after the given time count.
 func (f *Forecaster) Add(ref task.Ref, t *Timetable, after time.Time) {
 	f.added = append(f.added, forecasted{ref, t, after})
-	t.count(f.from, after, f.perMinute)
 }
 
-// Forecast returns the forecast of the schedules that were added.
-func (f *Forecaster) Forecast() Forecast {
+// Forecast counts the ticks of the schedules that were added, once. Error: the cause of ctx, if that ends meanwhile.
+func (f *Forecaster) Forecast(ctx context.Context) (Forecast, error) {
+	for _, s := range f.added {
+		if err := s.table.count(ctx, f.from, s.after, f.perMinute); err != nil {
+			return Forecast{}, err
+		}
+	}
 	sum := Forecast{From: f.from, PerMinute: slices.Clone(f.perMinute), Schedules: len(f.added)}
 	for _, fires := range f.perMinute {
 		sum.Total += fires
 	}
 	for _, minute := range f.hottest() {
-		sum.Hottest = append(sum.Hottest, f.hot(minute))
+		hot, err := f.hot(ctx, minute)
+		if err != nil {
+			return Forecast{}, err
+		}
+		sum.Hottest = append(sum.Hottest, hot)
 	}
-	return sum
+	return sum, nil
 }
 
 // hottest returns the numbers of the minutes with the most ticks, the greatest first. Of minutes with the same count, the
@@ -89,11 +98,14 @@ func (f *Forecaster) hottest() []int {
 
 // hot returns one minute with its schedules. It counts the ticks of each schedule in that minute again, because to keep
 // these counts for every minute would cost more than the rest of the forecast.
-func (f *Forecaster) hot(minute int) HotMinute {
+func (f *Forecaster) hot(ctx context.Context, minute int) (HotMinute, error) {
 	h := HotMinute{Minute: f.from.Add(time.Duration(minute) * time.Minute), Fires: f.perMinute[minute]}
 	for _, s := range f.added {
 		var fires [1]int
-		if s.table.count(h.Minute, s.after, fires[:]); fires[0] > 0 {
+		if err := s.table.count(ctx, h.Minute, s.after, fires[:]); err != nil {
+			return h, err
+		}
+		if fires[0] > 0 {
 			h.Schedules = append(h.Schedules, HotSchedule{s.ref, fires[0]})
 		}
 	}
@@ -101,20 +113,24 @@ func (f *Forecaster) hot(minute int) HotMinute {
 		return cmp.Or(cmp.Compare(b.Fires, a.Fires), cmp.Compare(a.Ref.String(), b.Ref.String()))
 	})
 	h.Schedules = slices.Clip(h.Schedules[:min(len(h.Schedules), hotSchedules)])
-	return h
+	return h, nil
 }
 
 // count adds the ticks after the given time, except excluded ones, to the counts of minutes. The first minute begins at
-// from. Where the result is the same, it computes the count of a whole minute instead of walking from tick to tick.
-func (t *Timetable) count(from, after time.Time, perMinute []int) {
+// from. Where the result is the same, it computes the count of a whole minute instead of walking from tick to tick. Error: the cause of ctx.
+func (t *Timetable) count(ctx context.Context, from, after time.Time, perMinute []int) error {
+	const interval = 1000 // steps between two looks at ctx, which would take longer than a step
 	until := from.Add(time.Duration(len(perMinute)) * time.Minute)
 	if after.Before(from) {
 		after = from.Add(-1)
 	}
-	for {
+	for step := 0; ; step++ {
+		if step%interval == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		at, ok := t.next(after)
 		if !ok || !at.Before(until) {
-			return
+			return nil
 		}
 		begin := at.Truncate(time.Minute)
 		fires, counted := 0, false

@@ -1,6 +1,8 @@
 package schedule
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 // Counting arithmetically gives what walking tick by tick gives.
@@ -37,7 +40,8 @@ func TestForecast_CountsTicks(t *testing.T) {
 		after := mustTime(t, days[n%len(days)])
 		f := NewForecast(after, minutes)
 		f.Add(nightly, table, after)
-		got := f.Forecast()
+		got, err := f.Forecast(t.Context())
+		testkit.Must(t, err)
 		if want := walkForecast(table, after, minutes); !slices.Equal(got.PerMinute, want) {
 			t.Fatalf("%+v after %s:\n got %v\nwant %v", s, after, got.PerMinute, want)
 		}
@@ -79,7 +83,8 @@ func TestForecast_NamesTheBusiestMinutes(t *testing.T) {
 	}
 	add("often", "*/10 0 0 * * *")
 	add("ticker", "30,45 * * * * *")
-	got := f.Forecast()
+	got, err := f.Forecast(t.Context())
+	testkit.Must(t, err)
 	if got.Schedules != 9 || got.Total != 7+6+2*59+1 || got.PerMinute[0] != 1 || got.PerMinute[10] != 15 {
 		t.Errorf("%+v", got)
 	}
@@ -93,5 +98,49 @@ func TestForecast_NamesTheBusiestMinutes(t *testing.T) {
 	}
 	if second := got.Hottest[1]; !second.Minute.Equal(mustTime(t, "2026-11-21T23:51:00Z")) || second.Fires != 2 {
 		t.Errorf("equal minutes in their order: %+v", second)
+	}
+}
+
+// heavy ticks each second, but for some seconds of days in other months.
+func heavy(t *testing.T, every time.Duration, exclude string) *Timetable {
+	t.Helper()
+	s := Spec{Rules: []Rule{{Every: every}}}
+	for i := range ExcludeLimit {
+		s.Exclude = append(s.Exclude, fmt.Sprintf(exclude, i%28+1))
+	}
+	table, err := Compile(s, nightly, anchorOfSpecs)
+	testkit.Must(t, err)
+	return table
+}
+
+func TestForecast_TakesLittleForManyExclusions(t *testing.T) {
+	t.Parallel()
+	from := mustTime(t, "2026-11-21T23:50:30Z")
+	f := NewForecast(from, 168*60)
+	for range 3 {
+		f.Add(nightly, heavy(t, time.Second, "0-58 * * %dW 1 *"), from)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // it took 30 s when all exclusions were compared with each tick
+	defer cancel()
+	if got, err := f.Forecast(ctx); err != nil || got.Total != 3*(168*3600-30) {
+		t.Errorf("%d ticks, %v", got.Total, err)
+	}
+}
+
+func TestForecast_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	from := mustTime(t, "2026-11-21T23:50:30Z")
+	f := NewForecast(from, 168*60)
+	f.Add(nightly, heavy(t, IntervalMin, "%d 59 23 * * *"), from) // takes seconds
+	cause := errors.New("the client has gone")
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, cause)
+	defer cancel()
+	if _, err := f.Forecast(ctx); !errors.Is(err, cause) {
+		t.Errorf("the error is %v", err)
+	}
+	short := NewForecast(from, 10)
+	short.Add(nightly, heavy(t, time.Second, "%d 59 23 * * *"), from)
+	if _, err := short.Forecast(ctx); !errors.Is(err, cause) {
+		t.Errorf("of a short one, the error is %v", err)
 	}
 }

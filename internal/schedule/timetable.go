@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/dts-sched/dts/internal/task"
@@ -17,9 +18,10 @@ type Timetable struct {
 	zone       *zone
 	rules      []rule
 	exclusions []exclusion
-	name       string    // of the schedule, "namespace:id": the input of the hash behind H and the jitter
-	start, end time.Time // both included; zero: none
-	jitter     int       // ms
+	name       string                 // of the schedule, "namespace:id": the input of the hash behind H and the jitter
+	start, end time.Time              // both included; zero: none
+	jitter     int                    // ms
+	recent     atomic.Pointer[dayOff] // the last result of dayOffOf, a cache: ticks come one after the other
 }
 
 // rule is one of the rules of a schedule. Its next returns the first tick of the rule after an instant, and false if there
@@ -90,20 +92,6 @@ func (t *Timetable) next(after time.Time) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return first, true
-}
-
-// exclusionOf returns the exclusion that contains the wall time of a tick, or nil if none does.
-func (t *Timetable) exclusionOf(at time.Time) *exclusion {
-	if len(t.exclusions) == 0 {
-		return nil
-	}
-	wall := t.zone.wall(at.Unix())
-	for i := range t.exclusions {
-		if t.exclusions[i].covers(wall) {
-			return &t.exclusions[i]
-		}
-	}
-	return nil
 }
 
 // Offset returns how long after a tick its task is due: from 0 to less than the jitter, in whole ms. It depends only on the
