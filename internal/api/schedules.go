@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 
@@ -82,11 +83,29 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 		return err
 	}
 	filter := control.ScheduleFilter{Paused: params.Paused, Owner: params.Owner, Labels: labels}
-	page, err := e.Control.ListSchedules(c.Request().Context(), callerOf(c), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
+	ctx := c.Request().Context()
+	page, err := e.Control.ListSchedules(ctx, callerOf(c), filter, cmp.Or(params.Limit, defaultListLimit), params.Cursor)
 	if err != nil {
 		return err
 	}
-	return ok(c, ScheduleList{Schedules: each(page.Schedules, scheduleOf), NextCursor: page.NextCursor})
+	schedules, err := schedulesOf(ctx, page.Schedules)
+	if err != nil {
+		return err
+	}
+	return ok(c, ScheduleList{Schedules: schedules, NextCursor: page.NextCursor})
+}
+
+// schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up to 10 ms. Error: that
+// of ctx.
+func schedulesOf(ctx context.Context, page []schedule.Schedule) ([]Schedule, error) {
+	schedules := make([]Schedule, 0, len(page))
+	for _, s := range page {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		schedules = append(schedules, scheduleOf(s))
+	}
+	return schedules, nil
 }
 
 // DeleteSchedule answers DELETE /v1/schedules/{id}.

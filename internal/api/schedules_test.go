@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -388,5 +389,18 @@ func TestScheduleCalls_HaveACodeForAMissingSchedule(t *testing.T) {
 				t.Errorf("%s %s: %+v", call.method, at, p)
 			}
 		}
+	}
+}
+
+func TestSchedulesOf_EndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	page := make([]schedule.Schedule, 3)
+	if all, err := schedulesOf(ctx, page); err != nil || len(all) != len(page) {
+		t.Errorf("%d of %d schedules, %v", len(all), len(page), err)
+	}
+	cancel()
+	if all, err := schedulesOf(ctx, page); !errors.Is(err, context.Canceled) {
+		t.Errorf("%d schedules, %v", len(all), err)
 	}
 }

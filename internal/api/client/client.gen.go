@@ -2542,7 +2542,8 @@ type ClientInterface interface {
 	// Forecast How many ticks each minute ahead will see
 	//
 	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-	// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+	// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+	// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 	//
 	// Corresponds with GET /v1/forecast (the `Forecast` operationId).
 	Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3219,7 +3220,8 @@ func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, r
 // Forecast How many ticks each minute ahead will see
 //
 // Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 //
 // Corresponds with GET /v1/forecast (the `Forecast` operationId).
 func (c *Client) Forecast(ctx context.Context, params *ForecastParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7637,7 +7639,8 @@ type ClientWithResponsesInterface interface {
 	// ForecastWithResponse How many ticks each minute ahead will see
 	//
 	// Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-	// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+	// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+	// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10897,7 +10900,8 @@ func (c *ClientWithResponses) FollowEventsWithResponse(ctx context.Context, para
 // ForecastWithResponse How many ticks each minute ahead will see
 //
 // Counts the ticks of the schedules that are not paused, minute by minute from now on, and names the fullest minutes
-// and what fills them. `H` in a cron expression spreads schedules that need no exact time.
+// and what fills them. `H` in a cron expression spreads schedules that need no exact time. What takes longer than 15 s to
+// count is refused with `invalid` for `hours`: ask for fewer hours, or for one namespace.
 //
 // Returns a wrapper object for the known response body format(s).
 //
