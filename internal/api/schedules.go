@@ -95,8 +95,8 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 	return ok(c, ScheduleList{Schedules: schedules, NextCursor: page.NextCursor})
 }
 
-// schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up to 10 ms. Error: that
-// of ctx.
+// schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up to
+// 10 ms. Error: that of ctx.
 func schedulesOf(ctx context.Context, page []schedule.Schedule) ([]Schedule, error) {
 	schedules := make([]Schedule, 0, len(page))
 	for _, s := range page {

@@ -46,20 +46,24 @@ func upToRuns(ticks []schedule.UpcomingTick, runs int) []schedule.UpcomingTick {
 	return ticks
 }
 
-// forecastBudget is how long a forecast may count. It is less than the deadline of a request, so that the answer says what to ask instead.
+// forecastBudget is how long a forecast may count. It is less than the deadline of a request, so that the answer says what
+// to ask instead.
 const forecastBudget = 15 * time.Second
 
 // errBudget is the cause of the end of a forecast that has counted too long.
 var errBudget = errors.New("the forecast takes too long")
 
 // Forecast counts the coming ticks of all schedules of the caller's namespace, which may be EveryNamespace, minute by
-// minute. Paused schedules do not count. Errors: CodeInvalid for hours if that takes longer than 15 s, CodeUnavailable, or that of ctx.
+// minute. Paused schedules do not count. Errors: CodeInvalid for hours if that takes longer than 15 s, CodeUnavailable, or
+// that of ctx.
 func (c *Control) Forecast(ctx context.Context, who Caller, hours int) (schedule.Forecast, error) {
 	return c.forecast(ctx, who, hours, forecastBudget)
 }
 
 // forecast counts one forecast at a time, so that however many are asked for, they take one processor.
-func (c *Control) forecast(ctx context.Context, who Caller, hours int, budget time.Duration) (schedule.Forecast, error) {
+func (c *Control) forecast(
+	ctx context.Context, who Caller, hours int, budget time.Duration,
+) (schedule.Forecast, error) {
 	end, err := c.forecasts.take(ctx, c.store.DB.Link().Answers)
 	if err != nil {
 		return schedule.Forecast{}, err
@@ -73,7 +77,8 @@ func (c *Control) forecast(ctx context.Context, who Caller, hours int, budget ti
 	defer cancel()
 	counted, err := f.Forecast(limited)
 	if errors.Is(err, errBudget) {
-		return counted, task.Invalid("hours", "to count the ticks of %d hours takes longer than %s: ask for fewer hours, or for one namespace", hours, budget)
+		const text = "to count the ticks of %d hours takes longer than %s: ask for fewer hours, or for one namespace"
+		return counted, task.Invalid("hours", text, hours, budget)
 	}
 	return counted, err
 }

@@ -117,7 +117,8 @@ func (f *Forecaster) hot(ctx context.Context, minute int) (HotMinute, error) {
 }
 
 // count adds the ticks after the given time, except excluded ones, to the counts of minutes. The first minute begins at
-// from. Where the result is the same, it computes the count of a whole minute instead of walking from tick to tick. Error: the cause of ctx.
+// from. Where the result is the same, it computes the count of a whole minute instead of walking from tick to tick.
+// Error: the cause of ctx, if that ends meanwhile.
 func (t *Timetable) count(ctx context.Context, from, after time.Time, perMinute []int) error {
 	const interval = 1000 // steps between two looks at ctx, which would take longer than a step
 	until := from.Add(time.Duration(len(perMinute)) * time.Minute)

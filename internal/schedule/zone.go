@@ -29,7 +29,8 @@ type stretch struct {
 	from int64
 }
 
-// zonesLimit is how many zones are cached. There are 598 names; a file system that ignores case has more spellings of each.
+// zonesLimit is how many zones are cached. There are 598 names; a file system that ignores case has more spellings of
+// each.
 const zonesLimit = 1000
 
 // zones caches the loaded zones by name, because loading one reads a file.
@@ -65,8 +66,8 @@ func loadZone(name string) (*zone, error) {
 		return z, nil
 	}
 	if !isZoneName(name) {
-		return nil, task.Invalid("timezone", "%q is not the name of a time zone; write an IANA name such as Europe/Berlin, or UTC",
-			task.Cut(name, zoneNameLimit))
+		const text = "%q is not the name of a time zone; write an IANA name such as Europe/Berlin, or UTC"
+		return nil, task.Invalid("timezone", text, task.Cut(name, zoneNameLimit))
 	}
 	loc, err := time.LoadLocation(name)
 	if err != nil {
@@ -80,9 +81,9 @@ const zoneNameLimit = 64 // bytes; the longest name has 32
 // zoneName is the form of all names of IANA: Etc/GMT+1, America/Port-au-Prince, America/North_Dakota/Beulah.
 var zoneName = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*){0,2}$`)
 
-// isZoneName reports whether a name has the form of one of IANA, or is "" for UTC. It returns false for others that time.LoadLocation
-// accepts: those that differ from machine to machine (Local, localtime), those that count leap seconds (right/UTC), and paths to the same
-// file (America/./New_York).
+// isZoneName reports whether a name has the form of one of IANA, or is "" for UTC. It returns false for others that
+// time.LoadLocation accepts: those that differ from machine to machine (Local, localtime), those that count leap seconds
+// (right/UTC), and paths to the same file (America/./New_York).
 func isZoneName(name string) bool {
 	return name == "" || name != "Local" && len(name) <= zoneNameLimit && zoneName.MatchString(name)
 }

@@ -102,8 +102,8 @@ func Brief(err error) error {
 	return &Verdict{Err: errors.New(kept), Follows: verdict.Follows, Wait: verdict.Wait}
 }
 
-// Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if ctx has ended, the
-// error says that of it and why.
+// Failure returns the error with which Execute returns after a call of somebody else's service. call names the call; if
+// ctx has ended, the error says that of it and why.
 func Failure(ctx context.Context, call string, err error) error {
 	if cause := Ended(ctx, err); cause != nil {
 		return fmt.Errorf("%s: %w", call, cause)
@@ -111,12 +111,13 @@ func Failure(ctx context.Context, call string, err error) error {
 	return Brief(err)
 }
 
-// deadlineSlack is how long before the deadline of an attempt somebody else's word counts that it has passed: their clock runs faster, or
-// they leave themselves a margin.
+// deadlineSlack is how long before the deadline of an attempt somebody else's word counts that it has passed: their clock
+// runs faster, or they leave themselves a margin.
 const deadlineSlack = 50 * time.Millisecond
 
-// Ended returns the cause of the end of ctx, nil if ctx has not ended. err came from work under ctx. The deadline of ctx is known to sockets
-// and to servers as well, and they may tell of it before the timer of ctx fires. Ended waits for the timer then.
+// Ended returns the cause of the end of ctx, nil if ctx has not ended. err came from work under ctx. The deadline of ctx is
+// known to sockets and to servers as well, and they may tell of it before the timer of ctx fires. Ended waits for the timer
+// then.
 func Ended(ctx context.Context, err error) error {
 	deadline, ok := ctx.Deadline()
 	if ctx.Err() != nil || err == nil || !ok {

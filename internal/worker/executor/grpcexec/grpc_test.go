@@ -247,7 +247,8 @@ func TestExecutor_TimesOutWhenTheServerSaysSo(t *testing.T) {
 	s := serve(t, true)
 	e := newExecutor(t)
 	cause := errors.New("took too long")
-	payload := executortest.JSON(t, object{"target": s.target, "method": unary, "request": object{"responseStatus": object{"code": 4, "message": "why"}}})
+	request := object{"responseStatus": object{"code": 4, "message": "why"}}
+	payload := executortest.JSON(t, object{"target": s.target, "method": unary, "request": request})
 	_, err := e.Execute(executortest.Late(t, 40*time.Millisecond, cause), executortest.NewRecorder(payload).Attempt)
 	if !errors.Is(err, cause) {
 		t.Errorf("at the deadline: %v", err)

@@ -98,7 +98,8 @@ func (e *expect) limit() int64 {
 	return expectLimit + 1
 }
 
-// check returns an error that says which condition does not hold for the body of an answer, or the cause of ctx if that ends meanwhile.
+// check returns an error that says which condition does not hold for the body of an answer, or the cause of ctx if that
+// ends meanwhile.
 func (e *expect) check(ctx context.Context, body string) error {
 	switch {
 	case e == nil:

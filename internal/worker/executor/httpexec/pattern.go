@@ -20,8 +20,8 @@ const (
 
 // pattern is a regular expression of a payload. It is compiled when there is an answer to match.
 //
-// Its limits bound what a pattern costs whoever checks it to some 20 ms and 1 MB. To match the longest answer may still take most of a minute,
-// so it ends with the attempt.
+// Its limits bound what a pattern costs whoever checks it to some 20 ms and 1 MB. To match the longest answer may still
+// take most of a minute, so it ends with the attempt.
 type pattern string
 
 // validate checks a pattern without compiling it. Error: *executor.InvalidPayloadError.
@@ -30,14 +30,16 @@ func (p pattern) validate(field string) error {
 	case len(p) > patternLimit:
 		return executor.Invalid(field, "is %d bytes long, at most %d are allowed", len(p), patternLimit)
 	case breadth(string(p)) > breadthLimit:
-		return executor.Invalid(field, "has too many classes of Unicode, or too wide ranges for (?i): use fewer \\p, or narrower ranges")
+		const text = "has too many classes of Unicode, or too wide ranges for (?i): use fewer \\p, or narrower ranges"
+		return executor.Invalid(field, text)
 	}
 	parsed, err := syntax.Parse(string(p), syntax.Perl)
 	if err != nil {
 		return executor.Invalid(field, "is not a regular expression of Go: %v", err)
 	}
 	if n := steps(parsed); n > programLimit {
-		return executor.Invalid(field, "has about %d steps once its repetitions are written out, at most %d are allowed: repeat less", n, programLimit)
+		const text = "has about %d steps once its repetitions are written out, at most %d are allowed: repeat less"
+		return executor.Invalid(field, text, n, programLimit)
 	}
 	return nil
 }
@@ -64,8 +66,8 @@ func steps(re *syntax.Regexp) int {
 
 var ignoresCase = regexp.MustCompile(`\(\?[A-Za-z-]*i`)
 
-// breadth estimates how many characters the parser goes through. It copies the ranges of a class of Unicode whenever it joins classes, and
-// looks at each character of a range where case is ignored. So much of that takes a second for a pattern of 1,000 bytes.
+// breadth estimates how many characters the parser goes through. It copies the ranges of a class of Unicode whenever it
+// joins classes, and looks at each character of a range where case is ignored. 1,000 bytes of that take it a second.
 func breadth(text string) int {
 	const (
 		class = 10_000  // of Unicode, written \p
