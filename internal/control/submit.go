@@ -128,8 +128,12 @@ func (c *Control) letIn(ctx context.Context, n int) (leave func(), _ error) {
 	return c.enterAlone(ctx, n)
 }
 
-// complete fills in what a submission left out, and checks it. Error: CodeInvalid.
+// complete fills in what a submission left out, and checks it. Errors: CodeInvalid; that of ctx, so that the checks of
+// a large batch end with its request.
 func (c *Control) complete(ctx context.Context, who Caller, d task.Definition) (task.Definition, error) {
+	if err := ctx.Err(); err != nil {
+		return d, err
+	}
 	if d.Namespace == "" {
 		d.Namespace = who.Namespace
 	}
