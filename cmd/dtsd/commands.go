@@ -69,15 +69,17 @@ func newDevCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything in this process, on an embedded Redis",
-		Long: `dev runs a node with all roles on a Redis inside the process. It keeps its data in memory only. Shell tasks
-are enabled if --listen is a loopback address; otherwise they need --enable-shell.`,
+		Long: `dev runs a node with all roles on a Redis inside the process. It keeps its data in memory only. If --listen is a
+loopback address, shell tasks are enabled and tasks may call the API of the node; otherwise that needs --enable-shell and --http-allow-api.`,
 		Example: `  dtsd dev --demo
   dtsd dev --redis-listen 127.0.0.1:6380`,
 		Args: cobra.NoArgs,
 	}
 	executors := builtin.Table()
 	executors.EnableAll()
-	settings := config.Bind(cmd.Flags(), config.Default(), executors)
+	defaults := config.Default()
+	defaults.HTTPAllowAPI = true
+	settings := config.Bind(cmd.Flags(), defaults, executors)
 	if err := cmd.Flags().MarkHidden("redis"); err != nil {
 		panic(err) // the flag is declared by Bind
 	}
@@ -128,6 +130,7 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 	}
 	if n.embedded && !cfg.Loopback() {
 		n.executors.DisableUnless(cmd.Flags().Changed) // dev enables them only for users of this machine
+		cfg.HTTPAllowAPI = cfg.HTTPAllowAPI && cmd.Flags().Changed("http-allow-api")
 	}
 	if cfg.DebugListen == "" {
 		runtime.MemProfileRate = 0 // nobody can read the samples of memory that Go takes of a program with profiles

@@ -77,6 +77,7 @@ type App struct {
 	scheduler  *scheduler.Scheduler // nil without the role
 	worker     *worker.Worker       // nil without the role
 	remote     *remote.Workers      // workers by HTTP; nil without the role api
+	executors  executor.Registry    // of the worker
 	runs       []string             // the types of tasks that the worker runs
 	queues     *queue.Queues
 	listener   net.Listener
@@ -308,12 +309,13 @@ func (a *App) buildWorker(ctx context.Context) error {
 		pools = append(pools, worker.Pool{Name: p.Name, Concurrency: p.Concurrency, Queues: p.Queues, DB: db})
 	}
 	executors, err := a.o.Executors.Build(executor.Options{
-		Version: a.o.Version, Redis: string(a.o.Config.Redis), Prefix: a.o.Config.Prefix, Log: a.o.Log,
+		Version: a.o.Version, Redis: string(a.o.Config.Redis), Prefix: a.o.Config.Prefix, Log: a.o.Log, Own: a.own,
 	})
 	if err != nil {
 		return err
 	}
 	a.cleanup(executors.Close)
+	a.executors = executors
 	a.runs = executors.Types()
 	a.worker = worker.New(worker.Options{
 		Store: a.store, Prefix: a.o.Config.Prefix, Node: a.node,

@@ -63,6 +63,8 @@ type Config struct {
 	Remember       time.Duration // how long the id of a task is taken after its end at least, also if the task itself is not kept
 	RememberMaxIDs int           // of tasks that are not kept at most
 
+	HTTPAllowAPI bool // http and grpc tasks may call Listen
+
 	Monitor         bool // serve asynqmon at /monitor
 	MonitorWritable bool // let asynqmon pause queues and delete deliveries
 

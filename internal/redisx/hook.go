@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"context"
+	"net"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +57,16 @@ func (r *repeats) set(address string, start time.Time, err error) {
 }
 
 // DialHook implements redis.Hook.
-func (h hook) DialHook(next redis.DialHook) redis.DialHook { return h.dials.hook(next) }
+func (h hook) DialHook(next redis.DialHook) redis.DialHook {
+	dial := h.dials.hook(next)
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err == nil {
+			h.link.servers.addRemote(conn)
+		}
+		return conn, err
+	}
+}
 
 // ProcessHook implements redis.Hook.
 func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {

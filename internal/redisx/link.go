@@ -38,6 +38,9 @@ type Link struct {
 	severed atomic.Pointer[error]
 	heard   sync.Map // address of a server of a cluster -> when it last answered a command about data
 
+	servers    servers
+	discovered atomic.Bool
+
 	mu      sync.Mutex
 	outages map[string]*outage // of servers that have failed, by address
 }

@@ -69,6 +69,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := db.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(explain(o.URL, err), db.Close())
 	}
+	db.discover(ctx, o.URL)
 	return db, nil
 }
 
@@ -230,6 +231,8 @@ func newSingleClient(o Options, a address) (redis.UniversalClient, error) {
 	}
 	if o.Dial != nil {
 		opt.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return o.Dial(ctx) }
+	} else if opt.Network != "unix" {
+		o.Link.servers.add(opt.Addr)
 	}
 	opt.OnConnect = o.onConnect("")
 	return redis.NewClient(opt), nil
@@ -245,6 +248,7 @@ func newSentinelClient(o Options, a address) (redis.UniversalClient, error) {
 		opt.MaxRetries = noRetries
 	}
 	opt.OnConnect = o.onConnect("")
+	o.Link.servers.add(opt.SentinelAddrs...)
 	return redis.NewFailoverClient(opt), nil
 }
 
@@ -262,8 +266,10 @@ func newClusterClient(o Options, a address) (redis.UniversalClient, error) {
 		server.OnConnect = o.onConnect(server.Addr)
 		return redis.NewClient(server)
 	}
+	o.Link.servers.add(opt.Addrs...)
 	client := redis.NewClusterClient(opt)
 	client.OnNewNode(func(server *redis.Client) {
+		o.Link.servers.add(server.Options().Addr)
 		server.AddHook(hook{link: o.Link, address: server.Options().Addr, dials: &dials{}})
 		server.AddHook(mapReloader{reload: client.ReloadState})
 		if o.Succession != nil {

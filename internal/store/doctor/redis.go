@@ -33,7 +33,7 @@ type judge func(ctx context.Context, server redis.Cmdable) (Severity, string, er
 // judges are the checks of a server of Redis, by name.
 var judges = map[string]judge{
 	"redis-version": judgeVersion, "eviction": judgeEviction, "persistence": judgePersistence, "replication": judgeReplication,
-	"memory": judgeMemory, "latency": judgeLatency, "clock": judgeClock, "listpacks": judgeListpacks,
+	"password": judgePassword, "memory": judgeMemory, "latency": judgeLatency, "clock": judgeClock, "listpacks": judgeListpacks,
 }
 
 // setting reads a setting of Redis, "" if there is none of that name.
@@ -113,6 +113,25 @@ func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, stri
 		return Warning, why, nil
 	}
 	return Note, why, nil
+}
+
+// judgePassword looks whether Redis takes commands of whoever connects: from the user default, unless that needs a password, is off, or may nothing.
+func judgePassword(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
+	users, err := server.ACLList(ctx).Result()
+	if err != nil {
+		return OK, "", err
+	}
+	for _, user := range users {
+		rules := strings.Fields(user) // as "user default on nopass ~* &* +@all"
+		if len(rules) < 2 || rules[1] != "default" {
+			continue
+		}
+		permits := slices.ContainsFunc(rules[2:], func(rule string) bool { return strings.HasPrefix(rule, "+") })
+		if slices.Contains(rules, "on") && slices.Contains(rules, "nopass") && permits {
+			return Warning, "the user default needs no password", nil
+		}
+	}
+	return OK, "nobody may send commands without a password", nil
 }
 
 func judgeMemory(ctx context.Context, server redis.Cmdable) (Severity, string, error) {

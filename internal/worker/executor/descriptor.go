@@ -43,6 +43,27 @@ type Options struct {
 	Redis   string       // URL of the Redis of this installation, as redisx.Options has it
 	Prefix  string       // of the keys of this installation; "" means "dts"
 	Log     *slog.Logger // takes warnings about the node; nil discards them
+
+	// Own returns where this installation itself listens. Executors that call addresses of a payload do not call these unless the settings of
+	// the node say so. nil: nowhere.
+	Own func() []Endpoint
+}
+
+// Endpoint is where a part of this installation listens.
+type Endpoint struct {
+	Part    string // as in "the API of this node"
+	Address string // HOST:PORT; without a host, or with 0.0.0.0 or ::, every address of this machine
+	Machine bool   // if that is an address of this machine, the part may listen at all others of it as well
+	Setting string // that opens it to tasks besides http-allow; "" if there is none
+}
+
+// RedisEndpoints are the endpoints of a Redis with these servers, which may listen at more addresses than those at which it is called.
+func RedisEndpoints(part string, servers []string) []Endpoint {
+	all := make([]Endpoint, len(servers))
+	for i, server := range servers {
+		all[i] = Endpoint{Part: part, Address: server, Machine: true}
+	}
+	return all
 }
 
 // optInFlag is the name of the setting that enables the type.

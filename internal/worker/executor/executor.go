@@ -73,7 +73,8 @@ func (a Attempt) Tick() string {
 // Executor does the work of one task type. It may be used by several goroutines at once.
 //
 // An executor that takes a grace period to stop has a method Grace() time.Duration, which returns its length. One that
-// holds resources is an io.Closer. One that must know when DTS has recorded a success is a Keeper.
+// holds resources is an io.Closer. One that has a Redis of its own has a method Endpoints() []Endpoint, which returns where that
+// listens. One that must know when DTS has recorded a success is a Keeper.
 type Executor interface {
 	// Execute does the work and returns its result, valid UTF-8 of at most task.ResultLimit bytes.
 	//
@@ -125,6 +126,17 @@ func (r Registry) Grace() time.Duration {
 		}
 	}
 	return longest
+}
+
+// Endpoints are those of the executors: where what they use besides the parts of the installation listens.
+func (r Registry) Endpoints() []Endpoint {
+	var all []Endpoint
+	for _, e := range r {
+		if own, ok := e.(interface{ Endpoints() []Endpoint }); ok {
+			all = append(all, own.Endpoints()...)
+		}
+	}
+	return all
 }
 
 // Close closes the executors that hold resources. No attempt may run any more.

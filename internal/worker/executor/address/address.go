@@ -18,12 +18,22 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// metadata are the addresses at which clouds give credentials to whoever asks from a machine. They are denied unless they are allowed.
-// Sources: the documentation of AWS (EC2, ECS and EKS), Google Cloud, Azure, Alibaba Cloud and OpenStack.
-var metadata = Networks{
-	netip.MustParsePrefix("169.254.169.254/32"), netip.MustParsePrefix("169.254.170.2/32"), netip.MustParsePrefix("169.254.170.23/32"),
-	netip.MustParsePrefix("fe80::a9fe:a9fe/128"), netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("fd00:ec2::23/128"), netip.MustParsePrefix("fd20:ce::254/128"),
+// reserved are denied unless they are allowed: addresses of the link, at which clouds give credentials to whoever asks from a machine, and the
+// addresses at which they do so elsewhere. Sources: RFC 3927 and RFC 4291, 2.5.6; the documentation of AWS (EC2, ECS and EKS), Google Cloud, Azure,
+// Alibaba Cloud, Oracle Cloud, Scaleway and OpenStack.
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"),
+	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("fd00:ec2::23/128"), netip.MustParsePrefix("fd20:ce::254/128"),
+	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), netip.MustParsePrefix("fd00:42::42/128"),
 	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
+}
+
+// translated are blocks of IPv6 whose addresses lead to an IPv4 address that is in them: NAT64 (RFC 6052, RFC 8215) and 6to4 (RFC 3056).
+var translated = []struct {
+	block netip.Prefix
+	at    int // of the first of its four bytes
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("64:ff9b:1::/48"), 12}, {netip.MustParsePrefix("2002::/16"), 2},
 }
 
 const (
@@ -35,64 +45,79 @@ const (
 type Rules struct {
 	Allow, Deny Networks
 	LookUp      func(ctx context.Context, network, host string) ([]netip.Addr, error) // of net.DefaultResolver, but in tests
+	own         func() []executor.Endpoint                                            // see Protect; nil for none
 }
 
-// New makes rules that deny cloud metadata only.
+// New makes rules that deny addresses of the link and cloud metadata only.
 func New() *Rules { return &Rules{LookUp: net.DefaultResolver.LookupNetIP} }
+
+// Protect denies the endpoints of the installation, except those of which Allow names the port. nil: there are none.
+func (r *Rules) Protect(own func() []executor.Endpoint) { r.own = own }
 
 // Declare adds the settings. Their names are those of the first executor that had them.
 func (r *Rules) Declare(flags *pflag.FlagSet) {
-	flags.Var(&r.Deny, "http-deny", "addresses that http and grpc tasks may not call, besides those of cloud metadata; 0.0.0.0/0,::/0 for all but the allowed ones")
-	flags.Var(&r.Allow, "http-allow", "addresses that http and grpc tasks may call though they are denied")
+	flags.Var(&r.Deny, "http-deny", "addresses that http and grpc tasks may not call, besides those of the link, of cloud metadata, of the node itself and of its Redis; 0.0.0.0/0,::/0 for all but the allowed ones")
+	flags.Var(&r.Allow, "http-allow", "addresses that http and grpc tasks may call though they are denied; the node itself and its Redis only with their port, as 127.0.0.1:8080")
 }
 
 // Validate finds nothing: a value that is invalid is refused when it is set.
 func (r *Rules) Validate() error { return nil }
 
 // Check returns an error if an address may not be called, or another one that stands for the same host: a connection to the unspecified
-// address is one to this host, and an address of NAT64 (RFC 6052) has an IPv4 address in it.
-func (r *Rules) Check(ip netip.Addr) error {
-	ip = ip.Unmap().WithZone("")
+// address is one to this host, and some addresses of IPv6 have an IPv4 address in them. Errors: *executor.Verdict, final; another one if it cannot be
+// checked now.
+func (r *Rules) Check(ctx context.Context, at netip.AddrPort) error {
+	ip := at.Addr().Unmap().WithZone("")
 	same := []netip.Addr{ip}
-	switch {
-	case ip.IsUnspecified():
+	if ip.IsUnspecified() {
 		same = append(same, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback())
-	case nat64.Contains(ip):
-		b := ip.As16()
-		same = append(same, netip.AddrFrom4([4]byte(b[12:])))
+	}
+	for _, t := range translated {
+		if t.block.Contains(ip) {
+			b := ip.As16()
+			same = append(same, netip.AddrFrom4([4]byte(b[t.at:t.at+4])))
+		}
 	}
 	for _, one := range same {
-		if err := r.checkOne(one); err != nil {
+		if err := r.checkOne(ctx, netip.AddrPortFrom(one, at.Port())); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-var nat64 = netip.MustParsePrefix("64:ff9b::/96")
-
-func (r *Rules) checkOne(ip netip.Addr) error {
+func (r *Rules) checkOne(ctx context.Context, at netip.AddrPort) error {
+	if err := r.checkOwn(ctx, at); err != nil {
+		return err
+	}
 	switch {
-	case r.Allow.contain(ip):
+	case r.Allow.contain(at):
 		return nil
-	case r.Deny.contain(ip):
-		return executor.Permanent(fmt.Errorf("this node may not call the address %s: it is one of http-deny", ip))
-	case metadata.contain(ip):
-		return executor.Permanent(fmt.Errorf("this node may not call the address %s: it gives away the credentials of the machine, and is not one of http-allow", ip))
+	case r.Deny.contain(at):
+		return denied(at.Addr(), "it is one of http-deny")
+	}
+	for _, block := range reserved {
+		if block.Contains(at.Addr()) {
+			return denied(at.Addr(), "it gives away the credentials of the machine, or is one of the link only, and is not one of http-allow")
+		}
 	}
 	return nil
+}
+
+func denied(address fmt.Stringer, why string) error {
+	return executor.Permanent(fmt.Errorf("this node may not call the address %s: %s", address, why))
 }
 
 // Dial connects to an address and checks it first: after its name was resolved, and for every redirect. If a name has several addresses
 // and some may be called, a failure is not final.
 func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var allowed atomic.Bool
-	dialer := net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
+	dialer := net.Dialer{Timeout: dialTimeout, ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("the address %q cannot be checked: %w", address, err)
 		}
-		if err := r.Check(to.Addr()); err != nil {
+		if err := r.Check(ctx, to); err != nil {
 			return err
 		}
 		allowed.Store(true)
@@ -107,9 +132,9 @@ func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, er
 
 // CheckHost checks the host of a request that a proxy will make, as Dial sees only the proxy. A name that this node cannot resolve is
 // left to the proxy, unless addresses are denied. A number in place of a name is refused: proxies read it as an address.
-func (r *Rules) CheckHost(ctx context.Context, host string) error {
+func (r *Rules) CheckHost(ctx context.Context, host string, port uint16) error {
 	if ip, err := netip.ParseAddr(host); err == nil {
-		return r.Check(ip)
+		return r.Check(ctx, netip.AddrPortFrom(ip, port))
 	}
 	name := strings.TrimSuffix(host, ".")
 	if last := name[strings.LastIndexByte(name, '.')+1:]; last != "" && strings.ContainsRune("0123456789", rune(last[0])) {
@@ -120,7 +145,7 @@ func (r *Rules) CheckHost(ctx context.Context, host string) error {
 		return fmt.Errorf("the address of %s cannot be checked: %w", task.Cut(host, excerptLimit), err)
 	}
 	for _, ip := range found {
-		if err := r.Check(ip); err != nil {
+		if err := r.Check(ctx, netip.AddrPortFrom(ip, port)); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package address
 
 import (
+	"context"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
@@ -11,6 +13,15 @@ import (
 
 func TestMain(m *testing.M) { testkit.Main(m) }
 
+// check checks an address with a port, or port 80 of one without.
+func check(t *testing.T, r *Rules, text string) error {
+	t.Helper()
+	if ip, err := netip.ParseAddr(text); err == nil {
+		return r.Check(t.Context(), netip.AddrPortFrom(ip, 80))
+	}
+	return r.Check(t.Context(), netip.MustParseAddrPort(text))
+}
+
 func TestRules_KnowOtherFormsOfAnAddress(t *testing.T) {
 	t.Parallel()
 	a := New()
@@ -18,12 +29,12 @@ func TestRules_KnowOtherFormsOfAnAddress(t *testing.T) {
 	for _, text := range []string{
 		"0.0.0.0", "::", "::ffff:0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1", "10.1.2.3", "64:ff9b::a00:1", "192.168.0.1", "fe80::a9fe:a9fe", "fe80::a9fe:a9fe%eth0",
 	} {
-		if a.Check(netip.MustParseAddr(text)) == nil {
+		if check(t, a, text) == nil {
 			t.Errorf("%s may be called", text)
 		}
 	}
 	for _, text := range []string{"192.168.0.2", "64:ff9b::c0a8:2", "2001:db8::1"} {
-		testkit.Must(t, a.Check(netip.MustParseAddr(text)))
+		testkit.Must(t, check(t, a, text))
 	}
 }
 
@@ -42,14 +53,121 @@ func TestRules_AreFinallyDeniedOnlyIfAllAre(t *testing.T) {
 	}
 }
 
+func TestRules_DenyTheLinkAndCloudMetadata(t *testing.T) {
+	t.Parallel()
+	a := New()
+	for _, text := range []string{
+		"169.254.169.254", "169.254.0.1", "169.254.255.255", "169.254.42.42", "::ffff:169.254.1.1", "64:ff9b::a9fe:101", "64:ff9b:1::a9fe:101",
+		"2002:a9fe:a9fe::1", "fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254", "fd00:c1::a9fe:a9fe", "100.100.100.200",
+	} {
+		if err := check(t, a, text); err == nil || !executor.IsPermanent(err) {
+			t.Errorf("%s: %v, want a final error", text, err)
+		}
+	}
+	for _, text := range []string{"169.253.255.255", "169.255.0.1", "fec0::1", "64:ff9b::a00:1", "2002:a00:1::1", "10.0.0.1", "127.0.0.1", "::1"} {
+		testkit.Must(t, check(t, a, text))
+	}
+	testkit.Must(t, a.Allow.Set("169.254.1.0/24,fe80::1"))
+	for _, text := range []string{"169.254.1.1", "::ffff:169.254.1.1", "fe80::1%eth0"} {
+		testkit.Must(t, check(t, a, text))
+	}
+}
+
+// own makes rules that protect a Redis, an API and profiles.
+func own(t *testing.T) *Rules {
+	t.Helper()
+	r := New()
+	r.LookUp = func(_ context.Context, _, host string) ([]netip.Addr, error) {
+		if host == "redis.test" {
+			return []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:127.0.0.1")}, nil
+		}
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	r.Protect(func() []executor.Endpoint {
+		return append(executor.RedisEndpoints("the Redis of DTS", []string{"redis.test:6379", "[2001:db8::1]:6380", "gone.test:6390"}),
+			executor.Endpoint{Part: "the API of this node", Address: "[::]:8080", Setting: "http-allow-api"},
+			executor.Endpoint{Part: "the profiles of this node", Address: "127.0.0.1:6060"})
+	})
+	return r
+}
+
+func TestRules_DenyTheInstallationItself(t *testing.T) {
+	t.Parallel()
+	r := own(t)
+	for _, text := range []string{
+		"192.0.2.1:6379", "127.0.0.1:6379", "127.9.9.9:6379", "[::1]:6379", "0.0.0.0:6379", "[::]:6379", "[::ffff:127.0.0.1]:6379",
+		"[::ffff:192.0.2.1]:6379", "[64:ff9b::c000:201]:6379", "[64:ff9b:1::c000:201]:6379", "[2001:db8::1]:6380",
+		"127.0.0.1:8080", "127.0.0.2:8080", "[::1]:8080", "[::1%lo]:8080", "0.0.0.0:8080", "127.0.0.1:6060", "0.0.0.0:6060", "[::]:6060",
+	} {
+		err := check(t, r, text)
+		if err == nil || !executor.IsPermanent(err) || !strings.Contains(err.Error(), " listens there; --http-allow") {
+			t.Errorf("%s: %v, want a final error", text, err)
+		}
+	}
+	for _, text := range []string{"203.0.113.2:6379", "192.0.2.1:6378", "127.0.0.1:6380", "127.0.0.1:80", "127.0.0.2:6060", "203.0.113.9:8080"} {
+		testkit.Must(t, check(t, r, text))
+	}
+	if err := check(t, r, "203.0.113.1:6390"); err == nil || executor.IsPermanent(err) {
+		t.Errorf("a Redis whose name cannot be looked up: %v, want an error that is not final", err)
+	}
+}
+
+func TestRules_DenyEveryAddressOfTheMachine(t *testing.T) {
+	t.Parallel()
+	r := own(t)
+	all, err := net.InterfaceAddrs()
+	testkit.Must(t, err)
+	for _, one := range all {
+		ip := netip.MustParsePrefix(one.String()).Addr()
+		if at := netip.AddrPortFrom(ip, 6379); !ip.IsLinkLocalUnicast() && r.Check(t.Context(), at) == nil {
+			t.Errorf("%s may be called, and the Redis is on this machine", at)
+		}
+	}
+}
+
+// Who allows a network does not mean to open the Redis in it.
+func TestRules_OpenTheInstallationByPortOnly(t *testing.T) {
+	t.Parallel()
+	r := own(t)
+	testkit.Must(t, r.Allow.Set("127.0.0.0/8,192.0.2.1"))
+	for _, text := range []string{"127.0.0.1:6379", "192.0.2.1:6379", "127.0.0.1:8080"} {
+		if check(t, r, text) == nil {
+			t.Errorf("%s may be called", text)
+		}
+	}
+	testkit.Must(t, r.Allow.Set("127.0.0.1:6379,127.0.0.0/8:8080,[::1]:8080"))
+	testkit.Must(t, r.Deny.Set("127.0.0.0/8,::1"))
+	for _, text := range []string{"127.0.0.1:6379", "127.0.0.2:8080", "[::1]:8080", "[::ffff:127.0.0.1]:6379"} {
+		testkit.Must(t, check(t, r, text))
+	}
+	for _, text := range []string{"127.0.0.2:6379", "127.0.0.1:6060", "127.0.0.1:80", "0.0.0.0:6379"} {
+		if check(t, r, text) == nil {
+			t.Errorf("%s may be called", text)
+		}
+	}
+	err := check(t, own(t), "127.0.0.1:8080")
+	want := "this node may not call the address 127.0.0.1:8080: the API of this node listens there; " +
+		"--http-allow-api, or --http-allow 127.0.0.1:8080, would allow it"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestNetworks_ReadsBlocksAndAddresses(t *testing.T) {
 	t.Parallel()
 	var n Networks
-	testkit.Must(t, n.Set("10.1.2.3/8, 192.0.2.1,fd00::/8,"))
-	if got, want := n.String(), "10.0.0.0/8,192.0.2.1/32,fd00::/8"; got != want {
+	testkit.Must(t, n.Set("10.1.2.3/8, 192.0.2.1,fd00::/8,127.0.0.1:80,10.0.0.0/8:81,[::1]:82,[fd00::/8]:83,"))
+	want := "10.0.0.0/8,192.0.2.1/32,fd00::/8,127.0.0.1/32:80,10.0.0.0/8:81,[::1/128]:82,[fd00::/8]:83"
+	if got := n.String(); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	for _, text := range []string{"10.0.0.0/33", "::ffff:0.0.0.0/90", "host", "10.0.0", "1.2.3.4-5"} {
+	again := n
+	if err := again.Set(want); err != nil || again.String() != want {
+		t.Errorf("what it writes is read as %s, %v", again, err)
+	}
+	for _, text := range []string{
+		"10.0.0.0/33", "::ffff:0.0.0.0/90", "host", "10.0.0", "1.2.3.4-5", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "host:80", ":80", "[]:80",
+	} {
 		if err := n.Set(text); err == nil || !strings.Contains(err.Error(), `"`+text+`" is no address`) {
 			t.Errorf("%s: %v", text, err)
 		}

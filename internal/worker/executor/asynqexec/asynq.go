@@ -100,6 +100,11 @@ func (e *Executor) Close() error {
 	return e.db.Close()
 }
 
+// Endpoints are those of the Redis of the fleet.
+func (e *Executor) Endpoints() []executor.Endpoint {
+	return executor.RedisEndpoints("the Redis of the asynq fleet", e.db.Link().Servers())
+}
+
 // Grace is how long a running asynq task may take to stop.
 func (e *Executor) Grace() time.Duration { return grace }
 

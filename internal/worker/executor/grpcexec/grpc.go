@@ -33,6 +33,7 @@ func Describe(rules *address.Rules) *executor.Descriptor {
 		if err := s.files.check(); err != nil {
 			return nil, err
 		}
+		rules.Protect(o.Own)
 		return New(Options{Version: o.Version, Rules: rules, Descriptors: s.descriptors, Files: s.files}), nil
 	}
 	return d

@@ -48,14 +48,11 @@ func parseAccept(raw json.RawMessage) (*accept, error) {
 	if status == "" {
 		return a, nil
 	}
-	if a.statusURL, err = url.Parse(status); err != nil || !callable(a.statusURL) {
-		return nil, executor.Invalid("accept.status_url", "must be an absolute http or https URL")
+	a.statusURL, err = parseURL("accept.status_url", status)
+	if err != nil {
+		return nil, err
 	}
 	return a, nil
-}
-
-func callable(u *url.URL) bool {
-	return (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != ""
 }
 
 // accepted reports whether an answer says that the work has begun.
@@ -70,7 +67,7 @@ func (c *call) statusOf(answer *http.Response) (at *url.URL, trusted bool) {
 	if err != nil || !callable(at) {
 		return nil, false
 	}
-	return at, at.Scheme == c.url.Scheme && at.Host == c.url.Host
+	return at, sameOrigin(at, c.url) && stays(answer.Request, c.url)
 }
 
 // await waits until somebody reports the end of accepted work: the status, whose answer it returns; or whoever has the token, and then

@@ -87,7 +87,7 @@ func TestExecutor_CallsNoMetadataOfClouds(t *testing.T) {
 	wantDenied(t, err, "169.254.169.254")
 	a := address.New()
 	testkit.Must(t, a.Allow.Set("169.254.169.254"))
-	testkit.Must(t, a.Check(netip.MustParseAddr("169.254.169.254")))
+	testkit.Must(t, a.Check(t.Context(), netip.MustParseAddrPort("169.254.169.254:80")))
 }
 
 func hostOf(address string) string {

@@ -2,6 +2,7 @@ package httpexec
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -97,31 +98,28 @@ func parseCall(payload json.RawMessage) (*call, error) {
 	return c, nil
 }
 
+// methods are those that a call may have: those of HTTP (RFC 9110, RFC 5789), PURGE of caches, and of WebDAV (RFC 4918) what makes folders, moves and
+// lists. Servers of other protocols read the beginning of a request as a command of theirs: so no others, and none that such a command has the
+// name of, as COPY of Redis.
+var methods = []string{
+	http.MethodDelete, http.MethodGet, http.MethodHead, "MKCOL", "MOVE", http.MethodOptions, http.MethodPatch, http.MethodPost, "PROPFIND", "PURGE",
+	http.MethodPut,
+}
+
 func (c *call) setMethod(method string) error {
-	c.method = strings.ToUpper(method)
-	switch c.method {
-	case "":
-		c.method = http.MethodPost
-	case http.MethodConnect, http.MethodTrace:
-		return executor.Invalid("method", "%s is not supported", c.method)
-	}
-	if !httpguts.ValidHeaderFieldName(c.method) { // names of headers and methods have the same syntax: token
-		return executor.Invalid("method", "%q is not an HTTP method", method)
+	c.method = cmp.Or(strings.ToUpper(method), http.MethodPost)
+	if !slices.Contains(methods, c.method) {
+		return executor.Invalid("method", "%q is not supported: must be one of %s", method, strings.Join(methods, ", "))
 	}
 	return nil
 }
 
-func (c *call) setURL(target string) error {
+func (c *call) setURL(target string) (err error) {
 	if target == "" {
 		return executor.Invalid("url", "is missing")
 	}
-	u, err := url.Parse(target)
-	if err != nil || !callable(u) {
-		return executor.Invalid("url", "must be an absolute http or https URL")
-	}
-	u.Fragment, u.RawFragment = "", ""
-	c.url = u
-	return nil
+	c.url, err = parseURL("url", target)
+	return err
 }
 
 // reservedHeaders cannot be set by the payload: those that name the attempt, so that receivers can trust them, and those

@@ -51,14 +51,17 @@ func Describe(a *address.Rules) *executor.Descriptor {
 		Timeout:      defaultTimeout,
 		CheckPayload: func(payload json.RawMessage) error { _, err := parseCall(payload); return err },
 		Settings:     s,
-		New:          func(o executor.Options) (executor.Executor, error) { return build(o, s), nil },
+		New: func(o executor.Options) (executor.Executor, error) {
+			a.Protect(o.Own)
+			return build(o, s), nil
+		},
 	}
 }
 
 // Executor makes the HTTP call that the payload of an attempt describes. The body of the response is the result.
 //
 // It sends a call at most once in an attempt, even if the connection breaks. It follows redirects as net/http does,
-// except those that would change the method to GET: then the redirect itself is the response. Each address to which it connects is
+// except those that would change the method to GET or take a body elsewhere: then the redirect itself is the response. Each address to which it connects is
 // checked against the settings of the node.
 type Executor struct {
 	client    *http.Client
@@ -84,7 +87,7 @@ func build(o executor.Options, s *settings) *Executor {
 		MaxResponseHeaderBytes: headerLimit,
 	}
 	checked := guard{RoundTripper: transport, addresses: a, proxy: transport.Proxy}
-	client := &http.Client{Transport: once{checked}, CheckRedirect: keepMethod}
+	client := &http.Client{Transport: once{checked}, CheckRedirect: checkRedirect}
 	return &Executor{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev"), callback: s.callback}
 }
 
@@ -192,6 +195,7 @@ const idempotencyKey = "idempotency-key"
 
 // once sends each request at most once. net/http would also send requests of safe methods without a body again when a
 // reused connection breaks. So they get an empty body, which net/http finds to be empty and leaves out.
+// Where an answer sends the caller is escaped as the URL of a payload.
 type once struct{ http.RoundTripper }
 
 func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -203,18 +207,11 @@ func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 			req.Body = io.NopCloser(strings.NewReader(""))
 		}
 	}
-	return o.RoundTripper.RoundTrip(req)
-}
-
-// keepMethod stops at a redirect that changes the method: a POST that silently became a GET would look like a success.
-func keepMethod(next *http.Request, via []*http.Request) error {
-	switch {
-	case next.Method != via[0].Method:
-		return http.ErrUseLastResponse
-	case len(via) > redirectsLimit:
-		return fmt.Errorf("stopped after %d redirects", redirectsLimit)
+	resp, err := o.RoundTripper.RoundTrip(req)
+	if err == nil && resp.Header.Get("Location") != "" {
+		resp.Header.Set("Location", escape(resp.Header.Get("Location")))
 	}
-	return nil
+	return resp, err
 }
 
 // refused is the error for an answer that is not a success. It says whether, and when, another attempt may be.
@@ -255,6 +252,9 @@ func statusError(resp *http.Response, body string) error {
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if to := resp.Header.Get("Location"); to != "" {
 		text += " to " + task.Cut(to, excerptLimit)
+		if resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect { // see checkRedirect
+			text += ", not followed, as the body is for the first scheme, host and port only"
+		}
 	}
 	if body = strings.TrimSpace(task.Cut(body, excerptLimit)); body != "" {
 		text += ": " + body

@@ -41,8 +41,15 @@ func TestExecutor_FollowsRedirectsThatKeepTheMethod(t *testing.T) {
 		status int
 	}{{"GET", 301}, {"GET", 302}, {"GET", 303}, {"GET", 307}, {"HEAD", 302}, {"POST", 307}, {"PUT", 308}} {
 		t.Run(fmt.Sprint(c.method, c.status), func(t *testing.T) {
-			target, requests := serve(t)
-			url := serveFunc(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, target, c.status) })
+			requests := make(chan seen, 1)
+			url := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/" {
+					http.Redirect(w, r, "/target", c.status)
+					return
+				}
+				body, _ := io.ReadAll(r.Body)
+				requests <- seen{r, string(body)}
+			})
 			payload := object{"url": url, "method": c.method}
 			if c.method == "POST" || c.method == "PUT" {
 				payload["body"] = "data"

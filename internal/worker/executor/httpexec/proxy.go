@@ -1,10 +1,15 @@
 package httpexec
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 
+	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
 
@@ -19,7 +24,7 @@ type guard struct {
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	if via, err := g.proxy(req); err == nil && via != nil {
 		for _, host := range []string{req.URL.Host, req.Host} { // the proxy gets the second if there is one
-			if err := g.checkNamed(req.Context(), host); err != nil {
+			if err := g.checkNamed(req.Context(), req.URL.Scheme, host); err != nil {
 				if req.Body != nil {
 					_ = req.Body.Close()
 				}
@@ -30,9 +35,22 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return g.RoundTripper.RoundTrip(req)
 }
 
-func (g guard) checkNamed(ctx context.Context, host string) error {
+func (g guard) checkNamed(ctx context.Context, scheme, host string) error {
 	if host == "" {
 		return nil
 	}
-	return g.addresses.CheckHost(ctx, (&url.URL{Host: host}).Hostname())
+	u := &url.URL{Scheme: scheme, Host: host}
+	port, err := strconv.ParseUint(portOf(u), 10, 16)
+	if err != nil {
+		return executor.Permanent(fmt.Errorf("%q has no valid port", task.Cut(host, excerptLimit)))
+	}
+	return g.addresses.CheckHost(ctx, u.Hostname(), uint16(port))
+}
+
+// portOf returns the port of a URL, or that of its scheme.
+func portOf(u *url.URL) string {
+	if port := u.Port(); port != "" || u.Scheme != "https" {
+		return cmp.Or(port, "80")
+	}
+	return "443"
 }

@@ -89,7 +89,7 @@ func Parse(payload json.RawMessage) (*Call, error) {
 func checkTarget(target string) error {
 	host, port, err := net.SplitHostPort(target)
 	n, failure := strconv.ParseUint(port, 10, 16)
-	if err != nil || failure != nil || n == 0 || host == "" || strings.ContainsAny(host, "/\x00") {
+	if err != nil || failure != nil || n == 0 || !isHost(host) {
 		return executor.Invalid("target", "must be HOST:PORT, such as orders.internal:50051")
 	}
 	return nil
