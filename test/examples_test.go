@@ -66,7 +66,7 @@ type examples struct {
 func newExamples(t *testing.T) *examples {
 	t.Helper()
 	e := &examples{
-		node:   startNode(t, redistest.Start(t).URL(), "--enable-shell"),
+		node:   startNode(t, redistest.Start(t).URL(), "--enable-shell", "--http-allow-api"),
 		dtsctl: filepath.Join(binaries, "dtsctl"), dir: t.TempDir(), target: t.TempDir(),
 	}
 	here := strings.NewReplacer("http://127.0.0.1:8080", e.url, "TARGET: /tmp", "TARGET: "+e.target)

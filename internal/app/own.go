@@ -9,7 +9,7 @@ func (a *App) own() []executor.Endpoint {
 		all = append(all, executor.Endpoint{Part: "the API of this node", Address: a.Addr(), Setting: "http-allow-api"})
 	}
 	if a.debug != nil {
-		all = append(all, executor.Endpoint{Part: "the profiles of this node", Address: a.debug.Addr().String()})
+		all = append(all, executor.Endpoint{Part: "the profile server of this node", Address: a.debug.Addr().String()})
 	}
 	return all
 }

@@ -498,9 +498,11 @@ var ailments = []struct {
 		w.replicate()
 		w.do("CONFIG", "SET", "min-replicas-to-write", 1, "min-replicas-max-lag", 0)
 	}, doctor.Warning, "min-replicas-max-lag 0, which switches it off"},
-	{"password", "there is none", func(*ward) {}, doctor.Warning, "the user default needs no password"},
-	{"password", "there is one", func(w *ward) { w.do("CONFIG", "SET", "requirepass", "secret") }, doctor.OK, "nobody may"},
-	{"password", "Redis may not say", func(w *ward) { w.do("ACL", "SETUSER", "default", "-acl") }, doctor.Unknown, "Redis does not say: NOPERM"},
+	{"password", "there is none", func(*ward) {}, doctor.Warning, "it takes commands without a password"},
+	{"password", "there is one", func(w *ward) { w.do("CONFIG", "SET", "requirepass", "secret") }, doctor.OK, "no commands without"},
+	{"password", "strangers may only say hello", func(w *ward) {
+		w.do("ACL", "SETUSER", "default", "-dbsize")
+	}, doctor.OK, "no commands without"},
 	{"memory", "Redis is full", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", 1) }, doctor.Error, "% of maxmemory"},
 	{"memory", "there is room", func(w *ward) { w.do("CONFIG", "SET", "maxmemory", "1gb") }, doctor.OK, "% of maxmemory"},
 	{"memory", "there is no limit", func(*ward) {}, doctor.Note, "maxmemory is not set"},

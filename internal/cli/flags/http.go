@@ -26,7 +26,7 @@ var HTTPCallNames = []string{"method", "header", "data", "success-codes", "retry
 
 // Bind adds the flags.
 func (h *HTTPCall) Bind(f *pflag.FlagSet) {
-	f.StringVarP(&h.Method, "method", "X", "", "the method of the call (default POST)")
+	f.StringVarP(&h.Method, "method", "X", "", "the method of the call, as GET, PUT or DELETE (default POST)")
 	f.StringArrayVarP(&h.Headers, "header", "H", nil, "a header of the call, as 'Name: value'; may be repeated")
 	StringP(f, &h.Data, "data", "d", "the body of the call: a text, @FILE, or @- for standard input")
 	f.StringSliceVar(&h.SuccessCodes, "success-codes", nil, "which statuses are a success, as 200,404 or 200-299")

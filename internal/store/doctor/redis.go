@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -115,23 +116,20 @@ func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, stri
 	return Note, why, nil
 }
 
-// judgePassword looks whether Redis takes commands of whoever connects: from the user default, unless that needs a password, is off, or may nothing.
+// judgePassword looks whether Redis takes commands without a password. It asks as a stranger would, as the user of DTS need not know of other users.
 func judgePassword(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
-	users, err := server.ACLList(ctx).Result()
-	if err != nil {
-		return OK, "", err
+	client, ok := server.(*redis.Client)
+	if !ok {
+		return Unknown, "Redis cannot be asked without a password", nil
 	}
-	for _, user := range users {
-		rules := strings.Fields(user) // as "user default on nopass ~* &* +@all"
-		if len(rules) < 2 || rules[1] != "default" {
-			continue
-		}
-		permits := slices.ContainsFunc(rules[2:], func(rule string) bool { return strings.HasPrefix(rule, "+") })
-		if slices.Contains(rules, "on") && slices.Contains(rules, "nopass") && permits {
-			return Warning, "the user default needs no password", nil
-		}
+	takes, err := redisx.TakesStrangers(ctx, client)
+	switch {
+	case errors.Is(err, redisx.ErrCertificate):
+		return Unknown, err.Error(), nil
+	case takes:
+		return Warning, "it takes commands without a password", err
 	}
-	return OK, "nobody may send commands without a password", nil
+	return OK, "it takes no commands without a password", err
 }
 
 func judgeMemory(ctx context.Context, server redis.Cmdable) (Severity, string, error) {

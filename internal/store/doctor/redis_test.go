@@ -27,28 +27,22 @@ func TestJudgeReplication_OfAClusterWarnsOfASettingThatItMustNotHave(t *testing.
 	}
 }
 
-// A password that nobody needs protects nothing; a user without rights needs none.
-func TestJudgePassword_KnowsWhatTheUserDefaultMay(t *testing.T) {
+// It knows without the rights of an administrator, of every shape of Redis.
+func TestJudgePassword_AsksAsAStrangerWould(t *testing.T) {
 	t.Parallel()
-	server := redistest.Start(t).Admin()
-	admin := server.Conn() // whose rights stay, as it has another user
-	t.Cleanup(func() { testkit.Must(t, admin.Close()) })
-	testkit.Must(t, server.ACLSetUser(t.Context(), "root", "on", ">secret", "+@all", "~*", "&*").Err())
-	testkit.Must(t, admin.AuthACL(t.Context(), "root", "secret").Err())
-	for _, c := range []struct {
-		rules []string
-		want  Severity
+	rights := redistest.User("dts", "~*", "&*", "-@all", "+@read", "+@connection")
+	for name, c := range map[string]struct {
+		url  string
+		want Severity
 	}{
-		{[]string{"on", "nopass", "+@all"}, Warning},
-		{[]string{"on", "nopass", "-@all", "+get"}, Warning},
-		{[]string{"on", "resetpass", ">secret", "+@all"}, OK},
-		{[]string{"on", "nopass", "-@all"}, OK},
-		{[]string{"off", "nopass", "+@all"}, OK},
+		"no password":               {redistest.Start(t).URL(), Warning},
+		"a password":                {redistest.Start(t, rights).URL(), OK},
+		"sentinels, no password":    {redistest.StartSentinel(t).URL(), Warning},
+		"a certificate of the node": {redistest.Start(t, redistest.TLS(redistest.NewCertificates(t))).URL(), Unknown},
 	} {
-		testkit.Must(t, admin.ACLSetUser(t.Context(), "default", append([]string{"reset"}, c.rules...)...).Err())
-		severity, detail, err := judgePassword(t.Context(), admin)
+		severity, detail, err := judgePassword(t.Context(), redistest.Open(t, c.url).UniversalClient)
 		if err != nil || severity != c.want {
-			t.Errorf("%v: %s, %q, %v, want %s", c.rules, severity, detail, err, c.want)
+			t.Errorf("%s: %s, %q, %v, want %s", name, severity, detail, err, c.want)
 		}
 	}
 }

@@ -66,6 +66,15 @@ func TestParse_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
 		"bytes that are no base64": {with("metadata", object{"a-bin": "*"}), "payload.metadata", "the value of a-bin is not base64"},
 		"tls of a type":            {with("tls", true), "payload.tls", "must be a JSON object"},
 		"tls with a field":         {with("tls", object{"insecure": true}), "payload.tls.insecure", "ca, server_name"},
+		"a line in a server name":  {with("tls", object{"server_name": "a\r\nDEL victim\r\n"}), "payload.tls.server_name", "not the name of a host"},
+		"a blank in a server name": {with("tls", object{"server_name": "a b"}), "payload.tls.server_name", "not the name of a host"},
+		"a port in a server name":  {with("tls", object{"server_name": "a:1"}), "payload.tls.server_name", "not the name of a host"},
+		"a long server name":       {with("tls", object{"server_name": strings.Repeat("a.", 127)}), "payload.tls.server_name", "not the name"},
+		"a line in a zone of tls":  {with("tls", object{"server_name": "::1%a\nb"}), "payload.tls.server_name", "not the name of a host"},
+		"a line in a target":       {with("target", "a\nDEL b:1"), "payload.target", "HOST:PORT"},
+		"a line in a zone":         {with("target", "[::1%a\nDEL b]:1"), "payload.target", "HOST:PORT"},
+		"a zone in a target":       {with("target", "[fe80::1%eth0]:1"), "payload.target", "HOST:PORT"},
+		"a blank in a target":      {with("target", "a b:1"), "payload.target", "HOST:PORT"},
 		"a ca that is none":        {with("tls", object{"ca": "x"}), "payload.tls.ca", "has no certificate in PEM"},
 		"an unknown code":          {with("retry_codes", []string{"NOT_FOUND", "GONE"}), "payload.retry_codes[1]", "such as NOT_FOUND"},
 		"the code of a success":    {with("retry_codes", []string{"OK"}), "payload.retry_codes[0]", "such as NOT_FOUND"},
@@ -76,7 +85,9 @@ func TestParse_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
 			executortest.WantInvalid(t, err, c.field, c.message)
 		})
 	}
-	for _, payload := range []string{with("request", nil), with("target", "[::1]:1"), with("tls", object{}), with("request", object{"service": "a"})} {
+	for _, payload := range []string{with("request", nil), with("target", "[::1]:1"), with("tls", object{}), with("request", object{"service": "a"}),
+		with("tls", object{"server_name": "a_1.Orders-2.internal."}), with("tls", object{"server_name": "10.0.0.1"}), with("target", "[fe80::1]:1"),
+	} {
 		if _, err := Parse(json.RawMessage(payload)); err != nil {
 			t.Errorf("%.100s: %v", payload, err)
 		}

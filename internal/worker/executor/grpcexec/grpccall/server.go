@@ -45,14 +45,11 @@ var hostForm = regexp.MustCompile(`^(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\
 
 const hostLimit = 253 // characters of a name
 
-// zoneForm is the form of the zone of an address, as fe80::1%eth0.
-var zoneForm = regexp.MustCompile(`^[A-Za-z0-9_.-]*$`)
-
-// isHost reports whether a text is the name of a host or an IP address. Names are sent to the server before it says what it is, so that they must not
+// isHost reports whether a text is the name of a host, or an IP address without a zone. Names are sent to the server before it says what it is, so that they must not
 // be lines of another protocol.
 func isHost(text string) bool {
 	if ip, err := netip.ParseAddr(text); err == nil {
-		return zoneForm.MatchString(ip.Zone())
+		return ip.Zone() == ""
 	}
 	return len(text) <= hostLimit && hostForm.MatchString(text)
 }

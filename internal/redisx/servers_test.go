@@ -1,0 +1,69 @@
+package redisx_test
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/redistest"
+	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// wantServers expects that a process which has sent a command knows servers.
+func wantServers(t *testing.T, url string, servers ...*redistest.Server) {
+	t.Helper()
+	link := redisx.NewLink(nil)
+	db, err := redisx.Open(t.Context(), redisx.Options{URL: url, Link: link})
+	testkit.Must(t, err)
+	defer func() { testkit.Must(t, db.Close()) }()
+	testkit.Must(t, db.Set(t.Context(), "k", "v", 0).Err())
+	known := link.Servers()
+	for _, server := range servers {
+		if !slices.Contains(known, server.Addr()) {
+			t.Errorf("%s is not one of the servers of %s: %q", server.Addr(), url, known)
+		}
+	}
+}
+
+// first is a URL with the first of its hosts only.
+func first(t *testing.T, text string) string {
+	t.Helper()
+	scheme, rest, _ := strings.Cut(text, "://")
+	hosts, path, _ := strings.Cut(rest, "/")
+	host, _, _ := strings.Cut(hosts, ",")
+	return scheme + "://" + host + "/" + path
+}
+
+func TestServers_AreTheOneServerAndItsReplica(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	_, port, _ := net.SplitHostPort(pair.Primary.Addr())
+	wantServers(t, "redis://localhost:"+port+"/0", pair.Primary, pair.Replica) // that of the URL is known by the address dialed
+}
+
+func TestServers_AreAllOfASentinelDeployment(t *testing.T) {
+	t.Parallel()
+	s := redistest.StartSentinel(t)
+	wantServers(t, first(t, s.URL()), append(slices.Clone(s.Sentinels), s.Servers...)...)
+}
+
+func TestServers_AreAllNodesOfACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	wantServers(t, first(t, c.URL()), c.Servers...)
+}
+
+func TestServers_AreThePortBesideASocketOfUnix(t *testing.T) {
+	t.Parallel()
+	folder, err := os.MkdirTemp("", "") // t.TempDir is too long a path for a socket
+	testkit.Must(t, err)
+	t.Cleanup(func() { testkit.Must(t, os.RemoveAll(folder)) })
+	socket := filepath.Join(folder, "s")
+	server := redistest.Start(t, redistest.With("--unixsocket", socket))
+	wantServers(t, (&url.URL{Scheme: "unix", Path: socket}).String(), server)
+}
