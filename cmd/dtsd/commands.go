@@ -69,8 +69,9 @@ func newDevCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run everything in this process, on an embedded Redis",
-		Long: `dev runs a node with all roles on a Redis inside the process. It keeps its data in memory only. If --listen is a
-loopback address, shell tasks are enabled and tasks may call the API of the node; otherwise that needs --enable-shell and --http-allow-api.`,
+		Long: `dev runs a node with all roles on a Redis inside the process. It keeps its data in memory only. If --listen
+is a loopback address, shell tasks are enabled, and tasks may call the API of the node; otherwise that needs
+--enable-shell and --http-allow-api.`,
 		Example: `  dtsd dev --demo
   dtsd dev --redis-listen 127.0.0.1:6380`,
 		Args: cobra.NoArgs,

@@ -2,7 +2,8 @@ package app
 
 import "github.com/dts-sched/dts/internal/worker/executor"
 
-// own returns where this node, its Redis and the Redis of its executors listen, which tasks do not call unless a setting says so.
+// own returns where this node, its Redis and the Redis of its executors listen, which tasks do not call unless a
+// setting says so.
 func (a *App) own() []executor.Endpoint {
 	all := append(executor.RedisEndpoints("the Redis of DTS", a.link.Servers()), a.executors.Endpoints()...)
 	if a.listener != nil && !a.o.Config.HTTPAllowAPI {

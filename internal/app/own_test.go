@@ -45,7 +45,7 @@ func TestApp_LetsNoTaskCallItsOwnAddresses(t *testing.T) {
 		"other":    {"http", `{"url":"http://127.0.0.77:` + port + `/"}`, "the Redis of DTS"},
 		"redirect": {"http", `{"method":"GET","url":"` + redirect.URL + `"}`, "the Redis of DTS"},
 		"api":      {"http", `{"method":"GET","url":"http://` + r.address + `/healthz"}`, "the API of this node"},
-		"profiles": {"http", `{"method":"GET","url":"http://` + r.debug.Addr().String() + `/debug/pprof/"}`, "the profile server of this node"},
+		"profiles": {"http", `{"url":"http://` + r.debug.Addr().String() + `/"}`, "the profile server of this node"},
 		"grpc":     {"grpc", `{"target":"` + redis.Addr() + `","method":"a.B/C","tls":{}}`, "the Redis of DTS"},
 		"grpc-api": {"grpc", `{"target":"` + r.address + `","method":"a.B/C"}`, "the API of this node"},
 	} {

@@ -40,17 +40,18 @@ func (s *servers) addRemote(conn net.Conn) {
 	}
 }
 
-// Servers returns the addresses, HOST:PORT, of the servers and sentinels of this Redis: those of the URL, those to which this process has
-// connected, the nodes of the cluster, and the replicas and sentinels that there were when the first pool was opened. Hosts may be names. Beyond
-// 1,024 addresses, the oldest are forgotten.
+// Servers returns the addresses, HOST:PORT, of the servers and sentinels of this Redis: those of the URL, those to
+// which this process has connected, the nodes of the cluster, and the replicas and sentinels that there were when the
+// first pool was opened. Hosts may be names. Beyond 1,024 addresses, the oldest are forgotten.
 func (l *Link) Servers() []string {
 	l.servers.mu.Lock()
 	defer l.servers.mu.Unlock()
 	return slices.Clone(l.servers.addresses)
 }
 
-// discover asks a Redis that is no cluster, once for each Link, for servers to which nobody connects: its replicas, the sentinels that the URL does
-// not name, and the port of a server that is reached by a socket of Unix. What it does not say stays unknown.
+// discover asks a Redis that is no cluster, once for each Link, for servers to which nobody connects: its replicas,
+// the sentinels that the URL does not name, and the port of a server that is reached by a socket of Unix. What it
+// does not say stays unknown.
 func (db *DB) discover(ctx context.Context, url string) {
 	if db.Sharded() || strings.HasPrefix(url, hiddenScheme) || !db.link.discovered.CompareAndSwap(false, true) {
 		return
@@ -90,8 +91,8 @@ func otherSentinels(ctx context.Context, a address) (found []string) {
 	}
 	for _, address := range o.SentinelAddrs {
 		sentinel := redis.NewSentinelClient(&redis.Options{
-			Addr: address, Username: o.SentinelUsername, Password: o.SentinelPassword, TLSConfig: o.TLSConfig, MaxRetries: noRetries,
-			ContextTimeoutEnabled: true,
+			Addr: address, Username: o.SentinelUsername, Password: o.SentinelPassword, TLSConfig: o.TLSConfig,
+			MaxRetries: noRetries, ContextTimeoutEnabled: true,
 		})
 		others, err := sentinel.Sentinels(ctx, o.MasterName).Result()
 		_ = sentinel.Close()

@@ -43,7 +43,8 @@ func TestServers_AreTheOneServerAndItsReplica(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
 	_, port, _ := net.SplitHostPort(pair.Primary.Addr())
-	wantServers(t, "redis://localhost:"+port+"/0", pair.Primary, pair.Replica) // that of the URL is known by the address dialed
+	// The primary is known by the address that was dialed.
+	wantServers(t, "redis://localhost:"+port+"/0", pair.Primary, pair.Replica)
 }
 
 func TestServers_AreAllOfASentinelDeployment(t *testing.T) {

@@ -34,7 +34,8 @@ type judge func(ctx context.Context, server redis.Cmdable) (Severity, string, er
 // judges are the checks of a server of Redis, by name.
 var judges = map[string]judge{
 	"redis-version": judgeVersion, "eviction": judgeEviction, "persistence": judgePersistence, "replication": judgeReplication,
-	"password": judgePassword, "memory": judgeMemory, "latency": judgeLatency, "clock": judgeClock, "listpacks": judgeListpacks,
+	"password": judgePassword, "memory": judgeMemory, "latency": judgeLatency, "clock": judgeClock,
+	"listpacks": judgeListpacks,
 }
 
 // setting reads a setting of Redis, "" if there is none of that name.
@@ -116,7 +117,8 @@ func judgeReplication(ctx context.Context, server redis.Cmdable) (Severity, stri
 	return Note, why, nil
 }
 
-// judgePassword looks whether Redis takes commands without a password. It asks as a stranger would, as the user of DTS need not know of other users.
+// judgePassword looks whether Redis takes commands without a password. It asks as a stranger would, as the user of
+// DTS need not know of other users.
 func judgePassword(ctx context.Context, server redis.Cmdable) (Severity, string, error) {
 	client, ok := server.(*redis.Client)
 	if !ok {

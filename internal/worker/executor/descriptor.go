@@ -44,8 +44,8 @@ type Options struct {
 	Prefix  string       // of the keys of this installation; "" means "dts"
 	Log     *slog.Logger // takes warnings about the node; nil discards them
 
-	// Own returns where this installation itself listens. Executors that call addresses of a payload do not call these unless the settings of
-	// the node say so. nil: nowhere.
+	// Own returns where this installation itself listens. Executors that call addresses of a payload do not call these
+	// unless the settings of the node say so. nil: nowhere.
 	Own func() []Endpoint
 }
 
@@ -57,7 +57,8 @@ type Endpoint struct {
 	Setting string // that opens it to tasks besides http-allow; "" if there is none
 }
 
-// RedisEndpoints are the endpoints of a Redis with these servers, which may listen at more addresses than those at which it is called.
+// RedisEndpoints are the endpoints of a Redis with these servers, which may listen at more addresses than those at
+// which it is called.
 func RedisEndpoints(part string, servers []string) []Endpoint {
 	all := make([]Endpoint, len(servers))
 	for i, server := range servers {

@@ -73,8 +73,8 @@ func (a Attempt) Tick() string {
 // Executor does the work of one task type. It may be used by several goroutines at once.
 //
 // An executor that takes a grace period to stop has a method Grace() time.Duration, which returns its length. One that
-// holds resources is an io.Closer. One that has a Redis of its own has a method Endpoints() []Endpoint, which returns where that
-// listens. One that must know when DTS has recorded a success is a Keeper.
+// holds resources is an io.Closer. One that has a Redis of its own has a method
+// Endpoints() []Endpoint, which returns where that listens. One that must know when DTS has recorded a success is a Keeper.
 type Executor interface {
 	// Execute does the work and returns its result, valid UTF-8 of at most task.ResultLimit bytes.
 	//

@@ -18,22 +18,25 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// reserved are denied unless they are allowed: addresses of the link, at which clouds give credentials to whoever asks from a machine, and the
-// addresses at which they do so elsewhere. Sources: RFC 3927 and RFC 4291, 2.5.6; the documentation of AWS (EC2, ECS and EKS), Google Cloud, Azure,
-// Alibaba Cloud, Oracle Cloud, Scaleway and OpenStack.
+// reserved are denied unless they are allowed: addresses of the link, at which clouds give credentials to whoever
+// asks from a machine, and the addresses at which they do so elsewhere. Sources: RFC 3927 and RFC 4291, 2.5.6; the
+// documentation of AWS (EC2, ECS and EKS), Google Cloud, Azure, Alibaba Cloud, Oracle Cloud, Scaleway and OpenStack.
 var reserved = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("fe80::/10"),
-	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("fd00:ec2::23/128"), netip.MustParsePrefix("fd20:ce::254/128"),
+	netip.MustParsePrefix("fd00:ec2::254/128"), netip.MustParsePrefix("fd00:ec2::23/128"),
+	netip.MustParsePrefix("fd20:ce::254/128"),
 	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), netip.MustParsePrefix("fd00:42::42/128"),
 	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
 }
 
-// translated are blocks of IPv6 whose addresses lead to an IPv4 address that is in them: NAT64 (RFC 6052, RFC 8215) and 6to4 (RFC 3056).
+// translated are blocks of IPv6 whose addresses lead to an IPv4 address that is in them: NAT64 (RFC 6052, RFC 8215)
+// and 6to4 (RFC 3056).
 var translated = []struct {
 	block netip.Prefix
 	at    int // of the first of its four bytes
 }{
-	{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("64:ff9b:1::/48"), 12}, {netip.MustParsePrefix("2002::/16"), 2},
+	{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("64:ff9b:1::/48"), 12},
+	{netip.MustParsePrefix("2002::/16"), 2},
 }
 
 const (
@@ -56,16 +59,18 @@ func (r *Rules) Protect(own func() []executor.Endpoint) { r.own = own }
 
 // Declare adds the settings. Their names are those of the first executor that had them.
 func (r *Rules) Declare(flags *pflag.FlagSet) {
-	flags.Var(&r.Deny, "http-deny", "addresses that http and grpc tasks may not call, besides those of the link, of cloud metadata, of the node itself and of its Redis; 0.0.0.0/0,::/0 for all but the allowed ones")
-	flags.Var(&r.Allow, "http-allow", "addresses that http and grpc tasks may call though they are denied; the node itself and its Redis only with their port, as 127.0.0.1:8080")
+	flags.Var(&r.Deny, "http-deny", "addresses that http and grpc tasks may not call, besides those of the link, of "+
+		"cloud metadata, of the node itself and of its Redis; 0.0.0.0/0,::/0 for all but the allowed ones")
+	flags.Var(&r.Allow, "http-allow", "addresses that http and grpc tasks may call though they are denied; the node "+
+		"itself and its Redis only with their port, as 127.0.0.1:8080")
 }
 
 // Validate finds nothing: a value that is invalid is refused when it is set.
 func (r *Rules) Validate() error { return nil }
 
-// Check returns an error if an address may not be called, or another one that stands for the same host: a connection to the unspecified
-// address is one to this host, and some addresses of IPv6 have an IPv4 address in them. Errors: *executor.Verdict, final; another one if it cannot be
-// checked now.
+// Check returns an error if an address may not be called, or another one that stands for the same host: a connection
+// to the unspecified address is one to this host, and some addresses of IPv6 have an IPv4 address in them. Errors:
+// *executor.Verdict, final; another one if it cannot be checked now.
 func (r *Rules) Check(ctx context.Context, at netip.AddrPort) error {
 	ip := at.Addr().Unmap().WithZone("")
 	same := []netip.Addr{ip}
@@ -98,7 +103,8 @@ func (r *Rules) checkOne(ctx context.Context, at netip.AddrPort) error {
 	}
 	for _, block := range reserved {
 		if block.Contains(at.Addr()) {
-			return denied(at.Addr(), "it gives away the credentials of the machine, or is one of the link only, and is not one of http-allow")
+			return denied(at.Addr(),
+				"it gives away the credentials of the machine, or is one of the link only, and is not one of http-allow")
 		}
 	}
 	return nil
@@ -112,7 +118,8 @@ func denied(address fmt.Stringer, why string) error {
 // and some may be called, a failure is not final.
 func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var allowed atomic.Bool
-	dialer := net.Dialer{Timeout: dialTimeout, ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+	dialer := net.Dialer{Timeout: dialTimeout}
+	dialer.ControlContext = func(ctx context.Context, _, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
 			return fmt.Errorf("the address %q cannot be checked: %w", address, err)
@@ -122,7 +129,7 @@ func (r *Rules) Dial(ctx context.Context, network, address string) (net.Conn, er
 		}
 		allowed.Store(true)
 		return nil
-	}}
+	}
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err != nil && allowed.Load() && executor.IsPermanent(err) {
 		err = errors.New(err.Error())

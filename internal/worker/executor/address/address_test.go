@@ -27,7 +27,8 @@ func TestRules_KnowOtherFormsOfAnAddress(t *testing.T) {
 	a := New()
 	testkit.Must(t, a.Deny.Set("127.0.0.0/8,::ffff:10.0.0.0/104,::ffff:192.168.0.1"))
 	for _, text := range []string{
-		"0.0.0.0", "::", "::ffff:0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1", "10.1.2.3", "64:ff9b::a00:1", "192.168.0.1", "fe80::a9fe:a9fe", "fe80::a9fe:a9fe%eth0",
+		"0.0.0.0", "::", "::ffff:0.0.0.0", "127.1.2.3", "::ffff:127.0.0.1", "10.1.2.3", "64:ff9b::a00:1",
+		"192.168.0.1", "fe80::a9fe:a9fe", "fe80::a9fe:a9fe%eth0",
 	} {
 		if check(t, a, text) == nil {
 			t.Errorf("%s may be called", text)
@@ -57,14 +58,18 @@ func TestRules_DenyTheLinkAndCloudMetadata(t *testing.T) {
 	t.Parallel()
 	a := New()
 	for _, text := range []string{
-		"169.254.169.254", "169.254.0.1", "169.254.255.255", "169.254.42.42", "::ffff:169.254.1.1", "64:ff9b::a9fe:101", "64:ff9b:1::a9fe:101",
-		"2002:a9fe:a9fe::1", "fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254", "fd00:c1::a9fe:a9fe", "100.100.100.200",
+		"169.254.169.254", "169.254.0.1", "169.254.255.255", "169.254.42.42", "::ffff:169.254.1.1",
+		"64:ff9b::a9fe:101", "64:ff9b:1::a9fe:101",
+		"2002:a9fe:a9fe::1", "fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254",
+		"fd00:c1::a9fe:a9fe", "100.100.100.200",
 	} {
 		if err := check(t, a, text); err == nil || !executor.IsPermanent(err) {
 			t.Errorf("%s: %v, want a final error", text, err)
 		}
 	}
-	for _, text := range []string{"169.253.255.255", "169.255.0.1", "fec0::1", "64:ff9b::a00:1", "2002:a00:1::1", "10.0.0.1", "127.0.0.1", "::1"} {
+	for _, text := range []string{
+		"169.253.255.255", "169.255.0.1", "fec0::1", "64:ff9b::a00:1", "2002:a00:1::1", "10.0.0.1", "127.0.0.1", "::1",
+	} {
 		testkit.Must(t, check(t, a, text))
 	}
 	testkit.Must(t, a.Allow.Set("169.254.1.0/24,fe80::1"))
@@ -84,7 +89,8 @@ func own(t *testing.T) *Rules {
 		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}
 	r.Protect(func() []executor.Endpoint {
-		return append(executor.RedisEndpoints("the Redis of DTS", []string{"redis.test:6379", "[2001:db8::1]:6380", "gone.test:6390"}),
+		servers := []string{"redis.test:6379", "[2001:db8::1]:6380", "gone.test:6390"}
+		return append(executor.RedisEndpoints("the Redis of DTS", servers),
 			executor.Endpoint{Part: "the API of this node", Address: "[::]:8080", Setting: "http-allow-api"},
 			executor.Endpoint{Part: "the profiles of this node", Address: "127.0.0.1:6060"})
 	})
@@ -95,16 +101,19 @@ func TestRules_DenyTheInstallationItself(t *testing.T) {
 	t.Parallel()
 	r := own(t)
 	for _, text := range []string{
-		"192.0.2.1:6379", "127.0.0.1:6379", "127.9.9.9:6379", "[::1]:6379", "0.0.0.0:6379", "[::]:6379", "[::ffff:127.0.0.1]:6379",
-		"[::ffff:192.0.2.1]:6379", "[64:ff9b::c000:201]:6379", "[64:ff9b:1::c000:201]:6379", "[2001:db8::1]:6380",
-		"127.0.0.1:8080", "127.0.0.2:8080", "[::1]:8080", "[::1%lo]:8080", "0.0.0.0:8080", "127.0.0.1:6060", "0.0.0.0:6060", "[::]:6060",
+		"192.0.2.1:6379", "127.0.0.1:6379", "127.9.9.9:6379", "[::1]:6379", "0.0.0.0:6379", "[::]:6379",
+		"[::ffff:127.0.0.1]:6379", "[::ffff:192.0.2.1]:6379", "[64:ff9b::c000:201]:6379", "[64:ff9b:1::c000:201]:6379",
+		"[2001:db8::1]:6380", "127.0.0.1:8080", "127.0.0.2:8080", "[::1]:8080", "[::1%lo]:8080", "0.0.0.0:8080",
+		"127.0.0.1:6060", "0.0.0.0:6060", "[::]:6060",
 	} {
 		err := check(t, r, text)
 		if err == nil || !executor.IsPermanent(err) || !strings.Contains(err.Error(), " listens there; --http-allow") {
 			t.Errorf("%s: %v, want a final error", text, err)
 		}
 	}
-	for _, text := range []string{"203.0.113.2:6379", "192.0.2.1:6378", "127.0.0.1:6380", "127.0.0.1:80", "127.0.0.2:6060", "203.0.113.9:8080"} {
+	for _, text := range []string{
+		"203.0.113.2:6379", "192.0.2.1:6378", "127.0.0.1:6380", "127.0.0.1:80", "127.0.0.2:6060", "203.0.113.9:8080",
+	} {
 		testkit.Must(t, check(t, r, text))
 	}
 	if err := check(t, r, "203.0.113.1:6390"); err == nil || executor.IsPermanent(err) {
@@ -166,7 +175,8 @@ func TestNetworks_ReadsBlocksAndAddresses(t *testing.T) {
 		t.Errorf("what it writes is read as %s, %v", again, err)
 	}
 	for _, text := range []string{
-		"10.0.0.0/33", "::ffff:0.0.0.0/90", "host", "10.0.0", "1.2.3.4-5", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536", "host:80", ":80", "[]:80",
+		"10.0.0.0/33", "::ffff:0.0.0.0/90", "host", "10.0.0", "1.2.3.4-5", "1.2.3.4:", "1.2.3.4:0", "1.2.3.4:65536",
+		"host:80", ":80", "[]:80",
 	} {
 		if err := n.Set(text); err == nil || !strings.Contains(err.Error(), `"`+text+`" is no address`) {
 			t.Errorf("%s: %v", text, err)

@@ -81,7 +81,8 @@ func parseNetwork(text string) (Network, error) {
 	block, ok := parseBlock(strings.TrimSuffix(strings.TrimPrefix(text[:colon], "["), "]"))
 	port, err := strconv.ParseUint(strings.TrimPrefix(text[colon:], ":"), 10, 16)
 	if !ok || err != nil || port == 0 {
-		return Network{}, fmt.Errorf("%q is no address or block of addresses, such as 10.0.0.0/8, 192.168.1.1 or 127.0.0.1:8080", text)
+		return Network{}, fmt.Errorf(
+			"%q is no address or block of addresses, such as 10.0.0.0/8, 192.168.1.1 or 127.0.0.1:8080", text)
 	}
 	return Network{block, uint16(port)}, nil
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// checkOwn returns an error if a part of the installation listens at an address, unless a block of http-allow names its port: one without a port
-// is for other services at the same address. The names of parts are looked up only if the port is theirs.
+// checkOwn returns an error if a part of the installation listens at an address, unless a block of http-allow names
+// its port: one without a port is for other services at the same address. The names of parts are looked up only if
+// the port is theirs.
 func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 	if r.own == nil || r.Allow.name(at) {
 		return nil
@@ -25,7 +26,8 @@ func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 		}
 		found, err := r.resolve(ctx, host)
 		if err != nil {
-			return fmt.Errorf("the address %s cannot be checked: it may be that of %s, %s: %w", at, e.Part, task.Cut(e.Address, excerptLimit), err)
+			return fmt.Errorf("the address %s cannot be checked: it may be that of %s, %s: %w",
+				at, e.Part, task.Cut(e.Address, excerptLimit), err)
 		}
 		if slices.ContainsFunc(found, func(ip netip.Addr) bool { return leadsTo(at.Addr(), ip, e.Machine) }) {
 			return denied(at, e.Part+" listens there; "+remedy(e, at)+" would allow it")
@@ -54,8 +56,8 @@ func (r *Rules) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return r.LookUp(ctx, "ip", host)
 }
 
-// leadsTo reports whether a connection to an address reaches a part that listens at another one: at every address of this machine if that is
-// unspecified, or machine says so of a part that is on it.
+// leadsTo reports whether a connection to an address reaches a part that listens at another one: at every address of
+// this machine if that is unspecified, or machine says so of a part that is on it.
 func leadsTo(to, listens netip.Addr, machine bool) bool {
 	listens = listens.Unmap().WithZone("")
 	if to == listens {

@@ -98,12 +98,12 @@ func parseCall(payload json.RawMessage) (*call, error) {
 	return c, nil
 }
 
-// methods are those that a call may have: those of HTTP (RFC 9110, RFC 5789), PURGE of caches, and of WebDAV (RFC 4918) what makes folders, moves and
-// lists. Servers of other protocols read the beginning of a request as a command of theirs: so no others, and none that such a command has the
-// name of, as COPY of Redis.
+// methods are those that a call may have: those of HTTP (RFC 9110, RFC 5789), PURGE of caches, and of WebDAV (RFC
+// 4918) what makes folders, moves and lists. Servers of other protocols read the beginning of a request as a command
+// of theirs: so no others, and none that such a command has the name of, as COPY of Redis.
 var methods = []string{
-	http.MethodDelete, http.MethodGet, http.MethodHead, "MKCOL", "MOVE", http.MethodOptions, http.MethodPatch, http.MethodPost, "PROPFIND", "PURGE",
-	http.MethodPut,
+	http.MethodDelete, http.MethodGet, http.MethodHead, "MKCOL", "MOVE", http.MethodOptions, http.MethodPatch,
+	http.MethodPost, "PROPFIND", "PURGE", http.MethodPut,
 }
 
 func (c *call) setMethod(method string) error {

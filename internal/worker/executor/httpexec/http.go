@@ -61,7 +61,8 @@ func Describe(a *address.Rules) *executor.Descriptor {
 // Executor makes the HTTP call that the payload of an attempt describes. The body of the response is the result.
 //
 // It sends a call at most once in an attempt, even if the connection breaks. It follows redirects as net/http does,
-// except those that would change the method to GET or take a body elsewhere: then the redirect itself is the response. Each address to which it connects is
+// except those that would change the method to GET or take a body elsewhere: then the redirect itself is the
+// response. Each address to which it connects is
 // checked against the settings of the node.
 type Executor struct {
 	client    *http.Client
@@ -252,7 +253,8 @@ func statusError(resp *http.Response, body string) error {
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if to := resp.Header.Get("Location"); to != "" {
 		text += " to " + task.Cut(to, excerptLimit)
-		if resp.StatusCode == http.StatusTemporaryRedirect || resp.StatusCode == http.StatusPermanentRedirect { // see checkRedirect
+		switch resp.StatusCode {
+		case http.StatusTemporaryRedirect, http.StatusPermanentRedirect: // see checkRedirect
 			text += ", not followed, as the body is for the first scheme, host and port only"
 		}
 	}

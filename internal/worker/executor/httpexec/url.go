@@ -27,8 +27,9 @@ func callable(u *url.URL) bool {
 
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
-// escape makes a URL, or a relative reference to one, of a text as people write it, without the fragment: what RFC 3986 does not allow in a path or
-// a query is escaped, as browsers do, and what is escaped already stays. Control characters stay, and make it invalid.
+// escape makes a URL, or a relative reference to one, of a text as people write it, without the fragment: what RFC
+// 3986 does not allow in a path or a query is escaped, as browsers do, and what is escaped already stays. Control
+// characters stay, and make it invalid.
 func escape(text string) string {
 	text, _, _ = strings.Cut(text, "#")
 	host := hostEnd(text)
@@ -65,15 +66,15 @@ func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && portOf(a) == portOf(b)
 }
 
-// keptElsewhere are the headers that follow a redirect to another origin: none in which a payload has a secret, and none with which one could report
-// on the attempt.
+// keptElsewhere are the headers that follow a redirect to another origin: none in which a payload has a secret, and
+// none with which one could report on the attempt.
 var keptElsewhere = map[string]bool{
 	"Accept": true, "Accept-Language": true, "User-Agent": true, idempotencyKey: true,
 	"Dts-Task-Id": true, "Dts-Attempt": true, "Dts-Namespace": true, "Dts-Tick": true,
 }
 
-// stays reports whether a request and all redirects that led to it have an origin. A request that has come back to it does not stay: another origin has
-// said what is called.
+// stays reports whether a request and all redirects that led to it have an origin. A request that has come back to it
+// does not stay: another origin has said what is called.
 func stays(req *http.Request, origin *url.URL) bool {
 	for ; sameOrigin(req.URL, origin); req = req.Response.Request {
 		if req.Response == nil {
@@ -83,8 +84,9 @@ func stays(req *http.Request, origin *url.URL) bool {
 	return false
 }
 
-// checkRedirect decides about a redirect. It is not followed if that would change the method, as a POST that silently became a GET would look like a
-// success, or if another origin would get the body: then the redirect itself is the answer. Another origin gets no secrets.
+// checkRedirect decides about a redirect. It is not followed if that would change the method, as a POST that silently
+// became a GET would look like a success, or if another origin would get the body: then the redirect itself is the
+// answer. Another origin gets no secrets.
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	first := via[0]
 	elsewhere := !stays(next, first.URL)
@@ -95,7 +97,8 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 		return fmt.Errorf("stopped after %d redirects", redirectsLimit)
 	}
 	for name := range next.Header {
-		if elsewhere && !keptElsewhere[name] || name == "Referer" && first.Header[name] == nil { // net/http adds one, with the query
+		added := name == "Referer" && first.Header[name] == nil // by net/http, with the query
+		if elsewhere && !keptElsewhere[name] || added {
 			delete(next.Header, name)
 		}
 	}

@@ -30,7 +30,8 @@ func (s *Server) setTLS(value json.RawMessage) error {
 		return err
 	}
 	if s.Name != "" && !isHost(s.Name) {
-		return executor.Invalid("tls.server_name", "%q is not the name of a host, such as orders.internal, or an IP address", s.Name)
+		return executor.Invalid("tls.server_name",
+			"%q is not the name of a host, such as orders.internal, or an IP address", s.Name)
 	}
 	if s.CA != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(s.CA)) {
 		return executor.Invalid("tls.ca", "has no certificate in PEM")
@@ -39,14 +40,16 @@ func (s *Server) setTLS(value json.RawMessage) error {
 	return nil
 }
 
-// hostForm is the form of names of hosts (RFC 1123, 2.1), with the underscore that names of containers have. Names in other scripts are written in
-// their ASCII form, which begins with xn--.
-var hostForm = regexp.MustCompile(`^(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*(?i:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)\.?$`)
+// hostForm is the form of names of hosts (RFC 1123, 2.1), with the underscore that names of containers have. Names in
+// other scripts are written in their ASCII form, which begins with xn--.
+var hostForm = regexp.MustCompile(`(?i)^` + label + `(?:\.` + label + `)*\.?$`)
+
+const label = `[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?`
 
 const hostLimit = 253 // characters of a name
 
-// isHost reports whether a text is the name of a host, or an IP address without a zone. Names are sent to the server before it says what it is, so that they must not
-// be lines of another protocol.
+// isHost reports whether a text is the name of a host, or an IP address without a zone. Names are sent to the server
+// before it says what it is, so that they must not be lines of another protocol.
 func isHost(text string) bool {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return ip.Zone() == ""
