@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -337,5 +338,15 @@ func TestExecutor_TellsInstallationsApart(t *testing.T) {
 	testkit.Must(t, err)
 	if got := e.locate(o, attempt(mail).Attempt); got.id != strings.Replace(asynqID, "dts:", "other:", 1) {
 		t.Errorf("the id is %s", got.id)
+	}
+}
+
+// Tasks of other types do not call the Redis of the fleet, also before the executor has connected to it.
+func TestExecutor_SaysWhereItsRedisListens(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	want := executor.Endpoint{Part: "the Redis of the asynq fleet", Address: f.redis.Addr(), Machine: true}
+	if got := (executor.Registry{"asynq": f.executor()}).Endpoints(); !slices.Contains(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -115,6 +115,16 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 	}
 	h.client.Transport = once{checked}
+	checked.addresses.Protect(func() []executor.Endpoint {
+		return executor.RedisEndpoints("the Redis of DTS", []string{"198.51.100.1:6379", "198.51.100.1:443"})
+	})
+	for _, payload := range []object{
+		{"url": "http://198.51.100.1:6379/"}, {"url": "https://198.51.100.1/"}, {"url": "http://inside.test:6379/"},
+		{"url": "http://198.51.100.1/", "headers": object{"Host": "198.51.100.1:6379"}},
+	} {
+		_, err := execute(t, h, payload)
+		wantDenied(t, err, "198.51.100.1:")
+	}
 	for _, host := range []string{"192.0.2.7", "169.254.169.254"} {
 		_, err := execute(t, h, object{"url": "http://" + host + "/", "body": "x"})
 		wantDenied(t, err, host)
