@@ -97,7 +97,8 @@ func firstOf(text string) rune {
 	return r
 }
 
-// match reports whether a text matches a valid pattern, as any does an empty one. Error: the cause of ctx, if that ends meanwhile.
+// match reports whether a text matches a valid pattern, as any does an empty one. Error: the cause of ctx, if that ends
+// meanwhile.
 func (p pattern) match(ctx context.Context, text string) (bool, error) {
 	if p == "" {
 		return true, nil

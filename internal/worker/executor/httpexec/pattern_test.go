@@ -34,7 +34,8 @@ func TestPattern_RefusesWhatTakesTooMuch(t *testing.T) {
 	t.Parallel()
 	for name, p := range costly {
 		var invalid *executor.InvalidPayloadError
-		if err := pattern(p).validate("expect.matches"); !errors.As(err, &invalid) || invalid.Field != "payload.expect.matches" {
+		err := pattern(p).validate("expect.matches")
+		if !errors.As(err, &invalid) || invalid.Field != "payload.expect.matches" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -43,8 +44,10 @@ func TestPattern_RefusesWhatTakesTooMuch(t *testing.T) {
 func TestPattern_TakesWhatPeopleWrite(t *testing.T) {
 	t.Parallel()
 	for _, p := range []string{
-		`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$`, `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`, `(?i)"status"\s*:\s*"(ok|done|peut-être)"`,
-		`(?i)[а-яё]+ [a-zà-ÿ]+ 東京-大阪`, `^[\p{L}\p{N} ]+$`, `[\x{80}-\x{10ffff}]+ [\x{80}-\x{10ffff}]+ [^\x{0}-\x{ffff}]`, `.{0,200}ok.{0,200}`,
+		`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$`, `[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`,
+		`(?i)"status"\s*:\s*"(ok|done|peut-être)"`,
+		`(?i)[а-яё]+ [a-zà-ÿ]+ 東京-大阪`, `^[\p{L}\p{N} ]+$`,
+		`[\x{80}-\x{10ffff}]+ [\x{80}-\x{10ffff}]+ [^\x{0}-\x{ffff}]`, `.{0,200}ok.{0,200}`,
 		`\b(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.|$)){4}`,
 	} {
 		testkit.Must(t, pattern(p).validate("expect.matches"))
@@ -54,7 +57,8 @@ func TestPattern_TakesWhatPeopleWrite(t *testing.T) {
 // The numbers are several times what was measured.
 func TestPattern_CostsLittleWithinItsLimits(t *testing.T) { //nolint:paralleltest // it measures
 	within := []string{
-		`(?s)(?:.*.*){160}b$`, strings.Repeat("a?", 333) + "b", `^[` + strings.Repeat(`\pL`, 20) + `]$`, strings.Repeat(`\pL|`, 20), `(?i)[C-\x{1e942}]`,
+		`(?s)(?:.*.*){160}b$`, strings.Repeat("a?", 333) + "b", `^[` + strings.Repeat(`\pL`, 20) + `]$`,
+		strings.Repeat(`\pL|`, 20), `(?i)[C-\x{1e942}]`,
 		`(?i)` + strings.Repeat("k", 990), strings.Repeat("(", 240) + "a" + strings.Repeat(")*", 240), `^\pL{23}$`,
 	}
 	for _, text := range within {
@@ -95,7 +99,9 @@ func TestExecutor_StopsMatchingWhenItsContextEnds(t *testing.T) {
 func TestPattern_MatchesAsRegexpDoes(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ab\nc ü\xff", 200) + "end"
-	for _, p := range []string{`end$`, `^ab`, `(?m)^c`, `\bc\b`, `ü.`, `^c`, `(?s)^.*end$`, `x`, ``, `\Bend`, `\x{fffd}ab`} {
+	for _, p := range []string{
+		`end$`, `^ab`, `(?m)^c`, `\bc\b`, `ü.`, `^c`, `(?s)^.*end$`, `x`, ``, `\Bend`, `\x{fffd}ab`,
+	} {
 		got, err := pattern(p).match(t.Context(), text)
 		if want := regexp.MustCompile(p).MatchString(text); err != nil || got != want {
 			t.Errorf("%q: %t, %v; want %t", p, got, err, want)
@@ -106,8 +112,10 @@ func TestPattern_MatchesAsRegexpDoes(t *testing.T) {
 func TestParseCall_BoundsWhatIsExpected(t *testing.T) {
 	t.Parallel()
 	for field, c := range map[string]struct{ expect, message string }{
-		"payload.expect.matches":   {`{"matches": "` + strings.Repeat("a", 1001) + `"}`, "1001 bytes long, at most 1000"},
-		"payload.expect.json.path": {`{"json": {"path": "$.` + strings.Repeat("a", 200) + `", "equals": 1}}`, "202 bytes long, at most 200"},
+		"payload.expect.matches": {`{"matches": "` + strings.Repeat("a", 1001) + `"}`, "1001 bytes long, at most 1000"},
+		"payload.expect.json.path": {
+			`{"json": {"path": "$.` + strings.Repeat("a", 200) + `", "equals": 1}}`, "202 bytes long, at most 200",
+		},
 	} {
 		_, err := parseCall([]byte(`{"url": "http://a", "expect": ` + c.expect + `}`))
 		var invalid *executor.InvalidPayloadError
