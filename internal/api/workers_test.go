@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,9 @@ func (m *members) RemoveGuest(_ context.Context, id string) error {
 	return nil
 }
 
+// workersOfTest is how many workers the address of the tests may have at a node.
+const workersOfTest = 10
+
 // workerRig is a rig on which workers may take attempts.
 type workerRig struct {
 	*rig
@@ -58,7 +62,9 @@ func startWorkerRig(t *testing.T) *workerRig {
 func (w *workerRig) join(b *backend) *rig {
 	b.t.Helper()
 	db := b.redis.DB(b.t)
-	w.remote = remote.New(remote.Options{DB: db, Store: openStore(b.t, db), Members: w.members, Metrics: w.metrics, Log: slog.New(slog.DiscardHandler)})
+	w.remote = remote.New(remote.Options{
+		DB: db, Store: openStore(b.t, db), Members: w.members, Metrics: w.metrics, Log: slog.New(slog.DiscardHandler), PerAddress: workersOfTest,
+	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	workers := w.remote
@@ -121,6 +127,22 @@ func (w *workerRig) finish(a client.TakenAttempt, end client.AttemptEnd) client.
 		return ""
 	}
 	return answer.ApplicationProblemJSONDefault.Code
+}
+
+// Whoever hangs up in many calls leaves places to the workers of other addresses.
+func TestWorker_OneAddressCannotTakeAllPlaces(t *testing.T) {
+	t.Parallel()
+	w := startWorkerRig(t)
+	const body = `{"types": ["count"], "wait": "0s", "lease": "10m"}`
+	for i := range workersOfTest {
+		if got := w.call("POST", fmt.Sprintf("/v1/workers/w%d/take", i), body); got.status != http.StatusOK {
+			t.Fatalf("worker %d: %d %s", i, got.status, got.body)
+		}
+	}
+	p := w.call("POST", "/v1/workers/one-more/take", body).problem(t)
+	if p.Code != "unavailable" || !strings.Contains(p.Detail, "from the address 127.0.0.1") {
+		t.Errorf("one more is answered with %s: %s", p.Code, p.Detail)
+	}
 }
 
 // What would be left out is refused, and the attempt goes on.

@@ -70,6 +70,7 @@ func (a *App) buildRemote() error {
 	}
 	a.remote = remote.New(remote.Options{
 		DB: db, Prefix: a.o.Config.Prefix, Store: a.store, Members: a.registry, Types: a.types, Metrics: a.metrics, Log: a.o.Log,
+		PerAddress: a.o.Config.MaxWorkersPerAddress,
 	})
 	return nil
 }

@@ -54,7 +54,8 @@ type Config struct {
 	LeaseTTL  time.Duration // how long a partition may be without a leader after a crash
 	Heartbeat time.Duration // time between two heartbeats; a node counts as dead after three missed ones
 
-	MaxSubmissions int // most tasks, and requests that create work, that wait for their answer at this node; beyond, they are refused
+	MaxWorkersPerAddress int // most workers by HTTP at this node that call from one address
+	MaxSubmissions       int // most tasks, and requests that create work, that wait for their answer at this node; beyond, they are refused
 
 	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start
 	HandOver          int // most deliveries that wait in a queue for each slot of its living workers
@@ -77,27 +78,34 @@ type Config struct {
 // DefaultOutageTolerance outlasts a failover and a restart of Redis.
 const DefaultOutageTolerance = time.Minute
 
+// Workers by HTTP.
+const (
+	WorkersLimit             = 200              // at one node
+	DefaultWorkersPerAddress = WorkersLimit / 2 // which leaves half of the places to other addresses
+)
+
 // Default holds the default of every setting.
 func Default() Config {
 	return Config{
-		Redis:             "redis://127.0.0.1:6379/0",
-		Prefix:            "dts",
-		Roles:             Roles{RoleScheduler, RoleWorker, RoleAPI},
-		Listen:            "127.0.0.1:8080",
-		Concurrency:       max(10, 2*runtime.GOMAXPROCS(0)), // attempts mostly wait for others
-		Queues:            Queues{"critical": 6, "default": 3, "low": 1},
-		DrainTimeout:      30 * time.Second,
-		OutageTolerance:   DefaultOutageTolerance,
-		LeaseTTL:          7 * time.Second,
-		Heartbeat:         2 * time.Second,
-		MaxSubmissions:    10_000,
-		HandOver:          4,
-		RetentionMaxTasks: 100_000,
-		Remember:          time.Hour,
-		RememberMaxIDs:    500_000,
-		Monitor:           true,
-		LogLevel:          slog.LevelInfo,
-		LogFormat:         LogText,
+		Redis:                "redis://127.0.0.1:6379/0",
+		Prefix:               "dts",
+		Roles:                Roles{RoleScheduler, RoleWorker, RoleAPI},
+		Listen:               "127.0.0.1:8080",
+		Concurrency:          max(10, 2*runtime.GOMAXPROCS(0)), // attempts mostly wait for others
+		Queues:               Queues{"critical": 6, "default": 3, "low": 1},
+		DrainTimeout:         30 * time.Second,
+		OutageTolerance:      DefaultOutageTolerance,
+		LeaseTTL:             7 * time.Second,
+		Heartbeat:            2 * time.Second,
+		MaxSubmissions:       10_000,
+		MaxWorkersPerAddress: DefaultWorkersPerAddress,
+		HandOver:             4,
+		RetentionMaxTasks:    100_000,
+		Remember:             time.Hour,
+		RememberMaxIDs:       500_000,
+		Monitor:              true,
+		LogLevel:             slog.LevelInfo,
+		LogFormat:            LogText,
 	}
 }
 

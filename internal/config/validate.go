@@ -42,6 +42,7 @@ func (c Config) Validate() error {
 		CheckSpan("lease-ttl", c.LeaseTTL, time.Second, time.Minute),
 		CheckSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
 		checkRange("max-submissions", c.MaxSubmissions, 1, submissionsLimit),
+		checkRange("max-workers-per-address", c.MaxWorkersPerAddress, 1, WorkersLimit),
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
 		checkRange("hand-over", c.HandOver, 1, 1000),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),

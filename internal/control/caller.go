@@ -9,6 +9,8 @@ const EveryNamespace = "*"
 type Caller struct {
 	// Namespace is the one in which the ids of the request are looked up. It is never empty.
 	Namespace string
+	// Address is the IP address from which the request came over HTTP; else "".
+	Address string
 }
 
 // Ref is the task or schedule that the caller means by an id.

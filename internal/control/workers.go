@@ -45,13 +45,14 @@ type Taken struct {
 // TakeAttempts takes attempts for a worker and begins them; it waits for the first one, and returns none if there is none. The attempts
 // may be of any namespace. A repeat of a request with an id gets the same ones. Errors: CodeInvalid; CodeUnavailable, after which the same
 // request can be repeated.
-func (c *Control) TakeAttempts(ctx context.Context, _ Caller, worker string, offer WorkerOffer, r TakeRequest) ([]Taken, error) {
+func (c *Control) TakeAttempts(ctx context.Context, who Caller, worker string, offer WorkerOffer, r TakeRequest) ([]Taken, error) {
 	if err := checkTake(worker, offer, r); err != nil {
 		return nil, err
 	}
 	if c.workers == nil {
 		return nil, task.Errorf(task.CodeUnavailable, "this node takes no attempts for workers")
 	}
+	r.Address = who.Address
 	runs, err := c.workers.Take(ctx, worker, offer, r)
 	if err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ type session struct {
 	o        Options
 	workers  *Workers
 	id       string
+	address  string // from which it was opened
 	offer    Offer
 	consumer *queue.Consumer
 	started  time.Time
@@ -133,11 +134,16 @@ func (s *session) call() (end func()) {
 	}
 }
 
-// silent reports whether the worker has not called for so long that it counts as gone.
+// silent reports whether the worker has not called for so long that it counts as gone. Its lease is its word that it runs something, so it
+// counts for nothing while the worker holds nothing.
 func (s *session) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.calls == 0 && clock.Since(s.heard) > max(s.offer.Lease, s.o.Silence)
+	patience := s.o.Silence
+	if len(s.held) > 0 {
+		patience = max(patience, s.offer.Lease)
+	}
+	return s.calls == 0 && clock.Since(s.heard) > patience
 }
 
 func (s *session) describe() cluster.Node {

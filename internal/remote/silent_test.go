@@ -60,7 +60,7 @@ func TestWorkers_ASilentWorkerIsGoneWhileAServerIsSilent(t *testing.T) {
 	away := c.Elsewhere(c.Cluster.Primary("asynq:{default}:pending"), 1)[0]
 	silent := c.ServerOf(away)
 	here := c.Elsewhere(silent, 1)[0]
-	s, err := w.session("w1", offer())
+	s, err := w.session("w1", "", offer())
 	testkit.Must(t, err)
 	hangUp := s.call()
 	silent.Pause()

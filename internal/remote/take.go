@@ -28,6 +28,8 @@ type Request struct {
 	ID    string        // tells a repeat, after an answer that was lost, from another call; "" if the call is not repeated
 	Limit int           // most attempts, at least 1
 	Wait  time.Duration // for the first one
+	// Address is where the worker calls from. Workers of one address are bounded by Options.PerAddress.
+	Address string
 }
 
 // take takes attempts and begins them. Error: CodeUnavailable.

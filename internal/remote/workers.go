@@ -16,6 +16,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
 	"github.com/dts-sched/dts/internal/store/tasks"
@@ -25,14 +26,15 @@ import (
 
 // The limits of a node.
 const (
-	SessionsLimit = 200 // workers at once
-	TakeLimit     = 64  // attempts in one answer
+	SessionsLimit = config.WorkersLimit // workers at once
+	TakeLimit     = 64                  // attempts in one answer
 )
 
 // Grace is how long after the timeout of an attempt its worker may still report on it.
 const Grace = 10 * time.Second
 
-// DefaultSilence is how long a worker may be without a call before it counts as gone; its lease if that is longer.
+// DefaultSilence is how long a worker may be without a call before it counts as gone. While it holds attempts, it is its lease if that is
+// longer.
 const DefaultSilence = 10 * time.Second
 
 // Members is the list of nodes.
@@ -42,7 +44,7 @@ type Members interface {
 	RemoveGuest(ctx context.Context, id string) error
 }
 
-// Options says what the workers work on. All but Types and Silence are required.
+// Options says what the workers work on. All but Types, PerAddress and Silence are required.
 type Options struct {
 	DB      *redisx.DB // open until Run has returned
 	Prefix  string     // of the keys of this installation
@@ -50,8 +52,10 @@ type Options struct {
 	Members Members
 	Types   task.Types    // whose timeouts this node knows
 	Silence time.Duration // 0 means DefaultSilence
-	Metrics *telemetry.Metrics
-	Log     *slog.Logger
+	// PerAddress is how many workers one address may have, so that nobody takes the place of all others. 0 means config.DefaultWorkersPerAddress.
+	PerAddress int
+	Metrics    *telemetry.Metrics
+	Log        *slog.Logger
 }
 
 // Workers are the sessions of one node.
@@ -68,6 +72,7 @@ type Workers struct {
 // New returns no sessions yet. Take makes them, while Run runs.
 func New(o Options) *Workers {
 	o.Silence = cmp.Or(o.Silence, DefaultSilence)
+	o.PerAddress = cmp.Or(o.PerAddress, config.DefaultWorkersPerAddress)
 	return &Workers{o: o, labels: labels{types: map[string]bool{}}, sessions: map[string]*session{}}
 }
 
@@ -140,10 +145,10 @@ func (w *Workers) end(s *session) {
 
 // Take takes attempts for a worker and begins them. A repeat of a call with an id, through whatever node, gets the same attempts, as long
 // as the worker holds them. Of a call without one, nobody gets the attempts if its ctx ends: they are lost, so that others follow at once.
-// Errors: CodeInvalid if the id is that of a node; CodeUnavailable if this node has too many workers, or stops, or Redis does not answer:
-// the same call can be repeated.
+// Errors: CodeInvalid if the id is that of a node; CodeUnavailable if this node or the caller's address has too many
+// workers, or the node stops, or Redis does not answer: the same call can be repeated.
 func (w *Workers) Take(ctx context.Context, id string, offer Offer, r Request) ([]*tasks.Run, error) {
-	s, err := w.session(id, offer)
+	s, err := w.session(id, r.Address, offer)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +157,7 @@ func (w *Workers) Take(ctx context.Context, id string, offer Offer, r Request) (
 }
 
 // session returns the session of a worker. A worker that offers something else than before gets another one.
-func (w *Workers) session(id string, offer Offer) (*session, error) {
+func (w *Workers) session(id, address string, offer Offer) (*session, error) {
 	if w.isNode(id) {
 		return nil, task.Invalid("worker", "%q is the id of a node: choose another one", id)
 	}
@@ -164,10 +169,12 @@ func (w *Workers) session(id string, offer Offer) (*session, error) {
 		return nil, task.Errorf(task.CodeUnavailable, "this node is shutting down: ask another one")
 	case s != nil && s.offer.equal(offer):
 		return s, nil
-	case s == nil && len(w.sessions) >= SessionsLimit:
-		return nil, task.Errorf(task.CodeUnavailable, "this node has %d workers already: ask another one", SessionsLimit)
+	}
+	if err := w.checkRoom(s, address); err != nil {
+		return nil, err
 	}
 	fresh := newSession(w, id, offer)
+	fresh.address = address
 	w.sessions[id] = fresh
 	w.running.Go(fresh.run)
 	if s != nil {
@@ -176,6 +183,24 @@ func (w *Workers) session(id string, offer Offer) (*session, error) {
 	}
 	w.o.Members.BeatNow()
 	return fresh, nil
+}
+
+// checkRoom refuses one more session, which replaces another one if that is not nil. The caller holds mu. Error: CodeUnavailable.
+func (w *Workers) checkRoom(replaced *session, address string) error {
+	n := 0
+	for _, s := range w.sessions {
+		if s != replaced && s.address == address {
+			n++
+		}
+	}
+	switch {
+	case replaced == nil && len(w.sessions) >= SessionsLimit:
+		return task.Errorf(task.CodeUnavailable, "this node has %d workers already: ask another one", SessionsLimit)
+	case n >= w.o.PerAddress:
+		return task.Errorf(task.CodeUnavailable,
+			"worker: %d workers call this node from the address %s, and --max-workers-per-address allows no more: ask another node", n, address)
+	}
+	return nil
 }
 
 func (w *Workers) isNode(id string) bool {

@@ -395,6 +395,27 @@ func TestWorkers_ASilentWorkerIsGone(t *testing.T) {
 	testkit.Eventually(t, "the worker is gone", func() bool { return len(w.Guests()) == 0 })
 }
 
+// A lease is the word of a worker that runs something. Whoever hangs up in 200 calls must not keep the places of all others for a lease.
+func TestWorkers_AnIdleWorkerIsGoneBeforeItsLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := offer()
+	o.Lease = 10 * time.Minute
+	idle, err := w.Take(w.Ctx, "idle", o, Request{Limit: 1})
+	testkit.Must(t, err)
+	w.hand("a")
+	runs := w.take(o)
+	if len(idle) != 0 || len(runs) != 1 {
+		t.Fatalf("taken are %v and %v", idle, runs)
+	}
+	testkit.Eventually(t, "only the worker that holds an attempt is left", func() bool {
+		guests := w.Guests()
+		return len(guests) == 1 && guests[0].ID == "w1"
+	})
+	w.Settle(runs[0], nil)
+	testkit.Eventually(t, "it is gone when it holds nothing", func() bool { return len(w.Guests()) == 0 })
+}
+
 // A worker cannot extend its leases while Redis is away. When another primary has taken over, the node must know what the worker runs.
 func TestWorkers_HoldTheirAttemptsWhileRedisIsAway(t *testing.T) {
 	t.Parallel()
@@ -490,7 +511,7 @@ func TestWorkers_AnotherOfferKeepsWhatIsBeginning(t *testing.T) {
 	other := offer()
 	other.Capacity = 7
 	w.onScript.Store("begin", context.CancelFunc(func() {
-		_, err := w.session("w1", other)
+		_, err := w.session("w1", "", other)
 		testkit.Must(t, err)
 	}))
 	if got := names(w.take(offer())); len(got) != 1 {
@@ -579,6 +600,32 @@ func TestWorkers_HaveALimit(t *testing.T) {
 	if _, err := w.Take(w.Ctx, "w1", offer(), Request{Limit: 1}); task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("one more: %v, want %s", err, task.CodeUnavailable)
 	}
+}
+
+func TestWorkers_OneAddressHasAShareOfThePlaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.o.PerAddress = 2
+	call := func(worker, address string, o Offer) error {
+		s, err := w.session(worker, address, o)
+		if err == nil {
+			s.call() // which goes on, so that the worker is not silent
+		}
+		return err
+	}
+	testkit.Must(t, call("w1", "192.0.2.1", offer()))
+	testkit.Must(t, call("w2", "192.0.2.1", offer()))
+	_, err := w.Take(w.Ctx, "w3", offer(), Request{Limit: 1, Address: "192.0.2.1"})
+	const want = "worker: 2 workers call this node from the address 192.0.2.1, and --max-workers-per-address allows no more: ask another node"
+	if task.CodeOf(err) != task.CodeUnavailable || err.Error() != want {
+		t.Errorf("a third one: %v, want %s: %s", err, task.CodeUnavailable, want)
+	}
+	testkit.Must(t, call("w3", "192.0.2.2", offer()))
+	other := offer()
+	other.Capacity = 7
+	testkit.Must(t, call("w2", "192.0.2.1", other)) // in place of its first offer
+	testkit.Must(t, w.Leave(w.Ctx, "w1"))
+	testkit.Must(t, call("w4", "192.0.2.1", offer()))
 }
 
 func TestWorkers_StopTakingWithTheNode(t *testing.T) {
