@@ -232,3 +232,15 @@ func (r Ref) Root() string {
 	root, _, _ := strings.Cut(r.ID, "@")
 	return root
 }
+
+// CompactCheckpoint returns a checkpoint as it is stored: JSON without blanks, of at most CheckpointLimit bytes. Error: CodeInvalid.
+func CompactCheckpoint(checkpoint json.RawMessage) (json.RawMessage, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, checkpoint); err != nil {
+		return nil, Invalid("checkpoint", "is not JSON: %v", err)
+	}
+	if compact.Len() > CheckpointLimit {
+		return nil, Invalid("checkpoint", "has %d bytes as compact JSON, at most %d are allowed", compact.Len(), CheckpointLimit)
+	}
+	return compact.Bytes(), nil
+}

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -176,24 +175,15 @@ func (a *attempt) execute(run *tasks.Run) tasks.Ending {
 	}
 	ctx, cancel := context.WithTimeoutCause(a.ctx, timeout, errTimeout)
 	defer cancel()
-	lines := newLines(a.work, run, a.w.o.Log)
+	lines := newLines(a.work, run, a.saveLate, a.w.o.Log)
 	defer lines.close()
 	result, err := guarded(func() (string, error) {
 		work := described(t)
 		work.Log, work.Progress, work.Save, work.Token = lines.add, lines.progress, a.save, a.share
+		work.SaveSoon = lines.saveSoon
 		return exec.Execute(ctx, work)
 	})
 	return judge(ctx, timeout, result, err)
-}
-
-// save saves a checkpoint for the attempts that follow. If another run has the attempt, it stops the work.
-func (a *attempt) save(ctx context.Context, checkpoint json.RawMessage) error {
-	err := a.run.Load().Save(ctx, checkpoint)
-	if errors.Is(err, tasks.ErrStale) {
-		a.lose(err)
-		return fmt.Errorf("%w (%w)", executor.ErrNotCurrent, err)
-	}
-	return err
 }
 
 // described describes the newest attempt of a task to its executor, except where it reports to.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strconv"
 	"testing"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -66,5 +69,72 @@ func TestCheckpoint_ThatIsRefusedStopsTheRun(t *testing.T) {
 	err := testkit.Receive(t, stopped, "its end")
 	if !errors.Is(err, executor.ErrNotCurrent) || !errors.Is(err, executor.ErrNoGrace) {
 		t.Errorf("it ended with %v, want %v and %v", err, executor.ErrNotCurrent, executor.ErrNoGrace)
+	}
+}
+
+// A command can write checkpoints much faster than Redis should save them.
+func TestSaveSoon_SavesAFloodAFewTimesASecond(t *testing.T) {
+	t.Parallel()
+	var saved []string
+	l := newLines(t.Context(), nil, func(_ context.Context, c json.RawMessage) error { saved = append(saved, string(c)); return nil }, nil)
+	n, begin := 0, clock.Now()
+	for clock.Since(begin) < 3*linesInterval {
+		n++
+		testkit.Must(t, l.saveSoon(json.RawMessage(strconv.Itoa(n))))
+	}
+	l.close()
+	most := int(clock.Since(begin)/linesInterval) + 2 // at the begin and at the end
+	if len(saved) > most || len(saved) < 2 || saved[len(saved)-1] != strconv.Itoa(n) {
+		t.Errorf("of %d checkpoints, %d were saved, the last one %s; want 2 to %d, and the last", n, len(saved), saved[len(saved)-1], most)
+	}
+}
+
+func TestSaveSoon_TriesAgainUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	var tried []string
+	failed := make(chan struct{}, 2)
+	l := newLines(t.Context(), nil, func(_ context.Context, c json.RawMessage) error {
+		tried = append(tried, string(c))
+		if len(tried) > 1 {
+			return nil
+		}
+		failed <- struct{}{}
+		return errors.New("Redis does not answer")
+	}, nil)
+	testkit.Must(t, l.saveSoon(json.RawMessage(`{"row": 5}`)))
+	testkit.Receive(t, failed, "the failure")
+	if err := l.saveSoon(json.RawMessage(`{`)); task.CodeOf(err) != task.CodeInvalid {
+		t.Errorf("no JSON: %v, want %s", err, task.CodeInvalid)
+	}
+	l.close()
+	if want := []string{`{"row":5}`, `{"row":5}`}; !slices.Equal(tried, want) || len(l.kept) != 0 {
+		t.Errorf("tried to save %q, want %q; the log has %d lines", tried, want, len(l.kept))
+	}
+}
+
+func TestSaveSoon_SavesTheLastOneBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(_ context.Context, a executor.Attempt) (string, error) {
+		for row := range 100 {
+			testkit.Must(t, a.SaveSoon(json.RawMessage(strconv.Itoa(row+1))))
+		}
+		return "", errors.New("not yet")
+	})
+	ref := w.submit(task.Definition{})
+	w.reaches(ref, task.Scheduled)
+	if got := string(w.get(ref).Checkpoint); got != "100" {
+		t.Errorf("the checkpoint is %q", got)
+	}
+}
+
+func TestSaveSoon_SaysThatTheLastOneIsLost(t *testing.T) {
+	t.Parallel()
+	l := newLines(t.Context(), nil, func(context.Context, json.RawMessage) error { return errors.New("Redis does not answer") }, nil)
+	l.pumping = true // so that nothing is sent but by this test
+	testkit.Must(t, l.saveSoon(json.RawMessage(`1`)))
+	l.sendCheckpoint(t.Context(), true)
+	if len(l.kept) != 1 || l.kept[0].Text != "the last checkpoint was not saved: Redis does not answer" {
+		t.Errorf("the log has %+v", l.kept)
 	}
 }

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"time"
@@ -15,12 +16,13 @@ const (
 	linesAtOnce   = 200                    // lines in one script
 )
 
-// lines sends the output of an attempt to its log in Redis, several lines at a time, and its newest progress with them.
+// lines sends the output of an attempt to its log in Redis, several lines at a time, and its newest progress and checkpoint with them.
 // It never delays the executor. Between two flushes it keeps the newest task.LogLimit lines, as the log holds no more.
 // Dropped lines leave a gap in the numbers.
 type lines struct {
 	ctx  context.Context
 	run  *tasks.Run
+	save func(context.Context, json.RawMessage) error // a checkpoint
 	log  *slog.Logger
 	kick chan struct{}
 	quit chan struct{}
@@ -30,9 +32,10 @@ type lines struct {
 	pumping bool // pump has been started, at the first line or progress
 	closed  bool
 	kept    []tasks.Line
-	number  int      // of the first line kept, from 1
-	newest  progress // reported
-	sent    progress // to Redis
+	number  int             // of the first line kept, from 1
+	newest  progress        // reported
+	sent    progress        // to Redis
+	unsaved json.RawMessage // the newest checkpoint; nil if Redis has it
 }
 
 // progress is how far an attempt is, in percent, and what it is at.
@@ -41,9 +44,9 @@ type progress struct {
 	note    string
 }
 
-func newLines(ctx context.Context, run *tasks.Run, log *slog.Logger) *lines {
+func newLines(ctx context.Context, run *tasks.Run, save func(context.Context, json.RawMessage) error, log *slog.Logger) *lines {
 	return &lines{
-		ctx: ctx, run: run, log: log, number: 1,
+		ctx: ctx, run: run, save: save, log: log, number: 1,
 		kick: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 	}
 }
@@ -108,11 +111,11 @@ func (l *lines) pump(ctx context.Context) {
 	for {
 		select {
 		case <-l.quit:
-			l.flush(ctx)
+			l.flush(ctx, true)
 			return
 		case <-l.kick:
 		}
-		l.flush(ctx)
+		l.flush(ctx, false)
 		timer := time.NewTimer(linesInterval)
 		select {
 		case <-l.quit:
@@ -125,8 +128,9 @@ func (l *lines) pump(ctx context.Context) {
 // flush sends the lines that are kept, but no more than fit into the log: an executor that writes faster than that would
 // keep Redis busy with lines that nobody sees. Lines that Redis does not accept are lost: a log is no reason to fail an
 // attempt. An attempt that may log no more is stopped when its lease cannot be extended.
-func (l *lines) flush(ctx context.Context) {
+func (l *lines) flush(ctx context.Context, last bool) {
 	l.sendProgress(ctx)
+	l.sendCheckpoint(ctx, last)
 	for range task.LogLimit / linesAtOnce {
 		first, next := l.take()
 		if len(next) == 0 {

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,7 +17,7 @@ import (
 // CodeInvalid if it is not JSON or longer than task.CheckpointLimit; those of a report; or an error of Redis, after which the checkpoint
 // may have been saved.
 func (r *Run) Save(ctx context.Context, checkpoint json.RawMessage) error {
-	compact, err := compactCheckpoint(checkpoint)
+	compact, err := task.CompactCheckpoint(checkpoint)
 	if err != nil {
 		return err
 	}
@@ -26,22 +25,10 @@ func (r *Run) Save(ctx context.Context, checkpoint json.RawMessage) error {
 	return r.report(ctx, func() error {
 		_, err := redisx.Run(ctx, r.s.l.DB, lua.Checkpoint{
 			States: r.keys.States(), Checkpoints: r.keys.Checkpoints(), Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run),
-			Checkpoint: compact,
+			Checkpoint: string(compact),
 		})
 		return err
 	})
-}
-
-// compactCheckpoint returns a checkpoint as it is stored. Error: CodeInvalid.
-func compactCheckpoint(checkpoint json.RawMessage) (string, error) {
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, checkpoint); err != nil {
-		return "", task.Invalid("checkpoint", "is not JSON: %v", err)
-	}
-	if compact.Len() > task.CheckpointLimit {
-		return "", task.Invalid("checkpoint", "has %d bytes as compact JSON, at most %d are allowed", compact.Len(), task.CheckpointLimit)
-	}
-	return compact.String(), nil
 }
 
 // readCheckpoint adds the checkpoint to a task that can have one. Error: CodeUnavailable.

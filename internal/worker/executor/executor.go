@@ -48,8 +48,12 @@ type Attempt struct {
 	// of Execute ends.
 	Token func() string
 
-	// Log, Progress, Save and Token must be set, and none of them is called after Execute has returned.
+	// Log, Progress, Save, SaveSoon and Token must be set, and none of them is called after Execute has returned.
 	Save func(ctx context.Context, checkpoint json.RawMessage) error
+
+	// SaveSoon takes a checkpoint whose saving nobody waits for, and returns at once. Of several, the newest is saved, every 200 ms at
+	// most, and once more when Execute has returned. If that fails at last, the log says so. Error: a *task.Error with task.CodeInvalid.
+	SaveSoon func(checkpoint json.RawMessage) error
 }
 
 // IdempotencyKey names the work for whoever does it: "<namespace>:<task id>". It is the same for all attempts of a task, so that

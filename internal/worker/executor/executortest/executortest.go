@@ -44,8 +44,9 @@ func NewRecorder(payload string) *Recorder {
 		Progress: func(percent int, note string) {
 			r.Percents, r.Notes = append(r.Percents, percent), append(r.Notes, note)
 		},
-		Token: func() string { return "token-3" },
-		Save:  func(_ context.Context, c json.RawMessage) error { r.Saved = append(r.Saved, string(c)); return nil },
+		Token:    func() string { return "token-3" },
+		Save:     func(_ context.Context, c json.RawMessage) error { r.Saved = append(r.Saved, string(c)); return nil },
+		SaveSoon: func(c json.RawMessage) error { r.Saved = append(r.Saved, string(c)); return nil },
 	}
 	return r
 }

@@ -129,7 +129,7 @@ func (e *Executor) Execute(ctx context.Context, a executor.Attempt) (string, err
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	out := &output{ctx: ctx, attempt: a}
+	out := &output{attempt: a}
 	p, err := c.start(a, e.o.Env, as, out)
 	if err != nil {
 		return "", executor.Brief(fmt.Errorf("cannot start the command: %w", err))
