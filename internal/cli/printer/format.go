@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -49,11 +50,14 @@ func (p *Printer) printJSON(raw json.RawMessage) error {
 	if err := json.Indent(&b, raw, "", "  "); err != nil {
 		return fmt.Errorf("printing JSON: %w", err)
 	}
-	return p.Printf("%s\n", b.Bytes())
+	return p.Printf("%s\n", escapeHostile(b.Bytes()))
 }
 
 func (p *Printer) printYAML(raw json.RawMessage) error {
 	node, err := yamlOf(raw)
+	if p.OutIsTerminal {
+		quoteHostile(node)
+	}
 	if err != nil {
 		return fmt.Errorf("printing YAML: %w", err)
 	}
@@ -63,6 +67,9 @@ func (p *Printer) printYAML(raw json.RawMessage) error {
 	enc.SetIndent(2)
 	if err := enc.Encode(node); err != nil {
 		return fmt.Errorf("printing YAML: %w", err)
+	}
+	if p.OutIsTerminal {
+		return p.Printf("%s", escapeHostile(b.Bytes()))
 	}
 	return p.Printf("%s", b.Bytes())
 }
@@ -110,4 +117,17 @@ func yamlBlock(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	}
 	_, err := dec.Token() // the closing delimiter
 	return block, err
+}
+
+// quoteHostile puts strings with hostile characters into double quotes, in which YAML allows the same escapes as JSON.
+func quoteHostile(node *yaml.Node) {
+	if node == nil {
+		return
+	}
+	if node.Kind == yaml.ScalarNode && strings.ContainsFunc(node.Value, isHostile) {
+		node.Style = yaml.DoubleQuotedStyle
+	}
+	for _, n := range node.Content {
+		quoteHostile(n)
+	}
 }

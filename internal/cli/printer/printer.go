@@ -56,14 +56,21 @@ func (p *Printer) Show(raw json.RawMessage, table func() error) error {
 // ShowLine is like Show for one element of an endless sequence: its JSON takes exactly one line.
 func (p *Printer) ShowLine(raw json.RawMessage, table func() error) error {
 	if p.Format == JSON {
+		if p.OutIsTerminal {
+			return p.Printf("%s\n", escapeHostile(raw))
+		}
 		return p.Printf("%s\n", raw)
 	}
 	return p.Show(raw, table)
 }
 
-// Printf writes to the results.
+// Printf writes to the results. A terminal gets nothing that moves its cursor or reorders its text; a pipe gets all as it is.
 func (p *Printer) Printf(format string, args ...any) error {
-	if _, err := fmt.Fprintf(p.Out, format, args...); err != nil {
+	text := fmt.Sprintf(format, args...)
+	if p.OutIsTerminal {
+		text = forTerminal(text)
+	}
+	if _, err := io.WriteString(p.Out, text); err != nil {
 		return fmt.Errorf("printing: %w", err)
 	}
 	return nil
@@ -87,5 +94,9 @@ func (p *Printer) Warn(warnings []string) {
 
 // Notef writes a line to the user. If even that fails, there is nothing left to do.
 func (p *Printer) Notef(format string, args ...any) {
-	_, _ = fmt.Fprintln(p.Err, Scrub(fmt.Sprintf(format, args...)))
+	text := Scrub(fmt.Sprintf(format, args...))
+	if p.ErrIsTerminal {
+		text = Harmless(text)
+	}
+	_, _ = fmt.Fprintln(p.Err, text)
 }

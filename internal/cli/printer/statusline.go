@@ -16,7 +16,7 @@ func (l *StatusLine) Draw(text string) {
 	}
 	l.Clear()
 	l.shown = text
-	_, _ = fmt.Fprint(l.Printer.Err, text)
+	_, _ = fmt.Fprint(l.Printer.Err, forTerminal(text))
 }
 
 // Clear removes the text, so that something else can be printed there.

@@ -36,7 +36,7 @@ const remarkWidth = 60
 // cursor of a terminal.
 func (p *Printer) Text(v any) string {
 	if p.OutIsTerminal {
-		return Flat(p.textForPeople(v))
+		return Harmless(Flat(p.textForPeople(v)))
 	}
 	return Flat(textForPrograms(v))
 }

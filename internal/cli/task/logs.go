@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/spf13/cobra"
@@ -34,7 +33,8 @@ func newLogsCommand(f *command.Factory) *cobra.Command {
 		Use: "logs ID", Short: "Print the log of a task", Args: command.ExactArgs("ID"),
 		Long: `logs prints the lines a task wrote, of all its attempts; the server keeps the newest 1,000. What the task wrote to its
 standard output goes to standard output, everything else to standard error. With -o json or -o yaml, all lines go
-to standard output, one object each, with their attempt, stream and time.
+to standard output, one object each, with their attempt, stream and time. On a terminal, lines are shown without
+colours and control characters; a pipe gets them as they were written.
 
 With --follow it goes on until the task has ended, or until it is interrupted, and then ends with 0. When the connection
 breaks, it reconnects; no line is lost or printed twice.`,
@@ -155,17 +155,19 @@ func (r *logReader) print(raw json.RawMessage) error {
 	})
 }
 
-// printLogLine prints a line where the task wrote it. What DTS itself wrote goes to standard error.
+// printLogLine prints a line where the task wrote it. What DTS itself wrote goes to standard error. A pipe gets the line as it was written;
+// a terminal gets no colours and nothing else that it would obey.
 func printLogLine(p *printer.Printer, line client.LogLine) error {
-	var to io.Writer
-	text := line.Text
+	to, terminal, text := p.Err, p.ErrIsTerminal, line.Text
 	switch line.Stream {
 	case "stdout":
-		to = p.Out
+		to, terminal = p.Out, p.OutIsTerminal
 	case "stderr":
-		to = p.Err
 	default:
-		to, text = p.Err, line.Stream+": "+text
+		text = line.Stream + ": " + text
+	}
+	if terminal {
+		text = printer.Harmless(text)
 	}
 	if _, err := fmt.Fprintln(to, text); err != nil {
 		return fmt.Errorf("printing: %w", err)
