@@ -8,6 +8,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/api/rest"
 	"github.com/dts-sched/dts/internal/cli/command"
+	"github.com/dts-sched/dts/internal/config"
 )
 
 // The exit codes, as `dtsctl help exit-codes` explains them.
@@ -39,11 +40,11 @@ func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed
 		f.Printer.Notef("Run '%s --help' for what it takes.", cmd.CommandPath())
 		return exitUsage
 	case isUsage(err), !parsed:
-		f.Printer.Errorf("%v", err)
+		f.Printer.Errorf("%s", config.MaskURLs(err.Error()))
 		f.Printer.Notef("Run '%s --help' for what it takes.", cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &unreachable):
-		f.Printer.Errorf("cannot reach %s: %v", f.Server.URL(), unreachable)
+		f.Printer.Errorf("cannot reach %s: %v", config.MaskUser(f.Server.URL()), unreachable)
 		f.Printer.Notef("Is dtsd running there? Point elsewhere with --server or DTSCTL_SERVER.")
 		return exitUnreachable
 	}

@@ -36,6 +36,10 @@ func TestRun_EndsWithTwoAtBadUsage(t *testing.T) {
 		"task get a -o xml":                `invalid argument "xml" for "-o, --output" flag: must be table, json or yaml`,
 		"task get a --request-timeout x":   `invalid argument "x" for "--request-timeout" flag: time: invalid duration "x"`,
 		"task get a --server ftp://x":      `--server: "ftp://x" is not the address of a server, such as http://127.0.0.1:8080`,
+		"task get a --server http://u:p%ss@h":      `--server: "http://xxxxx@h" is not the address of a server, such as http://127.0.0.1:8080`,
+		"task get a --server u:p/ss@h:x":           `--server: "xxxxx@h:x" is not the address of a server, such as http://127.0.0.1:8080`,
+		"http://u:pass@h":                          `dtsctl has no command "http://xxxxx@h"`,
+		"task get a -s=http://u:pass@h":            "unknown shorthand flag: 's' in -s=http://xxxxx@h",
 		"task get a --server http://":      `--server: "http://" is not the address of a server, such as http://127.0.0.1:8080`,
 		"task submit":                      "--type is missing",
 		"task submit --type x --payload {": "--payload: is not JSON: unexpected end of JSON input",
@@ -91,6 +95,12 @@ func TestRun_EndsWithThreeIfTheServerIsUnreachable(t *testing.T) {
 			"Is dtsd running there? Point elsewhere with --server or DTSCTL_SERVER.\n"
 		if got.Code != 3 || got.Out != "" || got.Err != want {
 			t.Errorf("%s: %+v, want %q", line, got, want)
+		}
+	}
+	for _, line := range []string{"task get a", "task logs a -f"} {
+		got := clitest.Shell{Server: "http://user:secret@" + address}.Run(t, strings.Fields(line)...)
+		if want := "dtsctl: cannot reach http://xxxxx@" + address + ": "; !strings.HasPrefix(got.Err, want) || strings.Contains(got.Err, "secret") {
+			t.Errorf("%s says %q, want %q", line, got.Err, want)
 		}
 	}
 }

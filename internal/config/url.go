@@ -6,33 +6,66 @@ import (
 	"strings"
 )
 
-// passwordParameter is a parameter of a URL that holds a password.
-var passwordParameter = regexp.MustCompile(`([?&][a-z_]*password=)[^&]*`)
+// mask stands for what is not shown.
+const mask = "xxxxx"
 
-// URL is an address that may hold a password. Printing, logging and marshalling it leave the password out; string(u) is
-// the whole URL.
+// parameter is a parameter of a URL: what precedes its value, and the value.
+var parameter = regexp.MustCompile(`([?&][^=&]*=)([^&]*)`)
+
+// URL is an address that may hold a password. Printing, logging and marshalling it leave out the password and the user, as some write the
+// password in its place; string(u) is the whole URL.
 type URL string
 
-// String is the URL without its passwords.
+// String is the URL without user and passwords.
 func (u URL) String() string {
-	text := passwordParameter.ReplaceAllString(string(u), "${1}xxxxx")
-	scheme, rest, found := strings.Cut(text, "://")
-	if !found {
-		scheme, rest = "", text
-	} else {
-		scheme += "://"
+	text := parameter.ReplaceAllStringFunc(string(u), maskParameter)
+	if strings.Contains(text, "@") {
+		return MaskUser(text)
 	}
-	// The last @ ends the password, which may contain an unescaped @ itself.
-	at := strings.LastIndex(rest, "@")
-	if at < 0 {
-		return text
+	start := afterScheme(text)
+	end := start + strings.IndexAny(text[start:]+"/", "/?")
+	if !HostsPattern.MatchString(text[start:end]) { // what seems to be a port is a password whose host is missing
+		return text[:start] + mask + text[end:]
 	}
-	user, _, hasPassword := strings.Cut(rest[:at], ":")
-	if hasPassword {
-		user += ":xxxxx"
-	}
-	return scheme + user + rest[at:]
+	return text
 }
+
+// MaskUser leaves out the user and the password of an address, with or without a scheme. The last @ ends the password, which may contain
+// an unescaped @, / or ? itself.
+func MaskUser(address string) string {
+	at := strings.LastIndex(address, "@")
+	if at < 0 {
+		return address
+	}
+	return address[:afterScheme(address[:at])] + mask + address[at:]
+}
+
+// afterScheme is where an address goes on after its scheme, if it has one.
+func afterScheme(address string) int {
+	const separator = "://"
+	if i := strings.Index(address, separator); i >= 0 {
+		return i + len(separator)
+	}
+	return 0
+}
+
+// HostsPattern matches what may be between the user and the path of a URL: HOST:PORT, several separated by commas, or nothing.
+var HostsPattern = regexp.MustCompile(`^([^\s\[\]:@,/?#]*|\[[0-9A-Fa-f:.%]+\])(:\d*)?(,([^\s\[\]:@,/?#]*|\[[0-9A-Fa-f:.%]+\])(:\d*)?)*$`)
+
+// maskParameter masks the value of a parameter with a password. The name of one may be misspelled or escaped.
+func maskParameter(text string) string {
+	name, _, _ := strings.Cut(strings.ToLower(text), "=")
+	if strings.Contains(name, "%") || strings.Contains(name, "pass") && !strings.HasSuffix(name, "_file") {
+		return text[:len(name)+1] + mask
+	}
+	return text
+}
+
+// userInText matches the user and the password of URLs in a text.
+var userInText = regexp.MustCompile(`://[^\s"']*@`)
+
+// MaskURLs leaves out users and passwords of URLs that are part of a text, such as an error of a library.
+func MaskURLs(text string) string { return userInText.ReplaceAllString(text, "://"+mask+"@") }
 
 // GoString keeps %#v from showing the password.
 func (u URL) GoString() string { return fmt.Sprintf("%q", u.String()) }

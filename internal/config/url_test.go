@@ -16,17 +16,22 @@ import (
 func TestURL_IsShownWithoutItsPassword(t *testing.T) {
 	for whole, want := range map[string]string{
 		"redis://h:6379/0":                             "redis://h:6379/0",
-		"redis://user:secret@h:6379/0":                 "redis://user:xxxxx@h:6379/0",
-		"redis://:secret@h":                            "redis://:xxxxx@h",
-		"redis://user@h":                               "redis://user@h",
-		"redis://u:sec/re@t@h/0":                       "redis://u:xxxxx@h/0",
-		"redis+sentinel://u:secret@a:1,b:2/mymaster/0": "redis+sentinel://u:xxxxx@a:1,b:2/mymaster/0",
-		"user:secret@h":                                "user:xxxxx@h",
-		"redis://u:a:secret@h":                         "redis://u:xxxxx@h",
-		"redis+cluster://:secret@a:1,b:2":              "redis+cluster://:xxxxx@a:1,b:2",
+		"redis://user:secret@h:6379/0":                 "redis://xxxxx@h:6379/0",
+		"redis://:secret@h":                            "redis://xxxxx@h",
+		"redis://secret@h":                             "redis://xxxxx@h",
+		"redis://u:sec/re?t@#t@h/0":                    "redis://xxxxx@h/0",
+		"redis://u:sec%ret@h/0":                        "redis://xxxxx@h/0",
+		"redis+sentinel://u:secret@a:1,b:2/mymaster/0": "redis+sentinel://xxxxx@a:1,b:2/mymaster/0",
+		"user:secret@h":                                "xxxxx@h",
+		"user:secret":                                  "xxxxx",
+		"redis://:secret/0":                            "redis://xxxxx/0",
+		"redis:/u:secret@h":                            "xxxxx@h",
+		"redis+cluster://:secret@a:1,[::1]:2":          "redis+cluster://xxxxx@a:1,[::1]:2",
+		"redis+cluster://a:1,[::1]:2":                  "redis+cluster://a:1,[::1]:2",
 		"rediss+sentinel://a:1/m?sentinel_password=secret&ca_file=f": "rediss+sentinel://a:1/m?sentinel_password=xxxxx&ca_file=f",
-		"redis+sentinel://u:p@a:1/m?db=1&sentinel_password=s@x":      "redis+sentinel://u:xxxxx@a:1/m?db=1&sentinel_password=xxxxx",
-		"rediss://default:%73ecret@h:6380/0?protocol=3":              "rediss://default:xxxxx@h:6380/0?protocol=3",
+		"redis+sentinel://u:p@a:1/m?db=1&sentinel_password=s@x":      "redis+sentinel://xxxxx@a:1/m?db=1&sentinel_password=xxxxx",
+		"redis://h?PassWord=secret&sentinel%5Fpassword=secret":       "redis://h?PassWord=xxxxx&sentinel%5Fpassword=xxxxx",
+		"redis://h?password_file=/run/redis":                         "redis://h?password_file=/run/redis",
 	} {
 		if got := config.URL(whole).String(); got != want {
 			t.Errorf("%s is shown as %s, want %s", whole, got, want)

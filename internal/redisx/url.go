@@ -31,7 +31,13 @@ type address struct {
 // tlsFiles are paths of PEM files, "" for none.
 type tlsFiles struct{ ca, cert, key string }
 
-// parse takes a URL apart. net/url would read a list of hosts as one host with an invalid port, so parse splits it off first.
+var (
+	errUser = errors.New("user, password or parameters are invalid; escape special characters as %XX")
+	errHost = errors.New("a host is invalid; write host:port, and escape special characters of the password as %XX")
+)
+
+// parse takes a URL apart. It does not leave that to net/url, which would read a list of hosts as one host with an invalid port, and whose
+// errors show parts of a password that is not escaped.
 func parse(raw string) (address, error) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -39,28 +45,100 @@ func parse(raw string) (address, error) {
 	var a address
 	a.scheme, a.shape, _ = strings.Cut(scheme, "+")
 	if i := strings.LastIndex(authority, "@"); i >= 0 {
-		u, err := url.Parse("redis://" + authority[:i] + "@host")
-		if err != nil {
-			return a, errors.New("user or password is invalid; escape special characters as %XX")
+		var err error
+		if a.user, err = parseUser(authority[:i]); err != nil {
+			return a, err
 		}
-		a.user, authority = u.User, authority[i+1:]
+		authority = authority[i+1:]
+	}
+	if a.scheme != "unix" && strings.Contains(path, "@") || a.scheme == "unix" && authority != "" {
+		return a, errUser // an unescaped slash in the password
 	}
 	if authority == "" && a.scheme != "unix" {
 		return a, errors.New("has no host; write host:port after the scheme, or host:port,host:port for several")
+	}
+	if !config.HostsPattern.MatchString(authority) {
+		return a, errHost
 	}
 	a.hosts = strings.Split(authority, ",")
 	var err error
 	if a.path, err = url.PathUnescape(path); err != nil {
 		return a, fmt.Errorf("%q is invalid; escape special characters as %%XX", "/"+path)
 	}
-	if a.query, err = url.ParseQuery(query); err != nil {
-		return a, errors.New("the parameters after the ? are invalid; escape special characters as %XX")
+	if a.query, err = parseQuery(query); err != nil {
+		return a, err
 	}
 	a.files = tlsFiles{ca: take(a.query, "ca_file"), cert: take(a.query, "cert_file"), key: take(a.query, "key_file")}
 	if a.files != (tlsFiles{}) && a.scheme != "rediss" {
 		return a, errors.New("ca_file, cert_file and key_file are for TLS, with a scheme that begins with rediss")
 	}
-	return a, nil
+	return a, a.readPasswords()
+}
+
+func parseUser(text string) (*url.Userinfo, error) {
+	name, password, hasPassword := strings.Cut(text, ":")
+	name, errName := url.PathUnescape(name)
+	password, errPassword := url.PathUnescape(password)
+	switch {
+	case errName != nil || errPassword != nil:
+		return nil, errUser
+	case !hasPassword:
+		return url.User(name), nil
+	}
+	return url.UserPassword(name, password), nil
+}
+
+// parseQuery reads the parameters. An @ outside of a user or a password of the sentinels says that a password has an unescaped question mark.
+func parseQuery(text string) (url.Values, error) {
+	for pair := range strings.SplitSeq(text, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		ofUser := strings.HasSuffix(name, "username") || strings.HasSuffix(name, "password")
+		if strings.Contains(name, "@") || strings.Contains(value, "@") && !ofUser {
+			return nil, errUser
+		}
+	}
+	query, err := url.ParseQuery(text)
+	if err != nil {
+		return nil, errors.New("the parameters after the ? are invalid; escape special characters as %XX")
+	}
+	return query, nil
+}
+
+// readPasswords reads the passwords that are in files.
+func (a *address) readPasswords() error {
+	own, sentinels := take(a.query, "password_file"), take(a.query, "sentinel_password_file")
+	if sentinels != "" {
+		password, err := readPassword("sentinel_password_file", sentinels)
+		if err != nil {
+			return err
+		}
+		if a.shape != "sentinel" || a.query.Has("sentinel_password") {
+			return errors.New("sentinel_password_file is for sentinels, in place of sentinel_password")
+		}
+		a.query.Set("sentinel_password", password)
+	}
+	if own == "" {
+		return nil
+	}
+	if _, twice := a.user.Password(); twice {
+		return errors.New("password_file takes the place of a password in the URL: name one of them")
+	}
+	password, err := readPassword("password_file", own)
+	a.user = url.UserPassword(a.user.Username(), password)
+	return err
+}
+
+// readPassword reads a password from a file, which may end with a line break.
+func readPassword(parameter, path string) (string, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", parameter, err)
+	}
+	password := strings.TrimRight(string(text), "\r\n")
+	if password == "" {
+		return "", fmt.Errorf("%s: %s is empty", parameter, path)
+	}
+	return password, nil
 }
 
 // take removes a parameter and returns its value.
@@ -123,7 +201,7 @@ func (a address) cluster() (*redis.ClusterOptions, error) {
 func plain(err error) error {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
-		return urlErr.Err
+		return errHost
 	}
 	return err
 }

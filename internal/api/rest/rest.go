@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/config"
 )
 
 // What counts if nobody says otherwise.
@@ -58,7 +59,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		ClientWithResponses: &client.ClientWithResponses{ClientInterface: calls}, Streams: streams, Address: o.Address,
+		ClientWithResponses: &client.ClientWithResponses{ClientInterface: calls}, Streams: streams, Address: config.MaskUser(o.Address),
 		timeout: o.Timeout, idle: cmp.Or(o.StreamIdle, defaultStreamIdle),
 	}
 	if o.Namespace != "" {
@@ -74,7 +75,7 @@ func (o Options) generated(doer *http.Client) (*client.Client, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, &InvalidAddress{o.Address}
+		return nil, &InvalidAddress{config.MaskUser(o.Address)}
 	}
 	return client.NewClient(address, client.WithHTTPClient(doer), client.WithRequestEditorFn(o.setUserAgent))
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
@@ -252,7 +253,7 @@ func retryAfter(header http.Header) time.Duration {
 func statusError(resp *http.Response, body string) error {
 	text := strings.TrimSpace(fmt.Sprintf("HTTP %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if to := resp.Header.Get("Location"); to != "" {
-		text += " to " + task.Cut(to, excerptLimit)
+		text += " to " + task.Cut(config.MaskURLs(to), excerptLimit)
 		switch resp.StatusCode {
 		case http.StatusTemporaryRedirect, http.StatusPermanentRedirect: // see checkRedirect
 			text += ", not followed, as the body is for the first scheme, host and port only"

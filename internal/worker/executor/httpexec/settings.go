@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
 
@@ -33,7 +34,7 @@ func (s *settings) checkCallback() error {
 	}
 	u, err := url.Parse(s.callback)
 	if err != nil || !callable(u) || u.RawQuery != "" || u.Fragment != "" || strings.Contains(s.callback, "%") {
-		return fmt.Errorf("http-callback-url: %q must be a URL such as https://dts.example.com", s.callback)
+		return fmt.Errorf("http-callback-url: %q must be a URL such as https://dts.example.com", config.MaskUser(s.callback))
 	}
 	return nil
 }

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// A URL in the wrong place must not leave its password in the log of whoever started dtsd.
+func TestComplaint_ShowsNoPasswordOfMisplacedURLs(t *testing.T) {
+	t.Parallel()
+	const url = "redis://user:sec/r?e@t@h:6379/0"
+	for _, args := range [][]string{
+		{"serve", url}, {"dev", url}, {"version", url}, {"serve", "-redis=" + url}, {"serve", "--concurrency=" + url},
+		{"serve", "--redis-url=" + url}, {"serve", "--listen", url}, {"serve", "--redis", "redis://user:sec/r?e@t"}, {"serve", "--config", url},
+		{"serve", "--enable-shell=" + url}, {"serve", "--enable-asynq", "--asynq-redis", "http" + url},
+	} {
+		root := newRootCommand()
+		root.SetArgs(args)
+		err := root.ExecuteContext(t.Context())
+		if err == nil {
+			t.Errorf("%q is accepted", args)
+			continue
+		}
+		if text := complaint(err); strings.Contains(text, "sec") || strings.Contains(text, "user:") {
+			t.Errorf("%q: %s", args, text)
+		}
+	}
+}
