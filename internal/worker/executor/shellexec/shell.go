@@ -38,8 +38,12 @@ func Describe() *executor.Descriptor {
 		OptIn:        "run tasks of type shell: whoever may submit, may run any command here",
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {
+			hidden := hide()
 			if o.Log != nil {
 				s.warn(o.Log)
+				if hidden != nil {
+					o.Log.Warn("cannot hide the environment of this node from shell commands", "error", hidden)
+				}
 			}
 			return New(s.Options), nil
 		},
