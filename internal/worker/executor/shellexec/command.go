@@ -79,6 +79,12 @@ var identity = map[string]func(executor.Attempt) string{
 	"DTS_TICK":            executor.Attempt.Tick,                                           // not set if it is ""
 }
 
+// markVariable is the variable by which the processes of a command are known. Its value is another one for each run.
+const markVariable = "DTS_RUN"
+
+// isSet reports whether DTS sets a variable.
+func isSet(name string) bool { return identity[name] != nil || name == markVariable }
+
 func (c *command) checkEnv() error {
 	for name, value := range c.env {
 		switch {
@@ -86,7 +92,7 @@ func (c *command) checkEnv() error {
 			return executor.Invalid("env", "%q is not the name of a variable", name)
 		case strings.ContainsRune(value, 0):
 			return executor.Invalid("env", "the value of %s contains a NUL", name)
-		case identity[name] != nil:
+		case isSet(name):
 			return executor.Invalid("env", "%s is set by DTS", name)
 		}
 	}

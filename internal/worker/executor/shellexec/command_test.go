@@ -24,6 +24,7 @@ func TestParseCommand_RefusesAPayloadThatCannotWork(t *testing.T) {
 		"a variable with a =":     {`{"command": ["ls"], "env": {"A=B": "1"}}`, "payload.env", "not the name of a variable"},
 		"a value with a NUL":      {`{"command": ["ls"], "env": {"A": "\u0000"}}`, "payload.env", "value of A"},
 		"the task's id":           {`{"command": ["ls"], "env": {"DTS_TASK_ID": "x"}}`, "payload.env", "set by DTS"},
+		"the mark of a run":       {`{"command": ["ls"], "env": {"DTS_RUN": "x"}}`, "payload.env", "set by DTS"},
 		"the idempotency key":     {`{"command": ["ls"], "env": {"DTS_IDEMPOTENCY_KEY": "x"}}`, "payload.env", "set by DTS"},
 		"dir of a wrong type":     {`{"command": ["ls"], "dir": 1}`, "payload.dir", "a string"},
 		"dir with a NUL":          {`{"command": ["ls"], "dir": "/\u0000"}`, "payload.dir", "NUL"},

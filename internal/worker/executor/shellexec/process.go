@@ -2,6 +2,7 @@ package shellexec
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"os"
@@ -10,21 +11,24 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
 // pickUpTime is how long output is still read after the process and its group have ended. Reading what the pipes hold
-// takes no time; more can only come from a descendant that left the group.
+// takes no time; more can only come from a descendant that left the group and was not found.
 const pickUpTime = time.Second
 
 // process is a command that runs in a process group of its own.
 //
 // Three goroutines serve its streams, one (supervise) sends all signals, and the one that started it waits for it. The
-// order at its end: the main process exits; the group is killed; the main process is reaped; the readers finish. The
+// order at its end: the main process exits; the group is killed; the main process is reaped; what left the group is killed; the readers finish. The
 // group is killed before the reaping, because the number of the process, which is also the group's, may be given to
 // another process after it.
 type process struct {
 	cmd     *exec.Cmd
+	mark    string // value of markVariable, by which its processes are known
+	started time.Time
 	pipes   []*os.File    // our ends of stdout and stderr
 	exited  chan struct{} // the main process has ended
 	drained chan struct{} // the streams have ended
@@ -34,7 +38,10 @@ type process struct {
 
 // start starts the command. The thread of the caller must stay the same until the process has ended.
 func (c *command) start(a executor.Attempt, passed []string, as *account, out *output) (*process, error) {
-	p := &process{cmd: c.exec(a, passed, as), exited: make(chan struct{}), drained: make(chan struct{})}
+	p := &process{
+		cmd: c.exec(a, passed, as), mark: rand.Text(), started: clock.Now(), exited: make(chan struct{}), drained: make(chan struct{}),
+	}
+	p.cmd.Env = append(p.cmd.Env, markVariable+"="+p.mark)
 	childEnds, err := p.connect()
 	defer closeAll(childEnds)
 	if err != nil {
@@ -106,6 +113,7 @@ func (p *process) wait(ctx context.Context, grace time.Duration) error {
 		close(p.exited)
 		<-supervised
 	})
+	p.endLeftovers()
 	giveUp := time.AfterFunc(pickUpTime, func() {
 		for _, pipe := range p.pipes {
 			_ = pipe.SetReadDeadline(time.Unix(1, 0)) // in the past: reading ends now
@@ -137,6 +145,7 @@ func (p *process) supervise(ctx context.Context, grace time.Duration) {
 		return
 	}
 	p.signal(syscall.SIGTERM)
+	p.askLeftovers()
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	// A shell dies of SIGTERM at once, while the program that it runs may still clean up. That program gets the rest of

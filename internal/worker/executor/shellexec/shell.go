@@ -76,7 +76,7 @@ func (s *settings) Declare(flags *pflag.FlagSet) {
 
 func (s *settings) Validate() error {
 	for _, name := range s.Env {
-		if name == "" || strings.ContainsAny(name, "= \x00") || identity[name] != nil {
+		if name == "" || strings.ContainsAny(name, "= \x00") || isSet(name) {
 			return fmt.Errorf("shell-env: %q is not the name of a variable that can be passed on, such as PATH", name)
 		}
 	}
@@ -95,8 +95,8 @@ func (s *settings) Validate() error {
 // No shell is involved unless the command names one. The program is looked up in the node's own PATH.
 //
 // The command gets a process group of its own. When the attempt's context ends, the group gets SIGTERM and, after the
-// grace period, SIGKILL. When the command ends, the rest of its group is killed. A descendant that left the group is
-// neither found nor waited for: its output is no longer read.
+// grace period, SIGKILL. When the command ends, the rest of its group is killed, and on Linux its descendants that left the group and kept their
+// environment. Others are neither found nor waited for: their output is no longer read.
 type Executor struct{ o Options }
 
 // New makes an executor.

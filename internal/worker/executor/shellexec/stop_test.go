@@ -175,11 +175,11 @@ func TestExecutor_KillsProcessesThatTheCommandLeavesBehind(t *testing.T) {
 	}
 }
 
-// A descendant with a session of its own cannot be found. It must not delay the end of the attempt.
+// A descendant with a session and an environment of its own cannot be found. It must not delay the end of the attempt.
 func TestExecutor_DoesNotWaitForADescendantThatLeftTheGroup(t *testing.T) {
-	script := `setsid sh -c 'echo $$ >&2; exec sleep 1000' & while :; do sleep 0.05; done`
+	script := `env -i setsid sh -c 'echo $$ >&2; exec sleep 1000' & while :; do sleep 0.05; done`
 	t.Run("when the command ends", func(t *testing.T) {
-		r := sh(t, `setsid sh -c 'echo $$ >&2; exec sleep 1000' & sleep 0.3; echo done`)
+		r := sh(t, `env -i setsid sh -c 'echo $$ >&2; exec sleep 1000' & sleep 0.3; echo done`)
 		if got, err := run(t, r); err != nil || got != "done" {
 			t.Errorf("got %q, %v", got, err)
 		}
