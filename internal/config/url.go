@@ -12,8 +12,8 @@ const mask = "xxxxx"
 // parameter is a parameter of a URL: what precedes its value, and the value.
 var parameter = regexp.MustCompile(`([?&][^=&]*=)([^&]*)`)
 
-// URL is an address that may hold a password. Printing, logging and marshalling it leave out the password and the user, as some write the
-// password in its place; string(u) is the whole URL.
+// URL is an address that may hold a password. Printing, logging and marshalling it leave out the password and the
+// user, as some write the password in its place; string(u) is the whole URL.
 type URL string
 
 // String is the URL without user and passwords.
@@ -30,8 +30,8 @@ func (u URL) String() string {
 	return text
 }
 
-// MaskUser leaves out the user and the password of an address, with or without a scheme. The last @ ends the password, which may contain
-// an unescaped @, / or ? itself.
+// MaskUser leaves out the user and the password of an address, with or without a scheme. The last @ ends the password,
+// which may contain an unescaped @, / or ? itself.
 func MaskUser(address string) string {
 	at := strings.LastIndex(address, "@")
 	if at < 0 {
@@ -49,7 +49,8 @@ func afterScheme(address string) int {
 	return 0
 }
 
-// HostsPattern matches what may be between the user and the path of a URL: HOST:PORT, several separated by commas, or nothing.
+// HostsPattern matches what may be between the user and the path of a URL: HOST:PORT, several separated by commas, or
+// nothing.
 var HostsPattern = regexp.MustCompile(`^([^\s\[\]:@,/?#]*|\[[0-9A-Fa-f:.%]+\])(:\d*)?(,([^\s\[\]:@,/?#]*|\[[0-9A-Fa-f:.%]+\])(:\d*)?)*$`)
 
 // maskParameter masks the value of a parameter with a password. The name of one may be misspelled or escaped.

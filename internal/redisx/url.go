@@ -36,8 +36,8 @@ var (
 	errHost = errors.New("a host is invalid; write host:port, and escape special characters of the password as %XX")
 )
 
-// parse takes a URL apart. It does not leave that to net/url, which would read a list of hosts as one host with an invalid port, and whose
-// errors show parts of a password that is not escaped.
+// parse takes a URL apart. It does not leave that to net/url, which would read a list of hosts as one host with an
+// invalid port, and whose errors show parts of a password that is not escaped.
 func parse(raw string) (address, error) {
 	scheme, rest, _ := strings.Cut(raw, "://")
 	rest, query, _ := strings.Cut(rest, "?")
@@ -88,7 +88,8 @@ func parseUser(text string) (*url.Userinfo, error) {
 	return url.UserPassword(name, password), nil
 }
 
-// parseQuery reads the parameters. An @ outside of a user or a password of the sentinels says that a password has an unescaped question mark.
+// parseQuery reads the parameters. An @ outside of a user or a password of the sentinels says that a password has an
+// unescaped question mark.
 func parseQuery(text string) (url.Values, error) {
 	for pair := range strings.SplitSeq(text, "&") {
 		name, value, _ := strings.Cut(pair, "=")

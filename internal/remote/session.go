@@ -134,8 +134,8 @@ func (s *session) call() (end func()) {
 	}
 }
 
-// silent reports whether the worker has not called for so long that it counts as gone. Its lease is its word that it runs something, so it
-// counts for nothing while the worker holds nothing.
+// silent reports whether the worker has not called for so long that it counts as gone. Its lease is its word that it
+// runs something, so it counts for nothing while the worker holds nothing.
 func (s *session) silent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,8 @@ const (
 // Grace is how long after the timeout of an attempt its worker may still report on it.
 const Grace = 10 * time.Second
 
-// DefaultSilence is how long a worker may be without a call before it counts as gone. While it holds attempts, it is its lease if that is
-// longer.
+// DefaultSilence is how long a worker may be without a call before it counts as gone. While it holds attempts, it is
+// its lease if that is longer.
 const DefaultSilence = 10 * time.Second
 
 // Members is the list of nodes.
@@ -52,7 +52,8 @@ type Options struct {
 	Members Members
 	Types   task.Types    // whose timeouts this node knows
 	Silence time.Duration // 0 means DefaultSilence
-	// PerAddress is how many workers one address may have, so that nobody takes the place of all others. 0 means config.DefaultWorkersPerAddress.
+	// PerAddress is how many workers one address may have, so that nobody takes the place of all others. 0 means
+	// config.DefaultWorkersPerAddress.
 	PerAddress int
 	Metrics    *telemetry.Metrics
 	Log        *slog.Logger
@@ -185,7 +186,8 @@ func (w *Workers) session(id, address string, offer Offer) (*session, error) {
 	return fresh, nil
 }
 
-// checkRoom refuses one more session, which replaces another one if that is not nil. The caller holds mu. Error: CodeUnavailable.
+// checkRoom refuses one more session, which replaces another one if that is not nil. The caller holds mu. Error:
+// CodeUnavailable.
 func (w *Workers) checkRoom(replaced *session, address string) error {
 	n := 0
 	for _, s := range w.sessions {

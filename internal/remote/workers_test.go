@@ -395,7 +395,8 @@ func TestWorkers_ASilentWorkerIsGone(t *testing.T) {
 	testkit.Eventually(t, "the worker is gone", func() bool { return len(w.Guests()) == 0 })
 }
 
-// A lease is the word of a worker that runs something. Whoever hangs up in 200 calls must not keep the places of all others for a lease.
+// A lease is the word of a worker that runs something. Whoever hangs up in 200 calls must not keep the places of all
+// others for a lease.
 func TestWorkers_AnIdleWorkerIsGoneBeforeItsLease(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

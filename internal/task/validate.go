@@ -233,7 +233,8 @@ func (r Ref) Root() string {
 	return root
 }
 
-// CompactCheckpoint returns a checkpoint as it is stored: JSON without blanks, of at most CheckpointLimit bytes. Error: CodeInvalid.
+// CompactCheckpoint returns a checkpoint as it is stored: JSON without blanks, of at most CheckpointLimit bytes.
+// Error: CodeInvalid.
 func CompactCheckpoint(checkpoint json.RawMessage) (json.RawMessage, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, checkpoint); err != nil {

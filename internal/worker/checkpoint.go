@@ -12,8 +12,8 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// saveTime is how long saving a checkpoint may take that nobody waits for. It is not bound to the end of the attempt's time: a command that
-// is told to stop may save one.
+// saveTime is how long saving a checkpoint may take that nobody waits for. It is not bound to the end of the attempt's
+// time: a command that is told to stop may save one.
 const saveTime = 5 * time.Second
 
 // save saves a checkpoint for the attempts that follow. If another run has the attempt, it stops the work.
@@ -49,8 +49,8 @@ func (l *lines) saveSoon(checkpoint json.RawMessage) error {
 	return nil
 }
 
-// sendCheckpoint saves the newest checkpoint. One that Redis does not take is kept for the next flush, unless there is a newer one by then.
-// After the last flush, the log says that it is lost.
+// sendCheckpoint saves the newest checkpoint. One that Redis does not take is kept for the next flush, unless there is
+// a newer one by then. After the last flush, the log says that it is lost.
 func (l *lines) sendCheckpoint(ctx context.Context, last bool) {
 	l.mu.Lock()
 	checkpoint := l.unsaved

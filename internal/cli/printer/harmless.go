@@ -7,14 +7,14 @@ import (
 	"unicode"
 )
 
-// isHostile reports whether a character changes how a terminal shows what is around it: it moves the cursor or begins an escape sequence
-// (C0 and C1), orders text from right to left, or breaks a line.
+// isHostile reports whether a character changes how a terminal shows what is around it: it moves the cursor or begins
+// an escape sequence (C0 and C1), orders text from right to left, or breaks a line.
 func isHostile(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
-// Harmless returns a text of others for a terminal: without colours and without hostile characters, except for line breaks and tabs. Bytes
-// that are no UTF-8 become U+FFFD.
+// Harmless returns a text of others for a terminal: without colours and without hostile characters, except for line
+// breaks and tabs. Bytes that are no UTF-8 become U+FFFD.
 func Harmless(text string) string {
 	return dropHostile(anyColour.ReplaceAllString(text, ""))
 }

@@ -64,7 +64,8 @@ func (p *Printer) ShowLine(raw json.RawMessage, table func() error) error {
 	return p.Show(raw, table)
 }
 
-// Printf writes to the results. A terminal gets nothing that moves its cursor or reorders its text; a pipe gets all as it is.
+// Printf writes to the results. A terminal gets nothing that moves its cursor or reorders its text; a pipe gets all as
+// it is.
 func (p *Printer) Printf(format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if p.OutIsTerminal {

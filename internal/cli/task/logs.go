@@ -155,8 +155,8 @@ func (r *logReader) print(raw json.RawMessage) error {
 	})
 }
 
-// printLogLine prints a line where the task wrote it. What DTS itself wrote goes to standard error. A pipe gets the line as it was written;
-// a terminal gets no colours and nothing else that it would obey.
+// printLogLine prints a line where the task wrote it. What DTS itself wrote goes to standard error. A pipe gets the
+// line as it was written; a terminal gets no colours and nothing else that it would obey.
 func printLogLine(p *printer.Printer, line client.LogLine) error {
 	to, terminal, text := p.Err, p.ErrIsTerminal, line.Text
 	switch line.Stream {

@@ -36,7 +36,8 @@ func TestLogs_ReadsPageByPage(t *testing.T) {
 	s.Pipe().Run(t, "task", "logs", "a", "--tail", "1", "-o", "json").Expect(t, 0, clitest.JSON(t, logLine("1-1001", "stdout", "last"))+"\n", "")
 }
 
-// What a task writes must not move the cursor, set the title or reorder the text of a terminal. A pipe gets what it wrote.
+// What a task writes must not move the cursor, set the title or reorder the text of a terminal. A pipe gets what it
+// wrote.
 func TestLogs_AreHarmlessOnATerminal(t *testing.T) {
 	const text = "\x1b[1;31mred\x1b[0m\x1b]0;title\x07 \u202eabc\u009b2J\r"
 	s := clitest.Start(t)

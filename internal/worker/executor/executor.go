@@ -51,8 +51,9 @@ type Attempt struct {
 	// Log, Progress, Save, SaveSoon and Token must be set, and none of them is called after Execute has returned.
 	Save func(ctx context.Context, checkpoint json.RawMessage) error
 
-	// SaveSoon takes a checkpoint whose saving nobody waits for, and returns at once. Of several, the newest is saved, every 200 ms at
-	// most, and once more when Execute has returned. If that fails at last, the log says so. Error: a *task.Error with task.CodeInvalid.
+	// SaveSoon takes a checkpoint whose saving nobody waits for, and returns at once. Of several, the newest is saved,
+	// every 200 ms at most, and once more when Execute has returned. If that fails at last, the log says so. Error: a
+	// *task.Error with task.CodeInvalid.
 	SaveSoon func(checkpoint json.RawMessage) error
 }
 

@@ -25,9 +25,9 @@ const (
 	lastPID     = "/proc/loadavg"  // its last field is the newest number of a process
 )
 
-// endLeftovers kills the processes that the command left behind outside of its group. They are known by the variable that they inherited,
-// so one that has dropped its environment is not found, nor one whose environment this program may not read. It is called when the command
-// has ended and its group is killed.
+// endLeftovers kills the processes that the command left behind outside of its group. They are known by the variable
+// that they inherited, so one that has dropped its environment is not found, nor one whose environment this program
+// may not read. It is called when the command has ended and its group is killed.
 func (p *process) endLeftovers() {
 	ended := map[int]bool{}
 	for looks, begin := 1, clock.Now(); ; looks++ {
@@ -44,8 +44,9 @@ func (p *process) endLeftovers() {
 // askLeftovers asks those outside of the group to end. Those in it get the signal with the group.
 func (p *process) askLeftovers() { p.sweep(syscall.SIGTERM, map[int]bool{}) }
 
-// sweep signals the processes of the command, and reports whether there are any, or one that is about to run another program and cannot be
-// told yet; and whether others have ended that are not in ended, where it adds them: they may have started some just before.
+// sweep signals the processes of the command, and reports whether there are any, or one that is about to run another
+// program and cannot be told yet; and whether others have ended that are not in ended, where it adds them: they may
+// have started some just before.
 func (p *process) sweep(s syscall.Signal, ended map[int]bool) (found, news bool) {
 	for _, pid := range p.candidates() {
 		environ, err := readProc(pid, "environ")
@@ -64,8 +65,9 @@ func (p *process) sweep(s syscall.Signal, ended map[int]bool) (found, news bool)
 	return found, news
 }
 
-// candidates are the numbers that processes may have that were started since the command was. Soon after its start, they are those from its
-// own to the newest one, which takes no look at all others; later, the numbers may have begun again from the lowest.
+// candidates are the numbers that processes may have that were started since the command was. Soon after its start,
+// they are those from its own to the newest one, which takes no look at all others; later, the numbers may have begun
+// again from the lowest.
 func (p *process) candidates() (pids []int) {
 	main, newest := p.cmd.Process.Pid, newestPID()
 	if newest < main || newest-main > windowLimit || clock.Since(p.started) > wrapTime {
@@ -92,7 +94,8 @@ func allPIDs() (pids []int) {
 	return pids
 }
 
-// newestPID is the number of the process that was started last. Numbers begin again from the lowest ones after the highest.
+// newestPID is the number of the process that was started last. Numbers begin again from the lowest ones after the
+// highest.
 func newestPID() int {
 	text, _ := os.ReadFile(lastPID)
 	fields := strings.Fields(string(text))
@@ -122,7 +125,8 @@ func (p *process) send(pid int, s syscall.Signal) {
 	}
 }
 
-// isStarting reports whether a process is just about to run another program, so that its environment cannot be read yet.
+// isStarting reports whether a process is just about to run another program, so that its environment cannot be read
+// yet.
 func isStarting(pid int) bool {
 	arguments, err := readProc(pid, "cmdline")
 	if err != nil || len(arguments) > 0 {

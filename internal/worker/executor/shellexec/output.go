@@ -41,8 +41,8 @@ func (o *output) stdout(line string) {
 	o.tail.add(line)
 }
 
-// save saves a checkpoint soon: a command may write them faster than Redis should save them. The log says why if that fails; the command
-// finds out when it reads DTS_CHECKPOINT in the next attempt.
+// save saves a checkpoint soon: a command may write them faster than Redis should save them. The log says why if that
+// fails; the command finds out when it reads DTS_CHECKPOINT in the next attempt.
 func (o *output) save(checkpoint string) {
 	if err := o.attempt.SaveSoon(json.RawMessage(checkpoint)); err != nil {
 		o.attempt.Log("stderr", task.Cut("::checkpoint: not saved: "+err.Error(), task.LogLineLimit))
