@@ -1,6 +1,11 @@
 package lua
 
-import "strings"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // TypesText returns the types of tasks that a worker runs as scripts take them: each of them between blanks; "" for none, which means
 // all.
@@ -19,4 +24,24 @@ func LaneName(queue, taskType string) string { return queue + " " + taskType }
 func SplitLane(name string) (queue, taskType string) {
 	queue, taskType, _ = strings.Cut(name, " ")
 	return queue, taskType
+}
+
+// AllTypes stands for all types in ServedText.
+const AllTypes = "*"
+
+// ServedText returns which types, at least one, the workers of each queue run, as served.lua reads it: queues with the same types share a line. It
+// is never "", which stands for what is not known.
+func ServedText(types map[string][]string) string {
+	queues := make(map[string][]string) // by their types
+	for queue, some := range types {
+		line := strings.Join(some, " ")
+		queues[line] = append(queues[line], queue)
+	}
+	var text strings.Builder
+	for _, line := range slices.Sorted(maps.Keys(queues)) {
+		names := queues[line]
+		slices.Sort(names)
+		text.WriteString("," + strings.Join(names, ",") + ", " + line + " \n")
+	}
+	return cmp.Or(text.String(), "\n")
 }

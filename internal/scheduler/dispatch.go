@@ -83,7 +83,7 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	if err != nil {
 		return claimed, got, err
 	}
-	o.backlog = claimed.Backlog
+	o.backlog, o.apart = claimed.Backlog, claimed.Apart
 	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
 	countByQuota(o.claimed, reserved, split.served)
 	countByQuota(o.claimed, reserved, split.unserved)
@@ -119,6 +119,9 @@ func (t *term) unlessSharded(ctx context.Context, message string, err error) err
 
 // takeBack takes back what was claimed and cannot be handed over, and notes it in what waits in the partition.
 func (t *term) takeBack(ctx context.Context, s split, backlog partition.Backlog) error {
+	if len(s.unserved)+len(s.apart) == 0 {
+		return nil
+	}
 	var failures []error
 	if len(s.unserved) > 0 {
 		failures = append(failures, t.leader.TakeBack(ctx, s.unserved, false))
@@ -132,5 +135,6 @@ func (t *term) takeBack(ctx context.Context, s split, backlog partition.Backlog)
 			backlog[lua.LaneName(d.Queue, d.Type)] = time.Time{}
 		}
 	}
+	t.s.quotas.recount(t.partition)
 	return errors.Join(failures...)
 }

@@ -62,6 +62,8 @@ func (t *term) maintain(ctx context.Context) error {
 // over, those first that would go next: so a backlog drains though finished tasks need more memory than waiting ones.
 func (t *term) rest(ctx context.Context, busy bool) error {
 	signal(t.claimed) // in case there is something to look after that dispatch does not know of
+	t.s.quotas.recount(t.partition) // and names of queues and lanes that somebody else has listed
+	t.s.wake(t.partition)
 	interval := t.s.pace.maintenance
 	if busy {
 		interval /= busyRounds

@@ -37,7 +37,8 @@ type quotas struct {
 	s *Scheduler
 
 	mu    sync.Mutex
-	flows map[string]*flow // by name of a queue or a lane
+	flows map[string]*flow // by name of a queue or a lane that is served, or was a moment ago
+	names map[int]*census  // by partition
 	slots slots
 
 	closed map[string]*closed // by queue
@@ -49,7 +50,7 @@ type quotas struct {
 
 func newQuotas(s *Scheduler) *quotas {
 	return &quotas{
-		s: s, flows: make(map[string]*flow), slots: slots{members: s.o.Members}, closed: make(map[string]*closed),
+		s: s, flows: make(map[string]*flow), names: make(map[int]*census), slots: slots{members: s.o.Members}, closed: make(map[string]*closed),
 		errands: redisx.Errands{DB: s.o.DB, Patience: redisx.Patience}, probes: redisx.Errands{DB: s.o.DB},
 	}
 }
@@ -90,8 +91,8 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	q.ask(ctx, p)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	reserved = partition.Quotas{Queues: make(map[string]partition.Quota), Default: leastAhead}
-	ok = due
+	reserved = partition.Quotas{Queues: make(map[string]partition.Quota), Default: leastAhead, Served: q.slots.served()}
+	ok = due || q.mayBeServed(p)
 	for name, f := range q.flows {
 		quota := f.portion(p)
 		if q.closedOf(name) != nil {
@@ -103,6 +104,8 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	if !ok {
 		return reserved, false
 	}
+	c := q.census(p)
+	reserved.Known, c.fresh = c.fresh && c.served == reserved.Served, true
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
@@ -115,6 +118,7 @@ type outcome struct {
 	claimed map[string]int    // tasks by name of the quota
 	lengths map[string]int    // deliveries that wait now, by queue to which some were handed over
 	backlog partition.Backlog // what waits in the partition now; nil if that is not known
+	apart   []string          // names that nobody serves
 }
 
 // release ends a reservation of the term of a partition.
@@ -127,6 +131,7 @@ func (q *quotas) release(p int, reserved partition.Quotas, o outcome) {
 		f.free += max(quota.Number-o.claimed[name], 0)
 	}
 	q.setBacklog(p, o.backlog)
+	q.counted(p, reserved, o)
 	q.note(o.lengths)
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
@@ -144,6 +149,7 @@ func (q *quotas) leave(p int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.setBacklog(p, nil)
+	delete(q.names, p)
 	for _, f := range q.flows {
 		q.wake(f) // the partition may have come before others
 	}
@@ -196,6 +202,7 @@ func (q *quotas) toldAll() {
 		f.asked = time.Time{}
 		q.wake(f)
 	}
+	q.wakeApart()
 }
 
 // note records how many deliveries wait in queues after some were handed over to them. The caller holds the mutex.
@@ -222,7 +229,7 @@ func (q *quotas) note(lengths map[string]int) {
 func (q *quotas) pause(p int) (time.Duration, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	pause, waits := q.s.pace.ask, false
+	pause, waits := q.s.pace.ask, len(q.census(p).apart) > 0
 	for name, f := range q.flows {
 		if f.waits(p) {
 			pause, waits = min(pause, q.askPause(name)), true
@@ -243,13 +250,14 @@ func (q *quotas) askPause(name string) time.Duration {
 // ask reads from Redis what the queues may get of which tasks wait in a partition, unless that was done a moment ago. Queues
 // that it cannot look at get nothing until the next time.
 func (q *quotas) ask(ctx context.Context, p int) {
-	if len(q.backlogOf(p)) == 0 { // what others ask for is nothing to wait for
+	apart := q.apartIn(p)
+	if len(q.backlogOf(p))+len(apart) == 0 { // what others ask for is nothing to wait for
 		return
 	}
 	q.asking.Lock()
 	defer q.asking.Unlock()
 	names := q.backlogOf(p)
-	q.s.warn(ctx, p, "cannot look for asynq's own servers", q.readForeign(ctx, names))
+	q.s.warn(ctx, p, "cannot look for asynq's own servers", q.readForeign(ctx, append(apart, names...)))
 	asked, levels := q.levels(p, names)
 	if len(asked) == 0 {
 		return

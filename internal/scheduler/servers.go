@@ -221,7 +221,11 @@ func (q *quotas) readSlots(ctx context.Context, names []string) error {
 func (q *quotas) learnForeign(names []string, read redisx.Result[map[string]int]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	before := q.slots.served()
 	q.slots.setForeign(names, read.Reply, read.Err)
+	if q.slots.served() != before {
+		q.wakeApart()
+	}
 }
 
 // wait waits for calls to servers that are silent. No term calls any more.

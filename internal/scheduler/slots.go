@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
@@ -25,6 +26,7 @@ type slots struct {
 	nodes   int               // that lead partitions, or want to
 	foreign map[string]int    // of asynq's own servers, by queue
 	asked   map[string]bool
+	text    string    // see served
 	read    time.Time // when foreign was read
 	reading bool      // Redis has not answered yet
 }
@@ -48,6 +50,18 @@ func (v *served) add(n cluster.Node) {
 		}
 		v.byType[taskType] += n.Capacity
 	}
+}
+
+// types returns the types for which there are slots, sorted.
+func (v served) types() []string {
+	types := make([]string, 0, len(v.byType))
+	for taskType, n := range v.byType {
+		if n > 0 {
+			types = append(types, taskType)
+		}
+	}
+	slices.Sort(types)
+	return types
 }
 
 // of returns the slots for a type; "" stands for all slots.
@@ -80,6 +94,37 @@ func (s *slots) ofNodes(name string) int {
 
 func (s *slots) onlyForeign(name string) bool { return s.ofNodes(name) == 0 && s.of(name) > 0 }
 
+// servedLimit is how many bytes a claim is told of what is served: more is not worth their transport.
+const servedLimit = 64 << 10
+
+// served returns the queues and types that somebody serves, as claims take it. It is "" if that is too long: then claims take everything for
+// served, and what is not is taken back afterwards.
+func (s *slots) served() string {
+	s.refresh()
+	return s.text
+}
+
+// describe writes what served returns.
+func (s *slots) describe() {
+	types := make(map[string][]string, len(s.own)+len(s.foreign)) // by queue
+	for queue, v := range s.own {
+		switch some := v.types(); {
+		case v.any > 0:
+			types[queue] = []string{lua.AllTypes}
+		case len(some) > 0:
+			types[queue] = some
+		}
+	}
+	for queue, n := range s.foreign {
+		if n > 0 {
+			types[queue] = []string{lua.AllTypes}
+		}
+	}
+	if s.text = lua.ServedText(types); len(s.text) > servedLimit {
+		s.text = ""
+	}
+}
+
 // leaders is the number of living nodes that lead partitions, or want to.
 func (s *slots) leaders() int {
 	s.refresh()
@@ -102,6 +147,7 @@ func (s *slots) refresh() {
 			}
 		}
 	}
+	s.describe()
 }
 
 // readAgain reports whether asynq's list of servers is to be read, as no node serves some of the queues.
@@ -128,4 +174,5 @@ func (s *slots) setForeign(names []string, foreign map[string]int, err error) {
 	for _, name := range names {
 		s.asked[name] = true
 	}
+	s.describe()
 }

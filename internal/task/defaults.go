@@ -40,6 +40,12 @@ const (
 	NamespacesLimit = 10_000                    // namespaces remembered, those with the newest submissions
 )
 
+// Due tasks that nobody can run wait under the name of their queue or, if other types of it are run, under those of both.
+const (
+	WaitingNamesLimit = 1000        // names under which tasks wait in one partition before such tasks get no further one
+	PutOffFor         = time.Minute // after which a due task that has got no name is looked at again
+)
+
 // Limits on locks.
 const (
 	LockTTLMin      = time.Second

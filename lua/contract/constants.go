@@ -29,6 +29,9 @@ var Constants = map[string]any{
 	"DELETED_LIMIT":         task.ReportedLimit,
 	"LOSSES_LIMIT":          schedule.LossesLimit,
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
+	"NAMES_LIMIT":           task.WaitingNamesLimit,
+	"NAMES_SAID":            256, // names of queues and lanes that nobody serves in one reply
+	"PUT_OFF_FOR":           task.PutOffFor.Milliseconds(),
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"STOP_LIMIT":            schedule.StopLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,

@@ -32,17 +32,20 @@ type Claimed struct {
 	Next       time.Time // when the next task on the wheel is due; zero if there is none
 	Watched    int       // number of queued and running tasks, without these
 	Backlog    Backlog
+	Apart      []string // some of the queues and lanes that nobody serves and of which tasks wait; after a claim with Known, those that it had
 }
 
-// Backlog has the queues, and lanes, of which due tasks wait, and when the first of them was due: the zero time if that was not looked up, as
+// Backlog has the queues, and lanes, that somebody serves and of which due tasks wait, and when the first of them was due: the zero time if that was not looked up, as
 // the quota of the queue was 0.
 type Backlog map[string]time.Time
 
 // Quotas is how many tasks of each queue, and lane, a claim may take: of Queues as it says there, of any other with a backlog none, of
-// the rest Default.
+// the rest Default. A task that nobody serves is not claimed.
 type Quotas struct {
 	Queues  map[string]Quota
 	Default int
+	Served  string // what ServedText returns; "" if it is not known: then everything counts as served
+	Known   bool   // Queues has all names that are served and of which tasks wait; else the claim looks for them among all names
 }
 
 // Quota is how many tasks of a queue a claim may take. Of the tasks that wait it takes, after the first one, none that was due
@@ -63,6 +66,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 	k := l.keys
 	call := lua.Claim{
 		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: quotas.Default, Look: look,
+		Served: quotas.Served, Known: quotas.Known,
 		Events: l.o.Layout.Keys.Events(), Quotas: nil,
 	}
 	for queue, q := range quotas.Queues {
@@ -79,7 +83,8 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 		backlog[b.Queue] = b.Oldest
 	}
 	return Claimed{
-		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Backlog: backlog, Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
+		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Backlog: backlog, Apart: reply.Apart,
+		Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
 	}, nil
 }
 
