@@ -267,6 +267,7 @@ const (
 	TaskNotFound         ProblemCode = "task_not_found"
 	TaskNotRunning       ProblemCode = "task_not_running"
 	TaskNotWaiting       ProblemCode = "task_not_waiting"
+	TooManyNames         ProblemCode = "too_many_names"
 	Unavailable          ProblemCode = "unavailable"
 	UnsupportedMediaType ProblemCode = "unsupported_media_type"
 )
@@ -323,6 +324,8 @@ func (e ProblemCode) Valid() bool {
 	case TaskNotRunning:
 		return true
 	case TaskNotWaiting:
+		return true
+	case TooManyNames:
 		return true
 	case Unavailable:
 		return true
@@ -1141,6 +1144,7 @@ type Problem struct {
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
+	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis tasks of 1,000 queues and types wait already |
 	// | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -1196,6 +1200,7 @@ type Problem struct {
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
+// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis tasks of 1,000 queues and types wait already |
 // | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |

@@ -35,6 +35,7 @@ var catalogue = map[task.Code]entry{
 	task.CodeStaleAttempt:     {status: http.StatusConflict, title: "The attempt is not the running one"},
 	task.CodeChanged:          {status: http.StatusConflict, title: "The task changed in the meantime"},
 	task.CodeQueueFull:        {status: http.StatusTooManyRequests, title: "The queue is full", retry: 5}, // at every node: no other one would take it
+	task.CodeTooManyNames:     {status: http.StatusTooManyRequests, title: "Too many queues and types wait for workers", retry: 60},
 	task.CodeQueueNotFound:    {status: http.StatusNotFound, title: "No such queue"},
 	task.CodeScheduleNotFound: {status: http.StatusNotFound, title: "No such schedule"},
 	task.CodeScheduleChanged:  {status: http.StatusPreconditionFailed, title: "Another revision is in force"},

@@ -60,7 +60,7 @@ func (o Options) noteRefusal(err error) {
 		return
 	}
 	switch code := asTaskError(err).Code; code {
-	case task.CodeOverloaded, task.CodeQueueFull, task.CodeUnavailable:
+	case task.CodeOverloaded, task.CodeQueueFull, task.CodeTooManyNames, task.CodeUnavailable:
 		o.Refused(string(code))
 	}
 }

@@ -48,6 +48,7 @@ type Control struct {
 	log        *slog.Logger
 	namespaces namespaceNotes
 	foreign    foreignQueues
+	fullNames  fullNames
 	paused     pausedQueues
 	admission  Admission
 	turns      turns

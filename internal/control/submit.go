@@ -21,7 +21,7 @@ type Submitted struct {
 const deletedWarning = "a task with this id and content has ended, and is not kept any more: it does not run again as long as its id is remembered"
 
 // Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
-// content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull; CodeUnavailable while Redis is nearly
+// content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull, CodeTooManyNames; CodeUnavailable while Redis is nearly
 // full; CodeOverloaded.
 func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
 	d.Namespace = who.Namespace
@@ -63,7 +63,8 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 	room := c.newQueueRoom()
 	defer room.leave()
 	answers := make([]Submitted, len(defs))
-	valid, places, full := c.admit(ctx, who, defs, answers, room)
+	warnings := c.warner(ctx)
+	valid, places, full := c.admit(ctx, who, defs, answers, room, warnings)
 	if full != nil && len(valid) == 0 {
 		return nil, full
 	}
@@ -71,7 +72,6 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 	if dry {
 		create = c.store.Tasks.Preview
 	}
-	warned := make(map[[2]string][]string, 1) // by type and queue
 	for n, created := range create(ctx, valid) {
 		answers[places[n]].Created = created
 		room.taken(n, !dry && created.Err == nil && !created.Existed)
@@ -81,11 +81,7 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 		if created.Err != nil || created.Task.State.Final() {
 			continue
 		}
-		kind := [2]string{created.Task.Type, created.Task.Queue}
-		if _, known := warned[kind]; !known {
-			warned[kind] = c.warnings(ctx, kind[0], kind[1])
-		}
-		answers[places[n]].Warnings = warned[kind]
+		answers[places[n]].Warnings = warnings(created.Task.Type, created.Task.Queue)
 	}
 	return answers, nil
 }
@@ -93,7 +89,7 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 // admit returns the definitions that are valid and for which there is room, and their places in defs; the answers to the others are errors.
 // full is the error while Redis is nearly full, if that is one of these.
 func (c *Control) admit(
-	ctx context.Context, who Caller, defs []task.Definition, answers []Submitted, room *queueRoom,
+	ctx context.Context, who Caller, defs []task.Definition, answers []Submitted, room *queueRoom, warnings func(taskType, queue string) []string,
 ) (valid []task.Definition, places []int, full error) {
 	complete, refs := make([]task.Definition, len(defs)), make([]task.Ref, len(defs))
 	for i, d := range defs {
@@ -107,6 +103,9 @@ func (c *Control) admit(
 		if err == nil {
 			err = refused[i]
 			full = cmp.Or(full, err)
+		}
+		if err == nil {
+			err = c.checkName(ctx, d, warnings(d.Type, cmp.Or(d.Queue, task.DefaultQueue)))
 		}
 		if err == nil {
 			err = room.enter(ctx, d)

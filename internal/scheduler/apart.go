@@ -10,7 +10,7 @@ import (
 const apartSaid = 16
 
 // census is what the leader of a partition knows of the names of queues and lanes of which tasks wait there. What is served is in flows. What
-// nobody serves may be many names, so it stays in Redis: a claim looks at all names only if what is served has changed.
+// nobody serves may be many names, so it stays in Redis: while there are any, a claim looks at all names only if what is served has changed.
 type census struct {
 	served string   // what was served when a claim last looked at all names
 	fresh  bool     // one has looked, and nothing was put under a name since that the leader does not know

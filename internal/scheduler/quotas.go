@@ -105,7 +105,7 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 		return reserved, false
 	}
 	c := q.census(p)
-	reserved.Known, c.fresh = c.fresh && c.served == reserved.Served, true
+	reserved.Known, c.fresh = c.fresh && len(c.apart) > 0 && c.served == reserved.Served, true
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number

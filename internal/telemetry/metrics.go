@@ -56,7 +56,7 @@ func New() *Metrics {
 		AttemptSeconds:   histograms("attempt_seconds", "Duration of attempts.", prometheus.ExponentialBuckets(.005, 4, 10), "type"),
 		Leftovers:        counter("leftover_deliveries_total", "Deliveries whose attempt could no longer begin."),
 		Refused:          counter("refused_reports_total", "Reports refused because the attempt no longer belonged to the worker."),
-		RefusedWork:      counters("refused_submissions_total", "Refused requests that create work. After overloaded and queue_full nothing was done; after unavailable the work may have been accepted. A batch refused as a whole counts once, else each refused task of it.", "code"),
+		RefusedWork:      counters("refused_submissions_total", "Refused requests that create work. After overloaded, queue_full and too_many_names nothing was done; after unavailable the work may have been accepted. A batch refused as a whole counts once, else each refused task of it.", "code"),
 		Restored:         counter("restored_deliveries_total", "Checks of deliveries that waited too long, whether or not they were lost and had to be enqueued again."),
 		Reaped:           counter("reaped_attempts_total", "Attempts ended as lost, of workers that died or had lost them."),
 		Forgotten:        counter("forgotten_tasks_total", "Finished tasks deleted because of their age or number."),

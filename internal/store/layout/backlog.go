@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/redisx"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -107,4 +108,34 @@ func (l *Layout) CountWaiting(ctx context.Context, queue string) (int, error) {
 		total += r.Reply.Waiting
 	}
 	return total, nil
+}
+
+// FullNames has the names of queues and lanes of which due tasks wait, of the partitions in which tasks that nobody serves get no further one.
+type FullNames map[int]map[string]bool
+
+// FullNames reads them. Error: CodeUnavailable.
+func (l *Layout) FullNames(ctx context.Context) (FullNames, error) {
+	pipe := l.DB.Pipeline()
+	counts := make([]*redis.IntCmd, l.Partitions())
+	for p := range counts {
+		counts[p] = pipe.SCard(ctx, string(l.Keys.Partition(p).Backlog()))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, Unavailable(err)
+	}
+	full := make(FullNames)
+	for p, count := range counts {
+		if count.Val() < task.WaitingNamesLimit {
+			continue
+		}
+		names, err := l.DB.SMembers(ctx, string(l.Keys.Partition(p).Backlog())).Result()
+		if err != nil {
+			return nil, Unavailable(err)
+		}
+		full[p] = make(map[string]bool, len(names))
+		for _, name := range names {
+			full[p][name] = true
+		}
+	}
+	return full, nil
 }
