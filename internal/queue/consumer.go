@@ -43,7 +43,9 @@ type ConsumerOptions struct {
 	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
 	Unhurried   bool           // Redis loses no message: look at the queues once a day, and beat once an hour while a delivery is held
 	Types       []string       // of the tasks that are run here
-	Log         *slog.Logger
+	// Guest means that a client of the API named the queues: asynq lists one of them when it gets a delivery, and not for the name alone.
+	Guest bool
+	Log   *slog.Logger
 }
 
 // Consumer takes deliveries from its queues, holds them while they are handled, and settles them. In asynq's tools it is a
@@ -98,7 +100,7 @@ func NewConsumer(o ConsumerOptions) *Consumer {
 	}
 }
 
-// Ready is closed when the queues are in asynq's list and arrivals wake the consumer.
+// Ready is closed when the queues are in asynq's list, but for those of a Guest, and arrivals wake the consumer.
 func (c *Consumer) Ready() <-chan struct{} { return c.ready }
 
 // Quiesce tells asynq's tools that the consumer takes no more deliveries. The caller stops calling Take.
@@ -176,8 +178,11 @@ func (c *Consumer) tell(ctx context.Context, asynqName string) {
 	c.note(ctx, err, 1, "cannot wake the other workers of a queue")
 }
 
-// publishQueues adds the queues to asynq's list of queues. It tries until it succeeds or ctx ends; then it returns nil.
+// publishQueues adds the queues to asynq's list of queues, unless a client named them. It tries until it succeeds or ctx ends; then it returns nil.
 func (c *Consumer) publishQueues(ctx context.Context) error {
+	if c.o.Guest {
+		return nil
+	}
 	for try := 1; ctx.Err() == nil; try++ {
 		err := publish(ctx, c.o.DB, c.sources.names())
 		c.note(ctx, err, try, "cannot list the queues in asynq; trying again")

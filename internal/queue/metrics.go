@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +17,10 @@ const (
 	shareInterval = time.Second
 	// collectTimeout bounds how long a scrape waits for Redis: what the node knows without it comes soon.
 	collectTimeout = 2 * time.Second
+	// namedQueues is how many queues have metrics of their own. Submissions name queues, and labels must stay few.
+	namedQueues = 100
+	// otherQueues is the label of all others together, and of a queue of that name.
+	otherQueues = "other"
 )
 
 // Collector exports the queues to Prometheus. Its metrics have the names of asynq's own exporter, so that dashboards
@@ -25,10 +31,46 @@ type Collector struct {
 	mu     sync.Mutex // held while the queues are read
 	shared []Info
 	read   time.Time // when shared was read
+	named  map[string]bool
 }
 
 // NewCollector returns a collector of q's queues.
 func NewCollector(q *Queues) *Collector { return &Collector{list: q.List} }
+
+// sumOthers returns the queues that are named, and the sum of the others. A queue stays named, so that its counters go on; the first ones to be
+// named are those that do most.
+func (c *Collector) sumOthers(all []Info) []Info {
+	if c.named == nil {
+		c.named = make(map[string]bool)
+	}
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b Info) int { return cmp.Compare(b.Processed+b.Size, a.Processed+a.Size) })
+	var named []Info
+	var others []Info
+	for _, i := range all {
+		if !c.named[i.Name] && (len(c.named) >= namedQueues || i.Name == otherQueues) {
+			others = append(others, i)
+			continue
+		}
+		c.named[i.Name] = true
+		named = append(named, i)
+	}
+	if len(others) > 0 {
+		named = append(named, sum(others))
+	}
+	return named
+}
+
+// sum returns queues as if they were one: it has waited as long as the one that has waited longest, and is paused if all are.
+func sum(queues []Info) Info {
+	total := Info{Name: otherQueues, Paused: true}
+	for _, i := range queues {
+		total.Pending, total.Active, total.Archived = total.Pending+i.Pending, total.Active+i.Active, total.Archived+i.Archived
+		total.Size, total.MemoryUsage = total.Size+i.Size, total.MemoryUsage+i.MemoryUsage
+		total.Processed, total.Failed = total.Processed+i.Processed, total.Failed+i.Failed
+		total.Latency, total.Paused = max(total.Latency, i.Latency), total.Paused && i.Paused
+	}
+	return total
+}
 
 // infos returns the queues as they were at most shareInterval ago: those that could be read.
 func (c *Collector) infos() []Info {
@@ -39,7 +81,8 @@ func (c *Collector) infos() []Info {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-	c.shared, _ = c.list(ctx)
+	all, _ := c.list(ctx)
+	c.shared = c.sumOthers(all)
 	c.read = clock.Now()
 	return c.shared
 }

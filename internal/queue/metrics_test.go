@@ -3,9 +3,11 @@ package queue
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -102,5 +104,32 @@ func TestCollector_HasNoFiguresWhileRedisIsUnreachable(t *testing.T) {
 	testkit.Must(t, err)
 	if len(families) != 0 {
 		t.Errorf("there are %d families, want none", len(families))
+	}
+}
+
+// Whoever submits tasks names queues.
+func TestCollector_NamesABoundedNumberOfQueues(t *testing.T) {
+	t.Parallel()
+	all := []Info{{Name: "other", Size: 7, Paused: true}}
+	for i := range 1000 {
+		all = append(all, Info{Name: fmt.Sprint("q", i), Size: 1, Pending: 1, Processed: 2, Latency: time.Duration(i), Paused: i > 0})
+	}
+	all = append(all, Info{Name: "busy", Processed: 1000})
+	c := &Collector{list: func(context.Context) ([]Info, error) { return all, nil }}
+	infos := c.infos()
+	if len(infos) != namedQueues+1 || infos[0].Name != "busy" {
+		t.Fatalf("%d queues, the first one is %+v", len(infos), infos[0])
+	}
+	rest := 1000 - (namedQueues - 1)
+	want := Info{Name: "other", Size: 7 + rest, Pending: rest, Processed: 2 * rest, Latency: 999, Paused: true}
+	if got := infos[namedQueues]; got != want {
+		t.Errorf("the others are %+v, want %+v", got, want)
+	}
+	all[900].Processed = 10_000 // does most now, and has no counter that could go on
+	c.read = time.Time{}
+	for i, info := range c.infos() {
+		if info.Name == all[900].Name {
+			t.Errorf("number %d is %+v: it had no label before", i, info)
+		}
 	}
 }

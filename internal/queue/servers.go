@@ -214,7 +214,7 @@ func (c *Consumer) writeRecord(ctx context.Context, held []*Taken) error {
 	if _, err := record.Exec(ctx); err != nil {
 		return fmt.Errorf("writing the record of this server: %w", err)
 	}
-	if listed.Val() > 0 { // the server was not on its list, so the queues may not be on theirs
+	if listed.Val() > 0 && !c.o.Guest { // the server was not on its list, so the queues may not be on theirs
 		if err := publish(ctx, c.o.DB, c.sources.names()); err != nil {
 			return err
 		}

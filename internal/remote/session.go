@@ -57,7 +57,7 @@ func newSession(w *Workers, id string, offer Offer) *session {
 		o: o, workers: w, id: id, offer: offer, started: clock.Now(), heard: clock.Now(), turn: make(chan struct{}, 1), held: map[string]held{},
 		consumer: queue.NewConsumer(queue.ConsumerOptions{
 			DB: o.DB, Prefix: o.Prefix, Node: id, Name: "worker " + id, Concurrency: offer.Capacity, Queues: queues, Types: offer.Types,
-			Log: o.Log,
+			Guest: true, Log: o.Log,
 		}),
 	}
 	s.taking, s.stopTakes = context.WithCancel(context.Background())

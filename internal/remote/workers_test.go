@@ -23,6 +23,7 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -641,5 +642,21 @@ func TestWorkers_StopTakingWithTheNode(t *testing.T) {
 	}
 	if _, err := w.Take(w.Ctx, "w2", offer(), Request{Limit: 1}); task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("after the end: %v, want %s", err, task.CodeUnavailable)
+	}
+}
+
+// A client can name any number of queues.
+func TestTake_ListsAQueueOnlyOnceItHasADelivery(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	o := offer()
+	o.Queues = append(o.Queues, "made-up")
+	w.hand("a")
+	if runs := w.take(o); len(runs) != 1 {
+		t.Fatalf("took %d attempts", len(runs))
+	}
+	listed := w.DB.SMembers(w.Ctx, string(lua.AsynqQueues)).Val()
+	if len(listed) != 1 || listed[0] != "default" {
+		t.Errorf("asynq lists %v", listed)
 	}
 }
