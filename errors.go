@@ -23,8 +23,8 @@ const (
 	CodeTaskNotFinished  Code = "task_not_finished"  // the task has not ended
 	CodeTaskChanged      Code = "task_changed"       // somebody else changed the task at the same moment
 	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its limit allows
-	CodeQueueNotFound    Code = "queue_not_found"    // no worker has served a queue with this name, and no task was put into it
-	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and tasks of too many queues and types wait that nobody serves
+	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it
+	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and too many queues and types wait
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
 	CodeScheduleChanged  Code = "schedule_changed"   // another revision is in force than the one that was named
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now

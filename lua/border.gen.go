@@ -497,13 +497,13 @@ func (c Checkpoint) Args() []any {
 // Decode returns its reply, which is empty.
 func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 
-// Claim runs claim.lua: a leader takes due tasks, as many of each queue as its quota says, and queues each for its next attempt. Due tasks
-// beyond a quota wait in the queue's set of ready tasks, so that they do not hold up those of other queues. Within a queue,
-// tasks are taken in order of their due time. While the leader is behind, newly due tasks of a queue overtake those overdue ones of it
-// that the leader has not come to, unless it has just come to some. Tasks of a queue and a type of which the leader, or the backlog, knows
-// a lane count and wait there, as if the lane was a queue of its own. Tasks that nobody can run wait apart, in their queue or lane, and have
-// no part in this until somebody can. There are NAMES_LIMIT names of queues and lanes for them at most: what has none comes again on the
-// wheel after a while.
+// Claim runs claim.lua: a leader takes due tasks, as many of each queue as its quota says, and queues each for its next attempt. Due
+// tasks beyond a quota wait in the queue's set of ready tasks, so that they do not hold up those of other queues.
+// Within a queue, tasks are taken in order of their due time. While the leader is behind, newly due tasks of a queue
+// overtake those overdue ones of it that the leader has not come to, unless it has just come to some. Tasks of a queue
+// and a type of which the leader, or the backlog, knows a lane count and wait there, as if the lane was a queue of its
+// own. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can. There
+// are NAMES_LIMIT names of queues and lanes for them at most: what has none comes again on the wheel after a while.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -516,8 +516,8 @@ type Claim struct {
 	Limit  int           // maximum number of tasks to take, and to take off the wheel; an eighth more while the leader is behind
 	Quota  int           // for each queue that is not in quotas and has no backlog
 	Look   time.Duration // until the leader looks after their deliveries
-	Served string        // the queues and types that the living workers serve, as served.lua reads it; "" if that is not known
-	Known  bool          // quotas has all names that somebody serves and of which tasks wait; else the script looks at all names
+	Served string        // the queues and types that somebody serves, as served.lua reads it; "" if that is not known
+	Known  bool          // quotas has all names that are served and of which tasks wait; else the script looks at all names
 	Events EventsChannel
 	Quotas []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
 }
@@ -528,8 +528,8 @@ type ClaimReply struct {
 	Next    time.Time      // when the next task on the wheel is due; none if there is none
 	Watched int            // queued and running tasks, without those of this claim
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
-	Backlog []ClaimBacklog // queues and lanes that somebody serves and of which tasks wait, and when the first of them was due; none if the quota is 0
-	Apart   []string       // up to NAMES_SAID names that nobody serves and of which tasks wait: if known, those for which this claim had some
+	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and when the first of them was due; none if the quota is 0
+	Apart   []string       // up to NAMES_SAID names that nobody serves and of which tasks wait; if known, those for which this claim had some
 }
 
 // ClaimQuota is an element of quotas of claim.lua.
@@ -2964,7 +2964,7 @@ func (p Partition) Ready(queue string) ReadyKey {
 	return ReadyKey(p.prefix + "ready:" + queue)
 }
 
-// BacklogKey names a SET: the queues, and lanes, of which tasks wait for room.
+// BacklogKey names a SET: the queues, and lanes, of which tasks wait for room or for a worker.
 type BacklogKey string
 
 // Backlog makes the key dts:{p}:backlog.

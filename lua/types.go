@@ -29,8 +29,8 @@ func SplitLane(name string) (queue, taskType string) {
 // AllTypes stands for all types in ServedText.
 const AllTypes = "*"
 
-// ServedText returns which types, at least one, the workers of each queue run, as served.lua reads it: queues with the same types share a line. It
-// is never "", which stands for what is not known.
+// ServedText returns which types, at least one, the workers of each queue run, as served.lua reads it: queues with the
+// same types share a line. It is never "", which stands for what is not known.
 func ServedText(types map[string][]string) string {
 	queues := make(map[string][]string) // by their types
 	for queue, some := range types {

@@ -1145,7 +1145,7 @@ type Problem struct {
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis tasks of 1,000 queues and types wait already |
-	// | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
+	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
 	// | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |
@@ -1201,7 +1201,7 @@ type Problem struct {
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
 // | `too_many_names` | 429 | nobody runs the task, and in its part of Redis tasks of 1,000 queues and types wait already |
-// | `queue_not_found` | 404 | no worker has served a queue of that name, and no task was put into it |
+// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |
 // | `schedule_busy` | 409 | the overlap policy of the schedule keeps it from running now |

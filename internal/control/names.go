@@ -14,15 +14,16 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// namesLifetime is how long the names are used under which tasks wait in partitions that take no further one. They are read only while tasks are
-// submitted that nobody runs.
+// namesLifetime is how long the names are used under which tasks wait in partitions that take no further one. They are
+// read only while tasks are submitted that nobody runs.
 const namesLifetime = time.Second
 
 // fullNames is latest for the names of full partitions.
 type fullNames struct{ latest[layout.FullNames] }
 
-// checkName refuses a task that nobody runs, for the reasons in why, if it would wait under a further name in a partition that takes no more. While
-// the names cannot be read it lets every task in: the leader puts off what has no name. Error: CodeTooManyNames.
+// checkName refuses a task that nobody runs, for the reasons in why, if it would wait under a further name in a
+// partition that takes no more. While the names cannot be read it lets every task in: the leader puts off what has no
+// name. Error: CodeTooManyNames.
 func (c *Control) checkName(ctx context.Context, d task.Definition, why []string) error {
 	if len(why) == 0 {
 		return nil
@@ -36,8 +37,8 @@ func (c *Control) checkName(ctx context.Context, d task.Definition, why []string
 	if !c.servesQueue(queue) {
 		field = "queue"
 	}
-	return &task.Error{Code: task.CodeTooManyNames, Field: field, Message: fmt.Sprintf(
-		"%s, and tasks of %d queues and types wait already that nobody serves: start a worker for them, or cancel such tasks", why[0], len(names))}
+	const rule = "%s, and tasks of %d queues and types wait already, as many as may: start workers, or cancel tasks"
+	return &task.Error{Code: task.CodeTooManyNames, Field: field, Message: fmt.Sprintf(rule, why[0], len(names))}
 }
 
 // servesQueue reports whether a worker node serves a queue, of whatever types.

@@ -44,7 +44,11 @@ func TestSubmit_RefusesFurtherNamesThatNobodyServes(t *testing.T) {
 		testkit.Must(t, failed)
 		for _, err := range []error{err, preview[0].Err} {
 			var refused *task.Error
-			if errors.As(err, &refused); err == nil && c.want != "" || err != nil && (string(refused.Code) != c.want || refused.Field != c.field) {
+			var code, field string
+			if errors.As(err, &refused) {
+				code, field = string(refused.Code), refused.Field
+			}
+			if code != c.want || field != c.field {
 				t.Errorf("%s, with %d names: %v, want %q for %q", c.what, c.names, err, c.want, c.field)
 			}
 		}

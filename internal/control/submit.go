@@ -21,8 +21,8 @@ type Submitted struct {
 const deletedWarning = "a task with this id and content has ended, and is not kept any more: it does not run again as long as its id is remembered"
 
 // Submit creates a task in the caller's namespace. Without an id it gets a ULID. Submitting a task again with the same
-// content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull, CodeTooManyNames; CodeUnavailable while Redis is nearly
-// full; CodeOverloaded.
+// content returns the task as it is now. Errors: CodeInvalid, CodeTaskConflict; CodeQueueFull, CodeTooManyNames;
+// CodeUnavailable while Redis is nearly full; CodeOverloaded.
 func (c *Control) Submit(ctx context.Context, who Caller, d task.Definition) (Submitted, error) {
 	d.Namespace = who.Namespace
 	answers, err := c.SubmitEach(ctx, who, []task.Definition{d})
@@ -89,7 +89,8 @@ func (c *Control) submit(ctx context.Context, who Caller, defs []task.Definition
 // admit returns the definitions that are valid and for which there is room, and their places in defs; the answers to the others are errors.
 // full is the error while Redis is nearly full, if that is one of these.
 func (c *Control) admit(
-	ctx context.Context, who Caller, defs []task.Definition, answers []Submitted, room *queueRoom, warnings func(taskType, queue string) []string,
+	ctx context.Context, who Caller, defs []task.Definition, answers []Submitted, room *queueRoom,
+	warnings func(taskType, queue string) []string,
 ) (valid []task.Definition, places []int, full error) {
 	complete, refs := make([]task.Definition, len(defs)), make([]task.Ref, len(defs))
 	for i, d := range defs {

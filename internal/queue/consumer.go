@@ -43,7 +43,8 @@ type ConsumerOptions struct {
 	Queues      map[string]int // weight by name: a queue of weight 6 gets twice the share of one of weight 3
 	Unhurried   bool           // Redis loses no message: look at the queues once a day, and beat once an hour while a delivery is held
 	Types       []string       // of the tasks that are run here
-	// Guest means that a client of the API named the queues: asynq lists one of them when it gets a delivery, and not for the name alone.
+	// Guest means that a client of the API named the queues: asynq lists one of them when it gets a delivery, and not
+	// for the name alone.
 	Guest bool
 	Log   *slog.Logger
 }
@@ -178,7 +179,8 @@ func (c *Consumer) tell(ctx context.Context, asynqName string) {
 	c.note(ctx, err, 1, "cannot wake the other workers of a queue")
 }
 
-// publishQueues adds the queues to asynq's list of queues, unless a client named them. It tries until it succeeds or ctx ends; then it returns nil.
+// publishQueues adds the queues to asynq's list of queues, unless a client named them. It tries until it succeeds or
+// ctx ends; then it returns nil.
 func (c *Consumer) publishQueues(ctx context.Context) error {
 	if c.o.Guest {
 		return nil

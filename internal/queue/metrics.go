@@ -37,15 +37,16 @@ type Collector struct {
 // NewCollector returns a collector of q's queues.
 func NewCollector(q *Queues) *Collector { return &Collector{list: q.List} }
 
-// sumOthers returns the queues that are named, and the sum of the others. A queue stays named, so that its counters go on; the first ones to be
-// named are those that do most.
+// sumOthers returns the queues that are named, and the sum of the others. A queue stays named, so that its counters go
+// on; the first ones to be named are those that do most.
 func (c *Collector) sumOthers(all []Info) []Info {
 	if c.named == nil {
 		c.named = make(map[string]bool)
 	}
-	all = slices.SortedStableFunc(slices.Values(all), func(a, b Info) int { return cmp.Compare(b.Processed+b.Size, a.Processed+a.Size) })
-	var named []Info
-	var others []Info
+	all = slices.SortedStableFunc(slices.Values(all), func(a, b Info) int {
+		return cmp.Compare(b.Processed+b.Size, a.Processed+a.Size)
+	})
+	var named, others []Info
 	for _, i := range all {
 		if !c.named[i.Name] && (len(c.named) >= namedQueues || i.Name == otherQueues) {
 			others = append(others, i)
@@ -60,13 +61,18 @@ func (c *Collector) sumOthers(all []Info) []Info {
 	return named
 }
 
-// sum returns queues as if they were one: it has waited as long as the one that has waited longest, and is paused if all are.
+// sum returns queues as if they were one: it has waited as long as the one that has waited longest, and is paused if
+// all are.
 func sum(queues []Info) Info {
 	total := Info{Name: otherQueues, Paused: true}
 	for _, i := range queues {
-		total.Pending, total.Active, total.Archived = total.Pending+i.Pending, total.Active+i.Active, total.Archived+i.Archived
-		total.Size, total.MemoryUsage = total.Size+i.Size, total.MemoryUsage+i.MemoryUsage
-		total.Processed, total.Failed = total.Processed+i.Processed, total.Failed+i.Failed
+		total.Pending += i.Pending
+		total.Active += i.Active
+		total.Archived += i.Archived
+		total.Size += i.Size
+		total.MemoryUsage += i.MemoryUsage
+		total.Processed += i.Processed
+		total.Failed += i.Failed
 		total.Latency, total.Paused = max(total.Latency, i.Latency), total.Paused && i.Paused
 	}
 	return total

@@ -112,7 +112,8 @@ func TestCollector_NamesABoundedNumberOfQueues(t *testing.T) {
 	t.Parallel()
 	all := []Info{{Name: "other", Size: 7, Paused: true}}
 	for i := range 1000 {
-		all = append(all, Info{Name: fmt.Sprint("q", i), Size: 1, Pending: 1, Processed: 2, Latency: time.Duration(i), Paused: i > 0})
+		info := Info{Name: fmt.Sprint("q", i), Size: 1, Pending: 1, Processed: 2, Latency: time.Duration(i), Paused: i > 0}
+		all = append(all, info)
 	}
 	all = append(all, Info{Name: "busy", Processed: 1000})
 	c := &Collector{list: func(context.Context) ([]Info, error) { return all, nil }}

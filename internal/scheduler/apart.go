@@ -6,11 +6,13 @@ import (
 	"github.com/dts-sched/dts/internal/store/partition"
 )
 
-// apartSaid is how many names that nobody serves are remembered of a partition: enough to look whether one of asynq's own servers serves them.
+// apartSaid is how many names that nobody serves are remembered of a partition: enough to look whether one of asynq's
+// own servers serves them.
 const apartSaid = 16
 
-// census is what the leader of a partition knows of the names of queues and lanes of which tasks wait there. What is served is in flows. What
-// nobody serves may be many names, so it stays in Redis: while there are any, a claim looks at all names only if what is served has changed.
+// census is what the leader of a partition knows of the names of queues and lanes of which tasks wait there. What is
+// served is in flows. What nobody serves may be many names, so it stays in Redis: while there are any, a claim looks at
+// all names only if what is served has changed.
 type census struct {
 	served string   // what was served when a claim last looked at all names
 	fresh  bool     // one has looked, and nothing was put under a name since that the leader does not know
@@ -53,8 +55,8 @@ func (q *quotas) counted(p int, reserved partition.Quotas, o outcome) {
 
 func firstOf(names []string) []string { return names[:min(len(names), apartSaid)] }
 
-// mayBeServed reports whether what is served has changed since a claim looked at all names of a partition, and nobody served some of them.
-// The caller holds the mutex.
+// mayBeServed reports whether what is served has changed since a claim looked at all names of a partition, and nobody
+// served some of them. The caller holds the mutex.
 func (q *quotas) mayBeServed(p int) bool {
 	c := q.census(p)
 	return len(c.apart) > 0 && c.served != q.slots.served()

@@ -83,7 +83,9 @@ func TestDispatch_StartsWhatWaitedApartWhenAWorkerComes(t *testing.T) {
 	for _, i := range []int{7, 8, 57, 58} {
 		w.dispatched(refs[i], 1)
 	}
-	testkit.Eventually(t, "the others wait still", func() bool { return w.backlog()["default"] == 96 && w.pending("default") == 4 })
+	testkit.Eventually(t, "the others wait still", func() bool {
+		return w.backlog()["default"] == 96 && w.pending("default") == 4
+	})
 	leave()
 	late := w.create(task.Definition{Type: "type7"})
 	testkit.Eventually(t, "a later one waits", func() bool { return w.backlog()["default"] == 97 })
@@ -98,7 +100,8 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 		many[i] = strings.Repeat("x", 40) + fmt.Sprint(i)
 	}
 	node := func(capacity int, types []string, queues ...string) cluster.Node {
-		n := cluster.Node{State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Types: types, Capacity: capacity, Queues: map[string]int{}}
+		n := cluster.Node{State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Types: types, Capacity: capacity}
+		n.Queues = map[string]int{}
 		for _, q := range queues {
 			n.Queues[q] = 1
 		}
@@ -111,13 +114,19 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 		foreign map[string]int
 		want    string
 	}{
-		"nobody":             {want: "\n"},
-		"a dead node":        {nodes: []cluster.Node{dead}, want: "\n"},
-		"no slots":           {nodes: []cluster.Node{node(0, []string{"a"}, "q")}, want: "\n"},
-		"several nodes":      {nodes: []cluster.Node{node(1, []string{"b"}, "q", "r"), node(1, []string{"a"}, "q", "s")}, want: ",s, a \n,q, a b \n,r, b \n"},
-		"any type":           {nodes: []cluster.Node{node(1, []string{"b"}, "q"), node(1, nil, "q")}, want: ",q, * \n"},
-		"asynq's own server": {nodes: []cluster.Node{node(1, []string{"b"}, "q", "r")}, foreign: map[string]int{"q": 2, "none": 0}, want: ",q, * \n,r, b \n"},
-		"too much to say":    {nodes: []cluster.Node{node(1, many, "q")}, want: ""},
+		"nobody":      {want: "\n"},
+		"a dead node": {nodes: []cluster.Node{dead}, want: "\n"},
+		"no slots":    {nodes: []cluster.Node{node(0, []string{"a"}, "q")}, want: "\n"},
+		"several nodes": {
+			nodes: []cluster.Node{node(1, []string{"b"}, "q", "r"), node(1, []string{"a"}, "q", "s")},
+			want:  ",s, a \n,q, a b \n,r, b \n",
+		},
+		"any type": {nodes: []cluster.Node{node(1, []string{"b"}, "q"), node(1, nil, "q")}, want: ",q, * \n"},
+		"asynq's own server": {
+			nodes: []cluster.Node{node(1, []string{"b"}, "q", "r")}, foreign: map[string]int{"q": 2, "none": 0},
+			want: ",q, * \n,r, b \n",
+		},
+		"too much to say": {nodes: []cluster.Node{node(1, many, "q")}, want: ""},
 	} {
 		s := slots{members: fixed(c.nodes)}
 		s.setForeign(nil, c.foreign, nil)

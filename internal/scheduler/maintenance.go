@@ -61,8 +61,9 @@ func (t *term) maintain(ctx context.Context) error {
 // rest waits until the next round of maintenance. If Redis is or becomes almost full, it deletes finished tasks before their retention is
 // over, those first that would go next: so a backlog drains though finished tasks need more memory than waiting ones.
 func (t *term) rest(ctx context.Context, busy bool) error {
-	signal(t.claimed)                             // in case there is something to look after that dispatch does not know of
-	if len(t.s.quotas.apartIn(t.partition)) > 0 { // and names of queues and lanes that somebody else has listed
+	signal(t.claimed) // in case there is something to look after that dispatch does not know of
+	// And names of queues and lanes that somebody else has listed.
+	if len(t.s.quotas.apartIn(t.partition)) > 0 {
 		t.s.quotas.recount(t.partition)
 		t.s.wake(t.partition)
 	}

@@ -50,7 +50,8 @@ type quotas struct {
 
 func newQuotas(s *Scheduler) *quotas {
 	return &quotas{
-		s: s, flows: make(map[string]*flow), names: make(map[int]*census), slots: slots{members: s.o.Members}, closed: make(map[string]*closed),
+		s: s, flows: make(map[string]*flow), names: make(map[int]*census),
+		slots: slots{members: s.o.Members}, closed: make(map[string]*closed),
 		errands: redisx.Errands{DB: s.o.DB, Patience: redisx.Patience}, probes: redisx.Errands{DB: s.o.DB},
 	}
 }

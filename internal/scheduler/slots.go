@@ -97,8 +97,8 @@ func (s *slots) onlyForeign(name string) bool { return s.ofNodes(name) == 0 && s
 // servedLimit is how many bytes a claim is told of what is served: more is not worth their transport.
 const servedLimit = 64 << 10
 
-// served returns the queues and types that somebody serves, as claims take it. It is "" if that is too long: then claims take everything for
-// served, and what is not is taken back afterwards.
+// served returns the queues and types that somebody serves, as claims take it. It is "" if that is too long: then
+// claims take everything for served, and what is not is taken back afterwards.
 func (s *slots) served() string {
 	s.refresh()
 	return s.text

@@ -40,9 +40,10 @@ const (
 	NamespacesLimit = 10_000                    // namespaces remembered, those with the newest submissions
 )
 
-// Due tasks that nobody can run wait under the name of their queue or, if other types of it are run, under those of both.
+// Due tasks that nobody can run wait under the name of their queue or, if other types of it are run, under those of
+// both.
 const (
-	WaitingNamesLimit = 1000        // names under which tasks wait in one partition before such tasks get no further one
+	WaitingNamesLimit = 1000        // names in a partition, after which such tasks get no further one
 	PutOffFor         = time.Minute // after which a due task that has got no name is looked at again
 )
 

@@ -20,9 +20,9 @@ const (
 	CodeNotRunning       Code = "task_not_running"   // the task is not running, so that no report on it is accepted
 	CodeStaleAttempt     Code = "stale_attempt"      // the report is from another attempt than the running one
 	CodeChanged          Code = "task_changed"       // the task has changed since the caller read it
-	CodeQueueNotFound    Code = "queue_not_found"    // no worker has served a queue with this name, and no task was put into it
+	CodeQueueNotFound    Code = "queue_not_found"    // no worker node has served this queue, and no task was put into it
 	CodeQueueFull        Code = "queue_full"         // as many tasks wait in the queue as its limit allows
-	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and tasks of too many queues and types wait that nobody serves
+	CodeTooManyNames     Code = "too_many_names"     // nobody runs the task, and too many queues and types wait
 	CodeScheduleNotFound Code = "schedule_not_found" // the namespace has no schedule with this id
 	CodeScheduleChanged  Code = "schedule_changed"   // the current revision is not the one that the request names
 	CodeScheduleBusy     Code = "schedule_busy"      // the overlap policy of the schedule does not allow a run now

@@ -1,5 +1,5 @@
--- choice: chooses due tasks of queues and lanes. A name is that of a queue or, with a blank in it, of a lane. What nobody serves waits
--- apart under its name, and no claim looks at it until somebody does.
+-- choice: chooses due tasks of queues and lanes. A name is that of a queue or, with a blank in it, of a lane. What
+-- nobody serves waits apart under its name, and no claim looks at it until somebody does.
 -- needs: key wheel, arg limit, arg quota
 -- includes: clock, number, changes, definition, served
 
@@ -17,10 +17,11 @@ local function note_name(name)
 end
 
 local places = {} -- names, and whether nobody serves them, by how a record begins
-local last_start, last_end, last_place -- how the last record began, where that ends, and its place: neighbours mostly begin alike
+-- How the last record began, where that ends, and its place: neighbours mostly begin alike.
+local last_start, last_end, last_place
 
--- start_of returns how a record begins, up to the name of the queue or, if that is the default one, so far that no other queue can follow; its
--- type; and its queue. The first two are nil if it cannot be read.
+-- start_of returns how a record begins, up to the name of the queue or, if that is the default one, so far that no
+-- other queue can follow; its type; and its queue. The first two are nil if it cannot be read.
 local function start_of(record)
   local start, task_type, queue = string.match(record, '^({"type":"([^"]*)","queue":"([^"]*)")', 14)
   if not start then
@@ -39,8 +40,8 @@ local function place_of(queue, task_type)
   return { queue, not serves_queue }
 end
 
--- name_of returns the name under which a task is chosen or waits, and whether nobody serves it. That is the name of its lane if nobody runs its
--- type, or the lane is known.
+-- name_of returns the name under which a task is chosen or waits, and whether nobody serves it. That is the name of its
+-- lane if nobody runs its type, or the lane is known.
 local function name_of(record)
   if not last_start or string.sub(record, 14, last_end) ~= last_start then
     local start, task_type, queue = start_of(record)
@@ -72,7 +73,8 @@ local function leave(name, member, due)
   end
 end
 
--- has_place returns whether tasks may wait under a name that nobody serves: others wait there, or there are not too many names.
+-- has_place returns whether tasks may wait under a name that nobody serves: others wait there, or there are not too
+-- many names.
 local function has_place(name)
   if apart[name] == nil then
     local known = redis.call('EXISTS', ready_key(name)) == 1

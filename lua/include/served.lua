@@ -1,9 +1,10 @@
--- served: which queues and types the living workers serve, as the leader says. A group is a line: its queues, each between commas, and
--- the types that all of them run, each between blanks; "*" stands for all types.
+-- served: which queues and types the living workers serve, as the leader says. A group is a line: its queues, each
+-- between commas, and the types that all of them run, each between blanks; "*" stands for all types.
 -- needs: arg served
 -- includes: nothing
 
--- serves returns whether somebody serves a queue, and whether that worker runs tasks of a type. A leader that says nothing knows nothing.
+-- serves returns whether somebody serves a queue, and whether that worker runs tasks of a type. A leader that says
+-- nothing knows nothing.
 local function serves(queue, task_type)
   if served == '' then
     return true, true

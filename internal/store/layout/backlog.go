@@ -110,7 +110,8 @@ func (l *Layout) CountWaiting(ctx context.Context, queue string) (int, error) {
 	return total, nil
 }
 
-// FullNames has the names of queues and lanes of which due tasks wait, of the partitions in which tasks that nobody serves get no further one.
+// FullNames has the names of queues and lanes of which due tasks wait, of the partitions in which tasks that nobody
+// serves get no further one.
 type FullNames map[int]map[string]bool
 
 // FullNames reads them. Error: CodeUnavailable.

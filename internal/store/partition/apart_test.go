@@ -37,8 +37,9 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	for i, d := range []task.Definition{
-		{Type: "http"}, {Type: "shell"}, {Type: "http", Queue: "mail"}, {Type: "shell", Queue: "mail"}, {Type: "http", Queue: "any"},
-		{Type: "x", Queue: "any"}, {Type: "http", Queue: "none"}, {Type: "mail", Queue: "default"}, {Type: "http", Queue: "ma"}, {Type: "http"},
+		{Type: "http"}, {Type: "shell"}, {Type: "http", Queue: "mail"}, {Type: "shell", Queue: "mail"},
+		{Type: "http", Queue: "any"}, {Type: "x", Queue: "any"}, {Type: "http", Queue: "none"},
+		{Type: "mail", Queue: "default"}, {Type: "http", Queue: "ma"}, {Type: "http"},
 	} {
 		d.Ref = sibling(i)
 		w.Create(d)

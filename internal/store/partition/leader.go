@@ -32,11 +32,13 @@ type Claimed struct {
 	Next       time.Time // when the next task on the wheel is due; zero if there is none
 	Watched    int       // number of queued and running tasks, without these
 	Backlog    Backlog
-	Apart      []string // some of the queues and lanes that nobody serves and of which tasks wait; after a claim with Known, those that it had
+	// Apart has some of the queues and lanes that nobody serves and of which tasks wait; after a claim with Known,
+	// those for which it had tasks.
+	Apart []string
 }
 
-// Backlog has the queues, and lanes, that somebody serves and of which due tasks wait, and when the first of them was due: the zero time if that was not looked up, as
-// the quota of the queue was 0.
+// Backlog has the queues, and lanes, that somebody serves and of which due tasks wait, and when the first of them was
+// due: the zero time if that was not looked up, as the quota of the queue was 0.
 type Backlog map[string]time.Time
 
 // Quotas is how many tasks of each queue, and lane, a claim may take: of Queues as it says there, of any other with a backlog none, of
@@ -45,7 +47,8 @@ type Quotas struct {
 	Queues  map[string]Quota
 	Default int
 	Served  string // what ServedText returns; "" if it is not known: then everything counts as served
-	Known   bool   // Queues has all names that are served and of which tasks wait; else the claim looks for them among all names
+	// Known says that Queues has all names that are served and of which tasks wait; else the claim looks at all names.
+	Known bool
 }
 
 // Quota is how many tasks of a queue a claim may take. Of the tasks that wait it takes, after the first one, none that was due
