@@ -35,9 +35,9 @@ var (
 	quick = rhythm{lease: 7 * time.Second, beat: 2 * time.Second} // as dtsd has it
 )
 
-// takeover is how long a partition may be without a leader after a kill: until the node counts as dead and its lease
-// has run out, and a second for taking it.
-func (r rhythm) takeover() time.Duration { return max(3*r.beat, r.lease) + time.Second }
+// takeover is how long a partition may be without a leader after a kill: until the node counts as dead, others have
+// noticed, who look again a tenth of a beat later at the soonest, and its lease has run out, and a second for taking it.
+func (r rhythm) takeover() time.Duration { return max(3*r.beat+r.beat/10, r.lease) + time.Second }
 
 // gap is a time in which nobody may have led.
 type gap struct{ from, until time.Time }
