@@ -244,6 +244,7 @@ func (e Overlap) Valid() bool {
 const (
 	BodyTooLarge         ProblemCode = "body_too_large"
 	CrossOrigin          ProblemCode = "cross_origin"
+	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
 	LockHeld             ProblemCode = "lock_held"
@@ -277,6 +278,8 @@ func (e ProblemCode) Valid() bool {
 	case BodyTooLarge:
 		return true
 	case CrossOrigin:
+		return true
+	case HostNotAllowed:
 		return true
 	case Internal:
 		return true
@@ -1158,6 +1161,7 @@ type Problem struct {
 	// | `body_too_large` | 413 | the body is over the limit |
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 	// | `cross_origin` | 403 | a page of another origin made a browser send the request |
+	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
 
 	// Detail What is wrong in this case, for people.
@@ -1213,6 +1217,7 @@ type Problem struct {
 // | `body_too_large` | 413 | the body is over the limit |
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 // | `cross_origin` | 403 | a page of another origin made a browser send the request |
+// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string
 
 // ProgressReport defines model for ProgressReport.

@@ -13,6 +13,7 @@ const (
 	codeBodyTooLarge         task.Code = "body_too_large"
 	codeUnsupportedMediaType task.Code = "unsupported_media_type"
 	codeCrossOrigin          task.Code = "cross_origin"
+	codeHostNotAllowed       task.Code = "host_not_allowed"
 )
 
 // entry is what a code means over HTTP.
@@ -53,4 +54,5 @@ var catalogue = map[task.Code]entry{
 	codeBodyTooLarge:         {status: http.StatusRequestEntityTooLarge, title: "The body is too large"},
 	codeUnsupportedMediaType: {status: http.StatusUnsupportedMediaType, title: "The body is not plain JSON"},
 	codeCrossOrigin:          {status: http.StatusForbidden, title: "Sent by a page of another origin"},
+	codeHostNotAllowed:       {status: http.StatusForbidden, title: "Sent to a name that is not this server's"},
 }

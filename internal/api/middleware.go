@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -19,6 +18,9 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
+
+// pathLimit is how many bytes of a path the access log shows.
+const pathLimit = 500
 
 var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
@@ -45,7 +47,7 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		r := c.Request()
 		s.options.Log.LogAttrs(r.Context(), accessLevel(c.Path()), "request",
-			slog.String("request_id", requestIDOf(c)), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.String("request_id", requestIDOf(c)), slog.String("method", r.Method), slog.String("path", task.Cut(r.URL.Path, pathLimit)),
 			slog.Int("status", c.Response().Status), slog.Int64("bytes", c.Response().Size),
 			slog.Duration("took", clock.Since(start)), slog.String("client", c.RealIP()))
 		return nil
@@ -77,26 +79,6 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// guardOrigin refuses what a page of another origin makes a browser send: DTS may listen without tokens on
-// a machine where somebody reads the web.
-//
-// With LocalOnly, the name that the request was sent to must be this machine's own: a page whose name its owner
-// lets point to 127.0.0.1 for a moment is of the same origin otherwise.
-func (s *Server) guardOrigin() echo.MiddlewareFunc {
-	guard := http.NewCrossOriginProtection()
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			if err := guard.Check(c.Request()); err != nil {
-				return &task.Error{Code: codeCrossOrigin, Message: "the request comes from a page of another origin", Err: err}
-			}
-			if s.options.LocalOnly && !isLocal(c.Request().Host) {
-				return &task.Error{Code: codeCrossOrigin, Message: "this server answers to localhost and loopback addresses only"}
-			}
-			return next(c)
-		}
-	}
-}
-
 // ErrNoAPI is the Refusal of a node without the role api.
 var ErrNoAPI error = &task.Error{Code: codeNotFound, Message: "this node does not have the role api: ask another one"}
 
@@ -112,17 +94,6 @@ func (s *Server) guardRefusal(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
-}
-
-// isLocal says whether host, with or without a port, is this machine's own name.
-func isLocal(host string) bool {
-	name := host
-	if bare, _, err := net.SplitHostPort(host); err == nil {
-		name = bare
-	}
-	name = strings.Trim(name, "[]")
-	ip := net.ParseIP(name)
-	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // creating are the operations that create work.

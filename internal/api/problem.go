@@ -21,6 +21,10 @@ const (
 
 	// statusClientGone is what the access log shows where the client did not wait for its answer.
 	statusClientGone = 499
+
+	// Limits of what a problem says, in bytes: it quotes what was sent, which may be long.
+	fieldLimit  = 256
+	detailLimit = 1024
 )
 
 // fail turns whatever went wrong with a request into its problem document. Nothing can be answered where
@@ -73,10 +77,11 @@ func problemOf(err error, requestID string) Problem {
 	if !ok {
 		e, known = internalError(err), catalogue[task.CodeInternal]
 	}
-	detail := (&task.Error{Field: e.Field, Message: e.Message}).Error()
+	field := task.CutMiddle(e.Field, fieldLimit)
+	detail := (&task.Error{Field: field, Message: task.CutMiddle(e.Message, detailLimit)}).Error()
 	return Problem{
 		Type: problemURN + string(e.Code), Title: known.title, Status: known.status, Detail: detail,
-		Code: ProblemCode(e.Code), Field: e.Field, RetryAfter: known.retry, RequestID: requestID,
+		Code: ProblemCode(e.Code), Field: field, RetryAfter: known.retry, RequestID: requestID,
 	}
 }
 

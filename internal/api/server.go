@@ -38,8 +38,8 @@ type Options struct {
 
 	// Refusal, if set, answers everything but /healthz, /readyz and /metrics: for a node that does not serve more, or not yet. Then Control
 	// and Events are not needed.
-	Refusal   error
-	LocalOnly bool // answer only requests that were sent to this machine by its own name
+	Refusal error
+	Guard   Guard // refuses what pages of other origins make a browser send
 
 	MaxSubmissions int               // requests that create work, from their arrival to their answer; 0: any number
 	Refused        func(code string) // called for each task, and request that creates work, that may be accepted later; nil: nobody counts them
@@ -92,7 +92,7 @@ func New(o Options) (*Server, error) {
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.guardRefusal, s.limitBody)
+	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, s.limitBody)
 	e := &endpoints{Options: o, stopping: s.stopping, document: asJSON, submission: doc.Components.Schemas["Submission"].Value}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(doc)})
 	s.mount("/metrics", o.Metrics)

@@ -66,6 +66,7 @@ func (a *App) listen(ctx context.Context) error {
 	a.listener = l
 	a.reception = &reception{listener: l.(*net.TCPListener), options: api.Options{
 		Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis"),
+		Guard:   a.guard(l, a.o.Config.Listen),
 		Log:     a.o.Log, Version: a.o.Version, Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
 	}}
 	a.waits = a.reception.say

@@ -36,6 +36,9 @@ type Config struct {
 	Prefix string // prefix of all keys
 	Roles  Roles
 	Listen string // host:port of the API, the metrics and the health checks
+	// AllowedHosts are names by which the node is reached. If there are none, a node at a loopback address answers to localhost only, and
+	// others to any name.
+	AllowedHosts Hosts
 
 	NodeName string // host name in the list of nodes; "" means that of the machine
 	NodeIP   string // IP address in the list of nodes; "" means the first one that is not loopback

@@ -33,6 +33,7 @@ func (c Config) Validate() error {
 		checkPrefix(c.Prefix),
 		c.Roles.validate(),
 		checkListen("listen", c.Listen),
+		c.AllowedHosts.validate("allowed-hosts"),
 		c.checkNode(),
 		checkRange("concurrency", c.Concurrency, 1, concurrencyLimit),
 		c.Queues.validate("queues"),
