@@ -99,23 +99,32 @@ func (s *Server) guardRefusal(next echo.HandlerFunc) echo.HandlerFunc {
 // creating are the operations that create work.
 var creating = []string{"submitTask", batchOperation, "putSchedule", "triggerSchedule", "backfillSchedule"}
 
-// admit bounds the requests that create work, before anything of them is read: what reads them waits for a processor, as what they ask for
-// waits for Redis. It counts those that are refused.
-func (s *Server) admit(op *openapi3.Operation) echo.MiddlewareFunc {
+// admit reads the body and lets the request in. It bounds the requests that create work, after their bodies have arrived and before
+// anything of them is looked at: what looks at them waits for a processor, as what they ask for waits for Redis. It counts those that are
+// refused.
+func (s *Server) admit(op *openapi3.Operation, v validator) echo.MiddlewareFunc {
+	creates := slices.Contains(creating, op.OperationID)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		if !slices.Contains(creating, op.OperationID) {
+		if !creates && v.body == nil {
 			return next
 		}
-		return func(c echo.Context) error {
-			leave, err := s.submissions.Enter(1)
-			if err == nil {
-				defer leave()
-				err = next(c)
+		return func(c echo.Context) (err error) {
+			if creates {
+				defer func() { s.options.noteRefusal(err) }()
 			}
+			release, err := v.receive(s, c)
 			if err != nil {
-				s.options.noteRefusal(err)
+				return err
 			}
-			return err
+			defer release()
+			if creates {
+				leave, err := s.submissions.Enter(1)
+				if err != nil {
+					return err
+				}
+				defer leave()
+			}
+			return next(c)
 		}
 	}
 }
@@ -123,14 +132,17 @@ func (s *Server) admit(op *openapi3.Operation) echo.MiddlewareFunc {
 // limitBody makes reading more of a body than is allowed an error.
 func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		limit := s.options.BodyLimit
-		if c.Path() == "/v1/tasks/batch" {
-			limit = s.options.BatchBodyLimit
-		}
 		r := c.Request()
-		r.Body = http.MaxBytesReader(c.Response().Writer, r.Body, limit)
+		r.Body = http.MaxBytesReader(c.Response().Writer, r.Body, s.bodyLimit(c))
 		return next(c)
 	}
+}
+
+func (s *Server) bodyLimit(c echo.Context) int64 {
+	if c.Path() == "/v1/tasks/batch" {
+		return s.options.BatchBodyLimit
+	}
+	return s.options.BodyLimit
 }
 
 // limitTime gives what the operation waits for a deadline. Operations that can stream set their own.

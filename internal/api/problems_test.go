@@ -63,7 +63,7 @@ func TestProblem_NamesTheInvalidField(t *testing.T) {
 		{"a batch with an unknown field", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}],"task":1}`, "task"},
 		{"a batch of null", "POST", "/v1/tasks/batch", `{"tasks":null}`, "tasks"},
 		{"two batches", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}]} {}`, ""},
-		{"a batch that is cut off", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}`, ""},
+		{"a batch that is cut off", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}`, "tasks"},
 		{"two documents", "POST", "/v1/tasks", `{"type":"http"}{}`, ""},
 		{"a stray bracket", "POST", "/v1/tasks", `{"type":"http"}}`, ""},
 		{"a list as a body", "POST", "/v1/tasks", `[]`, ""},

@@ -70,6 +70,10 @@ func (s *Settings) declareData() {
 	f.DurationVar(&c.LeaseTTL, "lease-ttl", c.LeaseTTL, "how long a partition may be without a leader after a crash")
 	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; a node counts as dead after three missed ones")
 	f.IntVar(&c.MaxSubmissions, "max-submissions", c.MaxSubmissions, "most submissions that wait for their answer at this node, counted in tasks; beyond, they are refused at once (503)")
+	f.Var(&c.TransferMemory, "transfer-memory", "most bytes of request bodies that are under way at this node, and as many of answers; "+
+		"beyond, large ones are refused at once (503)")
+	f.IntVar(&c.MaxConnectionsPerAddress, "max-connections-per-address", c.MaxConnectionsPerAddress,
+		"most connections of one client's address to this node, of IPv6 of one /64 network; behind a reverse proxy, all come from its; 0: any number")
 	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
 	f.IntVar(&c.HandOver, "hand-over", c.HandOver, "how many deliveries wait in an asynq queue for each slot of its workers; other due tasks wait in DTS")
 	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "most finished tasks to keep")
