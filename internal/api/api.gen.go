@@ -1342,7 +1342,9 @@ type Revision struct {
 
 // RevisionList defines model for RevisionList.
 type RevisionList struct {
-	Revisions []Revision `json:"revisions"`
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
+	Revisions  []Revision `json:"revisions"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -2193,6 +2195,9 @@ type BackfillScheduleParams struct {
 type ListRevisionsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
 // ReadLedgerParams defines parameters for ReadLedger.
@@ -3216,6 +3221,13 @@ func (w *ServerInterfaceWrapper) ListRevisions(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

@@ -90,12 +90,12 @@ func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditSch
 }
 
 // ListRevisions answers GET /v1/schedules/{id}/history.
-func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, _ ListRevisionsParams) error {
-	revisions, err := e.Control.History(c.Request().Context(), callerOf(c), id)
+func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, params ListRevisionsParams) error {
+	page, err := e.Control.Revisions(c.Request().Context(), callerOf(c), id, params.Cursor)
 	if err != nil {
 		return err
 	}
-	return e.ok(c, RevisionList{Revisions: each(revisions, revisionOf)})
+	return e.ok(c, RevisionList{Revisions: each(page.Revisions, revisionOf), NextCursor: page.NextCursor})
 }
 
 // Forecast answers GET /v1/forecast.

@@ -1347,7 +1347,9 @@ type Revision struct {
 
 // RevisionList defines model for RevisionList.
 type RevisionList struct {
-	Revisions []Revision `json:"revisions"`
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor *string    `json:"next_cursor,omitempty"`
+	Revisions  []Revision `json:"revisions"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -2198,6 +2200,9 @@ type BackfillScheduleParams struct {
 type ListRevisionsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ReadLedgerParams defines parameters for ReadLedger.
@@ -2791,7 +2796,7 @@ type ClientInterface interface {
 
 	// ListRevisions Earlier definitions
 	//
-	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 	//
 	// Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
 	ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3708,7 +3713,7 @@ func (c *Client) BackfillSchedule(ctx context.Context, id ScheduleID, params *Ba
 
 // ListRevisions Earlier definitions
 //
-// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 //
 // Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
 func (c *Client) ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5919,6 +5924,18 @@ func NewListRevisionsRequest(server string, id ScheduleID, params *ListRevisions
 
 		}
 
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -7910,7 +7927,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRevisionsWithResponse Earlier definitions
 	//
-	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11314,7 +11331,7 @@ func (c *ClientWithResponses) BackfillScheduleWithResponse(ctx context.Context, 
 
 // ListRevisionsWithResponse Earlier definitions
 //
-// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 //
 // Returns a wrapper object for the known response body format(s).
 //
