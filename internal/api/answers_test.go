@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,5 +71,30 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 	pages.Release(pagesLimit)
 	if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK {
 		t.Errorf("afterwards: %d %s", got.status, got.body)
+	}
+}
+
+// deadlines is a connection that notes what it was given time for.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	steps []int // bytes written since each deadline
+}
+
+func (d *deadlines) SetWriteDeadline(time.Time) error {
+	d.steps = append(d.steps, 0)
+	return nil
+}
+
+func (d *deadlines) Write(b []byte) (int, error) {
+	d.steps[len(d.steps)-1] += len(b)
+	return d.ResponseRecorder.Write(b)
+}
+
+func TestPaced_GivesTimeForEachPart(t *testing.T) {
+	t.Parallel()
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	n, err := paced{d, http.NewResponseController(d)}.Write(make([]byte, 2*writeStep+1))
+	if want := []int{writeStep, writeStep, 1}; err != nil || n != 2*writeStep+1 || !slices.Equal(d.steps, want) {
+		t.Errorf("%d bytes in steps of %v, %v; want %v", n, d.steps, err, want)
 	}
 }
