@@ -2,12 +2,10 @@ package api
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/semaphore"
@@ -23,50 +21,30 @@ const (
 
 	// writeStep is how much of a large answer a client must read within writeTimeout.
 	writeStep = 256 << 10
-
-	// pagesLimit is how many pages are read from Redis at once, and pageWait how long another one waits for its turn. A page takes several
-	// times as much memory while it is read as its text does.
-	pagesLimit = 16
-	pageWait   = 5 * time.Second
 )
 
-// paged are the operations that read pages, or other answers that may be large.
-var paged = []string{
-	"listTasks", "listAttempts", "listSchedules", "listRevisions", "readLedger", "auditSchedule", "listLocks", "listNodes", "listQueues",
-	"listNamespaces",
-}
+// paged are the operations whose answers take several MB to make.
+var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule"}
 
 // answers writes answers, into memory that they share until their clients have read them.
 type answers struct {
 	room  *semaphore.Weighted // bytes of large answers
 	limit int64               // of them
-	pages *semaphore.Weighted // pages that are read
 }
 
 func newAnswers(limit int64) *answers {
-	return &answers{room: semaphore.NewWeighted(limit), limit: limit, pages: semaphore.NewWeighted(pagesLimit)}
+	return &answers{room: semaphore.NewWeighted(limit), limit: limit}
 }
 
 // pageKey is where what ends the turn of a page is kept.
 const pageKey = "page"
 
-// turn has a request wait until it may read a page. Its turn ends when the page is text, however slowly the client reads that.
-func (a *answers) turn(next echo.HandlerFunc) echo.HandlerFunc {
+// page has a request wait until it may read a page. Its turn ends when the page is text, however slowly the client reads that.
+func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		ctx, cancel := context.WithTimeout(c.Request().Context(), pageWait)
-		defer cancel()
-		if err := a.pages.Acquire(ctx, 1); err != nil {
-			if c.Request().Context().Err() != nil {
-				return c.Request().Context().Err()
-			}
-			return task.Errorf(task.CodeOverloaded, "%d other requests for pages of lists are under way at this node: try again, here or at another node", pagesLimit)
-		}
-		ended := false
-		end := func() {
-			if !ended {
-				ended = true
-				a.pages.Release(1)
-			}
+		end, err := s.options.Control.TakePage(c.Request().Context())
+		if err != nil {
+			return err
 		}
 		defer end()
 		c.Set(pageKey, end)

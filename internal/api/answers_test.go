@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -53,13 +54,17 @@ func TestAnswers_AreBoundedInSum(t *testing.T) {
 func TestPages_AreReadFewAtATime(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
-	for range pagesLimit + 1 {
+	for range control.PagesLimit + 1 {
 		if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
-	pages := r.server.answers.pages
-	testkit.Must(t, pages.Acquire(t.Context(), pagesLimit))
+	var ends []func()
+	for range control.PagesLimit {
+		end, err := r.server.options.Control.TakePage(t.Context())
+		testkit.Must(t, err)
+		ends = append(ends, end)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if got, err := r.ListTasksWithResponse(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
@@ -68,7 +73,9 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 	if got := r.call("GET", "/v1/tasks/none", ""); got.status != http.StatusNotFound {
 		t.Errorf("what is no page: %d %s", got.status, got.body)
 	}
-	pages.Release(pagesLimit)
+	for _, end := range ends {
+		end()
+	}
 	if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK {
 		t.Errorf("afterwards: %d %s", got.status, got.body)
 	}

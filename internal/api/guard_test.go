@@ -102,7 +102,7 @@ func TestGuard_RefusesReadsOfOtherPages(t *testing.T) {
 		"its own page":                  {"/v1/forecast", []string{"Sec-Fetch-Site", "same-origin", "Origin", r.url}, false},
 		"its own page, an old browser":  {"/v1/forecast", []string{"Origin", r.url}, false},
 		"a program":                     {"/v1/forecast", nil, false},
-		"events for another page":       {"/v1/events", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true},
+		"the document for another page": {"/openapi.json", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true},
 		"what is not there, from there": {"/nothing", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true},
 	} {
 		got := r.call("GET", c.path, "", c.headers...)

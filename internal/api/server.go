@@ -140,7 +140,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 			}
 			chains[op.OperationID] = []echo.MiddlewareFunc{s.admit(op, v), s.limitTime(op), v.check}
 			if slices.Contains(paged, op.OperationID) {
-				chains[op.OperationID] = append(chains[op.OperationID], s.answers.turn)
+				chains[op.OperationID] = append(chains[op.OperationID], s.page)
 			}
 		}
 	}

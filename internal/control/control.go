@@ -50,7 +50,8 @@ type Control struct {
 	foreign    foreignQueues
 	paused     pausedQueues
 	admission  Admission
-	turns      turns
+	turns      turns // of requests that create work
+	pages      turns
 	limits     *limits.Limits // nil without queues
 }
 
@@ -58,7 +59,7 @@ type Control struct {
 func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, types: o.Types, workers: o.Workers, log: o.Log,
-		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit),
+		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
 	}
 	if o.Queues != nil {
 		c.limits = limits.New(o.Store.Layout, o.Queues)
