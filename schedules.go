@@ -212,10 +212,20 @@ func (c *Client) ScheduleRevisions(ctx context.Context, id string) ([]Revision, 
 	if err := c.checkSchedule(id); err != nil {
 		return nil, err
 	}
-	list, err := call[client.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &client.ListRevisionsParams{Namespace: c.api.Namespace}))
-	return each(list.Revisions, func(r client.Revision) Revision {
-		return Revision{Revision: r.Revision, From: r.From, Until: value(r.Until), Definition: definitionFrom(r.Definition)}
-	}), err
+	params := client.ListRevisionsParams{Namespace: c.api.Namespace}
+	var all []Revision
+	for {
+		page, err := call[client.RevisionList](c.api.ListRevisionsWithResponse(ctx, id, &params))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, each(page.Revisions, func(r client.Revision) Revision {
+			return Revision{Revision: r.Revision, From: r.From, Until: value(r.Until), Definition: definitionFrom(r.Definition)}
+		})...)
+		if params.Cursor = page.NextCursor; params.Cursor == nil {
+			return all, nil
+		}
+	}
 }
 
 // RollbackSchedule puts an earlier definition in force again, as a new revision. Errors: CodeScheduleNotFound, CodeRevisionNotFound.

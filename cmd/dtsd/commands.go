@@ -180,9 +180,8 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 func (n node) options(cfg config.Config, log *slog.Logger) app.Options {
 	return app.Options{
 		Config: cfg, Executors: n.executors, Version: versionString(), Log: log,
-		LocalOnly: n.embedded && cfg.Loopback(), // dev enables every executor, only for users of this machine
-		Monitor:   monitor.New,
-		Profiles:  profiles.Handler(),
+		Monitor:  monitor.New,
+		Profiles: profiles.Handler(),
 	}
 }
 

@@ -243,7 +243,9 @@ func (e Overlap) Valid() bool {
 // Defines values for ProblemCode.
 const (
 	BodyTooLarge         ProblemCode = "body_too_large"
+	BodyTooSlow          ProblemCode = "body_too_slow"
 	CrossOrigin          ProblemCode = "cross_origin"
+	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
 	LockHeld             ProblemCode = "lock_held"
@@ -267,6 +269,7 @@ const (
 	TaskNotFound         ProblemCode = "task_not_found"
 	TaskNotRunning       ProblemCode = "task_not_running"
 	TaskNotWaiting       ProblemCode = "task_not_waiting"
+	TooManyConnections   ProblemCode = "too_many_connections"
 	TooManyNames         ProblemCode = "too_many_names"
 	Unavailable          ProblemCode = "unavailable"
 	UnsupportedMediaType ProblemCode = "unsupported_media_type"
@@ -277,7 +280,11 @@ func (e ProblemCode) Valid() bool {
 	switch e {
 	case BodyTooLarge:
 		return true
+	case BodyTooSlow:
+		return true
 	case CrossOrigin:
+		return true
+	case HostNotAllowed:
 		return true
 	case Internal:
 		return true
@@ -324,6 +331,8 @@ func (e ProblemCode) Valid() bool {
 	case TaskNotRunning:
 		return true
 	case TaskNotWaiting:
+		return true
+	case TooManyConnections:
 		return true
 	case TooManyNames:
 		return true
@@ -1153,15 +1162,18 @@ type Problem struct {
 	// | `lock_held` | 409 | somebody else holds the lock |
 	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
-	// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
+	// | `overloaded` | 503 | too many submissions wait at this node, or too many bytes of bodies or answers are under way; nothing was done |
 	// | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
 	// | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
 	// | `method_not_allowed` | 405 | the path exists, the method does not |
 	// | `body_too_large` | 413 | the body is over the limit |
+	// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 	// | `cross_origin` | 403 | a page of another origin made a browser send the request |
+	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
 
 	// Detail What is wrong in this case, for people.
@@ -1209,15 +1221,18 @@ type Problem struct {
 // | `lock_held` | 409 | somebody else holds the lock |
 // | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
-// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
+// | `overloaded` | 503 | too many submissions wait at this node, or too many bytes of bodies or answers are under way; nothing was done |
 // | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
 // | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
 // | `method_not_allowed` | 405 | the path exists, the method does not |
 // | `body_too_large` | 413 | the body is over the limit |
+// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 // | `cross_origin` | 403 | a page of another origin made a browser send the request |
+// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string
 
 // ProgressReport defines model for ProgressReport.
@@ -1332,7 +1347,9 @@ type Revision struct {
 
 // RevisionList defines model for RevisionList.
 type RevisionList struct {
-	Revisions []Revision `json:"revisions"`
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor string     `json:"next_cursor,omitempty,omitzero"`
+	Revisions  []Revision `json:"revisions"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -2183,6 +2200,9 @@ type BackfillScheduleParams struct {
 type ListRevisionsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace Namespace `form:"namespace,omitempty" json:"namespace,omitempty,omitzero"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor Cursor `form:"cursor,omitempty" json:"cursor,omitempty,omitzero"`
 }
 
 // ReadLedgerParams defines parameters for ReadLedger.
@@ -3206,6 +3226,13 @@ func (w *ServerInterfaceWrapper) ListRevisions(ctx echo.Context) error {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "namespace", ctx.QueryParams(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter namespace: %s", err))
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", ctx.QueryParams(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		return echo.NewHTTPError(http.StatusBadRequest, fmt.Sprintf("Invalid format for parameter cursor: %s", err))
 	}
 
 	// Invoke the callback with all the unmarshaled arguments

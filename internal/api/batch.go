@@ -1,10 +1,7 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"maps"
 	"net/http"
 
@@ -48,7 +45,7 @@ func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error 
 	for n, s := range submitted {
 		results[places[n]] = e.resultOf(c, s)
 	}
-	return ok(c, BatchAnswer{Results: results})
+	return e.ok(c, BatchAnswer{Results: results})
 }
 
 // memberOf is the task that one submission of a batch asks for, each of which can name a namespace of its own.
@@ -67,59 +64,6 @@ func (e *endpoints) memberOf(c echo.Context, raw json.RawMessage) (task.Definiti
 	d, err := definitionOf(s)
 	d.Namespace = who.Namespace
 	return d, err
-}
-
-// checkBatch compares the body of a batch with its schema, in which tasks can be anything.
-func checkBatch(schema *openapi3.Schema, raw []byte) error {
-	members, err := membersOf(raw)
-	if err != nil {
-		return err
-	}
-	value := make(map[string]any, len(members))
-	for name, member := range members {
-		var tasks []json.RawMessage
-		if name == "tasks" && json.Unmarshal(member, &tasks) == nil && tasks != nil {
-			value[name] = make([]any, len(tasks))
-			continue
-		}
-		if value[name], err = parseJSON(member); err != nil {
-			return err
-		}
-	}
-	return matches(schema, value)
-}
-
-// membersOf splits a JSON object into its members.
-func membersOf(raw []byte) (map[string]json.RawMessage, error) {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	members := make(map[string]json.RawMessage)
-	if open, err := dec.Token(); err != nil {
-		return nil, notJSON(err)
-	} else if open != json.Delim('{') {
-		return nil, task.Errorf(task.CodeInvalid, "the body must be an object")
-	}
-	for dec.More() {
-		var member json.RawMessage
-		token, err := dec.Token()
-		if err == nil {
-			err = dec.Decode(&member)
-		}
-		if err != nil {
-			return nil, notJSON(err)
-		}
-		name, _ := token.(string)
-		if _, again := members[name]; again {
-			return nil, task.Invalid(name, "is given twice")
-		}
-		members[name] = member
-	}
-	if _, err := dec.Token(); err != nil {
-		return nil, notJSON(err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errManyDocuments
-	}
-	return members, nil
 }
 
 // withoutItems returns the schema of an object in which the items of one of its arrays can be anything.

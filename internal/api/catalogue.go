@@ -11,8 +11,11 @@ const (
 	codeNotFound             task.Code = "not_found"
 	codeMethodNotAllowed     task.Code = "method_not_allowed"
 	codeBodyTooLarge         task.Code = "body_too_large"
+	codeBodyTooSlow          task.Code = "body_too_slow"
 	codeUnsupportedMediaType task.Code = "unsupported_media_type"
 	codeCrossOrigin          task.Code = "cross_origin"
+	codeTooManyConnections   task.Code = "too_many_connections"
+	codeHostNotAllowed       task.Code = "host_not_allowed"
 )
 
 // entry is what a code means over HTTP.
@@ -44,7 +47,7 @@ var catalogue = map[task.Code]entry{
 	task.CodeLockHeld:         {status: http.StatusConflict, title: "Somebody else holds the lock"},
 	task.CodeLockLost:         {status: http.StatusConflict, title: "The lock is not held any more"},
 	task.CodeLockNotFound:     {status: http.StatusNotFound, title: "Nobody holds the lock"},
-	task.CodeOverloaded:       {status: http.StatusServiceUnavailable, title: "Too many submissions wait", retry: 1},
+	task.CodeOverloaded:       {status: http.StatusServiceUnavailable, title: "Too much is under way", retry: 1},
 	task.CodeUnavailable:      {status: http.StatusServiceUnavailable, title: "Not available at the moment", retry: 5},
 	task.CodeNotReplicated:    {status: http.StatusServiceUnavailable, title: "Not confirmed by replicas", retry: 5},
 	task.CodeInternal:         {status: http.StatusInternalServerError, title: "Internal error"},
@@ -52,6 +55,9 @@ var catalogue = map[task.Code]entry{
 	codeNotFound:             {status: http.StatusNotFound, title: "Not found"},
 	codeMethodNotAllowed:     {status: http.StatusMethodNotAllowed, title: "Method not allowed"},
 	codeBodyTooLarge:         {status: http.StatusRequestEntityTooLarge, title: "The body is too large"},
+	codeBodyTooSlow:          {status: http.StatusRequestTimeout, title: "The body arrives too slowly"},
 	codeUnsupportedMediaType: {status: http.StatusUnsupportedMediaType, title: "The body is not plain JSON"},
 	codeCrossOrigin:          {status: http.StatusForbidden, title: "Sent by a page of another origin"},
+	codeTooManyConnections:   {status: http.StatusTooManyRequests, title: "Too many connections", retry: 1},
+	codeHostNotAllowed:       {status: http.StatusForbidden, title: "Sent to a name that is not this server's"},
 }

@@ -22,7 +22,7 @@ func (e *endpoints) examine(c echo.Context, r control.DoctorRequest) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, DoctorReport{Checks: each(report.Results, checkOf), NextCursor: report.NextCursor})
+	return e.ok(c, DoctorReport{Checks: each(report.Results, checkOf), NextCursor: report.NextCursor})
 }
 
 func checkOf(r doctor.Result) DoctorCheck {

@@ -15,7 +15,7 @@ const readyTimeout = time.Second
 
 // Healthz answers GET /healthz.
 func (e *endpoints) Healthz(c echo.Context) error {
-	return ok(c, Health{Status: HealthStatusOk, Version: e.Version})
+	return e.ok(c, Health{Status: HealthStatusOk, Version: e.Version})
 }
 
 // Readyz answers GET /readyz.
@@ -29,7 +29,7 @@ func (e *endpoints) Readyz(c echo.Context) error {
 		}
 		names = append(names, check.Name)
 	}
-	return ok(c, Readiness{Status: ReadinessStatusOk, Checks: names})
+	return e.ok(c, Readiness{Status: ReadinessStatusOk, Checks: names})
 }
 
 // Openapi answers GET /openapi.json.

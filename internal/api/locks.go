@@ -31,7 +31,7 @@ func (e *endpoints) AcquireLock(c echo.Context, name LockName, _ AcquireLockPara
 	if wanted.Wait > 0 {
 		out.Waited = got.Waited.String()
 	}
-	return ok(c, out)
+	return e.ok(c, out)
 }
 
 // RenewLock answers POST /v1/locks/{name}/renew.
@@ -52,7 +52,7 @@ func (e *endpoints) RenewLock(c echo.Context, name LockName, _ RenewLockParams) 
 	if err != nil {
 		return err
 	}
-	return ok(c, LockExtension{ExpiresAt: formatTime(expires)})
+	return e.ok(c, LockExtension{ExpiresAt: formatTime(expires)})
 }
 
 // ReleaseLock answers POST /v1/locks/{name}/release.
@@ -65,7 +65,7 @@ func (e *endpoints) ReleaseLock(c echo.Context, name LockName, _ ReleaseLockPara
 	if err != nil {
 		return err
 	}
-	return ok(c, LockReleased{Released: released})
+	return e.ok(c, LockReleased{Released: released})
 }
 
 // GetLock answers GET /v1/locks/{name}.
@@ -74,7 +74,7 @@ func (e *endpoints) GetLock(c echo.Context, name LockName, _ GetLockParams) erro
 	if err != nil {
 		return err
 	}
-	return ok(c, lockOf(l))
+	return e.ok(c, lockOf(l))
 }
 
 // ListLocks answers GET /v1/locks.
@@ -83,7 +83,7 @@ func (e *endpoints) ListLocks(c echo.Context, params ListLocksParams) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, LockList{Locks: each(page.Locks, lockOf), NextCursor: page.NextCursor})
+	return e.ok(c, LockList{Locks: each(page.Locks, lockOf), NextCursor: page.NextCursor})
 }
 
 func lockOf(l control.Lock) Lock {

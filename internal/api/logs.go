@@ -38,7 +38,7 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 	if len(lines) > 0 {
 		after = lines[len(lines)-1].Cursor
 	}
-	return ok(c, LogPage{Lines: each(lines, lineOf), NextCursor: after})
+	return e.ok(c, LogPage{Lines: each(lines, lineOf), NextCursor: after})
 }
 
 func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after string) error {

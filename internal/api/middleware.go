@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -19,6 +18,9 @@ import (
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/task"
 )
+
+// pathLimit is how many bytes of a path the access log shows.
+const pathLimit = 500
 
 var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
@@ -45,7 +47,7 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		r := c.Request()
 		s.options.Log.LogAttrs(r.Context(), accessLevel(c.Path()), "request",
-			slog.String("request_id", requestIDOf(c)), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+			slog.String("request_id", requestIDOf(c)), slog.String("method", r.Method), slog.String("path", task.Cut(r.URL.Path, pathLimit)),
 			slog.Int("status", c.Response().Status), slog.Int64("bytes", c.Response().Size),
 			slog.Duration("took", clock.Since(start)), slog.String("client", c.RealIP()))
 		return nil
@@ -77,26 +79,6 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// guardOrigin refuses what a page of another origin makes a browser send: DTS may listen without tokens on
-// a machine where somebody reads the web.
-//
-// With LocalOnly, the name that the request was sent to must be this machine's own: a page whose name its owner
-// lets point to 127.0.0.1 for a moment is of the same origin otherwise.
-func (s *Server) guardOrigin() echo.MiddlewareFunc {
-	guard := http.NewCrossOriginProtection()
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			if err := guard.Check(c.Request()); err != nil {
-				return &task.Error{Code: codeCrossOrigin, Message: "the request comes from a page of another origin", Err: err}
-			}
-			if s.options.LocalOnly && !isLocal(c.Request().Host) {
-				return &task.Error{Code: codeCrossOrigin, Message: "this server answers to localhost and loopback addresses only"}
-			}
-			return next(c)
-		}
-	}
-}
-
 // ErrNoAPI is the Refusal of a node without the role api.
 var ErrNoAPI error = &task.Error{Code: codeNotFound, Message: "this node does not have the role api: ask another one"}
 
@@ -114,37 +96,35 @@ func (s *Server) guardRefusal(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// isLocal says whether host, with or without a port, is this machine's own name.
-func isLocal(host string) bool {
-	name := host
-	if bare, _, err := net.SplitHostPort(host); err == nil {
-		name = bare
-	}
-	name = strings.Trim(name, "[]")
-	ip := net.ParseIP(name)
-	return strings.EqualFold(name, "localhost") || ip != nil && ip.IsLoopback()
-}
-
 // creating are the operations that create work.
 var creating = []string{"submitTask", batchOperation, "putSchedule", "triggerSchedule", "backfillSchedule"}
 
-// admit bounds the requests that create work, before anything of them is read: what reads them waits for a processor, as what they ask for
-// waits for Redis. It counts those that are refused.
-func (s *Server) admit(op *openapi3.Operation) echo.MiddlewareFunc {
+// admit reads the body and lets the request in. It bounds the requests that create work, after their bodies have arrived and before
+// anything of them is looked at: what looks at them waits for a processor, as what they ask for waits for Redis. It counts those that are
+// refused.
+func (s *Server) admit(op *openapi3.Operation, v validator) echo.MiddlewareFunc {
+	creates := slices.Contains(creating, op.OperationID)
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		if !slices.Contains(creating, op.OperationID) {
+		if !creates && v.body == nil {
 			return next
 		}
-		return func(c echo.Context) error {
-			leave, err := s.submissions.Enter(1)
-			if err == nil {
-				defer leave()
-				err = next(c)
+		return func(c echo.Context) (err error) {
+			if creates {
+				defer func() { s.options.noteRefusal(err) }()
 			}
+			release, err := v.receive(s, c)
 			if err != nil {
-				s.options.noteRefusal(err)
+				return err
 			}
-			return err
+			defer release()
+			if creates {
+				leave, err := s.submissions.Enter(1)
+				if err != nil {
+					return err
+				}
+				defer leave()
+			}
+			return next(c)
 		}
 	}
 }
@@ -152,14 +132,17 @@ func (s *Server) admit(op *openapi3.Operation) echo.MiddlewareFunc {
 // limitBody makes reading more of a body than is allowed an error.
 func (s *Server) limitBody(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		limit := s.options.BodyLimit
-		if c.Path() == "/v1/tasks/batch" {
-			limit = s.options.BatchBodyLimit
-		}
 		r := c.Request()
-		r.Body = http.MaxBytesReader(c.Response().Writer, r.Body, limit)
+		r.Body = http.MaxBytesReader(c.Response().Writer, r.Body, s.bodyLimit(c))
 		return next(c)
 	}
+}
+
+func (s *Server) bodyLimit(c echo.Context) int64 {
+	if c.Path() == "/v1/tasks/batch" {
+		return s.options.BatchBodyLimit
+	}
+	return s.options.BodyLimit
 }
 
 // limitTime gives what the operation waits for a deadline. Operations that can stream set their own.

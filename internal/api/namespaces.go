@@ -12,7 +12,7 @@ func (e *endpoints) ListNamespaces(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, NamespaceList{Namespaces: each(found, namespaceOf)})
+	return e.ok(c, NamespaceList{Namespaces: each(found, namespaceOf)})
 }
 
 func namespaceOf(n control.Namespace) NamespaceEntry {

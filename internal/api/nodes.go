@@ -8,5 +8,5 @@ func (e *endpoints) ListNodes(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, NodeList{Nodes: each(nodes, nodeOf)})
+	return e.ok(c, NodeList{Nodes: each(nodes, nodeOf)})
 }

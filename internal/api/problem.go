@@ -2,9 +2,7 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -21,6 +19,10 @@ const (
 
 	// statusClientGone is what the access log shows where the client did not wait for its answer.
 	statusClientGone = 499
+
+	// Limits of what a problem says, in bytes: it quotes what was sent, which may be long.
+	fieldLimit  = 256
+	detailLimit = 1024
 )
 
 // fail turns whatever went wrong with a request into its problem document. Nothing can be answered where
@@ -48,7 +50,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	case p.RetryAfter > 0:
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(p.RetryAfter))
 	}
-	if err := reply(c, p.Status, problemType, p); err != nil {
+	if err := s.answers.reply(c, p.Status, problemType, p); err != nil {
 		s.options.Log.Debug("answer not delivered", "request_id", p.RequestID, "error", err)
 	}
 }
@@ -56,7 +58,7 @@ func (s *Server) fail(err error, c echo.Context) {
 // noteRefusal tells whoever counts refusals why a request that creates work, or a task of a batch, was refused: by its code if that says that
 // the same may be accepted later. What is unavailable may have been accepted nevertheless.
 func (o Options) noteRefusal(err error) {
-	if o.Refused == nil {
+	if err == nil || o.Refused == nil {
 		return
 	}
 	switch code := asTaskError(err).Code; code {
@@ -73,10 +75,11 @@ func problemOf(err error, requestID string) Problem {
 	if !ok {
 		e, known = internalError(err), catalogue[task.CodeInternal]
 	}
-	detail := (&task.Error{Field: e.Field, Message: e.Message}).Error()
+	field := task.CutMiddle(e.Field, fieldLimit)
+	detail := (&task.Error{Field: field, Message: task.CutMiddle(e.Message, detailLimit)}).Error()
 	return Problem{
 		Type: problemURN + string(e.Code), Title: known.title, Status: known.status, Detail: detail,
-		Code: ProblemCode(e.Code), Field: e.Field, RetryAfter: known.retry, RequestID: requestID,
+		Code: ProblemCode(e.Code), Field: field, RetryAfter: known.retry, RequestID: requestID,
 	}
 }
 
@@ -115,20 +118,3 @@ func ofTransport(err *echo.HTTPError) *task.Error {
 func internalError(err error) *task.Error {
 	return &task.Error{Code: task.CodeInternal, Message: "see the server's log for this request id", Err: err}
 }
-
-// reply answers with a JSON document.
-func reply(c echo.Context, status int, contentType string, v any) error {
-	c.Response().Header().Set(echo.HeaderContentType, contentType)
-	c.Response().WriteHeader(status)
-	if c.Request().Method == http.MethodHead {
-		return nil
-	}
-	enc := json.NewEncoder(c.Response())
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return fmt.Errorf("writing the answer: %w", err)
-	}
-	return nil
-}
-
-func ok(c echo.Context, v any) error { return reply(c, http.StatusOK, jsonType, v) }

@@ -63,7 +63,7 @@ func TestProblem_NamesTheInvalidField(t *testing.T) {
 		{"a batch with an unknown field", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}],"task":1}`, "task"},
 		{"a batch of null", "POST", "/v1/tasks/batch", `{"tasks":null}`, "tasks"},
 		{"two batches", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}]} {}`, ""},
-		{"a batch that is cut off", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}`, ""},
+		{"a batch that is cut off", "POST", "/v1/tasks/batch", `{"tasks":[{"type":"http"}`, "tasks"},
 		{"two documents", "POST", "/v1/tasks", `{"type":"http"}{}`, ""},
 		{"a stray bracket", "POST", "/v1/tasks", `{"type":"http"}}`, ""},
 		{"a list as a body", "POST", "/v1/tasks", `[]`, ""},
@@ -253,23 +253,6 @@ func TestGuardOrigin_RefusesPagesOfOtherOrigins(t *testing.T) {
 	}
 	if got := r.call("POST", "/v1/queues/default/pause", "", "Origin", r.url, "Sec-Fetch-Site", "same-origin"); got.status != http.StatusNoContent {
 		t.Errorf("the server's own page: status %d", got.status)
-	}
-}
-
-// Its owner can let the name of a page point to 127.0.0.1, which makes the server part of the page's own origin.
-func TestGuardOrigin_OfALocalServerRefusesOtherHosts(t *testing.T) {
-	t.Parallel()
-	r := startRig(t, func(o *Options) { o.LocalOnly = true })
-	r.openQueue("default")
-	for _, host := range []string{"evil.example:8080", "evil.example", "localhost.evil.example", "192.0.2.1:8080", "[2001:db8::1]:80"} {
-		if p := r.call("POST", "/v1/queues/default/pause", "", "Host", host).problem(t); p.Code != "cross_origin" || p.Status != http.StatusForbidden {
-			t.Errorf("%s: %+v", host, p)
-		}
-	}
-	for _, host := range []string{"localhost:8080", "LOCALHOST", "127.0.0.1:8080", "127.0.0.2", "[::1]:8080"} {
-		if got := r.call("POST", "/v1/queues/default/pause", "", "Host", host); got.status != http.StatusNoContent {
-			t.Errorf("%s: status %d", host, got.status)
-		}
 	}
 }
 

@@ -12,7 +12,7 @@ func (e *endpoints) ListQueues(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, QueueList{Queues: each(queues, queueOf)})
+	return e.ok(c, QueueList{Queues: each(queues, queueOf)})
 }
 
 // PauseQueue answers POST /v1/queues/{queue}/pause.

@@ -28,6 +28,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	defer abort(nil)
 	defer s.stopStreams()
 	srv := s.httpServer(requests)
+	l = limitPerAddress(l, s.options.MaxConnections, s.options.Log)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 
@@ -45,18 +46,23 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 }
 
 // httpServer has time limits for all a client can be slow at. Streams put off the one on writing with every
-// write; the one on reading is lifted by net/http once a request is there.
+// write; the one on reading is lifted by net/http once a request is there, and put off by a large body that arrives.
 func (s *Server) httpServer(requests context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.echo,
 		BaseContext:       func(net.Listener) context.Context { return requests },
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       s.options.ReadTimeout,
-		WriteTimeout:      s.options.ReadTimeout + 2*s.options.RequestTimeout + control.TakeWaitLimit,
+		WriteTimeout:      s.options.ReadTimeout + s.writeLimit(),
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    headerLimit,
 		ErrorLog:          slog.NewLogLogger(s.options.Log.Handler(), slog.LevelDebug),
 	}
+}
+
+// writeLimit is how long a request that has arrived may take, with its answer. Large answers have limits of their own.
+func (s *Server) writeLimit() time.Duration {
+	return 2*s.options.RequestTimeout + control.TakeWaitLimit
 }
 
 // drain lets requests in progress finish; those that take longer than the grace are cut off.

@@ -42,10 +42,10 @@ func (e *endpoints) PutSchedule(c echo.Context, id ScheduleID, params PutSchedul
 	out := scheduleOf(put.Schedule)
 	out.Warnings = put.Warnings
 	if !put.Created || params.DryRun {
-		return ok(c, out)
+		return e.ok(c, out)
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location(schedulesPath, put.Schedule.Ref))
-	return reply(c, http.StatusCreated, jsonType, out)
+	return e.reply(c, http.StatusCreated, jsonType, out)
 }
 
 // changeBy says what came of a PUT.
@@ -73,7 +73,7 @@ func putOptionsOf(params PutScheduleParams, paused *bool) (control.PutOptions, e
 // GetSchedule answers GET /v1/schedules/{id}.
 func (e *endpoints) GetSchedule(c echo.Context, id ScheduleID, _ GetScheduleParams) error {
 	s, err := e.Control.GetSchedule(c.Request().Context(), callerOf(c), id)
-	return answerSchedule(c, s, err)
+	return e.answerSchedule(c, s, err)
 }
 
 // ListSchedules answers GET /v1/schedules.
@@ -92,7 +92,7 @@ func (e *endpoints) ListSchedules(c echo.Context, params ListSchedulesParams) er
 	if err != nil {
 		return err
 	}
-	return ok(c, ScheduleList{Schedules: schedules, NextCursor: page.NextCursor})
+	return e.ok(c, ScheduleList{Schedules: schedules, NextCursor: page.NextCursor})
 }
 
 // schedulesOf is a page of schedules as the API shows them. To find the next tick of one with many exclusions takes up to
@@ -118,7 +118,7 @@ func (e *endpoints) DeleteSchedule(c echo.Context, id ScheduleID, params DeleteS
 	if err != nil {
 		return err
 	}
-	return ok(c, ScheduleDeletion{Cancelled: deleted.Cancelled, Stopping: deleted.Stopping, Left: deleted.Left})
+	return e.ok(c, ScheduleDeletion{Cancelled: deleted.Cancelled, Stopping: deleted.Stopping, Left: deleted.Left})
 }
 
 // PauseSchedule answers POST /v1/schedules/{id}/pause.
@@ -128,13 +128,13 @@ func (e *endpoints) PauseSchedule(c echo.Context, id ScheduleID, _ PauseSchedule
 		return err
 	}
 	s, err := e.Control.PauseSchedule(c.Request().Context(), callerOf(c), id, in.Note)
-	return answerSchedule(c, s, err)
+	return e.answerSchedule(c, s, err)
 }
 
 // ResumeSchedule answers POST /v1/schedules/{id}/resume.
 func (e *endpoints) ResumeSchedule(c echo.Context, id ScheduleID, _ ResumeScheduleParams) error {
 	s, err := e.Control.ResumeSchedule(c.Request().Context(), callerOf(c), id)
-	return answerSchedule(c, s, err)
+	return e.answerSchedule(c, s, err)
 }
 
 // RollbackSchedule answers POST /v1/schedules/{id}/rollback.
@@ -145,16 +145,16 @@ func (e *endpoints) RollbackSchedule(c echo.Context, id ScheduleID, params Rollb
 	}
 	ifMatch, _ := matchOf(params.IfMatch) // there is one, or there is nothing to roll back
 	put, err := e.Control.RollbackSchedule(c.Request().Context(), callerOf(c), id, in.Revision, ifMatch)
-	return answerSchedule(c, put.Schedule, err)
+	return e.answerSchedule(c, put.Schedule, err)
 }
 
 // answerSchedule answers one schedule, with its revision as the ETag.
-func answerSchedule(c echo.Context, s schedule.Schedule, err error) error {
+func (e *endpoints) answerSchedule(c echo.Context, s schedule.Schedule, err error) error {
 	if err != nil {
 		return err
 	}
 	tagRevision(c, s)
-	return ok(c, scheduleOf(s))
+	return e.ok(c, scheduleOf(s))
 }
 
 func tagRevision(c echo.Context, s schedule.Schedule) {

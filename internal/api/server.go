@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
@@ -37,15 +39,17 @@ type Options struct {
 
 	// Refusal, if set, answers everything but /healthz, /readyz and /metrics: for a node that does not serve more, or not yet. Then Control
 	// and Events are not needed.
-	Refusal   error
-	LocalOnly bool // answer only requests that were sent to this machine by its own name
+	Refusal error
+	Guard   Guard // refuses what pages of other origins make a browser send
 
 	MaxSubmissions int               // requests that create work, from their arrival to their answer; 0: any number
 	Refused        func(code string) // called for each task, and request that creates work, that may be accepted later; nil: nobody counts them
 	BodyLimit      int64             // bytes; default 1 MiB
 	BatchBodyLimit int64             // bytes of POST /v1/tasks/batch; default 8 MiB
 	RequestTimeout time.Duration     // of everything but streams; default 30s
-	ReadTimeout    time.Duration     // for a request to arrive; default 60s
+	ReadTimeout    time.Duration     // for the head and the first 64 KiB of a request to arrive, and each further 64 KiB; default 10s
+	TransferMemory int64             // bytes of request bodies under way, and as many of answers; default 64 MiB
+	MaxConnections int               // of one client's address, see perAddress; 0: any number
 	ShutdownGrace  time.Duration     // for requests in progress when Run is told to end; default 10s
 	Heartbeat      time.Duration     // between the comments that keep a stream alive; default 15s
 }
@@ -57,7 +61,8 @@ func (o Options) withDefaults() (Options, error) {
 	o.BodyLimit = cmp.Or(o.BodyLimit, 1<<20)
 	o.BatchBodyLimit = cmp.Or(o.BatchBodyLimit, 8<<20)
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
-	o.ReadTimeout = cmp.Or(o.ReadTimeout, time.Minute)
+	o.ReadTimeout = cmp.Or(o.ReadTimeout, 10*time.Second)
+	o.TransferMemory = cmp.Or(o.TransferMemory, 64<<20)
 	o.ShutdownGrace = cmp.Or(o.ShutdownGrace, 10*time.Second)
 	o.Heartbeat = cmp.Or(o.Heartbeat, 15*time.Second)
 	return o, nil
@@ -70,6 +75,8 @@ type Server struct {
 	stopping    context.Context // ends when Run is told to end; streams live no longer than this
 	stopStreams context.CancelFunc
 	submissions control.Admission
+	bodies      *semaphore.Weighted // bytes of request bodies
+	answers     *answers
 }
 
 // New makes a server. It fails if an option is missing.
@@ -83,12 +90,13 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
+	s.bodies, s.answers = semaphore.NewWeighted(o.TransferMemory), newAnswers(o.TransferMemory)
 	s.stopping, s.stopStreams = context.WithCancel(context.Background())
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin(), s.guardRefusal, s.limitBody)
-	e := &endpoints{Options: o, stopping: s.stopping, document: d.json, submission: d.doc.Components.Schemas["Submission"].Value}
+	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, s.limitBody)
+	e := &endpoints{Options: o, answers: s.answers, stopping: s.stopping, document: d.json, submission: d.doc.Components.Schemas["Submission"].Value}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(d.doc)})
 	s.mount("/metrics", o.Metrics)
 	s.mount("/monitor", o.Monitor)
@@ -102,8 +110,12 @@ func (s *Server) mount(path string, h http.Handler) {
 	if h == nil {
 		return
 	}
-	s.echo.Any(path, echo.WrapHandler(h))
-	s.echo.Any(path+"/*", echo.WrapHandler(h))
+	serve := func(c echo.Context) error {
+		h.ServeHTTP(paced{c.Response(), http.NewResponseController(c.Response())}, c.Request())
+		return nil
+	}
+	s.echo.Any(path, serve)
+	s.echo.Any(path+"/*", serve)
 }
 
 // perOperation is what each operation of the document has in front of its handler, by operation id.
@@ -111,15 +123,19 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for _, op := range item.Operations() {
-			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters), batch: op.OperationID == batchOperation}
+			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters)}
 			if op.RequestBody != nil {
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
 				v.bodyless = !op.RequestBody.Value.Required
 			}
-			if v.batch {
+			if op.OperationID == batchOperation {
 				v.body = withoutItems(v.body, "tasks")
+				v.lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 			}
-			chains[op.OperationID] = []echo.MiddlewareFunc{s.limitTime(op), s.admit(op), v.check}
+			chains[op.OperationID] = []echo.MiddlewareFunc{s.admit(op, v), s.limitTime(op), v.check}
+			if slices.Contains(paged, op.OperationID) {
+				chains[op.OperationID] = append(chains[op.OperationID], s.page)
+			}
 		}
 	}
 	return chains
@@ -128,6 +144,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 // endpoints answers the operations of the document. Its methods are in files named after their nouns.
 type endpoints struct {
 	Options
+	*answers
 	stopping   context.Context
 	document   []byte
 	submission *openapi3.Schema

@@ -149,7 +149,7 @@ func TestServer_DoesNotWaitForABody(t *testing.T) {
 	testkit.Must(t, err)
 	raw, err := io.ReadAll(conn)
 	testkit.Must(t, err)
-	if !strings.HasPrefix(string(raw), "HTTP/1.1 400") || !strings.Contains(string(raw), "did not arrive whole") {
+	if !strings.HasPrefix(string(raw), "HTTP/1.1 408") || !strings.Contains(string(raw), "did not arrive in time") {
 		t.Errorf("got %s", raw)
 	}
 }

@@ -46,10 +46,10 @@ func (e *endpoints) SubmitTask(c echo.Context, params SubmitTaskParams) error {
 	case err != nil:
 		return err
 	case submitted.Existed:
-		return ok(c, e.submittedOf(submitted))
+		return e.ok(c, e.submittedOf(submitted))
 	}
 	c.Response().Header().Set(echo.HeaderLocation, location("/v1/tasks/", submitted.Task.Ref))
-	return reply(c, http.StatusCreated, jsonType, e.submittedOf(submitted))
+	return e.reply(c, http.StatusCreated, jsonType, e.submittedOf(submitted))
 }
 
 // previewTask answers with the task that a submission would make, or has made.
@@ -67,7 +67,7 @@ func (e *endpoints) previewTask(c echo.Context, who control.Caller, d task.Defin
 		change = "unchanged"
 	}
 	c.Response().Header().Set(changeHeader, change)
-	return ok(c, e.submittedOf(previews[0]))
+	return e.ok(c, e.submittedOf(previews[0]))
 }
 
 // submittedOf is the task that a submission made.
@@ -96,7 +96,7 @@ func (e *endpoints) ListTasks(c echo.Context, params ListTasksParams) error {
 		return err
 	}
 	shown := func(t task.Task) Task { return e.explained(c, t) }
-	return ok(c, TaskList{Tasks: each(page.Tasks, shown), NextCursor: page.NextCursor})
+	return e.ok(c, TaskList{Tasks: each(page.Tasks, shown), NextCursor: page.NextCursor})
 }
 
 // GetTask answers GET /v1/tasks/{id}.
@@ -135,7 +135,7 @@ func (e *endpoints) answerTask(c echo.Context, t task.Task, err error) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, e.explained(c, t))
+	return e.ok(c, e.explained(c, t))
 }
 
 // explained is a task, with the reasons why it waits.
@@ -151,7 +151,7 @@ func (e *endpoints) ListAttempts(c echo.Context, id TaskID, _ ListAttemptsParams
 	if err != nil {
 		return err
 	}
-	return ok(c, AttemptList{Attempts: each(attempts, attemptOf)})
+	return e.ok(c, AttemptList{Attempts: each(attempts, attemptOf)})
 }
 
 // ReportProgress answers POST /v1/tasks/{id}/progress.

@@ -23,7 +23,7 @@ func (e *endpoints) TriggerSchedule(c echo.Context, id ScheduleID, _ TriggerSche
 	if err != nil {
 		return err
 	}
-	return ok(c, ledgerOf(id)(entry))
+	return e.ok(c, ledgerOf(id)(entry))
 }
 
 // BackfillSchedule answers POST /v1/schedules/{id}/backfill.
@@ -42,7 +42,7 @@ func (e *endpoints) BackfillSchedule(c echo.Context, id ScheduleID, _ BackfillSc
 	if err != nil {
 		return err
 	}
-	return ok(c, BackfillAnswer{Entries: each(done.Entries, ledgerOf(id)), Left: done.Left})
+	return e.ok(c, BackfillAnswer{Entries: each(done.Entries, ledgerOf(id)), Left: done.Left})
 }
 
 // PreviewSchedule answers GET /v1/schedules/{id}/next.
@@ -55,7 +55,7 @@ func (e *endpoints) PreviewSchedule(c echo.Context, id ScheduleID, params Previe
 	if err != nil {
 		return err
 	}
-	return ok(c, previewOf(next))
+	return e.ok(c, previewOf(next))
 }
 
 // ReadLedger answers GET /v1/schedules/{id}/ledger.
@@ -70,7 +70,7 @@ func (e *endpoints) ReadLedger(c echo.Context, id ScheduleID, params ReadLedgerP
 	if err != nil {
 		return err
 	}
-	return ok(c, LedgerPage{
+	return e.ok(c, LedgerPage{
 		Entries: each(page.Entries, ledgerOf(id)), KnownFrom: formatTime(page.ForgottenUntil), NextCursor: page.NextCursor,
 	})
 }
@@ -86,16 +86,16 @@ func (e *endpoints) AuditSchedule(c echo.Context, id ScheduleID, params AuditSch
 	if err != nil {
 		return err
 	}
-	return ok(c, reportOf(report, id))
+	return e.ok(c, reportOf(report, id))
 }
 
 // ListRevisions answers GET /v1/schedules/{id}/history.
-func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, _ ListRevisionsParams) error {
-	revisions, err := e.Control.History(c.Request().Context(), callerOf(c), id)
+func (e *endpoints) ListRevisions(c echo.Context, id ScheduleID, params ListRevisionsParams) error {
+	page, err := e.Control.Revisions(c.Request().Context(), callerOf(c), id, params.Cursor)
 	if err != nil {
 		return err
 	}
-	return ok(c, RevisionList{Revisions: each(revisions, revisionOf)})
+	return e.ok(c, RevisionList{Revisions: each(page.Revisions, revisionOf), NextCursor: page.NextCursor})
 }
 
 // Forecast answers GET /v1/forecast.
@@ -104,7 +104,7 @@ func (e *endpoints) Forecast(c echo.Context, params ForecastParams) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, forecastOf(forecast))
+	return e.ok(c, forecastOf(forecast))
 }
 
 // timeRange reads the two ends of a range, of which either can be left out.

@@ -2,15 +2,10 @@ package api
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"mime"
-	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +15,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 
-	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
@@ -30,9 +24,9 @@ import (
 // in bytes, what excludes what) is checked by package task.
 type validator struct {
 	parameters openapi3.Parameters
-	body       *openapi3.Schema // nil: the operation takes none
-	bodyless   bool             // it may be left out, which is the same as an empty object
-	batch      bool             // see checkBatch
+	body       *openapi3.Schema   // nil: the operation takes none
+	bodyless   bool               // it may be left out, which is the same as an empty object
+	lenient    []jsontext.Options // for a body whose parts are checked one by one later
 }
 
 // bodyKey is where a handler finds the body that was checked.
@@ -44,11 +38,10 @@ func (v validator) check(next echo.HandlerFunc) echo.HandlerFunc {
 			return err
 		}
 		if v.body != nil {
-			raw, err := v.readBody(c)
-			if err != nil {
+			raw, _ := c.Get(bodyKey).([]byte)
+			if err := checkBody(v.body, raw, v.lenient...); err != nil {
 				return err
 			}
-			c.Set(bodyKey, raw)
 		}
 		return next(c)
 	}
@@ -93,24 +86,29 @@ func pathParameters(c echo.Context) map[string]string {
 	return values
 }
 
-func (v validator) readBody(c echo.Context) ([]byte, error) {
+// receive reads the body, if the operation takes one, and puts it where the handler finds it. The caller calls release when the request
+// has been answered. Errors are those of Server.receive, and codeUnsupportedMediaType.
+func (v validator) receive(s *Server, c echo.Context) (release func(), _ error) {
+	if v.body == nil {
+		return func() {}, nil
+	}
 	if v.bodyless && c.Request().ContentLength == 0 {
-		return []byte("{}"), nil
+		c.Set(bodyKey, []byte("{}"))
+		return func() {}, nil
 	}
 	if err := plainJSON(c); err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(c.Request().Body)
+	raw, release, err := s.receive(c)
 	if err != nil {
-		return nil, cutShort(err)
+		return nil, err
 	}
 	if len(bytes.TrimSpace(raw)) == 0 {
+		release()
 		return nil, task.Errorf(task.CodeInvalid, "a body is required")
 	}
-	if v.batch {
-		return raw, checkBatch(v.body, raw)
-	}
-	return raw, checkBody(v.body, raw)
+	c.Set(bodyKey, raw)
+	return release, nil
 }
 
 func plainJSON(c echo.Context) error {
@@ -128,61 +126,31 @@ func plainJSON(c echo.Context) error {
 	return nil
 }
 
-func cutShort(err error) error {
-	var tooLong *http.MaxBytesError
-	if errors.As(err, &tooLong) {
-		return err
-	}
-	return &task.Error{Code: task.CodeInvalid, Message: "the body did not arrive whole", Err: err}
-}
-
 // checkBody compares a body with its schema.
-func checkBody(schema *openapi3.Schema, raw []byte) error {
-	value, err := parseJSON(raw)
+func checkBody(schema *openapi3.Schema, raw []byte, lenient ...jsontext.Options) error {
+	value, err := parseJSON(schema, raw, lenient...)
 	if err != nil {
 		return err
 	}
-	return matches(schema, value)
-}
-
-func matches(schema *openapi3.Schema, value any) error {
 	if err := schema.VisitJSON(value, openapi3.VisitAsRequest()); err != nil {
 		return mismatch("", err)
 	}
 	return nil
 }
 
-// parseJSON reads one JSON document. It refuses what readers of JSON understand in different ways: a member that is given twice, and
-// text that is no Unicode, such as half of a surrogate pair.
-func parseJSON(raw []byte) (any, error) {
-	strict := jsontext.NewDecoder(bytes.NewReader(raw))
-	if _, err := strict.ReadValue(); err != nil {
-		return nil, notJSON(err)
-	}
-	if _, err := strict.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, errManyDocuments
-	}
-	var value any
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	if err := dec.Decode(&value); err != nil {
-		return nil, notJSON(err)
-	}
-	return value, nil
-}
-
-var errManyDocuments = task.Errorf(task.CodeInvalid, "the body is more than one JSON document")
-
 // notJSON names the field at fault if the error tells it.
 func notJSON(err error) error {
-	var at *jsontext.SyntacticError
+	var (
+		known *task.Error
+		at    *jsontext.SyntacticError
+	)
+	if errors.As(err, &known) {
+		return known
+	}
 	if !errors.As(err, &at) || at.JSONPointer == "" {
 		return task.Errorf(task.CodeInvalid, "the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "jsontext: "))
 	}
-	field := ""
-	for step := range at.JSONPointer.Tokens() {
-		field = join(field, step)
-	}
+	field := fieldOf(at.JSONPointer)
 	if errors.Is(err, jsontext.ErrDuplicateName) {
 		return task.Invalid(field, "is given twice")
 	}
@@ -197,10 +165,6 @@ func mismatch(field string, err error) error {
 	}
 	for _, step := range schema.JSONPointer() {
 		field = join(field, step)
-	}
-	if unknown, ok := unknownProperty(schema); ok {
-		return task.Invalid(join(field, unknown), "is not a field of this request%s",
-			config.DidYouMean(unknown, slices.Sorted(maps.Keys(schema.Schema.Properties))))
 	}
 	return task.Invalid(field, "%s", explain(innermost(schema)))
 }
@@ -223,19 +187,6 @@ func join(field, step string) string {
 		return step
 	}
 	return field + "." + step
-}
-
-// unknownProperty is the name of a property that the schema does not have.
-func unknownProperty(e *openapi3.SchemaError) (string, bool) {
-	if e.SchemaField != "properties" {
-		return "", false
-	}
-	quoted, ok := strings.CutSuffix(strings.TrimPrefix(e.Reason, "property "), " is unsupported")
-	if !ok {
-		return "", false
-	}
-	name, err := strconv.Unquote(quoted)
-	return name, err == nil
 }
 
 // explain says what would be right.

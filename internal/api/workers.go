@@ -46,7 +46,7 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
 	if err != nil {
 		return err
 	}
-	return ok(c, TakenList{Attempts: each(taken, takenOf)})
+	return e.ok(c, TakenList{Attempts: each(taken, takenOf)})
 }
 
 func takenOf(t control.Taken) TakenAttempt {
@@ -82,7 +82,7 @@ func (e *endpoints) ExtendAttempts(c echo.Context, worker WorkerID) error {
 		h := in.Attempts[i]
 		out.Attempts[i] = ExtendedAttempt{Namespace: h.Namespace, Task: h.Task, Attempt: h.Attempt, Verdict: ExtendedAttemptVerdict(v)}
 	}
-	return ok(c, out)
+	return e.ok(c, out)
 }
 
 func heldOf(h HeldAttempt) control.Held {

@@ -35,7 +35,6 @@ type Options struct {
 	Executors executor.Table // the task types, and how this node runs them
 	Version   string
 	Log       *slog.Logger
-	LocalOnly bool // the API answers only requests that were sent to this machine by its own name
 
 	// The rest is passed in by dtsd, so that other programs do not link it. nil means that there is none, whatever Config says.
 	// Monitor makes the page, below a path, at which people watch the queues of db. Profiles is served at

@@ -32,7 +32,8 @@ func (a *App) buildDebug(ctx context.Context) error {
 // serveDebug serves the profiles until ctx ends. It cuts off one that is being taken.
 func (a *App) serveDebug(ctx context.Context) error {
 	srv := &http.Server{
-		Handler: a.o.Profiles, ReadHeaderTimeout: debugHeaderTimeout, ErrorLog: slog.NewLogLogger(a.o.Log.Handler(), slog.LevelDebug),
+		Handler:           a.guard(a.debug, a.o.Config.DebugListen).Wrap(a.o.Profiles),
+		ReadHeaderTimeout: debugHeaderTimeout, ErrorLog: slog.NewLogLogger(a.o.Log.Handler(), slog.LevelDebug),
 	}
 	a.o.Log.Info("serving profiles", "debug_listen", a.debug.Addr().String(), "path", "/debug/pprof/")
 	served := make(chan error, 1)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/app/profiles"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -107,5 +108,28 @@ func TestDebug_IsOffUnlessAskedFor(t *testing.T) {
 	t.Parallel()
 	if a := run(t, Options{Config: settings(""), Profiles: profiles.Handler()}); a.debug != nil {
 		t.Errorf("it listens on %s", a.debug.Addr())
+	}
+}
+
+// Both listeners are at loopback addresses, and a page's name may point there.
+func TestApp_RefusesReboundNames(t *testing.T) {
+	t.Parallel()
+	c := settings("")
+	c.DebugListen, c.AllowedHosts = "127.0.0.1:0", config.Hosts{"dts.example.com"}
+	a := run(t, Options{Config: c, Profiles: profiles.Handler()})
+	for _, url := range []string{"http://" + a.Addr() + "/v1/tasks", "http://" + a.debug.Addr().String() + "/debug/pprof/heap"} {
+		for host, want := range map[string]int{
+			"attacker.example:8080": http.StatusForbidden, "dts.example.com": http.StatusOK, "localhost:1": http.StatusOK,
+		} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			testkit.Must(t, err)
+			req.Host = host
+			response, err := http.DefaultClient.Do(req)
+			testkit.Must(t, err)
+			_ = response.Body.Close()
+			if response.StatusCode != want {
+				t.Errorf("%s for %s: %d, want %d", url, host, response.StatusCode, want)
+			}
+		}
 	}
 }

@@ -27,10 +27,11 @@ func (a *App) buildServer() error {
 	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues))
 	o := api.Options{
 		Control: a.buildControl(), Log: a.o.Log, Version: a.o.Version, Types: a.types,
-		Events:    a.events,
-		LocalOnly: a.o.LocalOnly, MaxSubmissions: a.o.Config.MaxSubmissions,
-		Refused: func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
-		Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+		Events: a.events,
+		Guard:  a.guard(a.listener, a.o.Config.Listen), MaxSubmissions: a.o.Config.MaxSubmissions,
+		Refused:        func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
+		TransferMemory: int64(a.o.Config.TransferMemory), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
+		Metrics: a.metricsHandler(),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ready},
 			{Name: "roles", Do: a.checkRunning},
@@ -52,6 +53,18 @@ func (a *App) buildServer() error {
 	}
 	a.serve = server.Run
 	return a.reception.close()
+}
+
+// scrapesLimit is how many requests for metrics are answered at once.
+const scrapesLimit = 10
+
+func (a *App) metricsHandler() http.Handler {
+	return promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{MaxRequestsInFlight: scrapesLimit})
+}
+
+// guard guards what is served at a listener, which was asked to listen at that address.
+func (a *App) guard(l net.Listener, asked string) api.Guard {
+	return api.NewGuard(l.Addr(), asked, a.o.Config.AllowedHosts)
 }
 
 // buildControl builds the use cases that the API serves.

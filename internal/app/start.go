@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/dts-sched/dts/internal/api"
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/redisx"
@@ -66,7 +64,8 @@ func (a *App) listen(ctx context.Context) error {
 	a.listener = l
 	a.reception = &reception{listener: l.(*net.TCPListener), options: api.Options{
 		Refusal: task.Errorf(task.CodeUnavailable, "the node is starting: it waits for Redis"),
-		Log:     a.o.Log, Version: a.o.Version, Metrics: promhttp.HandlerFor(a.metrics.Registry, promhttp.HandlerOpts{}),
+		Guard:   a.guard(l, a.o.Config.Listen),
+		Log:     a.o.Log, Version: a.o.Version, Metrics: a.metricsHandler(), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
 	}}
 	a.waits = a.reception.say
 	a.cleanup(a.reception.close)

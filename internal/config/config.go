@@ -36,6 +36,9 @@ type Config struct {
 	Prefix string // prefix of all keys
 	Roles  Roles
 	Listen string // host:port of the API, the metrics and the health checks
+	// AllowedHosts are names by which the node is reached. If there are none, a node at a loopback address answers to localhost only, and
+	// others to any name.
+	AllowedHosts Hosts
 
 	NodeName string // host name in the list of nodes; "" means that of the machine
 	NodeIP   string // IP address in the list of nodes; "" means the first one that is not loopback
@@ -56,6 +59,9 @@ type Config struct {
 
 	MaxWorkersPerAddress int // most workers by HTTP at this node that call from one address
 	MaxSubmissions       int // most tasks, and requests that create work, that wait for their answer at this node; beyond, they are refused
+
+	TransferMemory           Size // most bytes of request bodies under way at this node, and as many of answers
+	MaxConnectionsPerAddress int  // of clients to this node; 0 is any number
 
 	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start
 	HandOver          int // most deliveries that wait in a queue for each slot of its living workers
@@ -87,25 +93,27 @@ const (
 // Default holds the default of every setting.
 func Default() Config {
 	return Config{
-		Redis:                "redis://127.0.0.1:6379/0",
-		Prefix:               "dts",
-		Roles:                Roles{RoleScheduler, RoleWorker, RoleAPI},
-		Listen:               "127.0.0.1:8080",
-		Concurrency:          max(10, 2*runtime.GOMAXPROCS(0)), // attempts mostly wait for others
-		Queues:               Queues{"critical": 6, "default": 3, "low": 1},
-		DrainTimeout:         30 * time.Second,
-		OutageTolerance:      DefaultOutageTolerance,
-		LeaseTTL:             7 * time.Second,
-		Heartbeat:            2 * time.Second,
-		MaxSubmissions:       10_000,
-		MaxWorkersPerAddress: DefaultWorkersPerAddress,
-		HandOver:             4,
-		RetentionMaxTasks:    100_000,
-		Remember:             time.Hour,
-		RememberMaxIDs:       500_000,
-		Monitor:              true,
-		LogLevel:             slog.LevelInfo,
-		LogFormat:            LogText,
+		Redis:                    "redis://127.0.0.1:6379/0",
+		Prefix:                   "dts",
+		Roles:                    Roles{RoleScheduler, RoleWorker, RoleAPI},
+		Listen:                   "127.0.0.1:8080",
+		Concurrency:              max(10, 2*runtime.GOMAXPROCS(0)), // attempts mostly wait for others
+		Queues:                   Queues{"critical": 6, "default": 3, "low": 1},
+		DrainTimeout:             30 * time.Second,
+		OutageTolerance:          DefaultOutageTolerance,
+		LeaseTTL:                 7 * time.Second,
+		Heartbeat:                2 * time.Second,
+		MaxSubmissions:           10_000,
+		TransferMemory:           64 << 20,
+		MaxConnectionsPerAddress: 16_384,
+		MaxWorkersPerAddress:     DefaultWorkersPerAddress,
+		HandOver:                 4,
+		RetentionMaxTasks:        100_000,
+		Remember:                 time.Hour,
+		RememberMaxIDs:           500_000,
+		Monitor:                  true,
+		LogLevel:                 slog.LevelInfo,
+		LogFormat:                LogText,
 	}
 }
 

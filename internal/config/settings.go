@@ -49,6 +49,8 @@ func (s *Settings) declareNode() {
 	f.StringVar(&c.Prefix, "prefix", c.Prefix, "prefix of all keys in Redis")
 	f.Var(&c.Roles, "roles", "roles of this node: scheduler, worker, api")
 	f.StringVar(&c.Listen, "listen", c.Listen, "`HOST:PORT` of the API, the metrics and the health checks")
+	f.Var(&c.AllowedHosts, "allowed-hosts", "names by which this node is reached, such as that of a reverse proxy; requests to others are "+
+		"refused (default: at a loopback address localhost and loopback addresses, otherwise any name)")
 	f.StringVar(&c.NodeName, "node-name", c.NodeName, "host name in the list of nodes (default: that of the machine)")
 	f.StringVar(&c.NodeIP, "node-ip", c.NodeIP, "`IP` address in the list of nodes (default: the first that is not loopback)")
 }
@@ -70,6 +72,10 @@ func (s *Settings) declareData() {
 	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; a node counts as dead after three missed ones")
 	f.IntVar(&c.MaxSubmissions, "max-submissions", c.MaxSubmissions, "most submissions that wait for their answer at this node, counted in tasks; beyond, they are refused at once (503)")
 	f.IntVar(&c.MaxWorkersPerAddress, "max-workers-per-address", c.MaxWorkersPerAddress, "most workers by HTTP that one address may have at this node, of 200 in all")
+	f.Var(&c.TransferMemory, "transfer-memory", "most bytes of request bodies that are under way at this node, and as many of answers; "+
+		"beyond, large ones are refused at once (503)")
+	f.IntVar(&c.MaxConnectionsPerAddress, "max-connections-per-address", c.MaxConnectionsPerAddress,
+		"most connections of one client's address to this node, of IPv6 of one /64 network; behind a reverse proxy, all come from its; 0: any number")
 	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
 	f.IntVar(&c.HandOver, "hand-over", c.HandOver, "how many deliveries wait in an asynq queue for each slot of its workers; other due tasks wait in DTS")
 	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "most finished tasks to keep")

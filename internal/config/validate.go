@@ -22,6 +22,9 @@ const (
 	partitionsLimit  = 1024
 	tasksLimit       = 100_000_000
 	submissionsLimit = 1_000_000
+	connectionsLimit = 1_000_000
+	transferLeast    = Size(16 << 20) // more than the largest body
+	transferMost     = Size(1 << 40)
 )
 
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
@@ -33,6 +36,7 @@ func (c Config) Validate() error {
 		checkPrefix(c.Prefix),
 		c.Roles.validate(),
 		checkListen("listen", c.Listen),
+		c.AllowedHosts.validate("allowed-hosts"),
 		c.checkNode(),
 		checkRange("concurrency", c.Concurrency, 1, concurrencyLimit),
 		c.Queues.validate("queues"),
@@ -43,6 +47,8 @@ func (c Config) Validate() error {
 		CheckSpan("heartbeat", c.Heartbeat, 100*time.Millisecond, time.Minute),
 		checkRange("max-submissions", c.MaxSubmissions, 1, submissionsLimit),
 		checkRange("max-workers-per-address", c.MaxWorkersPerAddress, 1, WorkersLimit),
+		c.checkTransfer(),
+		checkRange("max-connections-per-address", c.MaxConnectionsPerAddress, 0, connectionsLimit),
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
 		checkRange("hand-over", c.HandOver, 1, 1000),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),
@@ -145,6 +151,13 @@ func (c Config) checkPools() error {
 		if err := p.Queues.validate(setting); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (c Config) checkTransfer() error {
+	if c.TransferMemory < transferLeast || c.TransferMemory > transferMost {
+		return fmt.Errorf("transfer-memory: %s must be %s to %s", c.TransferMemory, transferLeast, transferMost)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,8 +28,8 @@ func (a *Admission) Enter(n int) (leave func(), _ error) {
 	return leave, nil
 }
 
-// turns bounds how many requests that create work, and do not share a call to Redis with others, are with Redis at once: so they take only a
-// part of the connections, and a request to pause, to cancel or to look does not wait behind all of them.
+// turns bounds how many requests of a kind are with Redis at once. Those that create work, and do not share a call to Redis with others,
+// thus take only a part of the connections, and a request to pause, to cancel or to look does not wait behind all of them.
 type turns chan struct{}
 
 const (
@@ -53,6 +54,19 @@ func (t turns) take(ctx context.Context, answers func() bool) (end func(), _ err
 			}
 		}
 	}
+}
+
+// PagesLimit is how many pages are read at once. A page takes several times as much memory while it is read as its text does.
+const PagesLimit = 16
+
+// TakePage waits for a turn to read a page of a list, or another answer that may be large. The caller calls end when it has the text, and
+// may call it again. Errors: CodeUnavailable while no server of Redis answers; or that of ctx.
+func (c *Control) TakePage(ctx context.Context) (end func(), _ error) {
+	end, err := c.pages.take(ctx, c.store.DB.Link().Answers)
+	if err != nil {
+		return nil, err
+	}
+	return sync.OnceFunc(end), nil
 }
 
 // enterAlone is for a request that creates work and shares no call: it enters, and waits for its turn. The caller calls leave.

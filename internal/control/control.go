@@ -51,7 +51,8 @@ type Control struct {
 	fullNames  fullNames
 	paused     pausedQueues
 	admission  Admission
-	turns      turns
+	turns      turns // of requests that create work
+	pages      turns
 	forecasts  turns
 	limits     *limits.Limits // nil without queues
 }
@@ -60,7 +61,7 @@ type Control struct {
 func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, types: o.Types, workers: o.Workers, log: o.Log,
-		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit),
+		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
 		forecasts: make(turns, 1),
 	}
 	if o.Queues != nil {

@@ -3,8 +3,10 @@ package control
 import (
 	"cmp"
 	"context"
+	"strconv"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -19,10 +21,45 @@ func (c *Control) History(ctx context.Context, who Caller, id string) ([]schedul
 	if err != nil {
 		return nil, err
 	}
-	present := schedule.Revision{
+	return append([]schedule.Revision{presentOf(s)}, earlier...), nil
+}
+
+// presentOf is the revision of a schedule that is in force.
+func presentOf(s schedule.Schedule) schedule.Revision {
+	return schedule.Revision{
 		Number: s.Revision, Definition: s.Definition, Span: schedule.Span{From: s.UpdatedAt, Until: s.EndedAt},
 	}
-	return append([]schedule.Revision{present}, earlier...), nil
+}
+
+// RevisionPage is a part of the revisions of a schedule.
+type RevisionPage struct {
+	Revisions  []schedule.Revision
+	NextCursor string // "" on the last page
+}
+
+// Revisions returns the revisions of a schedule that are kept, newest first, from a cursor on ("": from the one in force).
+// Errors: CodeScheduleNotFound, CodeInvalid for the cursor.
+func (c *Control) Revisions(ctx context.Context, who Caller, id, cursor string) (RevisionPage, error) {
+	s, _, err := c.store.Schedules.Read(ctx, who.Ref(id))
+	if err != nil {
+		return RevisionPage{}, err
+	}
+	page, before := RevisionPage{Revisions: []schedule.Revision{presentOf(s)}}, s.Revision
+	if cursor != "" {
+		page.Revisions = nil
+		if before, err = strconv.Atoi(cursor); err != nil {
+			return RevisionPage{}, layout.InvalidCursor()
+		}
+	}
+	earlier, more, err := c.store.Schedules.HistoryPage(ctx, s.Ref, s.Revision, before)
+	if err != nil {
+		return RevisionPage{}, err
+	}
+	page.Revisions = append(page.Revisions, earlier...)
+	if more {
+		page.NextCursor = strconv.Itoa(earlier[len(earlier)-1].Number)
+	}
+	return page, nil
 }
 
 // RollbackSchedule puts the definition of an earlier revision again; it becomes a new revision. ifMatch is the revision

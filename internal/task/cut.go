@@ -1,6 +1,7 @@
 package task
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -29,4 +30,16 @@ func Cut(s string, limit int) string {
 		end--
 	}
 	return head[:end] + mark
+}
+
+// CutMiddle returns a text of at most limit bytes. It is for messages that quote what somebody sent: a long one loses its middle, so
+// that it still says what is wrong and what would be right.
+func CutMiddle(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	mark := fmt.Sprintf("… [%d bytes cut] …", len(s)-limit)
+	room := max(limit-len(mark)-2, 0)
+	head, tail := s[:room*2/3], s[len(s)-room/3:]
+	return strings.ToValidUTF8(head, "") + mark + strings.ToValidUTF8(tail, "")
 }

@@ -49,3 +49,19 @@ func FuzzCut(f *testing.F) {
 		}
 	})
 }
+
+func TestCutMiddle_KeepsBothEnds(t *testing.T) {
+	quoted := `delay: "` + strings.Repeat("ü", 50_000) + `" is not a duration such as 1m30s`
+	got := CutMiddle(quoted, 200)
+	if len(got) > 200 || !utf8.ValidString(got) || !strings.HasPrefix(got, `delay: "ü`) || !strings.HasSuffix(got, `ü" is not a duration such as 1m30s`) {
+		t.Errorf("%d bytes: %s", len(got), got)
+	}
+	for _, limit := range []int{0, 1, 10, 30, 100} {
+		if got := CutMiddle(quoted, limit); len(got) > max(limit, len("… [100000 bytes cut] …")) {
+			t.Errorf("limit %d: %d bytes: %s", limit, len(got), got)
+		}
+	}
+	if got := CutMiddle("short", 5); got != "short" {
+		t.Errorf("a short text became %q", got)
+	}
+}

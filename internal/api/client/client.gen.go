@@ -248,7 +248,9 @@ func (e Overlap) Valid() bool {
 // Defines values for ProblemCode.
 const (
 	BodyTooLarge         ProblemCode = "body_too_large"
+	BodyTooSlow          ProblemCode = "body_too_slow"
 	CrossOrigin          ProblemCode = "cross_origin"
+	HostNotAllowed       ProblemCode = "host_not_allowed"
 	Internal             ProblemCode = "internal"
 	Invalid              ProblemCode = "invalid"
 	LockHeld             ProblemCode = "lock_held"
@@ -272,6 +274,7 @@ const (
 	TaskNotFound         ProblemCode = "task_not_found"
 	TaskNotRunning       ProblemCode = "task_not_running"
 	TaskNotWaiting       ProblemCode = "task_not_waiting"
+	TooManyConnections   ProblemCode = "too_many_connections"
 	TooManyNames         ProblemCode = "too_many_names"
 	Unavailable          ProblemCode = "unavailable"
 	UnsupportedMediaType ProblemCode = "unsupported_media_type"
@@ -282,7 +285,11 @@ func (e ProblemCode) Valid() bool {
 	switch e {
 	case BodyTooLarge:
 		return true
+	case BodyTooSlow:
+		return true
 	case CrossOrigin:
+		return true
+	case HostNotAllowed:
 		return true
 	case Internal:
 		return true
@@ -329,6 +336,8 @@ func (e ProblemCode) Valid() bool {
 	case TaskNotRunning:
 		return true
 	case TaskNotWaiting:
+		return true
+	case TooManyConnections:
 		return true
 	case TooManyNames:
 		return true
@@ -1158,15 +1167,18 @@ type Problem struct {
 	// | `lock_held` | 409 | somebody else holds the lock |
 	// | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 	// | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
-	// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
+	// | `overloaded` | 503 | too many submissions wait at this node, or too many bytes of bodies or answers are under way; nothing was done |
 	// | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
 	// | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 	// | `internal` | 500 | a fault of DTS |
 	// | `not_found` | 404 | nothing is at that path |
 	// | `method_not_allowed` | 405 | the path exists, the method does not |
 	// | `body_too_large` | 413 | the body is over the limit |
+	// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 	// | `cross_origin` | 403 | a page of another origin made a browser send the request |
+	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
 
 	// Detail What is wrong in this case, for people.
@@ -1214,15 +1226,18 @@ type Problem struct {
 // | `lock_held` | 409 | somebody else holds the lock |
 // | `lock_lost` | 409 | the lock has expired or was released, so that it cannot be renewed |
 // | `lock_not_found` | 404 | nobody holds a lock of that name in that namespace |
-// | `overloaded` | 503 | too many submissions wait at this node; nothing was done |
+// | `overloaded` | 503 | too many submissions wait at this node, or too many bytes of bodies or answers are under way; nothing was done |
 // | `unavailable` | 503 | Redis cannot be reached, refuses writes, is nearly full or too slow; or this node is not ready |
 // | `not_replicated` | 503 | it was done, but too few replicas of Redis have confirmed it (`--durability`): a failover may lose it, or has lost it; repeat the request |
 // | `internal` | 500 | a fault of DTS |
 // | `not_found` | 404 | nothing is at that path |
 // | `method_not_allowed` | 405 | the path exists, the method does not |
 // | `body_too_large` | 413 | the body is over the limit |
+// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 // | `cross_origin` | 403 | a page of another origin made a browser send the request |
+// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string
 
 // ProgressReport defines model for ProgressReport.
@@ -1337,7 +1352,9 @@ type Revision struct {
 
 // RevisionList defines model for RevisionList.
 type RevisionList struct {
-	Revisions []Revision `json:"revisions"`
+	// NextCursor Give it as `cursor` to get the next page; left out on the last one.
+	NextCursor *string    `json:"next_cursor,omitempty"`
+	Revisions  []Revision `json:"revisions"`
 }
 
 // RevisionTag The `ETag` of a schedule, or `*`.
@@ -2188,6 +2205,9 @@ type BackfillScheduleParams struct {
 type ListRevisionsParams struct {
 	// Namespace The namespace of the task, schedule or lock.
 	Namespace *Namespace `form:"namespace,omitempty" json:"namespace,omitempty"`
+
+	// Cursor The `next_cursor` of the page before; empty for the first page.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ReadLedgerParams defines parameters for ReadLedger.
@@ -2782,7 +2802,7 @@ type ClientInterface interface {
 
 	// ListRevisions Earlier definitions
 	//
-	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 	//
 	// Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
 	ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3700,7 +3720,7 @@ func (c *Client) BackfillSchedule(ctx context.Context, id ScheduleID, params *Ba
 
 // ListRevisions Earlier definitions
 //
-// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 //
 // Corresponds with GET /v1/schedules/{id}/history (the `ListRevisions` operationId).
 func (c *Client) ListRevisions(ctx context.Context, id ScheduleID, params *ListRevisionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -5911,6 +5931,18 @@ func NewListRevisionsRequest(server string, id ScheduleID, params *ListRevisions
 
 		}
 
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
 		if encoded := queryValues.Encode(); encoded != "" {
 			rawQueryFragments = append(rawQueryFragments, encoded)
 		}
@@ -7903,7 +7935,7 @@ type ClientWithResponsesInterface interface {
 
 	// ListRevisionsWithResponse Earlier definitions
 	//
-	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+	// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11308,7 +11340,7 @@ func (c *ClientWithResponses) BackfillScheduleWithResponse(ctx context.Context, 
 
 // ListRevisionsWithResponse Earlier definitions
 //
-// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about.
+// Lists the revisions of the definition, the newest first; the newest 20 are remembered, and older ones while ticks of their time are not decided about. A page ends after about 4 MiB.
 //
 // Returns a wrapper object for the known response body format(s).
 //

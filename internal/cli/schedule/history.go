@@ -50,8 +50,7 @@ func historyRun(ctx context.Context, opts *historyOptions) error {
 	if err != nil {
 		return err
 	}
-	params := &client.ListRevisionsParams{Namespace: c.Namespace}
-	answer, err := rest.Read[client.RevisionList](c.ListRevisionsWithResponse(ctx, opts.ID, params))
+	answer, err := readRevisions(ctx, c, opts.ID)
 	if err != nil {
 		return err
 	}
@@ -63,6 +62,31 @@ func historyRun(ctx context.Context, opts *historyOptions) error {
 		return showRevision(opts, revisions)
 	}
 	return opts.Printer.Show(answer.Raw, func() error { return printHistory(opts.Printer, revisions) })
+}
+
+// readRevisions reads all pages, as one.
+func readRevisions(ctx context.Context, c *rest.Client, id string) (rest.Answer[client.RevisionList], error) {
+	type rawList struct {
+		Revisions []json.RawMessage `json:"revisions"`
+	}
+	var all rest.Answer[client.RevisionList]
+	var allRaw rawList
+	for params := (client.ListRevisionsParams{Namespace: c.Namespace}); ; {
+		page, err := rest.Read[client.RevisionList](c.ListRevisionsWithResponse(ctx, id, &params))
+		if err != nil {
+			return all, err
+		}
+		var raw rawList
+		if err := json.Unmarshal(page.Raw, &raw); err != nil {
+			return all, rest.Misunderstood(err)
+		}
+		all.Value.Revisions = append(all.Value.Revisions, page.Value.Revisions...)
+		allRaw.Revisions = append(allRaw.Revisions, raw.Revisions...)
+		if params.Cursor = page.Value.NextCursor; params.Cursor == nil {
+			all.Raw, err = rest.Encode(allRaw)
+			return all, err
+		}
+	}
 }
 
 // comparedRevision is a revision with what it changed.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,28 @@ func TestMonitor_ShowsQueues(t *testing.T) {
 	}
 	if code, body := ask(t, m, http.MethodGet, "/monitor/"); code != http.StatusOK || !strings.Contains(body, "<html") {
 		t.Errorf("answer %d: %.80s, want 200 and a page", code, body)
+	}
+}
+
+var assetPattern = regexp.MustCompile(`/monitor/static/[^"]+\.(css|js)`)
+
+// The API forbids browsers to guess types: they do not use a script or a style sheet that is called plain text.
+func TestMonitor_NamesTypesOfAssets(t *testing.T) {
+	t.Parallel()
+	m, _ := monitorOf(t, false)
+	_, page := ask(t, m, http.MethodGet, "/monitor/")
+	seen := 0
+	for _, found := range assetPattern.FindAllStringSubmatch(page, -1) {
+		w := httptest.NewRecorder()
+		m.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, found[0], nil))
+		want := map[string]string{"css": "text/css", "js": "application/javascript"}[found[1]]
+		if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, want) || w.Code != http.StatusOK {
+			t.Errorf("%s: %d, type %q, want %s", found[0], w.Code, got, want)
+		}
+		seen++
+	}
+	if seen == 0 {
+		t.Errorf("the page has no assets: %s", page)
 	}
 }
 

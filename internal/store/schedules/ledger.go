@@ -123,6 +123,39 @@ func (s *Schedules) History(ctx context.Context, ref task.Ref) ([]schedule.Revis
 	return revisions, nil
 }
 
+// HistoryPage reads the revisions of a schedule, whose present one is given, that come before another one, newest first. more is false if
+// no revisions follow. Error: CodeUnavailable.
+func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, before int) (page []schedule.Revision, more bool, _ error) {
+	key := string(s.l.KeysOf(ref).History(ref))
+	var portions layout.Portions
+	for i := max(0, present-before); ; { // the newest one is the one before the present one, and there are no gaps
+		n := portions.Next(layout.ReadChunk)
+		entries, err := s.l.DB.LRange(ctx, key, int64(i), int64(i+n-1)).Result()
+		if err != nil {
+			return nil, false, layout.Unavailable(err)
+		}
+		for _, e := range entries {
+			revision, err := codec.DecodeRevision(ref, e)
+			if err != nil {
+				return nil, false, err
+			}
+			if revision.Number >= before { // the schedule was changed meanwhile
+				continue
+			}
+			if portions.Full() {
+				return page, true, nil
+			}
+			page = append(page, revision)
+			portions.Add(len(e))
+			before = revision.Number
+		}
+		if len(entries) < n {
+			return page, false, nil
+		}
+		i += n
+	}
+}
+
 // ForgottenUntil reads the time up to which the ledger of a schedule has forgotten its records; the zero time if it has
 // forgotten none. Error: CodeUnavailable.
 func (s *Schedules) ForgottenUntil(ctx context.Context, ref task.Ref) (time.Time, error) {

@@ -23,35 +23,57 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	}
 	after := string(raw)
 	var page Page
+	var portions layout.Portions
 	for seen := 0; ; {
 		refs, more, err := s.readRefs(ctx, f.Namespace, after, limit)
 		if err != nil {
 			return Page{}, err
 		}
-		found, err := s.getEach(ctx, refs)
+		matched, last, err := s.match(ctx, f, refs, limit-len(page.Schedules), &portions)
 		if err != nil {
 			return Page{}, err
 		}
-		for _, sched := range found {
-			if f.matches(sched) && len(page.Schedules) < limit {
-				page.Schedules, after = append(page.Schedules, sched), sched.ID
-			}
+		page.Schedules = append(page.Schedules, matched...)
+		seen += last
+		if last > 0 {
+			after = refs[last-1].ID
 		}
-		full := len(page.Schedules) == limit
-		if !full && len(refs) > 0 {
-			after = refs[len(refs)-1].ID
-		}
-		seen += len(refs)
-		if !more && (!full || after == refs[len(refs)-1].ID) {
+		if last == len(refs) && !more {
 			break
 		}
-		if full || seen >= layout.ScanBudget {
+		if len(page.Schedules) == limit || portions.Full() || seen >= layout.ScanBudget {
 			page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
 			break
 		}
 	}
 	page.Schedules, err = s.countEach(ctx, page.Schedules)
 	return page, err
+}
+
+// match reads schedules and returns those that match the filter, up to limit of them and until the page is full. last is how many names
+// it went through.
+func (s *Schedules) match(
+	ctx context.Context, f Filter, refs []task.Ref, limit int, portions *layout.Portions,
+) (matched []schedule.Schedule, last int, _ error) {
+	for last < len(refs) {
+		chunk := refs[last:min(len(refs), last+portions.Next(layout.ReadChunk))]
+		found, err := s.getEach(ctx, chunk)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, one := range found {
+			last++
+			if one == nil || !f.matches(one.Schedule) {
+				continue
+			}
+			matched = append(matched, one.Schedule)
+			portions.Add(one.bytes)
+			if len(matched) == limit || portions.Full() {
+				return matched, last, nil
+			}
+		}
+	}
+	return matched, last, nil
 }
 
 func (f Filter) matches(sched schedule.Schedule) bool {
@@ -98,9 +120,14 @@ func parseRefs(members []string) []task.Ref {
 	return refs
 }
 
-// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read are
-// left out.
-func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]schedule.Schedule, error) {
+// stored is a schedule with the size in bytes of what Redis keeps of it.
+type stored struct {
+	schedule.Schedule
+	bytes int
+}
+
+// getEach reads many schedules in one round trip, without their counts. Schedules that do not exist or cannot be read are nil.
+func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]*stored, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -112,7 +139,7 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]schedule.Sc
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, layout.Unavailable(err)
 	}
-	all := make([]schedule.Schedule, 0, len(refs))
+	all := make([]*stored, len(refs))
 	for i, h := range found {
 		if len(h.Val()) == 0 {
 			continue
@@ -122,12 +149,15 @@ func (s *Schedules) getEach(ctx context.Context, refs []task.Ref) ([]schedule.Sc
 			s.l.Log.ErrorContext(ctx, "skipping unreadable schedule", "schedule", refs[i].String(), "error", err)
 			continue
 		}
-		all = append(all, sched)
+		all[i] = &stored{Schedule: sched}
+		for _, value := range h.Val() {
+			all[i].bytes += len(value)
+		}
 	}
 	return all, nil
 }
 
-// eachChunk is how many schedules Each reads in one round trip.
+// eachChunk is how many names of schedules Each reads in one round trip.
 const eachChunk = 500
 
 // Each calls do with every schedule of a namespace, without its counts, partition by partition, sorted by name in each.
@@ -144,21 +174,37 @@ func (s *Schedules) Each(ctx context.Context, namespace string, do func(schedule
 			if err != nil {
 				return layout.Unavailable(err)
 			}
-			found, err := s.getEach(ctx, parseRefs(members))
-			if err != nil {
+			if err := s.readEach(ctx, parseRefs(members), do); err != nil {
 				return err
-			}
-			for _, sched := range found {
-				if err := ctx.Err(); err != nil {
-					return layout.Unavailable(err)
-				}
-				do(sched)
 			}
 			if len(members) < eachChunk {
 				break
 			}
 			low = "(" + members[len(members)-1]
 		}
+	}
+	return nil
+}
+
+// readEach calls do with schedules. It reads few of them at once if they are large.
+func (s *Schedules) readEach(ctx context.Context, refs []task.Ref, do func(schedule.Schedule)) error {
+	var portions layout.Portions
+	for len(refs) > 0 {
+		n := portions.Next(len(refs))
+		found, err := s.getEach(ctx, refs[:n])
+		if err != nil {
+			return err
+		}
+		for _, one := range found {
+			if err := ctx.Err(); err != nil {
+				return layout.Unavailable(err)
+			}
+			if one != nil {
+				portions.Add(one.bytes)
+				do(one.Schedule)
+			}
+		}
+		refs = refs[n:]
 	}
 	return nil
 }

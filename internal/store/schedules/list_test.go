@@ -1,13 +1,16 @@
 package schedules_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/dts-sched/dts/internal/schedule"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/schedules"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
@@ -51,5 +54,57 @@ func TestList_LosesNoScheduleBetweenPages(t *testing.T) {
 	filter := schedules.Filter{Labels: map[string]string{"odd": "1"}, Paused: new(true)}
 	if got := list(filter, 2); !slices.Equal(got, []string{"s03", "s09", "s15", "s21"}) {
 		t.Errorf("filtered: %v", got)
+	}
+}
+
+func TestList_EndsAPageOfLargeSchedulesEarly(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const count = 30
+	payload := json.RawMessage(`"` + strings.Repeat("x", task.PayloadLimit-2) + `"`)
+	for i := range count {
+		w.Put(storetest.Daily(func(d *schedule.Definition) { d.ID, d.Task.Payload = fmt.Sprintf("s%02d", i), payload }))
+	}
+	seen := 0
+	for cursor := ""; ; {
+		page, err := w.Schedules.List(w.Ctx, schedules.Filter{Namespace: "default"}, 500, cursor)
+		testkit.Must(t, err)
+		seen += len(page.Schedules)
+		if bytes := len(page.Schedules) * task.PayloadLimit; bytes > layout.PageBytes+task.PayloadLimit {
+			t.Errorf("%d bytes in one page", bytes)
+		}
+		if cursor = page.NextCursor; cursor == "" {
+			break
+		}
+	}
+	if seen != count {
+		t.Errorf("%d of %d schedules", seen, count)
+	}
+}
+
+func TestHistoryPage_EndsEarlyAndLosesNone(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const count = 20
+	for i := range count {
+		payload := json.RawMessage(fmt.Sprintf(`"%02d%s"`, i, strings.Repeat("x", task.PayloadLimit-4)))
+		w.Put(storetest.Daily(func(d *schedule.Definition) { d.Task.Payload = payload }))
+	}
+	ref := storetest.Nightly
+	var numbers []int
+	for before, more := count, true; more; {
+		var page []schedule.Revision
+		var err error
+		page, more, err = w.Schedules.HistoryPage(w.Ctx, ref, count, before)
+		testkit.Must(t, err)
+		if bytes := len(page) * task.PayloadLimit; bytes > layout.PageBytes+task.PayloadLimit {
+			t.Errorf("%d bytes in one page", bytes)
+		}
+		for _, r := range page {
+			numbers, before = append(numbers, r.Number), r.Number
+		}
+	}
+	if len(numbers) != count-1 || numbers[0] != count-1 || numbers[count-2] != 1 {
+		t.Errorf("revisions %v, want %d to 1", numbers, count-1)
 	}
 }

@@ -10,12 +10,6 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Limits of a page by size: a task may have some hundred kB.
-const (
-	ReadChunk = 50      // tasks read in one round trip
-	PageBytes = 4 << 20 // payloads and results, in bytes, after which a page ends early, with the chunk that reaches it
-)
-
 // List reads tasks, newest first by the time of their state: due, queued, started or finished. A task that changes state
 // between two pages may be on both or on neither. A page may have fewer tasks than limit, even none, and not be the last:
 // read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
@@ -29,12 +23,13 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 		return Page{}, err
 	}
 	var page Page
+	var portions layout.Portions
 	for seen, chunk := 0, limit; ; chunk = max(limit, layout.ScanChunk) {
 		entries, more, err := s.l.ReadEntries(ctx, groups, from, chunk)
 		if err != nil {
 			return Page{}, err
 		}
-		matched, last, err := s.match(ctx, f, entries, limit-len(page.Tasks))
+		matched, last, err := s.match(ctx, f, entries, limit-len(page.Tasks), &portions)
 		if err != nil {
 			return Page{}, err
 		}
@@ -47,7 +42,7 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 		if exhausted {
 			return page, nil
 		}
-		if len(page.Tasks) >= limit || seen >= layout.ScanBudget || last < len(entries) {
+		if len(page.Tasks) >= limit || seen >= layout.ScanBudget || portions.Full() {
 			page.NextCursor = from.Cursor()
 			return page, nil
 		}
@@ -105,11 +100,13 @@ func (s *Tasks) listPartitions(f Filter) []int {
 	return all
 }
 
-// match reads the tasks of entries and returns those that match the filter, up to limit of them and up to PageBytes. last
-// is how many entries it went through.
-func (s *Tasks) match(ctx context.Context, f Filter, entries []layout.Entry, limit int) (matched []task.Task, last int, _ error) {
-	bytes := 0
-	for chunk := range slices.Chunk(entries, ReadChunk) {
+// match reads the tasks of entries and returns those that match the filter, up to limit of them and until the page is full. last is how
+// many entries it went through.
+func (s *Tasks) match(
+	ctx context.Context, f Filter, entries []layout.Entry, limit int, portions *layout.Portions,
+) (matched []task.Task, last int, _ error) {
+	for last < len(entries) {
+		chunk := entries[last:min(len(entries), last+portions.Next(layout.ReadChunk))]
 		refs, err := s.selectRefs(ctx, f, f.refs(chunk))
 		if err != nil {
 			return nil, 0, err
@@ -129,13 +126,10 @@ func (s *Tasks) match(ctx context.Context, f Filter, entries []layout.Entry, lim
 				continue
 			}
 			matched = append(matched, t)
-			bytes += len(t.Payload) + len(t.Result)
-			if len(matched) == limit {
+			portions.Add(len(t.Payload) + len(t.Result) + len(t.Error))
+			if len(matched) == limit || portions.Full() {
 				return matched, last, nil
 			}
-		}
-		if bytes >= PageBytes {
-			return matched, last, nil
 		}
 	}
 	return matched, last, nil

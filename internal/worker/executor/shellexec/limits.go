@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	memoryLeast = size(1 << 20) // less than most programs need to start
-	memoryMost  = size(1 << 50)
+	memoryLeast = config.Size(1 << 20) // less than most programs need to start
+	memoryMost  = config.Size(1 << 50)
 	cpuLeast    = time.Second
 	cpuMost     = 365 * 24 * time.Hour
 	filesLeast  = 16 // standard streams, and what a dynamic loader opens
@@ -25,7 +25,7 @@ const (
 
 // limits are what each process of a command may use; 0 is no limit. The system counts for each process, not for all of a command.
 type limits struct {
-	memory size
+	memory config.Size
 	cpu    time.Duration // whole seconds, as the system counts them
 	files  int           // open files
 }
@@ -94,7 +94,7 @@ func (l *limits) setMemory(text *string) error {
 	if text == nil {
 		return nil
 	}
-	memory, err := parseSize(*text)
+	memory, err := config.ParseSize(*text)
 	if err != nil {
 		return executor.Invalid("limits.memory", "%s", err)
 	}

@@ -174,24 +174,6 @@ func TestSettings_RefuseLimitsThatAreNone(t *testing.T) {
 	}
 }
 
-func TestSize_IsAWholeNumberAndAUnit(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]size{"1KiB": 1024, "512MiB": 512 << 20, "2 GiB": 2 << 30, "1024MiB": 1 << 30, "3TiB": 3 << 40} {
-		got, err := parseSize(text)
-		if err != nil || got != want {
-			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
-		}
-		if again, err := parseSize(got.String()); err != nil || again != got {
-			t.Errorf("%s is written as %s, which is read as %d, %v", text, got, again, err)
-		}
-	}
-	for _, text := range []string{"", "1", "MiB", "-1MiB", "0MiB", "1.5GiB", "1MB", "9999999999999TiB"} {
-		if got, err := parseSize(text); err == nil || !strings.Contains(err.Error(), `"`+text+`" is no size, such as 512MiB`) {
-			t.Errorf("%q: %d, %v", text, got, err)
-		}
-	}
-}
-
 // described is an executor on a node with these settings.
 func described(t *testing.T, settings ...string) executor.Executor {
 	t.Helper()

@@ -1,4 +1,4 @@
-package shellexec
+package config
 
 import (
 	"fmt"
@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// size is a number of bytes, written with a unit: 512MiB. As a flag, it is a pflag.Value; 0 is "".
-type size int64
+// Size is a number of bytes, written with a unit: 512MiB. As a flag, it is a pflag.Value; 0 is "".
+type Size int64
 
 // units are from the smallest to the largest, each 1,024 times the one before it.
 var units = []string{"KiB", "MiB", "GiB", "TiB"}
 
-func parseSize(text string) (size, error) {
+// ParseSize reads 512MiB.
+func ParseSize(text string) (Size, error) {
 	factor := int64(1)
 	for _, unit := range units {
 		factor <<= 10
@@ -25,13 +26,13 @@ func parseSize(text string) (size, error) {
 		if err != nil || n < 1 || n > math.MaxInt64/factor {
 			break
 		}
-		return size(n * factor), nil
+		return Size(n * factor), nil
 	}
 	return 0, fmt.Errorf("%q is no size, such as 512MiB: a whole number and one of %s", text, strings.Join(units, ", "))
 }
 
 // String is the form that Set reads, in the largest unit of which it is a whole number.
-func (s size) String() string {
+func (s Size) String() string {
 	if s == 0 {
 		return ""
 	}
@@ -46,13 +47,13 @@ func (s size) String() string {
 }
 
 // Set reads 512MiB; "" is no limit.
-func (s *size) Set(text string) (err error) {
+func (s *Size) Set(text string) (err error) {
 	*s = 0
 	if text != "" {
-		*s, err = parseSize(text)
+		*s, err = ParseSize(text)
 	}
 	return err
 }
 
 // Type is what --help calls the value.
-func (s *size) Type() string { return "SIZE" }
+func (s *Size) Type() string { return "SIZE" }

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/control"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// fillList submits tasks whose list is a large answer.
+func (r *rig) fillList() {
+	r.t.Helper()
+	for i := range 4 {
+		body := fmt.Sprintf(`{"id":"large-%d","type":"http","delay":"1h","payload":"%s"}`, i, strings.Repeat("x", 50<<10))
+		if got := r.call("POST", "/v1/tasks", body); got.status != http.StatusCreated {
+			r.t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+}
+
+func TestAnswers_AreBoundedInSum(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *Options) { o.TransferMemory = 1 << 20 })
+	r.fillList()
+	room := r.server.answers.room
+	if !room.TryAcquire(900 << 10) { // as of clients that do not read
+		t.Fatal("there is no room")
+	}
+	got := r.call("GET", "/v1/tasks", "")
+	p := got.problem(t)
+	if p.Code != "overloaded" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "transfer-memory") {
+		t.Errorf("%+v", p)
+	}
+	if got := r.call("GET", "/v1/tasks?limit=1", ""); got.status != http.StatusOK {
+		t.Errorf("a small answer: %d %s", got.status, got.body)
+	}
+	r.server.answers.room.Release(900 << 10)
+	for range 20 { // each gives its room back
+		if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK || len(got.body) < 200<<10 {
+			t.Fatalf("%d %.300s", got.status, got.body)
+		}
+	}
+}
+
+// A page holds its turn until it is text, and no longer: its reader may be slow.
+func TestPages_AreReadFewAtATime(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	for range control.PagesLimit + 1 {
+		if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+	var ends []func()
+	for range control.PagesLimit {
+		end, err := r.server.options.Control.TakePage(t.Context())
+		testkit.Must(t, err)
+		ends = append(ends, end)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if got, err := r.ListTasksWithResponse(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a page was read without a turn: %v, %v", got, err)
+	}
+	if got := r.call("GET", "/v1/tasks/none", ""); got.status != http.StatusNotFound {
+		t.Errorf("what is no page: %d %s", got.status, got.body)
+	}
+	for _, end := range ends {
+		end()
+	}
+	if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK {
+		t.Errorf("afterwards: %d %s", got.status, got.body)
+	}
+}
+
+// deadlines is a connection that notes what it was given time for.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	steps []int // bytes written since each deadline
+}
+
+func (d *deadlines) SetWriteDeadline(time.Time) error {
+	d.steps = append(d.steps, 0)
+	return nil
+}
+
+func (d *deadlines) Write(b []byte) (int, error) {
+	d.steps[len(d.steps)-1] += len(b)
+	return d.ResponseRecorder.Write(b)
+}
+
+func TestPaced_GivesTimeForEachPart(t *testing.T) {
+	t.Parallel()
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	n, err := paced{d, http.NewResponseController(d)}.Write(make([]byte, 2*writeStep+1))
+	if want := []int{writeStep, writeStep, 1}; err != nil || n != 2*writeStep+1 || !slices.Equal(d.steps, want) {
+		t.Errorf("%d bytes in steps of %v, %v; want %v", n, d.steps, err, want)
+	}
+}

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+var (
+	loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8080}
+	anywhere = &net.TCPAddr{IP: net.IPv6zero, Port: 8080}
+)
+
+func TestGuard_KnowsNamesOfItsListener(t *testing.T) {
+	t.Parallel()
+	own := []string{"localhost", "LOCALHOST:1", "localhost.:8080", "127.0.0.1", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "[::1]", "[::ffff:127.0.0.1]:1", ""}
+	foreign := []string{
+		"attacker.example:8080", "attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example:80", "xlocalhost",
+		"a.localhost", "localhost:8080@attacker.example", "attacker.example:8080:localhost", "[attacker.example]", ".", "localhost..",
+	}
+	addresses := []string{"192.0.2.1:8080", "0.0.0.0:8080", "[2001:db8::1]:80"}
+	proxy := []string{"dts.example.com", "DTS.example.com.:443"}
+	for name, c := range map[string]struct {
+		guard          Guard
+		known, refused [][]string
+	}{
+		"loopback":                 {NewGuard(loopback, "127.0.0.1:8080", nil), [][]string{own}, [][]string{foreign, addresses, proxy}},
+		"loopback of ::1":          {NewGuard(&net.TCPAddr{IP: net.IPv6loopback}, "[::1]:0", nil), [][]string{own}, [][]string{foreign, addresses}},
+		"loopback by a name":       {NewGuard(loopback, "dts.example.com:8080", nil), [][]string{own, proxy}, [][]string{foreign}},
+		"loopback behind a proxy":  {NewGuard(loopback, "127.0.0.1:8080", []string{"DTS.example.com."}), [][]string{own, proxy}, [][]string{foreign, addresses}},
+		"all addresses":            {NewGuard(anywhere, ":8080", nil), [][]string{own, foreign, addresses, proxy}, nil},
+		"all addresses, one name":  {NewGuard(anywhere, ":8080", []string{"dts.example.com"}), [][]string{own, addresses, proxy}, [][]string{foreign}},
+		"none, as of other tests":  {Guard{}, [][]string{own, foreign, addresses, proxy}, nil},
+		"one name that others add": {NewGuard(anywhere, "dts.example.com:80", []string{"a"}), [][]string{own, addresses}, [][]string{foreign, proxy}},
+	} {
+		for want, groups := range map[bool][][]string{true: c.known, false: c.refused} {
+			for _, group := range groups {
+				for _, host := range group {
+					if got := c.guard.knows(nameOf(host)); got != want {
+						t.Errorf("%s: %q is known: %v, want %v", name, host, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// A page whose name points to 127.0.0.1 is of the same origin as the server, so only the Host header tells.
+func TestGuard_RefusesReboundNames(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *Options) {
+		o.Guard = NewGuard(loopback, "127.0.0.1:8080", nil)
+		o.Metrics, o.Monitor = http.NotFoundHandler(), http.NotFoundHandler()
+	})
+	r.openQueue("default")
+	const host = "attacker.example:8080"
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		for _, path := range []string{"/v1/tasks", "/v1/queues/default/pause", "/healthz", "/readyz", "/metrics", "/monitor/", "/openapi.json", "/nothing", "/"} {
+			req := httptest.NewRequestWithContext(t.Context(), method, "http://"+host+path, nil)
+			req.Header.Set("Origin", "http://"+host)
+			req.Header.Set("Sec-Fetch-Site", "same-origin")
+			got := httptest.NewRecorder()
+			r.server.Handler().ServeHTTP(got, req)
+			if got.Code != http.StatusForbidden {
+				t.Errorf("%s %s: %d %s", method, path, got.Code, got.Body)
+			}
+		}
+	}
+	p := r.call("POST", "/v1/tasks", `{"type":"noop"}`, "Host", host).problem(t)
+	if p.Code != "host_not_allowed" || p.Field != "Host" || !strings.Contains(p.Detail, host) || !strings.Contains(p.Detail, "allowed-hosts") {
+		t.Errorf("got %+v", p)
+	}
+	if got := r.call("POST", "/v1/queues/default/pause", "", "Host", "LOCALHOST.:1"); got.status != http.StatusNoContent {
+		t.Errorf("its own name: %d %s", got.status, got.body)
+	}
+}
+
+func TestGuard_RefusesReadsOfOtherPages(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	link := []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}
+	for name, c := range map[string]struct {
+		path    string
+		headers []string
+		refused bool
+	}{
+		"an image":                      {"/v1/tasks", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, true},
+		"a script of a sibling":         {"/v1/tasks", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, true},
+		"a script of an old browser":    {"/v1/tasks", []string{"Origin", "https://evil.example"}, true},
+		"a script without an origin":    {"/v1/tasks", []string{"Origin", "null"}, true},
+		"a frame":                       {"/v1/tasks", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, true},
+		"a link":                        {"/v1/tasks", link, false},
+		"a link to what is costly":      {"/v1/forecast", link, true},
+		"a link to the doctor":          {"/v1/doctor", link, true},
+		"a link to an audit":            {"/v1/schedules/a/audit", link, true},
+		"typed by the user":             {"/v1/forecast", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, false},
+		"its own page":                  {"/v1/forecast", []string{"Sec-Fetch-Site", "same-origin", "Origin", r.url}, false},
+		"its own page, an old browser":  {"/v1/forecast", []string{"Origin", r.url}, false},
+		"a program":                     {"/v1/forecast", nil, false},
+		"the document for another page": {"/openapi.json", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true},
+		"what is not there, from there": {"/nothing", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true},
+	} {
+		got := r.call("GET", c.path, "", c.headers...)
+		if refused := got.status == http.StatusForbidden; refused != c.refused {
+			t.Errorf("%s: %d %s, want it refused: %v", name, got.status, got.body, c.refused)
+		}
+	}
+}
+
+func TestGuard_WrapsOtherHandlers(t *testing.T) {
+	t.Parallel()
+	h := NewGuard(loopback, "127.0.0.1:6060", nil).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "profile") }))
+	for name, c := range map[string]struct {
+		host, site string
+		status     int
+	}{
+		"own":          {"localhost:6060", "", http.StatusOK},
+		"rebound":      {"attacker.example:6060", "same-origin", http.StatusForbidden},
+		"other origin": {"127.0.0.1:6060", "cross-site", http.StatusForbidden},
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/debug/pprof/profile", nil)
+		req.Host = c.host
+		req.Header.Set("Sec-Fetch-Site", c.site)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, req)
+		if w.Code != c.status || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v %s", name, w.Code, w.Header(), w.Body)
+		}
+	}
+}
+
+func TestServer_SetsSecurityHeaders(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *Options) {
+		o.Monitor = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
+	})
+	for _, path := range []string{"/healthz", "/v1/tasks", "/v1/tasks/none", "/nothing", "/monitor", "/monitor/x", "/openapi.json", "/v1/tasks?limit=x"} {
+		got := httptest.NewRecorder()
+		r.server.Handler().ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		h := got.Header()
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Content-Security-Policy": "frame-ancestors 'none'",
+			"Referrer-Policy": "same-origin",
+		} {
+			if got := h.Values(name); len(got) != 1 || got[0] != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+	}
+	stream, err := http.Get(r.url + "/v1/events")
+	testkit.Must(t, err)
+	defer func() { _ = stream.Body.Close() }()
+	if stream.Header.Get("X-Frame-Options") != "DENY" {
+		t.Errorf("a stream: %v", stream.Header)
+	}
+}
+
+// What is wrong stays readable: a long quotation loses its middle.
+func TestProblem_BoundsWhatItQuotes(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	long := strings.Repeat("ü", 100_000)
+	for name, c := range map[string]struct{ method, path, body, says string }{
+		"a pattern":        {"POST", "/v1/tasks", `{"type":"http","delay":"` + long + `"}`, "maximum string length is 64"},
+		"an enum":          {"PUT", "/v1/schedules/a", `{"every":"1h","misfire":{"policy":"` + long + `"},"task":{"type":"http"}}`, "must be"},
+		"an unknown field": {"POST", "/v1/tasks", `{"type":"http","` + long + `":1}`, "is not a field of this request"},
+		"a wrong time":     {"POST", "/v1/tasks", `{"type":"http","run_at":"` + long + `"}`, "is not a time such as"},
+		"a name given twice": {
+			"POST", "/v1/tasks", `{"type":"http","payload":{"` + long + `":1,"` + long + `":2}}`, "is given twice",
+		},
+		"a namespace":     {"POST", "/v1/tasks?namespace=a", `{"type":"http","namespace":"` + long + `"}`, ""},
+		"a parameter":     {"GET", "/v1/tasks?" + strings.Repeat("x", 50_000) + "=1", "", "is not a parameter of this call"},
+		"a wrong value":   {"GET", "/v1/tasks?limit=" + strings.Repeat("9", 50_000), "", ""},
+		"an id":           {"GET", "/v1/tasks/" + strings.Repeat("a", 50_000), "", ""},
+		"a cron rule":     {"PUT", "/v1/schedules/a", `{"cron":"` + long + `","task":{"type":"http"}}`, ""},
+		"a label":         {"POST", "/v1/tasks", `{"type":"http","labels":{"` + long + `":"1"}}`, ""},
+		"an unknown type": {"POST", "/v1/workers/w/take", `{"types":["` + long + `"]}`, ""},
+	} {
+		got := r.call(c.method, c.path, c.body)
+		if len(got.body) > 3000 || got.status < 400 || got.status >= 500 {
+			t.Errorf("%s: %d, %d bytes: %.300s", name, got.status, len(got.body), got.body)
+			continue
+		}
+		if p := got.problem(t); !strings.Contains(p.Detail, c.says) {
+			t.Errorf("%s: %s, want %q in it", name, p.Detail, c.says)
+		}
+	}
+	batch := r.call("POST", "/v1/tasks/batch", `{"tasks":[{"type":"http","delay":"`+long+`"}]}`)
+	if len(batch.body) > 3000 {
+		t.Errorf("a batch: %d bytes: %.300s", len(batch.body), batch.body)
+	}
+}

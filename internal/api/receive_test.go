@@ -1,0 +1,200 @@
+package api
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/testkit"
+)
+
+// dial opens a connection on which a test says what it likes.
+func (r *rig) dial() net.Conn {
+	r.t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	testkit.Must(r.t, err)
+	r.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+func head(path string, size int) string {
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, size)
+}
+
+// statusOf reads the answer on a connection.
+func statusOf(t *testing.T, conn net.Conn) (int, string) {
+	t.Helper()
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	testkit.Must(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	testkit.Must(t, err)
+	return resp.StatusCode, string(body)
+}
+
+// The halves have been read by the server when it has answered a whole request that came with them in one packet.
+func TestAdmission_CountsNoHalfRequests(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *Options) { o.MaxSubmissions = 1 })
+	for _, path := range []string{"/v1/tasks", "/v1/tasks", "/v1/tasks/batch", "/v1/tasks/batch"} {
+		conn := r.dial()
+		_, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"+head(path, 100)+"{")
+		testkit.Must(t, err)
+		if status, _ := statusOf(t, conn); status != http.StatusOK {
+			t.Fatalf("status %d", status)
+		}
+	}
+	for range 20 { // one of them comes after the halves
+		if got := r.call("POST", "/v1/tasks", `{"type":"http"}`); got.status != http.StatusCreated {
+			t.Fatalf("%d %s", got.status, got.body)
+		}
+	}
+}
+
+func TestReceive_GivesLargeBodiesTimeWhileTheyArrive(t *testing.T) {
+	t.Parallel()
+	const step = 150 * time.Millisecond
+	r := startRig(t, func(o *Options) { o.ReadTimeout = step })
+	body := `{"tasks":[{"type":"http"}]` + strings.Repeat(" ", 5*readStep) + `}`
+	conn := r.dial()
+	_, err := io.WriteString(conn, head("/v1/tasks/batch", len(body)))
+	testkit.Must(t, err)
+	pace := time.NewTicker(step / 3)
+	defer pace.Stop()
+	begun := clock.Now()
+	for rest := body; rest != ""; {
+		n := min(readStep, len(rest))
+		_, err := io.WriteString(conn, rest[:n])
+		testkit.Must(t, err)
+		rest = rest[n:]
+		<-pace.C
+	}
+	if status, text := statusOf(t, conn); status != http.StatusOK || clock.Since(begun) < step {
+		t.Errorf("%d after %s: %s", status, clock.Since(begun), text)
+	}
+	stalls := r.dial()
+	_, err = io.WriteString(stalls, head("/v1/tasks/batch", len(body))+body[:2*readStep])
+	testkit.Must(t, err)
+	if status, text := statusOf(t, stalls); status != http.StatusRequestTimeout || !strings.Contains(text, "body_too_slow") {
+		t.Errorf("a body that stalls: %d %s", status, text)
+	}
+}
+
+// What is announced takes no room, and what has arrived gives it back with the end of the request.
+func TestReceive_BoundsBodiesInSum(t *testing.T) {
+	t.Parallel()
+	var refused sync.Map
+	r := startRig(t, func(o *Options) {
+		o.TransferMemory, o.Refused = 256<<10, func(code string) { refused.Store(code, true) }
+	})
+	for range 10 {
+		_, err := io.WriteString(r.dial(), head("/v1/tasks/batch", 8<<20)+"{")
+		testkit.Must(t, err)
+	}
+	large := `{"type":"http","payload":"` + strings.Repeat("x", 200<<10) + `"}`
+	if got := r.call("POST", "/v1/tasks", large); got.status != http.StatusCreated {
+		t.Fatalf("beside bodies that were announced: %d %.300s", got.status, got.body)
+	}
+	if !r.server.bodies.TryAcquire(250 << 10) {
+		t.Fatal("the room of a request that has ended is taken")
+	}
+	got := r.call("POST", "/v1/tasks", large)
+	p := got.problem(t)
+	if p.Code != "overloaded" || got.header.Get("Retry-After") != "1" || !strings.Contains(p.Detail, "256KiB") || !strings.Contains(p.Detail, "transfer-memory") {
+		t.Errorf("%+v", p)
+	}
+	if _, counted := refused.Load("overloaded"); !counted {
+		t.Error("the refusal is not counted")
+	}
+	if got := r.call("POST", "/v1/tasks", `{"type":"http"}`); got.status != http.StatusCreated {
+		t.Errorf("a small body: %d %s", got.status, got.body)
+	}
+	r.server.bodies.Release(250 << 10)
+	if got := r.call("POST", "/v1/tasks", large); got.status != http.StatusCreated {
+		t.Errorf("afterwards: %d %.300s", got.status, got.body)
+	}
+}
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// No t.Parallel: allocations of other tests would count.
+func TestParseJSON_TakesNoMoreMemoryThanItsText(t *testing.T) {
+	doc, err := Document()
+	testkit.Must(t, err)
+	zeros := strings.Repeat("0,", 1<<19) + "0"
+	names := &strings.Builder{}
+	for i := range 20_000 {
+		fmt.Fprintf(names, `,"k%d":0`, i)
+	}
+	for name, c := range map[string]struct{ schema, body string }{
+		"items of a batch":           {"SubmissionBatch", `{"tasks":[` + zeros + `]}`},
+		"a payload":                  {"Submission", `{"type":"http","payload":[` + zeros + `]}`},
+		"an array for an object":     {"Submission", `{"type":"http","retry":[` + zeros + `]}`},
+		"an array for a text":        {"Submission", `{"type":[` + zeros + `]}`},
+		"an array for the body":      {"Submission", `[` + zeros + `]`},
+		"delays":                     {"Submission", `{"type":"http","retry":{"delays":[` + zeros + `]}}`},
+		"unknown fields":             {"Submission", `{"type":"http"` + names.String() + `}`},
+		"labels":                     {"Submission", `{"type":"http","labels":{` + strings.TrimPrefix(names.String(), ",") + `}}`},
+		"exclusions of a schedule":   {"ScheduleDefinition", `{"exclude":[` + zeros + `]}`},
+		"attempts that are extended": {"ExtendRequest", `{"attempts":[` + zeros + `]}`},
+		"a checkpoint":               {"AttemptReport", `{"token":"x","checkpoint":[` + zeros + `]}`},
+	} {
+		schema := doc.Components.Schemas[c.schema]
+		if schema == nil {
+			t.Fatalf("no schema %s", c.schema)
+		}
+		raw := []byte(c.body)
+		if got := allocated(func() { err = checkBody(schema.Value, raw) }); got > uint64(len(raw)) {
+			t.Errorf("%s: %d bytes took %d (%v)", name, len(raw), got, err)
+		}
+	}
+}
+
+func TestConnections_AreBoundedForEachAddress(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *Options) { o.MaxConnections = 2 })
+	ask := func(conn net.Conn) (int, string) {
+		_, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		testkit.Must(t, err)
+		return statusOf(t, conn)
+	}
+	first, second := r.dial(), r.dial()
+	for _, conn := range []net.Conn{first, second} {
+		if status, text := ask(conn); status != http.StatusOK {
+			t.Fatalf("%d %s", status, text)
+		}
+	}
+	third := r.dial()
+	if status, text := statusOf(t, third); status != http.StatusTooManyRequests || !strings.Contains(text, "max-connections-per-address") {
+		t.Errorf("the third one: %d %s", status, text)
+	}
+	if _, err := third.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("it stays open: %v", err)
+	}
+	if !r.logged.Has("refusing connections of an address") {
+		t.Error("the log says nothing")
+	}
+	_ = first.Close()
+	testkit.Eventually(t, "a connection that may stay", func() bool {
+		conn := r.dial()
+		defer func() { _ = conn.Close() }()
+		status, _ := ask(conn)
+		return status == http.StatusOK
+	})
+}

@@ -1,0 +1,30 @@
+package layout
+
+// Limits of a page by size: a task or a schedule may have some hundred kB.
+const (
+	ReadChunk = 50      // records read in one round trip
+	PageBytes = 4 << 20 // after which a page ends early
+
+	firstPortion = 10      // records read before anything is known of their size
+	portionBytes = 2 << 20 // that one round trip should read
+)
+
+// Portions says how many records to read at once, by the size of those that were read, and when a page is full.
+type Portions struct{ bytes, records int }
+
+// Next is how many records to read now, up to most.
+func (p *Portions) Next(most int) int {
+	if p.records == 0 {
+		return min(firstPortion, most)
+	}
+	return min(max(1, portionBytes/max(1, p.bytes/p.records)), most)
+}
+
+// Add counts a record.
+func (p *Portions) Add(bytes int) {
+	p.bytes += bytes
+	p.records++
+}
+
+// Full reports whether a page with all of these records is to end.
+func (p *Portions) Full() bool { return p.bytes >= PageBytes }
