@@ -137,7 +137,7 @@ func TestNode_FrozenForLongerThanAllLeasesIsAGoodMemberAfterwards(t *testing.T) 
 	testkit.OnlyLong(t)
 	t.Parallel()
 	const running = 10
-	frozen := 40*time.Second
+	frozen := 40 * time.Second
 	redis, far, later := redistest.Start(t), newRecorder(t), newRecorder(t)
 	db := redis.DB(t)
 	a := startNode(t, redis.URL())

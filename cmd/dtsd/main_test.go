@@ -11,7 +11,8 @@ func TestComplaint_ShowsNoPasswordOfMisplacedURLs(t *testing.T) {
 	const url = "redis://user:sec/r?e@t@h:6379/0"
 	for _, args := range [][]string{
 		{"serve", url}, {"dev", url}, {"version", url}, {"serve", "-redis=" + url}, {"serve", "--concurrency=" + url},
-		{"serve", "--redis-url=" + url}, {"serve", "--listen", url}, {"serve", "--redis", "redis://user:sec/r?e@t"}, {"serve", "--config", url},
+		{"serve", "--redis-url=" + url}, {"serve", "--listen", url}, {"serve", "--redis", "redis://user:sec/r?e@t"},
+		{"serve", "--config", url},
 		{"serve", "--enable-shell=" + url}, {"serve", "--enable-asynq", "--asynq-redis", "http" + url},
 	} {
 		root := newRootCommand()

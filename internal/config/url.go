@@ -49,9 +49,12 @@ func afterScheme(address string) int {
 	return 0
 }
 
+// hostPort is the pattern of HOST:PORT, where both may be missing.
+const hostPort = `([^\s\[\]:@,/?#]*|\[[0-9A-Fa-f:.%]+\])(:\d*)?`
+
 // HostsPattern matches what may be between the user and the path of a URL: HOST:PORT, several separated by commas, or
 // nothing.
-var HostsPattern = regexp.MustCompile(`^([^\s\[\]:@,/?#]*|\[[0-9A-Fa-f:.%]+\])(:\d*)?(,([^\s\[\]:@,/?#]*|\[[0-9A-Fa-f:.%]+\])(:\d*)?)*$`)
+var HostsPattern = regexp.MustCompile(`^` + hostPort + `(,` + hostPort + `)*$`)
 
 // maskParameter masks the value of a parameter with a password. The name of one may be misspelled or escaped.
 func maskParameter(text string) string {
@@ -86,6 +89,8 @@ func (u URL) Embedded() bool { return strings.HasPrefix(string(u), embeddedSchem
 // Type is what --help calls the value.
 func (u *URL) Type() string { return "URL" }
 
-var redisSchemes = []string{"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
+var redisSchemes = []string{
+	"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster",
+}
 
 const embeddedScheme = "embedded"

@@ -13,9 +13,10 @@ import (
 func TestOpen_ShowsNoPartOfAPasswordItCannotRead(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{
-		"redis://secret:secr%et@h:1/0", "redis://u:secret/secret@h:1/0", "redis://:secret?secret@h:1", "redis://:12?secret@h:1",
-		"redis://u:12?secret=1@h", "redis://u:secret", "redis://h:secret/0", "redis://secret@h:1x", "redis://secret@[h", "redis://secret@h h",
-		"redis://u:p@h/secret@h", "redis+sentinel://u:secret/secret@a:1/m", "redis+sentinel://a:1/m?sentinel_password=secret%",
+		"redis://secret:secr%et@h:1/0", "redis://u:secret/secret@h:1/0", "redis://:secret?secret@h:1",
+		"redis://:12?secret@h:1", "redis://u:12?secret=1@h", "redis://u:secret", "redis://h:secret/0",
+		"redis://secret@h:1x", "redis://secret@[h", "redis://secret@h h", "redis://u:p@h/secret@h",
+		"redis+sentinel://u:secret/secret@a:1/m", "redis+sentinel://a:1/m?sentinel_password=secret%",
 		"redis+cluster://u:secret/secret@a:1", "unix://u:secret/secret@/sock", "u:secret", "redis:/u:secret@h", "secret@h:1",
 		"redis://h/0?password=secret", "redis://h/0?Password=secret", "redis://u:secret@h/x", "redis://u:secret@h?foo=bar",
 	} {

@@ -14,8 +14,8 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// A run that is lost after it saved a checkpoint is as one whose worker died: another node goes on from there, and what the first one
-// saves then counts for nothing.
+// A run that is lost after it saved a checkpoint is as one whose worker died: another node goes on from there, and what
+// the first one saves then counts for nothing.
 func TestCheckpoint_GoesToTheNextAttemptOnAnotherNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -76,7 +76,10 @@ func TestCheckpoint_ThatIsRefusedStopsTheRun(t *testing.T) {
 func TestSaveSoon_SavesAFloodAFewTimesASecond(t *testing.T) {
 	t.Parallel()
 	var saved []string
-	l := newLines(t.Context(), nil, func(_ context.Context, c json.RawMessage) error { saved = append(saved, string(c)); return nil }, nil)
+	l := newLines(t.Context(), nil, func(_ context.Context, c json.RawMessage) error {
+		saved = append(saved, string(c))
+		return nil
+	}, nil)
 	n, begin := 0, clock.Now()
 	for clock.Since(begin) < 3*linesInterval {
 		n++
@@ -85,7 +88,8 @@ func TestSaveSoon_SavesAFloodAFewTimesASecond(t *testing.T) {
 	l.close()
 	most := int(clock.Since(begin)/linesInterval) + 2 // at the begin and at the end
 	if len(saved) > most || len(saved) < 2 || saved[len(saved)-1] != strconv.Itoa(n) {
-		t.Errorf("of %d checkpoints, %d were saved, the last one %s; want 2 to %d, and the last", n, len(saved), saved[len(saved)-1], most)
+		t.Errorf("of %d checkpoints, %d were saved, the last one %s; want 2 to %d, and the last",
+			n, len(saved), saved[len(saved)-1], most)
 	}
 }
 
@@ -130,7 +134,9 @@ func TestSaveSoon_SavesTheLastOneBeforeTheEnd(t *testing.T) {
 
 func TestSaveSoon_SaysThatTheLastOneIsLost(t *testing.T) {
 	t.Parallel()
-	l := newLines(t.Context(), nil, func(context.Context, json.RawMessage) error { return errors.New("Redis does not answer") }, nil)
+	l := newLines(t.Context(), nil, func(context.Context, json.RawMessage) error {
+		return errors.New("Redis does not answer")
+	}, nil)
 	l.pumping = true // so that nothing is sent but by this test
 	testkit.Must(t, l.saveSoon(json.RawMessage(`1`)))
 	l.sendCheckpoint(t.Context(), true)

@@ -13,7 +13,8 @@ import (
 )
 
 // evil has what a terminal obeys: each kind of bidirectional control, C1, escape sequences, and separators of lines.
-const evil = "a\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\u0080\u009b2J\x1b[31m\x1b]0;t\x07\r\x7f\u2028\u2029z"
+const evil = "a\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c" +
+	"\u0080\u009b2J\x1b[31m\x1b]0;t\x07\r\x7f\u2028\u2029z"
 
 // obeyed are the hostile characters of a text, but for line breaks and the colours that dtsctl prints itself.
 func obeyed(text string) (found []rune) {
@@ -30,7 +31,10 @@ func printAll(t *testing.T, terminal bool, text string) (string, string) {
 	t.Helper()
 	var out, messages bytes.Buffer
 	p := New(Options{Out: &out, Err: &messages, OutIsTerminal: terminal, ErrIsTerminal: terminal, Colour: true})
-	columns := []Column[string]{{"name", func(v string) any { return v }}, {"state", func(v string) any { return Status(v) }}}
+	columns := []Column[string]{
+		{"name", func(v string) any { return v }},
+		{"state", func(v string) any { return Status(v) }},
+	}
 	testkit.Must(t, PrintTable(p, columns, []string{text}))
 	testkit.Must(t, p.PrintDetails([]Detail{{"note", Remark(text)}, {"queues", List{text}}}))
 	testkit.Must(t, p.Printf("%s is %s\n", text, p.StatusText("failed", text)))

@@ -38,7 +38,8 @@ func TestDescribe_KeepsTheEnvironmentFromCommands(t *testing.T) {
 func hideFromCommands(t *testing.T) {
 	e := described(t)
 	for _, command := range []string{
-		"cat /proc/$PPID/environ", "cat /proc/$PPID/maps", "ls -l /proc/$PPID/fd", "head -c 1 /proc/$PPID/mem", "readlink /proc/$PPID/exe",
+		"cat /proc/$PPID/environ", "cat /proc/$PPID/maps", "ls -l /proc/$PPID/fd", "head -c 1 /proc/$PPID/mem",
+		"readlink /proc/$PPID/exe",
 	} {
 		if out, err := e.Execute(t.Context(), sh(t, command).Attempt); err == nil {
 			t.Errorf("%s: %s", command, out)

@@ -132,7 +132,8 @@ func isStarting(pid int) bool {
 	if err != nil || len(arguments) > 0 {
 		return false
 	}
-	_, err = os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe")) // fails for threads of the kernel, and for who has ended
+	// This fails for threads of the kernel, and for who has ended.
+	_, err = os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "exe"))
 	return err == nil
 }
 

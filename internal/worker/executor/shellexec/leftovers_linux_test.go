@@ -16,10 +16,11 @@ import (
 
 // Each script starts a process that leaves the group of the command, prints its number, and then makes the file $LEFT.
 var leaving = map[string]string{
-	"a session of its own":   `setsid sh -c 'echo $$; : >$LEFT; exec sleep 1000 >/dev/null 2>&1' & `,
-	"a daemon":               `setsid sh -c 'sh -c "echo \$\$; : >$LEFT; exec sleep 1000 >/dev/null 2>&1" &' & `,
-	"a session in a session": `setsid sh -c 'setsid sh -c "echo \$\$; : >$LEFT; exec sleep 1000 >/dev/null 2>&1" & exec sleep 1000' & `,
-	"with its output":        `setsid sh -c 'echo $$; : >$LEFT; trap "" TERM; while :; do sleep 0.05; done' & `,
+	"a session of its own": `setsid sh -c 'echo $$; : >$LEFT; exec sleep 1000 >/dev/null 2>&1' & `,
+	"a daemon":             `setsid sh -c 'sh -c "echo \$\$; : >$LEFT; exec sleep 1000 >/dev/null 2>&1" &' & `,
+	"a session in a session": `setsid sh -c 'setsid sh -c "echo \$\$; : >$LEFT; exec sleep 1000 >/dev/null 2>&1" & ` +
+		`exec sleep 1000' & `,
+	"with its output": `setsid sh -c 'echo $$; : >$LEFT; trap "" TERM; while :; do sleep 0.05; done' & `,
 }
 
 func TestExecutor_EndsWhatLeftTheGroup(t *testing.T) {
@@ -47,8 +48,9 @@ func TestExecutor_EndsWhatLeftTheGroup(t *testing.T) {
 // A process that is just about to run another program has no environment that could be read.
 func TestExecutor_EndsWhatLeavesTheGroupAtTheEnd(t *testing.T) {
 	marker := fmt.Sprint(900_000_000 + syscall.Getpid()) // seconds: nobody else sleeps for so long
+	sleep := `setsid sleep ` + marker + ` >/dev/null 2>&1 &`
 	for range 40 {
-		if _, err := run(t, sh(t, `setsid sleep `+marker+` >/dev/null 2>&1 & setsid setsid sleep `+marker+` >/dev/null 2>&1 &`)); err != nil {
+		if _, err := run(t, sh(t, sleep+` setsid `+sleep)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -96,7 +98,9 @@ func TestCandidates_AreThoseStartedSince(t *testing.T) {
 	later := exec.Command("sleep", "1000")
 	testkit.Must(t, later.Start())
 	defer func() { _ = later.Process.Kill(); _ = later.Wait() }()
-	if got := p.candidates(); !slices.Contains(got, later.Process.Pid) || earlier < p.cmd.Process.Pid && slices.Contains(got, earlier) {
+	got := p.candidates()
+	hasEarlier := earlier < p.cmd.Process.Pid && slices.Contains(got, earlier)
+	if !slices.Contains(got, later.Process.Pid) || hasEarlier {
 		t.Errorf("candidates are %v, want %d among them, and not %d", got, later.Process.Pid, earlier)
 	}
 	p.started = clock.Now().Add(-time.Hour) // since then, the numbers may have begun again
