@@ -104,3 +104,20 @@ func newStub(t testing.TB, hooks ...redis.Hook) *Server {
 	testkit.Must(t, err)
 	return s
 }
+
+// BenchmarkSubmit submits single tasks over HTTP to a real Redis, one after the other.
+func BenchmarkSubmit(b *testing.B) {
+	s := newStub(b)
+	srv := httptest.NewServer(s.Handler())
+	defer srv.Close()
+	body := []byte(`{"type":"http","delay":"30s","payload":{"url":"http://127.0.0.1:9000/","method":"POST","body":{"order":1}},"labels":{"team":"billing"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		resp, err := http.Post(srv.URL+"/v1/tasks", jsonType, bytes.NewReader(body))
+		testkit.Must(b, err)
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil || resp.StatusCode >= http.StatusBadRequest {
+			b.Fatalf("status %d, %v", resp.StatusCode, err)
+		}
+		testkit.Must(b, resp.Body.Close())
+	}
+}
