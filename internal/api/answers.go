@@ -39,7 +39,8 @@ func newAnswers(limit int64) *answers {
 // pageKey is where what ends the turn of a page is kept.
 const pageKey = "page"
 
-// page has a request wait until it may read a page. Its turn ends when the page is text, however slowly the client reads that.
+// page has a request wait until it may read a page. Its turn ends when the page is text, however slowly the client
+// reads that.
 func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		end, err := s.options.Control.TakePage(c.Request().Context())
@@ -54,7 +55,8 @@ func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (a *answers) ok(c echo.Context, v any) error { return a.reply(c, http.StatusOK, jsonType, v) }
 
-// reply answers with a JSON document. Error: CodeOverloaded, if the answer is large, changes nothing, and too many are under way.
+// reply answers with a JSON document. Error: CodeOverloaded, if the answer is large, changes nothing, and too many are
+// under way.
 func (a *answers) reply(c echo.Context, status int, contentType string, v any) error {
 	var text bytes.Buffer
 	enc := json.NewEncoder(&text)
@@ -96,7 +98,8 @@ type paced struct {
 func (p paced) Write(b []byte) (written int, _ error) {
 	for len(b) > 0 {
 		step := b[:min(writeStep, len(b))]
-		if err := p.ctrl.SetWriteDeadline(clock.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		err := p.ctrl.SetWriteDeadline(clock.Now().Add(writeTimeout))
+		if err != nil && !errors.Is(err, http.ErrNotSupported) {
 			return written, err
 		}
 		n, err := p.ResponseWriter.Write(step)

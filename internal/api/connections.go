@@ -20,7 +20,8 @@ const (
 	// networkBits of an address of IPv6 tell one client from another: whoever has one address has all that begin so.
 	networkBits = 64
 
-	// goodbyeTimeout is for telling a client that its connection is closed. It only has to fit into the buffer of a new connection.
+	// goodbyeTimeout is for telling a client that its connection is closed. It only has to fit into the buffer of a new
+	// connection.
 	goodbyeTimeout = time.Second
 )
 
@@ -92,13 +93,15 @@ func (l *perAddress) leave(from netip.Prefix) {
 
 // turnAway closes a connection, and says why. Nothing is lost: no request of it was read.
 func (l *perAddress) turnAway(conn *net.TCPConn, from netip.Prefix) {
-	l.log.Warn("refusing connections of an address: it has as many as it may", "address", from, "max_connections_per_address", l.limit)
+	l.log.Warn("refusing connections of an address: it has as many as it may",
+		"address", from, "max_connections_per_address", l.limit)
 	p := problemOf(task.Errorf(codeTooManyConnections,
 		"this address has %d connections, as many as it may (max-connections-per-address)", l.limit), rand.Text())
 	var out bytes.Buffer
 	body, err := json.Marshal(p)
 	if err == nil {
-		fmt.Fprintf(&out, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: %d\r\nConnection: close\r\n\r\n%s",
+		fmt.Fprintf(&out,
+			"HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\nRetry-After: %d\r\nConnection: close\r\n\r\n%s",
 			p.Status, http.StatusText(p.Status), problemType, len(body), p.RetryAfter, body)
 		_ = conn.SetWriteDeadline(clock.Now().Add(goodbyeTimeout))
 		_, _ = conn.Write(out.Bytes())

@@ -19,19 +19,21 @@ import (
 // hostLimit is how many bytes of a Host header a refusal quotes.
 const hostLimit = 100
 
-// Guard refuses what pages of other origins make a browser send: DTS may listen without tokens on a machine where somebody reads the
-// web. The zero Guard answers to any name.
+// Guard refuses what pages of other origins make a browser send: DTS may listen without tokens on a machine where
+// somebody reads the web. The zero Guard answers to any name.
 //
-// A page can have its own name point to 127.0.0.1 for a moment (DNS rebinding). Its requests are of the same origin then, but their Host
-// header is the name of the page. So a server that only this machine can reach answers to names that it knows.
+// A page can have its own name point to 127.0.0.1 for a moment (DNS rebinding). Its requests are of the same origin
+// then, but their Host header is the name of the page. So a server that only this machine can reach answers to names
+// that it knows.
 type Guard struct {
 	local bool     // the listener has a loopback address
 	names []string // known besides, in lower case and without the dot at the end
 }
 
-// NewGuard guards a listener at address; asked is what it was asked to listen at, host:port. allowed are names that it answers to. A
-// loopback listener answers to localhost, loopback addresses and the name in asked besides. Any other answers to each name if allowed is
-// empty; else to localhost and to all addresses besides, because an address cannot be rebound.
+// NewGuard guards a listener at address; asked is what it was asked to listen at, host:port. allowed are names that it
+// answers to. A loopback listener answers to localhost, loopback addresses and the name in asked besides. Any other
+// answers to each name if allowed is empty; else to localhost and to all addresses besides, because an address cannot
+// be rebound.
 func NewGuard(address net.Addr, asked string, allowed []string) Guard {
 	g := Guard{}
 	for _, name := range allowed {
@@ -60,8 +62,9 @@ func (g Guard) Wrap(h http.Handler) http.Handler {
 	})
 }
 
-// setSecurityHeaders keeps browsers from guessing the type of an answer, from showing it inside another page, and from telling other
-// sites where it was. Without a referrer at all, the forms of the monitor would be taken for those of another origin.
+// setSecurityHeaders keeps browsers from guessing the type of an answer, from showing it inside another page, and from
+// telling other sites where it was. Without a referrer at all, the forms of the monitor would be taken for those of
+// another origin.
 func setSecurityHeaders(h http.Header) {
 	h.Set(echo.HeaderXContentTypeOptions, "nosniff")
 	h.Set(echo.HeaderXFrameOptions, "DENY")
@@ -71,12 +74,13 @@ func setSecurityHeaders(h http.Header) {
 
 var otherOrigins http.CrossOriginProtection
 
-// check refuses requests of other origins, whatever their method, and those to a name that is not known. Following a link is allowed if
-// linked says so. Errors: codeCrossOrigin, codeHostNotAllowed.
+// check refuses requests of other origins, whatever their method, and those to a name that is not known. Following a
+// link is allowed if linked says so. Errors: codeCrossOrigin, codeHostNotAllowed.
 func (g Guard) check(r *http.Request, linked bool) error {
 	if !g.knows(nameOf(r.Host)) {
 		return &task.Error{Code: codeHostNotAllowed, Field: "Host", Message: fmt.Sprintf("%q is no name of this server: "+
-			"send the request to localhost, to its address, or to a name in its setting allowed-hosts", task.Cut(r.Host, hostLimit))}
+			"send the request to localhost, to its address, or to a name in its setting allowed-hosts",
+			task.Cut(r.Host, hostLimit))}
 	}
 	err := otherOrigins.Check(r)
 	if err == nil && (!ofOtherPage(r) || linked && followsLink(r)) {
@@ -108,8 +112,9 @@ func nameOf(host string) string {
 // plainName is a name in its one spelling.
 func plainName(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
-// ofOtherPage reports whether a page of another origin had a browser send a request, whatever its method. Browsers say so, except old
-// ones, and all if the server is neither local nor has TLS: these name the origin of what a script asks for.
+// ofOtherPage reports whether a page of another origin had a browser send a request, whatever its method. Browsers say
+// so, except old ones, and all if the server is neither local nor has TLS: these name the origin of what a script asks
+// for.
 func ofOtherPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "none", "same-origin":
@@ -124,7 +129,8 @@ func ofOtherPage(r *http.Request) bool {
 
 // followsLink reports whether a user follows a link, so that the browser shows the answer as a page.
 func followsLink(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	mode, dest := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Dest")
+	return r.Method == http.MethodGet && mode == "navigate" && dest == "document"
 }
 
 // costly are the paths whose answers take long to compute. Pages of other origins may not even link to them.

@@ -18,10 +18,14 @@ var (
 
 func TestGuard_KnowsNamesOfItsListener(t *testing.T) {
 	t.Parallel()
-	own := []string{"localhost", "LOCALHOST:1", "localhost.:8080", "127.0.0.1", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "[::1]", "[::ffff:127.0.0.1]:1", ""}
+	own := []string{
+		"localhost", "LOCALHOST:1", "localhost.:8080", "127.0.0.1", "127.0.0.1:8080", "127.9.9.9",
+		"[::1]:8080", "[::1]", "[::ffff:127.0.0.1]:1", "",
+	}
 	foreign := []string{
-		"attacker.example:8080", "attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example:80", "xlocalhost",
-		"a.localhost", "localhost:8080@attacker.example", "attacker.example:8080:localhost", "[attacker.example]", ".", "localhost..",
+		"attacker.example:8080", "attacker.example", "localhost.attacker.example", "127.0.0.1.attacker.example:80",
+		"xlocalhost", "a.localhost", "localhost:8080@attacker.example", "attacker.example:8080:localhost",
+		"[attacker.example]", ".", "localhost..",
 	}
 	addresses := []string{"192.0.2.1:8080", "0.0.0.0:8080", "[2001:db8::1]:80"}
 	proxy := []string{"dts.example.com", "DTS.example.com.:443"}
@@ -29,14 +33,35 @@ func TestGuard_KnowsNamesOfItsListener(t *testing.T) {
 		guard          Guard
 		known, refused [][]string
 	}{
-		"loopback":                 {NewGuard(loopback, "127.0.0.1:8080", nil), [][]string{own}, [][]string{foreign, addresses, proxy}},
-		"loopback of ::1":          {NewGuard(&net.TCPAddr{IP: net.IPv6loopback}, "[::1]:0", nil), [][]string{own}, [][]string{foreign, addresses}},
-		"loopback by a name":       {NewGuard(loopback, "dts.example.com:8080", nil), [][]string{own, proxy}, [][]string{foreign}},
-		"loopback behind a proxy":  {NewGuard(loopback, "127.0.0.1:8080", []string{"DTS.example.com."}), [][]string{own, proxy}, [][]string{foreign, addresses}},
-		"all addresses":            {NewGuard(anywhere, ":8080", nil), [][]string{own, foreign, addresses, proxy}, nil},
-		"all addresses, one name":  {NewGuard(anywhere, ":8080", []string{"dts.example.com"}), [][]string{own, addresses, proxy}, [][]string{foreign}},
-		"none, as of other tests":  {Guard{}, [][]string{own, foreign, addresses, proxy}, nil},
-		"one name that others add": {NewGuard(anywhere, "dts.example.com:80", []string{"a"}), [][]string{own, addresses}, [][]string{foreign, proxy}},
+		"loopback": {
+			NewGuard(loopback, "127.0.0.1:8080", nil),
+			[][]string{own}, [][]string{foreign, addresses, proxy},
+		},
+		"loopback of ::1": {
+			NewGuard(&net.TCPAddr{IP: net.IPv6loopback}, "[::1]:0", nil),
+			[][]string{own}, [][]string{foreign, addresses},
+		},
+		"loopback by a name": {
+			NewGuard(loopback, "dts.example.com:8080", nil),
+			[][]string{own, proxy}, [][]string{foreign},
+		},
+		"loopback behind a proxy": {
+			NewGuard(loopback, "127.0.0.1:8080", []string{"DTS.example.com."}),
+			[][]string{own, proxy}, [][]string{foreign, addresses},
+		},
+		"all addresses": {
+			NewGuard(anywhere, ":8080", nil),
+			[][]string{own, foreign, addresses, proxy}, nil,
+		},
+		"all addresses, one name": {
+			NewGuard(anywhere, ":8080", []string{"dts.example.com"}),
+			[][]string{own, addresses, proxy}, [][]string{foreign},
+		},
+		"none, as of other tests": {Guard{}, [][]string{own, foreign, addresses, proxy}, nil},
+		"one name that others add": {
+			NewGuard(anywhere, "dts.example.com:80", []string{"a"}),
+			[][]string{own, addresses}, [][]string{foreign, proxy},
+		},
 	} {
 		for want, groups := range map[bool][][]string{true: c.known, false: c.refused} {
 			for _, group := range groups {
@@ -59,8 +84,12 @@ func TestGuard_RefusesReboundNames(t *testing.T) {
 	})
 	r.openQueue("default")
 	const host = "attacker.example:8080"
+	paths := []string{
+		"/v1/tasks", "/v1/queues/default/pause", "/healthz", "/readyz", "/metrics", "/monitor/", "/openapi.json",
+		"/nothing", "/",
+	}
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-		for _, path := range []string{"/v1/tasks", "/v1/queues/default/pause", "/healthz", "/readyz", "/metrics", "/monitor/", "/openapi.json", "/nothing", "/"} {
+		for _, path := range paths {
 			req := httptest.NewRequestWithContext(t.Context(), method, "http://"+host+path, nil)
 			req.Header.Set("Origin", "http://"+host)
 			req.Header.Set("Sec-Fetch-Site", "same-origin")
@@ -72,7 +101,8 @@ func TestGuard_RefusesReboundNames(t *testing.T) {
 		}
 	}
 	p := r.call("POST", "/v1/tasks", `{"type":"noop"}`, "Host", host).problem(t)
-	if p.Code != "host_not_allowed" || p.Field != "Host" || !strings.Contains(p.Detail, host) || !strings.Contains(p.Detail, "allowed-hosts") {
+	helps := strings.Contains(p.Detail, host) && strings.Contains(p.Detail, "allowed-hosts")
+	if p.Code != "host_not_allowed" || p.Field != "Host" || !helps {
 		t.Errorf("got %+v", p)
 	}
 	if got := r.call("POST", "/v1/queues/default/pause", "", "Host", "LOCALHOST.:1"); got.status != http.StatusNoContent {
@@ -89,21 +119,37 @@ func TestGuard_RefusesReadsOfOtherPages(t *testing.T) {
 		headers []string
 		refused bool
 	}{
-		"an image":                      {"/v1/tasks", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, true},
-		"a script of a sibling":         {"/v1/tasks", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, true},
-		"a script of an old browser":    {"/v1/tasks", []string{"Origin", "https://evil.example"}, true},
-		"a script without an origin":    {"/v1/tasks", []string{"Origin", "null"}, true},
-		"a frame":                       {"/v1/tasks", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, true},
-		"a link":                        {"/v1/tasks", link, false},
-		"a link to what is costly":      {"/v1/forecast", link, true},
-		"a link to the doctor":          {"/v1/doctor", link, true},
-		"a link to an audit":            {"/v1/schedules/a/audit", link, true},
-		"typed by the user":             {"/v1/forecast", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, false},
-		"its own page":                  {"/v1/forecast", []string{"Sec-Fetch-Site", "same-origin", "Origin", r.url}, false},
-		"its own page, an old browser":  {"/v1/forecast", []string{"Origin", r.url}, false},
-		"a program":                     {"/v1/forecast", nil, false},
-		"the document for another page": {"/openapi.json", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true},
-		"what is not there, from there": {"/nothing", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true},
+		"an image": {
+			"/v1/tasks",
+			[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "image"}, true,
+		},
+		"a script of a sibling": {
+			"/v1/tasks", []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "cors"}, true,
+		},
+		"a script of an old browser": {"/v1/tasks", []string{"Origin", "https://evil.example"}, true},
+		"a script without an origin": {"/v1/tasks", []string{"Origin", "null"}, true},
+		"a frame": {
+			"/v1/tasks",
+			[]string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"}, true,
+		},
+		"a link":                   {"/v1/tasks", link, false},
+		"a link to what is costly": {"/v1/forecast", link, true},
+		"a link to the doctor":     {"/v1/doctor", link, true},
+		"a link to an audit":       {"/v1/schedules/a/audit", link, true},
+		"typed by the user": {
+			"/v1/forecast", []string{"Sec-Fetch-Site", "none", "Sec-Fetch-Mode", "navigate"}, false,
+		},
+		"its own page": {
+			"/v1/forecast", []string{"Sec-Fetch-Site", "same-origin", "Origin", r.url}, false,
+		},
+		"its own page, an old browser": {"/v1/forecast", []string{"Origin", r.url}, false},
+		"a program":                    {"/v1/forecast", nil, false},
+		"the document for another page": {
+			"/openapi.json", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true,
+		},
+		"what is not there, from there": {
+			"/nothing", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "cors"}, true,
+		},
 	} {
 		got := r.call("GET", c.path, "", c.headers...)
 		if refused := got.status == http.StatusForbidden; refused != c.refused {
@@ -114,7 +160,8 @@ func TestGuard_RefusesReadsOfOtherPages(t *testing.T) {
 
 func TestGuard_WrapsOtherHandlers(t *testing.T) {
 	t.Parallel()
-	h := NewGuard(loopback, "127.0.0.1:6060", nil).Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "profile") }))
+	profile := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "profile") })
+	h := NewGuard(loopback, "127.0.0.1:6060", nil).Wrap(profile)
 	for name, c := range map[string]struct {
 		host, site string
 		status     int
@@ -139,7 +186,10 @@ func TestServer_SetsSecurityHeaders(t *testing.T) {
 	r := startRig(t, func(o *Options) {
 		o.Monitor = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") })
 	})
-	for _, path := range []string{"/healthz", "/v1/tasks", "/v1/tasks/none", "/nothing", "/monitor", "/monitor/x", "/openapi.json", "/v1/tasks?limit=x"} {
+	for _, path := range []string{
+		"/healthz", "/v1/tasks", "/v1/tasks/none", "/nothing", "/monitor", "/monitor/x", "/openapi.json",
+		"/v1/tasks?limit=x",
+	} {
 		got := httptest.NewRecorder()
 		r.server.Handler().ServeHTTP(got, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		h := got.Header()
@@ -166,8 +216,11 @@ func TestProblem_BoundsWhatItQuotes(t *testing.T) {
 	r := startRig(t)
 	long := strings.Repeat("ü", 100_000)
 	for name, c := range map[string]struct{ method, path, body, says string }{
-		"a pattern":        {"POST", "/v1/tasks", `{"type":"http","delay":"` + long + `"}`, "maximum string length is 64"},
-		"an enum":          {"PUT", "/v1/schedules/a", `{"every":"1h","misfire":{"policy":"` + long + `"},"task":{"type":"http"}}`, "must be"},
+		"a pattern": {"POST", "/v1/tasks", `{"type":"http","delay":"` + long + `"}`, "maximum string length is 64"},
+		"an enum": {
+			"PUT", "/v1/schedules/a",
+			`{"every":"1h","misfire":{"policy":"` + long + `"},"task":{"type":"http"}}`, "must be",
+		},
 		"an unknown field": {"POST", "/v1/tasks", `{"type":"http","` + long + `":1}`, "is not a field of this request"},
 		"a wrong time":     {"POST", "/v1/tasks", `{"type":"http","run_at":"` + long + `"}`, "is not a time such as"},
 		"a name given twice": {

@@ -18,12 +18,12 @@ import (
 // anything stands for a value about which the document says nothing. It fits every schema without a type.
 const anything = true
 
-// parseJSON reads one JSON document for a comparison with a schema. It refuses what readers of JSON understand in different ways: a
-// member that is given twice, and text that is no Unicode, such as half of a surrogate pair.
+// parseJSON reads one JSON document for a comparison with a schema. It refuses what readers of JSON understand in
+// different ways: a member that is given twice, and text that is no Unicode, such as half of a surrogate pair.
 //
-// It makes values only of what the schema describes, and counts items and members while it reads them. So a document that fits takes
-// about as much memory as its text, and one that does not is refused before it takes more. Options can make it less strict about what
-// the schema does not describe.
+// It makes values only of what the schema describes, and counts items and members while it reads them. So a document
+// that fits takes about as much memory as its text, and one that does not is refused before it takes more. Options can
+// make it less strict about what the schema does not describe.
 func parseJSON(schema *openapi3.Schema, raw []byte, options ...jsontext.Options) (any, error) {
 	r := guided{jsontext.NewDecoder(bytes.NewBuffer(raw), options...)}
 	value, err := r.value(schema)
@@ -68,8 +68,8 @@ func (r guided) value(schema *openapi3.Schema) (any, error) {
 	return token.Bool(), nil
 }
 
-// described is the schema that says what a value is: in OpenAPI 3.0, a description of a schema that others share takes an allOf. It is nil
-// if anything can be there.
+// described is the schema that says what a value is: in OpenAPI 3.0, a description of a schema that others share takes
+// an allOf. It is nil if anything can be there.
 func described(schema *openapi3.Schema) *openapi3.Schema {
 	for schema != nil && schema.Type == nil {
 		if len(schema.AllOf) == 0 {

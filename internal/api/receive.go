@@ -17,16 +17,17 @@ import (
 )
 
 const (
-	// firstRoom is how much room a body gets before anything of it has arrived. It is not counted: connections are bounded.
+	// firstRoom is how much room a body gets before anything of it has arrived. It is not counted: connections are
+	// bounded.
 	firstRoom = 4 << 10
 
 	// readStep is how much of a body may take as long to arrive as the head and the first readStep bytes do together.
 	readStep = 64 << 10
 )
 
-// receive reads the body of a request into the memory that bodies share, and returns what gives that memory back. Nothing else of a
-// request begins before: what has not arrived takes nobody's place. Errors: CodeInvalid, codeBodyTooSlow, CodeOverloaded,
-// http.MaxBytesError.
+// receive reads the body of a request into the memory that bodies share, and returns what gives that memory back.
+// Nothing else of a request begins before: what has not arrived takes nobody's place. Errors: CodeInvalid,
+// codeBodyTooSlow, CodeOverloaded, http.MaxBytesError.
 func (s *Server) receive(c echo.Context) ([]byte, func(), error) {
 	r := c.Request()
 	in := inflow{
@@ -56,8 +57,8 @@ type inflow struct {
 	held   int64 // bytes of that
 }
 
-// read reads to the end. Room grows as it is filled: a head that announces much takes none. Whoever sends the body gets more time with
-// each readStep that has arrived, which net/http has given for the first.
+// read reads to the end. Room grows as it is filled: a head that announces much takes none. Whoever sends the body gets
+// more time with each readStep that has arrived, which net/http has given for the first.
 func (in *inflow) read() ([]byte, error) {
 	buf := make([]byte, 0, in.room(firstRoom))
 	for next := readStep; ; {
@@ -95,8 +96,8 @@ func (in *inflow) room(n int64) int64 {
 func (in *inflow) grow(full []byte) ([]byte, error) {
 	more := in.room(4*int64(cap(full))) - in.held
 	if !in.bodies.TryAcquire(more) {
-		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %s of request bodies under way (transfer-memory): "+
-			"nothing was done, so try again, here or at another node", config.Size(in.limit))
+		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %s of request bodies under way "+
+			"(transfer-memory): nothing was done, so try again, here or at another node", config.Size(in.limit))
 	}
 	in.held += more
 	return append(make([]byte, 0, in.held), full...), nil

@@ -27,7 +27,8 @@ func (r *rig) dial() net.Conn {
 }
 
 func head(path string, size int) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, size)
+	return fmt.Sprintf(
+		"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, size)
 }
 
 // statusOf reads the answer on a connection.
@@ -84,7 +85,8 @@ func TestReceive_GivesLargeBodiesTimeWhileTheyArrive(t *testing.T) {
 	stalls := r.dial()
 	_, err = io.WriteString(stalls, head("/v1/tasks/batch", len(body))+body[:2*readStep])
 	testkit.Must(t, err)
-	if status, text := statusOf(t, stalls); status != http.StatusRequestTimeout || !strings.Contains(text, "body_too_slow") {
+	status, text := statusOf(t, stalls)
+	if status != http.StatusRequestTimeout || !strings.Contains(text, "body_too_slow") {
 		t.Errorf("a body that stalls: %d %s", status, text)
 	}
 }
@@ -109,7 +111,8 @@ func TestReceive_BoundsBodiesInSum(t *testing.T) {
 	}
 	got := r.call("POST", "/v1/tasks", large)
 	p := got.problem(t)
-	if p.Code != "overloaded" || got.header.Get("Retry-After") != "1" || !strings.Contains(p.Detail, "256KiB") || !strings.Contains(p.Detail, "transfer-memory") {
+	helps := strings.Contains(p.Detail, "256KiB") && strings.Contains(p.Detail, "transfer-memory")
+	if p.Code != "overloaded" || got.header.Get("Retry-After") != "1" || !helps {
 		t.Errorf("%+v", p)
 	}
 	if _, counted := refused.Load("overloaded"); !counted {
@@ -143,14 +146,16 @@ func TestParseJSON_TakesNoMoreMemoryThanItsText(t *testing.T) {
 		fmt.Fprintf(names, `,"k%d":0`, i)
 	}
 	for name, c := range map[string]struct{ schema, body string }{
-		"items of a batch":           {"SubmissionBatch", `{"tasks":[` + zeros + `]}`},
-		"a payload":                  {"Submission", `{"type":"http","payload":[` + zeros + `]}`},
-		"an array for an object":     {"Submission", `{"type":"http","retry":[` + zeros + `]}`},
-		"an array for a text":        {"Submission", `{"type":[` + zeros + `]}`},
-		"an array for the body":      {"Submission", `[` + zeros + `]`},
-		"delays":                     {"Submission", `{"type":"http","retry":{"delays":[` + zeros + `]}}`},
-		"unknown fields":             {"Submission", `{"type":"http"` + names.String() + `}`},
-		"labels":                     {"Submission", `{"type":"http","labels":{` + strings.TrimPrefix(names.String(), ",") + `}}`},
+		"items of a batch":       {"SubmissionBatch", `{"tasks":[` + zeros + `]}`},
+		"a payload":              {"Submission", `{"type":"http","payload":[` + zeros + `]}`},
+		"an array for an object": {"Submission", `{"type":"http","retry":[` + zeros + `]}`},
+		"an array for a text":    {"Submission", `{"type":[` + zeros + `]}`},
+		"an array for the body":  {"Submission", `[` + zeros + `]`},
+		"delays":                 {"Submission", `{"type":"http","retry":{"delays":[` + zeros + `]}}`},
+		"unknown fields":         {"Submission", `{"type":"http"` + names.String() + `}`},
+		"labels": {
+			"Submission", `{"type":"http","labels":{` + strings.TrimPrefix(names.String(), ",") + `}}`,
+		},
 		"exclusions of a schedule":   {"ScheduleDefinition", `{"exclude":[` + zeros + `]}`},
 		"attempts that are extended": {"ExtendRequest", `{"attempts":[` + zeros + `]}`},
 		"a checkpoint":               {"AttemptReport", `{"token":"x","checkpoint":[` + zeros + `]}`},
@@ -181,7 +186,8 @@ func TestConnections_AreBoundedForEachAddress(t *testing.T) {
 		}
 	}
 	third := r.dial()
-	if status, text := statusOf(t, third); status != http.StatusTooManyRequests || !strings.Contains(text, "max-connections-per-address") {
+	status, text := statusOf(t, third)
+	if status != http.StatusTooManyRequests || !strings.Contains(text, "max-connections-per-address") {
 		t.Errorf("the third one: %d %s", status, text)
 	}
 	if _, err := third.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

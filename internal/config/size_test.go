@@ -9,7 +9,9 @@ import (
 
 func TestSize_IsAWholeNumberAndAUnit(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]config.Size{"1KiB": 1024, "512MiB": 512 << 20, "2 GiB": 2 << 30, "1024MiB": 1 << 30, "3TiB": 3 << 40} {
+	for text, want := range map[string]config.Size{
+		"1KiB": 1024, "512MiB": 512 << 20, "2 GiB": 2 << 30, "1024MiB": 1 << 30, "3TiB": 3 << 40,
+	} {
 		got, err := config.ParseSize(text)
 		if err != nil || got != want {
 			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
@@ -19,7 +21,8 @@ func TestSize_IsAWholeNumberAndAUnit(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "1", "MiB", "-1MiB", "0MiB", "1.5GiB", "1MB", "9999999999999TiB"} {
-		if got, err := config.ParseSize(text); err == nil || !strings.Contains(err.Error(), `"`+text+`" is no size, such as 512MiB`) {
+		got, err := config.ParseSize(text)
+		if err == nil || !strings.Contains(err.Error(), `"`+text+`" is no size, such as 512MiB`) {
 			t.Errorf("%q: %d, %v", text, got, err)
 		}
 	}

@@ -57,6 +57,7 @@ func TestCluster_MakesAReplicaThePrimary(t *testing.T) {
 
 // A write that the primary has taken is lost when a replica takes over that it has left behind.
 func TestBehind_AReplicaTakesOverWithoutTheLastWrites(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	none := redistest.With("--min-replicas-to-write", "0")
 	for name, start := range map[string]func() (url string, primary func() *redistest.Server, leave func() *redistest.Behind){
