@@ -62,8 +62,11 @@ func (b *Behind) leave() {
 func (b *Behind) Reunite() {
 	b.t.Helper()
 	for i, r := range b.replicas {
-		testkit.Must(b.t, r.Admin().ConfigSet(b.t.Context(), "masterauth", b.passwords[i]).Err())
-		testkit.Must(b.t, r.Admin().ConfigRewrite(b.t.Context()).Err()) // a sentinel may have had it write the wrong one
+		// A sentinel closes the connections of each server that it reconfigures, and has it write its settings.
+		testkit.Eventually(b.t, "the replica has its password again, and has written it", func() bool {
+			return r.Admin().ConfigSet(b.t.Context(), "masterauth", b.passwords[i]).Err() == nil &&
+				r.Admin().ConfigRewrite(b.t.Context()).Err() == nil
+		})
 	}
 	b.Primary.Restart()
 	testkit.Eventually(b.t, "the old primary follows the new one", b.Primary.follows)
