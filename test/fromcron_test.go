@@ -58,7 +58,7 @@ func TestPages_DoWhatTheySay(t *testing.T) {
 	} {
 		t.Run(page, func(t *testing.T) {
 			t.Parallel()
-			n := startNode(t, redistest.Start(t).URL(), "--enable-shell")
+			n := startNode(t, redistest.Start(t).URL(), "--enable-shell", "--http-allow-api") // as `make run`
 			scripts := blocks(t, "../docs/"+page+".md", "sh")
 			if c.blocks > 0 {
 				scripts = scripts[:c.blocks]

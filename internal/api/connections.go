@@ -23,15 +23,19 @@ const (
 	// goodbyeTimeout is for telling a client that its connection is closed. It only has to fit into the buffer of a new
 	// connection.
 	goodbyeTimeout = time.Second
+
+	// warnInterval is the least time between two warnings of refused connections.
+	warnInterval = time.Minute
 )
 
 // perAddress is a listener that closes the connections of a client's address beyond a limit.
 type perAddress struct {
 	net.Listener
-	limit int
-	log   *slog.Logger
-	mu    sync.Mutex
-	open  map[netip.Prefix]int
+	limit  int
+	log    *slog.Logger
+	mu     sync.Mutex
+	open   map[netip.Prefix]int
+	warned time.Time
 }
 
 // limitPerAddress bounds the connections of each address to l; 0 is any number.
@@ -93,8 +97,7 @@ func (l *perAddress) leave(from netip.Prefix) {
 
 // turnAway closes a connection, and says why. Nothing is lost: no request of it was read.
 func (l *perAddress) turnAway(conn *net.TCPConn, from netip.Prefix) {
-	l.log.Warn("refusing connections of an address: it has as many as it may",
-		"address", from, "max_connections_per_address", l.limit)
+	l.warn(from)
 	p := problemOf(task.Errorf(codeTooManyConnections,
 		"this address has %d connections, as many as it may (max-connections-per-address)", l.limit), rand.Text())
 	var out bytes.Buffer
@@ -107,6 +110,21 @@ func (l *perAddress) turnAway(conn *net.TCPConn, from netip.Prefix) {
 		_, _ = conn.Write(out.Bytes())
 	}
 	_ = conn.Close()
+}
+
+// warn says that connections are refused, once a minute: who opens them must not fill the log.
+func (l *perAddress) warn(from netip.Prefix) {
+	l.mu.Lock()
+	now := clock.Now()
+	due := now.Sub(l.warned) >= warnInterval
+	if due {
+		l.warned = now
+	}
+	l.mu.Unlock()
+	if due {
+		l.log.Warn("refusing connections of an address: it has as many as it may",
+			"address", from, "max_connections_per_address", l.limit)
+	}
 }
 
 // countedConn is a connection that counts until it is closed.

@@ -92,9 +92,9 @@ func (in *inflow) room(n int64) int64 {
 	return min(n, in.most)
 }
 
-// grow moves a body to where it has room for four times as much. Error: CodeOverloaded.
+// grow moves a body to where it has room for twice as much. Error: CodeOverloaded.
 func (in *inflow) grow(full []byte) ([]byte, error) {
-	more := in.room(4*int64(cap(full))) - in.held
+	more := in.room(2*int64(cap(full))) - in.held
 	if !in.bodies.TryAcquire(more) {
 		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %s of request bodies under way "+
 			"(transfer-memory): nothing was done, so try again, here or at another node", config.Size(in.limit))
