@@ -16,9 +16,11 @@ import (
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/doctor"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 func TestMain(m *testing.M) { testkit.Main(m) }
@@ -198,5 +200,28 @@ func TestExamine_JudgesWhatIsOverdueByTheClockOfItsServer(t *testing.T) {
 	slices.Sort(want)
 	if diff := cmp.Diff(want[:min(len(want), doctor.ExampleLimit)], examine()); diff != "" {
 		t.Errorf("of what has been due for 10 minutes (-want +got):\n%s", diff)
+	}
+}
+
+// A leader puts off what nobody runs if tasks wait under as many names as may: see apart.lua.
+func TestExamine_LetsADueTaskBePutOff(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	ref := task.Ref{Namespace: "default", ID: "put-off"}
+	k := w.KeysOf(ref)
+	for i := range task.WaitingNamesLimit {
+		testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), fmt.Sprint("queue-", i)).Err())
+	}
+	w.Create(task.Definition{Ref: ref, Type: "nobody-runs-it"})
+	served := partition.Quotas{Default: 10, Served: lua.ServedText(map[string][]string{"default": {"http"}})}
+	_, err := w.Leader(ref).Claim(w.Ctx, 10, served, time.Second)
+	testkit.Must(t, err)
+	if ahead := w.Get(ref).DueAt.Sub(w.DB.Time(w.Ctx).Val()); ahead < task.PutOffFor/2 {
+		t.Fatalf("it comes again in %s", ahead)
+	}
+	report, err := newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"scheduled-lost"}})
+	testkit.Must(t, err)
+	if r := report.Results[0]; r.Found > 0 || r.Looked == 0 {
+		t.Errorf("it looked at %d and found %d: %v", r.Looked, r.Found, r.Examples)
 	}
 }
