@@ -129,10 +129,7 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 	if err := settings.Validate(); err != nil {
 		return err
 	}
-	if n.embedded && !cfg.Loopback() {
-		n.executors.DisableUnless(cmd.Flags().Changed) // dev enables them only for users of this machine
-		cfg.HTTPAllowAPI = cfg.HTTPAllowAPI && cmd.Flags().Changed("http-allow-api")
-	}
+	n.restrict(&cfg, cmd.Flags().Changed)
 	if cfg.DebugListen == "" {
 		runtime.MemProfileRate = 0 // nobody can read the samples of memory that Go takes of a program with profiles
 	}
@@ -174,6 +171,15 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 		cancel()
 	}
 	return errors.Join(<-ended, failure)
+}
+
+// restrict takes away what dev allows users of this machine, if others reach the node, unless a flag allows it.
+func (n node) restrict(cfg *config.Config, changed func(flag string) bool) {
+	if !n.embedded || cfg.Loopback() {
+		return
+	}
+	n.executors.DisableUnless(changed)
+	cfg.HTTPAllowAPI = cfg.HTTPAllowAPI && changed("http-allow-api")
 }
 
 // options are those of the node's app.

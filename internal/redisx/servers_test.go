@@ -61,7 +61,7 @@ func TestServers_AreAllNodesOfACluster(t *testing.T) {
 
 func TestServers_AreThePortBesideASocketOfUnix(t *testing.T) {
 	t.Parallel()
-	folder, err := os.MkdirTemp("", "") // t.TempDir is too long a path for a socket
+	folder, err := os.MkdirTemp("", "") //nolint:usetesting // t.TempDir is too long a path for a socket
 	testkit.Must(t, err)
 	t.Cleanup(func() { testkit.Must(t, os.RemoveAll(folder)) })
 	socket := filepath.Join(folder, "s")

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
@@ -126,5 +127,5 @@ func Late(t *testing.T, left time.Duration, cause error) context.Context {
 	ctx, end := context.WithCancelCause(t.Context())
 	timer := time.AfterFunc(left+lateness, func() { end(cause) })
 	t.Cleanup(func() { timer.Stop() })
-	return late{ctx, time.Now().Add(left)}
+	return late{ctx, clock.Now().Add(left)}
 }

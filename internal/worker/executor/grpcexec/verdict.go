@@ -49,7 +49,6 @@ func (e *statusError) Error() string {
 
 // Is makes DEADLINE_EXCEEDED a context.DeadlineExceeded: see executor.Ended.
 func (e *statusError) Is(target error) bool {
-	//nolint:errorlint // Is compares with what it is asked for
 	return e.Code() == codes.DeadlineExceeded && target == context.DeadlineExceeded
 }
 
