@@ -268,9 +268,13 @@ func TestWatch_RestoresADeliveryWhoseWorkerDiedBeforeItBegan(t *testing.T) {
 	ref := w.create(task.Definition{})
 	w.dispatched(ref, 1)
 	ctx, id := t.Context(), ref.String()+":1"
-	testkit.Must(t, w.db.RPopLPush(ctx, "asynq:{default}:pending", "asynq:{default}:active").Err())
-	testkit.Must(t, w.db.HSet(ctx, "asynq:{default}:t:"+id, "state", "active").Err())
-	testkit.Must(t, w.db.Do(ctx, "ZADD", "asynq:{default}:lease", 1, id).Err())
+	_, err := w.db.TxPipelined(ctx, func(p redis.Pipeliner) error { // at once, as a worker does: the leader looks meanwhile
+		p.RPopLPush(ctx, "asynq:{default}:pending", "asynq:{default}:active")
+		p.HSet(ctx, "asynq:{default}:t:"+id, "state", "active")
+		p.ZAdd(ctx, "asynq:{default}:lease", redis.Z{Score: 1, Member: id})
+		return nil
+	})
+	testkit.Must(t, err)
 	testkit.Eventually(t, "it waits again", func() bool { return w.db.LLen(ctx, "asynq:{default}:pending").Val() == 1 })
 }
 
