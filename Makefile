@@ -22,7 +22,7 @@ run: ## Try DTS: everything in one process on an embedded Redis, with a demo
 
 # Go's cache knows which packages a change reaches, and this target does nothing for the others.
 .PHONY: quick
-quick: ## Build, vet and test what has changed, in a minute: no race detector, clusters, processes of DTS or chaos
+quick: ## Build, vet and test what has changed, without the race detector, clusters, processes of DTS and chaos
 	scripts/ensure-test-tools
 	go build ./...
 	go vet ./...
@@ -34,7 +34,7 @@ quick: ## Build, vet and test what has changed, in a minute: no race detector, c
 TEST := go test -race -vet=off -parallel 8 -timeout 45m
 
 .PHONY: test
-test: ## Run all that a change must pass, with the race detector, in some minutes
+test: ## Run all that a change must pass, with the race detector
 	scripts/ensure-test-tools
 	$(TEST) ./...
 	cd bench && $(TEST) ./...

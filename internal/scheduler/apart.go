@@ -10,12 +10,12 @@ import (
 // own servers serves them.
 const apartSaid = 16
 
-// census is what the leader of a partition knows of the names of queues and lanes of which tasks wait there. What is
-// served is in flows. What nobody serves may be many names, so it stays in Redis: while there are any, a claim looks at
-// all names only if what is served has changed.
+// census is what the leader of a partition knows of the names of queues and lanes with waiting tasks. Names that
+// somebody serves are in flows. Those that nobody serves may be many, so they stay in Redis: a claim looks at all names
+// only if what is served has changed.
 type census struct {
 	served string   // what was served when a claim last looked at all names
-	fresh  bool     // one has looked, and nothing was put under a name since that the leader does not know
+	fresh  bool     // a claim has looked, and no task was put under an unknown name since
 	apart  []string // some of the names that nobody serves
 }
 
@@ -71,7 +71,7 @@ func (q *quotas) wakeApart() {
 	}
 }
 
-// apartIn returns names that nobody serves and of which tasks wait in a partition.
+// apartIn returns some names with waiting tasks in a partition that nobody serves.
 func (q *quotas) apartIn(p int) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()

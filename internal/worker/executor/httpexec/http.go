@@ -63,8 +63,7 @@ func Describe(a *address.Rules) *executor.Descriptor {
 //
 // It sends a call at most once in an attempt, even if the connection breaks. It follows redirects as net/http does,
 // except those that would change the method to GET or take a body elsewhere: then the redirect itself is the
-// response. Each address to which it connects is
-// checked against the settings of the node.
+// response. Each address to which it connects is checked against the settings of the node.
 type Executor struct {
 	client    *http.Client
 	transport *http.Transport
