@@ -2,8 +2,10 @@ package layout_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,35 +21,81 @@ import (
 func TestReady_NeedsOneServerOfAClusterThatTakesWrites(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.NoFailover())
-	l, err := layout.Open(t.Context(), layout.Options{DB: redistest.Open(t, cluster.URL())})
+	db := redistest.Open(t, cluster.URL())
+	l, err := layout.Open(t.Context(), layout.Options{DB: db})
 	testkit.Must(t, err)
 	ready := func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		return l.Ready(ctx)
 	}
-	testkit.Must(t, ready())
-	holders := make(map[*redistest.Server]bool)
+	asked := make(map[*redistest.Server]string) // by the key of the first partition of each server
 	for p := range layout.DefaultPartitions {
-		holders[cluster.Primary(string(l.Keys.Partition(p).States()))] = true
+		key := string(l.Keys.Partition(p).States())
+		if server := cluster.Primary(key); asked[server] == "" {
+			asked[server] = key
+		}
 	}
-	left, refusing := len(holders), 0
-	for server := range holders {
+	heard := &answers{of: make(map[string]int)}
+	db.AddHook(heard)
+	testkit.Must(t, ready())
+	rounds, left, refusing := 1, len(asked), 0
+	answering := maps.Clone(asked)
+	for server := range asked {
+		// Ready shares the answer to a write that is still under way: that of a server that takes writes until now.
+		testkit.Eventually(t, "all that can answer have answered", func() bool { return heard.all(rounds, answering) })
 		if left--; left%2 == 0 {
 			server.RefuseWrites()
 			refusing++
 		} else {
 			server.Pause()
 			defer server.Continue()
+			delete(answering, server)
 		}
+		rounds++
 		err := ready()
 		if (err == nil) != (left > 0) {
-			t.Errorf("with %d servers left: %v", left, err)
+			t.Fatalf("with %d servers left: %v", left, err)
 		}
 		if left == 0 && strings.Count(err.Error(), "NOREPLICAS") != refusing {
 			t.Errorf("%d servers refuse writes: %v", refusing, err)
 		}
 	}
+}
+
+// answers counts the commands that Redis has answered, by their key.
+type answers struct {
+	mu sync.Mutex
+	of map[string]int
+}
+
+func (a *answers) all(n int, keys map[*redistest.Server]string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, key := range keys {
+		if a.of[key] < n {
+			return false
+		}
+	}
+	return true
+}
+
+func (a *answers) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (a *answers) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if key, ok := cmd.Args()[len(cmd.Args())-1].(string); ok {
+			a.mu.Lock()
+			a.of[key]++
+			a.mu.Unlock()
+		}
+		return err
+	}
+}
+
+func (a *answers) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
 }
 
 func TestReady_SaysWhatRedisSays(t *testing.T) {
