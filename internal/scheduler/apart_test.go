@@ -32,6 +32,7 @@ func (w *world) many(n int, change func(i int, d *task.Definition)) []task.Ref {
 
 // What nobody serves costs a claim nothing, however many names it has.
 func TestDispatch_ManyUnservedNamesHoldUpNoOther(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, change := range map[string]func(i int, d *task.Definition){
 		"types":  func(i int, d *task.Definition) { d.Type = fmt.Sprint("type", i) },

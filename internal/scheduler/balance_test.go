@@ -152,6 +152,7 @@ func TestScheduler_EndsWhileRedisIsUnreachable(t *testing.T) {
 }
 
 func TestScheduler_EndsWhileRedisDoesNotAnswer(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)

@@ -264,6 +264,7 @@ func (n *node) clockJumps() (count float64) {
 
 // Whoever lives extends the leases of its runs soon after the clock jumped, whichever way. What a dead worker ran is found as soon as ever.
 func TestWatch_JudgesByLeasesWhereverTheClockJumps(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, by := range map[string]time.Duration{"ahead": never / 2, "back": -never / 2} {
 		t.Run(name, func(t *testing.T) {

@@ -135,6 +135,7 @@ func TestWatch_EnqueuesWhatADeadLeaderClaimed(t *testing.T) {
 
 // As after a crash of the leader of a partition between its claims and hand-overs, or the loss of asynq's keys.
 func TestWatch_EnqueuesAllThatWasLostWithinSomeLooks(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const n = 4 * claimLimit
 	w := newWorld(t)
@@ -239,6 +240,7 @@ func (u *unwatched) settle(t *testing.T) {
 
 // A failover of Redis to a replica that was behind can lose that an attempt has ended. No claim of this leader tells it to look.
 func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	u := newUnwatched(t)
 	ref, k := u.run.Task.Ref, u.keys
@@ -260,6 +262,7 @@ func TestWatch_FindsRunsThatCameBackWithRedis(t *testing.T) {
 
 // A worker can tell late that it runs an attempt whose begin Redis has lost. No claim of this leader tells it to look.
 func TestWatch_FindsRunsThatAreToldLate(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	u := newUnwatched(t)
 	ref, k := u.run.Task.Ref, u.keys

@@ -20,6 +20,7 @@ import (
 
 // The server would try again at once if asynq decided about that: its handler says nothing of asynq.SkipRetry.
 func TestForeignServer_HandlesAnAttemptThatFailsOnce(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, fail := range map[string]func() error{
 		"error": func() error { return errors.New("boom") },
@@ -70,6 +71,7 @@ func attemptOf(t *testing.T, received *asynq.Task) int {
 // asynq lists a server for 10 s after its death, and its lease of a delivery counts as abandoned when it has missed two extensions. The
 // test has both over at once.
 func TestForeignServer_WhatWaitsForItWhenItDiesReturnsToDTS(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	handled, release := make(chan int, 10), make(chan struct{})

@@ -53,6 +53,7 @@ func (w *world) notLookedAt(s schedule.Schedule) []lua.ExamineSchedulesFound {
 
 // Nobody takes the delivery that waits in the queue. When there is room, the misfire policy decides: by default, one tick runs for all that were missed.
 func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	queues := queue.New(queue.Options{DB: w.db})

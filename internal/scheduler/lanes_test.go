@@ -73,6 +73,7 @@ func (w *world) overdue(n int, taskType string) []task.Ref {
 }
 
 func TestDispatch_ATypeThatNobodyRunsHoldsUpNoOther(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.types = []string{"echo"}
@@ -100,6 +101,7 @@ func TestDispatch_ATypeThatNobodyRunsHoldsUpNoOther(t *testing.T) {
 
 // What waits for the few workers of a type is bounded by their slots, and takes no room of what others run.
 func TestDispatch_ATypeThatFewRunTakesNoRoomOfTheOthers(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.slots, w.types = 4, []string{"echo"}

@@ -49,6 +49,7 @@ func TestWatch_EndsRunsThatNobodyHolds(t *testing.T) {
 
 // An outage that outlasts the leases of runs is nobody's fault. Their workers have a lease's time to extend them.
 func TestWatch_TakesNoRunForLostRightAfterAnOutage(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, stop := range map[string]func(*world, *node) (goOn func()){
 		"the leader is cut off":    func(_ *world, a *node) func() { a.proxy.Cut(); return a.proxy.Mend },

@@ -36,6 +36,7 @@ func (w *world) createMany(n int) {
 // As after an outage of all schedulers. What is overdue reaches asynq at the pace of the workers, who take nothing here. Newly due tasks of
 // another queue go on; that the next claim takes them is asserted in package partition.
 func TestDispatch_DrainsWhatIsOverdueAtThePaceOfTheWorkers(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.slots = 10

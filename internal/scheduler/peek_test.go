@@ -45,6 +45,7 @@ func TestPeek_RunsNoScriptWhileNothingHappens(t *testing.T) {
 
 // Each partition has its net, whatever becomes of the others.
 func TestPeek_WakesPartitionsOfOtherServersWhileOneIsSilent(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	cluster := redistest.StartCluster(t, redistest.NoFailover())
 	db := redistest.Open(t, cluster.URL())

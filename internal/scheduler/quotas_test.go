@@ -238,6 +238,7 @@ func TestDispatch_HearsThatAQueueHasRoom(t *testing.T) {
 
 // asynq's own server knows nothing of DTS, and is no member of it. What it does with a delivery ends the attempt.
 func TestDispatch_HandsOverToAsynqsOwnServers(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	handled := make(chan string, 1000)
@@ -498,6 +499,7 @@ func TestQuotas_NodesShareWhatIsFree(t *testing.T) {
 
 // Tasks that were due over two seconds wait in all partitions. They start in about that order.
 func TestDispatch_StartsABacklogOfAllPartitionsInOrder(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.slots = 4 // so that 16 deliveries may wait

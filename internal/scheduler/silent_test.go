@@ -115,6 +115,7 @@ func (s *stream) goesOn(held, free string) (waiting []task.Ref) {
 
 // Tasks of a queue wait as if it had no room while its server is silent. Those of the others go their way, also in the same partition.
 func TestDispatch_HandsOverInTimeWhileTheServerOfAnotherQueueIsSilent(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newClustered(t)
 	silent := w.cluster.Other(string(lua.AsynqQueues))
@@ -141,6 +142,7 @@ func TestDispatch_HandsOverInTimeWhileTheServerOfAnotherQueueIsSilent(t *testing
 
 // Whether one of asynq's own servers serves a queue matters to the tasks of that queue alone.
 func TestDispatch_HandsOverInTimeWhileTheServerOfTheListOfAsynqsServersIsSilent(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newClustered(t)
 	silent := w.cluster.Primary(string(lua.AsynqServers))
@@ -162,6 +164,7 @@ func TestDispatch_HandsOverInTimeWhileTheServerOfTheListOfAsynqsServersIsSilent(
 
 // What is known of asynq's own servers stays known while their list cannot be read.
 func TestDispatch_ServesAsynqsServersWhileTheServerOfTheirListIsAway(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, remove := range map[string]func(*redistest.Server){"silent": (*redistest.Server).Pause, "dead": (*redistest.Server).Kill} {
 		t.Run(name, func(t *testing.T) {
@@ -219,6 +222,7 @@ func (w *clustered) other(keys ...string) *redistest.Server {
 
 // Whoever is to lead asks for the leases of the other servers, and gets them, as if the silent one had none.
 func TestBalance_HandsPartitionsOverInTimeWhileTheServerOfOthersIsSilent(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newClustered(t)
 	a := w.start("a", never)
@@ -244,6 +248,7 @@ func TestBalance_HandsPartitionsOverInTimeWhileTheServerOfOthersIsSilent(t *test
 
 // Whoever asked before a lease was free, and is refused after it was told so, asks again.
 func TestBalance_ALateRefusalDoesNotOutlastTheNewsThatALeaseIsFree(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newClustered(t)
 	leader := w.start("leader", never)
@@ -296,6 +301,7 @@ func TestBalance_EndsTermsAlsoIfTheClusterCannotBeReached(t *testing.T) {
 
 // The list of nodes says that a ghost leads half of the partitions.
 func TestBalance_LeadsWhatStoodFreeForLongWhileTheServerOfOthersIsSilent(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newClustered(t)
 	silent := w.other(string(w.store.Keys.Nodes()), string(w.store.Keys.Leaders()))

@@ -184,6 +184,7 @@ func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
 
 // With maintenance out of the way, a leader that waits does not look at its schedules at all.
 func TestFire_DoesNotPollTheSchedules(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 4*time.Second)
@@ -245,6 +246,7 @@ func TestFire_SentTwiceDoublesNothing(t *testing.T) {
 
 // The leader fires, and gives up before Redis, which stands still, carries it out.
 func TestFire_ThatTimedOutIsRepeatedAndDoublesNothing(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -263,6 +265,7 @@ func TestFire_ThatTimedOutIsRepeatedAndDoublesNothing(t *testing.T) {
 
 // The leader's last words were carried out, but nobody was there any more to read the answer.
 func TestFire_OfALeaderThatDiedIsNotRepeatedByTheNext(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 5*time.Second)
@@ -283,6 +286,7 @@ func TestFire_OfALeaderThatDiedIsNotRepeatedByTheNext(t *testing.T) {
 
 // The leader's last words come when another one has fired the tick already.
 func TestFire_ArrivingWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 5*time.Second)
@@ -339,6 +343,7 @@ func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
 
 // What a leader knows of a schedule that was deleted proves nothing of another one of the same name, though the clock shows earlier times again.
 func TestFire_SeesNoLossInAScheduleThatIsCreatedAgainAfterAJumpBack(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t, redistest.MovableClock(t))
 	w.leads(map[*node]int{w.start("a", never): 16})
@@ -361,6 +366,7 @@ func TestFire_SeesNoLossInAScheduleThatIsCreatedAgainAfterAJumpBack(t *testing.T
 
 // Ticks that were held back for too long are missed, and the ledger says why: of all schedules, also if they are too many for one look.
 func TestFire_HoldsTicksBackWhileRedisIsAlmostFull(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	var log logText
@@ -431,6 +437,7 @@ func TestFire_StartsAQueuedTickWhenTheTaskBeforeItEnds(t *testing.T) {
 
 // A trigger leaves most of the tasks that it replaces to the leader, and nothing else is needed.
 func TestFire_StopsWhatATriggerReplaces(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	far := w.now().Add(time.Hour)

@@ -61,6 +61,7 @@ func inForce(stages []stage, tick time.Time) (stage, bool) {
 // Definitions are replaced all the time, often at the very instant of a tick. Some arrive late, some while the leader is
 // about to fire; leaders are killed as they fire. Each instant ticks by what was in force then, once.
 func TestTravel_ChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T) {
+	testkit.NotQuick(t)
 	for _, seed := range testkit.Sample(t, 1, []uint64{0, 1, 2}) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +70,7 @@ func TestTravel_ChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T
 				random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // what is random can be repeated
 				v.start()
 				v.start()
-				until := from.Add(10 * time.Minute)
+				until := from.Add(testkit.Amount(6*time.Minute, 10*time.Minute))
 				c := v.changer(seed)
 				var changing sync.WaitGroup
 				changing.Go(func() { c.keepChanging(rand.New(rand.NewPCG(seed, 3)), until) }) //nolint:gosec // as above

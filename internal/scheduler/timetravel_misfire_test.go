@@ -133,6 +133,7 @@ func TestTravel_ATickIsAMisfireAfterFifteenSeconds(t *testing.T) {
 
 // Many ticks are decided in several parts. A leader that dies in between leaves the rest to the next one.
 func TestTravel_ALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
+	testkit.NotQuick(t)
 	for _, misfire := range testkit.Sample(t, 1, []schedule.Misfire{
 		{Policy: schedule.MisfireSkip}, {Policy: schedule.MisfireOnce},
 		{Policy: schedule.MisfireAll, Window: 10 * time.Minute, Max: 30},

@@ -35,7 +35,8 @@ func snap(script string) func(*way) {
 // A leader cannot reach Redis for some time, shorter or longer than its lease; then it can again, and what it sent in
 // between may arrive then, when another one leads, or when the schedule is another one. Each tick is decided once.
 func TestTravel_ALeaderCutOffForAWhileDoublesNothing(t *testing.T) {
-	for _, name := range testkit.Sample(t, 2, slices.Sorted(maps.Keys(troubles))) {
+	testkit.NotQuick(t)
+	for _, name := range testkit.Sample(t, 1, slices.Sorted(maps.Keys(troubles))) {
 		trouble := troubles[name]
 		t.Run("it "+name, func(t *testing.T) {
 			t.Parallel()

@@ -95,6 +95,7 @@ func TestTravel_ReplaceWaitsForTheEndOfWhatItReplaces(t *testing.T) {
 }
 
 func TestTravel_AQueueOfTicksIsBounded(t *testing.T) {
+	testkit.NotQuick(t)
 	travel(t, at("2026-03-10T08:00Z"), slow, func(v *voyage) {
 		v.start()
 		v.worker.does(func(task.Task) (time.Duration, error) { return 110 * time.Minute, nil })

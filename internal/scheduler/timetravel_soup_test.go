@@ -18,12 +18,13 @@ import (
 // Everything that people and networks do to schedules, in any order. No oracle can say what must come of it; but ledger,
 // audit, counts and the worker's own record have to agree, and overlap policies have to hold.
 func TestTravel_RecordsAgreeWhateverIsDoneToSchedules(t *testing.T) {
+	testkit.NotQuick(t)
 	for _, seed := range testkit.Sample(t, 1, []uint64{0, 1, 2}) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			travel(t, at("2026-03-08T06:50Z"), brisk, func(v *voyage) {
 				s := v.soup(seed)
-				for end := clock.Now().Add(12 * time.Minute); clock.Until(end) > 0; {
+				for end := clock.Now().Add(testkit.Amount(5*time.Minute, 12*time.Minute)); clock.Until(end) > 0; {
 					s.stir()
 				}
 				s.settle()

@@ -54,8 +54,10 @@ func every(from, until time.Time, step time.Duration) []time.Time {
 	return at
 }
 
-// Two weeks; the short form travels for five days, so that each trouble comes once.
+// Two weeks with a task every half hour; the short form travels for five days, so that each trouble comes once, and has
+// a task every two hours.
 func TestTravel_DelayedTasksEachRunOnceForDays(t *testing.T) {
+	testkit.NotQuick(t)
 	days := testkit.Amount(5, 14)
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, slow, func(v *voyage) {
@@ -64,7 +66,7 @@ func TestTravel_DelayedTasksEachRunOnceForDays(t *testing.T) {
 		var all []time.Time
 		for d := range days {
 			midnight := from.Add(time.Duration(d) * day)
-			today := every(midnight.Add(5*time.Minute), midnight.Add(day), 30*time.Minute)
+			today := every(midnight.Add(5*time.Minute), midnight.Add(day), testkit.Amount(2*time.Hour, 30*time.Minute))
 			v.delayed(today)
 			all = append(all, today...)
 			v.until(midnight.Add(7 * time.Minute))
@@ -90,9 +92,11 @@ func TestTravel_DelayedTasksEachRunOnceForDays(t *testing.T) {
 
 // With leases and heartbeats as dtsd has them by default.
 func TestTravel_AKilledLeaderDelaysTasksByALeaseAtMost(t *testing.T) {
+	testkit.NotQuick(t)
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, quick, func(v *voyage) {
-		at := every(from.Add(time.Minute), from.Add(30*time.Minute), 10*time.Second)
+		minutes := testkit.Amount(12*time.Minute, 30*time.Minute)
+		at := every(from.Add(time.Minute), from.Add(minutes), 10*time.Second)
 		v.delayed(at)
 		first := v.start()
 		v.start()
@@ -104,7 +108,7 @@ func TestTravel_AKilledLeaderDelaysTasksByALeaseAtMost(t *testing.T) {
 			v.killed(v.leads())
 			v.start()
 		}
-		v.until(from.Add(31 * time.Minute))
+		v.until(from.Add(minutes + time.Minute))
 		v.ranOnTime(at)
 	})
 }

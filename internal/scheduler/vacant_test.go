@@ -26,6 +26,7 @@ func (w *world) ghost(id string) (leave func()) {
 
 // The list of nodes says that a ghost leads half of the partitions.
 func TestBalance_LeadsWhatStoodFreeForLongWhateverTheListSays(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const ttl = 3 * time.Second // long enough to be renewed in time on a busy machine
 	w := newWorld(t)

@@ -133,6 +133,7 @@ func TestWatch_EnqueuesALostDeliveryWhileRunsAreSparedAfterAnOutage(t *testing.T
 
 // A worker has taken the delivery and does not know it, as Redis hung before it answered.
 func TestWatch_EnqueuesADeliverySoonAfterRedisHung(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorldWith(t, tasks.DefaultRunLease)
 	a := w.start("a", never, func(n *node) { n.contact, n.pace.lookAgain = n.newContact(w.lease), defaultPace.lookAgain })
