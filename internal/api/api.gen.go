@@ -1026,8 +1026,12 @@ type LogLine struct {
 type LogPage struct {
 	Lines []LogLine `json:"lines"`
 
-	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may be there if as many came as
-	// were asked for, and may still come while the task runs. Left out while nothing has been written.
+	// More Whether lines may be there already that follow on these: as many came as were asked for, or the page ended
+	// early after about 4 MiB.
+	More bool `json:"more,omitempty,omitzero"`
+
+	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
+	// runs. Left out while nothing has been written.
 	NextCursor LogCursor `json:"next_cursor,omitempty,omitzero"`
 }
 

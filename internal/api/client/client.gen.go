@@ -1031,8 +1031,12 @@ type LogLine struct {
 type LogPage struct {
 	Lines []LogLine `json:"lines"`
 
-	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may be there if as many came as
-	// were asked for, and may still come while the task runs. Left out while nothing has been written.
+	// More Whether lines may be there already that follow on these: as many came as were asked for, or the page ended
+	// early after about 4 MiB.
+	More *bool `json:"more,omitempty"`
+
+	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
+	// runs. Left out while nothing has been written.
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
 }
 
@@ -3042,7 +3046,8 @@ type ClientInterface interface {
 
 	// ReadLogs Lines a task wrote
 	//
-	// Answers log lines in the order they were written; the newest 1,000 are remembered.
+	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+	// 4 MiB: follow `next_cursor` while `more` is true.
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -4190,7 +4195,8 @@ func (c *Client) ReportAttempt(ctx context.Context, id TaskID, number AttemptNum
 
 // ReadLogs Lines a task wrote
 //
-// Answers log lines in the order they were written; the newest 1,000 are remembered.
+// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+// 4 MiB: follow `next_cursor` while `more` is true.
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -8193,7 +8199,8 @@ type ClientWithResponsesInterface interface {
 
 	// ReadLogsWithResponse Lines a task wrote
 	//
-	// Answers log lines in the order they were written; the newest 1,000 are remembered.
+	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+	// 4 MiB: follow `next_cursor` while `more` is true.
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -11736,7 +11743,8 @@ func (c *ClientWithResponses) ReportAttemptWithResponse(ctx context.Context, id 
 
 // ReadLogsWithResponse Lines a task wrote
 //
-// Answers log lines in the order they were written; the newest 1,000 are remembered.
+// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+// 4 MiB: follow `next_cursor` while `more` is true.
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`

@@ -153,16 +153,23 @@ func decodeAttempts(entries []string) ([]task.Attempt, error) {
 	return attempts, nil
 }
 
+// LogPage is a part of a task's log. More: lines may follow.
+type LogPage struct {
+	Lines []task.LogLine
+	More  bool
+}
+
 // Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or from
-// the first line kept if after is "". Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
-func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error) {
+// the first line kept if after is "". The page ends early when it is full. Errors: CodeTaskNotFound, CodeInvalid for the
+// name or the cursor, CodeUnavailable.
+func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) (LogPage, error) {
 	if err := task.ValidateRef(ref); err != nil {
-		return nil, err
+		return LogPage{}, err
 	}
 	from := "-"
 	if after != "" {
 		if _, err := attemptOf(after); err != nil {
-			return nil, task.Invalid("after", "%q must be the cursor of a log line", after)
+			return LogPage{}, task.Invalid("after", "%q must be the cursor of a log line", after)
 		}
 		from = "(" + after
 	}
@@ -171,12 +178,25 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 	exists := pipe.HExists(ctx, string(k.Defs()), ref.String())
 	entries := pipe.XRangeN(ctx, string(k.Log(ref)), from, "+", int64(limit))
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, layout.Unavailable(err)
+		return LogPage{}, layout.Unavailable(err)
 	}
 	if !exists.Val() {
-		return nil, notFound(ref)
+		return LogPage{}, notFound(ref)
 	}
-	return decodeLines(entries.Val())
+	lines, err := decodeLines(entries.Val())
+	return logPage(lines, limit), err
+}
+
+// logPage is a page of lines, of which limit were asked for.
+func logPage(lines []task.LogLine, limit int) LogPage {
+	var portions layout.Portions
+	for i, line := range lines {
+		if portions.Full() {
+			return LogPage{Lines: lines[:i], More: true}
+		}
+		portions.Add(layout.TextBytes(line.Text))
+	}
+	return LogPage{Lines: lines, More: len(lines) == limit}
 }
 
 // decodeLines decodes the entries of a task's log.
