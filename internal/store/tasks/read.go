@@ -101,6 +101,30 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 	return records, failure
 }
 
+// SizeLimit is the most that Sizes returns for a task, in bytes.
+const SizeLimit = task.PayloadLimit + task.CheckpointLimit
+
+// Sizes returns how many bytes of JSON the payload and the checkpoint of each task have, in one round trip. A short
+// payload counts as InlinePayloadLimit, and a task of which Redis does not tell as SizeLimit.
+func (s *Tasks) Sizes(ctx context.Context, refs []task.Ref) []int {
+	pipe := s.l.DB.Pipeline()
+	replies := make([][2]*redis.IntCmd, len(refs))
+	for i, ref := range refs {
+		k := s.l.KeysOf(ref)
+		replies[i] = [2]*redis.IntCmd{
+			pipe.HStrLen(ctx, string(k.Payloads()), ref.String()), pipe.HStrLen(ctx, string(k.Checkpoints()), ref.String()),
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	sizes := make([]int, len(refs))
+	for i, r := range replies {
+		if sizes[i] = SizeLimit; r[0].Err() == nil && r[1].Err() == nil {
+			sizes[i] = max(int(r[0].Val()), task.InlinePayloadLimit) + int(r[1].Val())
+		}
+	}
+	return sizes
+}
+
 func recordOf(t lua.ReadTasksTask) codec.Record {
 	return codec.Record{Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason}
 }
