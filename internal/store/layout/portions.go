@@ -1,6 +1,9 @@
 package layout
 
-import "unicode/utf8"
+import (
+	"strings"
+	"unicode/utf8"
+)
 
 // Limits of a page by size: a task or a schedule may have some hundred kB.
 const (
@@ -38,7 +41,7 @@ func TextBytes(text string) int {
 		switch {
 		case r == '"' || r == '\\' || r == '\b' || r == '\f' || r == '\n' || r == '\r' || r == '\t':
 			n++
-		case r < ' ', r == utf8.RuneError && text[i] != "\uFFFD"[0]: // no UTF-8
+		case r < ' ', r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // no UTF-8
 			n += 5
 		case r == '\u2028' || r == '\u2029':
 			n += 3
