@@ -3115,7 +3115,8 @@ type ClientInterface interface {
 	// TakeAttemptsWithBody Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes any type of body and a specified content type.
@@ -3126,7 +3127,8 @@ type ClientInterface interface {
 	// TakeAttempts Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes a body of the `application/json` content type.
@@ -4334,7 +4336,8 @@ func (c *Client) ExtendAttempts(ctx context.Context, worker WorkerID, body Exten
 // TakeAttemptsWithBody Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes any type of body and a specified content type.
@@ -4355,7 +4358,8 @@ func (c *Client) TakeAttemptsWithBody(ctx context.Context, worker WorkerID, cont
 // TakeAttempts Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes a body of the `application/json` content type.
@@ -8274,7 +8278,8 @@ type ClientWithResponsesInterface interface {
 	// TakeAttemptsWithBodyWithResponse Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -8285,7 +8290,8 @@ type ClientWithResponsesInterface interface {
 	// TakeAttemptsWithResponse Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -11860,7 +11866,8 @@ func (c *ClientWithResponses) ExtendAttemptsWithResponse(ctx context.Context, wo
 // TakeAttemptsWithBodyWithResponse Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -11877,7 +11884,8 @@ func (c *ClientWithResponses) TakeAttemptsWithBodyWithResponse(ctx context.Conte
 // TakeAttemptsWithResponse Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
