@@ -248,7 +248,8 @@ func (c *Client) Logs(ctx context.Context, id string) iter.Seq2[LogLine, error] 
 	return pages(func(cursor *string) ([]LogLine, *string, error) {
 		params.After = cursor
 		page, err := call[client.LogPage](c.api.ReadLogsWithResponse(ctx, id, &params))
-		if len(page.Lines) < lineLimit {
+		more := page.More != nil && *page.More
+		if !more && len(page.Lines) < lineLimit { // an older server does not tell
 			page.NextCursor = nil // those are all, for now
 		}
 		return each(page.Lines, lineFrom), page.NextCursor, err

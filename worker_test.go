@@ -194,6 +194,23 @@ func TestHandler_LogsAndTellsItsProgress(t *testing.T) {
 	}
 }
 
+// The log has more bytes than one page of the API.
+func TestLogs_FollowShortPages(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, func(w *dts.Worker) {
+		w.Handle("rows", func(ctx context.Context, _ *dts.Task) (any, error) {
+			for range 600 {
+				dts.Logger(ctx).Info(strings.Repeat(`"`, 2000))
+			}
+			return nil, nil
+		})
+	})
+	s.run(dts.Submission{ID: "a", Type: "rows"})
+	if got := len(s.lines("a")); got != 600 {
+		t.Errorf("%d lines, want 600", got)
+	}
+}
+
 func TestCheckpoint_IsWhereTheNextAttemptGoesOn(t *testing.T) {
 	t.Parallel()
 	type place struct{ Row int }

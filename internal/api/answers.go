@@ -2,17 +2,18 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/config"
-	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/control"
 )
 
 const (
@@ -23,34 +24,38 @@ const (
 	writeStep = 256 << 10
 )
 
-// paged are the operations whose answers take several MB to make.
+// paged are the operations whose answers take several MB to make. readLogs takes its turn itself, as it may be a stream.
 var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule"}
 
 // answers writes answers, into memory that they share until their clients have read them.
 type answers struct {
-	room  *semaphore.Weighted // bytes of large answers
-	limit int64               // of them
-}
-
-func newAnswers(limit int64) *answers {
-	return &answers{room: semaphore.NewWeighted(limit), limit: limit}
+	room  *budget       // bytes of large answers
+	whole time.Duration // for a client to read one
 }
 
 // pageKey is where what ends the turn of a page is kept.
 const pageKey = "page"
 
-// page has a request wait until it may read a page. Its turn ends when the page is text, however slowly the client
-// reads that.
+// page has a request wait until it may read a page.
 func (s *Server) page(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		end, err := s.options.Control.TakePage(c.Request().Context())
+		end, err := takeTurn(c.Request().Context(), c, s.options.Control)
 		if err != nil {
 			return err
 		}
 		defer end()
-		c.Set(pageKey, end)
 		return next(c)
 	}
+}
+
+// takeTurn waits until a request may read a page. Its turn ends when the page is text, however slowly the client reads
+// that, or with end.
+func takeTurn(ctx context.Context, c echo.Context, pages *control.Control) (end func(), _ error) {
+	end, err := pages.TakePage(ctx)
+	if err == nil {
+		c.Set(pageKey, end)
+	}
+	return end, err
 }
 
 func (a *answers) ok(c echo.Context, v any) error { return a.reply(c, http.StatusOK, jsonType, v) }
@@ -64,18 +69,19 @@ func (a *answers) reply(c echo.Context, status int, contentType string, v any) e
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
-	if end, ok := c.Get(pageKey).(func()); ok {
-		end()
+	for _, key := range []string{pageKey, reservedKey} {
+		if end, ok := c.Get(key).(func()); ok {
+			end()
+		}
 	}
 	out := http.ResponseWriter(c.Response())
 	if n := int64(text.Len()); n > smallAnswer {
-		if a.room.TryAcquire(n) {
-			defer a.room.Release(n)
-		} else if c.Request().Method == http.MethodGet {
-			return task.Errorf(task.CodeOverloaded, "this node is at its limit of %s of answers that wait for their readers "+
-				"(transfer-memory): ask for a smaller page, or try again, here or at another node", config.Size(a.limit))
+		from := clientOf(c.Request())
+		if err := a.count(from, n, c.Request().Method == http.MethodGet); err != nil {
+			return err
 		}
-		out = paced{c.Response(), http.NewResponseController(c.Response())}
+		defer a.room.give(from, n)
+		out = newPaced(c, a.whole)
 	}
 	c.Response().Header().Set(echo.HeaderContentType, contentType)
 	c.Response().WriteHeader(status)
@@ -88,18 +94,68 @@ func (a *answers) reply(c echo.Context, status int, contentType string, v any) e
 	return nil
 }
 
+// count counts an answer of n bytes. Error: CodeOverloaded, if nothing was changed and so the answer may fail.
+func (a *answers) count(from netip.Prefix, n int64, mayFail bool) error {
+	switch {
+	case a.room.take(from, n):
+		return nil
+	case mayFail:
+		return a.full("ask for a smaller page, or try again")
+	}
+	a.room.owe(from, n)
+	return nil
+}
+
+func (a *answers) full(helps string) error {
+	return a.room.refusal("answers that wait for their readers", helps)
+}
+
+// guardDebt refuses what changes something to an address that has not read the answers to earlier changes: these are
+// written, however much of the memory that needs. Error: CodeOverloaded.
+func (a *answers) guardDebt(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if a.room.indebted(clientOf(c.Request())) {
+			return a.full("nothing was done, so read the answers to earlier requests, or try again")
+		}
+		return next(c)
+	}
+}
+
+// reserve counts n bytes before what they will answer is done, and returns what gives them back. The answer to a request
+// that waits is then counted with it. Error: CodeOverloaded.
+func (a *answers) reserve(c echo.Context, n int64) (release func(), _ error) {
+	from := clientOf(c.Request())
+	if n <= smallAnswer {
+		return func() {}, nil
+	}
+	if !a.room.take(from, n) {
+		return nil, a.full("nothing was done, so send smaller batches, or try again")
+	}
+	release = sync.OnceFunc(func() { a.room.give(from, n) })
+	c.Set(reservedKey, release)
+	return release, nil
+}
+
+// reservedKey is where what releases a reservation is kept.
+const reservedKey = "reserved"
+
 // paced ends an answer that its client does not read.
 type paced struct {
 	http.ResponseWriter
 	ctrl *http.ResponseController
+	end  time.Time // of the whole answer
 }
 
-// Write gives the client writeTimeout for each writeStep bytes.
+func newPaced(c echo.Context, whole time.Duration) paced {
+	return paced{c.Response(), http.NewResponseController(c.Response()), clock.Now().Add(whole)}
+}
+
+// Write gives the client writeTimeout for each writeStep bytes, until end.
 func (p paced) Write(b []byte) (written int, _ error) {
 	for len(b) > 0 {
 		step := b[:min(writeStep, len(b))]
-		err := p.ctrl.SetWriteDeadline(clock.Now().Add(writeTimeout))
-		if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		err := supported(p.ctrl.SetWriteDeadline(earlier(clock.Now().Add(writeTimeout), p.end)))
+		if err != nil {
 			return written, err
 		}
 		n, err := p.ResponseWriter.Write(step)

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -26,14 +28,15 @@ func (r *rig) fillList() {
 	}
 }
 
+// other is an address that no client of a test has.
+var other = netip.MustParsePrefix("192.0.2.1/32")
+
 func TestAnswers_AreBoundedInSum(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.TransferMemory = 1 << 20 })
 	r.fillList()
 	room := r.server.answers.room
-	if !room.TryAcquire(900 << 10) { // as of clients that do not read
-		t.Fatal("there is no room")
-	}
+	room.owe(other, 900<<10) // as of clients that do not read
 	got := r.call("GET", "/v1/tasks", "")
 	p := got.problem(t)
 	if p.Code != "overloaded" || got.header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "transfer-memory") {
@@ -42,7 +45,7 @@ func TestAnswers_AreBoundedInSum(t *testing.T) {
 	if got := r.call("GET", "/v1/tasks?limit=1", ""); got.status != http.StatusOK {
 		t.Errorf("a small answer: %d %s", got.status, got.body)
 	}
-	r.server.answers.room.Release(900 << 10)
+	room.give(other, 900<<10)
 	for range 20 { // each gives its room back
 		if got := r.call("GET", "/v1/tasks", ""); got.status != http.StatusOK || len(got.body) < 200<<10 {
 			t.Fatalf("%d %.300s", got.status, got.body)
@@ -85,10 +88,11 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 type deadlines struct {
 	*httptest.ResponseRecorder
 	steps []int // bytes written since each deadline
+	until []time.Time
 }
 
-func (d *deadlines) SetWriteDeadline(time.Time) error {
-	d.steps = append(d.steps, 0)
+func (d *deadlines) SetWriteDeadline(at time.Time) error {
+	d.steps, d.until = append(d.steps, 0), append(d.until, at)
 	return nil
 }
 
@@ -100,7 +104,7 @@ func (d *deadlines) Write(b []byte) (int, error) {
 func TestPaced_GivesTimeForEachPart(t *testing.T) {
 	t.Parallel()
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	n, err := paced{d, http.NewResponseController(d)}.Write(make([]byte, 2*writeStep+1))
+	n, err := paced{d, http.NewResponseController(d), clock.Now().Add(time.Minute)}.Write(make([]byte, 2*writeStep+1))
 	if want := []int{writeStep, writeStep, 1}; err != nil || n != 2*writeStep+1 || !slices.Equal(d.steps, want) {
 		t.Errorf("%d bytes in steps of %v, %v; want %v", n, d.steps, err, want)
 	}

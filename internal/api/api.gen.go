@@ -1026,8 +1026,12 @@ type LogLine struct {
 type LogPage struct {
 	Lines []LogLine `json:"lines"`
 
-	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may be there if as many came as
-	// were asked for, and may still come while the task runs. Left out while nothing has been written.
+	// More Whether lines may be there already that follow on these: as many came as were asked for, or the page ended
+	// early after about 4 MiB.
+	More bool `json:"more,omitempty,omitzero"`
+
+	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
+	// runs. Left out while nothing has been written.
 	NextCursor LogCursor `json:"next_cursor,omitempty,omitzero"`
 }
 
@@ -1171,7 +1175,7 @@ type Problem struct {
 	// | `body_too_large` | 413 | the body is over the limit |
 	// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
-	// | `cross_origin` | 403 | a page of another origin made a browser send the request |
+	// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
 	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
@@ -1230,7 +1234,7 @@ type Problem struct {
 // | `body_too_large` | 413 | the body is over the limit |
 // | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
-// | `cross_origin` | 403 | a page of another origin made a browser send the request |
+// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 // | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
 // | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string

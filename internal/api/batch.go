@@ -15,6 +15,9 @@ import (
 // batchOperation is the operation whose tasks are checked one by one, so that one which is refused does not hold back the others.
 const batchOperation = "submitTasks"
 
+// resultSize is about how many bytes the answer has for a task of a batch, besides what it repeats of the body.
+const resultSize = 1 << 10
+
 // SubmitTasks answers POST /v1/tasks/batch.
 func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error {
 	var in struct {
@@ -23,6 +26,11 @@ func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error 
 	if err := bind(c, &in); err != nil {
 		return err
 	}
+	release, err := e.reserve(c, int64(len(in.Tasks))*resultSize)
+	if err != nil {
+		return err
+	}
+	defer release()
 	results := make([]BatchResult, len(in.Tasks))
 	defs := make([]task.Definition, 0, len(in.Tasks))
 	places := make([]int, 0, len(in.Tasks)) // defs[n] is for in.Tasks[places[n]]

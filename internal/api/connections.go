@@ -57,7 +57,7 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		if !ok {
 			return conn, nil
 		}
-		from := clientOf(tcp)
+		from := peerOf(tcp)
 		if l.enter(from) {
 			return &countedConn{TCPConn: tcp, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
 		}
@@ -65,10 +65,15 @@ func (l *perAddress) Accept() (net.Conn, error) {
 	}
 }
 
-// clientOf is the address of a client, of IPv6 its network.
-func clientOf(conn *net.TCPConn) netip.Prefix {
+// peerOf is the address of a client, of IPv6 its network.
+func peerOf(conn *net.TCPConn) netip.Prefix {
 	remote, _ := conn.RemoteAddr().(*net.TCPAddr) // a connection that has failed has none
-	address := remote.AddrPort().Addr().Unmap().WithZone("")
+	return networkOf(remote.AddrPort().Addr())
+}
+
+// networkOf is what tells the client with an address from others.
+func networkOf(address netip.Addr) netip.Prefix {
+	address = address.Unmap().WithZone("")
 	bits := address.BitLen()
 	if address.Is6() {
 		bits = networkBits

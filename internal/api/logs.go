@@ -18,6 +18,9 @@ const (
 	// gatherTime is how long a follower waits for more lines after it was told of one.
 	gatherTime = 50 * time.Millisecond
 
+	// followedLines is how many lines a follower reads at once: it holds them while its client reads slowly.
+	followedLines = 50
+
 	// lookAgain is how often a follower looks without having been told to: the feed notices a dead connection to
 	// Redis only after some seconds.
 	lookAgain = 2 * time.Second
@@ -31,14 +34,19 @@ func (e *endpoints) ReadLogs(c echo.Context, id TaskID, params ReadLogsParams) e
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), e.RequestTimeout)
 	defer cancel()
-	lines, err := e.Control.Logs(ctx, who, id, after, cmp.Or(params.Limit, defaultLogLimit))
+	end, err := takeTurn(ctx, c, e.Control)
 	if err != nil {
 		return err
 	}
-	if len(lines) > 0 {
-		after = lines[len(lines)-1].Cursor
+	defer end()
+	page, err := e.Control.Logs(ctx, who, id, after, cmp.Or(params.Limit, defaultLogLimit))
+	if err != nil {
+		return err
 	}
-	return e.ok(c, LogPage{Lines: each(lines, lineOf), NextCursor: after})
+	if n := len(page.Lines); n > 0 {
+		after = page.Lines[n-1].Cursor
+	}
+	return e.ok(c, LogPage{Lines: each(page.Lines, lineOf), NextCursor: after, More: page.More})
 }
 
 func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after string) error {
@@ -105,14 +113,14 @@ func (f *logFollower) catchUp(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	for {
-		lines, err := f.control.Logs(ctx, f.who, f.id, f.after, defaultLogLimit)
+		page, err := f.control.Logs(ctx, f.who, f.id, f.after, followedLines)
 		if err != nil {
 			return false, err
 		}
-		if err := f.send(lines); err != nil {
+		if err := f.send(page.Lines); err != nil {
 			return false, err
 		}
-		if len(lines) < defaultLogLimit {
+		if !page.More {
 			break
 		}
 	}

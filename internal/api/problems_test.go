@@ -245,7 +245,8 @@ func TestGuardOrigin_RefusesPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	r.openQueue("default")
-	if p := r.call("POST", "/v1/queues/default/pause", "", "Origin", "https://evil.example").problem(t); p.Code != "cross_origin" || p.Status != http.StatusForbidden {
+	if p := r.call("POST", "/v1/queues/default/pause", "", "Origin", "https://evil.example").problem(t); p.Code != "cross_origin" ||
+		!strings.Contains(p.Detail, "reverse proxy") || !strings.Contains(p.Detail, "allowed-hosts") || p.Status != http.StatusForbidden {
 		t.Errorf("got %+v", p)
 	}
 	if p := r.call("DELETE", "/v1/tasks/a", "", "Sec-Fetch-Site", "cross-site").problem(t); p.Code != "cross_origin" {

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/dts-sched/dts/internal/clock"
-	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -31,8 +31,8 @@ const (
 func (s *Server) receive(c echo.Context) ([]byte, func(), error) {
 	r := c.Request()
 	in := inflow{
-		from: r.Body, ctrl: http.NewResponseController(c.Response()), size: r.ContentLength, most: s.bodyLimit(c) + 1,
-		step: s.options.ReadTimeout, bodies: s.bodies, limit: s.options.TransferMemory,
+		body: r.Body, ctrl: http.NewResponseController(c.Response()), size: r.ContentLength, most: s.bodyLimit(c) + 1,
+		step: s.options.ReadTimeout, whole: s.options.TransferTimeout, bodies: s.bodies, client: clientOf(r),
 	}
 	raw, err := in.read()
 	if err == nil && len(raw) > readStep { // it may have taken long
@@ -47,65 +47,83 @@ func (s *Server) receive(c echo.Context) ([]byte, func(), error) {
 
 // inflow reads one body.
 type inflow struct {
-	from   io.Reader
+	body   io.Reader
 	ctrl   *http.ResponseController
 	size   int64         // -1: the head does not tell
 	most   int64         // bytes that there is ever room for
 	step   time.Duration // for readStep bytes
-	bodies *semaphore.Weighted
-	limit  int64 // of bodies
-	held   int64 // bytes of that
+	whole  time.Duration // for all
+	bodies *budget
+	client netip.Prefix
+	held   int64 // bytes of bodies
 }
 
-// read reads to the end. Room grows as it is filled: a head that announces much takes none. Whoever sends the body gets
-// more time with each readStep that has arrived, which net/http has given for the first.
+// read reads to the end. Each part gets room when the one before is full: a head that announces much takes none, and a
+// body counts as far as it has arrived, and readStep more at most. Whoever sends it gets more time with each readStep
+// that has arrived, which net/http has given for the first, but not more than whole.
 func (in *inflow) read() ([]byte, error) {
-	buf := make([]byte, 0, in.room(firstRoom))
-	for next := readStep; ; {
-		n, err := in.from.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
+	end := clock.Now().Add(in.whole)
+	var parts [][]byte
+	part := make([]byte, 0, in.room(0, firstRoom))
+	for total := int64(0); ; {
+		n, err := in.body.Read(part[len(part):cap(part)])
+		part, total = part[:len(part)+n], total+int64(n)
 		switch {
-		case errors.Is(err, io.EOF), err == nil && int64(len(buf)) == in.size:
-			return buf, nil
+		case errors.Is(err, io.EOF), err == nil && total == in.size:
+			return joined(parts, part), nil
 		case err != nil:
 			return nil, in.cutShort(err)
+		case len(part) < cap(part):
+			continue
 		}
-		if len(buf) >= next {
-			next = len(buf) + readStep
-			if err := supported(in.ctrl.SetReadDeadline(clock.Now().Add(in.step))); err != nil {
+		if total >= readStep {
+			if err := supported(in.ctrl.SetReadDeadline(earlier(clock.Now().Add(in.step), end))); err != nil {
 				return nil, fmt.Errorf("reading a body: %w", err)
 			}
 		}
-		if len(buf) == cap(buf) {
-			if buf, err = in.grow(buf); err != nil {
-				return nil, err
-			}
+		parts = append(parts, part)
+		if part, err = in.next(total); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// room is n bytes, or what is needed if that is less.
-func (in *inflow) room(n int64) int64 {
+// room is n bytes for what comes after the first total ones, or what is needed if that is less.
+func (in *inflow) room(total, n int64) int64 {
 	if in.size >= 0 {
-		n = min(n, in.size)
+		n = min(n, in.size-total)
 	}
-	return min(n, in.most)
+	return min(n, in.most-total)
 }
 
-// grow moves a body to where it has room for twice as much. Error: CodeOverloaded.
-func (in *inflow) grow(full []byte) ([]byte, error) {
-	more := in.room(2*int64(cap(full))) - in.held
-	if !in.bodies.TryAcquire(more) {
-		return nil, task.Errorf(task.CodeOverloaded, "this node is at its limit of %s of request bodies under way "+
-			"(transfer-memory): nothing was done, so try again, here or at another node", config.Size(in.limit))
+// next is room for as much as has arrived, up to readStep. Error: CodeOverloaded.
+func (in *inflow) next(total int64) ([]byte, error) {
+	n := in.room(total, min(total, readStep))
+	if !in.bodies.take(in.client, n) {
+		return nil, in.bodies.refusal("request bodies under way", "nothing was done, so send less at a time, or try again")
 	}
-	in.held += more
-	return append(make([]byte, 0, in.held), full...), nil
+	in.held += n
+	return make([]byte, 0, n), nil
+}
+
+// joined is the text of a body.
+func joined(parts [][]byte, last []byte) []byte {
+	if len(parts) == 0 {
+		return last
+	}
+	return slices.Concat(append(parts, last)...)
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (in *inflow) release() {
 	if in.held > 0 {
-		in.bodies.Release(in.held)
+		in.bodies.give(in.client, in.held)
 		in.held = 0
 	}
 }
@@ -117,7 +135,8 @@ func (in *inflow) cutShort(err error) error {
 		return err
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &task.Error{Code: codeBodyTooSlow, Err: err, Message: fmt.Sprintf(
-			"the body did not arrive in time: the head and the first 64 KiB, and each further 64 KiB, may take %s", in.step)}
+			"the body did not arrive in time: the head and the first 64 KiB, and each further 64 KiB, may take %s, "+
+				"and the whole body %s", in.step, in.whole)}
 	}
 	return &task.Error{Code: task.CodeInvalid, Message: "the body did not arrive whole", Err: err}
 }

@@ -96,7 +96,7 @@ func TestReceive_BoundsBodiesInSum(t *testing.T) {
 	t.Parallel()
 	var refused sync.Map
 	r := startRig(t, func(o *Options) {
-		o.TransferMemory, o.Refused = 256<<10, func(code string) { refused.Store(code, true) }
+		o.TransferMemory, o.Refused = 512<<10, func(code string) { refused.Store(code, true) }
 	})
 	for range 10 {
 		_, err := io.WriteString(r.dial(), head("/v1/tasks/batch", 8<<20)+"{")
@@ -106,12 +106,13 @@ func TestReceive_BoundsBodiesInSum(t *testing.T) {
 	if got := r.call("POST", "/v1/tasks", large); got.status != http.StatusCreated {
 		t.Fatalf("beside bodies that were announced: %d %.300s", got.status, got.body)
 	}
-	if !r.server.bodies.TryAcquire(250 << 10) {
+	if r.server.bodies.used != 0 {
 		t.Fatal("the room of a request that has ended is taken")
 	}
+	r.server.bodies.owe(other, 500<<10)
 	got := r.call("POST", "/v1/tasks", large)
 	p := got.problem(t)
-	helps := strings.Contains(p.Detail, "256KiB") && strings.Contains(p.Detail, "transfer-memory")
+	helps := strings.Contains(p.Detail, "512KiB") && strings.Contains(p.Detail, "transfer-memory")
 	if p.Code != "overloaded" || got.header.Get("Retry-After") != "1" || !helps {
 		t.Errorf("%+v", p)
 	}
@@ -121,7 +122,7 @@ func TestReceive_BoundsBodiesInSum(t *testing.T) {
 	if got := r.call("POST", "/v1/tasks", `{"type":"http"}`); got.status != http.StatusCreated {
 		t.Errorf("a small body: %d %s", got.status, got.body)
 	}
-	r.server.bodies.Release(250 << 10)
+	r.server.bodies.give(other, 500<<10)
 	if got := r.call("POST", "/v1/tasks", large); got.status != http.StatusCreated {
 		t.Errorf("afterwards: %d %.300s", got.status, got.body)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
-	"golang.org/x/sync/semaphore"
 
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
@@ -42,16 +41,17 @@ type Options struct {
 	Refusal error
 	Guard   Guard // refuses what pages of other origins make a browser send
 
-	MaxSubmissions int               // requests that create work, from their arrival to their answer; 0: any number
-	Refused        func(code string) // called for each task, and request that creates work, that may be accepted later; nil: nobody counts them
-	BodyLimit      int64             // bytes; default 1 MiB
-	BatchBodyLimit int64             // bytes of POST /v1/tasks/batch; default 8 MiB
-	RequestTimeout time.Duration     // of everything but streams; default 30s
-	ReadTimeout    time.Duration     // for the head and the first 64 KiB of a request to arrive, and each further 64 KiB; default 10s
-	TransferMemory int64             // bytes of request bodies under way, and as many of answers; default 64 MiB
-	MaxConnections int               // of one client's address, see perAddress; 0: any number
-	ShutdownGrace  time.Duration     // for requests in progress when Run is told to end; default 10s
-	Heartbeat      time.Duration     // between the comments that keep a stream alive; default 15s
+	MaxSubmissions  int               // requests that create work, from their arrival to their answer; 0: any number
+	Refused         func(code string) // called for each task, and request that creates work, that may be accepted later; nil: nobody counts them
+	BodyLimit       int64             // bytes; default 1 MiB
+	BatchBodyLimit  int64             // bytes of POST /v1/tasks/batch; default 8 MiB
+	RequestTimeout  time.Duration     // of everything but streams; default 30s
+	ReadTimeout     time.Duration     // for the head and the first 64 KiB of a request to arrive, and each further 64 KiB; default 10s
+	TransferMemory  int64             // bytes of request bodies under way, and as many of answers; default 64 MiB
+	TransferTimeout time.Duration     // for a whole body to arrive, and for a client to read a whole large answer; default 60s
+	MaxConnections  int               // of one client's address, see perAddress; 0: any number
+	ShutdownGrace   time.Duration     // for requests in progress when Run is told to end; default 10s
+	Heartbeat       time.Duration     // between the comments that keep a stream alive; default 15s
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -63,6 +63,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, 10*time.Second)
 	o.TransferMemory = cmp.Or(o.TransferMemory, 64<<20)
+	o.TransferTimeout = cmp.Or(o.TransferTimeout, time.Minute)
 	o.ShutdownGrace = cmp.Or(o.ShutdownGrace, 10*time.Second)
 	o.Heartbeat = cmp.Or(o.Heartbeat, 15*time.Second)
 	return o, nil
@@ -75,7 +76,7 @@ type Server struct {
 	stopping    context.Context // ends when Run is told to end; streams live no longer than this
 	stopStreams context.CancelFunc
 	submissions control.Admission
-	bodies      *semaphore.Weighted // bytes of request bodies
+	bodies      *budget // bytes of request bodies
 	answers     *answers
 }
 
@@ -90,7 +91,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
-	s.bodies, s.answers = semaphore.NewWeighted(o.TransferMemory), newAnswers(o.TransferMemory)
+	s.bodies, s.answers = newBudget(o.TransferMemory), &answers{room: newBudget(o.TransferMemory), whole: o.TransferTimeout}
 	s.stopping, s.stopStreams = context.WithCancel(context.Background())
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
@@ -111,7 +112,7 @@ func (s *Server) mount(path string, h http.Handler) {
 		return
 	}
 	serve := func(c echo.Context) error {
-		h.ServeHTTP(paced{c.Response(), http.NewResponseController(c.Response())}, c.Request())
+		h.ServeHTTP(newPaced(c, s.options.TransferTimeout), c.Request())
 		return nil
 	}
 	s.echo.Any(path, serve)
@@ -122,7 +123,7 @@ func (s *Server) mount(path string, h http.Handler) {
 func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc {
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
-		for _, op := range item.Operations() {
+		for method, op := range item.Operations() {
 			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters)}
 			if op.RequestBody != nil {
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
@@ -135,6 +136,9 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 			chains[op.OperationID] = []echo.MiddlewareFunc{s.admit(op, v), s.limitTime(op), v.check}
 			if slices.Contains(paged, op.OperationID) {
 				chains[op.OperationID] = append(chains[op.OperationID], s.page)
+			}
+			if method != http.MethodGet {
+				chains[op.OperationID] = slices.Insert(chains[op.OperationID], 1, s.answers.guardDebt) // behind what counts refusals
 			}
 		}
 	}

@@ -200,7 +200,8 @@ func TestWorker_TakesExtendsReportsAndFinishes(t *testing.T) {
 	if got.Node != "py-1" || got.Progress != 40 || got.ProgressNote != "row 5" || string(got.Checkpoint) != `{"row":5}` {
 		t.Errorf("it is %+v", got)
 	}
-	lines, err := w.store.Tasks.Logs(w.ctx, ref(a.Task), "", 10)
+	page, err := w.store.Tasks.Logs(w.ctx, ref(a.Task), "", 10)
+	lines := page.Lines
 	if err != nil || len(lines) != 2 || lines[1].Stream != "stderr" || lines[1].Text != "two" {
 		t.Errorf("the log is %+v, %v", lines, err)
 	}

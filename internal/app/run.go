@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -33,6 +35,7 @@ func (a *App) Run(ctx context.Context) error {
 	if ctx.Err() == nil {
 		close(a.ready)
 		a.logRunning()
+		a.warnOfRoot(os.Geteuid())
 	}
 	<-ctx.Done()
 	a.o.Log.Info("stopping")
@@ -45,6 +48,14 @@ func (a *App) logRunning() {
 		attributes = append(attributes, "listen", a.Addr())
 	}
 	a.o.Log.Info("running", attributes...)
+}
+
+// warnOfRoot says what it means that a node runs shell tasks as root.
+func (a *App) warnOfRoot(uid int) {
+	if uid == 0 && slices.Contains(a.runs, "shell") {
+		a.o.Log.Warn("shell tasks run as root, and can read and change everything on this machine, also the memory and settings " +
+			"of dtsd: run dtsd as another user, or without --enable-shell")
+	}
 }
 
 // parts returns the parts of the node in the order of their start. They stop in the opposite order.

@@ -210,3 +210,19 @@ func TestNew_WarnsIfAFailoverOfAClusterWouldRefuseWrites(t *testing.T) {
 		t.Error("it does not warn of min-replicas-to-write")
 	}
 }
+
+func TestStart_WarnsOfShellTasksAsRoot(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		uid   int
+		runs  []string
+		warns bool
+	}{{0, []string{"http", "shell"}, true}, {1000, []string{"http", "shell"}, false}, {0, []string{"http"}, false}, {-1, []string{"shell"}, false}} {
+		var log testkit.Log
+		a := &App{runs: c.runs, o: Options{Log: slog.New(slog.NewJSONHandler(&log, nil))}}
+		a.warnOfRoot(c.uid)
+		if got := log.Has(`"level":"WARN","msg":"shell tasks run as root`); got != c.warns {
+			t.Errorf("%+v: warns: %t", c, got)
+		}
+	}
+}

@@ -35,9 +35,12 @@ func (c *Control) Attempts(ctx context.Context, who Caller, id string) ([]task.A
 	return c.store.Tasks.Attempts(ctx, who.Ref(id))
 }
 
-// Logs returns up to limit lines of a task's log after the line with that cursor ("": from the start).
-// Errors: CodeTaskNotFound, CodeInvalid for the cursor.
-func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit int) ([]task.LogLine, error) {
+// LogPage is a part of a task's log.
+type LogPage = tasks.LogPage
+
+// Logs returns up to limit lines of a task's log after the line with that cursor ("": from the start), fewer if they are
+// long. Errors: CodeTaskNotFound, CodeInvalid for the cursor.
+func (c *Control) Logs(ctx context.Context, who Caller, id, after string, limit int) (LogPage, error) {
 	return c.store.Tasks.Logs(ctx, who.Ref(id), after, limit)
 }
 

@@ -16,6 +16,7 @@ import (
 const (
 	beginBudget = 5 * time.Second        // how long a call tries to begin what it took
 	beginPause  = 200 * time.Millisecond // between two tries
+	sizeBudget  = time.Second            // how long a call waits to hear how long tasks are
 	runDigits   = 12                     // of a run token, which tell the runs of a worker apart
 )
 
@@ -74,6 +75,28 @@ func (s *session) giveBack(taken []*queue.Taken) {
 	}
 }
 
+// fit returns as many deliveries as an answer of TakeBytes has room for, at least one. It returns the others to their
+// queues.
+func (s *session) fit(ctx context.Context, taken []*queue.Taken) []*queue.Taken {
+	if len(taken)*tasks.SizeLimit <= TakeBytes {
+		return taken
+	}
+	ctx, cancel := context.WithTimeout(ctx, sizeBudget)
+	defer cancel()
+	refs := make([]task.Ref, len(taken))
+	for i, d := range taken {
+		refs[i] = d.Ref
+	}
+	total := 0
+	for i, size := range s.o.Store.Tasks.Sizes(ctx, refs) {
+		if total += size; total > TakeBytes && i > 0 {
+			s.giveBack(taken[i:])
+			return taken[:i]
+		}
+	}
+	return taken
+}
+
 // start is an attempt to begin, and its delivery; nil if another session has that.
 type start struct {
 	tasks.Start
@@ -102,7 +125,7 @@ func (s *session) repeat(ctx context.Context, r Request) ([]*tasks.Run, error) {
 
 // takeNow takes what is there, notes it if the call may be repeated, and begins it. Error: CodeUnavailable.
 func (s *session) takeNow(ctx, waiting context.Context, r Request) ([]*tasks.Run, error) {
-	taken := s.consumer.Take(waiting, min(r.Limit, TakeLimit))
+	taken := s.fit(ctx, s.consumer.Take(waiting, min(r.Limit, TakeLimit)))
 	if gone(ctx) {
 		s.giveBack(taken)
 		return nil, nil

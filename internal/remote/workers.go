@@ -19,6 +19,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store"
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
@@ -28,6 +29,7 @@ import (
 const (
 	SessionsLimit = config.WorkersLimit // workers at once
 	TakeLimit     = 64                  // attempts in one answer
+	TakeBytes     = layout.PageBytes    // of payloads and checkpoints in one answer, unless a single attempt has more
 )
 
 // Grace is how long after the timeout of an attempt its worker may still report on it.

@@ -3,9 +3,11 @@ package remote
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -645,6 +647,47 @@ func TestWorkers_StopTakingWithTheNode(t *testing.T) {
 	}
 	if _, err := w.Take(w.Ctx, "w2", offer(), Request{Limit: 1}); task.CodeOf(err) != task.CodeUnavailable {
 		t.Errorf("after the end: %v, want %s", err, task.CodeUnavailable)
+	}
+}
+
+// What has no room in an answer waits for the next call, in its queue.
+func TestTake_EndsABatchThatIsFull(t *testing.T) {
+	t.Parallel()
+	const n, size, room = 30, 200 << 10, TakeBytes / (200 << 10)
+	w := newWorld(t)
+	payload := json.RawMessage(`"` + strings.Repeat("x", size-2) + `"`)
+	var refs []task.Ref
+	for i := range n {
+		ref := task.Ref{Namespace: "default", ID: fmt.Sprint("large-", i)}
+		w.World.Create(task.Definition{Ref: ref, Type: "count", Payload: payload})
+		testkit.Must(t, w.queues.HandOver(w.Ctx, w.Claim(ref), nil).Failure())
+		refs = append(refs, ref)
+	}
+	o := offer()
+	o.Capacity = 2 * n
+	taken := map[task.Ref]bool{}
+	for len(taken) < n {
+		runs, err := w.Take(w.Ctx, "w1", o, Request{ID: fmt.Sprint("r", len(taken)), Limit: TakeLimit, Wait: 10 * time.Second})
+		testkit.Must(t, err)
+		again, err := w.Take(w.Ctx, "w1", o, Request{ID: fmt.Sprint("r", len(taken)), Limit: TakeLimit, Wait: 10 * time.Second})
+		testkit.Must(t, err)
+		if !slices.Equal(names(again), names(runs)) {
+			t.Errorf("a repeat has %d attempts, want %d", len(again), len(runs))
+		}
+		if len(runs) == 0 || len(runs) > room {
+			t.Fatalf("%d attempts of %d bytes in one answer, at most %d have room", len(runs), size, room)
+		}
+		for _, r := range runs {
+			if taken[r.Task.Ref] {
+				t.Errorf("%s was taken twice", r.Task.Ref)
+			}
+			taken[r.Task.Ref] = true
+		}
+	}
+	for _, ref := range refs {
+		if got := w.Get(ref); got.State != task.Running || got.Attempt != 1 || w.delivery(ref) != "active" {
+			t.Errorf("%s is %s, attempt %d, its delivery %s", ref, got.State, got.Attempt, w.delivery(ref))
+		}
 	}
 }
 

@@ -16,7 +16,7 @@ func (w *world) lines(ref task.Ref) []task.LogLine {
 	w.t.Helper()
 	all, err := w.store.Tasks.Logs(w.t.Context(), ref, "", 2*task.LogLimit)
 	testkit.Must(w.t, err)
-	return all
+	return all.Lines
 }
 
 func TestLog_KeepsLinesInOrderWithTheirNumbers(t *testing.T) {

@@ -1031,8 +1031,12 @@ type LogLine struct {
 type LogPage struct {
 	Lines []LogLine `json:"lines"`
 
-	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may be there if as many came as
-	// were asked for, and may still come while the task runs. Left out while nothing has been written.
+	// More Whether lines may be there already that follow on these: as many came as were asked for, or the page ended
+	// early after about 4 MiB.
+	More *bool `json:"more,omitempty"`
+
+	// NextCursor The cursor of the last line known: give it as `after` to read on. More lines may still come while the task
+	// runs. Left out while nothing has been written.
 	NextCursor *LogCursor `json:"next_cursor,omitempty"`
 }
 
@@ -1176,7 +1180,7 @@ type Problem struct {
 	// | `body_too_large` | 413 | the body is over the limit |
 	// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
-	// | `cross_origin` | 403 | a page of another origin made a browser send the request |
+	// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
 	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
@@ -1235,7 +1239,7 @@ type Problem struct {
 // | `body_too_large` | 413 | the body is over the limit |
 // | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
-// | `cross_origin` | 403 | a page of another origin made a browser send the request |
+// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 // | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
 // | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string
@@ -3042,7 +3046,8 @@ type ClientInterface interface {
 
 	// ReadLogs Lines a task wrote
 	//
-	// Answers log lines in the order they were written; the newest 1,000 are remembered.
+	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+	// 4 MiB: follow `next_cursor` while `more` is true.
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -3110,7 +3115,8 @@ type ClientInterface interface {
 	// TakeAttemptsWithBody Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes any type of body and a specified content type.
@@ -3121,7 +3127,8 @@ type ClientInterface interface {
 	// TakeAttempts Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes a body of the `application/json` content type.
@@ -4190,7 +4197,8 @@ func (c *Client) ReportAttempt(ctx context.Context, id TaskID, number AttemptNum
 
 // ReadLogs Lines a task wrote
 //
-// Answers log lines in the order they were written; the newest 1,000 are remembered.
+// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+// 4 MiB: follow `next_cursor` while `more` is true.
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -4328,7 +4336,8 @@ func (c *Client) ExtendAttempts(ctx context.Context, worker WorkerID, body Exten
 // TakeAttemptsWithBody Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes any type of body and a specified content type.
@@ -4349,7 +4358,8 @@ func (c *Client) TakeAttemptsWithBody(ctx context.Context, worker WorkerID, cont
 // TakeAttempts Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes a body of the `application/json` content type.
@@ -8193,7 +8203,8 @@ type ClientWithResponsesInterface interface {
 
 	// ReadLogsWithResponse Lines a task wrote
 	//
-	// Answers log lines in the order they were written; the newest 1,000 are remembered.
+	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+	// 4 MiB: follow `next_cursor` while `more` is true.
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -8267,7 +8278,8 @@ type ClientWithResponsesInterface interface {
 	// TakeAttemptsWithBodyWithResponse Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -8278,7 +8290,8 @@ type ClientWithResponsesInterface interface {
 	// TakeAttemptsWithResponse Take attempts and begin them
 	//
 	// For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-	// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+	// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+	// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 	// runs them, and finishes them.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -11736,7 +11749,8 @@ func (c *ClientWithResponses) ReportAttemptWithResponse(ctx context.Context, id 
 
 // ReadLogsWithResponse Lines a task wrote
 //
-// Answers log lines in the order they were written; the newest 1,000 are remembered.
+// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
+// 4 MiB: follow `next_cursor` while `more` is true.
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -11852,7 +11866,8 @@ func (c *ClientWithResponses) ExtendAttemptsWithResponse(ctx context.Context, wo
 // TakeAttemptsWithBodyWithResponse Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -11869,7 +11884,8 @@ func (c *ClientWithResponses) TakeAttemptsWithBodyWithResponse(ctx context.Conte
 // TakeAttemptsWithResponse Take attempts and begin them
 //
 // For a worker that reaches DTS by HTTP; see docs/workers.md. Waits until there is an attempt of one of its types in one of its
-// queues, and answers with up to `max` of them, of any namespace. They have begun then: the worker extends their leases while it
+// queues, and answers with up to `max` of them, of any namespace; fewer if their payloads and checkpoints have more than
+// about 4 MiB: the others wait for the next call. They have begun then: the worker extends their leases while it
 // runs them, and finishes them.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

@@ -13,6 +13,7 @@ import (
 // How long a waiting client goes without reading the task.
 const (
 	pollWithEvents    = 15 * time.Second // the stream of events may drop some
+	pollWaiting       = 5 * time.Second  // no event tells why a task does not begin
 	pollWithoutEvents = time.Second
 )
 
@@ -20,7 +21,7 @@ const (
 type Wait struct {
 	ID     string
 	Show   func(Sight) // called with what is seen of the task; may be nil
-	Silent func()      // called when a server that has answered before does not; may be nil
+	Silent func(error) // called each time a server that has answered before does not; may be nil
 }
 
 // Sight is what was seen of a task while it was waited for.
@@ -29,6 +30,8 @@ type Sight struct {
 	Attempt  int
 	Progress int    // percent
 	Note     string // what the attempt is at; "" if it did not say
+	// Warnings say why the task has not begun. They are known when the task was read, not from events.
+	Warnings []string
 }
 
 // IsEnd reports whether a task in that state has ended.
@@ -44,7 +47,7 @@ func (c *Client) Wait(ctx context.Context, o Wait) (Answer[client.Task], error) 
 		w.Show = func(Sight) {}
 	}
 	if w.Silent == nil {
-		w.Silent = func() {}
+		w.Silent = func(error) {}
 	}
 	return w.run(ctx)
 }
@@ -56,6 +59,7 @@ type waiter struct {
 	messages  chan client.Message
 	connected atomic.Bool // the stream of events is there
 	reached   bool        // the server has answered before
+	begun     bool        // the task runs
 }
 
 func (w *waiter) run(ctx context.Context) (Answer[client.Task], error) {
@@ -106,20 +110,25 @@ func (w *waiter) read(ctx context.Context) (Answer[client.Task], error) {
 	switch {
 	case err == nil:
 		w.reached = true
-		w.Show(Sight{answer.Value.State, answer.Value.Attempt, answer.Value.Progress, text(answer.Value.ProgressNote)})
+		t := answer.Value
+		w.begun = t.State == client.StateRunning
+		w.Show(Sight{t.State, t.Attempt, t.Progress, text(t.ProgressNote), t.Warnings})
 		return answer, nil
 	case ctx.Err() != nil || !w.reached || IsFinal(err):
 		return answer, err
 	}
-	w.Silent()
+	w.Silent(err)
 	return Answer[client.Task]{}, nil
 }
 
 // pause returns when the task has to be read again.
 func (w *waiter) pause(ctx context.Context) error {
 	every := pollWithoutEvents
-	if w.connected.Load() {
+	switch {
+	case w.connected.Load() && w.begun:
 		every = pollWithEvents
+	case w.connected.Load():
+		every = pollWaiting
 	}
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -147,7 +156,8 @@ func (w *waiter) needsRead(m client.Message) bool {
 	if e.Progress != nil {
 		progress = *e.Progress
 	}
-	w.Show(Sight{e.State, e.Attempt, progress, text(e.ProgressNote)})
+	w.begun = e.State == client.StateRunning
+	w.Show(Sight{State: e.State, Attempt: e.Attempt, Progress: progress, Note: text(e.ProgressNote)})
 	return false
 }
 

@@ -98,6 +98,7 @@ func (r *logReader) printWritten(ctx context.Context) error {
 type rawLogPage struct {
 	Lines      []json.RawMessage `json:"lines"`
 	NextCursor *string           `json:"next_cursor"`
+	More       bool              `json:"more"`
 }
 
 // readWritten reads all lines that exist already, as the server sent them.
@@ -115,7 +116,7 @@ func (r *logReader) readWritten(ctx context.Context) ([]json.RawMessage, error) 
 		if page.NextCursor != nil {
 			r.after = page.NextCursor
 		}
-		if len(page.Lines) < limit {
+		if !page.More && len(page.Lines) < limit { // an older server does not tell
 			return lines, nil
 		}
 	}

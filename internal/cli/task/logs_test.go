@@ -49,6 +49,20 @@ func TestLogs_AreHarmlessOnATerminal(t *testing.T) {
 	s.Pipe().Run(t, "task", "logs", "a").Expect(t, 0, text+"\n", text+"\ndts: "+text+"\n")
 }
 
+// The server ends a page that has many bytes.
+func TestLogs_FollowShortPages(t *testing.T) {
+	s := clitest.Start(t)
+	s.Handle("GET /v1/tasks/{id}/logs", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("after") == "1-1" {
+			s.Reply(w, 200, client.LogPage{Lines: []client.LogLine{logLine("1-2", "stdout", "two")}, NextCursor: new("1-2")})
+			return
+		}
+		page := []client.LogLine{logLine("1-1", "stdout", "one")}
+		s.Reply(w, 200, client.LogPage{Lines: page, NextCursor: new("1-1"), More: new(true)})
+	})
+	s.Pipe().Run(t, "task", "logs", "a").Expect(t, 0, "one\ntwo\n", "")
+}
+
 func TestLogs_PrintsNothingForATaskThatWroteNothing(t *testing.T) {
 	s := clitest.Start(t)
 	s.On("GET /v1/tasks/{id}/logs", 200, client.LogPage{Lines: []client.LogLine{}})

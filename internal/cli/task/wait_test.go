@@ -139,6 +139,18 @@ func TestWait_OutlastsAServerThatGoesAway(t *testing.T) {
 	}
 }
 
+func TestWait_SaysOnceWhyATaskDoesNotBegin(t *testing.T) {
+	const reason = "no living node runs tasks of type shell"
+	w := watchTask(t, clitest.Task("a", client.StateQueued, func(t *client.Task) { t.Warnings = []string{reason} }))
+	w.feed()
+	j := w.Pipe().Start(t, "task", "wait", "a")
+	<-w.after
+	<-w.after // when the feed is there
+	w.become(clitest.Task("a", client.StateSucceeded, clitest.Ran))
+	w.tell <- clitest.Event("task.succeeded", client.StateSucceeded)
+	j.Wait().Expect(t, 0, "a\tsucceeded\n", "warning: "+reason+"\n")
+}
+
 func TestWait_EndsAtTheTimeout(t *testing.T) {
 	w := watchTask(t, clitest.Task("a", client.StateRunning))
 	w.feed()

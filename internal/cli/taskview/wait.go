@@ -69,14 +69,20 @@ func showResult(p *printer.Printer, t client.Task) error {
 // statusLine tells about a task until it has ended.
 type statusLine struct {
 	printer.StatusLine
-	id string
+	id       string
+	silences int // reads in a row without an answer
 }
+
+// silencesBorne is after how many reads without an answer, of which there is one a second, the user is told.
+const silencesBorne = 3
 
 // show draws the state of the task until it has ended; Wait prints the end.
 func (l *statusLine) show(s rest.Sight) {
+	l.silences = 0
 	if rest.IsEnd(s.State) {
 		return
 	}
+	l.warn(s.Warnings)
 	text := fmt.Sprintf("%s %s", l.id, s.State)
 	if s.Attempt > 0 {
 		text += fmt.Sprintf(", attempt %d", s.Attempt)
@@ -90,6 +96,18 @@ func (l *statusLine) show(s rest.Sight) {
 	l.Draw(text)
 }
 
-func (l *statusLine) silent() {
+// warn says what the wait is for, each thing once.
+func (l *statusLine) warn(warnings []string) {
+	if len(warnings) > 0 {
+		l.Clear()
+		l.Printer.Warn(warnings)
+	}
+}
+
+func (l *statusLine) silent(reason error) {
+	if l.silences++; l.silences == silencesBorne {
+		l.Clear()
+		l.Printer.Notef("waiting for %s: the API does not answer, trying again (%v)", l.id, reason)
+	}
 	l.Draw(fmt.Sprintf("%s: the server does not answer, trying again", l.id))
 }

@@ -1,5 +1,10 @@
 package layout
 
+import (
+	"strings"
+	"unicode/utf8"
+)
+
 // Limits of a page by size: a task or a schedule may have some hundred kB.
 const (
 	ReadChunk = 50      // records read in one round trip
@@ -28,3 +33,19 @@ func (p *Portions) Add(bytes int) {
 
 // Full reports whether a page with all of these records is to end.
 func (p *Portions) Full() bool { return p.bytes >= PageBytes }
+
+// TextBytes is how many bytes a text takes in an answer, which is JSON: up to six times as many as it has.
+func TextBytes(text string) int {
+	n := len(text)
+	for i, r := range text {
+		switch {
+		case r == '"' || r == '\\' || r == '\b' || r == '\f' || r == '\n' || r == '\r' || r == '\t':
+			n++
+		case r < ' ', r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // no UTF-8
+			n += 5
+		case r == '\u2028' || r == '\u2029':
+			n += 3
+		}
+	}
+	return n
+}

@@ -126,7 +126,7 @@ func (s *Tasks) match(
 				continue
 			}
 			matched = append(matched, t)
-			portions.Add(len(t.Payload) + len(t.Result) + len(t.Error))
+			portions.Add(len(t.Payload) + layout.TextBytes(t.Result) + layout.TextBytes(t.Error))
 			if len(matched) == limit || portions.Full() {
 				return matched, last, nil
 			}

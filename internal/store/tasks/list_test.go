@@ -109,6 +109,22 @@ func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
 	}
 }
 
+// Each byte of these results takes six in an answer.
+func TestList_CountsTextAsItIsAnswered(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const count = layout.PageBytes/(6*task.ResultLimit) + 10
+	for i := range count {
+		ref := w.Create(task.Definition{Ref: task.Ref{Namespace: "default", ID: fmt.Sprint("t", i)}}).Ref
+		result := strings.Repeat("\x01", task.ResultLimit)
+		testkit.Must(t, w.Begin(ref).Finish(w.Ctx, task.Succeeded, task.OutcomeSucceeded, result, ""))
+	}
+	pages := readPages(t, w, tasks.Filter{Namespace: "default"}, 500)
+	if len(pages) != 2 || len(pages[0].Tasks)+len(pages[1].Tasks) != count {
+		t.Errorf("%d pages, the first has %d of %d tasks", len(pages), len(pages[0].Tasks), count)
+	}
+}
+
 // What a filter leaves out is not sent: payloads are long.
 func TestList_MovesNoPayloadsToFilter(t *testing.T) {
 	t.Parallel()

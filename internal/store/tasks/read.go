@@ -101,6 +101,30 @@ func (s *Tasks) read(ctx context.Context, db *redisx.DB, refs []task.Ref, brief 
 	return records, failure
 }
 
+// SizeLimit is the most that Sizes returns for a task, in bytes.
+const SizeLimit = task.PayloadLimit + task.CheckpointLimit
+
+// Sizes returns how many bytes of JSON the payload and the checkpoint of each task have, in one round trip. A short
+// payload counts as InlinePayloadLimit, and a task of which Redis does not tell as SizeLimit.
+func (s *Tasks) Sizes(ctx context.Context, refs []task.Ref) []int {
+	pipe := s.l.DB.Pipeline()
+	replies := make([][2]*redis.IntCmd, len(refs))
+	for i, ref := range refs {
+		k := s.l.KeysOf(ref)
+		replies[i] = [2]*redis.IntCmd{
+			pipe.HStrLen(ctx, string(k.Payloads()), ref.String()), pipe.HStrLen(ctx, string(k.Checkpoints()), ref.String()),
+		}
+	}
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	sizes := make([]int, len(refs))
+	for i, r := range replies {
+		if sizes[i] = SizeLimit; r[0].Err() == nil && r[1].Err() == nil {
+			sizes[i] = max(int(r[0].Val()), task.InlinePayloadLimit) + int(r[1].Val())
+		}
+	}
+	return sizes
+}
+
 func recordOf(t lua.ReadTasksTask) codec.Record {
 	return codec.Record{Definition: t.Record, Payload: t.Payload, State: t.State, Due: t.Due, Result: t.Result, Error: t.Reason}
 }
@@ -153,16 +177,23 @@ func decodeAttempts(entries []string) ([]task.Attempt, error) {
 	return attempts, nil
 }
 
+// LogPage is a part of a task's log. More: lines may follow.
+type LogPage struct {
+	Lines []task.LogLine
+	More  bool
+}
+
 // Logs reads up to limit lines of a task's log, oldest first, from the line after the one with the cursor after, or from
-// the first line kept if after is "". Errors: CodeTaskNotFound, CodeInvalid for the name or the cursor, CodeUnavailable.
-func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) ([]task.LogLine, error) {
+// the first line kept if after is "". The page ends early when it is full. Errors: CodeTaskNotFound, CodeInvalid for the
+// name or the cursor, CodeUnavailable.
+func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int) (LogPage, error) {
 	if err := task.ValidateRef(ref); err != nil {
-		return nil, err
+		return LogPage{}, err
 	}
 	from := "-"
 	if after != "" {
 		if _, err := attemptOf(after); err != nil {
-			return nil, task.Invalid("after", "%q must be the cursor of a log line", after)
+			return LogPage{}, task.Invalid("after", "%q must be the cursor of a log line", after)
 		}
 		from = "(" + after
 	}
@@ -171,12 +202,25 @@ func (s *Tasks) Logs(ctx context.Context, ref task.Ref, after string, limit int)
 	exists := pipe.HExists(ctx, string(k.Defs()), ref.String())
 	entries := pipe.XRangeN(ctx, string(k.Log(ref)), from, "+", int64(limit))
 	if _, err := pipe.Exec(ctx); err != nil {
-		return nil, layout.Unavailable(err)
+		return LogPage{}, layout.Unavailable(err)
 	}
 	if !exists.Val() {
-		return nil, notFound(ref)
+		return LogPage{}, notFound(ref)
 	}
-	return decodeLines(entries.Val())
+	lines, err := decodeLines(entries.Val())
+	return logPage(lines, limit), err
+}
+
+// logPage is a page of lines, of which limit were asked for.
+func logPage(lines []task.LogLine, limit int) LogPage {
+	var portions layout.Portions
+	for i, line := range lines {
+		if portions.Full() {
+			return LogPage{Lines: lines[:i], More: true}
+		}
+		portions.Add(layout.TextBytes(line.Text))
+	}
+	return LogPage{Lines: lines, More: len(lines) == limit}
 }
 
 // decodeLines decodes the entries of a task's log.
