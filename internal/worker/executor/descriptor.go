@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -55,6 +56,8 @@ type Endpoint struct {
 	Address string // HOST:PORT; without a host, or with 0.0.0.0 or ::, every address of this machine
 	Machine bool   // if that is an address of this machine, the part may listen at all others of it as well
 	Setting string // that opens it to tasks besides http-allow; "" if there is none
+	// Of are the addresses of the machine to which Address belongs, if that may be another one; none for this machine.
+	Of []netip.Addr
 }
 
 // RedisEndpoints are the endpoints of a Redis with these servers, which may listen at more addresses than those at
