@@ -106,8 +106,8 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 	testkit.Must(t, err)
 	h := restricted(t, "--http-deny", "192.0.2.0/24")
 	checked := h.client.Transport.(once).RoundTripper.(guard)
-	h.transport.Proxy = http.ProxyURL(via)
-	checked.proxy = h.transport.Proxy
+	checked.proxy = http.ProxyURL(via)
+	h.transport.current.Load().Proxy = checked.proxy
 	checked.addresses.LookUp = func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		if host == "inside.test" {
 			return []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.7")}, nil
