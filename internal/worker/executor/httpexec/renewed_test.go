@@ -12,7 +12,9 @@ import (
 )
 
 // remembered is how many hosts net/http remembers because no connection to them became idle.
-func remembered(t *http.Transport) int { return reflect.ValueOf(t).Elem().FieldByName("idleConnWait").Len() }
+func remembered(t *http.Transport) int {
+	return reflect.ValueOf(t).Elem().FieldByName("idleConnWait").Len()
+}
 
 // No call leaves the node, as all addresses are denied.
 func TestExecutor_ForgetsHosts(t *testing.T) {
