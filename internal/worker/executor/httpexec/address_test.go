@@ -2,6 +2,7 @@ package httpexec
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -95,6 +96,18 @@ func hostOf(address string) string {
 		return "[" + address + "]:80"
 	}
 	return address + ":80"
+}
+
+func TestExecutor_ShowsNoPasswordOfAProxy(t *testing.T) {
+	t.Parallel()
+	h := restricted(t)
+	checked := h.client.Transport.(once).RoundTripper.(guard)
+	checked.proxy = func(*http.Request) (*url.URL, error) { return nil, errors.New("invalid proxy http://u:secret@h h") }
+	h.client.Transport = once{checked}
+	_, err := execute(t, h, object{"url": "http://127.0.0.1/"})
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "HTTP_PROXY") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // A proxy connects in place of the node.
