@@ -35,6 +35,7 @@ type Options struct {
 	Executors executor.Table // the task types, and how this node runs them
 	Version   string
 	Log       *slog.Logger
+	Embedded  bool // Redis is one inside the process
 
 	// The rest is passed in by dtsd, so that other programs do not link it. nil means that there is none, whatever Config says.
 	// Monitor makes the page, below a path, at which people watch the queues of db. Profiles is served at

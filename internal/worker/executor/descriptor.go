@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -75,6 +76,11 @@ func (d *Descriptor) optInFlag() string { return "enable-" + d.Type }
 
 // runs says whether this node runs the type.
 func (d *Descriptor) runs() bool { return d.OptIn == "" || d.enabled }
+
+// Runs reports whether this node runs a type.
+func (t Table) Runs(kind string) bool {
+	return slices.ContainsFunc(t, func(d *Descriptor) bool { return d.Type == kind && d.runs() })
+}
 
 // Table lists the known task types, with the settings that their executors have on this node. It is a config.Section:
 // the sum of the sections of its descriptors.
