@@ -60,7 +60,7 @@ A flag overrides the environment, and the environment overrides the file.`,
 	executors := builtin.Table()
 	settings := config.Bind(cmd.Flags(), config.Default(), executors)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return run(cmd, settings, node{executors: executors}, func(context.Context, *app.App) error { return nil })
+		return run(cmd, settings, node{executors: executors}, func(context.Context, *app.App, config.Config) error { return nil })
 	}
 	return cmd
 }
@@ -84,7 +84,7 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 	if err := cmd.Flags().MarkHidden("redis"); err != nil {
 		panic(err) // the flag is declared by Bind
 	}
-	demo := cmd.Flags().Bool("demo", false, "submit a few tasks and print what happens to them")
+	withDemo := cmd.Flags().Bool("demo", false, "submit a few tasks and print what happens to them")
 	redisListen := cmd.Flags().String("redis-listen", "", "loopback `HOST:PORT` at which other processes reach the embedded Redis, such as workers of your own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if cmd.Flags().Changed("redis") {
@@ -94,12 +94,12 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 			return err
 		}
 		n := node{executors: executors, embedded: true, redisListen: *redisListen, quiet: !cmd.Flags().Changed("log-level")}
-		return run(cmd, settings, n, func(ctx context.Context, a *app.App) error {
+		return run(cmd, settings, n, func(ctx context.Context, a *app.App, cfg config.Config) error {
 			greet(cmd.OutOrStdout(), a.Addr(), *redisListen)
-			if !*demo {
+			if !*withDemo {
 				return nil
 			}
-			return showDemo(ctx, cmd.OutOrStdout(), a.Addr())
+			return n.demo(a.Addr(), cfg).show(ctx, cmd.OutOrStdout())
 		})
 	}
 	return cmd
@@ -121,7 +121,7 @@ type node struct {
 }
 
 // run loads the settings, runs a node and, once the node is ready, calls whenReady.
-func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(context.Context, *app.App) error) error {
+func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(context.Context, *app.App, config.Config) error) error {
 	cfg, err := settings.Load(os.Environ())
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(c
 		return err
 	case <-a.Ready():
 	}
-	failure := whenReady(ctx, a)
+	failure := whenReady(ctx, a, cfg)
 	if failure != nil {
 		cancel()
 	}
@@ -182,10 +182,16 @@ func (n node) restrict(cfg *config.Config, changed func(flag string) bool) {
 	cfg.HTTPAllowAPI = cfg.HTTPAllowAPI && changed("http-allow-api")
 }
 
+// demo is what the node shows at an address, with these settings.
+func (n node) demo(addr string, cfg config.Config) demo {
+	return demo{addr: addr, shell: n.executors.Runs("shell"), health: cfg.HTTPAllowAPI}
+}
+
 // options are those of the node's app.
 func (n node) options(cfg config.Config, log *slog.Logger) app.Options {
 	return app.Options{
 		Config: cfg, Executors: n.executors, Version: versionString(), Log: log,
+		Embedded: n.embedded,
 		Monitor:  monitor.New,
 		Profiles: profiles.Handler(),
 	}

@@ -37,33 +37,59 @@ func redisLine(redis string) string {
 	return fmt.Sprintf("  Redis     redis://%s/0\n", redis)
 }
 
-// demoTasks returns the tasks that the demo submits. addr is the address of the node.
-func demoTasks(addr string) []client.Submission {
-	shell := func(id, delay, script string) client.Submission {
-		payload, err := json.Marshal(map[string]any{"command": []string{"sh", "-c", script}})
-		if err != nil {
-			panic(err) // strings can be encoded
-		}
-		return client.Submission{ID: &id, Type: "shell", Payload: payload, Delay: &delay}
-	}
-	attempts, health := 3, "health-check"
-	flaky := shell("flaky", "500ms", `[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT succeeds"`)
-	flaky.Retry = &client.Retry{MaxAttempts: &attempts, Delays: []client.Duration{"1s", "2s"}}
-	return []client.Submission{
-		shell("hello", "0s", `echo "hello from $DTS_TASK_ID"`),
-		flaky,
-		shell("report", "1s", `for p in 25 50 75 100; do echo "::progress $p"; sleep 0.5; done; echo "42 rows"`),
-		{ID: &health, Type: "http", Payload: fmt.Appendf(nil, `{"method":"GET","url":"http://%s/healthz"}`, addr), Delay: ptr("2s")},
-		shell("too-long", "1s", `echo "this takes an hour"; sleep 3600`),
-		shell("never", "1h", `echo "this will be cancelled before it starts"`),
-	}
+// demo is what the demo shows on a node.
+type demo struct {
+	addr   string // of the node
+	shell  bool   // whether the node runs shell tasks
+	health bool   // whether tasks may call the API of the node
 }
 
-// demoSchedule is a schedule that ticks six times.
-const (
-	demoScheduleID = "pulse"
-	demoSchedule   = `{"every": "5s", "max_runs": 6, "task": {"type": "shell", "payload": {"command": ["sh", "-c", "echo tick $DTS_TICK"]}}}`
-)
+// tasks returns the tasks that the demo submits.
+func (d demo) tasks() []client.Submission {
+	all := []client.Submission{
+		d.task("hello", "0s", `echo "hello from $DTS_TASK_ID"`, `{}`),
+		d.task("report", "1s", `for p in 25 50 75 100; do echo "::progress $p"; sleep 0.5; done; echo "42 rows"`, `{"sleep": "2s"}`),
+		d.task("too-long", "1s", `echo "this takes an hour"; sleep 3600`, `{"sleep": "1h"}`),
+		d.task("never", "1h", `echo "this will be cancelled before it starts"`, `{}`),
+	}
+	if d.shell {
+		attempts := 3
+		flaky := d.task("flaky", "500ms", `[ "$DTS_ATTEMPT" -lt 3 ] && { echo "attempt $DTS_ATTEMPT fails" >&2; exit 1; }; echo "attempt $DTS_ATTEMPT succeeds"`, "")
+		flaky.Retry = &client.Retry{MaxAttempts: &attempts, Delays: []client.Duration{"1s", "2s"}}
+		all = append(all, flaky)
+	}
+	if d.health {
+		payload := fmt.Appendf(nil, `{"method":"GET","url":"http://%s/healthz"}`, d.addr)
+		all = append(all, client.Submission{ID: ptr("health-check"), Type: "http", Payload: payload, Delay: ptr("2s")})
+	}
+	return all
+}
+
+// task returns a task that runs a script or, on a node that runs no shell tasks, pretends to.
+func (d demo) task(id, delay, script, pretended string) client.Submission {
+	kind, payload := d.work(script, pretended)
+	return client.Submission{ID: &id, Type: kind, Payload: payload, Delay: &delay}
+}
+
+// work returns the type and the payload of a task.
+func (d demo) work(script, pretended string) (kind string, payload json.RawMessage) {
+	if !d.shell {
+		return "noop", json.RawMessage(pretended)
+	}
+	payload, err := json.Marshal(map[string]any{"command": []string{"sh", "-c", script}})
+	if err != nil {
+		panic(err) // strings can be encoded
+	}
+	return "shell", payload
+}
+
+const demoScheduleID = "pulse"
+
+// schedule is a schedule that ticks six times.
+func (d demo) schedule() string {
+	kind, payload := d.work("echo tick $DTS_TICK", `{}`)
+	return fmt.Sprintf(`{"every": "5s", "max_runs": 6, "task": {"type": %q, "payload": %s}}`, kind, payload)
+}
 
 // demoCancels are the ids of the tasks that the demo cancels: one before it starts and one while it runs.
 var demoCancels = []string{"never", "too-long"}
@@ -71,9 +97,9 @@ var demoCancels = []string{"never", "too-long"}
 // demoCancelAfter is the time between the submissions and the cancellations.
 const demoCancelAfter = 4 * time.Second
 
-// showDemo submits the tasks of the demo and prints the events of all tasks until ctx ends.
-func showDemo(ctx context.Context, out io.Writer, addr string) error {
-	c, err := client.NewClientWithResponses("http://" + addr)
+// show submits the tasks of the demo and prints the events of all tasks until ctx ends.
+func (d demo) show(ctx context.Context, out io.Writer) error {
+	c, err := client.NewClientWithResponses("http://" + d.addr)
 	if err != nil {
 		return err
 	}
@@ -82,17 +108,26 @@ func showDemo(ctx context.Context, out io.Writer, addr string) error {
 		return fmt.Errorf("following events: %w", err)
 	}
 	defer func() { _ = answer.Body.Close() }()
-	fmt.Fprint(out, "The demo submits six tasks and a schedule that ticks six times. One task fails twice before it\n"+
-		"succeeds, and two tasks are cancelled.\n\n")
+	fmt.Fprint(out, d.introduction())
 	var g errgroup.Group
-	g.Go(func() error { return submitDemo(ctx, c, addr) })
+	g.Go(func() error { return d.submit(ctx, c) })
 	g.Go(func() error { return printEvents(ctx, out, c, answer.Body) })
 	return g.Wait()
 }
 
-// submitDemo submits the tasks and the schedule of the demo, and then cancels demoCancels.
-func submitDemo(ctx context.Context, c *client.ClientWithResponses, addr string) error {
-	for _, s := range demoTasks(addr) {
+// introduction says what will happen.
+func (d demo) introduction() string {
+	if d.shell {
+		return fmt.Sprintf("The demo submits %d tasks and a schedule that ticks six times. One task fails twice before it\n"+
+			"succeeds, and two tasks are cancelled.\n\n", len(d.tasks()))
+	}
+	return fmt.Sprintf("The demo submits %d tasks and a schedule that ticks six times. They only pretend to work, as this node\n"+
+		"runs no shell tasks: that needs --enable-shell where others reach it. Two tasks are cancelled.\n\n", len(d.tasks()))
+}
+
+// submit submits the tasks and the schedule of the demo, and then cancels demoCancels.
+func (d demo) submit(ctx context.Context, c *client.ClientWithResponses) error {
+	for _, s := range d.tasks() {
 		answer, err := c.SubmitTaskWithResponse(ctx, nil, s)
 		if err != nil {
 			return stopped(ctx, fmt.Errorf("submitting %s: %w", *s.ID, err))
@@ -101,7 +136,7 @@ func submitDemo(ctx context.Context, c *client.ClientWithResponses, addr string)
 			return fmt.Errorf("submitting %s: %s: %s", *s.ID, answer.Status(), answer.Body)
 		}
 	}
-	put, err := c.PutScheduleWithBodyWithResponse(ctx, demoScheduleID, nil, "application/json", strings.NewReader(demoSchedule))
+	put, err := c.PutScheduleWithBodyWithResponse(ctx, demoScheduleID, nil, "application/json", strings.NewReader(d.schedule()))
 	if err != nil {
 		return stopped(ctx, fmt.Errorf("putting %s: %w", demoScheduleID, err))
 	}

@@ -35,6 +35,7 @@ type Options struct {
 	Executors executor.Table // the task types, and how this node runs them
 	Version   string
 	Log       *slog.Logger
+	Embedded  bool // Redis is one inside the process
 
 	// The rest is passed in by dtsd, so that other programs do not link it. nil means that there is none, whatever Config says.
 	// Monitor makes the page, below a path, at which people watch the queues of db. Profiles is served at
@@ -45,12 +46,12 @@ type Options struct {
 
 // App is one node.
 //
-// Its parts start in the order profiles, watch of the data, record of losses, reported ends, registry, event hub, succession, remote workers, API,
-// worker, scheduler, and stop in the opposite order:
+// Its parts start in the order profiles, watch of the data, record of losses, reported ends, registry, event hub,
+// succession, remote workers, API, watch of the servers, worker, scheduler, and stop in the opposite order:
 //
 //  1. The scheduler releases its partitions, so that other nodes take them over at once.
 //  2. The worker drains. Meanwhile the API still answers, and the registry still beats, so that no other node takes the
-//     running attempts for lost.
+//     running attempts for lost. Then nobody watches any more which servers Redis has.
 //  3. The API stops and ends its streams of events.
 //  4. The sessions of remote workers end. The workers go on through other nodes.
 //  5. The succession stops: nothing runs here any more of which a new primary would have to be told.
@@ -77,7 +78,8 @@ type App struct {
 	worker     *worker.Worker       // nil without the role
 	remote     *remote.Workers      // workers by HTTP; nil without the role api
 	executors  executor.Registry    // of the worker
-	runs       []string             // the types of tasks that the worker runs
+	others     atomic.Pointer[others]
+	runs       []string // the types of tasks that the worker runs
 	queues     *queue.Queues
 	listener   net.Listener
 	waits      func(reason error) error                  // tells at the listener why New waits for Redis; nil if the node is headless
@@ -258,6 +260,9 @@ func (a *App) describe(meter *cluster.Meter, started time.Time) cluster.Node {
 	n := cluster.Node{
 		Host: a.host(), IP: cmp.Or(a.o.Config.NodeIP, cluster.IP()), Version: a.o.Version, Roles: a.o.Config.Roles,
 		Layouts: a.store.Serves(), StartedAt: started, CPU: usage.CPU, Memory: usage.Memory, Queues: map[string]int{}, Partitions: []int{},
+	}
+	if a.listener != nil {
+		n.Listens = a.listens()
 	}
 	if a.worker != nil {
 		n.Capacity, n.Running, n.Types = a.o.Config.Concurrency, a.worker.Running(), a.runs

@@ -1,8 +1,19 @@
 package app
 
-import "github.com/dts-sched/dts/internal/worker/executor"
+import (
+	"context"
+	"net/netip"
+	"time"
 
-// own returns where this node, its Redis and the Redis of its executors listen, which tasks do not call unless a
+	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// serversPause is the time between two looks which servers and sentinels a Redis has.
+const serversPause = 10 * time.Second
+
+// own returns where the nodes, their Redis and the Redis of the executors listen, which tasks do not call unless a
 // setting says so.
 func (a *App) own() []executor.Endpoint {
 	all := append(executor.RedisEndpoints("the Redis of DTS", a.link.Servers()), a.executors.Endpoints()...)
@@ -12,5 +23,65 @@ func (a *App) own() []executor.Endpoint {
 	if a.debug != nil {
 		all = append(all, executor.Endpoint{Part: "the profile server of this node", Address: a.debug.Addr().String()})
 	}
-	return all
+	return append(all, a.ofOthers()...)
+}
+
+// listens says where this node listens.
+func (a *App) listens() *cluster.Listens {
+	l := &cluster.Listens{API: a.Addr(), Machine: cluster.Addresses()}
+	if a.debug != nil {
+		l.Profiles = a.debug.Addr().String()
+	}
+	if ip, err := netip.ParseAddr(a.o.Config.NodeIP); err == nil { // where others reach it, as behind NAT
+		l.Machine = append(l.Machine, ip)
+	}
+	return l
+}
+
+// others are the endpoints of the other nodes.
+type others struct {
+	at        time.Time // of the view of the list of nodes
+	endpoints []executor.Endpoint
+}
+
+// ofOthers returns the endpoints of the other nodes that live, as of the last heartbeat of this one.
+func (a *App) ofOthers() []executor.Endpoint {
+	view := a.registry.View()
+	if known := a.others.Load(); known != nil && known.at.Equal(view.At) {
+		return known.endpoints
+	}
+	found := &others{at: view.At}
+	for _, n := range view.Nodes {
+		if n.ID == a.node || n.Listens == nil {
+			continue
+		}
+		if isAddress(n.Listens.API) && !a.o.Config.HTTPAllowAPI {
+			found.endpoints = append(found.endpoints, executor.Endpoint{
+				Part: "the API of node " + n.ID, Address: n.Listens.API, Of: n.Listens.Machine, Setting: "http-allow-api",
+			})
+		}
+		if isAddress(n.Listens.Profiles) {
+			found.endpoints = append(found.endpoints, executor.Endpoint{
+				Part: "the profile server of node " + n.ID, Address: n.Listens.Profiles, Of: n.Listens.Machine,
+			})
+		}
+	}
+	a.others.Store(found)
+	return found.endpoints
+}
+
+// isAddress reports whether a text is an address that need not be looked up.
+func isAddress(text string) bool {
+	_, err := netip.ParseAddrPort(text)
+	return err == nil
+}
+
+// watchServers learns of servers and sentinels that are added to Redis, until ctx ends.
+func (a *App) watchServers(ctx context.Context) error {
+	for ctx.Err() == nil {
+		a.store.DB.Discover(ctx)
+		a.executors.Discover(ctx)
+		_ = clock.Sleep(ctx, serversPause)
+	}
+	return nil
 }

@@ -1,16 +1,23 @@
 package app
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/dts-sched/dts/internal/app/profiles"
+	"github.com/dts-sched/dts/internal/cluster"
+	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/builtin"
 )
 
 // ended submits a task and returns it when it has ended.
@@ -56,14 +63,68 @@ func TestApp_LetsNoTaskCallItsOwnAddresses(t *testing.T) {
 	}
 }
 
+// The other node runs no tasks, so that the first one does.
+func TestApp_LetsNoTaskCallOtherNodes(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	r := run(t, Options{Config: settings(redis.URL())})
+	c := settings(redis.URL())
+	c.Listen, c.DebugListen, c.NodeIP = "0.0.0.0:0", "127.0.0.1:0", "192.0.2.77"
+	c.Roles = config.Roles{config.RoleAPI}
+	other := run(t, Options{Config: c, Profiles: profiles.Handler()})
+	testkit.Eventually(t, "the first node knows the other one", func() bool { return len(r.registry.View().Nodes) == 2 })
+	_, port, _ := net.SplitHostPort(other.Addr())
+	api, debug := "the API of node "+other.Node(), "the profile server of node "+other.Node()
+	for name, c := range map[string]struct{ kind, payload, part string }{
+		"api":      {"http", `{"method":"GET","url":"http://127.0.0.1:` + port + `/healthz"}`, api},
+		"outside":  {"http", `{"method":"GET","url":"http://` + net.JoinHostPort(cluster.IP(), port) + `/healthz"}`, api},
+		"node-ip":  {"http", `{"method":"GET","url":"http://192.0.2.77:` + port + `/healthz"}`, api},
+		"grpc":     {"grpc", `{"target":"127.0.0.1:` + port + `","method":"a.B/C"}`, api},
+		"profiles": {"http", `{"url":"http://` + other.debug.Addr().String() + `/"}`, debug},
+	} {
+		task := r.ended(name, c.kind, c.payload)
+		if !strings.Contains(task, c.part+" listens there; --http-allow") || !strings.Contains(task, `"state":"failed"`) {
+			t.Errorf("%s: got %s", name, task)
+		}
+	}
+	other.finish()
+	testkit.Eventually(t, "the other node has left", func() bool { return len(r.registry.View().Nodes) == 1 })
+	if found := r.ofOthers(); len(found) > 0 {
+		t.Errorf("a node that has left still listens: %v", found)
+	}
+}
+
+func TestApp_LetsNoTaskCallAReplicaThatWasAdded(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	a, err := New(t.Context(), Options{
+		Config: settings(pair.Primary.URL()), Log: slog.New(slog.DiscardHandler), Executors: builtin.Table(),
+	})
+	testkit.Must(t, err)
+	pair.AddReplica()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	testkit.Eventually(t, "the node knows the replica", func() bool {
+		return slices.ContainsFunc(a.own(), func(e executor.Endpoint) bool { return e.Address == pair.Replica.Addr() })
+	})
+	stop()
+	testkit.Must(t, testkit.Receive(t, ended, "the end"))
+}
+
 func TestApp_LetsTasksCallItsAPIIfToldTo(t *testing.T) {
 	t.Parallel()
 	c := settings(redistest.Start(t).URL())
 	c.HTTPAllowAPI = true
 	r := run(t, Options{Config: c})
-	task := r.ended("health", "http", `{"method":"GET","url":"http://`+r.address+`/healthz"}`)
-	if !strings.Contains(task, `"state":"succeeded"`) {
-		t.Errorf("got %s", task)
+	c.Roles = config.Roles{config.RoleAPI}
+	other := run(t, Options{Config: c})
+	testkit.Eventually(t, "the first node knows the other one", func() bool { return len(r.registry.View().Nodes) == 2 })
+	for _, address := range []string{r.address, other.address} {
+		task := r.ended(strings.ReplaceAll(address, ":", "-"), "http", `{"method":"GET","url":"http://`+address+`/healthz"}`)
+		if !strings.Contains(task, `"state":"succeeded"`) {
+			t.Errorf("%s: got %s", address, task)
+		}
 	}
 }
 

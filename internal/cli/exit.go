@@ -44,7 +44,7 @@ func explain(ctx context.Context, f *command.Factory, cmd *cobra.Command, parsed
 		f.Printer.Notef("Run '%s --help' for what it takes.", cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &unreachable):
-		f.Printer.Errorf("cannot reach %s: %v", config.MaskUser(f.Server.URL()), unreachable)
+		f.Printer.Errorf("cannot reach %s: %v", config.MaskAddress(f.Server.URL()), unreachable)
 		f.Printer.Notef("Is dtsd running there? Point elsewhere with --server or DTSCTL_SERVER.")
 		return exitUnreachable
 	}

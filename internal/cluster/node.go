@@ -3,6 +3,7 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +35,15 @@ type Node struct {
 	CPU        float64        `json:"cpu"`               // share of the machine's processors it uses, 0 to 1
 	Memory     uint64         `json:"memory"`            // resident bytes
 	StartedAt  time.Time      `json:"started_at"`
+	Listens    *Listens       `json:"listens,omitempty"`  // nil if it listens nowhere, or does not say, as older versions do not
 	LastBeat   time.Time      `json:"last_beat,omitzero"` // by Redis's clock; not part of the stored entry
+}
+
+// Listens says where a node listens, so that tasks of other nodes do not call it.
+type Listens struct {
+	API      string       `json:"api,omitempty"`      // HOST:PORT, where the host may be 0.0.0.0 or ::
+	Profiles string       `json:"profiles,omitempty"` // likewise; "" without them
+	Machine  []netip.Addr `json:"machine,omitempty"`  // see Addresses
 }
 
 // Has reports whether the node has the role. Every node has the role "".

@@ -61,7 +61,7 @@ func (s *Settings) declareWork() {
 	f.Var(&c.Queues, "queues", "queues of the default pool and their weights")
 	f.Var(&c.Pools, "pool", "additional pool: a part of the node's concurrency for its own queues; may be repeated")
 	f.DurationVar(&c.OutageTolerance, "outage-tolerance", c.OutageTolerance, "how long running attempts may continue while Redis cannot be reached; 0: until another node may begin the next attempt")
-	f.BoolVar(&c.HTTPAllowAPI, "http-allow-api", c.HTTPAllowAPI, "let http and grpc tasks call the API of this node")
+	f.BoolVar(&c.HTTPAllowAPI, "http-allow-api", c.HTTPAllowAPI, "let http and grpc tasks call the API of this node and of the others")
 	f.DurationVar(&c.DrainTimeout, "drain-timeout", c.DrainTimeout, "how long running attempts may continue after SIGTERM")
 }
 

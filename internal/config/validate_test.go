@@ -17,7 +17,7 @@ func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 		want   string
 	}{
 		{"no Redis", func(c *config.Config) { c.Redis = "" }, "redis: \"\" must begin with redis://"},
-		{"other scheme", func(c *config.Config) { c.Redis = "http://h" }, "redis: \"http://h\" must begin with redis://"},
+		{"other scheme", func(c *config.Config) { c.Redis = "http://h" }, "redis: \"xxxxx\" must begin with redis://"},
 		{"no host", func(c *config.Config) { c.Redis = "redis:///0" }, "names no host"},
 		{"braces in the prefix", func(c *config.Config) { c.Prefix = "{dts}" }, "prefix:"},
 		{"no prefix", func(c *config.Config) { c.Prefix = "" }, "prefix:"},

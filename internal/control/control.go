@@ -34,6 +34,8 @@ type Options struct {
 	Log     *slog.Logger // nil: nothing is logged
 	// MaxSubmissions is how many tasks may be in submissions that have not been answered; 0: any number.
 	MaxSubmissions int
+	// Embedded says that Redis is one inside a process, which has no settings to examine.
+	Embedded bool
 }
 
 // Control holds the use cases. It keeps no state that it could not lose, and is safe for concurrent use.
@@ -45,6 +47,7 @@ type Control struct {
 	clock      redisClock
 	types      task.Types
 	workers    *remote.Workers
+	embedded   bool // Options.Embedded
 	log        *slog.Logger
 	namespaces namespaceNotes
 	foreign    foreignQueues
@@ -62,7 +65,7 @@ func New(o Options) *Control {
 	c := &Control{
 		store: o.Store, queues: o.Queues, nodes: o.Nodes, beatTime: o.Now, types: o.Types, workers: o.Workers, log: o.Log,
 		admission: Admission{Limit: o.MaxSubmissions}, turns: make(turns, turnsLimit), pages: make(turns, PagesLimit),
-		forecasts: make(turns, 1),
+		forecasts: make(turns, 1), embedded: o.Embedded,
 	}
 	if o.Queues != nil {
 		c.limits = limits.New(o.Store.Layout, o.Queues)

@@ -58,6 +58,15 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinel {
 	return s
 }
 
+// AddSentinel starts another sentinel, and waits until the others know it.
+func (s *Sentinel) AddSentinel() *Server {
+	s.t.Helper()
+	added := Start(s.t, s.sentinel)
+	s.Sentinels = append(s.Sentinels, added)
+	testkit.Eventually(s.t, "the sentinels know the new one", s.complete)
+	return added
+}
+
 // sentinel makes a server a sentinel.
 func (s *Sentinel) sentinel(server *Server) {
 	primary := s.Servers[0]
@@ -95,7 +104,7 @@ func (s *Sentinel) SetPatience(d time.Duration) {
 func (s *Sentinel) complete() bool {
 	for _, sentinel := range s.Sentinels {
 		text := info(s.t, sentinel, "sentinel")
-		if !strings.Contains(text, fmt.Sprintf("status=ok,address=%s,slaves=2,sentinels=%d", s.Servers[0].knownAddr(), sentinels)) {
+		if !strings.Contains(text, fmt.Sprintf("status=ok,address=%s,slaves=2,sentinels=%d", s.Servers[0].knownAddr(), max(sentinels, len(s.Sentinels)))) {
 			return false
 		}
 	}

@@ -39,7 +39,7 @@ type Link struct {
 	heard   sync.Map // address of a server of a cluster -> when it last answered a command about data
 
 	servers    servers
-	discovered atomic.Bool
+	discovered atomic.Bool // by Open
 
 	mu      sync.Mutex
 	outages map[string]*outage // of servers that have failed, by address

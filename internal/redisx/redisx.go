@@ -19,6 +19,7 @@ import (
 type DB struct {
 	redis.UniversalClient
 	link      *Link
+	url       string                                                  // see Options.URL
 	observe   func(script string, took time.Duration, refusal string) // see Options.Observe
 	pingAfter time.Duration                                           // see Options.PingAfter
 	shared    shared                                                  // see ListenShared
@@ -69,7 +70,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err := db.Ping(ctx).Err(); err != nil {
 		return nil, errors.Join(explain(o.URL, err), db.Close())
 	}
-	db.discover(ctx, o.URL)
+	if db.link.discovered.CompareAndSwap(false, true) {
+		db.Discover(ctx)
+	}
 	return db, nil
 }
 
@@ -82,7 +85,7 @@ func New(o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnusable, err)
 	}
-	db := &DB{UniversalClient: client, link: o.Link, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}
+	db := &DB{UniversalClient: client, link: o.Link, url: o.URL, observe: o.Observe, pingAfter: cmp.Or(o.PingAfter, defaultPingAfter)}
 	if strings.HasPrefix(o.URL, hiddenScheme) { // it always answers
 		db.pingAfter = cmp.Or(o.PingAfter, hiddenPingAfter)
 		return db, nil

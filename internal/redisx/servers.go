@@ -16,7 +16,7 @@ const (
 	discoverLimit = time.Second // for the questions of discover
 )
 
-// servers are addresses, HOST:PORT, of servers and sentinels, the newest last. The zero value is ready for use.
+// servers are addresses, HOST:PORT, of servers and sentinels, those that were seen last at the end. The zero value is ready for use.
 type servers struct {
 	mu        sync.Mutex
 	addresses []string
@@ -26,9 +26,10 @@ func (s *servers) add(addresses ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, address := range addresses {
-		if !slices.Contains(s.addresses, address) {
-			s.addresses = append(s.addresses, address)
+		if i := slices.Index(s.addresses, address); i >= 0 {
+			s.addresses = slices.Delete(s.addresses, i, i+1)
 		}
+		s.addresses = append(s.addresses, address)
 	}
 	s.addresses = s.addresses[max(0, len(s.addresses)-serversLimit):]
 }
@@ -41,25 +42,29 @@ func (s *servers) addRemote(conn net.Conn) {
 }
 
 // Servers returns the addresses, HOST:PORT, of the servers and sentinels of this Redis: those of the URL, those to
-// which this process has connected, the nodes of the cluster, and the replicas and sentinels that there were when the
-// first pool was opened. Hosts may be names. Beyond 1,024 addresses, the oldest are forgotten.
+// which this process has connected, and those of which Redis told when the first pool was opened, or at a later
+// Discover. Hosts may be names. Beyond 1,024 addresses, those that were not seen for longest are forgotten.
 func (l *Link) Servers() []string {
 	l.servers.mu.Lock()
 	defer l.servers.mu.Unlock()
 	return slices.Clone(l.servers.addresses)
 }
 
-// discover asks a Redis that is no cluster, once for each Link, for servers to which nobody connects: its replicas,
-// the sentinels that the URL does not name, and the port of a server that is reached by a socket of Unix. What it
-// does not say stays unknown.
-func (db *DB) discover(ctx context.Context, url string) {
-	if db.Sharded() || strings.HasPrefix(url, hiddenScheme) || !db.link.discovered.CompareAndSwap(false, true) {
+// Discover asks Redis for servers to which nobody may connect: the nodes of a cluster; else the replicas of the
+// primary, the sentinels that the URL does not name, and the port of a server that is reached by a socket of Unix.
+// What Redis does not say within a second stays unknown.
+func (db *DB) Discover(ctx context.Context) {
+	if strings.HasPrefix(db.url, hiddenScheme) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, discoverLimit)
 	defer cancel()
 	known := &db.link.servers
-	if strings.HasPrefix(url, "unix://") {
+	if db.Sharded() {
+		known.add(nodesOf(db.ClusterNodes(ctx).Val())...)
+		return
+	}
+	if strings.HasPrefix(db.url, "unix://") {
 		fields, _ := Info(ctx, db, "server")
 		if port := fields["tcp_port"]; port != "" && port != "0" {
 			known.add(net.JoinHostPort("127.0.0.1", port))
@@ -71,9 +76,21 @@ func (db *DB) discover(ctx context.Context, url string) {
 			known.add(replicaOf(value))
 		}
 	}
-	if a, err := parse(url); err == nil && a.shape == "sentinel" {
+	if a, err := parse(db.url); err == nil && a.shape == "sentinel" {
 		known.add(otherSentinels(ctx, a)...)
 	}
+}
+
+// nodesOf returns the addresses in the answer to CLUSTER NODES, with lines as ID 10.0.0.2:6379@16379,NAME FLAGS ...
+func nodesOf(answer string) (addresses []string) {
+	for line := range strings.Lines(answer) {
+		_, rest, _ := strings.Cut(line, " ")
+		address, _, _ := strings.Cut(rest, "@")
+		if i := strings.LastIndexByte(address, ':'); i > 0 {
+			addresses = append(addresses, net.JoinHostPort(address[:i], address[i+1:]))
+		}
+	}
+	return addresses
 }
 
 // replicaOf returns the address in ip=10.0.0.2,port=6379,state=online,...

@@ -1,6 +1,7 @@
 package redisx_test
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -39,6 +40,45 @@ func first(t *testing.T, text string) string {
 	return scheme + "://" + host + "/" + path
 }
 
+// wantFound expects that Discover finds a server that was not known before.
+func wantFound(t *testing.T, db *redisx.DB, address string) {
+	t.Helper()
+	if slices.Contains(db.Link().Servers(), address) {
+		t.Errorf("%s is known already", address)
+	}
+	db.Discover(t.Context())
+	if known := db.Link().Servers(); !slices.Contains(known, address) {
+		t.Errorf("%s is not one of %q", address, known)
+	}
+}
+
+func TestDiscover_FindsAReplicaThatWasAdded(t *testing.T) {
+	t.Parallel()
+	pair := redistest.StartPair(t)
+	db := redistest.Open(t, pair.Primary.URL())
+	pair.AddReplica()
+	wantFound(t, db, pair.Replica.Addr())
+}
+
+// A node without slots serves no key, so no client connects to it.
+func TestDiscover_FindsAnEmptyNodeOfACluster(t *testing.T) {
+	t.Parallel()
+	start := func() (server *redistest.Server, bus int) {
+		bus = redistest.FreePort(t)
+		return redistest.Start(t, redistest.With("--cluster-enabled", "yes", "--cluster-port", fmt.Sprint(bus))), bus
+	}
+	server, _ := start()
+	testkit.Must(t, server.Admin().ClusterAddSlotsRange(t.Context(), 0, 16383).Err())
+	db := redistest.Open(t, "redis+cluster://"+server.Addr())
+	added, bus := start()
+	address, port, _ := net.SplitHostPort(added.Addr())
+	testkit.Must(t, server.Admin().Do(t.Context(), "cluster", "meet", address, port, bus).Err())
+	testkit.Eventually(t, "the cluster knows the node", func() bool {
+		return strings.Contains(server.Admin().ClusterNodes(t.Context()).Val(), added.Addr())
+	})
+	wantFound(t, db, added.Addr())
+}
+
 func TestServers_AreTheOneServerAndItsReplica(t *testing.T) {
 	t.Parallel()
 	pair := redistest.StartPair(t)
@@ -51,6 +91,8 @@ func TestServers_AreAllOfASentinelDeployment(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)
 	wantServers(t, first(t, s.URL()), append(slices.Clone(s.Sentinels), s.Servers...)...)
+	db := redistest.Open(t, first(t, s.URL()))
+	wantFound(t, db, s.AddSentinel().Addr())
 }
 
 func TestServers_AreAllNodesOfACluster(t *testing.T) {

@@ -29,6 +29,7 @@ type Succession struct {
 
 // primary is a primary that has answered this process.
 type primary struct {
+	run      string    // the id of its process; "" if it did not tell
 	before   string    // the id of the history that its own goes on from, or noHistory
 	tookOver time.Time // zero: it did not
 	settled  time.Time // until then its connections wait; zero: they do not
@@ -187,7 +188,7 @@ func (s *Succession) note(address string, h history) error {
 	defer s.mu.Unlock()
 	switch {
 	case h.id != "":
-		s.meet(address, h.id, h.before)
+		s.meet(address, h)
 	case h.replica:
 		s.unsure[address] = true
 	default: // asked again, it would not tell either
@@ -199,30 +200,46 @@ func (s *Succession) note(address string, h history) error {
 	return nil
 }
 
-// meet notes a primary, and whether it has taken over. before is the id of the history that its own goes on from, or noHistory. The caller holds mu.
-func (s *Succession) meet(address, id, before string) {
-	_, met := s.known[id]
-	_, follows := s.known[before]
-	if known := s.primaries[address]; known != "" && known != id || !met && follows {
+// meet notes a primary, and whether it has taken over. The caller holds mu.
+func (s *Succession) meet(address string, h history) {
+	_, met := s.known[h.id]
+	_, follows := s.known[h.before]
+	known := s.primaries[address]
+	switch {
+	case known != "" && h.renames(s.known[known], met):
+		if !met {
+			same := *s.known[known]
+			s.known[h.id] = &same
+		}
+	case known != "" && known != h.id || !met && follows:
 		s.last = clock.Now()
-		s.known[id] = &primary{before: before, tookOver: s.last, settled: s.last.Add(s.settle), telling: s.telling}
+		s.known[h.id] = &primary{
+			run: h.run, before: h.before, tookOver: s.last, settled: s.last.Add(s.settle), telling: s.telling,
+		}
 		select {
 		case s.changed <- struct{}{}:
 		default:
 		}
-	} else if !met {
-		s.known[id] = &primary{before: before}
-		if s.joining && (s.outage || before != noHistory) {
-			s.known[id].settled = clock.Now().Add(s.settle)
+	case !met:
+		s.known[h.id] = &primary{run: h.run, before: h.before}
+		if s.joining && (s.outage || h.before != noHistory) {
+			s.known[h.id].settled = clock.Now().Add(s.settle)
 		}
 	}
 	for other, known := range s.primaries {
-		if known == before { // it may become a primary again
+		if known == h.before { // it may become a primary again
 			s.unsure[other] = true
 		}
 	}
-	s.primaries[address] = id
+	s.primaries[address] = h.id
 	delete(s.unsure, address)
+}
+
+// renames reports whether the history is the one of the last primary at the same address under another name: Redis
+// takes a new one when its first replica comes, and when it forgets what it kept for replicas. met says that the name
+// was known, as when an answer was late.
+func (h history) renames(last *primary, met bool) bool {
+	return h.run != "" && h.run == last.run && (met || h.before == noHistory)
 }
 
 // noHistory is what a primary tells that goes on from no other one.
@@ -230,6 +247,7 @@ const noHistory = "0000000000000000000000000000000000000000"
 
 // history is what a server tells of the history of its data.
 type history struct {
+	run     string // the id of the process; "" if it does not tell
 	id      string // "" for a replica, or if the server never tells, as its user may not ask or it is none of Redis's own
 	before  string // of the one that it goes on from, or noHistory
 	replica bool
@@ -237,12 +255,19 @@ type history struct {
 
 // historyOf asks a server for the history of its data. Errors: no answer, or one that Redis gives for a while only.
 func historyOf(ctx context.Context, server redis.Cmdable) (history, error) {
-	fields, err := Info(ctx, server, "replication")
-	if isAnswer(err) && !Passes(err) {
-		err = nil
-	}
+	fields, err := infoOrNone(ctx, server, "replication")
 	if err != nil || fields["role"] != "master" {
 		return history{replica: fields["role"] == "slave"}, err
 	}
-	return history{id: fields["master_replid"], before: fields["master_replid2"]}, nil
+	process, err := infoOrNone(ctx, server, "server")
+	return history{run: process["run_id"], id: fields["master_replid"], before: fields["master_replid2"]}, err
+}
+
+// infoOrNone reads a section of INFO, none of it if the server never tells. Errors: as for historyOf.
+func infoOrNone(ctx context.Context, server redis.Cmdable, section string) (map[string]string, error) {
+	fields, err := Info(ctx, server, section)
+	if isAnswer(err) && !Passes(err) {
+		err = nil
+	}
+	return fields, err
 }

@@ -58,6 +58,34 @@ func TestSuccession_OnlyVitalClientsReachAnotherPrimaryAtOnce(t *testing.T) {
 	}
 }
 
+// Redis names its history anew when the first replica comes, but has lost nothing.
+func TestSuccession_TakesAFirstReplicaForNoFailover(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.With("--repl-diskless-sync-delay", "0"))
+	way := redistest.NewProxy(t, server.Addr())
+	s := redisx.NewSuccession(time.Hour)
+	other := open(t, way.URL(), s, false)
+	before, err := redisx.Info(t.Context(), other, "replication")
+	testkit.Must(t, err)
+	redistest.Start(t).Follow(server)
+	way.Cut()
+	way.Mend()
+	testkit.Must(t, other.Set(t.Context(), "k", "v", 0).Err())
+	after, err := redisx.Info(t.Context(), other, "replication")
+	testkit.Must(t, err)
+	if s.Within(time.Hour) || before["master_replid"] == after["master_replid"] {
+		t.Errorf("another primary has taken over, with the history %s before and %s after",
+			before["master_replid"], after["master_replid"])
+	}
+	server.Restart()
+	testkit.Eventually(t, "another primary has taken over", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_ = other.Ping(ctx).Err()
+		return s.Within(time.Hour)
+	})
+}
+
 // A connection to a replica would stay when that takes over, and nobody would ask on it who answers.
 func TestSuccession_OthersWaitForAReplicaThatTakesOverAfterTheyHaveFoundIt(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -63,7 +64,7 @@ func parse(raw string) (address, error) {
 	a.hosts = strings.Split(authority, ",")
 	var err error
 	if a.path, err = url.PathUnescape(path); err != nil {
-		return a, fmt.Errorf("%q is invalid; escape special characters as %%XX", "/"+path)
+		return a, errors.New("what follows the hosts is invalid; escape special characters as %XX")
 	}
 	if a.query, err = parseQuery(query); err != nil {
 		return a, err
@@ -88,15 +89,10 @@ func parseUser(text string) (*url.Userinfo, error) {
 	return url.UserPassword(name, password), nil
 }
 
-// parseQuery reads the parameters. An @ outside of a user or a password of the sentinels says that a password has an
-// unescaped question mark.
+// parseQuery reads the parameters.
 func parseQuery(text string) (url.Values, error) {
-	for pair := range strings.SplitSeq(text, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		ofUser := strings.HasSuffix(name, "username") || strings.HasSuffix(name, "password")
-		if strings.Contains(name, "@") || strings.Contains(value, "@") && !ofUser {
-			return nil, errUser
-		}
+	if config.HasStrayAt(text) {
+		return nil, errUser
 	}
 	query, err := url.ParseQuery(text)
 	if err != nil {
@@ -162,7 +158,7 @@ func (a address) text(user *url.Userinfo, path string) string {
 func (a address) single() (*redis.Options, error) {
 	opt, err := redis.ParseURL(a.text(a.user, a.path))
 	if err != nil {
-		return nil, plain(err)
+		return nil, a.plain(err)
 	}
 	return opt, a.files.add(opt.TLSConfig)
 }
@@ -181,7 +177,7 @@ func (a address) sentinel() (*redis.FailoverOptions, error) {
 	a.query.Set("password", password)
 	opt, err := redis.ParseFailoverURL(a.text(sentinelUser, db))
 	if err != nil {
-		return nil, plain(err)
+		return nil, a.plain(err)
 	}
 	return opt, a.files.add(opt.TLSConfig)
 }
@@ -189,23 +185,44 @@ func (a address) sentinel() (*redis.FailoverOptions, error) {
 // cluster returns the options of a cluster.
 func (a address) cluster() (*redis.ClusterOptions, error) {
 	if a.path != "" {
-		return nil, fmt.Errorf("a cluster has no databases; remove %q", "/"+a.path)
+		return nil, errors.New("a cluster has no databases; remove what follows the hosts")
 	}
 	opt, err := redis.ParseClusterURL(a.text(a.user, ""))
 	if err != nil {
-		return nil, plain(err)
+		return nil, a.plain(err)
 	}
 	return opt, a.files.add(opt.TLSConfig)
 }
 
-// plain is an error of parsing without the URL, which contains the password.
-func plain(err error) error {
+// complaints are the errors of go-redis about a URL, up to where they quote it.
+var complaints = regexp.MustCompile(`^redis: (invalid \w+ (number|duration|boolean)|unexpected option)`)
+
+// plain is an error of parsing without anything of the URL, which may be a part of a password, but for the names of
+// parameters that have a value.
+func (a address) plain(err error) error {
 	var urlErr *url.Error
 	if errors.As(err, &urlErr) {
 		return errHost
 	}
-	return err
+	complaint := complaints.FindString(err.Error())
+	if complaint == "" {
+		return errors.New("what follows the hosts is invalid")
+	}
+	_, options, _ := strings.Cut(err.Error(), "redis: unexpected option: ")
+	var names []string
+	for name := range strings.SplitSeq(options, ", ") {
+		if a.query.Get(name) != "" && optionName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		complaint += ": " + strings.Join(names, ", ")
+	}
+	return errors.New(complaint)
 }
+
+// optionName matches what looks like the name of a parameter.
+var optionName = regexp.MustCompile(`^[A-Za-z_]+$`)
 
 // add adds the files to what go-redis made of a URL, which is nil without TLS. Each server is expected to have a certificate for its own
 // name.

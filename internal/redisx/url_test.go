@@ -19,6 +19,11 @@ func TestOpen_ShowsNoPartOfAPasswordItCannotRead(t *testing.T) {
 		"redis+sentinel://u:secret/secret@a:1/m", "redis+sentinel://a:1/m?sentinel_password=secret%",
 		"redis+cluster://u:secret/secret@a:1", "unix://u:secret/secret@/sock", "u:secret", "redis:/u:secret@h", "secret@h:1",
 		"redis://h/0?password=secret", "redis://h/0?Password=secret", "redis://u:secret@h/x", "redis://u:secret@h?foo=bar",
+		"redis://h/0?db=secret", "redis://h/0?dial_timeout=secret", "redis://h/0?pool_fifo=secret", "redis://h/secret",
+		"redis://h/0?secret", "redis://h/0?secret&foo=bar", "redis://h/%secret", "redis://u:12/secret", "redis://h/0/secret",
+		"redis+cluster://a:1/secret", "redis+cluster://a:1?addr=secret", "redis+sentinel://a:1/m/secret",
+		"redis+sentinel://a:1/m?addr=secret", "secret", "secret://h:1", "http://h:1/secret", "unix://secret/run/s",
+		"redis://:12?secret_file=1@h", "redis://:12?secret=1@h",
 	} {
 		client, err := newClient(Options{URL: raw})
 		switch {
@@ -28,6 +33,19 @@ func TestOpen_ShowsNoPartOfAPasswordItCannotRead(t *testing.T) {
 		case strings.Contains(err.Error(), "sec"):
 			t.Errorf("%s: the error is %s", raw, err)
 		}
+	}
+}
+
+func TestParse_ReadsAnAtInFilesAndNames(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "dtsd@1")
+	testkit.Must(t, os.WriteFile(file, []byte("secret"), 0o600))
+	a, err := parse("redis://u@h/0?client_name=dtsd@1&password_file=" + file)
+	testkit.Must(t, err)
+	opt, err := a.single()
+	testkit.Must(t, err)
+	if opt.ClientName != "dtsd@1" || opt.Password != "secret" {
+		t.Errorf("got the client name %q and the password %q", opt.ClientName, opt.Password)
 	}
 }
 

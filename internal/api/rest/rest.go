@@ -59,7 +59,7 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		ClientWithResponses: &client.ClientWithResponses{ClientInterface: calls}, Streams: streams, Address: config.MaskUser(o.Address),
+		ClientWithResponses: &client.ClientWithResponses{ClientInterface: calls}, Streams: streams, Address: config.MaskAddress(o.Address),
 		timeout: o.Timeout, idle: cmp.Or(o.StreamIdle, defaultStreamIdle),
 	}
 	if o.Namespace != "" {
@@ -75,7 +75,7 @@ func (o Options) generated(doer *http.Client) (*client.Client, error) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, &InvalidAddress{config.MaskUser(o.Address)}
+		return nil, &InvalidAddress{config.MaskAddress(o.Address)}
 	}
 	return client.NewClient(address, client.WithHTTPClient(doer), client.WithRequestEditorFn(o.setUserAgent))
 }

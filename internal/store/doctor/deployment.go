@@ -26,6 +26,9 @@ func (e *examination) deploymentCollections() []collection {
 		look("nodes", e.lookAtNodes), look("leaders", e.lookAtLeaders), look("overdue", e.lookAtOverdue), look("unserved-queues", e.lookAtServed),
 	}
 	for name, judge := range judges {
+		if e.o.Embedded && (name == "redis-version" || slices.Contains(ofSettings, name)) {
+			judge = judgeEmbedded
+		}
 		all = append(all, look(name, func(ctx context.Context) error { return e.eachServer(ctx, name, judge) }))
 	}
 	return all

@@ -35,7 +35,7 @@ const (
 // secondLook is the time after which a check looks again at what it has not seen in one moment.
 const secondLook = 300 * time.Millisecond
 
-// Options say what is examined. All but Entries are required.
+// Options say what is examined. All but Embedded and Entries are required.
 type Options struct {
 	Layout    *layout.Layout
 	Tasks     *tasks.Tasks
@@ -44,6 +44,8 @@ type Options struct {
 	Nodes     func(ctx context.Context) ([]cluster.Node, error)
 	// Audit returns the ticks of a schedule, decided between two times, that have no record, and the records that have no tick.
 	Audit func(ctx context.Context, ref task.Ref, from, until time.Time) ([]string, error)
+	// Embedded says that Redis is one inside the process, without settings and without a disk.
+	Embedded bool
 	// Entries is how many entries one examination reads, give or take a page; 0 means EntryLimit.
 	Entries int
 }
@@ -115,7 +117,8 @@ func (d *Doctor) begin(r Request) (*examination, error) {
 	}
 	var names []string
 	for _, c := range Checks {
-		if (len(r.Checks) == 0 || slices.Contains(r.Checks, c.Name)) && (r.Partition == nil || c.OfData) {
+		wanted := len(r.Checks) == 0 && !(d.o.Embedded && slices.Contains(ofSettings, c.Name)) || slices.Contains(r.Checks, c.Name)
+		if wanted && (r.Partition == nil || c.OfData) {
 			e.results[c.Name] = &Result{Check: c, Severity: OK}
 			names = append(names, c.Name)
 		}

@@ -38,6 +38,15 @@ var judges = map[string]judge{
 	"listpacks": judgeListpacks,
 }
 
+// ofSettings are the checks of settings that an embedded Redis does not have. Unless somebody asks for one of them,
+// the report leaves them out.
+var ofSettings = []string{"eviction", "persistence", "replication", "password", "memory", "listpacks"}
+
+// judgeEmbedded stands for these checks, and that of the version, if Redis is embedded.
+func judgeEmbedded(context.Context, redis.Cmdable) (Severity, string, error) {
+	return OK, "an embedded Redis, which keeps its data in memory only: it has no version and no settings to check", nil
+}
+
 // setting reads a setting of Redis, "" if there is none of that name.
 func setting(ctx context.Context, server redis.Cmdable, name string) (string, error) {
 	values, err := server.ConfigGet(ctx, name).Result()

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -55,6 +57,8 @@ type Endpoint struct {
 	Address string // HOST:PORT; without a host, or with 0.0.0.0 or ::, every address of this machine
 	Machine bool   // if that is an address of this machine, the part may listen at all others of it as well
 	Setting string // that opens it to tasks besides http-allow; "" if there is none
+	// Of are the addresses of the machine to which Address belongs, if that may be another one; none for this machine.
+	Of []netip.Addr
 }
 
 // RedisEndpoints are the endpoints of a Redis with these servers, which may listen at more addresses than those at
@@ -72,6 +76,11 @@ func (d *Descriptor) optInFlag() string { return "enable-" + d.Type }
 
 // runs says whether this node runs the type.
 func (d *Descriptor) runs() bool { return d.OptIn == "" || d.enabled }
+
+// Runs reports whether this node runs a type.
+func (t Table) Runs(kind string) bool {
+	return slices.ContainsFunc(t, func(d *Descriptor) bool { return d.Type == kind && d.runs() })
+}
 
 // Table lists the known task types, with the settings that their executors have on this node. It is a config.Section:
 // the sum of the sections of its descriptors.

@@ -79,7 +79,8 @@ func (a Attempt) Tick() string {
 //
 // An executor that takes a grace period to stop has a method Grace() time.Duration, which returns its length. One that
 // holds resources is an io.Closer. One that has a Redis of its own has a method
-// Endpoints() []Endpoint, which returns where that listens. One that must know when DTS has recorded a success is a Keeper.
+// Endpoints() []Endpoint, which returns where that listens, and may have Discover(ctx), which looks for servers that
+// were added to it. One that must know when DTS has recorded a success is a Keeper.
 type Executor interface {
 	// Execute does the work and returns its result, valid UTF-8 of at most task.ResultLimit bytes.
 	//
@@ -142,6 +143,15 @@ func (r Registry) Endpoints() []Endpoint {
 		}
 	}
 	return all
+}
+
+// Discover has the executors that have a Redis of their own look which servers it has, as Endpoints says afterwards.
+func (r Registry) Discover(ctx context.Context) {
+	for _, e := range r {
+		if own, ok := e.(interface{ Discover(ctx context.Context) }); ok {
+			own.Discover(ctx)
+		}
+	}
 }
 
 // Close closes the executors that hold resources. No attempt may run any more.

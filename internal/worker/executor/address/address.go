@@ -29,14 +29,42 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
 }
 
-// translated are blocks of IPv6 whose addresses lead to an IPv4 address that is in them: NAT64 (RFC 6052, RFC 8215)
-// and 6to4 (RFC 3056).
+// translated are blocks of IPv6 whose addresses lead to an IPv4 address that is in them, and at which of their bytes:
+// NAT64 (RFC 6052), its block for local use, of which a network may use a part (RFC 8215), 6to4 (RFC 3056) and
+// stateless translation (RFC 2765).
 var translated = []struct {
 	block netip.Prefix
-	at    int // of the first of its four bytes
+	at    [][4]int // one, or several of which nobody can tell which it is
 }{
-	{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("64:ff9b:1::/48"), 12},
-	{netip.MustParsePrefix("2002::/16"), 2},
+	{netip.MustParsePrefix("64:ff9b::/96"), [][4]int{after96}},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [][4]int{after48, after56, after64, after96}},
+	{netip.MustParsePrefix("2002::/16"), [][4]int{{2, 3, 4, 5}}},
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), [][4]int{after96}},
+}
+
+// The bytes of the IPv4 address after a prefix of so many bits. They pass over byte 8 (RFC 6052, 2.2).
+var (
+	after48 = [4]int{6, 7, 9, 10}
+	after56 = [4]int{7, 9, 10, 11}
+	after64 = [4]int{9, 10, 11, 12}
+	after96 = [4]int{12, 13, 14, 15}
+)
+
+// embedded returns the IPv4 addresses to which an IPv6 address may lead. None is one of 0.0.0.0/8, which is no
+// destination, but what the prefix or the end of an address looks like.
+func embedded(ip netip.Addr) (found []netip.Addr) {
+	for _, t := range translated {
+		if !t.block.Contains(ip) {
+			continue
+		}
+		b := ip.As16()
+		for _, at := range t.at {
+			if b[at[0]] != 0 {
+				found = append(found, netip.AddrFrom4([4]byte{b[at[0]], b[at[1]], b[at[2]], b[at[3]]}))
+			}
+		}
+	}
+	return found
 }
 
 const (
@@ -60,9 +88,9 @@ func (r *Rules) Protect(own func() []executor.Endpoint) { r.own = own }
 // Declare adds the settings. Their names are those of the first executor that had them.
 func (r *Rules) Declare(flags *pflag.FlagSet) {
 	flags.Var(&r.Deny, "http-deny", "addresses that http and grpc tasks may not call, besides those of the link, of "+
-		"cloud metadata, of the node itself and of its Redis; 0.0.0.0/0,::/0 for all but the allowed ones")
-	flags.Var(&r.Allow, "http-allow", "addresses that http and grpc tasks may call though they are denied; the node "+
-		"itself and its Redis only with their port, as 127.0.0.1:8080")
+		"cloud metadata, of the nodes and of their Redis; 0.0.0.0/0,::/0 for all but the allowed ones")
+	flags.Var(&r.Allow, "http-allow", "addresses that http and grpc tasks may call though they are denied; the nodes "+
+		"and their Redis only with their port, as 127.0.0.1:8080")
 }
 
 // Validate finds nothing: a value that is invalid is refused when it is set.
@@ -77,12 +105,7 @@ func (r *Rules) Check(ctx context.Context, at netip.AddrPort) error {
 	if ip.IsUnspecified() {
 		same = append(same, netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback())
 	}
-	for _, t := range translated {
-		if t.block.Contains(ip) {
-			b := ip.As16()
-			same = append(same, netip.AddrFrom4([4]byte(b[t.at:t.at+4])))
-		}
-	}
+	same = append(same, embedded(ip)...)
 	for _, one := range same {
 		if err := r.checkOne(ctx, netip.AddrPortFrom(one, at.Port())); err != nil {
 			return err

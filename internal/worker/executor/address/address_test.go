@@ -59,7 +59,8 @@ func TestRules_DenyTheLinkAndCloudMetadata(t *testing.T) {
 	a := New()
 	for _, text := range []string{
 		"169.254.169.254", "169.254.0.1", "169.254.255.255", "169.254.42.42", "::ffff:169.254.1.1",
-		"64:ff9b::a9fe:101", "64:ff9b:1::a9fe:101",
+		"64:ff9b::a9fe:101", "64:ff9b:1::a9fe:101", "::ffff:0:a9fe:101",
+		"64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::", "64:ff9b:1:0:a9:fea9:fe00::", "64:ff9b:1:ab00::a9fe:101",
 		"2002:a9fe:a9fe::1", "fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254",
 		"fd00:c1::a9fe:a9fe", "100.100.100.200",
 	} {
@@ -68,7 +69,7 @@ func TestRules_DenyTheLinkAndCloudMetadata(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"169.253.255.255", "169.255.0.1", "fec0::1", "64:ff9b::a00:1", "2002:a00:1::1", "10.0.0.1", "127.0.0.1", "::1",
+		"169.253.255.255", "169.255.0.1", "fec0::1", "64:ff9b::a00:1", "64:ff9b:1::a00:1", "64:ff9b:2:a9fe:a9:fe00::", "2002:a00:1::1", "10.0.0.1", "127.0.0.1", "::1",
 	} {
 		testkit.Must(t, check(t, a, text))
 	}
@@ -118,6 +119,34 @@ func TestRules_DenyTheInstallationItself(t *testing.T) {
 	}
 	if err := check(t, r, "203.0.113.1:6390"); err == nil || executor.IsPermanent(err) {
 		t.Errorf("a Redis whose name cannot be looked up: %v, want an error that is not final", err)
+	}
+}
+
+// Of is what another node says of its machine; that of the second one is this machine.
+func TestRules_DenyOtherNodes(t *testing.T) {
+	t.Parallel()
+	here := []netip.Addr{netip.MustParseAddr("198.51.100.3"), netip.MustParseAddr("127.0.0.1")}
+	away := []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("2001:db8::2")}
+	r := New()
+	r.Protect(func() []executor.Endpoint {
+		return []executor.Endpoint{
+			{Part: "api", Address: "[::]:8080", Of: away}, {Part: "profiles", Address: "127.0.0.1:6060", Of: away},
+			{Part: "api", Address: "0.0.0.0:8081", Of: here}, {Part: "profiles", Address: "127.0.0.1:6061", Of: here},
+			{Part: "api", Address: "198.51.100.9:8082", Of: away},
+		}
+	})
+	for _, text := range []string{
+		"198.51.100.1:8080", "[2001:db8::2]:8080", "[64:ff9b::c633:6401]:8080", "198.51.100.3:8081", "127.0.0.1:8081",
+		"[::1]:8081", "0.0.0.0:8081", "127.0.0.1:6061", "0.0.0.0:6061", "198.51.100.9:8082",
+	} {
+		if err := check(t, r, text); err == nil || !executor.IsPermanent(err) {
+			t.Errorf("%s: %v, want a final error", text, err)
+		}
+	}
+	for _, text := range []string{
+		"127.0.0.1:8080", "198.51.100.2:8080", "198.51.100.1:8081", "127.0.0.1:6060", "127.0.0.2:6061", "198.51.100.1:8082",
+	} {
+		testkit.Must(t, check(t, r, text))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -19,6 +20,7 @@ func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 	if r.own == nil || r.Allow.name(at) {
 		return nil
 	}
+	here := thisMachine()
 	for _, e := range r.own() {
 		host, port, err := net.SplitHostPort(e.Address)
 		if err != nil || port != strconv.Itoa(int(at.Port())) {
@@ -29,7 +31,7 @@ func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 			return fmt.Errorf("the address %s cannot be checked: it may be that of %s, %s: %w",
 				at, e.Part, task.Cut(e.Address, excerptLimit), err)
 		}
-		if slices.ContainsFunc(found, func(ip netip.Addr) bool { return leadsTo(at.Addr(), ip, e.Machine) }) {
+		if slices.ContainsFunc(found, func(ip netip.Addr) bool { return leadsTo(at.Addr(), ip, e, here) }) {
 			return denied(at, e.Part+" listens there; "+remedy(e, at)+" would allow it")
 		}
 	}
@@ -57,23 +59,46 @@ func (r *Rules) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 }
 
 // leadsTo reports whether a connection to an address reaches a part that listens at another one: at every address of
-// this machine if that is unspecified, or machine says so of a part that is on it.
-func leadsTo(to, listens netip.Addr, machine bool) bool {
+// its machine if that is unspecified, or e.Machine says so of a part that is on this machine.
+func leadsTo(to, listens netip.Addr, e executor.Endpoint, here machine) bool {
 	listens = listens.Unmap().WithZone("")
-	if to == listens {
-		return true
+	switch {
+	case len(e.Of) == 0:
+		return to == listens || (listens.IsUnspecified() || e.Machine && here().has(listens)) && here().has(to)
+	case listens.IsUnspecified():
+		return slices.Contains(e.Of, to) || here().isOneOf(e.Of) && here().has(to)
+	case listens.IsLoopback():
+		return to == listens && here().isOneOf(e.Of)
 	}
-	return (listens.IsUnspecified() || machine && onThisMachine(listens)) && onThisMachine(to)
+	return to == listens
 }
 
-// onThisMachine reports whether an address is one of this machine. One that cannot be compared is taken for one.
-func onThisMachine(ip netip.Addr) bool {
-	if ip.IsLoopback() || ip.IsUnspecified() {
-		return true
-	}
-	all, err := net.InterfaceAddrs()
-	return err != nil || slices.ContainsFunc(all, func(a net.Addr) bool {
-		block, err := netip.ParsePrefix(a.String())
-		return err == nil && block.Addr().Unmap().WithZone("") == ip
+// machine returns the addresses of this machine, which it reads when it is first called.
+type machine = func() addresses
+
+func thisMachine() machine {
+	return sync.OnceValue(func() (found addresses) {
+		all, err := net.InterfaceAddrs()
+		found.unknown = err != nil
+		for _, a := range all {
+			if block, err := netip.ParsePrefix(a.String()); err == nil {
+				found.known = append(found.known, block.Addr().Unmap().WithZone(""))
+			}
+		}
+		return found
 	})
 }
+
+// addresses are those of this machine.
+type addresses struct {
+	known   []netip.Addr
+	unknown bool // they cannot be read
+}
+
+// has reports whether an address is one of this machine. One that cannot be compared is taken for one.
+func (a addresses) has(ip netip.Addr) bool {
+	return ip.IsLoopback() || ip.IsUnspecified() || a.unknown || slices.Contains(a.known, ip)
+}
+
+// isOneOf reports whether addresses of a machine are those of this one.
+func (a addresses) isOneOf(all []netip.Addr) bool { return slices.ContainsFunc(all, a.has) }

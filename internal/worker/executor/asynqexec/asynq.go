@@ -105,6 +105,9 @@ func (e *Executor) Endpoints() []executor.Endpoint {
 	return executor.RedisEndpoints("the Redis of the asynq fleet", e.db.Link().Servers())
 }
 
+// Discover looks which servers the Redis of the fleet has.
+func (e *Executor) Discover(ctx context.Context) { e.db.Discover(ctx) }
+
 // Grace is how long a running asynq task may take to stop.
 func (e *Executor) Grace() time.Duration { return grace }
 

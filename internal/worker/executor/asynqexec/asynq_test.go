@@ -11,6 +11,7 @@ import (
 
 	"github.com/hibiken/asynq"
 
+	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -345,8 +346,16 @@ func TestExecutor_TellsInstallationsApart(t *testing.T) {
 func TestExecutor_SaysWhereItsRedisListens(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
-	want := executor.Endpoint{Part: "the Redis of the asynq fleet", Address: f.redis.Addr(), Machine: true}
-	if got := (executor.Registry{"asynq": f.executor()}).Endpoints(); !slices.Contains(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
+	replica := redistest.Start(t)
+	replica.Follow(f.redis)
+	executors := executor.Registry{"asynq": f.executor()}
+	executors.Discover(t.Context())
+	for _, server := range []*redistest.Server{f.redis, replica} {
+		says := func(e executor.Endpoint) bool {
+			return e.Part == "the Redis of the asynq fleet" && e.Address == server.Addr() && e.Machine
+		}
+		if got := executors.Endpoints(); !slices.ContainsFunc(got, says) {
+			t.Errorf("got %+v, want one at %s", got, server.Addr())
+		}
 	}
 }

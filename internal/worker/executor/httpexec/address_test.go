@@ -2,6 +2,7 @@ package httpexec
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -97,6 +98,18 @@ func hostOf(address string) string {
 	return address + ":80"
 }
 
+func TestExecutor_ShowsNoPasswordOfAProxy(t *testing.T) {
+	t.Parallel()
+	h := restricted(t)
+	checked := h.client.Transport.(once).RoundTripper.(guard)
+	checked.proxy = func(*http.Request) (*url.URL, error) { return nil, errors.New("invalid proxy http://u:secret@h h") }
+	h.client.Transport = once{checked}
+	_, err := execute(t, h, object{"url": "http://127.0.0.1/"})
+	if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "HTTP_PROXY") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A proxy connects in place of the node.
 func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 	t.Parallel()
@@ -106,8 +119,8 @@ func TestExecutor_ChecksWhatAProxyIsAskedFor(t *testing.T) {
 	testkit.Must(t, err)
 	h := restricted(t, "--http-deny", "192.0.2.0/24")
 	checked := h.client.Transport.(once).RoundTripper.(guard)
-	h.transport.Proxy = http.ProxyURL(via)
-	checked.proxy = h.transport.Proxy
+	checked.proxy = http.ProxyURL(via)
+	h.transport.current.Load().Proxy = checked.proxy
 	checked.addresses.LookUp = func(_ context.Context, _, host string) ([]netip.Addr, error) {
 		if host == "inside.test" {
 			return []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.7")}, nil

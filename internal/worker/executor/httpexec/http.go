@@ -66,7 +66,7 @@ func Describe(a *address.Rules) *executor.Descriptor {
 // response. Each address to which it connects is checked against the settings of the node.
 type Executor struct {
 	client    *http.Client
-	transport *http.Transport
+	transport *renewed
 	userAgent string
 	callback  string // the URL at which services reach the API; "" if that is not known
 }
@@ -76,7 +76,7 @@ func New(o executor.Options) *Executor { return build(o, &settings{Rules: addres
 
 func build(o executor.Options, s *settings) *Executor {
 	a := s.Rules
-	transport := &http.Transport{
+	transport := newRenewed(&http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            a.Dial,
 		TLSHandshakeTimeout:    dialTimeout,
@@ -86,15 +86,15 @@ func build(o executor.Options, s *settings) *Executor {
 		MaxIdleConnsPerHost:    connsPerHost,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: headerLimit,
-	}
-	checked := guard{RoundTripper: transport, addresses: a, proxy: transport.Proxy}
+	})
+	checked := guard{RoundTripper: transport, addresses: a, proxy: http.ProxyFromEnvironment}
 	client := &http.Client{Transport: once{checked}, CheckRedirect: checkRedirect}
 	return &Executor{client: client, transport: transport, userAgent: "dts/" + cmp.Or(o.Version, "dev"), callback: s.callback}
 }
 
 // Close closes the idle connections.
 func (e *Executor) Close() error {
-	e.transport.CloseIdleConnections()
+	e.transport.current.Load().CloseIdleConnections()
 	return nil
 }
 

@@ -3,6 +3,7 @@ package httpexec
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -22,17 +23,32 @@ type guard struct {
 
 // RoundTrip implements http.RoundTripper.
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
-	if via, err := g.proxy(req); err == nil && via != nil {
-		for _, host := range []string{req.URL.Host, req.Host} { // the proxy gets the second if there is one
-			if err := g.checkNamed(req.Context(), req.URL.Scheme, host); err != nil {
-				if req.Body != nil {
-					_ = req.Body.Close()
-				}
-				return nil, err
-			}
+	if err := g.check(req); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
 		}
+		return nil, err
 	}
 	return g.RoundTripper.RoundTrip(req)
+}
+
+// errProxy stands for an error that shows the address of the proxy, which may hold a password.
+var errProxy = errors.New("the environment of the node names an invalid proxy (HTTP_PROXY, HTTPS_PROXY)")
+
+func (g guard) check(req *http.Request) error {
+	via, err := g.proxy(req)
+	switch {
+	case err != nil:
+		return errProxy
+	case via == nil:
+		return nil
+	}
+	for _, host := range []string{req.URL.Host, req.Host} { // the proxy gets the second if there is one
+		if err := g.checkNamed(req.Context(), req.URL.Scheme, host); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (g guard) checkNamed(ctx context.Context, scheme, host string) error {

@@ -34,7 +34,7 @@ func (s *settings) checkCallback() error {
 	}
 	u, err := url.Parse(s.callback)
 	if err != nil || !callable(u) || u.RawQuery != "" || u.Fragment != "" || strings.Contains(s.callback, "%") {
-		return fmt.Errorf("http-callback-url: %q must be a URL such as https://dts.example.com", config.MaskUser(s.callback))
+		return fmt.Errorf("http-callback-url: %q must be a URL such as https://dts.example.com", config.MaskAddress(s.callback))
 	}
 	return nil
 }

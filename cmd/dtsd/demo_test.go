@@ -1,0 +1,43 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/worker/executor/builtin"
+)
+
+// A node that others reach runs no shell tasks, and lets none call its API, unless a flag says so.
+func TestDemo_SubmitsOnlyWhatTheNodeRuns(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		listen string
+		flags  []string
+		kinds  []string
+	}{
+		{"127.0.0.1:0", nil, []string{"http", "shell"}},
+		{"0.0.0.0:0", nil, []string{"noop"}},
+		{"0.0.0.0:0", []string{"enable-shell"}, []string{"shell"}},
+		{"0.0.0.0:0", []string{"http-allow-api"}, []string{"http", "noop"}},
+	} {
+		n := node{executors: builtin.Table(), embedded: true}
+		n.executors.EnableAll()
+		cfg := config.Default()
+		cfg.Listen, cfg.HTTPAllowAPI = c.listen, true
+		n.restrict(&cfg, func(flag string) bool { return slices.Contains(c.flags, flag) })
+		d := n.demo("h:1", cfg)
+		var kinds []string
+		for _, s := range d.tasks() {
+			kinds = append(kinds, s.Type)
+		}
+		slices.Sort(kinds)
+		if kinds = slices.Compact(kinds); !slices.Equal(kinds, c.kinds) {
+			t.Errorf("at %s with %q it submits %q, want %q", c.listen, c.flags, kinds, c.kinds)
+		}
+		if shell := strings.Contains(d.schedule(), `"shell"`); shell != slices.Contains(c.kinds, "shell") {
+			t.Errorf("at %s with %q the schedule is %s", c.listen, c.flags, d.schedule())
+		}
+	}
+}

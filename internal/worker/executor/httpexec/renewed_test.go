@@ -1,0 +1,67 @@
+package httpexec
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+
+	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
+)
+
+// remembered is how many hosts net/http remembers because no connection to them became idle.
+func remembered(t *http.Transport) int {
+	return reflect.ValueOf(t).Elem().FieldByName("idleConnWait").Len()
+}
+
+// No call leaves the node, as all addresses are denied.
+func TestExecutor_ForgetsHosts(t *testing.T) {
+	t.Parallel()
+	h := restricted(t, "--http-deny", "0.0.0.0/0")
+	most := 0
+	for i := range 4_500 {
+		_, err := execute(t, h, object{"method": "GET", "url": fmt.Sprintf("http://10.0.%d.%d/", i>>8, i&255)})
+		wantDenied(t, err, "10.0.")
+		most = max(most, remembered(h.transport.current.Load()))
+	}
+	if now := remembered(h.transport.current.Load()); most > 4_000 || now > 500 {
+		t.Errorf("it remembers %d hosts, and %d at most", now, most)
+	}
+}
+
+func TestRenewed_LetsCallsUnderWayGoOn(t *testing.T) {
+	t.Parallel()
+	arrived, goOn := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			arrived <- struct{}{}
+			<-goOn
+		}
+		_, _ = fmt.Fprint(w, "done")
+	}))
+	t.Cleanup(server.Close)
+	h := New(executor.Options{})
+	t.Cleanup(func() { testkit.Must(t, h.Close()) })
+	ended := make(chan error, 1)
+	go func() {
+		result, err := execute(t, h, object{"method": "GET", "url": server.URL + "/slow"})
+		if err == nil && result != "done" {
+			err = fmt.Errorf("got %q", result)
+		}
+		ended <- err
+	}()
+	testkit.Receive(t, arrived, "the slow call")
+	before := h.transport.current.Load()
+	h.transport.dials.Store(dialsLimit)
+	for range 3 {
+		_, err := execute(t, h, object{"method": "GET", "url": server.URL})
+		testkit.Must(t, err)
+	}
+	if before == h.transport.current.Load() || h.transport.dials.Load() != 1 {
+		t.Errorf("the transport is the same, or opened %d connections, want a new one with 1", h.transport.dials.Load())
+	}
+	close(goOn)
+	testkit.Must(t, testkit.Receive(t, ended, "the end of the slow call"))
+}
