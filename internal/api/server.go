@@ -76,6 +76,7 @@ type Server struct {
 	stopStreams context.CancelFunc
 	submissions control.Admission
 	bodies      *semaphore.Weighted // bytes of request bodies
+	decoding    decoding
 	answers     *answers
 }
 
@@ -90,13 +91,17 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
+	s.decoding = make(decoding, decodingLimit)
 	s.bodies, s.answers = semaphore.NewWeighted(o.TransferMemory), newAnswers(o.TransferMemory)
 	s.stopping, s.stopStreams = context.WithCancel(context.Background())
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, s.limitBody)
-	e := &endpoints{Options: o, answers: s.answers, stopping: s.stopping, document: d.json, submission: d.doc.Components.Schemas["Submission"].Value}
+	e := &endpoints{
+		Options: o, answers: s.answers, stopping: s.stopping, document: d.json, decoding: s.decoding,
+		submission: d.doc.Components.Schemas["Submission"].Value,
+	}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(d.doc)})
 	s.mount("/metrics", o.Metrics)
 	s.mount("/monitor", o.Monitor)
@@ -123,7 +128,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for _, op := range item.Operations() {
-			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters)}
+			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters), turns: s.decoding}
 			if op.RequestBody != nil {
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
 				v.bodyless = !op.RequestBody.Value.Required
@@ -147,6 +152,7 @@ type endpoints struct {
 	*answers
 	stopping   context.Context
 	document   []byte
+	decoding   decoding
 	submission *openapi3.Schema
 }
 
