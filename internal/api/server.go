@@ -50,6 +50,8 @@ type Options struct {
 	ReadTimeout    time.Duration     // for the head and the first 64 KiB of a request to arrive, and each further 64 KiB; default 10s
 	TransferMemory int64             // bytes of request bodies under way, and as many of answers; default 64 MiB
 	MaxConnections int               // of one client's address, see perAddress; 0: any number
+	MaxStreams     int               // of events and logs; 0: any number
+	StreamsPerAddr int               // of one client's address, of IPv6 its /64 network; 0: any number
 	ShutdownGrace  time.Duration     // for requests in progress when Run is told to end; default 10s
 	Heartbeat      time.Duration     // between the comments that keep a stream alive; default 15s
 }
@@ -78,6 +80,7 @@ type Server struct {
 	bodies      *semaphore.Weighted // bytes of request bodies
 	decoding    decoding
 	answers     *answers
+	waiting     waiting
 }
 
 // New makes a server. It fails if an option is missing.
@@ -92,6 +95,11 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
 	s.decoding = make(decoding, decodingLimit)
+	s.waiting = waiting{
+		streams: &places{perAddress: o.StreamsPerAddr, all: o.MaxStreams},
+		takes:   &places{perAddress: waitsPerAddress, all: waitsLimit},
+		locks:   &places{perAddress: waitsPerAddress, all: waitsLimit},
+	}
 	s.bodies, s.answers = semaphore.NewWeighted(o.TransferMemory), newAnswers(o.TransferMemory)
 	s.stopping, s.stopStreams = context.WithCancel(context.Background())
 	s.echo.HideBanner, s.echo.HidePort = true, true
@@ -99,7 +107,7 @@ func New(o Options) (*Server, error) {
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, s.limitBody)
 	e := &endpoints{
-		Options: o, answers: s.answers, stopping: s.stopping, document: d.json, decoding: s.decoding,
+		Options: o, answers: s.answers, stopping: s.stopping, document: d.json, decoding: s.decoding, waiting: s.waiting,
 		submission: d.doc.Components.Schemas["Submission"].Value,
 	}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(d.doc)})
@@ -150,6 +158,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 type endpoints struct {
 	Options
 	*answers
+	waiting
 	stopping   context.Context
 	document   []byte
 	decoding   decoding
