@@ -26,7 +26,10 @@ const anything = true
 // schema leaves open may be nested task.DepthLimit deep. Options can make it less strict about that: then it may be
 // nested as deep as any reader of JSON goes, for whoever reads it later to refuse.
 func parseJSON(schema *openapi3.Schema, raw []byte, options ...jsontext.Options) (any, error) {
-	r := guided{Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), options...), raw: raw, depth: task.DepthLimit, size: task.PayloadLimit}
+	r := guided{
+		Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), options...),
+		raw:     raw, depth: task.DepthLimit, size: task.PayloadLimit,
+	}
 	if len(options) > 0 {
 		r.depth, r.size = looseDepth, len(raw)
 	}

@@ -202,7 +202,7 @@ func TestParseJSON_RefusesDeepNestingCheaply(t *testing.T) {
 		raw := []byte(c.body)
 		got := allocated(func() { err = checkBody(schema, raw, options...) })
 		var invalid *task.Error
-		if !errors.As(err, &invalid) || !strings.HasPrefix(invalid.Field, c.field) || len(c.field) == 0 && invalid.Field != "" {
+		if !errors.As(err, &invalid) || invalid.Field != c.field {
 			t.Errorf("%s: %.300v", name, err)
 		}
 		if got > 32*uint64(len(raw))+64<<10 {
@@ -275,7 +275,8 @@ func TestBatch_RefusesATaskLargerThanOneAlone(t *testing.T) {
 	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[`+blanks+`,{"type":"http"}]}`)
 	var answer BatchAnswer
 	testkit.Must(t, json.Unmarshal(got.body, &answer))
-	if len(answer.Results) != 2 || answer.Results[0].Status != http.StatusRequestEntityTooLarge || answer.Results[1].Status != http.StatusCreated {
+	if len(answer.Results) != 2 || answer.Results[0].Status != http.StatusRequestEntityTooLarge ||
+		answer.Results[1].Status != http.StatusCreated {
 		t.Errorf("%.600s", got.body)
 	}
 }

@@ -21,6 +21,10 @@ const (
 // connKey is where the context of a request has its connection.
 type connKey struct{}
 
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
 // errCutOff is why the context of a request ends that outlasts the grace.
 var errCutOff = errors.New("the server is shutting down")
 
@@ -54,7 +58,7 @@ func (s *Server) httpServer(requests context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.echo,
 		BaseContext:       func(net.Listener) context.Context { return requests },
-		ConnContext:       func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connKey{}, c) },
+		ConnContext:       withConn,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       s.options.ReadTimeout,
 		WriteTimeout:      s.options.ReadTimeout + s.writeLimit(),

@@ -217,7 +217,8 @@ func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
 	}
 	last := slow.next()
 	said := asMap(t, string(last.Data))
-	if last.Name != "dropped" || said["count"] != float64(lost) || said["reason"] != "slow_reader" || said["detail"] != slowText {
+	if last.Name != "dropped" || said["count"] != float64(lost) || said["reason"] != "slow_reader" ||
+		said["detail"] != slowText {
 		t.Errorf("the last event is %s %s", last.Name, last.Data)
 	}
 	slow.wantEnd()
@@ -280,7 +281,8 @@ func TestStreams_AreBounded(t *testing.T) {
 		for _, path := range []string{"/v1/events", "/v1/tasks/a/logs?follow=true"} {
 			got := r.call("GET", path, "")
 			p := got.problem(t)
-			if p.Code != "too_many_streams" || !strings.Contains(p.Detail, "("+name+")") || got.header.Get("Retry-After") != "5" {
+			told := strings.Contains(p.Detail, "("+name+")")
+			if p.Code != "too_many_streams" || !told || got.header.Get("Retry-After") != "5" {
 				t.Errorf("%s: %s: %+v", name, path, p)
 			}
 		}

@@ -31,8 +31,8 @@ type validator struct {
 	turns      decoding
 }
 
-// decodingLimit is how many large bodies are decoded at once. Names of members take up to 20 times their size while they
-// are compared, so that each is there once.
+// decodingLimit is how many large bodies are decoded at once. Names of members take up to 20 times their size while
+// they are compared, so that each is there once.
 const decodingLimit = 4
 
 // decoding has the turns of large bodies.
