@@ -271,6 +271,7 @@ const (
 	TaskNotWaiting       ProblemCode = "task_not_waiting"
 	TooManyConnections   ProblemCode = "too_many_connections"
 	TooManyNames         ProblemCode = "too_many_names"
+	TooManyStreams       ProblemCode = "too_many_streams"
 	Unavailable          ProblemCode = "unavailable"
 	UnsupportedMediaType ProblemCode = "unsupported_media_type"
 )
@@ -335,6 +336,8 @@ func (e ProblemCode) Valid() bool {
 	case TooManyConnections:
 		return true
 	case TooManyNames:
+		return true
+	case TooManyStreams:
 		return true
 	case Unavailable:
 		return true
@@ -681,6 +684,9 @@ type DoctorReport struct {
 type Dropped struct {
 	// Count How many events were lost since the last one that was sent; 0 if the server cannot know.
 	Count int64 `json:"count"`
+
+	// Detail What the client can do, with `slow_reader`.
+	Detail string `json:"detail,omitempty,omitzero"`
 
 	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
 	// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
@@ -1177,6 +1183,7 @@ type Problem struct {
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 	// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+	// | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
 	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
 
@@ -1236,6 +1243,7 @@ type Problem struct {
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 // | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 // | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+// | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
 // | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string
 

@@ -56,9 +56,13 @@ func (e *endpoints) SubmitTasks(c echo.Context, params SubmitTasksParams) error 
 	return e.ok(c, BatchAnswer{Results: results})
 }
 
-// memberOf is the task that one submission of a batch asks for, each of which can name a namespace of its own.
+// memberOf is the task that one submission of a batch asks for, each of which can name a namespace of its own. It may
+// be no larger than a submission that is alone.
 func (e *endpoints) memberOf(c echo.Context, raw json.RawMessage) (task.Definition, error) {
-	if err := checkBody(e.submission, raw); err != nil {
+	if int64(len(raw)) > e.BodyLimit {
+		return task.Definition{}, task.Errorf(codeBodyTooLarge, "the task is larger than %d bytes", e.BodyLimit)
+	}
+	if err := e.decoding.check(c.Request().Context(), e.submission, raw); err != nil {
 		return task.Definition{}, err
 	}
 	var s Submission

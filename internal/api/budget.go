@@ -1,7 +1,6 @@
 package api
 
 import (
-	"net/http"
 	"net/netip"
 	"sync"
 
@@ -65,10 +64,4 @@ func (b *budget) add(from netip.Prefix, n int64) {
 	if b.held[from] += n; b.held[from] == 0 {
 		delete(b.held, from)
 	}
-}
-
-// clientOf is the address from which a request comes, of IPv6 its network.
-func clientOf(r *http.Request) netip.Prefix {
-	remote, _ := netip.ParseAddrPort(r.RemoteAddr) // the zero one, if a test has none
-	return networkOf(remote.Addr())
 }

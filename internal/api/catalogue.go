@@ -15,6 +15,7 @@ const (
 	codeUnsupportedMediaType task.Code = "unsupported_media_type"
 	codeCrossOrigin          task.Code = "cross_origin"
 	codeTooManyConnections   task.Code = "too_many_connections"
+	codeTooManyStreams       task.Code = "too_many_streams"
 	codeHostNotAllowed       task.Code = "host_not_allowed"
 )
 
@@ -59,5 +60,6 @@ var catalogue = map[task.Code]entry{
 	codeUnsupportedMediaType: {status: http.StatusUnsupportedMediaType, title: "The body is not plain JSON"},
 	codeCrossOrigin:          {status: http.StatusForbidden, title: "Sent by a page of another origin"},
 	codeTooManyConnections:   {status: http.StatusTooManyRequests, title: "Too many connections", retry: 1},
+	codeTooManyStreams:       {status: http.StatusServiceUnavailable, title: "Too many streams", retry: 5},
 	codeHostNotAllowed:       {status: http.StatusForbidden, title: "Sent to a name that is not this server's"},
 }

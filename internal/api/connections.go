@@ -17,9 +17,6 @@ import (
 )
 
 const (
-	// networkBits of an address of IPv6 tell one client from another: whoever has one address has all that begin so.
-	networkBits = 64
-
 	// goodbyeTimeout is for telling a client that its connection is closed. It only has to fit into the buffer of a new
 	// connection.
 	goodbyeTimeout = time.Second
@@ -31,10 +28,9 @@ const (
 // perAddress is a listener that closes the connections of a client's address beyond a limit.
 type perAddress struct {
 	net.Listener
-	limit  int
+	open   places
 	log    *slog.Logger
 	mu     sync.Mutex
-	open   map[netip.Prefix]int
 	warned time.Time
 }
 
@@ -43,7 +39,7 @@ func limitPerAddress(l net.Listener, limit int, log *slog.Logger) net.Listener {
 	if limit == 0 {
 		return l
 	}
-	return &perAddress{Listener: l, limit: limit, log: log, open: map[netip.Prefix]int{}}
+	return &perAddress{Listener: l, open: places{perAddress: limit}, log: log}
 }
 
 // Accept returns the next connection that may stay.
@@ -57,46 +53,12 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		if !ok {
 			return conn, nil
 		}
-		from := peerOf(tcp)
-		if l.enter(from) {
-			return &countedConn{TCPConn: tcp, leave: sync.OnceFunc(func() { l.leave(from) })}, nil
+		remote, _ := tcp.RemoteAddr().(*net.TCPAddr) // a connection that has failed has none
+		from := networkOf(remote.AddrPort().Addr())
+		if leave, _ := l.open.enter(from); leave != nil {
+			return &countedConn{TCPConn: tcp, leave: leave}, nil
 		}
 		l.turnAway(tcp, from)
-	}
-}
-
-// peerOf is the address of a client, of IPv6 its network.
-func peerOf(conn *net.TCPConn) netip.Prefix {
-	remote, _ := conn.RemoteAddr().(*net.TCPAddr) // a connection that has failed has none
-	return networkOf(remote.AddrPort().Addr())
-}
-
-// networkOf is what tells the client with an address from others.
-func networkOf(address netip.Addr) netip.Prefix {
-	address = address.Unmap().WithZone("")
-	bits := address.BitLen()
-	if address.Is6() {
-		bits = networkBits
-	}
-	network, _ := address.Prefix(bits) // the zero one, if there is no address
-	return network
-}
-
-func (l *perAddress) enter(from netip.Prefix) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[from] >= l.limit {
-		return false
-	}
-	l.open[from]++
-	return true
-}
-
-func (l *perAddress) leave(from netip.Prefix) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open[from]--; l.open[from] == 0 {
-		delete(l.open, from)
 	}
 }
 
@@ -104,7 +66,7 @@ func (l *perAddress) leave(from netip.Prefix) {
 func (l *perAddress) turnAway(conn *net.TCPConn, from netip.Prefix) {
 	l.warn(from)
 	p := problemOf(task.Errorf(codeTooManyConnections,
-		"this address has %d connections, as many as it may (max-connections-per-address)", l.limit), rand.Text())
+		"this address has %d connections, as many as it may (max-connections-per-address)", l.open.perAddress), rand.Text())
 	var out bytes.Buffer
 	body, err := json.Marshal(p)
 	if err == nil {
@@ -128,7 +90,7 @@ func (l *perAddress) warn(from netip.Prefix) {
 	l.mu.Unlock()
 	if due {
 		l.log.Warn("refusing connections of an address: it has as many as it may",
-			"address", from, "max_connections_per_address", l.limit)
+			"address", from, "max_connections_per_address", l.open.perAddress)
 	}
 }
 

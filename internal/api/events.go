@@ -3,11 +3,13 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/events"
 	"github.com/dts-sched/dts/internal/task"
@@ -18,19 +20,25 @@ const (
 	logEvent      = "task.log"
 )
 
+// slowText is what a client is told last that reads too slowly.
+var slowText = fmt.Sprintf("more than %d events waited for this client, so the stream ends here: "+
+	"read faster, ask for fewer events with filters, or connect again", streamBuffer)
+
 // FollowEvents answers GET /v1/events.
 func (e *endpoints) FollowEvents(c echo.Context, params FollowEventsParams) error {
 	wanted := events.SubscribeOptions{Filter: filterOf(callerOf(c), params), Buffer: streamBuffer}
 	return e.follow(c, wanted, func(ctx context.Context, feed *events.Subscription, out *stream) error {
-		f := eventFollower{feed: feed, out: out}
+		f := eventFollower{feed: feed, out: out, streams: e.streams}
 		return f.run(ctx, e.Heartbeat)
 	})
 }
 
 // eventFollower sends a client the events that it wants.
 type eventFollower struct {
-	feed *events.Subscription
-	out  *stream
+	feed    *events.Subscription
+	out     *stream
+	streams *places
+	frames  []byte // about to be written
 }
 
 // run sends until ctx or the feed ends.
@@ -48,7 +56,7 @@ func (f *eventFollower) run(ctx context.Context, heartbeat time.Duration) error 
 			if !open {
 				return f.end()
 			}
-			err = f.send(m)
+			err = f.send(ctx, m)
 		}
 		if err != nil {
 			return err
@@ -56,30 +64,57 @@ func (f *eventFollower) run(ctx context.Context, heartbeat time.Duration) error 
 	}
 }
 
-// send writes a message, and flushes if no other one is waiting.
-func (f *eventFollower) send(m events.Message) error {
-	if err := f.write(m); err != nil {
+// send writes a message, and those that wait with it. If no other one is left, it pauses.
+func (f *eventFollower) send(ctx context.Context, m events.Message) error {
+	f.frames = f.frames[:0]
+	err := f.add(m)
+	for err == nil && len(f.frames) < frameStep && len(f.feed.C()) > 0 {
+		err = f.add(<-f.feed.C()) // nobody else reads
+	}
+	if err != nil {
 		return err
 	}
-	if len(f.feed.C()) > 0 {
-		return nil
+	if err := f.out.write(f.frames); err != nil {
+		return err
 	}
-	return f.out.flush()
+	if err := f.out.flush(); err != nil || len(f.feed.C()) > 0 {
+		return err
+	}
+	_ = clock.Sleep(ctx, f.pause()) // run looks whether ctx has ended
+	return nil
 }
 
-func (f *eventFollower) write(m events.Message) error {
-	if m.Loss != nil {
-		return f.out.send("dropped", "", Dropped{Count: m.Loss.Count, Reason: DroppedReason(m.Loss.Reason)})
-	}
-	return f.out.send(m.Event.Type, "", eventOf(*m.Event))
+func (f *eventFollower) pause() time.Duration {
+	return min(time.Duration(f.streams.count())*writeShare, writePause)
 }
+
+// add adds a message to what is written next.
+func (f *eventFollower) add(m events.Message) error {
+	text, err := textOf(m)
+	f.frames = append(f.frames, text...)
+	return err
+}
+
+// textOf is what a client gets of a message. All who get an event share it.
+func textOf(m events.Message) ([]byte, error) {
+	if m.Loss != nil {
+		return frame("dropped", "", Dropped{Count: m.Loss.Count, Reason: DroppedReason(m.Loss.Reason)})
+	}
+	return m.Text(frameOf)
+}
+
+func frameOf(e *task.Event) ([]byte, error) { return frame(e.Type, "", eventOf(*e)) }
 
 // end tells a client that has read too slowly why its stream ends.
 func (f *eventFollower) end() error {
 	if !errors.Is(f.feed.Err(), events.ErrSlow) {
 		return nil
 	}
-	return f.send(events.Message{Loss: &events.Loss{Reason: events.SlowReader, Count: f.feed.Missed()}})
+	lost := Dropped{Count: f.feed.Missed(), Reason: DroppedSlowReader, Detail: slowText}
+	if err := f.out.send("dropped", "", lost); err != nil {
+		return err
+	}
+	return f.out.flush()
 }
 
 // filterOf returns the filter that the parameters describe, for whoever asks. It rejects log lines, which have a stream of their own.

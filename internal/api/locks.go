@@ -23,6 +23,13 @@ func (e *endpoints) AcquireLock(c echo.Context, name LockName, _ AcquireLockPara
 	if r.err != nil {
 		return r.err
 	}
+	if wanted.Wait > 0 {
+		leave, err := enterWait(c, e.locks)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	got, err := e.Control.AcquireLock(c.Request().Context(), callerOf(c), wanted)
 	if err != nil {
 		return err

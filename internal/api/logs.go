@@ -16,7 +16,10 @@ import (
 
 const (
 	// gatherTime is how long a follower waits for more lines after it was told of one.
+	// With many streams it is longer: lookShare for each of them, so that all of them together look about as often as 20
+	// do, and lookAgain at most.
 	gatherTime = 50 * time.Millisecond
+	lookShare  = 2500 * time.Microsecond
 
 	// followedLines is how many lines a follower reads at once: it holds them while its client reads slowly.
 	followedLines = 50
@@ -54,7 +57,10 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after str
 		return err
 	}
 	return e.follow(c, logsOf(who.Ref(id)), func(ctx context.Context, feed *events.Subscription, out *stream) error {
-		f := logFollower{control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out, heartbeat: e.Heartbeat}
+		f := logFollower{
+			control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out, heartbeat: e.Heartbeat,
+			streams: e.streams,
+		}
 		return f.run(ctx)
 	})
 }
@@ -75,6 +81,7 @@ type logFollower struct {
 	feed      *events.Subscription
 	out       *stream
 	heartbeat time.Duration
+	streams   *places
 }
 
 // run sends until the task has ended and all of its lines were sent, or until ctx ends.
@@ -181,7 +188,8 @@ func (f *logFollower) wait(ctx context.Context, beat, look <-chan time.Time) err
 
 // gather waits for lines that come together, so that one look finds them all.
 func (f *logFollower) gather(ctx context.Context) error {
-	if err := clock.Sleep(ctx, gatherTime); err != nil {
+	wait := min(max(gatherTime, time.Duration(f.streams.count())*lookShare), lookAgain)
+	if err := clock.Sleep(ctx, wait); err != nil {
 		return err
 	}
 	select {

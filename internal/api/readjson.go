@@ -22,10 +22,17 @@ const anything = true
 // different ways: a member that is given twice, and text that is no Unicode, such as half of a surrogate pair.
 //
 // It makes values only of what the schema describes, and counts items and members while it reads them. So a document
-// that fits takes about as much memory as its text, and one that does not is refused before it takes more. Options can
-// make it less strict about what the schema does not describe.
+// that fits takes about as much memory as its text, and one that does not is refused before it takes more. What the
+// schema leaves open may be nested task.DepthLimit deep. Options can make it less strict about that: then it may be
+// nested as deep as any reader of JSON goes, for whoever reads it later to refuse.
 func parseJSON(schema *openapi3.Schema, raw []byte, options ...jsontext.Options) (any, error) {
-	r := guided{jsontext.NewDecoder(bytes.NewBuffer(raw), options...)}
+	r := guided{
+		Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), options...),
+		raw:     raw, depth: task.DepthLimit, size: task.PayloadLimit,
+	}
+	if len(options) > 0 {
+		r.depth, r.size = looseDepth, len(raw)
+	}
 	value, err := r.value(schema)
 	if err != nil {
 		return nil, notJSON(err)
@@ -36,8 +43,16 @@ func parseJSON(schema *openapi3.Schema, raw []byte, options ...jsontext.Options)
 	return value, nil
 }
 
+// looseDepth is how deep values may be nested that are checked one by one later. encoding/json reads 10,000 levels.
+const looseDepth = 5000
+
 // guided reads JSON that a schema describes.
-type guided struct{ *jsontext.Decoder }
+type guided struct {
+	*jsontext.Decoder
+	raw   []byte
+	depth int // how deep a value may be nested that the schema leaves open
+	size  int // how many bytes it may have, without blanks
+}
 
 func (r guided) value(schema *openapi3.Schema) (any, error) {
 	schema = described(schema)
@@ -80,12 +95,52 @@ func described(schema *openapi3.Schema) *openapi3.Schema {
 	return schema
 }
 
-// skip passes over an object or an array. stand is an empty one, which a schema of another type refuses.
+// skip passes over an object or an array, and refuses one that is too deep or too long as soon as that is seen. stand
+// is an empty one, which a schema of another type refuses.
 func (r guided) skip(schema *openapi3.Schema, stand any) (any, error) {
 	if schema == nil {
 		stand = anything
 	}
-	return stand, r.SkipValue()
+	top, size, seen := r.StackDepth(), 0, int(r.InputOffset())
+	next := seen + r.size
+	for {
+		kind := r.PeekKind()
+		if level := r.StackDepth() - top; level == r.depth && (kind == '{' || kind == '[') {
+			return nil, task.Invalid(outerField(r.StackPointer(), top), "is nested more than %d levels deep", r.depth)
+		}
+		if _, err := r.ReadToken(); err != nil {
+			return nil, err
+		}
+		if end := int(r.InputOffset()); end > next { // so far without counting blanks
+			size += compactSize(r.raw[seen:end])
+			if size > r.size+2 { // with what is before the value
+				return nil, task.Invalid(outerField(r.StackPointer(), top), "is longer than the %d bytes that are allowed", r.size)
+			}
+			seen, next = end, end+r.size-size
+		}
+		if r.StackDepth() <= top {
+			return stand, nil
+		}
+	}
+}
+
+// compactSize is how many bytes of a beginning of JSON are no blanks between its parts.
+func compactSize(text []byte) int {
+	n, quoted, escaped := 0, false, false
+	for _, b := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case quoted && b == '\\':
+			escaped = true
+		case b == '"':
+			quoted = !quoted
+		case !quoted && (b == ' ' || b == '\t' || b == '\n' || b == '\r'):
+			continue
+		}
+		n++
+	}
+	return n
 }
 
 func (r guided) array(schema *openapi3.Schema) (any, error) {
@@ -154,15 +209,15 @@ func (r guided) member(schema *openapi3.Schema, name string, n int) (*openapi3.S
 }
 
 // fieldOf is the field at a place of a document.
-func fieldOf(at jsontext.Pointer) string {
-	field := ""
-	for step := range at.Tokens() {
-		field = join(field, step)
-	}
-	return field
-}
+func fieldOf(at jsontext.Pointer) string { return fieldAt(slices.Collect(at.Tokens())) }
 
 // parentField is the field that has the one at a place.
 func parentField(at jsontext.Pointer) string { return fieldOf(at.Parent()) }
+
+// outerField is the field that has the one at a place, so many levels below the document.
+func outerField(at jsontext.Pointer, level int) string {
+	steps := slices.Collect(at.Tokens())
+	return fieldAt(steps[:min(level, len(steps))])
+}
 
 var errManyDocuments = task.Errorf(task.CodeInvalid, "the body is more than one JSON document")

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -169,6 +173,112 @@ func TestParseJSON_TakesNoMoreMemoryThanItsText(t *testing.T) {
 		if got := allocated(func() { err = checkBody(schema.Value, raw) }); got > uint64(len(raw)) {
 			t.Errorf("%s: %d bytes took %d (%v)", name, len(raw), got, err)
 		}
+	}
+}
+
+// No t.Parallel: allocations of other tests would count.
+func TestParseJSON_RefusesDeepNestingCheaply(t *testing.T) {
+	doc, err := Document()
+	testkit.Must(t, err)
+	batch := withoutItems(doc.Components.Schemas["SubmissionBatch"].Value, "tasks")
+	arrays, objects := strings.Repeat("[", 1<<20), strings.Repeat(`{"a":`, 1<<18)
+	long := strings.Repeat(`{"`+strings.Repeat("a", 10_000)+`":`, 99)
+	for name, c := range map[string]struct{ schema, body, field string }{
+		"arrays in a payload":    {"Submission", `{"payload":` + arrays, "payload"},
+		"objects in a payload":   {"Submission", `{"payload":` + objects, "payload"},
+		"long names":             {"Submission", `{"payload":` + long + "x", "payload"},
+		"arrays for a text":      {"Submission", `{"type":` + arrays, "type"},
+		"objects for a label":    {"Submission", `{"labels":{"a":` + objects, "labels.a"},
+		"the payload of a tick":  {"ScheduleDefinition", `{"task":{"payload":` + arrays, "task.payload"},
+		"a checkpoint":           {"AttemptReport", `{"checkpoint":` + arrays, "checkpoint"},
+		"arrays for the body":    {"Submission", arrays, ""},
+		"items of a batch":       {"", `{"tasks":[0,` + arrays, "tasks[1]"},
+		"payloads of a batch":    {"", `{"tasks":[{"payload":` + objects, "tasks[0]"},
+		"101 levels of an array": {"Submission", `{"payload":` + arrays[:101] + strings.Repeat("]", 101) + "}", "payload"},
+	} {
+		schema, options := batch, []jsontext.Options{jsontext.AllowDuplicateNames(true)}
+		if c.schema != "" {
+			schema, options = doc.Components.Schemas[c.schema].Value, nil
+		}
+		raw := []byte(c.body)
+		got := allocated(func() { err = checkBody(schema, raw, options...) })
+		var invalid *task.Error
+		if !errors.As(err, &invalid) || invalid.Field != c.field {
+			t.Errorf("%s: %.300v", name, err)
+		}
+		if got > 32*uint64(len(raw))+64<<10 {
+			t.Errorf("%s: %d bytes took %d", name, len(raw), got)
+		}
+	}
+}
+
+func TestParseJSON_TakesWhatIsNested100Deep(t *testing.T) {
+	doc, err := Document()
+	testkit.Must(t, err)
+	for _, body := range []string{
+		`{"type":"http","payload":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}`,
+		`{"type":"http","payload":` + strings.Repeat(`{"a":[`, 50) + strings.Repeat("]}", 50) + `}`,
+	} {
+		testkit.Must(t, checkBody(doc.Components.Schemas["Submission"].Value, []byte(body)))
+	}
+}
+
+// No t.Parallel: allocations of other tests would count.
+func TestParseJSON_RefusesManyMembersCheaply(t *testing.T) {
+	doc, err := Document()
+	testkit.Must(t, err)
+	names := &strings.Builder{}
+	for i := range 120_000 {
+		fmt.Fprintf(names, `,"%x":0`, i)
+	}
+	payload := `{"type":"http","payload":{` + names.String()[1:] + `}}`
+	schema := doc.Components.Schemas["Submission"].Value
+	got := allocated(func() { err = checkBody(schema, []byte(payload)) })
+	if err == nil || !strings.Contains(err.Error(), "payload: is longer than the 262144 bytes") {
+		t.Errorf("%v", err)
+	}
+	if got > 8*uint64(len(payload)) {
+		t.Errorf("%d bytes took %d", len(payload), got)
+	}
+	blanks := strings.Repeat(" \n", 1<<10)
+	spaced := `{"type":"http","payload":[` + strings.Repeat(`"a \"b ",`+blanks, 400) + `0]}`
+	testkit.Must(t, checkBody(schema, []byte(spaced)))
+}
+
+// One body that has its turn takes up to 20 times its size, so the next one waits.
+func TestDecoding_BoundsLargeBodiesAtOnce(t *testing.T) {
+	t.Parallel()
+	r := startRig(t, func(o *Options) { o.RequestTimeout = 50 * time.Millisecond })
+	for range decodingLimit {
+		r.server.decoding <- struct{}{}
+	}
+	large := `{"type":"http","payload":"` + strings.Repeat("x", readStep) + `"}`
+	for path, body := range map[string]string{"/v1/tasks": large, "/v1/tasks/batch": `{"tasks":[` + large + `]}`} {
+		if got := r.call("POST", path, body); got.status != http.StatusServiceUnavailable {
+			t.Errorf("%s of a large body: %d %.300s", path, got.status, got.body)
+		}
+	}
+	<-r.server.decoding
+	for path, body := range map[string]string{"/v1/tasks": large, "/v1/tasks/batch": `{"tasks":[` + large + `]}`} {
+		if got := r.call("POST", path, body); got.status >= http.StatusBadRequest {
+			t.Errorf("%s in its turn: %d %.300s", path, got.status, got.body)
+		}
+	}
+	if got := r.call("POST", "/v1/tasks", `{"type":"http"}`); got.status != http.StatusCreated {
+		t.Errorf("a small body: %d %.300s", got.status, got.body)
+	}
+}
+
+func TestBatch_RefusesATaskLargerThanOneAlone(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	blanks := `{"type":"http","payload":{` + strings.Repeat(" ", 1<<20) + `}}`
+	got := r.call("POST", "/v1/tasks/batch", `{"tasks":[`+blanks+`,{"type":"http"}]}`)
+	var answer BatchAnswer
+	testkit.Must(t, json.Unmarshal(got.body, &answer))
+	if len(answer.Results) != 2 || answer.Results[0].Status != http.StatusRequestEntityTooLarge ||
+		answer.Results[1].Status != http.StatusCreated {
+		t.Errorf("%.600s", got.body)
 	}
 }
 

@@ -18,6 +18,13 @@ const (
 	headerLimit   = 64 << 10         // bytes of the head of a request
 )
 
+// connKey is where the context of a request has its connection.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
 // errCutOff is why the context of a request ends that outlasts the grace.
 var errCutOff = errors.New("the server is shutting down")
 
@@ -51,6 +58,7 @@ func (s *Server) httpServer(requests context.Context) *http.Server {
 	return &http.Server{
 		Handler:           s.echo,
 		BaseContext:       func(net.Listener) context.Context { return requests },
+		ConnContext:       withConn,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       s.options.ReadTimeout,
 		WriteTimeout:      s.options.ReadTimeout + s.writeLimit(),

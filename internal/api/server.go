@@ -50,6 +50,8 @@ type Options struct {
 	TransferMemory  int64             // bytes of request bodies under way, and as many of answers; default 64 MiB
 	TransferTimeout time.Duration     // for a whole body to arrive, and for a client to read a whole large answer; default 60s
 	MaxConnections  int               // of one client's address, see perAddress; 0: any number
+	MaxStreams      int               // of events and logs; 0: any number
+	StreamsPerAddr  int               // of one client's address, of IPv6 its /64 network; 0: any number
 	ShutdownGrace   time.Duration     // for requests in progress when Run is told to end; default 10s
 	Heartbeat       time.Duration     // between the comments that keep a stream alive; default 15s
 }
@@ -77,7 +79,9 @@ type Server struct {
 	stopStreams context.CancelFunc
 	submissions control.Admission
 	bodies      *budget // bytes of request bodies
+	decoding    decoding
 	answers     *answers
+	waiting     waiting
 }
 
 // New makes a server. It fails if an option is missing.
@@ -91,13 +95,22 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{options: o, echo: echo.New(), submissions: control.Admission{Limit: o.MaxSubmissions}}
+	s.decoding = make(decoding, decodingLimit)
+	s.waiting = waiting{
+		streams: &places{perAddress: o.StreamsPerAddr, all: o.MaxStreams},
+		takes:   &places{perAddress: waitsPerAddress, all: waitsLimit},
+		locks:   &places{perAddress: waitsPerAddress, all: waitsLimit},
+	}
 	s.bodies, s.answers = newBudget(o.TransferMemory), &answers{room: newBudget(o.TransferMemory), whole: o.TransferTimeout}
 	s.stopping, s.stopStreams = context.WithCancel(context.Background())
 	s.echo.HideBanner, s.echo.HidePort = true, true
 	s.echo.IPExtractor = echo.ExtractIPDirect() // a header can say anything
 	s.echo.HTTPErrorHandler = s.fail
 	s.echo.Use(requestID, s.accessLog, s.recover, s.guardOrigin, s.guardRefusal, s.limitBody)
-	e := &endpoints{Options: o, answers: s.answers, stopping: s.stopping, document: d.json, submission: d.doc.Components.Schemas["Submission"].Value}
+	e := &endpoints{
+		Options: o, answers: s.answers, stopping: s.stopping, document: d.json, decoding: s.decoding, waiting: s.waiting,
+		submission: d.doc.Components.Schemas["Submission"].Value,
+	}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(d.doc)})
 	s.mount("/metrics", o.Metrics)
 	s.mount("/monitor", o.Monitor)
@@ -124,7 +137,7 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 	chains := map[string][]echo.MiddlewareFunc{}
 	for _, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters)}
+			v := validator{parameters: slices.Concat(op.Parameters, item.Parameters), turns: s.decoding}
 			if op.RequestBody != nil {
 				v.body = op.RequestBody.Value.Content.Get(jsonType).Schema.Value
 				v.bodyless = !op.RequestBody.Value.Required
@@ -149,8 +162,10 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 type endpoints struct {
 	Options
 	*answers
+	waiting
 	stopping   context.Context
 	document   []byte
+	decoding   decoding
 	submission *openapi3.Schema
 }
 

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,9 +165,11 @@ type gatedWriter struct {
 	http.ResponseWriter
 	waiting chan struct{} // has room for one: the first write waits at the gate
 	gate    chan struct{}
+	writes  int
 }
 
 func (w *gatedWriter) Write(p []byte) (int, error) {
+	w.writes++
 	select {
 	case w.waiting <- struct{}{}:
 	default:
@@ -180,7 +184,7 @@ func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)
 	recorder := httptest.NewRecorder()
-	w := &gatedWriter{recorder, make(chan struct{}, 1), make(chan struct{})}
+	w := &gatedWriter{ResponseWriter: recorder, waiting: make(chan struct{}, 1), gate: make(chan struct{})}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -211,10 +215,110 @@ func TestFollowEvents_EndsTheStreamOfASlowReaderOnly(t *testing.T) {
 			t.Fatalf("event %d is %s", i, m.Data)
 		}
 	}
-	if m := slow.next(); m.Name != "dropped" || string(m.Data) != fmt.Sprintf(`{"count":%d,"reason":"slow_reader"}`, lost) {
-		t.Errorf("the last event is %s %s", m.Name, m.Data)
+	last := slow.next()
+	said := asMap(t, string(last.Data))
+	if last.Name != "dropped" || said["count"] != float64(lost) || said["reason"] != "slow_reader" ||
+		said["detail"] != slowText {
+		t.Errorf("the last event is %s %s", last.Name, last.Data)
 	}
 	slow.wantEnd()
+	if w.writes > 50 { // what waits together goes out together
+		t.Errorf("%d writes for %d events", w.writes, streamBuffer)
+	}
+}
+
+// Both readers get the same events. The one that reads none must not have the kernel keep MBs for it.
+func TestFollowEvents_DropsAReaderOfNothingEarly(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	idle := r.dial()
+	_, err := io.WriteString(idle, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	testkit.Must(t, err)
+	testkit.Eventually(t, "the stream is open", func() bool { return r.server.waiting.streams.count() == 1 })
+	quick := r.listen("/v1/events")
+	const bursts, burst = 100, 100
+	for range bursts {
+		for range burst {
+			r.source.publish(event("task.running", "a", func(e *task.Event) { e.Error = strings.Repeat("x", 400) }))
+		}
+		for range burst {
+			if _, err := quick.Next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	text := readUntil(t, idle, slowText)
+	if n := len(text); n > 1<<20 {
+		t.Errorf("%d bytes waited for a client that read nothing", n)
+	}
+}
+
+// readUntil reads what a connection has up to a text.
+func readUntil(t *testing.T, conn net.Conn, text string) string {
+	t.Helper()
+	testkit.Must(t, conn.SetReadDeadline(time.Now().Add(5*time.Second)))
+	var got strings.Builder
+	for buf := make([]byte, 64<<10); !strings.Contains(got.String(), text); {
+		n, err := conn.Read(buf)
+		got.Write(buf[:n])
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", got.Len(), err)
+		}
+	}
+	return got.String()
+}
+
+func TestStreams_AreBounded(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string]func(*Options){
+		"max-streams-per-address": func(o *Options) { o.StreamsPerAddr = 2 },
+		"max-streams":             func(o *Options) { o.MaxStreams = 2 },
+	} {
+		r := startRig(t, limit)
+		r.submit("a")
+		events := r.listen("/v1/events")
+		r.listen("/v1/tasks/a/logs?follow=true")
+		for _, path := range []string{"/v1/events", "/v1/tasks/a/logs?follow=true"} {
+			got := r.call("GET", path, "")
+			p := got.problem(t)
+			told := strings.Contains(p.Detail, "("+name+")")
+			if p.Code != "too_many_streams" || !told || got.header.Get("Retry-After") != "5" {
+				t.Errorf("%s: %s: %+v", name, path, p)
+			}
+		}
+		if got := r.call("GET", "/v1/tasks/a/logs", ""); got.status != http.StatusOK {
+			t.Errorf("%s: a page: %d", name, got.status)
+		}
+		events.close()
+		testkit.Eventually(t, "a place", func() bool { return r.server.waiting.streams.count() == 1 })
+		r.listen("/v1/events")
+	}
+}
+
+func TestWaitingCalls_AreBoundedForEachAddress(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	fill := func(p *places) (leave func()) {
+		for range waitsPerAddress {
+			leave, _ = p.enter(netip.MustParsePrefix("127.0.0.1/32"))
+		}
+		return leave
+	}
+	for _, c := range []struct {
+		path, body string
+		leave      func()
+	}{
+		{"/v1/workers/w/take", `{"types":["a"],"wait":"1ms"}`, fill(r.server.waiting.takes)},
+		{"/v1/locks/l/acquire", `{"holder":"h","ttl":"10s","wait":"1ms"}`, fill(r.server.waiting.locks)},
+	} {
+		if p := r.call("POST", c.path, c.body).problem(t); p.Code != "overloaded" {
+			t.Errorf("%s: %+v", c.path, p)
+		}
+		c.leave()
+		if got := r.call("POST", c.path, c.body); strings.Contains(string(got.body), `"overloaded"`) {
+			t.Errorf("%s, with a place: %s", c.path, got.body)
+		}
+	}
 }
 
 func TestStream_IsKeptAliveAndOutlivesTheTimeForRequests(t *testing.T) {
@@ -413,7 +517,7 @@ func TestLogFollower_LooksWhenItsTaskHasNews(t *testing.T) {
 	feed := source.startHub(t).Subscribe(logsOf(ref("a")))
 	defer feed.Close()
 	<-feed.Ready()
-	f := logFollower{feed: feed}
+	f := logFollower{feed: feed, streams: &places{}}
 	for name, tell := range map[string]func(){
 		"a line":                func() { source.publish(event(logEvent, "a")) },
 		"its end":               func() { source.publish(event("task.succeeded", "a")) },

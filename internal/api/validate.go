@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"mime"
@@ -27,6 +28,29 @@ type validator struct {
 	body       *openapi3.Schema   // nil: the operation takes none
 	bodyless   bool               // it may be left out, which is the same as an empty object
 	lenient    []jsontext.Options // for a body whose parts are checked one by one later
+	turns      decoding
+}
+
+// decodingLimit is how many large bodies are decoded at once. Names of members take up to 20 times their size while
+// they are compared, so that each is there once.
+const decodingLimit = 4
+
+// decoding has the turns of large bodies.
+type decoding chan struct{}
+
+// check is checkBody, for which a large body waits for its turn. Errors: CodeInvalid, and that of ctx.
+func (d decoding) check(
+	ctx context.Context, schema *openapi3.Schema, raw []byte, lenient ...jsontext.Options,
+) error {
+	if len(raw) > readStep {
+		select {
+		case d <- struct{}{}:
+			defer func() { <-d }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return checkBody(schema, raw, lenient...)
 }
 
 // bodyKey is where a handler finds the body that was checked.
@@ -39,7 +63,7 @@ func (v validator) check(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		if v.body != nil {
 			raw, _ := c.Get(bodyKey).([]byte)
-			if err := checkBody(v.body, raw, v.lenient...); err != nil {
+			if err := v.turns.check(c.Request().Context(), v.body, raw, v.lenient...); err != nil {
 				return err
 			}
 		}
@@ -163,10 +187,11 @@ func mismatch(field string, err error) error {
 	if !errors.As(err, &schema) {
 		return task.Invalid(field, "%s", reasonOf(err))
 	}
-	for _, step := range schema.JSONPointer() {
-		field = join(field, step)
+	steps := schema.JSONPointer()
+	if field != "" {
+		steps = append([]string{field}, steps...)
 	}
-	return task.Invalid(field, "%s", explain(innermost(schema)))
+	return task.Invalid(fieldAt(steps), "%s", explain(innermost(schema)))
 }
 
 // innermost is the error of the schema that a description was added to: in OpenAPI 3.0 that takes an allOf.
@@ -178,15 +203,21 @@ func innermost(e *openapi3.SchemaError) *openapi3.SchemaError {
 	return e
 }
 
-// join makes "a", "b" into "a.b", and "a", "3" into "a[3]".
-func join(field, step string) string {
-	if _, err := strconv.Atoi(step); err == nil && field != "" {
-		return field + "[" + step + "]"
+// fieldAt makes "a", "b", "3" into "a.b[3]". Its time and memory grow with the text only, however many steps that has.
+func fieldAt(steps []string) string {
+	var field strings.Builder
+	for _, step := range steps {
+		_, err := strconv.Atoi(step)
+		switch {
+		case field.Len() == 0:
+			field.WriteString(step)
+		case err == nil:
+			field.WriteString("[" + step + "]")
+		default:
+			field.WriteString("." + step)
+		}
 	}
-	if field == "" {
-		return step
-	}
-	return field + "." + step
+	return field.String()
 }
 
 // explain says what would be right.

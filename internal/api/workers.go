@@ -39,6 +39,11 @@ func (e *endpoints) TakeAttempts(c echo.Context, worker WorkerID) error {
 	if r.err != nil {
 		return r.err
 	}
+	leave, err := enterWait(c, e.takes)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	ctx, cancel := context.WithCancelCause(c.Request().Context())
 	defer cancel(nil)
 	defer context.AfterFunc(e.stopping, func() { cancel(control.ErrStopping) })()

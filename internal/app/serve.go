@@ -31,6 +31,7 @@ func (a *App) buildServer() error {
 		Guard:  a.guard(a.listener, a.o.Config.Listen), MaxSubmissions: a.o.Config.MaxSubmissions,
 		Refused:        func(code string) { a.metrics.RefusedWork.WithLabelValues(code).Inc() },
 		TransferMemory: int64(a.o.Config.TransferMemory), MaxConnections: a.o.Config.MaxConnectionsPerAddress,
+		MaxStreams: a.o.Config.MaxStreams, StreamsPerAddr: a.o.Config.MaxStreamsPerAddress,
 		Metrics: a.metricsHandler(),
 		Ready: []api.Check{
 			{Name: "redis", Do: a.store.Ready},

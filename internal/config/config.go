@@ -62,6 +62,8 @@ type Config struct {
 
 	TransferMemory           Size // most bytes of request bodies under way at this node, and as many of answers
 	MaxConnectionsPerAddress int  // of clients to this node; 0 is any number
+	MaxStreams               int  // most streams of events and logs at this node
+	MaxStreamsPerAddress     int  // of them of one client's address
 
 	Partitions        int // fixed at the first start; 0 means the existing number, or 16 at the first start
 	HandOver          int // most deliveries that wait in a queue for each slot of its living workers
@@ -106,6 +108,8 @@ func Default() Config {
 		MaxSubmissions:           10_000,
 		TransferMemory:           64 << 20,
 		MaxConnectionsPerAddress: 16_384,
+		MaxStreams:               500,
+		MaxStreamsPerAddress:     250, // which leaves half of them to other addresses
 		MaxWorkersPerAddress:     DefaultWorkersPerAddress,
 		HandOver:                 4,
 		RetentionMaxTasks:        100_000,

@@ -76,6 +76,10 @@ func (s *Settings) declareData() {
 		"beyond, large ones are refused at once (503); one client's address has as much as it leaves to others, a half while it is alone")
 	f.IntVar(&c.MaxConnectionsPerAddress, "max-connections-per-address", c.MaxConnectionsPerAddress,
 		"most connections of one client's address to this node, of IPv6 of one /64 network; behind a reverse proxy, all come from its; 0: any number")
+	f.IntVar(&c.MaxStreams, "max-streams", c.MaxStreams,
+		"most streams of events and logs that clients follow at this node; beyond, they are refused (503)")
+	f.IntVar(&c.MaxStreamsPerAddress, "max-streams-per-address", c.MaxStreamsPerAddress,
+		"most streams of one client's address, of IPv6 of one /64 network; behind a reverse proxy, all come from its")
 	f.IntVar(&c.Partitions, "partitions", c.Partitions, "number of partitions, fixed at the first start (default: 16 at the first start, later the existing number)")
 	f.IntVar(&c.HandOver, "hand-over", c.HandOver, "how many deliveries wait in an asynq queue for each slot of its workers; other due tasks wait in DTS")
 	f.IntVar(&c.RetentionMaxTasks, "retention-max-tasks", c.RetentionMaxTasks, "most finished tasks to keep")

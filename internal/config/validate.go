@@ -23,6 +23,7 @@ const (
 	tasksLimit       = 100_000_000
 	submissionsLimit = 1_000_000
 	connectionsLimit = 1_000_000
+	streamsLimit     = 100_000
 	transferLeast    = Size(16 << 20) // more than the largest body
 	transferMost     = Size(1 << 40)
 )
@@ -49,6 +50,8 @@ func (c Config) Validate() error {
 		checkRange("max-workers-per-address", c.MaxWorkersPerAddress, 1, WorkersLimit),
 		c.checkTransfer(),
 		checkRange("max-connections-per-address", c.MaxConnectionsPerAddress, 0, connectionsLimit),
+		checkRange("max-streams", c.MaxStreams, 1, streamsLimit),
+		checkRange("max-streams-per-address", c.MaxStreamsPerAddress, 1, streamsLimit),
 		checkRange("partitions", c.Partitions, 0, partitionsLimit),
 		checkRange("hand-over", c.HandOver, 1, 1000),
 		checkRange("retention-max-tasks", c.RetentionMaxTasks, 1, tasksLimit),

@@ -153,9 +153,10 @@ func (h *Hub) disconnect() { h.connected = false }
 
 // pass passes an event on to those who want it.
 func (h *Hub) pass(e *task.Event) {
+	m := Message{Event: e, text: &text{}}
 	for s := range h.subscribers {
 		if s.filter == nil || s.filter(e) {
-			s.send(Message{Event: e})
+			s.send(m)
 		}
 	}
 }

@@ -121,6 +121,34 @@ func TestHub_PassesEventsToAllWhoWantThem(t *testing.T) {
 	}
 }
 
+func TestMessage_TextIsMadeOnceForAllReaders(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	var readers []*events.Subscription
+	for range 10 {
+		s := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+		defer s.Close()
+		readers = append(readers, s)
+	}
+	l := testkit.Receive(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	l.publish("a", "b")
+	made := 0
+	encode := func(e *task.Event) ([]byte, error) { made++; return []byte(e.Ref.ID), nil }
+	for _, want := range []string{"a", "b"} {
+		for _, s := range readers {
+			m := testkit.Receive(t, s.C(), "a message")
+			if got, err := m.Text(encode); string(got) != want || err != nil {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+	}
+	if made != 2 {
+		t.Errorf("2 events for 10 readers were encoded %d times", made)
+	}
+}
+
 func TestHub_ASlowReaderLosesItsOwnSubscriptionOnly(t *testing.T) {
 	source := newStubSource()
 	hub, _ := start(t, source)

@@ -2,6 +2,7 @@ package events
 
 import (
 	"cmp"
+	"sync"
 
 	"github.com/dts-sched/dts/internal/task"
 )
@@ -23,6 +24,21 @@ type SubscribeOptions struct {
 type Message struct {
 	Event *task.Event // shared by all readers: do not change it
 	Loss  *Loss
+	text  *text // of the event
+}
+
+// text is what readers send of an event. It is made once, for all of them.
+type text struct {
+	once sync.Once
+	b    []byte
+	err  error
+}
+
+// Text returns what encode makes of the event, which all readers share: do not change it. encode is called for the
+// first of them only, so all readers of a hub pass the same one. Error: that of encode.
+func (m Message) Text(encode func(*task.Event) ([]byte, error)) ([]byte, error) {
+	m.text.once.Do(func() { m.text.b, m.text.err = encode(m.Event) })
+	return m.text.b, m.text.err
 }
 
 // Loss says that a reader did not get all of the events it wants.

@@ -231,3 +231,15 @@ func FuzzDefinition(f *testing.F) {
 		}
 	})
 }
+
+func TestCompactCheckpoint_BoundsNesting(t *testing.T) {
+	nested := func(n int) []byte { return []byte(strings.Repeat("[", n) + strings.Repeat("]", n)) }
+	if _, err := CompactCheckpoint(nested(DepthLimit)); err != nil {
+		t.Errorf("%d levels: %v", DepthLimit, err)
+	}
+	_, err := CompactCheckpoint(nested(DepthLimit + 1))
+	var invalid *Error
+	if !errors.As(err, &invalid) || invalid.Field != "checkpoint" {
+		t.Errorf("one more: %v", err)
+	}
+}

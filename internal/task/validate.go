@@ -233,7 +233,8 @@ func (r Ref) Root() string {
 	return root
 }
 
-// CompactCheckpoint returns a checkpoint as it is stored: JSON without blanks, of at most CheckpointLimit bytes.
+// CompactCheckpoint returns a checkpoint as it is stored: JSON without blanks, of at most CheckpointLimit bytes and
+// DepthLimit levels.
 // Error: CodeInvalid.
 func CompactCheckpoint(checkpoint json.RawMessage) (json.RawMessage, error) {
 	var compact bytes.Buffer
@@ -242,6 +243,9 @@ func CompactCheckpoint(checkpoint json.RawMessage) (json.RawMessage, error) {
 	}
 	if compact.Len() > CheckpointLimit {
 		return nil, Invalid("checkpoint", "has %d bytes as compact JSON, at most %d are allowed", compact.Len(), CheckpointLimit)
+	}
+	if levels := depth(compact.Bytes()); levels > DepthLimit {
+		return nil, Invalid("checkpoint", "is nested %d levels deep, at most %d are allowed", levels, DepthLimit)
 	}
 	return compact.Bytes(), nil
 }

@@ -276,6 +276,7 @@ const (
 	TaskNotWaiting       ProblemCode = "task_not_waiting"
 	TooManyConnections   ProblemCode = "too_many_connections"
 	TooManyNames         ProblemCode = "too_many_names"
+	TooManyStreams       ProblemCode = "too_many_streams"
 	Unavailable          ProblemCode = "unavailable"
 	UnsupportedMediaType ProblemCode = "unsupported_media_type"
 )
@@ -340,6 +341,8 @@ func (e ProblemCode) Valid() bool {
 	case TooManyConnections:
 		return true
 	case TooManyNames:
+		return true
+	case TooManyStreams:
 		return true
 	case Unavailable:
 		return true
@@ -686,6 +689,9 @@ type DoctorReport struct {
 type Dropped struct {
 	// Count How many events were lost since the last one that was sent; 0 if the server cannot know.
 	Count int64 `json:"count"`
+
+	// Detail What the client can do, with `slow_reader`.
+	Detail *string `json:"detail,omitempty"`
 
 	// Reason Why they were lost: the client read too slowly, and the stream ends here (`slow_reader`); the server had lost
 	// its connection to Redis (`connection_lost`); the server could not read an event (`unreadable`).
@@ -1182,6 +1188,7 @@ type Problem struct {
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 	// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+	// | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
 	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
 
@@ -1241,6 +1248,7 @@ type Problem struct {
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 // | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
 // | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+// | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
 // | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string
 
@@ -2565,6 +2573,9 @@ type ClientInterface interface {
 	// stream goes on. A comment is sent every 15 s to keep the
 	// connection alive.
 	//
+	// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
+	// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
+	//
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
 	FollowEvents(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
@@ -3235,6 +3246,9 @@ func (c *Client) Repair(ctx context.Context, params *RepairParams, reqEditors ..
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
 // stream goes on. A comment is sent every 15 s to keep the
 // connection alive.
+//
+// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
+// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
 //
 // Corresponds with GET /v1/events (the `FollowEvents` operationId).
 func (c *Client) FollowEvents(ctx context.Context, params *FollowEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7678,6 +7692,9 @@ type ClientWithResponsesInterface interface {
 	// stream goes on. A comment is sent every 15 s to keep the
 	// connection alive.
 	//
+	// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
+	// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
+	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/events (the `FollowEvents` operationId).
@@ -10935,6 +10952,9 @@ func (c *ClientWithResponses) RepairWithResponse(ctx context.Context, params *Re
 // the client may connect again; one that takes nothing at all for 10 s is cut off without. After other reasons the
 // stream goes on. A comment is sent every 15 s to keep the
 // connection alive.
+//
+// A node serves 500 streams of events and logs, and 250 of them to one address, unless its settings say otherwise;
+// beyond, the answer is `too_many_streams` (503). With many streams, each gets events of up to 25 ms together.
 //
 // Returns a wrapper object for the known response body format(s).
 //
