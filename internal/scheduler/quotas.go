@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,7 +42,8 @@ type quotas struct {
 	names map[int]*census  // by partition
 	slots slots
 
-	closed map[string]*closed // by queue
+	closed  map[string]*closed // by queue
+	leftOut string             // the workers of which warnLeftOut has said that claims are not told of them
 
 	asking  sync.Mutex     // is held while Redis is asked, so that one term asks for all
 	errands redisx.Errands // to servers of a cluster that may be silent
@@ -204,6 +206,17 @@ func (q *quotas) toldAll() {
 		q.wake(f)
 	}
 	q.wakeApart()
+	q.warnLeftOut()
+}
+
+// warnLeftOut says of which workers by HTTP claims are not told any more. The caller holds the mutex.
+func (q *quotas) warnLeftOut() {
+	_ = q.slots.served()
+	if now := strings.Join(q.slots.leftOut, " "); now != q.leftOut {
+		q.leftOut = now
+		q.s.o.Log.Warn("workers by HTTP name more queues and types than leaders can tell: tasks that only the newest workers "+
+			"serve wait", "workers", len(q.slots.leftOut), "limit", servedLimit)
+	}
 }
 
 // note records how many deliveries wait in queues after some were handed over to them. The caller holds the mutex.

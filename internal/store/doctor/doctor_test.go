@@ -213,7 +213,7 @@ func TestExamine_LetsADueTaskBePutOff(t *testing.T) {
 		testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), fmt.Sprint("queue-", i)).Err())
 	}
 	w.Create(task.Definition{Ref: ref, Type: "nobody-runs-it"})
-	served := partition.Quotas{Default: 10, Served: lua.ServedText(map[string][]string{"default": {"http"}})}
+	served := partition.Quotas{Default: 10, Served: lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})}
 	_, err := w.Leader(ref).Claim(w.Ctx, 10, served, time.Second)
 	testkit.Must(t, err)
 	if ahead := w.Get(ref).DueAt.Sub(w.DB.Time(w.Ctx).Val()); ahead < task.PutOffFor/2 {

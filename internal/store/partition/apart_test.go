@@ -44,8 +44,9 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 		d.Ref = sibling(i)
 		w.Create(d)
 	}
-	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText(map[string][]string{
-		"default": {"http"}, "more": {"http"}, "mail": {"http2", "shell"}, "any": {lua.AllTypes},
+	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{
+		{Queues: []string{"default", "more"}, Types: []string{"http"}}, {Queues: []string{"mail"}, Types: []string{"http2"}},
+		{Queues: []string{"any"}, Types: []string{lua.AllTypes}}, {Queues: []string{"mail", "more"}, Types: []string{"shell"}},
 	})}
 	apart := []string{"default mail", "default shell", "ma", "mail http", "none"}
 	want := claimed{Tasks: []string{"0", "3", "4", "5", "9"}, Apart: apart}
@@ -60,7 +61,9 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 	if got := claim(t, w, quotas); !cmp.Equal(got, claimed{Apart: apart}) {
 		t.Errorf("when it looked at all names, it found %+v", got)
 	}
-	quotas.Served = lua.ServedText(map[string][]string{"default": {"http", "shell"}, "none": {"http"}})
+	quotas.Served = lua.ServedText([]lua.Offer{
+		{Queues: []string{"default"}, Types: []string{"http", "shell"}}, {Queues: []string{"none"}, Types: []string{"http"}},
+	})
 	want = claimed{Backlog: []string{"default shell", "none"}, Apart: []string{"default mail", "ma", "mail http"}}
 	if got := claim(t, w, quotas); !cmp.Equal(got, want) {
 		t.Error("when some are served", cmp.Diff(want, got))
@@ -81,7 +84,7 @@ func TestClaim_SetsApartWhatWaitedForItsQueue(t *testing.T) {
 	}
 	claim(t, w, partition.Quotas{Queues: map[string]partition.Quota{"default": {}}})
 	quotas := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 4}}, Known: true}
-	quotas.Served = lua.ServedText(map[string][]string{"default": {"http"}})
+	quotas.Served = lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
 	want := claimed{Tasks: []string{"1", "3"}, Apart: []string{"default shell"}}
 	if got := claim(t, w, quotas); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
@@ -123,7 +126,7 @@ func TestClaim_PutsOffWhatHasOneNameTooMany(t *testing.T) {
 	for _, c := range w.Tasks.Create(w.Ctx, defs) {
 		testkit.Must(t, c.Err)
 	}
-	quotas := partition.Quotas{Default: 10, Served: lua.ServedText(map[string][]string{"default": {"http"}})}
+	quotas := partition.Quotas{Default: 10, Served: lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})}
 	for range most/256 + 1 {
 		claim(t, w, quotas)
 	}
