@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // TypesText returns the types of tasks that a worker runs as scripts take them: each of them between blanks; "" for
@@ -25,6 +27,13 @@ func SplitLane(name string) (queue, taskType string) {
 	queue, taskType, _ = strings.Cut(name, " ")
 	return queue, taskType
 }
+
+// Others is the name of the set of tasks that nobody serves and that have got no name of their own. It is neither the
+// name of a queue nor of a lane.
+const Others = contract.Others
+
+// FirstOther has a claim look at these tasks from the first one on.
+const FirstOther = "0 "
 
 // AllTypes stands for all types in ServedText.
 const AllTypes = "*"

@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // many creates tasks that are due, each of which is another one as change has it.
@@ -182,3 +183,37 @@ type fixed []cluster.Node
 func (f fixed) View() cluster.View { return cluster.View{At: time.Unix(1, 0), Nodes: slices.Clone(f)} }
 
 func (fixed) Watch() (<-chan struct{}, func()) { return nil, func() {} }
+
+// More names than may be: the rest waits without one, starts when somebody serves it, and costs nothing before.
+func TestDispatch_StartsWhatHadNoNameWhenAWorkerComes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.types = []string{"echo"}
+	const n = task.WaitingNamesLimit/2 + 400
+	refs := w.siblings(n)
+	defs := make([]task.Definition, n)
+	for i, ref := range refs {
+		defs[i] = task.Definition{Ref: ref, Type: fmt.Sprint("type", i)}.Normalize()
+	}
+	for _, c := range w.store.Tasks.Create(t.Context(), defs) {
+		testkit.Must(t, c.Err)
+	}
+	k := w.store.KeysOf(refs[0])
+	others := func() []string { return w.db.ZRange(t.Context(), string(k.Ready(lua.Others)), 0, -1).Val() }
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	testkit.Eventually(t, "all have left the wheel", func() bool { return w.db.ZCard(t.Context(), string(k.Wheel())).Val() == 0 })
+	a.quiet("claim")
+	none := others()
+	if len(none) < 390 || len(none) > 410 {
+		t.Fatalf("%d tasks have no name, want about 400", len(none))
+	}
+	first, err := task.ParseRef(none[0])
+	testkit.Must(t, err)
+	last, err := task.ParseRef(none[len(none)-1])
+	testkit.Must(t, err)
+	w.join(1000, w.get(first).Type, w.get(last).Type)
+	w.dispatched(first, 1)
+	w.dispatched(last, 1)
+	testkit.Eventually(t, "the others wait still", func() bool { return len(others()) == len(none)-2 })
+}

@@ -54,6 +54,9 @@ end
 
 -- is_served returns whether tasks that wait under a name can run: that of a queue or of a lane.
 local function is_served(name)
+  if name == OTHERS then
+    return false
+  end
   local queue, task_type = string.match(name, '^(%S+) (%S+)$')
   local serves_queue, runs_type = serves(queue or name, task_type or '')
   return serves_queue and (runs_type or not task_type)
