@@ -74,7 +74,9 @@ func (a *apart) note(r partition.Quotas, o outcome) {
 }
 
 // mayTry reports whether some of the tasks without a name may be served by now.
-func (a *apart) mayTry(served string) bool { return a.tried != served || clock.Since(a.at) >= othersTime }
+func (a *apart) mayTry(served string) bool {
+	return a.tried != served || clock.Since(a.at) >= othersTime
+}
 
 // due reports whether a claim is to look at names or tasks that nobody served, though no task is due.
 func (a *apart) due(served string) bool {
