@@ -18,8 +18,8 @@ const (
 	// namesLifetime is how long the names are used under which tasks wait in partitions that have many. They are read only
 	// while tasks are submitted that nobody runs.
 	namesLifetime = time.Second
-	// nearlyDue is how far ahead a task may be due for which there must be a name. What is due later is taken: somebody may
-	// run it then.
+	// nearlyDue is how far ahead a task may be due for which there must be a name. What is due later is taken: somebody
+	// may run it then.
 	nearlyDue = time.Minute
 )
 
