@@ -503,7 +503,7 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 // overtake those overdue ones of it that the leader has not come to, unless it has just come to some. Tasks of a queue
 // and a type of which the leader, or the backlog, knows a lane count and wait there, as if the lane was a queue of its
 // own. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can. There
-// are NAMES_LIMIT names of queues and lanes for them at most: what has none comes again on the wheel after a while.
+// are NAMES_LIMIT names of queues and lanes for them at most: what has none waits with all others that have none.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -518,6 +518,7 @@ type Claim struct {
 	Look   time.Duration // until the leader looks after their deliveries
 	Served string        // the queues and types that somebody serves, as served.lua reads it; "" if that is not known
 	Known  bool          // quotas has all names that are served and of which tasks wait; else the script looks at all names
+	Others string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
 	Events EventsChannel
 	Quotas []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
 }
@@ -530,6 +531,7 @@ type ClaimReply struct {
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
 	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and when the first of them was due; none if the quota is 0
 	Apart   []string       // up to NAMES_SAID names that nobody serves and of which tasks wait; if known, those for which this claim had some
+	Others  string         // where the next claim goes on among tasks without a name; "" at the end
 }
 
 // ClaimQuota is an element of quotas of claim.lua.
@@ -561,7 +563,7 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), string(c.Events)}
+	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Others, string(c.Events)}
 	for _, e := range c.Quotas {
 		args = append(args, e.Queue, e.Number, moment(e.Upto))
 	}
@@ -582,6 +584,7 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	for e := range r.List("apart", 1) {
 		v.Apart = append(v.Apart, e.Text("apart"))
 	}
+	v.Others = r.Text("others")
 	return v
 }
 

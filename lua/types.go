@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/dts-sched/dts/lua/contract"
 )
 
 // TypesText returns the types of tasks that a worker runs as scripts take them: each of them between blanks; "" for
@@ -26,22 +28,44 @@ func SplitLane(name string) (queue, taskType string) {
 	return queue, taskType
 }
 
+// Others is the name of the set of tasks that nobody serves and that have got no name of their own. It is neither the
+// name of a queue nor of a lane.
+const Others = contract.Others
+
+// FirstOther has a claim look at these tasks from the first one on.
+const FirstOther = "0 "
+
 // AllTypes stands for all types in ServedText.
 const AllTypes = "*"
 
-// ServedText returns which types, at least one, the workers of each queue run, as served.lua reads it: queues with the
-// same types share a line. It is never "", which stands for what is not known.
-func ServedText(types map[string][]string) string {
-	queues := make(map[string][]string) // by their types
-	for queue, some := range types {
-		line := strings.Join(some, " ")
-		queues[line] = append(queues[line], queue)
+// Offer is queues, and the types of tasks that the same workers run in each of them: AllTypes, or at least one.
+type Offer struct{ Queues, Types []string }
+
+// ServedText returns what workers offer, as served.lua reads it. Offers of the same queues, or of the same types, share
+// a line, so the text is never longer than those of single offers together. It is never "", which stands for what is not
+// known.
+func ServedText(offers []Offer) string {
+	types := make(map[string][]string, len(offers)) // by queues
+	for _, o := range offers {
+		queues := joined(o.Queues, ",")
+		types[queues] = append(types[queues], o.Types...)
+	}
+	queues := make(map[string][]string, len(types)) // by types
+	for some, of := range types {
+		line := joined(of, " ")
+		if slices.Contains(of, AllTypes) {
+			line = AllTypes
+		}
+		queues[line] = append(queues[line], strings.Split(some, ",")...)
 	}
 	var text strings.Builder
 	for _, line := range slices.Sorted(maps.Keys(queues)) {
-		names := queues[line]
-		slices.Sort(names)
-		text.WriteString("," + strings.Join(names, ",") + ", " + line + " \n")
+		text.WriteString("," + joined(queues[line], ",") + ", " + line + " \n")
 	}
 	return cmp.Or(text.String(), "\n")
+}
+
+// joined returns names in order, each once.
+func joined(names []string, separator string) string {
+	return strings.Join(slices.Compact(slices.Sorted(slices.Values(names))), separator)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/dts-sched/dts/internal/api"
+	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/control"
 	"github.com/dts-sched/dts/internal/queue"
@@ -24,7 +25,7 @@ func (a *App) buildServer() error {
 			return err
 		}
 	}
-	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues))
+	a.metrics.Registry.MustRegister(queue.NewCollector(a.queues, a.servedQueues))
 	o := api.Options{
 		Control: a.buildControl(), Log: a.o.Log, Version: a.o.Version, Types: a.types,
 		Events: a.events,
@@ -54,6 +55,17 @@ func (a *App) buildServer() error {
 	}
 	a.serve = server.Run
 	return a.reception.close()
+}
+
+// servedQueues returns the queues that living nodes serve, apart from those that only workers by HTTP do.
+func (a *App) servedQueues() map[string]bool {
+	served := make(map[string]bool)
+	for _, n := range a.registry.View().Nodes {
+		for name := range n.Queues {
+			served[name] = served[name] || n.State != cluster.StateDead && n.Via == "" && n.Has(config.RoleWorker)
+		}
+	}
+	return served
 }
 
 // scrapesLimit is how many requests for metrics are answered at once.

@@ -40,24 +40,24 @@ type Options struct {
 
 // Control holds the use cases. It keeps no state that it could not lose, and is safe for concurrent use.
 type Control struct {
-	store      *store.Store
-	queues     *queue.Queues
-	nodes      NodeLister
-	beatTime   func() time.Time // Options.Now
-	clock      redisClock
-	types      task.Types
-	workers    *remote.Workers
-	embedded   bool // Options.Embedded
-	log        *slog.Logger
-	namespaces namespaceNotes
-	foreign    foreignQueues
-	fullNames  fullNames
-	paused     pausedQueues
-	admission  Admission
-	turns      turns // of requests that create work
-	pages      turns
-	forecasts  turns
-	limits     *limits.Limits // nil without queues
+	store        *store.Store
+	queues       *queue.Queues
+	nodes        NodeLister
+	beatTime     func() time.Time // Options.Now
+	clock        redisClock
+	types        task.Types
+	workers      *remote.Workers
+	embedded     bool // Options.Embedded
+	log          *slog.Logger
+	namespaces   namespaceNotes
+	foreign      foreignQueues
+	crowdedNames crowdedNames
+	paused       pausedQueues
+	admission    Admission
+	turns        turns // of requests that create work
+	pages        turns
+	forecasts    turns
+	limits       *limits.Limits // nil without queues
 }
 
 // New makes the use cases. There is nothing to close.

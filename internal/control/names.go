@@ -14,31 +14,49 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// namesLifetime is how long the names are used under which tasks wait in partitions that take no further one. They are
-// read only while tasks are submitted that nobody runs.
-const namesLifetime = time.Second
+const (
+	// namesLifetime is how long the names are used under which tasks wait in partitions that have many. They are read only
+	// while tasks are submitted that nobody runs.
+	namesLifetime = time.Second
+	// nearlyDue is how far ahead a task may be due for which there must be a name. What is due later is taken: somebody
+	// may run it then.
+	nearlyDue = time.Minute
+)
 
-// fullNames is latest for the names of full partitions.
-type fullNames struct{ latest[layout.FullNames] }
+// crowdedNames is latest for the names of partitions that have many.
+type crowdedNames struct {
+	latest[map[int]layout.WaitingNames]
+}
 
-// checkName refuses a task that nobody runs, for the reasons in why, if it would wait under a further name in a
-// partition that takes no more. While the names cannot be read it lets every task in: the leader puts off what has no
-// name. Error: CodeTooManyNames.
+// checkName refuses a task that nobody runs, for the reasons in why, if it is due soon and would wait under a further
+// name, and its namespace may have no more in that partition. While the names cannot be read it lets every task in: it
+// waits without a name. Error: CodeTooManyNames.
 func (c *Control) checkName(ctx context.Context, d task.Definition, why []string) error {
-	if len(why) == 0 {
+	if len(why) == 0 || d.Delay > nearlyDue || !d.RunAt.IsZero() && d.RunAt.After(c.now(ctx, d.Ref).Add(nearlyDue)) {
 		return nil
 	}
-	queue := cmp.Or(d.Queue, task.DefaultQueue)
-	names := c.fullNames.get(ctx, namesLifetime, c.store.FullNames)[c.store.PartitionOf(d.Ref)]
-	if names == nil || names[queue] || names[lua.LaneName(queue, d.Type)] {
+	queue, field := cmp.Or(d.Queue, task.DefaultQueue), "queue"
+	name := queue // as place_of of lanes.lua decides
+	if c.servesQueue(queue) {
+		name, field = lua.LaneName(queue, d.Type), "type"
+	}
+	names, many := c.crowdedNames.get(ctx, namesLifetime, c.store.CrowdedNames)[c.store.PartitionOf(d.Ref)]
+	if !many || names.MayHave(d.Namespace, name) {
 		return nil
 	}
-	field := "type"
-	if !c.servesQueue(queue) {
-		field = "queue"
+	const rule = "%s, and tasks of %d queues and types wait already, %d of them of this namespace, as many as may: start workers, " +
+		"or cancel tasks"
+	message := fmt.Sprintf(rule, why[0], len(names.All), names.Of[d.Namespace])
+	return &task.Error{Code: task.CodeTooManyNames, Field: field, Message: message}
+}
+
+// known reports which of the tasks are there already, or were. Whether their content is the same is for create to say.
+func (c *Control) known(ctx context.Context, defs []task.Definition) []bool {
+	known := make([]bool, len(defs))
+	for i, p := range c.store.Tasks.Preview(ctx, defs) {
+		known[i] = p.Existed || task.CodeOf(p.Err) == task.CodeTaskConflict
 	}
-	const rule = "%s, and tasks of %d queues and types wait already, as many as may: start workers, or cancel tasks"
-	return &task.Error{Code: task.CodeTooManyNames, Field: field, Message: fmt.Sprintf(rule, why[0], len(names))}
+	return known
 }
 
 // servesQueue reports whether a worker node serves a queue, of whatever types.

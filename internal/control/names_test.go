@@ -1,46 +1,65 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
+// fillNames has tasks of a namespace wait under n names in each partition. Others are "default waits" and "waits".
+func (w *world) fillNames(namespace string, n int) {
+	w.t.Helper()
+	pipe := w.db.Pipeline()
+	for p := range w.store.Partitions.Count() {
+		k := w.store.Keys.Partition(p)
+		for i, name := range append([]string{"default waits", "waits"}, make([]string, n-2)...) {
+			name = cmp.Or(name, fmt.Sprint(namespace, i))
+			pipe.SAdd(w.ctx, string(k.Backlog()), name)
+			pipe.ZAdd(w.ctx, string(k.Ready(name)), z(1, fmt.Sprint(namespace, ":", i)))
+		}
+	}
+	_, err := pipe.Exec(w.ctx)
+	testkit.Must(w.t, err)
+	w.crowdedNames = crowdedNames{}
+}
+
 func TestSubmit_RefusesFurtherNamesThatNobodyServes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.nodes = fleet{aNode("alive", []string{"http"}, "default")}
-	list := func(n int) {
-		names := []any{"default waits", "waits"}
-		for i := len(names); i < n; i++ {
-			names = append(names, fmt.Sprint("queue", i))
-		}
-		for p := range w.store.Partitions.Count() {
-			testkit.Must(t, w.db.SAdd(w.ctx, fmt.Sprintf("dts:{%d}:backlog", p), names...).Err())
-		}
-		w.fullNames = fullNames{}
-	}
+	unserved := task.Definition{Ref: task.Ref{ID: "there"}, Type: "other"}
+	w.submit([]task.Definition{unserved})
+	const half = task.WaitingNamesLimit / 2
+	again, changed := unserved, unserved
+	changed.Payload = []byte("1")
 	for _, c := range []struct {
-		names       int
 		what        string
-		taskType    string
-		queue       string
+		names       int
+		who         string
+		d           task.Definition
 		want, field string
 	}{
-		{task.WaitingNamesLimit - 1, "a type that nobody runs", "other", "", "", ""},
-		{task.WaitingNamesLimit, "a type that nobody runs", "other", "", "too_many_names", "type"},
-		{task.WaitingNamesLimit, "a queue that nobody serves", "http", "other", "too_many_names", "queue"},
-		{task.WaitingNamesLimit, "what is served", "http", "default", "", ""},
-		{task.WaitingNamesLimit, "a type of which tasks wait", "waits", "", "", ""},
-		{task.WaitingNamesLimit, "a queue of which tasks wait", "other", "waits", "", ""},
+		{"a type that nobody runs, as one may", half - 1, "default", task.Definition{Type: "other"}, "", ""},
+		{"a type that nobody runs", half, "default", task.Definition{Type: "other"}, "too_many_names", "type"},
+		{"a queue that nobody serves", half, "default", task.Definition{Type: "http", Queue: "other"}, "too_many_names", "queue"},
+		{"what is served", half, "default", task.Definition{Type: "http", Queue: "default"}, "", ""},
+		{"a type of which tasks wait", half, "default", task.Definition{Type: "waits"}, "", ""},
+		{"a queue of which tasks wait", half, "default", task.Definition{Type: "other", Queue: "waits"}, "", ""},
+		{"another namespace", half, "mine", task.Definition{Type: "other"}, "", ""},
+		{"the same task again", half, "default", again, "", ""},
+		{"another task of that name", half, "default", changed, "task_conflict", ""},
+		{"what is due soon", half, "default", task.Definition{Type: "other", Delay: time.Second}, "too_many_names", "type"},
+		{"what is due later", half, "default", task.Definition{Type: "other", Delay: time.Hour}, "", ""},
 	} {
-		list(c.names)
-		d := task.Definition{Type: c.taskType, Queue: c.queue}
-		_, err := w.Submit(w.ctx, me, d)
-		preview, failed := w.PreviewEach(w.ctx, me, []task.Definition{d})
+		w.fillNames("default", c.names)
+		who := Caller{Namespace: c.who}
+		answer, err := w.Submit(w.ctx, who, c.d)
+		preview, failed := w.PreviewEach(w.ctx, who, []task.Definition{c.d})
 		testkit.Must(t, failed)
 		for _, err := range []error{err, preview[0].Err} {
 			var refused *task.Error
@@ -51,6 +70,9 @@ func TestSubmit_RefusesFurtherNamesThatNobodyServes(t *testing.T) {
 			if code != c.want || field != c.field {
 				t.Errorf("%s, with %d names: %v, want %q for %q", c.what, c.names, err, c.want, c.field)
 			}
+		}
+		if c.d.ID == "there" && err == nil && !answer.Existed {
+			t.Errorf("%s is a new task", c.what)
 		}
 	}
 }

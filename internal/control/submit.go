@@ -98,6 +98,7 @@ func (c *Control) admit(
 		refs[i] = complete[i].Ref
 	}
 	refused := c.checkMemoryEach(ctx, who, refs)
+	unnamed := c.checkNames(ctx, defs, complete, answers, warnings)
 	valid, places = make([]task.Definition, 0, len(defs)), make([]int, 0, len(defs))
 	for i, d := range complete {
 		err := answers[i].Err
@@ -106,7 +107,7 @@ func (c *Control) admit(
 			full = cmp.Or(full, err)
 		}
 		if err == nil {
-			err = c.checkName(ctx, d, warnings(d.Type, cmp.Or(d.Queue, task.DefaultQueue)))
+			err = unnamed[i]
 		}
 		if err == nil {
 			err = room.enter(ctx, d)
@@ -118,6 +119,39 @@ func (c *Control) admit(
 		valid, places = append(valid, d), append(places, i)
 	}
 	return valid, places, full
+}
+
+// checkNames returns for which tasks there is no name, as checkName says. A task that is there already needs none.
+func (c *Control) checkNames(
+	ctx context.Context, submitted, complete []task.Definition, answers []Submitted, warnings func(taskType, queue string) []string,
+) map[int]error {
+	var unnamed map[int]error
+	var repeats []task.Definition // perhaps
+	var places []int
+	for i, d := range complete {
+		if answers[i].Err != nil {
+			continue
+		}
+		err := c.checkName(ctx, d, warnings(d.Type, cmp.Or(d.Queue, task.DefaultQueue)))
+		if err == nil {
+			continue
+		}
+		if unnamed == nil {
+			unnamed = make(map[int]error)
+		}
+		unnamed[i] = err
+		if submitted[i].ID != "" {
+			repeats, places = append(repeats, d), append(places, i)
+		}
+	}
+	if len(repeats) > 0 {
+		for n, known := range c.known(ctx, repeats) {
+			if known {
+				delete(unnamed, places[n])
+			}
+		}
+	}
+	return unnamed
 }
 
 // letIn lets a submission of n tasks in. The caller calls leave. Errors: as enterAlone.

@@ -26,34 +26,50 @@ const (
 // Collector exports the queues to Prometheus. Its metrics have the names of asynq's own exporter, so that dashboards
 // made for asynq work.
 type Collector struct {
-	list func(context.Context) ([]Info, error)
+	list   func(context.Context) ([]Info, error)
+	served func() map[string]bool // the queues that nodes serve; nil: nobody knows
 
 	mu     sync.Mutex // held while the queues are read
 	shared []Info
-	read   time.Time // when shared was read
-	named  map[string]bool
+	read   time.Time       // when shared was read
+	named  map[string]bool // at the last reading
 }
 
-// NewCollector returns a collector of q's queues.
-func NewCollector(q *Queues) *Collector { return &Collector{list: q.List} }
+// NewCollector returns a collector of q's queues. served returns the queues that living nodes serve, apart from those
+// that only workers by HTTP do: these have metrics of their own before all others.
+func NewCollector(q *Queues, served func() map[string]bool) *Collector {
+	return &Collector{list: q.List, served: served}
+}
 
-// sumOthers returns the queues that are named, and the sum of the others. A queue stays named, so that its counters go
-// on; the first ones to be named are those that do most.
+// sumOthers returns the queues that are named, and the sum of the others. Those that nodes serve come first. Then a
+// queue stays named while it holds tasks, so that its counters go on; then those come that do most.
 func (c *Collector) sumOthers(all []Info) []Info {
-	if c.named == nil {
-		c.named = make(map[string]bool)
+	served := map[string]bool{}
+	if c.served != nil {
+		served = c.served()
+	}
+	rank := func(i Info) int {
+		switch {
+		case i.Name == otherQueues:
+			return 3
+		case served[i.Name]:
+			return 0
+		case c.named[i.Name] && i.Size > 0:
+			return 1
+		}
+		return 2
 	}
 	all = slices.SortedStableFunc(slices.Values(all), func(a, b Info) int {
-		return cmp.Compare(b.Processed+b.Size, a.Processed+a.Size)
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Processed+b.Size, a.Processed+a.Size))
 	})
-	var named, others []Info
-	for _, i := range all {
-		if !c.named[i.Name] && (len(c.named) >= namedQueues || i.Name == otherQueues) {
-			others = append(others, i)
-			continue
-		}
+	n := min(len(all), namedQueues)
+	for n > 0 && all[n-1].Name == otherQueues {
+		n--
+	}
+	named, others := all[:n:n], all[n:]
+	c.named = make(map[string]bool, n)
+	for _, i := range named {
 		c.named[i.Name] = true
-		named = append(named, i)
 	}
 	if len(others) > 0 {
 		named = append(named, sum(others))

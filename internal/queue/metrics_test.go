@@ -22,7 +22,7 @@ func TestCollector_UsesTheMetricNamesOfAsynq(t *testing.T) {
 	x.enqueue(aDelivery("a"))
 	testkit.Must(t, x.Pause(t.Context(), "default"))
 	r := prometheus.NewPedanticRegistry()
-	testkit.Must(t, r.Register(NewCollector(x.Queues)))
+	testkit.Must(t, r.Register(NewCollector(x.Queues, nil)))
 	families, err := r.Gather()
 	testkit.Must(t, err)
 	got := map[string]float64{}
@@ -99,7 +99,7 @@ func TestCollector_HasNoFiguresWhileRedisIsUnreachable(t *testing.T) {
 	x.enqueue(aDelivery("a"))
 	x.srv.Kill()
 	r := prometheus.NewRegistry()
-	testkit.Must(t, r.Register(NewCollector(x.Queues)))
+	testkit.Must(t, r.Register(NewCollector(x.Queues, nil)))
 	families, err := r.Gather()
 	testkit.Must(t, err)
 	if len(families) != 0 {
@@ -115,7 +115,7 @@ func TestCollector_NamesABoundedNumberOfQueues(t *testing.T) {
 		info := Info{Name: fmt.Sprint("q", i), Size: 1, Pending: 1, Processed: 2, Latency: time.Duration(i), Paused: i > 0}
 		all = append(all, info)
 	}
-	all = append(all, Info{Name: "busy", Processed: 1000})
+	all = append(all, Info{Name: "busy", Processed: 1000, Size: 1})
 	c := &Collector{list: func(context.Context) ([]Info, error) { return all, nil }}
 	infos := c.infos()
 	if len(infos) != namedQueues+1 || infos[0].Name != "busy" {
@@ -132,5 +132,39 @@ func TestCollector_NamesABoundedNumberOfQueues(t *testing.T) {
 		if info.Name == all[900].Name {
 			t.Errorf("number %d is %+v: it had no label before", i, info)
 		}
+	}
+}
+
+// Queues that nobody serves any more must not keep the names of those in use.
+func TestCollector_NamesServedQueuesFirst(t *testing.T) {
+	t.Parallel()
+	var all []Info
+	for i := range 2 * namedQueues {
+		all = append(all, Info{Name: fmt.Sprint("old", i), Size: 1, Processed: 1000})
+	}
+	served := map[string]bool{}
+	c := &Collector{
+		list:   func(context.Context) ([]Info, error) { return all, nil },
+		served: func() map[string]bool { return served },
+	}
+	named := func() map[string]bool {
+		c.read = time.Time{}
+		got := make(map[string]bool)
+		for _, i := range c.infos() {
+			got[i.Name] = true
+		}
+		return got
+	}
+	if got := named(); !got["old0"] || len(got) != namedQueues+1 {
+		t.Fatalf("%d queues have names: %v", len(got), got)
+	}
+	all = append(all, Info{Name: "quiet"}, Info{Name: "busy", Processed: 2000, Size: 1})
+	served["quiet"] = true
+	if got := named(); !got["quiet"] || got["busy"] || !got["old0"] || len(got) != namedQueues+1 {
+		t.Errorf("a node serves quiet, and all others hold tasks: %v", got)
+	}
+	all[0].Size, all[1].Size = 0, 0
+	if got := named(); !got["busy"] || len(got) != namedQueues+1 {
+		t.Errorf("two queues are not in use any more, and busy has no name: %v", got)
 	}
 }

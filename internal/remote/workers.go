@@ -23,6 +23,7 @@ import (
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/telemetry"
+	"github.com/dts-sched/dts/lua"
 )
 
 // The limits of a node.
@@ -30,6 +31,10 @@ const (
 	SessionsLimit = config.WorkersLimit // workers at once
 	TakeLimit     = 64                  // attempts in one answer
 	TakeBytes     = layout.PageBytes    // of payloads and checkpoints in one answer, unless a single attempt has more
+	// NamesLimit is how many bytes the names of queues and types may have that the workers of one address bring, each
+	// name counted once if the workers offer the same. It lets one worker offer 100 of each, of any length. Leaders
+	// tell every claim what is served.
+	NamesLimit = 32 << 10
 )
 
 // Grace is how long after the timeout of an attempt its worker may still report on it.
@@ -173,7 +178,7 @@ func (w *Workers) session(id, address string, offer Offer) (*session, error) {
 	case s != nil && s.offer.equal(offer):
 		return s, nil
 	}
-	if err := w.checkRoom(s, address); err != nil {
+	if err := w.checkRoom(s, address, offer); err != nil {
 		return nil, err
 	}
 	fresh := newSession(w, id, offer)
@@ -190,19 +195,25 @@ func (w *Workers) session(id, address string, offer Offer) (*session, error) {
 
 // checkRoom refuses one more session, which replaces another one if that is not nil. The caller holds mu. Error:
 // CodeUnavailable.
-func (w *Workers) checkRoom(replaced *session, address string) error {
-	n := 0
+func (w *Workers) checkRoom(replaced *session, address string, offer Offer) error {
+	offers := []lua.Offer{{Queues: offer.Queues, Types: offer.Types}}
 	for _, s := range w.sessions {
 		if s != replaced && s.address == address {
-			n++
+			offers = append(offers, lua.Offer{Queues: s.offer.Queues, Types: s.offer.Types})
 		}
 	}
+	n := len(offers) - 1
 	switch {
 	case replaced == nil && len(w.sessions) >= SessionsLimit:
 		return task.Errorf(task.CodeUnavailable, "this node has %d workers already: ask another one", SessionsLimit)
 	case n >= w.o.PerAddress:
 		return task.Errorf(task.CodeUnavailable,
 			"worker: %d workers call this node from the address %s, and --max-workers-per-address allows no more: ask another node", n, address)
+	}
+	if size := len(lua.ServedText(offers)); size > NamesLimit {
+		return task.Errorf(task.CodeUnavailable,
+			"queues, types: with these, the names of all workers that call this node from the address %s have %d bytes, at most %d are "+
+				"allowed: name fewer, or the same as other workers, or ask another node", address, size, NamesLimit)
 	}
 	return nil
 }

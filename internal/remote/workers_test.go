@@ -635,6 +635,39 @@ func TestWorkers_OneAddressHasAShareOfThePlaces(t *testing.T) {
 	testkit.Must(t, call("w4", "192.0.2.1", offer()))
 }
 
+func TestWorkers_OneAddressBringsABoundedNumberOfNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	large := func(of string) Offer {
+		o := offer()
+		o.Types, o.Queues = nil, nil
+		for i := range 100 {
+			name := fmt.Sprintf("%s%02d", of, i)
+			o.Types = append(o.Types, name+strings.Repeat("t", 100-len(name)))
+			o.Queues = append(o.Queues, name+strings.Repeat("q", 200-len(name)))
+		}
+		return o
+	}
+	call := func(worker, address string, o Offer) error {
+		s, err := w.session(worker, address, o)
+		if err == nil {
+			s.call() // which goes on, so that the worker is not silent
+		}
+		return err
+	}
+	testkit.Must(t, call("w1", "192.0.2.1", large("a")))
+	testkit.Must(t, call("w2", "192.0.2.1", large("a"))) // the same names
+	testkit.Must(t, call("w3", "192.0.2.1", offer()))
+	_, err := w.Take(w.Ctx, "w4", large("b"), Request{Limit: 1, Address: "192.0.2.1"})
+	if task.CodeOf(err) != task.CodeUnavailable || !strings.Contains(err.Error(), "from the address 192.0.2.1 have ") ||
+		!strings.Contains(err.Error(), "at most 32768 are allowed") {
+		t.Errorf("more names: %v, want %s and the limit", err, task.CodeUnavailable)
+	}
+	testkit.Must(t, call("w4", "192.0.2.2", large("b")))
+	testkit.Must(t, w.Leave(w.Ctx, "w2"))
+	testkit.Must(t, call("w1", "192.0.2.1", large("c"))) // in place of its first offer
+}
+
 func TestWorkers_StopTakingWithTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -2,78 +2,109 @@ package scheduler
 
 import (
 	"slices"
+	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/partition"
+	"github.com/dts-sched/dts/lua"
 )
 
-// apartSaid is how many names that nobody serves are remembered of a partition: enough to look whether one of asynq's
-// own servers serves them.
-const apartSaid = 16
+const (
+	// apartSaid is how many names that nobody serves are remembered of a partition: enough to look whether one of asynq's
+	// own servers serves them.
+	apartSaid = 16
+	// othersPause is the time between two looks at a part of the tasks without a name of their own. There may be a million.
+	othersPause = 100 * time.Millisecond
+	// othersTime is after what time claims look at them again though what is served has not changed: Redis may have lost
+	// writes.
+	othersTime = time.Hour
+)
 
-// census is what the leader of a partition knows of the names of queues and lanes with waiting tasks. Names that
-// somebody serves are in flows. Those that nobody serves may be many, so they stay in Redis: a claim looks at all names
-// only if what is served has changed.
-type census struct {
-	served string   // what was served when a claim last looked at all names
-	fresh  bool     // a claim has looked, and no task was put under an unknown name since
-	apart  []string // some of the names that nobody serves
+// apart is what the leader of a partition knows of the tasks there that nobody serves. They may have many names, and more
+// of them have none of their own, so all stay in Redis: claims look at them only if what is served has changed.
+type apart struct {
+	seen  string   // what was served when a claim last looked at all names; "": the next claim looks
+	names []string // some of the names that nobody serves
+
+	tried  string    // what was served when claims last began to look at tasks without a name
+	at     time.Time // of that
+	others string    // where they go on; "" if they came to the end
+	paused time.Time // when they looked at a part
 }
 
-// census returns what is known of a partition. The caller holds the mutex.
-func (q *quotas) census(p int) *census {
-	c := q.names[p]
-	if c == nil {
-		c = &census{}
-		q.names[p] = c
+// apartIn returns what is known of a partition. The caller holds the mutex.
+func (q *quotas) apartIn(p int) *apart {
+	a := q.apart[p]
+	if a == nil {
+		a = &apart{}
+		q.apart[p] = a
 	}
-	return c
+	return a
 }
 
-// recount has the next claim in a partition look at all names.
-func (q *quotas) recount(p int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.census(p).fresh = false
-}
-
-// counted records what a claim has found of the names in a partition. The caller holds the mutex.
-func (q *quotas) counted(p int, reserved partition.Quotas, o outcome) {
-	c := q.census(p)
+// reserve says what a claim is to look at.
+func (a *apart) reserve(r *partition.Quotas) {
+	r.Known = len(a.names) > 0 && a.seen == r.Served
+	a.seen = r.Served
 	switch {
-	case o.backlog == nil: // it may have put tasks under further names
-		c.fresh = false
-	case !reserved.Known:
-		c.served, c.apart = reserved.Served, firstOf(o.apart)
-	default:
-		for _, name := range firstOf(o.apart) {
-			if len(c.apart) < apartSaid && !slices.Contains(c.apart, name) {
-				c.apart = append(c.apart, name)
-			}
+	case a.others != "" && clock.Since(a.paused) >= othersPause:
+		r.Others = a.others
+	case a.others == "" && a.mayTry(r.Served):
+		r.Others, a.tried, a.at = lua.FirstOther, r.Served, clock.Now()
+	}
+}
+
+// note records what a claim has found.
+func (a *apart) note(r partition.Quotas, o outcome) {
+	if o.backlog == nil { // it may have put tasks under further names, and looked or not
+		a.seen, a.tried = "", ""
+		return
+	}
+	if !r.Known {
+		a.names = nil
+	}
+	for _, name := range o.apart {
+		if len(a.names) < apartSaid && !slices.Contains(a.names, name) {
+			a.names = append(a.names, name)
 		}
 	}
+	if r.Others != "" {
+		a.others, a.paused = o.others, clock.Now()
+	}
 }
 
-func firstOf(names []string) []string { return names[:min(len(names), apartSaid)] }
+// mayTry reports whether some of the tasks without a name may be served by now.
+func (a *apart) mayTry(served string) bool {
+	return a.tried != served || clock.Since(a.at) >= othersTime
+}
 
-// mayBeServed reports whether what is served has changed since a claim looked at all names of a partition, and nobody
-// served some of them. The caller holds the mutex.
-func (q *quotas) mayBeServed(p int) bool {
-	c := q.census(p)
-	return len(c.apart) > 0 && c.served != q.slots.served()
+// due reports whether a claim is to look at names or tasks that nobody served, though no task is due.
+func (a *apart) due(served string) bool {
+	if a.others != "" && clock.Since(a.paused) >= othersPause {
+		return true
+	}
+	return len(a.names) > 0 && (a.seen != served || a.others == "" && a.mayTry(served))
+}
+
+// lookAgain has the next claim in a partition look at all names.
+func (q *quotas) lookAgain(p int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.apartIn(p).seen = ""
 }
 
 // wakeApart wakes the terms of partitions in which tasks wait that nobody served. The caller holds the mutex.
 func (q *quotas) wakeApart() {
-	for p, c := range q.names {
-		if len(c.apart) > 0 {
+	for p, a := range q.apart {
+		if len(a.names) > 0 {
 			signal(q.s.roomWakes[p])
 		}
 	}
 }
 
-// apartIn returns some names with waiting tasks in a partition that nobody serves.
-func (q *quotas) apartIn(p int) []string {
+// namesApart returns some names with waiting tasks in a partition that nobody serves.
+func (q *quotas) namesApart(p int) []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return slices.Clone(q.census(p).apart)
+	return slices.Clone(q.apartIn(p).names)
 }

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/config"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/lua"
 )
 
 // many creates tasks that are due, each of which is another one as change has it.
@@ -30,6 +32,31 @@ func (w *world) many(n int, change func(i int, d *task.Definition)) []task.Ref {
 	return refs
 }
 
+// guests has workers by HTTP that offer as many and as long names as one may, all others, and stay.
+func (w *world) guests(n int) {
+	w.t.Helper()
+	guests := make([]cluster.Node, n)
+	for i := range guests {
+		guests[i] = cluster.Node{ID: fmt.Sprint("guest", i), Roles: []string{config.RoleWorker}, Capacity: 1, Queues: map[string]int{}}
+		for k := range 100 {
+			name := fmt.Sprintf("%d-%d", i, k)
+			guests[i].Types = append(guests[i].Types, name+strings.Repeat("t", 100-len(name)))
+			guests[i].Queues[name+strings.Repeat("q", 200-len(name))] = 1
+		}
+		guests[i].StartedAt = time.Unix(int64(i), 0)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	r := cluster.New(cluster.Options{
+		DB: w.db, Key: w.store.Keys.Nodes(), Channel: w.store.Keys.Members(), ID: "host", Beat: beat,
+		Self:   func() cluster.Node { return cluster.Node{Roles: []string{config.RoleAPI}} },
+		Guests: func() []cluster.Node { return guests },
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	w.t.Cleanup(func() { cancel(); testkit.Must(w.t, testkit.Receive(w.t, ended, "the end of the registry")) })
+	testkit.Eventually(w.t, "the guests are on the list", func() bool { return len(r.View().Alive(config.RoleWorker)) == n })
+}
+
 // What nobody serves costs a claim nothing, however many names it has.
 func TestDispatch_ManyUnservedNamesHoldUpNoOther(t *testing.T) {
 	testkit.NotQuick(t)
@@ -43,6 +70,7 @@ func TestDispatch_ManyUnservedNamesHoldUpNoOther(t *testing.T) {
 			const n = 1000
 			w := newWorld(t)
 			w.types = []string{"echo"}
+			w.guests(3)
 			refs := w.many(n, change)
 			a := w.start("a", never)
 			w.leads(map[*node]int{a: 16})
@@ -98,7 +126,7 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 2000)
 	for i := range many {
-		many[i] = strings.Repeat("x", 40) + fmt.Sprint(i)
+		many[i] = fmt.Sprintf("%s%04d", strings.Repeat("x", 40), i)
 	}
 	node := func(capacity int, types []string, queues ...string) cluster.Node {
 		n := cluster.Node{State: cluster.StateAlive, Roles: []string{config.RoleWorker}, Types: types, Capacity: capacity}
@@ -108,31 +136,44 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 		}
 		return n
 	}
+	guest := func(started int64, types []string, queues ...string) cluster.Node {
+		n := node(1, types, queues...)
+		n.Via, n.StartedAt = "node", time.Unix(started, 0)
+		return n
+	}
 	dead := node(1, []string{"old"}, "default")
 	dead.State = cluster.StateDead
 	for name, c := range map[string]struct {
 		nodes   []cluster.Node
 		foreign map[string]int
 		want    string
+		leftOut int
 	}{
 		"nobody":      {want: "\n"},
 		"a dead node": {nodes: []cluster.Node{dead}, want: "\n"},
 		"no slots":    {nodes: []cluster.Node{node(0, []string{"a"}, "q")}, want: "\n"},
 		"several nodes": {
 			nodes: []cluster.Node{node(1, []string{"b"}, "q", "r"), node(1, []string{"a"}, "q", "s")},
-			want:  ",s, a \n,q, a b \n,r, b \n",
+			want:  ",q,s, a \n,q,r, b \n",
 		},
 		"any type": {nodes: []cluster.Node{node(1, []string{"b"}, "q"), node(1, nil, "q")}, want: ",q, * \n"},
 		"asynq's own server": {
 			nodes: []cluster.Node{node(1, []string{"b"}, "q", "r")}, foreign: map[string]int{"q": 2, "none": 0},
-			want: ",q, * \n,r, b \n",
+			want: ",q, * \n,q,r, b \n",
 		},
-		"too much to say": {nodes: []cluster.Node{node(1, many, "q")}, want: ""},
+		"many types of a node": {nodes: []cluster.Node{node(1, many, "q")}, want: ",q, " + strings.Join(many, " ") + " \n"},
+		"too many of guests": {
+			nodes: []cluster.Node{guest(2, many[:1000], "new"), node(1, []string{"b"}, "q"), guest(1, many[1000:], "old")},
+			want:  ",q, b \n,old, " + strings.Join(many[1000:], " ") + " \n", leftOut: 1,
+		},
 	} {
 		s := slots{members: fixed(c.nodes)}
 		s.setForeign(nil, c.foreign, nil)
 		if got := s.served(); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
+			t.Errorf("%s: %.200q, want %.200q", name, got, c.want)
+		}
+		if len(s.leftOut) != c.leftOut {
+			t.Errorf("%s: %v are left out, want %d", name, s.leftOut, c.leftOut)
 		}
 	}
 }
@@ -143,3 +184,37 @@ type fixed []cluster.Node
 func (f fixed) View() cluster.View { return cluster.View{At: time.Unix(1, 0), Nodes: slices.Clone(f)} }
 
 func (fixed) Watch() (<-chan struct{}, func()) { return nil, func() {} }
+
+// More names than may be: the rest waits without one, starts when somebody serves it, and costs nothing before.
+func TestDispatch_StartsWhatHadNoNameWhenAWorkerComes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.types = []string{"echo"}
+	const n = task.WaitingNamesLimit/2 + 400
+	refs := w.siblings(n)
+	defs := make([]task.Definition, n)
+	for i, ref := range refs {
+		defs[i] = task.Definition{Ref: ref, Type: fmt.Sprint("type", i)}.Normalize()
+	}
+	for _, c := range w.store.Tasks.Create(t.Context(), defs) {
+		testkit.Must(t, c.Err)
+	}
+	k := w.store.KeysOf(refs[0])
+	others := func() []string { return w.db.ZRange(t.Context(), string(k.Ready(lua.Others)), 0, -1).Val() }
+	a := w.start("a", never)
+	w.leads(map[*node]int{a: 16})
+	testkit.Eventually(t, "all have left the wheel", func() bool { return w.db.ZCard(t.Context(), string(k.Wheel())).Val() == 0 })
+	a.quiet("claim")
+	none := others()
+	if len(none) < 390 || len(none) > 410 {
+		t.Fatalf("%d tasks have no name, want about 400", len(none))
+	}
+	first, err := task.ParseRef(none[0])
+	testkit.Must(t, err)
+	last, err := task.ParseRef(none[len(none)-1])
+	testkit.Must(t, err)
+	w.join(1000, w.get(first).Type, w.get(last).Type)
+	w.dispatched(first, 1)
+	w.dispatched(last, 1)
+	testkit.Eventually(t, "the others wait still", func() bool { return len(others()) == len(none)-2 })
+}

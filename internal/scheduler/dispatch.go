@@ -83,7 +83,7 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	if err != nil {
 		return claimed, got, err
 	}
-	o.backlog, o.apart = claimed.Backlog, claimed.Apart
+	o.backlog, o.apart, o.others = claimed.Backlog, claimed.Apart, claimed.Others
 	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
 	countByQuota(o.claimed, reserved, split.served)
 	countByQuota(o.claimed, reserved, split.unserved)
@@ -135,6 +135,6 @@ func (t *term) takeBack(ctx context.Context, s split, backlog partition.Backlog)
 			backlog[lua.LaneName(d.Queue, d.Type)] = time.Time{}
 		}
 	}
-	t.s.quotas.recount(t.partition)
+	t.s.quotas.lookAgain(t.partition)
 	return errors.Join(failures...)
 }

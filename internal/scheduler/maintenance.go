@@ -63,8 +63,8 @@ func (t *term) maintain(ctx context.Context) error {
 func (t *term) rest(ctx context.Context, busy bool) error {
 	signal(t.claimed) // in case there is something to look after that dispatch does not know of
 	// And names of queues and lanes that somebody else has listed.
-	if len(t.s.quotas.apartIn(t.partition)) > 0 {
-		t.s.quotas.recount(t.partition)
+	if len(t.s.quotas.namesApart(t.partition)) > 0 {
+		t.s.quotas.lookAgain(t.partition)
 		t.s.wake(t.partition)
 	}
 	interval := t.s.pace.maintenance

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,10 +39,11 @@ type quotas struct {
 
 	mu    sync.Mutex
 	flows map[string]*flow // by name of a queue or a lane that is served, or was a moment ago
-	names map[int]*census  // by partition
+	apart map[int]*apart   // by partition
 	slots slots
 
-	closed map[string]*closed // by queue
+	closed  map[string]*closed // by queue
+	leftOut string             // the workers of which warnLeftOut has said that claims are not told of them
 
 	asking  sync.Mutex     // is held while Redis is asked, so that one term asks for all
 	errands redisx.Errands // to servers of a cluster that may be silent
@@ -50,7 +52,7 @@ type quotas struct {
 
 func newQuotas(s *Scheduler) *quotas {
 	return &quotas{
-		s: s, flows: make(map[string]*flow), names: make(map[int]*census),
+		s: s, flows: make(map[string]*flow), apart: make(map[int]*apart),
 		slots: slots{members: s.o.Members}, closed: make(map[string]*closed),
 		errands: redisx.Errands{DB: s.o.DB, Patience: redisx.Patience}, probes: redisx.Errands{DB: s.o.DB},
 	}
@@ -93,7 +95,8 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	reserved = partition.Quotas{Queues: make(map[string]partition.Quota), Default: leastAhead, Served: q.slots.served()}
-	ok = due || q.mayBeServed(p)
+	a := q.apartIn(p)
+	ok = due || a.due(reserved.Served)
 	for name, f := range q.flows {
 		quota := f.portion(p)
 		if q.closedOf(name) != nil {
@@ -105,8 +108,7 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	if !ok {
 		return reserved, false
 	}
-	c := q.census(p)
-	reserved.Known, c.fresh = c.fresh && len(c.apart) > 0 && c.served == reserved.Served, true
+	a.reserve(&reserved)
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
@@ -120,6 +122,7 @@ type outcome struct {
 	lengths map[string]int    // deliveries that wait now, by queue to which some were handed over
 	backlog partition.Backlog // what waits in the partition now; nil if that is not known
 	apart   []string          // names that nobody serves
+	others  string            // as Claimed.Others
 }
 
 // release ends a reservation of the term of a partition.
@@ -132,7 +135,7 @@ func (q *quotas) release(p int, reserved partition.Quotas, o outcome) {
 		f.free += max(quota.Number-o.claimed[name], 0)
 	}
 	q.setBacklog(p, o.backlog)
-	q.counted(p, reserved, o)
+	q.apartIn(p).note(reserved, o)
 	q.note(o.lengths)
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
@@ -150,7 +153,7 @@ func (q *quotas) leave(p int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.setBacklog(p, nil)
-	delete(q.names, p)
+	delete(q.apart, p)
 	for _, f := range q.flows {
 		q.wake(f) // the partition may have come before others
 	}
@@ -204,6 +207,17 @@ func (q *quotas) toldAll() {
 		q.wake(f)
 	}
 	q.wakeApart()
+	q.warnLeftOut()
+}
+
+// warnLeftOut says of which workers by HTTP claims are not told any more. The caller holds the mutex.
+func (q *quotas) warnLeftOut() {
+	_ = q.slots.served()
+	if now := strings.Join(q.slots.leftOut, " "); now != q.leftOut {
+		q.leftOut = now
+		q.s.o.Log.Warn("workers by HTTP name more queues and types than leaders can tell: tasks that only the newest workers "+
+			"serve wait", "workers", len(q.slots.leftOut), "limit", servedLimit)
+	}
 }
 
 // note records how many deliveries wait in queues after some were handed over to them. The caller holds the mutex.
@@ -230,7 +244,11 @@ func (q *quotas) note(lengths map[string]int) {
 func (q *quotas) pause(p int) (time.Duration, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	pause, waits := q.s.pace.ask, len(q.census(p).apart) > 0
+	a := q.apartIn(p)
+	pause, waits := q.s.pace.ask, len(a.names) > 0
+	if a.others != "" {
+		pause, waits = min(pause, othersPause), true
+	}
 	for name, f := range q.flows {
 		if f.waits(p) {
 			pause, waits = min(pause, q.askPause(name)), true
@@ -251,7 +269,7 @@ func (q *quotas) askPause(name string) time.Duration {
 // ask reads from Redis what the queues may get of which tasks wait in a partition, unless that was done a moment ago. Queues
 // that it cannot look at get nothing until the next time.
 func (q *quotas) ask(ctx context.Context, p int) {
-	apart := q.apartIn(p)
+	apart := q.namesApart(p)
 	if len(q.backlogOf(p))+len(apart) == 0 { // what others ask for is nothing to wait for
 		return
 	}

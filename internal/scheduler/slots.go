@@ -1,7 +1,9 @@
 package scheduler
 
 import (
+	"cmp"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -26,9 +28,11 @@ type slots struct {
 	nodes   int               // that lead partitions, or want to
 	foreign map[string]int    // of asynq's own servers, by queue
 	asked   map[string]bool
-	text    string    // see served
-	read    time.Time // when foreign was read
-	reading bool      // Redis has not answered yet
+	workers []cluster.Node // living ones with room for attempts, in the order in which claims are told of them
+	text    string         // see served
+	leftOut []string       // workers by HTTP of which claims are not told
+	read    time.Time      // when foreign was read
+	reading bool           // Redis has not answered yet
 }
 
 // served is how many attempts the nodes that serve a queue can run at once.
@@ -50,18 +54,6 @@ func (v *served) add(n cluster.Node) {
 		}
 		v.byType[taskType] += n.Capacity
 	}
-}
-
-// types returns the types for which there are slots, sorted.
-func (v served) types() []string {
-	types := make([]string, 0, len(v.byType))
-	for taskType, n := range v.byType {
-		if n > 0 {
-			types = append(types, taskType)
-		}
-	}
-	slices.Sort(types)
-	return types
 }
 
 // of returns the slots for a type; "" stands for all slots.
@@ -94,35 +86,50 @@ func (s *slots) ofNodes(name string) int {
 
 func (s *slots) onlyForeign(name string) bool { return s.ofNodes(name) == 0 && s.of(name) > 0 }
 
-// servedLimit is how many bytes a claim is told of what is served: more is not worth their transport.
+// servedLimit is how many bytes a claim is told of what is served, so far as guests, which are workers by HTTP, bring
+// it: more is not worth its transport.
 const servedLimit = 64 << 10
 
-// served returns the queues and types that somebody serves, as claims take it. It is "" if that is too long: then
-// claims take everything for served, and what is not is taken back afterwards.
+// served returns the queues and types that somebody serves, as claims take it.
 func (s *slots) served() string {
 	s.refresh()
 	return s.text
 }
 
-// describe writes what served returns.
+// describe writes what served returns: all that nodes and asynq's own servers serve, and of what guests do as much as
+// servedLimit allows, the oldest guests first. The others are left out: what only they serve waits.
 func (s *slots) describe() {
-	types := make(map[string][]string, len(s.own)+len(s.foreign)) // by queue
-	for queue, v := range s.own {
-		switch some := v.types(); {
-		case v.any > 0:
-			types[queue] = []string{lua.AllTypes}
-		case len(some) > 0:
-			types[queue] = some
-		}
-	}
+	var offers []lua.Offer
 	for queue, n := range s.foreign {
 		if n > 0 {
-			types[queue] = []string{lua.AllTypes}
+			offers = append(offers, lua.Offer{Queues: []string{queue}, Types: []string{lua.AllTypes}})
 		}
 	}
-	if s.text = lua.ServedText(types); len(s.text) > servedLimit {
-		s.text = ""
+	size, told := 0, make(map[string]bool)
+	s.leftOut = nil
+	for _, n := range s.workers {
+		o := offerOf(n)
+		text := lua.ServedText([]lua.Offer{o})
+		switch {
+		case told[text]:
+			continue
+		case n.Via != "" && size+len(text) > servedLimit:
+			s.leftOut = append(s.leftOut, n.ID)
+			continue
+		}
+		size, told[text] = size+len(text), true
+		offers = append(offers, o)
 	}
+	s.text = lua.ServedText(offers)
+}
+
+// offerOf returns what a worker node serves.
+func offerOf(n cluster.Node) lua.Offer {
+	o := lua.Offer{Queues: slices.Collect(maps.Keys(n.Queues)), Types: n.Types}
+	if len(n.Types) == 0 {
+		o.Types = []string{lua.AllTypes}
+	}
+	return o
 }
 
 // leaders is the number of living nodes that lead partitions, or want to.
@@ -138,6 +145,7 @@ func (s *slots) refresh() {
 		return
 	}
 	s.at, s.own, s.nodes = view.At, make(map[string]served), len(view.Alive(config.RoleScheduler))
+	s.workers = nil
 	for _, n := range view.Nodes {
 		if n.State == cluster.StateAlive && n.Has(config.RoleWorker) {
 			for name := range n.Queues {
@@ -145,9 +153,18 @@ func (s *slots) refresh() {
 				v.add(n)
 				s.own[name] = v
 			}
+			if n.Capacity > 0 && len(n.Queues) > 0 {
+				s.workers = append(s.workers, n)
+			}
 		}
 	}
+	slices.SortStableFunc(s.workers, byAge)
 	s.describe()
+}
+
+// byAge puts nodes before guests, and older guests first.
+func byAge(a, b cluster.Node) int {
+	return cmp.Or(cmp.Compare(min(len(a.Via), 1), min(len(b.Via), 1)), a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
 }
 
 // readAgain reports whether asynq's list of servers is to be read, as no node serves some of the queues.

@@ -43,8 +43,9 @@ const (
 // Due tasks that nobody can run wait under the name of their queue or, if other types of it are run, under those of
 // both.
 const (
-	WaitingNamesLimit = 1000        // names in a partition, after which such tasks get no further one
-	PutOffFor         = time.Minute // after which a due task that has got no name is looked at again
+	// WaitingNamesLimit is how many names a partition has, after which such tasks get no further one. Nor do tasks of a
+	// namespace that has as many names as are free.
+	WaitingNamesLimit = 1000
 )
 
 // Limits on locks.

@@ -1,31 +1,60 @@
--- apart: lets due tasks wait that nobody can run: under their name, and no claim looks at them until somebody can.
--- needs: key wheel
--- includes: clock, number, changes
+-- apart: lets due tasks wait that nobody can run, and no claim looks at them until somebody can: under their name or, if
+-- there are too many names, with all others that have none.
+-- includes: changes
 
-local apart = {} -- by name that nobody serves: whether tasks may wait under it; else there are too many names
-local listed = nil -- names under which tasks wait, if they were counted
-local put_off = 0 -- tasks for which there is no name
+local apart = {} -- names that nobody serves and under which tasks wait
+local listed = nil -- the number of names under which tasks wait, if they were counted
+local owned = nil -- names by the namespace of the first task that waits under them, if they were counted
+local got = {} -- names that a namespace has got from this claim
 
--- has_place returns whether tasks may wait under a name that nobody serves: others wait there, or there are not too
--- many names.
-local function has_place(name)
-  if apart[name] == nil then
-    local known = redis.call('EXISTS', ready_key(name)) == 1
-    listed = listed or redis.call('SCARD', backlog_key())
-    apart[name] = known or listed < NAMES_LIMIT
-    if apart[name] then
-      add_later(backlog_key(), name)
-      listed = listed + (known and 0 or 1)
+-- names_of returns how many names a namespace has.
+local function names_of(namespace)
+  if not owned then
+    owned = {}
+    for _, name in ipairs(redis.call('SMEMBERS', backlog_key())) do
+      local first = redis.call('ZRANGE', ready_key(name), 0, 0)[1]
+      local owner = first and string.match(first, '^[^:]*') or ''
+      owned[owner] = (owned[owner] or 0) + 1
     end
   end
-  return apart[name]
+  return (owned[namespace] or 0) + (got[namespace] or 0)
 end
 
--- leave_apart lets a due task wait that nobody can run; on the wheel, for a while, if it has no place.
-local function leave_apart(name, member, due)
-  if has_place(name) then
-    return put_later(ready_key(name), due, member)
+-- may_name returns whether a namespace may have a further name: if it has fewer than are free. So one has half of all
+-- at most, the next one half of the rest, and none leaves nothing to others.
+local function may_name(namespace)
+  listed = listed or redis.call('SCARD', backlog_key())
+  return 2 * listed < NAMES_LIMIT or names_of(namespace) < NAMES_LIMIT - listed
+end
+
+-- place_apart returns the name under which a task waits that nobody serves.
+local function place_apart(name, member)
+  if apart[name] or redis.call('EXISTS', ready_key(name)) == 1 then
+    return name
   end
-  put_off = put_off + 1
-  put_later(wheel, int(now + PUT_OFF_FOR + put_off * 100), member) -- not all at once
+  local namespace = string.match(member, '^[^:]*')
+  if not may_name(namespace) then
+    return OTHERS
+  end
+  listed, got[namespace] = listed + 1, (got[namespace] or 0) + 1
+  return name
+end
+
+-- leave_apart lets a due task wait that nobody can run.
+local function leave_apart(name, member, due)
+  local place = place_apart(name, member)
+  if not apart[place] then
+    apart[place] = true
+    add_later(backlog_key(), place)
+  end
+  put_later(ready_key(place), due, member)
+end
+
+-- add_apart adds the names under which this claim has let tasks wait to a list, as far as it may have more.
+local function add_apart(names)
+  for name in pairs(apart) do
+    if #names < NAMES_SAID then
+      names[#names + 1] = name
+    end
+  end
 end

@@ -3,6 +3,7 @@
 -- includes: changes, definition, lanes, apart
 
 local members, dues, records = {}, {}, {} -- of the chosen tasks
+local moved = 0 -- tasks that waited, and go on waiting elsewhere
 local oldest = {} -- by name: when the first one that waits was due, if that was read
 
 -- choose takes a task.
@@ -58,6 +59,7 @@ local function choose_ready(name, n, upto, earliest)
     if found[i] then
       place, unserved = name_of(found[i])
     end
+    moved = moved + (place == name and 0 or 1)
     if unserved then
       leave_apart(place, member, first[2 * i])
     elseif place == name then

@@ -26,15 +26,12 @@ local function is_exact(member, fields)
 end
 
 -- due_range returns the least and the greatest score of a scheduled task that is due at that time (ms). What is due may
--- have any score that says so, or one of the next minutes: a leader puts off what nobody runs.
+-- have any score that says so.
 local function due_range(member, fields, due)
   if not is_exact(member, fields) then
     return -math.huge, now + HORIZON_LIMIT
   end
-  if due > now then
-    return due - 1000, due + 1000
-  end
-  return -math.huge, now + 2 * PUT_OFF_FOR
+  return due > now and due - 1000 or -math.huge, math.max(due, now) + 1000
 end
 
 -- listings_for returns what a task must have in the sets in which it must be listed, by their keys: score is the right one, and least and

@@ -1168,7 +1168,7 @@ type Problem struct {
 	// | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 	// | `task_changed` | 409 | somebody else changed the task in between |
 	// | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
-	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis tasks of 1,000 queues and types wait already |
+	// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 	// | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 	// | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 	// | `schedule_changed` | 412 | another revision is in force than the request goes by |
@@ -1228,7 +1228,7 @@ type Problem struct {
 // | `stale_attempt` | 409 | the report is not from the attempt that runs now |
 // | `task_changed` | 409 | somebody else changed the task in between |
 // | `queue_full` | 429 | as many tasks wait in the queue as its limit allows |
-// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis tasks of 1,000 queues and types wait already |
+// | `too_many_names` | 429 | nobody runs the task, and in its part of Redis its namespace has as many names of queues and types as are free of 1,000 |
 // | `queue_not_found` | 404 | no worker node has served a queue of that name, and no task was put into it |
 // | `schedule_not_found` | 404 | no schedule of that id in that namespace |
 // | `schedule_changed` | 412 | another revision is in force than the request goes by |

@@ -203,25 +203,27 @@ func TestExamine_JudgesWhatIsOverdueByTheClockOfItsServer(t *testing.T) {
 	}
 }
 
-// A leader puts off what nobody runs if tasks wait under as many names as may: see apart.lua.
-func TestExamine_LetsADueTaskBePutOff(t *testing.T) {
+// What nobody runs waits with all others that have no name, if there are too many names: see apart.lua.
+func TestExamine_LetsADueTaskWaitWithoutAName(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
-	ref := task.Ref{Namespace: "default", ID: "put-off"}
+	ref := task.Ref{Namespace: "default", ID: "nameless"}
 	k := w.KeysOf(ref)
 	for i := range task.WaitingNamesLimit {
 		testkit.Must(t, w.DB.SAdd(w.Ctx, string(k.Backlog()), fmt.Sprint("queue-", i)).Err())
 	}
 	w.Create(task.Definition{Ref: ref, Type: "nobody-runs-it"})
-	served := partition.Quotas{Default: 10, Served: lua.ServedText(map[string][]string{"default": {"http"}})}
-	_, err := w.Leader(ref).Claim(w.Ctx, 10, served, time.Second)
+	served := lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
+	_, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Default: 10, Served: served}, time.Second)
 	testkit.Must(t, err)
-	if ahead := w.Get(ref).DueAt.Sub(w.DB.Time(w.Ctx).Val()); ahead < task.PutOffFor/2 {
-		t.Fatalf("it comes again in %s", ahead)
+	if n := w.DB.ZCard(w.Ctx, string(k.Ready(lua.Others))).Val(); n != 1 {
+		t.Fatalf("%d tasks wait without a name", n)
 	}
-	report, err := newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"scheduled-lost"}})
+	report, err := newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"scheduled-lost", "index-drift", "backlog-unlisted"}})
 	testkit.Must(t, err)
-	if r := report.Results[0]; r.Found > 0 || r.Looked == 0 {
-		t.Errorf("it looked at %d and found %d: %v", r.Looked, r.Found, r.Examples)
+	for _, r := range report.Results {
+		if r.Found > 0 || r.Looked == 0 {
+			t.Errorf("%v: it looked at %d and found %d: %v", r.Check, r.Looked, r.Found, r.Examples)
+		}
 	}
 }

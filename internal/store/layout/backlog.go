@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,20 +38,21 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	return sets, nil
 }
 
-// ReadySets returns the sets of tasks that are due and wait in those partitions, by partition: of one queue, or of all if queue
-// is "". Error: CodeUnavailable.
+// ReadySets returns the sets of tasks that are due and wait in those partitions, by partition: all of them, or only those
+// that may have tasks of a queue if that is not "". Error: CodeUnavailable.
 func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) (map[int][]lua.ReadyKey, error) {
 	all, err := l.readySets(ctx, partitions)
 	keys := make(map[int][]lua.ReadyKey)
 	for _, set := range all {
-		if queue == "" || queue == set.queue {
+		if queue == "" || queue == set.queue || set.queue == lua.Others {
 			keys[set.partition] = append(keys[set.partition], set.key)
 		}
 	}
 	return keys, err
 }
 
-// Backlog counts the tasks that are due and wait, by queue, in all partitions. Error: CodeUnavailable.
+// Backlog counts the tasks that are due and wait, by queue, in all partitions. It leaves out those that nobody serves and
+// that have got no name of their own: they are of any queues. Error: CodeUnavailable.
 func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
 	partitions := make([]int, l.Partitions())
 	for p := range partitions {
@@ -58,6 +60,7 @@ func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
 	}
 	counts := make(map[string]int)
 	err := l.eachReady(ctx, partitions, func(set ready, n int) { counts[set.queue] += n })
+	delete(counts, lua.Others)
 	return counts, err
 }
 
@@ -110,12 +113,21 @@ func (l *Layout) CountWaiting(ctx context.Context, queue string) (int, error) {
 	return total, nil
 }
 
-// FullNames has the names of queues and lanes of which due tasks wait, of the partitions in which tasks that nobody
-// serves get no further one.
-type FullNames map[int]map[string]bool
+// WaitingNames are the names of queues and lanes of which due tasks wait in a partition.
+type WaitingNames struct {
+	All map[string]bool
+	Of  map[string]int // how many a namespace has: its task is the first one that waits
+}
 
-// FullNames reads them. Error: CodeUnavailable.
-func (l *Layout) FullNames(ctx context.Context) (FullNames, error) {
+// MayHave reports whether a task of a namespace that nobody serves may wait under a name, as place_apart of apart.lua
+// decides it.
+func (n WaitingNames) MayHave(namespace, name string) bool {
+	return n.All[name] || n.Of[namespace] < task.WaitingNamesLimit-len(n.All)
+}
+
+// CrowdedNames reads the names of those partitions in which a namespace may have as many as it may. Error:
+// CodeUnavailable.
+func (l *Layout) CrowdedNames(ctx context.Context) (map[int]WaitingNames, error) {
 	pipe := l.DB.Pipeline()
 	counts := make([]*redis.IntCmd, l.Partitions())
 	for p := range counts {
@@ -124,19 +136,41 @@ func (l *Layout) FullNames(ctx context.Context) (FullNames, error) {
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, Unavailable(err)
 	}
-	full := make(FullNames)
+	crowded := make(map[int]WaitingNames)
 	for p, count := range counts {
-		if count.Val() < task.WaitingNamesLimit {
+		if 2*count.Val() < task.WaitingNamesLimit {
 			continue
 		}
-		names, err := l.DB.SMembers(ctx, string(l.Keys.Partition(p).Backlog())).Result()
-		if err != nil {
-			return nil, Unavailable(err)
-		}
-		full[p] = make(map[string]bool, len(names))
-		for _, name := range names {
-			full[p][name] = true
+		var err error
+		if crowded[p], err = l.waitingNames(ctx, p); err != nil {
+			return nil, err
 		}
 	}
-	return full, nil
+	return crowded, nil
+}
+
+// waitingNames reads the names of a partition. Error: CodeUnavailable.
+func (l *Layout) waitingNames(ctx context.Context, p int) (WaitingNames, error) {
+	k := l.Keys.Partition(p)
+	names, err := l.DB.SMembers(ctx, string(k.Backlog())).Result()
+	if err != nil {
+		return WaitingNames{}, Unavailable(err)
+	}
+	pipe := l.DB.Pipeline()
+	first := make([]*redis.StringSliceCmd, len(names))
+	for i, name := range names {
+		first[i] = pipe.ZRange(ctx, string(k.Ready(name)), 0, 0)
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return WaitingNames{}, Unavailable(err)
+	}
+	waiting := WaitingNames{All: make(map[string]bool, len(names)), Of: make(map[string]int)}
+	for i, name := range names {
+		waiting.All[name] = true
+		for _, member := range first[i].Val() {
+			namespace, _, _ := strings.Cut(member, ":")
+			waiting.Of[namespace]++
+		}
+	}
+	return waiting, nil
 }

@@ -44,8 +44,9 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 		d.Ref = sibling(i)
 		w.Create(d)
 	}
-	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText(map[string][]string{
-		"default": {"http"}, "more": {"http"}, "mail": {"http2", "shell"}, "any": {lua.AllTypes},
+	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{
+		{Queues: []string{"default", "more"}, Types: []string{"http"}}, {Queues: []string{"mail"}, Types: []string{"http2"}},
+		{Queues: []string{"any"}, Types: []string{lua.AllTypes}}, {Queues: []string{"mail", "more"}, Types: []string{"shell"}},
 	})}
 	apart := []string{"default mail", "default shell", "ma", "mail http", "none"}
 	want := claimed{Tasks: []string{"0", "3", "4", "5", "9"}, Apart: apart}
@@ -60,7 +61,9 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 	if got := claim(t, w, quotas); !cmp.Equal(got, claimed{Apart: apart}) {
 		t.Errorf("when it looked at all names, it found %+v", got)
 	}
-	quotas.Served = lua.ServedText(map[string][]string{"default": {"http", "shell"}, "none": {"http"}})
+	quotas.Served = lua.ServedText([]lua.Offer{
+		{Queues: []string{"default"}, Types: []string{"http", "shell"}}, {Queues: []string{"none"}, Types: []string{"http"}},
+	})
 	want = claimed{Backlog: []string{"default shell", "none"}, Apart: []string{"default mail", "ma", "mail http"}}
 	if got := claim(t, w, quotas); !cmp.Equal(got, want) {
 		t.Error("when some are served", cmp.Diff(want, got))
@@ -81,7 +84,7 @@ func TestClaim_SetsApartWhatWaitedForItsQueue(t *testing.T) {
 	}
 	claim(t, w, partition.Quotas{Queues: map[string]partition.Quota{"default": {}}})
 	quotas := partition.Quotas{Queues: map[string]partition.Quota{"default": {Number: 4}}, Known: true}
-	quotas.Served = lua.ServedText(map[string][]string{"default": {"http"}})
+	quotas.Served = lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
 	want := claimed{Tasks: []string{"1", "3"}, Apart: []string{"default shell"}}
 	if got := claim(t, w, quotas); !cmp.Equal(got, want) {
 		t.Error(cmp.Diff(want, got))
@@ -112,40 +115,109 @@ func TestClaim_ReadsNoNamesThatTheLeaderKnows(t *testing.T) {
 	}
 }
 
-func TestClaim_PutsOffWhatHasOneNameTooMany(t *testing.T) {
-	t.Parallel()
-	w := storetest.New(t)
-	const most = task.WaitingNamesLimit
-	defs := make([]task.Definition, most+2)
-	for i := range defs {
-		defs[i] = task.Definition{Ref: sibling(i), Type: fmt.Sprint("type", i)}.Normalize()
+// many creates tasks of that namespace, which share a partition, each of its own type and due at once.
+func many(t *testing.T, w *storetest.World, namespace string, n int) {
+	t.Helper()
+	var defs []task.Definition
+	for i := 0; len(defs) < n; i++ {
+		d := task.Definition{Ref: task.Ref{Namespace: namespace, ID: fmt.Sprint("many", i)}, Type: fmt.Sprint(namespace, "-", i)}
+		if w.PartitionOf(d.Ref) == w.PartitionOf(sibling(0)) {
+			defs = append(defs, d.Normalize())
+		}
 	}
 	for _, c := range w.Tasks.Create(w.Ctx, defs) {
 		testkit.Must(t, c.Err)
 	}
-	quotas := partition.Quotas{Default: 10, Served: lua.ServedText(map[string][]string{"default": {"http"}})}
-	for range most/256 + 1 {
-		claim(t, w, quotas)
-	}
-	names := func() int { return int(w.DB.SCard(w.Ctx, string(w.KeysOf(sibling(0)).Backlog())).Val()) }
-	onWheel := func() []string { return w.DB.ZRange(w.Ctx, string(w.KeysOf(sibling(0)).Wheel()), 0, -1).Val() }
-	wheel := onWheel()
-	if names() != most || len(wheel) != 2 {
-		t.Fatalf("%d names and %d tasks on the wheel, want %d and 2", names(), len(wheel), most)
-	}
-	for _, member := range wheel {
-		ref, err := task.ParseRef(member)
-		testkit.Must(t, err)
-		if ahead := w.Get(ref).DueAt.Sub(w.DB.Time(w.Ctx).Val()); ahead < task.PutOffFor/2 || ahead > 2*task.PutOffFor {
-			t.Errorf("%s comes again in %s", member, ahead)
+}
+
+// waiting is the number of names, without that of all others, and of tasks without a name.
+func waiting(w *storetest.World) (names, others int) {
+	k := w.KeysOf(sibling(0))
+	for _, name := range w.DB.SMembers(w.Ctx, string(k.Backlog())).Val() {
+		if name != lua.Others {
+			names++
 		}
 	}
-	known, err := w.Tasks.Cancel(w.Ctx, sibling(0))
+	return names, int(w.DB.ZCard(w.Ctx, string(k.Ready(lua.Others))).Val())
+}
+
+func TestClaim_LeavesEachNamespaceAShareOfTheNames(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const all = task.WaitingNamesLimit
+	quotas := partition.Quotas{Default: 10, Served: lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})}
+	before := 0
+	for _, c := range []struct {
+		namespace string
+		least     int // names that it gets
+	}{{"first", all/2 - 2}, {"second", all/4 - 2}, {"third", all/8 - 2}} {
+		many(t, w, c.namespace, all/2+300)
+		for range 4 {
+			claim(t, w, quotas)
+		}
+		names, others := waiting(w)
+		if got := names - before; got < c.least || got > c.least+4 || others == 0 {
+			t.Errorf("%s got %d names, want about %d; %d tasks have none", c.namespace, got, c.least, others)
+		}
+		before = names
+	}
+}
+
+// What has no name waits as long as it has to, keeps its due time, and costs nothing meanwhile.
+func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const without = 600
+	many(t, w, "default", task.WaitingNamesLimit/2+without)
+	offer := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
+	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{offer})}
+	for range 6 {
+		claim(t, w, quotas)
+	}
+	k := w.KeysOf(sibling(0))
+	if _, others := waiting(w); others < without-2 || others > without+2 || w.DB.ZCard(w.Ctx, string(k.Wheel())).Val() != 0 {
+		t.Fatalf("%d tasks have no name, want %d", others, without)
+	}
+	none := w.DB.ZRangeWithScores(w.Ctx, string(k.Ready(lua.Others)), 0, -1).Val()
+	first, last := none[0], none[len(none)-1]
+	ref, err := task.ParseRef(last.Member.(string))
 	testkit.Must(t, err)
-	w.Create(task.Definition{Ref: sibling(most + 10), Type: known.Type}) // there is room for a name again
-	w.Create(task.Definition{Ref: sibling(most + 11), Type: known.Type}) // and this is the same name
-	w.Create(task.Definition{Ref: sibling(most + 12), Type: "http"})     // served: never put off
-	if got := claim(t, w, quotas); len(got.Tasks) != 1 || names() != most || len(onWheel()) != 2 {
-		t.Errorf("claimed %v, with %d names and %v on the wheel", got.Tasks, names(), onWheel())
+	waits := w.Get(ref)
+	if waits.State != task.Scheduled || waits.DueAt.UnixMilli() != int64(last.Score) || waits.DueAt.After(w.DB.Time(w.Ctx).Val()) {
+		t.Errorf("one of them is %s, due at %s", waits.State, waits.DueAt)
+	}
+	firstRef, err := task.ParseRef(first.Member.(string))
+	testkit.Must(t, err)
+	offer.Types = append(offer.Types, w.Get(firstRef).Type, waits.Type)
+	quotas.Served = lua.ServedText([]lua.Offer{offer})
+	if got := claim(t, w, quotas); len(got.Tasks) != 0 {
+		t.Errorf("it was not told to look, and claimed %v", got.Tasks)
+	}
+	var looks []int
+	quotas.Others, quotas.Known = lua.FirstOther, true
+	for quotas.Others != "" && len(looks) < 10 {
+		got, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, quotas, time.Second)
+		testkit.Must(t, err)
+		w.CheckSets()
+		for _, d := range got.Deliveries {
+			if at := w.Get(d.Ref).DueAt; !d.DueAt.Equal(time.UnixMilli(int64(first.Score))) && !d.DueAt.Equal(waits.DueAt) {
+				t.Errorf("%s was due at %s, and is claimed as due at %s", d.Ref, at, d.DueAt)
+			}
+		}
+		looks = append(looks, len(got.Deliveries))
+		if quotas.Others = got.Others; len(looks) == 1 { // where the next one goes on is no task any more
+			ref, err := task.ParseRef(strings.SplitN(got.Others, " ", 2)[1])
+			testkit.Must(t, err)
+			_, err = w.Tasks.Cancel(w.Ctx, ref)
+			testkit.Must(t, err)
+			w.CheckSets()
+		}
+	}
+	total := 0
+	for _, n := range looks {
+		total += n
+	}
+	if total != 2 || looks[0] != 1 {
+		t.Errorf("claims that were told to look claimed %v", looks)
 	}
 }
