@@ -41,9 +41,9 @@ const AllTypes = "*"
 // Offer is queues, and the types of tasks that the same workers run in each of them: AllTypes, or at least one.
 type Offer struct{ Queues, Types []string }
 
-// ServedText returns what workers offer, as served.lua reads it. Offers of the same queues, or of the same types, share
-// a line, so the text is never longer than those of single offers together. It is never "", which stands for what is not
-// known.
+// ServedText returns what workers offer, as served.lua reads it. Offers of the same queues, or of the same types,
+// share a line, so the text is never longer than those of single offers together. It is never "", which stands for
+// what is not known.
 func ServedText(offers []Offer) string {
 	types := make(map[string][]string, len(offers)) // by queues
 	for _, o := range offers {

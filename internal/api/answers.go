@@ -24,7 +24,8 @@ const (
 	writeStep = 256 << 10
 )
 
-// paged are the operations whose answers take several MB to make. readLogs takes its turn itself, as it may be a stream.
+// paged are the operations whose answers take several MB to make. readLogs takes its turn itself, as it may be a
+// stream.
 var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule"}
 
 // answers writes answers, into memory that they share until their clients have read them.
@@ -121,8 +122,8 @@ func (a *answers) guardDebt(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// reserve counts n bytes before what they will answer is done, and returns what gives them back. The answer to a request
-// that waits is then counted with it. Error: CodeOverloaded.
+// reserve counts n bytes before what they will answer is done, and returns what gives them back. The answer to a
+// request that waits is then counted with it. Error: CodeOverloaded.
 func (a *answers) reserve(c echo.Context, n int64) (release func(), _ error) {
 	from := clientOf(c.Request())
 	if n <= smallAnswer {

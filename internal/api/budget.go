@@ -8,10 +8,10 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// budget is memory that the transfers of a node share, in bytes. The address of a client may hold as much of it as stays
-// free for all others: a half while it is alone, the n+1st part beside n-1 others that take all they may. So whoever
-// comes finds room, and an address behind which many clients are, such as a proxy's, is not bounded more than it must
-// be. (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.)
+// budget is memory that the transfers of a node share, in bytes. The address of a client may hold as much of it as
+// stays free for all others: a half while it is alone, the n+1st part beside n-1 others that take all they may. So
+// whoever comes finds room, and an address behind which many clients are, such as a proxy's, is not bounded more than
+// it must be. (Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches", 1998.)
 type budget struct {
 	size int64
 	mu   sync.Mutex
@@ -55,8 +55,8 @@ func (b *budget) give(from netip.Prefix, n int64) {
 
 // refusal says that an address may have no more for what, and what helps.
 func (b *budget) refusal(what, helps string) error {
-	return task.Errorf(task.CodeOverloaded, "this node is at its limit of %s of %s (transfer-memory), of which an address has "+
-		"as much as it leaves to others: %s, here or at another node", config.Size(b.size), what, helps)
+	return task.Errorf(task.CodeOverloaded, "this node is at its limit of %s of %s (transfer-memory), of which an "+
+		"address has as much as it leaves to others: %s, here or at another node", config.Size(b.size), what, helps)
 }
 
 func (b *budget) add(from netip.Prefix, n int64) {

@@ -159,7 +159,8 @@ func TestAnswers_RefuseChangesOfADebtor(t *testing.T) {
 		{"DELETE", "/v1/tasks/a", ""},
 		{"POST", "/v1/workers/w/take", `{"types":["x"]}`},
 	} {
-		if p := r.call(c[0], c[1], c[2]).problem(t); p.Code != "overloaded" || !strings.Contains(p.Detail, "read the answers") {
+		p := r.call(c[0], c[1], c[2]).problem(t)
+		if p.Code != "overloaded" || !strings.Contains(p.Detail, "read the answers") {
 			t.Errorf("%s %s: %+v", c[0], c[1], p)
 		}
 	}
@@ -185,7 +186,8 @@ func TestBatch_ReservesRoomForItsAnswer(t *testing.T) {
 		t.Fatalf("%d bytes are held", got)
 	}
 	room.owe(other, 600<<10)
-	if p := r.call("POST", "/v1/tasks/batch", zeros).problem(t); p.Code != "overloaded" || !strings.Contains(p.Detail, "smaller batches") {
+	p := r.call("POST", "/v1/tasks/batch", zeros).problem(t)
+	if p.Code != "overloaded" || !strings.Contains(p.Detail, "smaller batches") {
 		t.Errorf("%+v", p)
 	}
 }

@@ -87,8 +87,8 @@ func (g Guard) check(r *http.Request, linked bool) error {
 		return nil
 	}
 	return &task.Error{Code: codeCrossOrigin, Err: err, Message: "the request comes from a page of another " +
-		"origin. If it was sent to a reverse proxy, have that pass on the Host header that it got; if this server listens at a " +
-		"loopback address, its setting allowed-hosts must name that host as well"}
+		"origin. If it was sent to a reverse proxy, have that pass on the Host header that it got; if this server " +
+		"listens at a loopback address, its setting allowed-hosts must name that host as well"}
 }
 
 // knows reports whether the server answers to a name. No name is that of an old client: every browser sends one.

@@ -44,8 +44,8 @@ func (c *Control) checkName(ctx context.Context, d task.Definition, why []string
 	if !many || names.MayHave(d.Namespace, name) {
 		return nil
 	}
-	const rule = "%s, and tasks of %d queues and types wait already, %d of them of this namespace, as many as may: start workers, " +
-		"or cancel tasks"
+	const rule = "%s, and tasks of %d queues and types wait already, %d of them of this namespace, as many as may: " +
+		"start workers, or cancel tasks"
 	message := fmt.Sprintf(rule, why[0], len(names.All), names.Of[d.Namespace])
 	return &task.Error{Code: task.CodeTooManyNames, Field: field, Message: message}
 }

@@ -46,7 +46,8 @@ func TestSubmit_RefusesFurtherNamesThatNobodyServes(t *testing.T) {
 	}{
 		{"a type that nobody runs, as one may", half - 1, "default", task.Definition{Type: "other"}, "", ""},
 		{"a type that nobody runs", half, "default", task.Definition{Type: "other"}, "too_many_names", "type"},
-		{"a queue that nobody serves", half, "default", task.Definition{Type: "http", Queue: "other"}, "too_many_names", "queue"},
+		{"a queue that nobody serves", half, "default", task.Definition{Type: "http", Queue: "other"},
+			"too_many_names", "queue"},
 		{"what is served", half, "default", task.Definition{Type: "http", Queue: "default"}, "", ""},
 		{"a type of which tasks wait", half, "default", task.Definition{Type: "waits"}, "", ""},
 		{"a queue of which tasks wait", half, "default", task.Definition{Type: "other", Queue: "waits"}, "", ""},

@@ -16,7 +16,8 @@ const (
 	discoverLimit = time.Second // for the questions of discover
 )
 
-// servers are addresses, HOST:PORT, of servers and sentinels, those that were seen last at the end. The zero value is ready for use.
+// servers are addresses, HOST:PORT, of servers and sentinels, those that were seen last at the end. The zero value is
+// ready for use.
 type servers struct {
 	mu        sync.Mutex
 	addresses []string

@@ -13,15 +13,16 @@ const (
 	// apartSaid is how many names that nobody serves are remembered of a partition: enough to look whether one of asynq's
 	// own servers serves them.
 	apartSaid = 16
-	// othersPause is the time between two looks at a part of the tasks without a name of their own. There may be a million.
+	// othersPause is the time between two looks at a part of the tasks without a name of their own. There may be a
+	// million.
 	othersPause = 100 * time.Millisecond
 	// othersTime is after what time claims look at them again though what is served has not changed: Redis may have lost
 	// writes.
 	othersTime = time.Hour
 )
 
-// apart is what the leader of a partition knows of the tasks there that nobody serves. They may have many names, and more
-// of them have none of their own, so all stay in Redis: claims look at them only if what is served has changed.
+// apart is what the leader of a partition knows of the tasks there that nobody serves. They may have many names, and
+// more of them have none of their own, so all stay in Redis: claims look at them only if what is served has changed.
 type apart struct {
 	seen  string   // what was served when a claim last looked at all names; "": the next claim looks
 	names []string // some of the names that nobody serves

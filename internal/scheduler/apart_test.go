@@ -37,7 +37,9 @@ func (w *world) guests(n int) {
 	w.t.Helper()
 	guests := make([]cluster.Node, n)
 	for i := range guests {
-		guests[i] = cluster.Node{ID: fmt.Sprint("guest", i), Roles: []string{config.RoleWorker}, Capacity: 1, Queues: map[string]int{}}
+		guests[i] = cluster.Node{
+			ID: fmt.Sprint("guest", i), Roles: []string{config.RoleWorker}, Capacity: 1, Queues: map[string]int{},
+		}
 		for k := range 100 {
 			name := fmt.Sprintf("%d-%d", i, k)
 			guests[i].Types = append(guests[i].Types, name+strings.Repeat("t", 100-len(name)))
@@ -54,7 +56,8 @@ func (w *world) guests(n int) {
 	ended := make(chan error, 1)
 	go func() { ended <- r.Run(ctx) }()
 	w.t.Cleanup(func() { cancel(); testkit.Must(w.t, testkit.Receive(w.t, ended, "the end of the registry")) })
-	testkit.Eventually(w.t, "the guests are on the list", func() bool { return len(r.View().Alive(config.RoleWorker)) == n })
+	known := func() bool { return len(r.View().Alive(config.RoleWorker)) == n }
+	testkit.Eventually(w.t, "the guests are on the list", known)
 }
 
 // What nobody serves costs a claim nothing, however many names it has.
@@ -203,7 +206,8 @@ func TestDispatch_StartsWhatHadNoNameWhenAWorkerComes(t *testing.T) {
 	others := func() []string { return w.db.ZRange(t.Context(), string(k.Ready(lua.Others)), 0, -1).Val() }
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	testkit.Eventually(t, "all have left the wheel", func() bool { return w.db.ZCard(t.Context(), string(k.Wheel())).Val() == 0 })
+	empty := func() bool { return w.db.ZCard(t.Context(), string(k.Wheel())).Val() == 0 }
+	testkit.Eventually(t, "all have left the wheel", empty)
 	a.quiet("claim")
 	none := others()
 	if len(none) < 390 || len(none) > 410 {

@@ -1,5 +1,5 @@
--- apart: lets due tasks wait that nobody can run, and no claim looks at them until somebody can: under their name or, if
--- there are too many names, with all others that have none.
+-- apart: lets due tasks wait that nobody can run, and no claim looks at them until somebody can: under their name or,
+-- if there are too many names, with all others that have none.
 -- includes: changes
 
 local apart = {} -- names that nobody serves and under which tasks wait

@@ -15,7 +15,9 @@ func TestTextBytes_AreThoseOfTheJSON(t *testing.T) {
 		every[i] = byte(i)
 	}
 	for _, text := range []string{
-		"", "plain", "\"\\\b\f\n\r\t", "\x00\x01\x1b[2J\x7f", "a\u2028b\u2029", "é€😀", "\xff\xfe", "cut \xe2\x82", "\uFFFD", "<&>", string(every),
+		"", "plain", "\"\\\b\f\n\r\t", "\x00\x01\x1b[2J\x7f", "a\u2028b\u2029",
+		"é€😀", "\xff\xfe", "cut \xe2\x82", "\uFFFD", "<&>",
+		string(every),
 	} {
 		var out bytes.Buffer
 		enc := json.NewEncoder(&out)

@@ -46,7 +46,8 @@ func TestClaim_LetsWhatNobodyServesWaitApart(t *testing.T) {
 	}
 	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{
 		{Queues: []string{"default", "more"}, Types: []string{"http"}}, {Queues: []string{"mail"}, Types: []string{"http2"}},
-		{Queues: []string{"any"}, Types: []string{lua.AllTypes}}, {Queues: []string{"mail", "more"}, Types: []string{"shell"}},
+		{Queues: []string{"any"}, Types: []string{lua.AllTypes}},
+		{Queues: []string{"mail", "more"}, Types: []string{"shell"}},
 	})}
 	apart := []string{"default mail", "default shell", "ma", "mail http", "none"}
 	want := claimed{Tasks: []string{"0", "3", "4", "5", "9"}, Apart: apart}
@@ -120,7 +121,8 @@ func many(t *testing.T, w *storetest.World, namespace string, n int) {
 	t.Helper()
 	var defs []task.Definition
 	for i := 0; len(defs) < n; i++ {
-		d := task.Definition{Ref: task.Ref{Namespace: namespace, ID: fmt.Sprint("many", i)}, Type: fmt.Sprint(namespace, "-", i)}
+		ref := task.Ref{Namespace: namespace, ID: fmt.Sprint("many", i)}
+		d := task.Definition{Ref: ref, Type: fmt.Sprint(namespace, "-", i)}
 		if w.PartitionOf(d.Ref) == w.PartitionOf(sibling(0)) {
 			defs = append(defs, d.Normalize())
 		}
@@ -145,7 +147,8 @@ func TestClaim_LeavesEachNamespaceAShareOfTheNames(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
 	const all = task.WaitingNamesLimit
-	quotas := partition.Quotas{Default: 10, Served: lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})}
+	served := lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
+	quotas := partition.Quotas{Default: 10, Served: served}
 	before := 0
 	for _, c := range []struct {
 		namespace string
@@ -175,7 +178,8 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 		claim(t, w, quotas)
 	}
 	k := w.KeysOf(sibling(0))
-	if _, others := waiting(w); others < without-2 || others > without+2 || w.DB.ZCard(w.Ctx, string(k.Wheel())).Val() != 0 {
+	_, others := waiting(w)
+	if others < without-2 || others > without+2 || w.DB.ZCard(w.Ctx, string(k.Wheel())).Val() != 0 {
 		t.Fatalf("%d tasks have no name, want %d", others, without)
 	}
 	none := w.DB.ZRangeWithScores(w.Ctx, string(k.Ready(lua.Others)), 0, -1).Val()
@@ -183,7 +187,8 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 	ref, err := task.ParseRef(last.Member.(string))
 	testkit.Must(t, err)
 	waits := w.Get(ref)
-	if waits.State != task.Scheduled || waits.DueAt.UnixMilli() != int64(last.Score) || waits.DueAt.After(w.DB.Time(w.Ctx).Val()) {
+	due := waits.DueAt
+	if waits.State != task.Scheduled || due.UnixMilli() != int64(last.Score) || due.After(w.DB.Time(w.Ctx).Val()) {
 		t.Errorf("one of them is %s, due at %s", waits.State, waits.DueAt)
 	}
 	firstRef, err := task.ParseRef(first.Member.(string))

@@ -69,7 +69,8 @@ func TestRules_DenyTheLinkAndCloudMetadata(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"169.253.255.255", "169.255.0.1", "fec0::1", "64:ff9b::a00:1", "64:ff9b:1::a00:1", "64:ff9b:2:a9fe:a9:fe00::", "2002:a00:1::1", "10.0.0.1", "127.0.0.1", "::1",
+		"169.253.255.255", "169.255.0.1", "fec0::1", "64:ff9b::a00:1", "64:ff9b:1::a00:1", "64:ff9b:2:a9fe:a9:fe00::",
+		"2002:a00:1::1", "10.0.0.1", "127.0.0.1", "::1",
 	} {
 		testkit.Must(t, check(t, a, text))
 	}
