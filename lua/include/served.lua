@@ -13,7 +13,8 @@ local function read_all()
   for queues, types in string.gmatch(served, '(%S+)( [^\n]*\n)') do
     for queue in string.gmatch(queues, '[^,]+') do
       local lines = types_of[queue] or {}
-      lines[#lines + 1], types_of[queue] = types, lines
+      lines[#lines + 1] = types
+      types_of[queue] = lines
     end
   end
 end
@@ -26,7 +27,8 @@ local function look_for(queue)
     lines[#lines + 1] = string.match(served, ' [^\n]*\n', at)
     at = string.find(served, sought, string.find(served, '\n', at, true), true)
   end
-  looked_for, types_of[queue] = looked_for + 1, lines
+  looked_for = looked_for + 1
+  types_of[queue] = lines
 end
 
 -- lines_of returns the types of each line that has a queue.

@@ -25,8 +25,9 @@ func newWaitCommand(f *command.Factory) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "wait ID", Short: "Wait until a task has ended", Args: command.ExactArgs("ID"),
 		Long: `wait waits until the task has ended, and prints how. The exit code is 0 if it succeeded, else 1; it is also 1 if the
-timeout passes first. A terminal is shown the task's progress. If the server goes away in the meantime, wait keeps trying. It says on standard
-error that the server does not answer, and why a task that is due does not begin, as far as the server knows.`,
+timeout passes first. A terminal is shown the task's progress. If the server goes away in the meantime, wait keeps trying.
+It says on standard error that the server does not answer, and why a task that is due does not begin, as far as the
+server knows.`,
 		Example: `  dtsctl task wait nightly
   dtsctl task wait nightly --timeout 10m && echo done`,
 		RunE: func(cmd *cobra.Command, args []string) error {
