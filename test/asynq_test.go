@@ -18,6 +18,7 @@ import (
 	"github.com/dts-sched/dts/internal/api/client"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/test/process"
 )
 
 // asynqWorker is a process that has asynq in it and nothing of DTS. It keeps its own record, outside Redis, of what it handled.
@@ -28,11 +29,7 @@ type asynqWorker struct {
 
 func startAsynqWorker(t *testing.T, redis *redistest.Server, queue string) *asynqWorker {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "asynqworker")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./testdata/asynqworker").CombinedOutput(); err != nil {
-		t.Fatalf("building the worker: %v\n%s", err, out)
-	}
-	cmd := exec.Command(binary, "--redis", redis.Addr(), "--queue", queue)
+	cmd := exec.Command(filepath.Join(binaries, "asynqworker"), "--redis", redis.Addr(), "--queue", queue)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -136,9 +133,11 @@ func TestAsynqWorkers_HandleEachTaskOnceThroughACrashOfTheLeader(t *testing.T) {
 }
 
 // fromAsynq runs examples/from-asynq, and returns how it describes the change of each config.
-func fromAsynq(t *testing.T, binary string, flags ...string) []string {
+func fromAsynq(t *testing.T, flags ...string) []string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), binary, flags...).CombinedOutput()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(binaries, "from-asynq"), flags...)
+	cmd.Env = append(os.Environ(), "GORACE="+process.QuickRace)
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -157,17 +156,13 @@ func TestFromAsynq_ImportsConfigsThatAsynqWorkersThenHandle(t *testing.T) {
 	settings := regexp.MustCompile(`(?m)^dtsd serve --redis \S+ (.*)$`).FindStringSubmatch(string(page))
 	redis := redistest.Start(t)
 	n := startNode(t, redis.URL(), strings.Fields(settings[1])...)
-	binary := filepath.Join(t.TempDir(), "from-asynq")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../examples/from-asynq").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
 	flags := []string{"--server", n.url, "--queue", "asynq"}
-	same(t, "a dry run says", []string{"created", "created"}, fromAsynq(t, binary, append(flags, "--dry-run")...))
+	same(t, "a dry run says", []string{"created", "created"}, fromAsynq(t, append(flags, "--dry-run")...))
 	e := &examples{node: n}
 	same(t, "a dry run leaves", 0, len(e.schedules()))
-	same(t, "at first", []string{"created", "created"}, fromAsynq(t, binary, flags...))
-	same(t, "again", []string{"unchanged", "unchanged"}, fromAsynq(t, binary, flags...))
-	same(t, "with another time zone", []string{"unchanged", "unchanged"}, fromAsynq(t, binary, append(flags, "--timezone", "Asia/Tokyo")...))
+	same(t, "at first", []string{"created", "created"}, fromAsynq(t, flags...))
+	same(t, "again", []string{"unchanged", "unchanged"}, fromAsynq(t, flags...))
+	same(t, "with another time zone", []string{"unchanged", "unchanged"}, fromAsynq(t, append(flags, "--timezone", "Asia/Tokyo")...))
 
 	server := asynq.NewServer(asynq.RedisClientOpt{Addr: redis.Addr()}, asynq.Config{
 		Queues: map[string]int{"mails": 1}, LogLevel: asynq.FatalLevel, TaskCheckInterval: 50 * time.Millisecond,

@@ -26,7 +26,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	var err error
-	if binaries, err = process.Build("../cmd/dtsd", "../cmd/dtsctl", "./goworker", "../examples/go-worker"); err != nil {
+	if binaries, err = process.Build("../cmd/dtsd", "../cmd/dtsctl", "./goworker", "./testdata/asynqworker",
+		"../examples/go-worker", "../examples/from-asynq"); err != nil {
 		panic(err)
 	}
 	m.Run()
