@@ -113,15 +113,14 @@ func (w *world) firing(n *node) {
 	})
 }
 
+// How late they may be is asserted by the voyages, on whose clock the load of the machine takes no time.
 func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	s := w.put("brisk", each(150*time.Millisecond), schedule.OverlapAllow)
-	watch := testkit.StartStopwatch(t)
 	testkit.Eventually(t, "there are some ticks", func() bool { return len(w.ledger(s)) >= 15 })
-	busy := watch.Lost() / 15 // while the machine did something else, for each tick
 	var late []time.Duration
 	for i, e := range w.ledger(s) {
 		if want := s.CreatedAt.Add(time.Duration(i+1) * 150 * time.Millisecond); !e.Tick.Equal(want) || e.Outcome != schedule.Fired {
@@ -130,10 +129,10 @@ func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
 		late = append(late, e.Late)
 	}
 	slices.Sort(late)
-	if median := late[len(late)/2]; late[0] < 0 || median > 100*time.Millisecond+busy {
-		t.Errorf("they were %s to %s late, half of them more than %s", late[0], late[len(late)-1], median)
+	if late[0] < 0 {
+		t.Errorf("one fired %s before it was due", -late[0])
 	}
-	t.Logf("late: median %s, at most %s; %s is the machine's", late[len(late)/2], late[len(late)-1], busy)
+	t.Logf("late: median %s, at most %s", late[len(late)/2], late[len(late)-1])
 }
 
 func TestFire_IsWokenByAnEarlierTick(t *testing.T) {

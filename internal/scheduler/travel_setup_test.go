@@ -219,7 +219,7 @@ func (v *voyage) trapped(n *traveller, script string, then fate) {
 
 // latest is when what is due at that time has to be under way: a moment later, or after the gap it falls in.
 func (v *voyage) latest(due time.Time) time.Time {
-	const moment = time.Second
+	const moment = 50 * time.Millisecond
 	for _, g := range v.gaps {
 		if !due.Before(g.from.Add(-moment)) && due.Before(g.until) {
 			return g.until.Add(moment)
