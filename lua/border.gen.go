@@ -510,17 +510,17 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 //
 // Repeated: claims further tasks. Those of the lost reply are queued: the leader looks after their deliveries
 type Claim struct {
-	Lease  LeaseKey      // STRING the script makes further keys of the same partition
-	Wheel  WheelKey      // ZSET
-	Fence  Fence         // that this leader got with the lease
-	Limit  int           // maximum number of tasks to take, and to take off the wheel; an eighth more while the leader is behind
-	Quota  int           // for each queue that is not in quotas and has no backlog
-	Look   time.Duration // until the leader looks after their deliveries
-	Served string        // the queues and types that somebody serves, as served.lua reads it; "" if that is not known
-	Known  bool          // quotas has all names that are served and of which tasks wait; else the script looks at all names
-	Others string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
-	Events EventsChannel
-	Quotas []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
+	Lease   LeaseKey      // STRING the script makes further keys of the same partition
+	Wheel   WheelKey      // ZSET
+	Fence   Fence         // that this leader got with the lease
+	Limit   int           // maximum number of tasks to take, and to take off the wheel; an eighth more while the leader is behind
+	Quota   int           // for each queue that is not in quotas and has no backlog
+	Look    time.Duration // until the leader looks after their deliveries
+	Served  string        // the queues and types that somebody serves, as served.lua reads it; "" if that is not known
+	Known   bool          // quotas has all names that are served and of which tasks wait; else the script looks at all names
+	Unnamed string        // where to look at tasks that wait without a name: "0 " from the first one; "" not at all
+	Events  EventsChannel
+	Quotas  []ClaimQuota // of other queues, and of lanes; 0 for one with a backlog that is not in the list. upto: take no waiting task, but for the first one, that was due later; none for no such bound
 }
 
 // ClaimReply is the reply to Claim.
@@ -531,7 +531,7 @@ type ClaimReply struct {
 	Claims  []ClaimClaim   // the claimed tasks; head is the first line of the definition
 	Backlog []ClaimBacklog // queues and lanes that are served and of which tasks wait, and when the first of them was due; none if the quota is 0
 	Apart   []string       // up to NAMES_SAID names that nobody serves and of which tasks wait; if known, those for which this claim had some
-	Others  string         // where the next claim goes on among tasks without a name; "" at the end
+	Unnamed string         // where the next claim goes on among tasks without a name; "" at the end
 }
 
 // ClaimQuota is an element of quotas of claim.lua.
@@ -563,7 +563,7 @@ func (c Claim) Keys() []string { return []string{string(c.Lease), string(c.Wheel
 
 // Args are its ARGV.
 func (c Claim) Args() []any {
-	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Others, string(c.Events)}
+	args := []any{string(c.Fence), c.Limit, c.Quota, c.Look.Milliseconds(), c.Served, flag(c.Known), c.Unnamed, string(c.Events)}
 	for _, e := range c.Quotas {
 		args = append(args, e.Queue, e.Number, moment(e.Upto))
 	}
@@ -584,7 +584,7 @@ func (Claim) Decode(r *Reply) (v ClaimReply) {
 	for e := range r.List("apart", 1) {
 		v.Apart = append(v.Apart, e.Text("apart"))
 	}
-	v.Others = r.Text("others")
+	v.Unnamed = r.Text("unnamed")
 	return v
 }
 

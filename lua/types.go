@@ -28,12 +28,12 @@ func SplitLane(name string) (queue, taskType string) {
 	return queue, taskType
 }
 
-// Others is the name of the set of tasks that nobody serves and that have got no name of their own. It is neither the
+// Unnamed is the name of the set of tasks that nobody serves and that have got no name of their own. It is neither the
 // name of a queue nor of a lane.
-const Others = contract.Others
+const Unnamed = contract.Unnamed
 
-// FirstOther has a claim look at these tasks from the first one on.
-const FirstOther = "0 "
+// FirstUnnamed has a claim look at these tasks from the first one on.
+const FirstUnnamed = "0 "
 
 // AllTypes stands for all types in ServedText.
 const AllTypes = "*"

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/lua"
 )
@@ -13,12 +12,12 @@ const (
 	// apartSaid is how many names that nobody serves are remembered of a partition: enough to look whether one of asynq's
 	// own servers serves them.
 	apartSaid = 16
-	// othersPause is the time between two looks at a part of the tasks without a name of their own. There may be a
+	// unnamedPause is the time between two looks at a part of the tasks without a name of their own. There may be a
 	// million.
-	othersPause = 100 * time.Millisecond
-	// othersTime is after what time claims look at them again though what is served has not changed: Redis may have lost
+	unnamedPause = 100 * time.Millisecond
+	// unnamedTime is after what time claims look at them again though what is served has not changed: Redis may have lost
 	// writes.
-	othersTime = time.Hour
+	unnamedTime = time.Hour
 )
 
 // apart is what the leader of a partition knows of the tasks there that nobody serves. They may have many names, and
@@ -27,10 +26,10 @@ type apart struct {
 	seen  string   // what was served when a claim last looked at all names; "": the next claim looks
 	names []string // some of the names that nobody serves
 
-	tried  string    // what was served when claims last began to look at tasks without a name
-	at     time.Time // of that
-	others string    // where they go on; "" if they came to the end
-	paused time.Time // when they looked at a part
+	tried   string    // what was served when claims last began to look at tasks without a name; "": they look again
+	at      time.Time // of that
+	unnamed string    // where they go on; "" if they came to the end
+	paused  time.Time // when they looked at a part
 }
 
 // apartIn returns what is known of a partition. The caller holds the mutex.
@@ -44,21 +43,24 @@ func (q *quotas) apartIn(p int) *apart {
 }
 
 // reserve says what a claim is to look at.
-func (a *apart) reserve(r *partition.Quotas) {
+func (a *apart) reserve(r *partition.Quotas, now time.Time) {
 	r.Known = len(a.names) > 0 && a.seen == r.Served
 	a.seen = r.Served
+	if a.unnamed != "" && a.tried != r.Served { // what the looks have passed may be served now
+		a.tried = ""
+	}
 	switch {
-	case a.others != "" && clock.Since(a.paused) >= othersPause:
-		r.Others = a.others
-	case a.others == "" && a.mayTry(r.Served):
-		r.Others, a.tried, a.at = lua.FirstOther, r.Served, clock.Now()
+	case a.goesOn(now):
+		r.Unnamed = a.unnamed
+	case a.unnamed == "" && a.mayTry(r.Served, now):
+		r.Unnamed, a.tried, a.at = lua.FirstUnnamed, r.Served, now
 	}
 }
 
 // note records what a claim has found.
-func (a *apart) note(r partition.Quotas, o outcome) {
+func (a *apart) note(r partition.Quotas, o outcome, now time.Time) {
 	if o.backlog == nil { // it may have put tasks under further names, and looked or not
-		a.seen, a.tried = "", ""
+		a.seen, a.tried, a.unnamed = "", "", ""
 		return
 	}
 	if !r.Known {
@@ -69,22 +71,24 @@ func (a *apart) note(r partition.Quotas, o outcome) {
 			a.names = append(a.names, name)
 		}
 	}
-	if r.Others != "" {
-		a.others, a.paused = o.others, clock.Now()
+	if r.Unnamed != "" {
+		a.unnamed, a.paused = o.unnamed, now
 	}
+}
+
+// goesOn reports whether it is time for the next part of a look at tasks without a name.
+func (a *apart) goesOn(now time.Time) bool {
+	return a.unnamed != "" && now.Sub(a.paused) >= unnamedPause
 }
 
 // mayTry reports whether some of the tasks without a name may be served by now.
-func (a *apart) mayTry(served string) bool {
-	return a.tried != served || clock.Since(a.at) >= othersTime
+func (a *apart) mayTry(served string, now time.Time) bool {
+	return a.tried != served || now.Sub(a.at) >= unnamedTime
 }
 
 // due reports whether a claim is to look at names or tasks that nobody served, though no task is due.
-func (a *apart) due(served string) bool {
-	if a.others != "" && clock.Since(a.paused) >= othersPause {
-		return true
-	}
-	return len(a.names) > 0 && (a.seen != served || a.others == "" && a.mayTry(served))
+func (a *apart) due(served string, now time.Time) bool {
+	return a.goesOn(now) || len(a.names) > 0 && (a.seen != served || a.unnamed == "" && a.mayTry(served, now))
 }
 
 // lookAgain has the next claim in a partition look at all names.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/cluster"
 	"github.com/dts-sched/dts/internal/config"
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -139,9 +140,9 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 		}
 		return n
 	}
-	guest := func(started int64, types []string, queues ...string) cluster.Node {
+	guest := func(types []string, queues ...string) cluster.Node {
 		n := node(1, types, queues...)
-		n.Via, n.StartedAt = "node", time.Unix(started, 0)
+		n.Via = "node"
 		return n
 	}
 	dead := node(1, []string{"old"}, "default")
@@ -166,8 +167,14 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 		},
 		"many types of a node": {nodes: []cluster.Node{node(1, many, "q")}, want: ",q, " + strings.Join(many, " ") + " \n"},
 		"too many of guests": {
-			nodes: []cluster.Node{guest(2, many[:1000], "new"), node(1, []string{"b"}, "q"), guest(1, many[1000:], "old")},
-			want:  ",q, b \n,old, " + strings.Join(many[1000:], " ") + " \n", leftOut: 1,
+			nodes: []cluster.Node{
+				guest(many, "most"), guest(many, "most"), node(1, []string{"b"}, "q"), guest(many[:1000], "more"), guest([]string{"c"}, "q"),
+			},
+			want: ",q, b c \n,more, " + strings.Join(many[:1000], " ") + " \n", leftOut: 2,
+		},
+		"many types of a node and few of a guest": {
+			nodes: []cluster.Node{guest([]string{"c"}, "r"), node(1, many, "q")},
+			want:  ",r, c \n,q, " + strings.Join(many, " ") + " \n",
 		},
 	} {
 		s := slots{members: fixed(c.nodes)}
@@ -175,9 +182,45 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 		if got := s.served(); got != c.want {
 			t.Errorf("%s: %.200q, want %.200q", name, got, c.want)
 		}
-		if len(s.leftOut) != c.leftOut {
-			t.Errorf("%s: %v are left out, want %d", name, s.leftOut, c.leftOut)
+		if s.leftOut != c.leftOut {
+			t.Errorf("%s: %d are left out, want %d", name, s.leftOut, c.leftOut)
 		}
+	}
+}
+
+// What is served may change, and change back, while claims look at many tasks in parts.
+func TestApart_LooksAgainIfWhatIsServedChangesDuringALook(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(0, 0)
+	a := &apart{names: []string{"waits"}}
+	claim := func(served, next string) string {
+		t.Helper()
+		now = now.Add(unnamedPause)
+		if !a.due(served, now) {
+			return ""
+		}
+		r := partition.Quotas{Served: served}
+		a.reserve(&r, now)
+		a.note(r, outcome{backlog: partition.Backlog{}, apart: []string{"waits"}, unnamed: next}, now)
+		return r.Unnamed
+	}
+	for i, c := range []struct{ served, next, want string }{
+		{"one", "5 t", lua.FirstUnnamed}, {"both", "6 t", "5 t"}, {"one", "", "6 t"}, // and what it passed while "both" were served?
+		{"one", "", lua.FirstUnnamed}, {"one", "", ""}, {"both", "", lua.FirstUnnamed}, {"both", "", ""},
+	} {
+		if got := claim(c.served, c.next); got != c.want {
+			t.Errorf("claim %d looks from %q, want %q", i, got, c.want)
+		}
+	}
+	if now = now.Add(unnamedTime); claim("both", "") != lua.FirstUnnamed {
+		t.Error("it does not look again after a long time")
+	}
+	now = now.Add(unnamedTime)
+	r := partition.Quotas{Served: "both"}
+	a.reserve(&r, now)
+	a.note(r, outcome{}, now)
+	if got := claim("both", ""); got != lua.FirstUnnamed {
+		t.Errorf("after a claim that failed, one looks from %q", got)
 	}
 }
 
@@ -203,7 +246,7 @@ func TestDispatch_StartsWhatHadNoNameWhenAWorkerComes(t *testing.T) {
 		testkit.Must(t, c.Err)
 	}
 	k := w.store.KeysOf(refs[0])
-	others := func() []string { return w.db.ZRange(t.Context(), string(k.Ready(lua.Others)), 0, -1).Val() }
+	others := func() []string { return w.db.ZRange(t.Context(), string(k.Ready(lua.Unnamed)), 0, -1).Val() }
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
 	empty := func() bool { return w.db.ZCard(t.Context(), string(k.Wheel())).Val() == 0 }

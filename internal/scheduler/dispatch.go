@@ -83,7 +83,7 @@ func (t *term) claimAndDeliver(ctx context.Context, reserved partition.Quotas) (
 	if err != nil {
 		return claimed, got, err
 	}
-	o.backlog, o.apart, o.others = claimed.Backlog, claimed.Apart, claimed.Others
+	o.backlog, o.apart, o.unnamed = claimed.Backlog, claimed.Apart, claimed.Unnamed
 	split, err := t.s.quotas.splitServed(ctx, claimed.Deliveries)
 	countByQuota(o.claimed, reserved, split.served)
 	countByQuota(o.claimed, reserved, split.unserved)

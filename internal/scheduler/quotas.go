@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,8 +41,8 @@ type quotas struct {
 	apart map[int]*apart   // by partition
 	slots slots
 
-	closed  map[string]*closed // by queue
-	leftOut string             // the workers of which warnLeftOut has said that claims are not told of them
+	closed map[string]*closed // by queue
+	warned time.Time          // when warnLeftOut last said that claims are not told of all workers
 
 	asking  sync.Mutex     // is held while Redis is asked, so that one term asks for all
 	errands redisx.Errands // to servers of a cluster that may be silent
@@ -96,7 +95,7 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	defer q.mu.Unlock()
 	reserved = partition.Quotas{Queues: make(map[string]partition.Quota), Default: leastAhead, Served: q.slots.served()}
 	a := q.apartIn(p)
-	ok = due || a.due(reserved.Served)
+	ok = due || a.due(reserved.Served, clock.Now())
 	for name, f := range q.flows {
 		quota := f.portion(p)
 		if q.closedOf(name) != nil {
@@ -108,7 +107,7 @@ func (q *quotas) reserve(ctx context.Context, p int, due bool) (reserved partiti
 	if !ok {
 		return reserved, false
 	}
-	a.reserve(&reserved)
+	a.reserve(&reserved, clock.Now())
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
 		f.free, f.reserved = f.free-quota.Number, f.reserved+quota.Number
@@ -122,7 +121,7 @@ type outcome struct {
 	lengths map[string]int    // deliveries that wait now, by queue to which some were handed over
 	backlog partition.Backlog // what waits in the partition now; nil if that is not known
 	apart   []string          // names that nobody serves
-	others  string            // as Claimed.Others
+	unnamed string            // as Claimed.Unnamed
 }
 
 // release ends a reservation of the term of a partition.
@@ -135,7 +134,7 @@ func (q *quotas) release(p int, reserved partition.Quotas, o outcome) {
 		f.free += max(quota.Number-o.claimed[name], 0)
 	}
 	q.setBacklog(p, o.backlog)
-	q.apartIn(p).note(reserved, o)
+	q.apartIn(p).note(reserved, o, clock.Now())
 	q.note(o.lengths)
 	for name, quota := range reserved.Queues {
 		f := q.flows[name]
@@ -210,14 +209,18 @@ func (q *quotas) toldAll() {
 	q.warnLeftOut()
 }
 
-// warnLeftOut says of which workers by HTTP claims are not told any more. The caller holds the mutex.
+// leftOutPause is the least time between two warnings that claims are not told of all workers by HTTP.
+const leftOutPause = time.Minute
+
+// warnLeftOut says that claims are not told of all workers by HTTP. The caller holds the mutex.
 func (q *quotas) warnLeftOut() {
 	_ = q.slots.served()
-	if now := strings.Join(q.slots.leftOut, " "); now != q.leftOut {
-		q.leftOut = now
-		q.s.o.Log.Warn("workers by HTTP name more queues and types than leaders can tell: tasks that only the newest workers "+
-			"serve wait", "workers", len(q.slots.leftOut), "limit", servedLimit)
+	if q.slots.leftOut == 0 || clock.Since(q.warned) < leftOutPause {
+		return
 	}
+	q.warned = clock.Now()
+	q.s.o.Log.Warn("workers by HTTP name more queues and types than leaders can tell: tasks that only those with the most names "+
+		"serve wait", "workers", q.slots.leftOut, "limit", servedLimit)
 }
 
 // note records how many deliveries wait in queues after some were handed over to them. The caller holds the mutex.
@@ -246,8 +249,8 @@ func (q *quotas) pause(p int) (time.Duration, bool) {
 	defer q.mu.Unlock()
 	a := q.apartIn(p)
 	pause, waits := q.s.pace.ask, len(a.names) > 0
-	if a.others != "" {
-		pause, waits = min(pause, othersPause), true
+	if a.unnamed != "" {
+		pause, waits = min(pause, unnamedPause), true
 	}
 	for name, f := range q.flows {
 		if f.waits(p) {

@@ -28,9 +28,9 @@ type slots struct {
 	nodes   int               // that lead partitions, or want to
 	foreign map[string]int    // of asynq's own servers, by queue
 	asked   map[string]bool
-	workers []cluster.Node // living ones with room for attempts, in the order in which claims are told of them
+	workers []cluster.Node // living ones that take attempts
 	text    string         // see served
-	leftOut []string       // workers by HTTP of which claims are not told
+	leftOut int            // workers by HTTP of which claims are not told
 	read    time.Time      // when foreign was read
 	reading bool           // Redis has not answered yet
 }
@@ -97,31 +97,46 @@ func (s *slots) served() string {
 }
 
 // describe writes what served returns: all that nodes and asynq's own servers serve, and of what guests do as much as
-// servedLimit allows, the oldest guests first. The others are left out: what only they serve waits.
+// servedLimit allows, those with the fewest names first. The others are left out: what only they serve waits.
 func (s *slots) describe() {
-	var offers []lua.Offer
+	var offers, ofGuests []lua.Offer
 	for queue, n := range s.foreign {
 		if n > 0 {
 			offers = append(offers, lua.Offer{Queues: []string{queue}, Types: []string{lua.AllTypes}})
 		}
 	}
-	size, told := 0, make(map[string]bool)
-	s.leftOut = nil
 	for _, n := range s.workers {
-		o := offerOf(n)
-		text := lua.ServedText([]lua.Offer{o})
-		switch {
-		case told[text]:
-			continue
-		case n.Via != "" && size+len(text) > servedLimit:
-			s.leftOut = append(s.leftOut, n.ID)
-			continue
+		if n.Via == "" {
+			offers = append(offers, offerOf(n))
+		} else {
+			ofGuests = append(ofGuests, offerOf(n))
 		}
-		size, told[text] = size+len(text), true
-		offers = append(offers, o)
 	}
-	s.text = lua.ServedText(offers)
+	told, leftOut := fewestNames(ofGuests)
+	s.text, s.leftOut = lua.ServedText(append(offers, told...)), leftOut
 }
+
+// fewestNames returns the offers that servedLimit allows, and how many it does not.
+func fewestNames(offers []lua.Offer) (told []lua.Offer, leftOut int) {
+	texts := make(map[string]int) // the number of offers alike
+	by := make(map[string]lua.Offer)
+	for _, o := range offers {
+		text := lua.ServedText([]lua.Offer{o})
+		texts[text]++
+		by[text] = o
+	}
+	size := 0
+	for _, text := range slices.SortedFunc(maps.Keys(texts), byLength) {
+		if size += len(text); size <= servedLimit {
+			told = append(told, by[text])
+		} else {
+			leftOut += texts[text]
+		}
+	}
+	return told, leftOut
+}
+
+func byLength(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // offerOf returns what a worker node serves.
 func offerOf(n cluster.Node) lua.Offer {
@@ -158,13 +173,7 @@ func (s *slots) refresh() {
 			}
 		}
 	}
-	slices.SortStableFunc(s.workers, byAge)
 	s.describe()
-}
-
-// byAge puts nodes before guests, and older guests first.
-func byAge(a, b cluster.Node) int {
-	return cmp.Or(cmp.Compare(min(len(a.Via), 1), min(len(b.Via), 1)), a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
 }
 
 // readAgain reports whether asynq's list of servers is to be read, as no node serves some of the queues.

@@ -7,9 +7,9 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// Others stands in for the name of all tasks that nobody serves and that have got no name of their own. It is neither
+// Unnamed stands in for the name of all tasks that nobody serves and that have got no name of their own. It is neither
 // the name of a queue nor of a lane.
-const Others = "*"
+const Unnamed = "*"
 
 // Constants are the values that scripts take from Go, by their names in Lua. Numbers are counts or ms, unless a comment
 // says otherwise.
@@ -35,7 +35,7 @@ var Constants = map[string]any{
 	"NAMESPACES_LIMIT":      task.NamespacesLimit,
 	"NAMES_LIMIT":           task.WaitingNamesLimit,
 	"NAMES_SAID":            256, // names of queues and lanes that nobody serves in one reply
-	"OTHERS":                Others,
+	"UNNAMED":               Unnamed,
 	"LIVE_LIMIT":            schedule.LiveLimit,
 	"STOP_LIMIT":            schedule.StopLimit,
 	"WAITING_LIMIT":         schedule.WaitingLimit,

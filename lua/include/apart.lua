@@ -34,20 +34,24 @@ local function place_apart(name, member)
   end
   local namespace = string.match(member, '^[^:]*')
   if not may_name(namespace) then
-    return OTHERS
+    return UNNAMED
   end
   listed, got[namespace] = listed + 1, (got[namespace] or 0) + 1
   return name
 end
 
--- leave_apart lets a due task wait that nobody can run.
-local function leave_apart(name, member, due)
-  local place = place_apart(name, member)
+-- wait_apart lets a due task wait under a name, or without one.
+local function wait_apart(place, member, due)
   if not apart[place] then
     apart[place] = true
     add_later(backlog_key(), place)
   end
   put_later(ready_key(place), due, member)
+end
+
+-- leave_apart lets a due task wait that nobody can run.
+local function leave_apart(name, member, due)
+  wait_apart(place_apart(name, member), member, due)
 end
 
 -- add_apart adds the names under which this claim has let tasks wait to a list, as far as it may have more.

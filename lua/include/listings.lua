@@ -4,7 +4,7 @@
 
 -- waiting_sets returns the sets in one of which a scheduled task waits.
 local function waiting_sets(record)
-  return { wheel_key(), ready_key(queue_of(record)), ready_key(lane_of(record)), ready_key(OTHERS) }
+  return { wheel_key(), ready_key(queue_of(record)), ready_key(lane_of(record)), ready_key(UNNAMED) }
 end
 
 -- listings_of returns the scores of a member by the keys of the sets in which it is listed. record is nil if there is no such task.

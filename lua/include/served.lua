@@ -56,7 +56,7 @@ end
 
 -- is_served returns whether tasks that wait under a name can run: that of a queue or of a lane.
 local function is_served(name)
-  if name == OTHERS then
+  if name == UNNAMED then
     return false
   end
   local queue, task_type = string.match(name, '^(%S+) (%S+)$')

@@ -210,6 +210,10 @@ func (e *examination) lookAtServed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	unnamed, err := e.o.Layout.Unnamed(ctx)
+	if err != nil {
+		return err
+	}
 	foreign, err := e.o.Queues.ForeignSlots(ctx)
 	if err != nil {
 		return err
@@ -227,8 +231,12 @@ func (e *examination) lookAtServed(ctx context.Context) error {
 		}
 	}
 	slices.Sort(unserved)
+	unserved = unserved[:min(len(unserved), 10*ExampleLimit)]
+	if unnamed > 0 {
+		unserved = append(unserved, fmt.Sprintf("%d of further queues and types", unnamed))
+	}
 	if len(unserved) > 0 {
-		e.verdict("unserved-queues", Warning, strings.Join(unserved[:min(len(unserved), 10*ExampleLimit)], ", "))
+		e.verdict("unserved-queues", Warning, strings.Join(unserved, ", "))
 		return nil
 	}
 	e.verdict("unserved-queues", OK, fmt.Sprintf("tasks wait in %d queues, all of which are served", len(waiting)))

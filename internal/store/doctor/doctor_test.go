@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,7 +217,7 @@ func TestExamine_LetsADueTaskWaitWithoutAName(t *testing.T) {
 	served := lua.ServedText([]lua.Offer{{Queues: []string{"default"}, Types: []string{"http"}}})
 	_, err := w.Leader(ref).Claim(w.Ctx, 10, partition.Quotas{Default: 10, Served: served}, time.Second)
 	testkit.Must(t, err)
-	if n := w.DB.ZCard(w.Ctx, string(k.Ready(lua.Others))).Val(); n != 1 {
+	if n := w.DB.ZCard(w.Ctx, string(k.Ready(lua.Unnamed))).Val(); n != 1 {
 		t.Fatalf("%d tasks wait without a name", n)
 	}
 	report, err := newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"scheduled-lost", "index-drift", "backlog-unlisted"}})
@@ -225,5 +226,10 @@ func TestExamine_LetsADueTaskWaitWithoutAName(t *testing.T) {
 		if r.Found > 0 || r.Looked == 0 {
 			t.Errorf("%v: it looked at %d and found %d: %v", r.Check, r.Looked, r.Found, r.Examples)
 		}
+	}
+	report, err = newDoctor(w, 1000).Examine(w.Ctx, doctor.Request{Checks: []string{"unserved-queues"}})
+	testkit.Must(t, err)
+	if said := report.Results[0].Detail; !strings.Contains(said, "1 of further queues and types") {
+		t.Errorf("it says %q", said)
 	}
 }

@@ -44,15 +44,32 @@ func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) 
 	all, err := l.readySets(ctx, partitions)
 	keys := make(map[int][]lua.ReadyKey)
 	for _, set := range all {
-		if queue == "" || queue == set.queue || set.queue == lua.Others {
+		if queue == "" || queue == set.queue || set.queue == lua.Unnamed {
 			keys[set.partition] = append(keys[set.partition], set.key)
 		}
 	}
 	return keys, err
 }
 
-// Backlog counts the tasks that are due and wait, by queue, in all partitions. It leaves out those that nobody serves and
-// that have got no name of their own: they are of any queues. Error: CodeUnavailable.
+// Unnamed counts the tasks that are due, that nobody serves and that wait without a name. Error: CodeUnavailable.
+func (l *Layout) Unnamed(ctx context.Context) (int, error) {
+	pipe := l.DB.Pipeline()
+	counts := make([]*redis.IntCmd, l.Partitions())
+	for p := range counts {
+		counts[p] = pipe.ZCard(ctx, string(l.Keys.Partition(p).Ready(lua.Unnamed)))
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return 0, Unavailable(err)
+	}
+	sum := 0
+	for _, count := range counts {
+		sum += int(count.Val())
+	}
+	return sum, nil
+}
+
+// Backlog counts the tasks that are due and wait, by queue, in all partitions. It leaves out those of Unnamed, which are
+// of any queues. Error: CodeUnavailable.
 func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
 	partitions := make([]int, l.Partitions())
 	for p := range partitions {
@@ -60,7 +77,7 @@ func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
 	}
 	counts := make(map[string]int)
 	err := l.eachReady(ctx, partitions, func(set ready, n int) { counts[set.queue] += n })
-	delete(counts, lua.Others)
+	delete(counts, lua.Unnamed)
 	return counts, err
 }
 
@@ -122,7 +139,7 @@ type WaitingNames struct {
 // MayHave reports whether a task of a namespace that nobody serves may wait under a name, as place_apart of apart.lua
 // decides it.
 func (n WaitingNames) MayHave(namespace, name string) bool {
-	return n.All[name] || n.Of[namespace] < task.WaitingNamesLimit-len(n.All)
+	return n.All[name] || 2*len(n.All) < task.WaitingNamesLimit || n.Of[namespace] < task.WaitingNamesLimit-len(n.All)
 }
 
 // CrowdedNames reads the names of those partitions in which a namespace may have as many as it may. Error:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
@@ -136,11 +137,11 @@ func many(t *testing.T, w *storetest.World, namespace string, n int) {
 func waiting(w *storetest.World) (names, others int) {
 	k := w.KeysOf(sibling(0))
 	for _, name := range w.DB.SMembers(w.Ctx, string(k.Backlog())).Val() {
-		if name != lua.Others {
+		if name != lua.Unnamed {
 			names++
 		}
 	}
-	return names, int(w.DB.ZCard(w.Ctx, string(k.Ready(lua.Others))).Val())
+	return names, int(w.DB.ZCard(w.Ctx, string(k.Ready(lua.Unnamed))).Val())
 }
 
 func TestClaim_LeavesEachNamespaceAShareOfTheNames(t *testing.T) {
@@ -182,7 +183,7 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 	if others < without-2 || others > without+2 || w.DB.ZCard(w.Ctx, string(k.Wheel())).Val() != 0 {
 		t.Fatalf("%d tasks have no name, want %d", others, without)
 	}
-	none := w.DB.ZRangeWithScores(w.Ctx, string(k.Ready(lua.Others)), 0, -1).Val()
+	none := w.DB.ZRangeWithScores(w.Ctx, string(k.Ready(lua.Unnamed)), 0, -1).Val()
 	first, last := none[0], none[len(none)-1]
 	ref, err := task.ParseRef(last.Member.(string))
 	testkit.Must(t, err)
@@ -199,8 +200,8 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 		t.Errorf("it was not told to look, and claimed %v", got.Tasks)
 	}
 	var looks []int
-	quotas.Others, quotas.Known = lua.FirstOther, true
-	for quotas.Others != "" && len(looks) < 10 {
+	quotas.Unnamed, quotas.Known = lua.FirstUnnamed, true
+	for quotas.Unnamed != "" && len(looks) < 10 {
 		got, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, quotas, time.Second)
 		testkit.Must(t, err)
 		w.CheckSets()
@@ -210,8 +211,8 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 			}
 		}
 		looks = append(looks, len(got.Deliveries))
-		if quotas.Others = got.Others; len(looks) == 1 { // where the next one goes on is no task any more
-			ref, err := task.ParseRef(strings.SplitN(got.Others, " ", 2)[1])
+		if quotas.Unnamed = got.Unnamed; len(looks) == 1 { // where the next one goes on is no task any more
+			ref, err := task.ParseRef(strings.SplitN(got.Unnamed, " ", 2)[1])
 			testkit.Must(t, err)
 			_, err = w.Tasks.Cancel(w.Ctx, ref)
 			testkit.Must(t, err)
@@ -224,5 +225,84 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 	}
 	if total != 2 || looks[0] != 1 {
 		t.Errorf("claims that were told to look claimed %v", looks)
+	}
+}
+
+// A node of an earlier release does not know the set, and leaves tasks in it that it cancels or puts on the wheel.
+func TestClaim_TakesNothingUnnamedThatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	many(t, w, "default", task.WaitingNamesLimit/2+4)
+	http := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
+	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{http})}
+	for range 3 {
+		claim(t, w, quotas)
+	}
+	k := w.KeysOf(sibling(0))
+	set := string(k.Ready(lua.Unnamed))
+	names := w.DB.ZRange(w.Ctx, set, 0, -1).Val()
+	if len(names) < 3 {
+		t.Fatalf("%d tasks have no name", len(names))
+	}
+	offer := lua.Offer{Queues: []string{"default"}}
+	for _, member := range slices.Concat(names[:2], names[3:]) {
+		ref, err := task.ParseRef(member)
+		testkit.Must(t, err)
+		offer.Types = append(offer.Types, w.Get(ref).Type)
+	}
+	testkit.Must(t, w.DB.HSet(w.Ctx, string(k.States()), names[0], "cancelled 0 0 0 0 0 0 0 0 0 1").Err())
+	later := redis.Z{Member: names[1], Score: float64(w.DB.Time(w.Ctx).Val().Add(time.Hour).UnixMilli())}
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, string(k.Wheel()), later).Err())
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, set, redis.Z{Member: names[2], Score: 1.5}).Err())
+	quotas.Unnamed, quotas.Known, quotas.Served = lua.FirstUnnamed, true, lua.ServedText([]lua.Offer{offer})
+	got, err := w.Leader(sibling(0)).Claim(w.Ctx, 1, quotas, time.Second)
+	testkit.Must(t, err)
+	for n := 1; got.Unnamed != "" && n < 10; n++ {
+		quotas.Unnamed = got.Unnamed
+		more, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, quotas, time.Second)
+		testkit.Must(t, err)
+		got.Deliveries, got.Unnamed = append(got.Deliveries, more.Deliveries...), more.Unnamed
+	}
+	for _, d := range got.Deliveries {
+		if member := d.Ref.String(); member == names[0] || member == names[1] {
+			t.Errorf("%s is claimed", member)
+		}
+	}
+	if len(got.Deliveries) != len(names)-3 || w.DB.ZCard(w.Ctx, set).Val() != 1 {
+		t.Errorf("%d of %d are claimed, %d stay", len(got.Deliveries), len(names), w.DB.ZCard(w.Ctx, set).Val())
+	}
+}
+
+// When others with a name have ended, those without one get theirs: they are seen, and limits count them.
+func TestClaim_GivesANameToWhatHadNone(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	many(t, w, "default", task.WaitingNamesLimit/2+4)
+	http := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
+	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{http})}
+	for range 3 {
+		claim(t, w, quotas)
+	}
+	k := w.KeysOf(sibling(0))
+	named, before := waiting(w)
+	for _, name := range w.DB.SMembers(w.Ctx, string(k.Backlog())).Val()[:20] {
+		if name == lua.Unnamed {
+			continue
+		}
+		ref, err := task.ParseRef(w.DB.ZRange(w.Ctx, string(k.Ready(name)), 0, 0).Val()[0])
+		testkit.Must(t, err)
+		_, err = w.Tasks.Cancel(w.Ctx, ref)
+		testkit.Must(t, err)
+	}
+	quotas.Unnamed, quotas.Known = lua.FirstUnnamed, true
+	_, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, quotas, time.Second)
+	testkit.Must(t, err)
+	w.CheckSets()
+	names, after := waiting(w)
+	if before < 3 || after != 0 || names < named-20+before {
+		t.Errorf("%d tasks had no name and %d have none; %d names were there and %d are", before, after, named, names)
+	}
+	if left, err := w.DB.SIsMember(w.Ctx, string(k.Backlog()), lua.Unnamed).Result(); left || err != nil {
+		t.Errorf("the empty set is listed: %v %v", left, err)
 	}
 }

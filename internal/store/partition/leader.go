@@ -35,9 +35,9 @@ type Claimed struct {
 	// Apart has some of the queues and lanes that nobody serves and of which tasks wait; after a claim with Known,
 	// those for which it had tasks.
 	Apart []string
-	// Others is where the next claim goes on among the tasks that nobody serves and that have no name of their own; "" if
+	// Unnamed is where the next claim goes on among the tasks that nobody serves and that have no name of their own; "" if
 	// this one came to the end, or did not look.
-	Others string
+	Unnamed string
 }
 
 // Backlog has the queues, and lanes, that somebody serves and of which due tasks wait, and when the first of them was
@@ -52,9 +52,9 @@ type Quotas struct {
 	Served  string // what ServedText returns; "" if it is not known: then everything counts as served
 	// Known says that Queues has all names that are served and of which tasks wait; else the claim looks at all names.
 	Known bool
-	// Others has the claim look at tasks without a name of their own, whether somebody serves them now: lua.FirstOther from
-	// the first one on, or Claimed.Others of an earlier claim. "" stands for none.
-	Others string
+	// Unnamed has the claim look at tasks without a name of their own, whether somebody serves them now: lua.FirstUnnamed from
+	// the first one on, or Claimed.Unnamed of an earlier claim. "" stands for none.
+	Unnamed string
 }
 
 // Quota is how many tasks of a queue a claim may take. Of the tasks that wait it takes, after the first one, none that was due
@@ -75,7 +75,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 	k := l.keys
 	call := lua.Claim{
 		Lease: k.Lease(), Wheel: k.Wheel(), Fence: l.fence, Limit: limit, Quota: quotas.Default, Look: look,
-		Served: quotas.Served, Known: quotas.Known, Others: quotas.Others,
+		Served: quotas.Served, Known: quotas.Known, Unnamed: quotas.Unnamed,
 		Events: l.o.Layout.Keys.Events(), Quotas: nil,
 	}
 	for queue, q := range quotas.Queues {
@@ -92,7 +92,7 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 		backlog[b.Queue] = b.Oldest
 	}
 	return Claimed{
-		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Backlog: backlog, Apart: reply.Apart, Others: reply.Others,
+		Now: reply.Now, Next: reply.Next, Watched: reply.Watched, Backlog: backlog, Apart: reply.Apart, Unnamed: reply.Unnamed,
 		Deliveries: l.deliveries(ctx, reply.Claims, reply.Now),
 	}, nil
 }

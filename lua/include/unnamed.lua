@@ -1,0 +1,71 @@
+-- unnamed: looks at tasks that nobody served and that have no name of their own. Those that somebody serves now go on,
+-- and others get a name if there is one now. A claim looks at a part of them, in order of their due times, and says
+-- where the next one goes on.
+-- needs: arg unnamed, arg limit
+-- includes: changes, lanes, apart, choice
+
+local next_unnamed = '' -- where the next claim goes on; '' at the end
+
+-- first_rank returns the rank of the first task to look at. If the last one is gone, some are looked at twice.
+local function first_rank(set)
+  local due, last = string.match(unnamed, '^(%S+) (.*)$')
+  local rank = redis.call('ZRANK', set, last)
+  return rank and rank + 1 or redis.call('ZCOUNT', set, '-inf', '(' .. due)
+end
+
+-- waiting_records returns the definitions of those of the tasks that wait in the set. A node of an earlier release, which
+-- does not know the set, may have cancelled others, or moved them to the wheel.
+local function waiting_records(names)
+  local records = redis.call('HMGET', defs_key(), unpack(names))
+  local states = redis.call('HMGET', states_key(), unpack(names))
+  local on_wheel = redis.call('ZMSCORE', wheel_key(), unpack(names))
+  for i = 1, #names do
+    local is_scheduled = not states[i] or string.find(states[i], '^scheduled ')
+    records[i] = is_scheduled and not on_wheel[i] and records[i]
+  end
+  return records
+end
+
+-- place_of_unnamed returns the name under which a task is chosen or waits, whether nobody serves it, and whether it goes
+-- on waiting without a name.
+local function place_of_unnamed(member, record)
+  local name, unserved = name_of(record)
+  if unserved then
+    name = place_apart(name, member)
+  end
+  return name, unserved, name == UNNAMED
+end
+
+-- look_at_unnamed looks at up to limit tasks.
+local function look_at_unnamed()
+  local set = ready_key(UNNAMED)
+  local from = first_rank(set)
+  local found = redis.call('ZRANGE', set, from, from + limit - 1, 'WITHSCORES')
+  local names, stays = {}, false
+  for i = 1, #found, 2 do
+    names[#names + 1] = found[i]
+  end
+  next_unnamed = #names == limit and unnamed or ''
+  local records = #names > 0 and waiting_records(names) or {}
+  for i, member in ipairs(names) do
+    local record, due = records[i], found[2 * i]
+    local name, unserved, stay
+    if record then
+      name, unserved, stay = place_of_unnamed(member, record)
+    end
+    if stay then
+      stays = true
+      next_unnamed = next_unnamed ~= '' and due .. ' ' .. member or ''
+    else
+      remove_later(set, member)
+    end
+    if record and not unserved then
+      choose_or_leave(name, member, due, record, limit)
+    elseif record and not stay then
+      wait_apart(name, member, due)
+    end
+  end
+  if #names < limit and from == 0 and not stays then
+    redis.call('SREM', backlog_key(), UNNAMED)
+  end
+end
