@@ -168,7 +168,8 @@ func TestSlots_SaysWhatIsServed(t *testing.T) {
 		"many types of a node": {nodes: []cluster.Node{node(1, many, "q")}, want: ",q, " + strings.Join(many, " ") + " \n"},
 		"too many of guests": {
 			nodes: []cluster.Node{
-				guest(many, "most"), guest(many, "most"), node(1, []string{"b"}, "q"), guest(many[:1000], "more"), guest([]string{"c"}, "q"),
+				guest(many, "most"), guest(many, "most"), node(1, []string{"b"}, "q"),
+				guest(many[:1000], "more"), guest([]string{"c"}, "q"),
 			},
 			want: ",q, b c \n,more, " + strings.Join(many[:1000], " ") + " \n", leftOut: 2,
 		},
@@ -205,8 +206,9 @@ func TestApart_LooksAgainIfWhatIsServedChangesDuringALook(t *testing.T) {
 		return r.Unnamed
 	}
 	for i, c := range []struct{ served, next, want string }{
-		{"one", "5 t", lua.FirstUnnamed}, {"both", "6 t", "5 t"}, {"one", "", "6 t"}, // and what it passed while "both" were served?
-		{"one", "", lua.FirstUnnamed}, {"one", "", ""}, {"both", "", lua.FirstUnnamed}, {"both", "", ""},
+		{"one", "5 t", lua.FirstUnnamed}, {"both", "6 t", "5 t"}, {"one", "", "6 t"},
+		{"one", "", lua.FirstUnnamed}, // what the looks have passed while "both" were served
+		{"one", "", ""}, {"both", "", lua.FirstUnnamed}, {"both", "", ""},
 	} {
 		if got := claim(c.served, c.next); got != c.want {
 			t.Errorf("claim %d looks from %q, want %q", i, got, c.want)

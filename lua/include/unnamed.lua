@@ -13,8 +13,8 @@ local function first_rank(set)
   return rank and rank + 1 or redis.call('ZCOUNT', set, '-inf', '(' .. due)
 end
 
--- waiting_records returns the definitions of those of the tasks that wait in the set. A node of an earlier release, which
--- does not know the set, may have cancelled others, or moved them to the wheel.
+-- waiting_records returns the definitions of those of the tasks that wait in the set. A node of an earlier release,
+-- which does not know the set, may have cancelled others, or moved them to the wheel.
 local function waiting_records(names)
   local records = redis.call('HMGET', defs_key(), unpack(names))
   local states = redis.call('HMGET', states_key(), unpack(names))
@@ -26,8 +26,8 @@ local function waiting_records(names)
   return records
 end
 
--- place_of_unnamed returns the name under which a task is chosen or waits, whether nobody serves it, and whether it goes
--- on waiting without a name.
+-- place_of_unnamed returns the name under which a task is chosen or waits, whether nobody serves it, and whether it
+-- goes on waiting without a name.
 local function place_of_unnamed(member, record)
   local name, unserved = name_of(record)
   if unserved then
