@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,16 @@ const (
 // paged are the operations whose answers take several MB to make. readLogs takes its turn itself, as it may be a
 // stream.
 var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule"}
+
+// cancelOperation has an answer as large as its task, and guards it itself.
+const cancelOperation = "cancelTask"
+
+// brief are the changes that a debtor may go on with: running attempts, held locks and the queues depend on them. Their
+// answers are smaller than smallAnswer. That of extendAttempts repeats its body, which counts until it is answered.
+var brief = []string{
+	"reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker",
+	"acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue", "deleteSchedule", "triggerSchedule",
+}
 
 // answers writes answers, into memory that they share until their clients have read them.
 type answers struct {
@@ -111,15 +122,26 @@ func (a *answers) full(helps string) error {
 	return a.room.refusal("answers that wait for their readers", helps)
 }
 
-// guardDebt refuses what changes something to an address that has not read the answers to earlier changes: these are
-// written, however much of the memory that needs. Error: CodeOverloaded.
+// leavesDebt reports whether guardDebt guards an operation.
+func leavesDebt(method, operation string) bool {
+	return method != http.MethodGet && operation != cancelOperation && !slices.Contains(brief, operation)
+}
+
+// guardDebt refuses changes with large answers to an address that has not read the answers to earlier changes: these
+// are written, however much of the memory that needs. Error: CodeOverloaded.
 func (a *answers) guardDebt(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if a.room.indebted(clientOf(c.Request())) {
-			return a.full("nothing was done, so read the answers to earlier requests, or try again")
+		if a.indebted(c) {
+			return a.debtor()
 		}
 		return next(c)
 	}
+}
+
+func (a *answers) indebted(c echo.Context) bool { return a.room.indebted(clientOf(c.Request())) }
+
+func (a *answers) debtor() error {
+	return a.full("nothing was done, so read the answers to earlier requests, or try again")
 }
 
 // reserve counts n bytes before what they will answer is done, and returns what gives them back. The answer to a

@@ -100,10 +100,11 @@ func textOf(m events.Message) ([]byte, error) {
 	if m.Loss != nil {
 		return frame("dropped", "", Dropped{Count: m.Loss.Count, Reason: DroppedReason(m.Loss.Reason)})
 	}
-	return m.Text(frameOf)
+	return m.Text(frames)
 }
 
-func frameOf(e *task.Event) ([]byte, error) { return frame(e.Type, "", eventOf(*e)) }
+// frames is how events stand in a stream.
+var frames = events.NewFormat(func(e *task.Event) ([]byte, error) { return frame(e.Type, "", eventOf(*e)) })
 
 // end tells a client that has read too slowly why its stream ends.
 func (f *eventFollower) end() error {

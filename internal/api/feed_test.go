@@ -14,6 +14,7 @@ import (
 
 // stubSource is a source of events that a test controls.
 type stubSource struct {
+	logged   testkit.Log // by its hub
 	mu       sync.Mutex
 	dead     bool                 // the source never connects
 	listener *tasks.EventListener // nil while nobody listens
@@ -24,7 +25,8 @@ func (s *stubSource) startHub(t *testing.T) *events.Hub {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	hub := events.New(events.Options{Source: s, Log: slog.New(slog.DiscardHandler)})
+	log := slog.New(slog.NewTextHandler(&s.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	hub := events.New(events.Options{Source: s, Log: log})
 	go func() { ended <- hub.Run(ctx) }()
 	t.Cleanup(func() {
 		cancel()

@@ -2,6 +2,7 @@ package api
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -121,8 +122,27 @@ func (e *endpoints) ChangeTask(c echo.Context, id TaskID, _ ChangeTaskParams) er
 
 // CancelTask answers DELETE /v1/tasks/{id}.
 func (e *endpoints) CancelTask(c echo.Context, id TaskID, _ CancelTaskParams) error {
+	if err := e.guardLarge(c, id); err != nil {
+		return err
+	}
 	t, err := e.Control.CancelTask(c.Request().Context(), callerOf(c), id)
 	return e.answerTask(c, t, err)
+}
+
+// guardLarge refuses a large task as an answer to a debtor: see guardDebt. Errors: CodeOverloaded, those of GetTask.
+func (e *endpoints) guardLarge(c echo.Context, id string) error {
+	if !e.indebted(c) {
+		return nil
+	}
+	t, err := e.Control.GetTask(c.Request().Context(), callerOf(c), id)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(e.taskOf(t))
+	if err == nil && len(text) > smallAnswer {
+		return e.debtor()
+	}
+	return err
 }
 
 // RetryTask answers POST /v1/tasks/{id}/retry.

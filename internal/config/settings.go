@@ -73,7 +73,7 @@ func (s *Settings) declareData() {
 	f.IntVar(&c.MaxSubmissions, "max-submissions", c.MaxSubmissions, "most submissions that wait for their answer at this node, counted in tasks; beyond, they are refused at once (503)")
 	f.IntVar(&c.MaxWorkersPerAddress, "max-workers-per-address", c.MaxWorkersPerAddress, "most workers by HTTP that one address may have at this node, of 200 in all")
 	f.Var(&c.TransferMemory, "transfer-memory", "most bytes of request bodies that are under way at this node, and as many of answers; "+
-		"beyond, large ones are refused at once (503); one client's address has as much as it leaves to others, a half while it is alone")
+		"beyond, large ones are refused at once (503); one client's address has as much as it leaves to others, a half while it is alone; at least 32MiB")
 	f.IntVar(&c.MaxConnectionsPerAddress, "max-connections-per-address", c.MaxConnectionsPerAddress,
 		"most connections of one client's address to this node, of IPv6 of one /64 network; behind a reverse proxy, all come from its; 0: any number")
 	f.IntVar(&c.MaxStreams, "max-streams", c.MaxStreams,

@@ -24,7 +24,7 @@ const (
 	submissionsLimit = 1_000_000
 	connectionsLimit = 1_000_000
 	streamsLimit     = 100_000
-	transferLeast    = Size(16 << 20) // more than the largest body
+	transferLeast    = Size(32 << 20) // one address gets a half: the largest body, and as much that is under way beside it
 	transferMost     = Size(1 << 40)
 )
 

@@ -49,7 +49,7 @@ func TestValidate_NamesTheSettingAndWhatIsValid(t *testing.T) {
 		{"profiles without a port", func(c *config.Config) { c.DebugListen = "127.0.0.1" }, "debug-listen: \"127.0.0.1\" must be HOST:PORT"},
 		{"profiles on an impossible port", func(c *config.Config) { c.DebugListen = "[::1]:x" }, "debug-listen: the port of \"[::1]:x\""},
 		{"a host with a port", func(c *config.Config) { c.AllowedHosts = config.Hosts{"a.example:80"} }, "allowed-hosts: \"a.example:80\" must be the name of a host without a port"},
-		{"little memory", func(c *config.Config) { c.TransferMemory = 1 << 20 }, "transfer-memory: 1MiB must be 16MiB to 1TiB"},
+		{"little memory", func(c *config.Config) { c.TransferMemory = 31 << 20 }, "transfer-memory: 31MiB must be 32MiB to 1TiB"},
 		{"fewer than no connections", func(c *config.Config) { c.MaxConnectionsPerAddress = -1 }, "max-connections-per-address: -1 must be 0 to 1000000"},
 		{"unknown format", func(c *config.Config) { c.LogFormat = "xml" }, "log-format: \"xml\" must be one of text, json"},
 	} {

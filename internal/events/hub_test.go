@@ -135,17 +135,43 @@ func TestMessage_TextIsMadeOnceForAllReaders(t *testing.T) {
 	l.Connected()
 	l.publish("a", "b")
 	made := 0
-	encode := func(e *task.Event) ([]byte, error) { made++; return []byte(e.Ref.ID), nil }
+	ids := events.NewFormat(func(e *task.Event) ([]byte, error) { made++; return []byte(e.Ref.ID), nil })
 	for _, want := range []string{"a", "b"} {
 		for _, s := range readers {
 			m := testkit.Receive(t, s.C(), "a message")
-			if got, err := m.Text(encode); string(got) != want || err != nil {
+			if got, err := m.Text(ids); string(got) != want || err != nil {
 				t.Errorf("got %q, %v, want %q", got, err, want)
 			}
 		}
 	}
 	if made != 2 {
 		t.Errorf("2 events for 10 readers were encoded %d times", made)
+	}
+}
+
+func TestMessage_TextHasTheFormatAskedFor(t *testing.T) {
+	source := newStubSource()
+	hub, _ := start(t, source)
+	s := hub.Subscribe(events.SubscribeOptions{Buffer: 10})
+	defer s.Close()
+	l := testkit.Receive(t, source.calls, "a listener")
+	defer func() { go l.end() }()
+	l.Connected()
+	l.publish("a")
+	ids := events.NewFormat(func(e *task.Event) ([]byte, error) { return []byte(e.Ref.ID), nil })
+	types := events.NewFormat(func(e *task.Event) ([]byte, error) { return []byte(e.Type), nil })
+	errOdd := errors.New("cannot be written")
+	none := events.NewFormat(func(*task.Event) ([]byte, error) { return nil, errOdd })
+	m := testkit.Receive(t, s.C(), "a message")
+	for range 2 {
+		for format, want := range map[*events.Format]string{ids: "a", types: "task.running"} {
+			if got, err := m.Text(format); string(got) != want || err != nil {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+		}
+		if got, err := m.Text(none); !errors.Is(err, errOdd) {
+			t.Errorf("got %q, %v, want an error", got, err)
+		}
 	}
 }
 

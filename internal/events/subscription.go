@@ -27,18 +27,34 @@ type Message struct {
 	text  *text // of the event
 }
 
-// text is what readers send of an event. It is made once, for all of them.
-type text struct {
-	once sync.Once
-	b    []byte
-	err  error
+// Format is how readers write events to their clients.
+type Format struct {
+	encode func(*task.Event) ([]byte, error)
 }
 
-// Text returns what encode makes of the event, which all readers share: do not change it. encode is called for the
-// first of them only, so all readers of a hub pass the same one. Error: that of encode.
-func (m Message) Text(encode func(*task.Event) ([]byte, error)) ([]byte, error) {
-	m.text.once.Do(func() { m.text.b, m.text.err = encode(m.Event) })
-	return m.text.b, m.text.err
+// NewFormat makes a format. Readers that share the text of an event share the format.
+func NewFormat(encode func(*task.Event) ([]byte, error)) *Format { return &Format{encode: encode} }
+
+// text is an event in the format of its first reader.
+type text struct {
+	once   sync.Once
+	format *Format
+	b      []byte
+	err    error
+}
+
+// Text returns the event in a format. All readers that ask for the format of the first one share the text, which is
+// made once: do not change it. For another format it is made at each call. Error: that of the format.
+func (m Message) Text(f *Format) ([]byte, error) {
+	t := m.text
+	t.once.Do(func() {
+		t.format = f
+		t.b, t.err = f.encode(m.Event)
+	})
+	if t.format != f {
+		return f.encode(m.Event)
+	}
+	return t.b, t.err
 }
 
 // Loss says that a reader did not get all of the events it wants.
@@ -116,6 +132,7 @@ func (s *Subscription) send(m Message) {
 			return
 		}
 		s.end(ErrSlow)
+		s.hub.o.Log.Debug("dropping a reader that fell too far behind", "waiting", cap(s.c))
 	}
 	if m.Loss != nil {
 		s.missed += m.Loss.Count

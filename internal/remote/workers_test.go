@@ -697,7 +697,7 @@ func TestTake_EndsABatchThatIsFull(t *testing.T) {
 		refs = append(refs, ref)
 	}
 	o := offer()
-	o.Capacity = 2 * n
+	o.Capacity, o.Lease = 2*n, time.Minute
 	taken := map[task.Ref]bool{}
 	for len(taken) < n {
 		runs, err := w.Take(w.Ctx, "w1", o, Request{ID: fmt.Sprint("r", len(taken)), Limit: TakeLimit, Wait: 10 * time.Second})

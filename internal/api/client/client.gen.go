@@ -3058,7 +3058,7 @@ type ClientInterface interface {
 	// ReadLogs Lines a task wrote
 	//
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
-	// 4 MiB: follow `next_cursor` while `more` is true.
+	// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -4212,7 +4212,7 @@ func (c *Client) ReportAttempt(ctx context.Context, id TaskID, number AttemptNum
 // ReadLogs Lines a task wrote
 //
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
-// 4 MiB: follow `next_cursor` while `more` is true.
+// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -8221,7 +8221,7 @@ type ClientWithResponsesInterface interface {
 	// ReadLogsWithResponse Lines a task wrote
 	//
 	// Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
-	// 4 MiB: follow `next_cursor` while `more` is true.
+	// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 	//
 	// With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 	// LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
@@ -11770,7 +11770,7 @@ func (c *ClientWithResponses) ReportAttemptWithResponse(ctx context.Context, id 
 // ReadLogsWithResponse Lines a task wrote
 //
 // Answers log lines in the order they were written; the newest 1,000 are remembered. A page ends early after about
-// 4 MiB: follow `next_cursor` while `more` is true.
+// 4 MiB: follow `next_cursor` while `more` is true. A page with fewer lines than `limit` need not be the last.
 //
 // With `follow=true` the answer is a stream of server-sent events instead: one `log` event a line (`data` is a
 // LogLine, `id` its cursor), and after the last line of a task that has ended one `end` event, whose `data`
