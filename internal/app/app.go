@@ -78,7 +78,8 @@ type App struct {
 	worker     *worker.Worker       // nil without the role
 	remote     *remote.Workers      // workers by HTTP; nil without the role api
 	executors  executor.Registry    // of the worker
-	others     atomic.Pointer[others]
+	network    string               // see cluster.Network
+	neighbours atomic.Pointer[neighbours]
 	runs       []string // the types of tasks that the worker runs
 	queues     *queue.Queues
 	listener   net.Listener
@@ -91,6 +92,8 @@ type App struct {
 	checked    chan struct{}                             // closed when the node has joined the list and found data that it can serve
 	ready      chan struct{}                             // closed once every role runs
 	draining   chan struct{}                             // closed when the node begins to stop
+
+	serversPause time.Duration // between two looks which servers and sentinels a Redis has
 }
 
 // New binds the API's port, connects to Redis and builds the node, whose parts Run starts. It waits for a Redis that does not answer, until
@@ -116,6 +119,7 @@ type edge struct {
 func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 	o.Log = telemetry.Throttle(o.Log)
 	a := &App{
+		network: cluster.Network(), serversPause: serversPause,
 		o: o, types: o.Executors.Types(), metrics: telemetry.New(), succession: redisx.NewSuccession(settleTime),
 		rejoined: make(chan struct{}, 1), checked: make(chan struct{}), ready: make(chan struct{}), draining: make(chan struct{}),
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// serversPause is the time between two looks which servers and sentinels a Redis has.
+// serversPause is App.serversPause, but in tests.
 const serversPause = 10 * time.Second
 
 // own returns where the nodes, their Redis and the Redis of the executors listen, which tasks do not call unless a
@@ -18,55 +18,68 @@ const serversPause = 10 * time.Second
 func (a *App) own() []executor.Endpoint {
 	all := append(executor.RedisEndpoints("the Redis of DTS", a.link.Servers()), a.executors.Endpoints()...)
 	if a.listener != nil && !a.o.Config.HTTPAllowAPI {
-		all = append(all, executor.Endpoint{Part: "the API of this node", Address: a.Addr(), Setting: "http-allow-api"})
+		all = append(all, executor.Endpoint{
+			Part: "the API of this node", Address: a.Addr(), Also: a.nodeIP(), Setting: "http-allow-api",
+		})
 	}
 	if a.debug != nil {
 		all = append(all, executor.Endpoint{Part: "the profile server of this node", Address: a.debug.Addr().String()})
 	}
-	return append(all, a.ofOthers()...)
+	return append(all, a.ofNeighbours()...)
+}
+
+// nodeIP returns the address of the settings at which others reach this node, as behind NAT; none if they have none.
+func (a *App) nodeIP() []netip.Addr {
+	ip, err := netip.ParseAddr(a.o.Config.NodeIP)
+	if err != nil {
+		return nil
+	}
+	return []netip.Addr{ip.Unmap().WithZone("")}
 }
 
 // listens says where this node listens.
 func (a *App) listens() *cluster.Listens {
-	l := &cluster.Listens{API: a.Addr(), Machine: cluster.Addresses()}
+	l := &cluster.Listens{API: a.Addr(), Network: a.network, Machine: a.nodeIP()}
+	if at, err := netip.ParseAddrPort(l.API); err == nil && at.Addr().IsUnspecified() {
+		l.Machine = append(l.Machine, cluster.Addresses()...)
+	}
 	if a.debug != nil {
 		l.Profiles = a.debug.Addr().String()
-	}
-	if ip, err := netip.ParseAddr(a.o.Config.NodeIP); err == nil { // where others reach it, as behind NAT
-		l.Machine = append(l.Machine, ip)
 	}
 	return l
 }
 
-// others are the endpoints of the other nodes.
-type others struct {
+// neighbours are the endpoints of the other nodes.
+type neighbours struct {
 	at        time.Time // of the view of the list of nodes
 	endpoints []executor.Endpoint
 }
 
-// ofOthers returns the endpoints of the other nodes that live, as of the last heartbeat of this one.
-func (a *App) ofOthers() []executor.Endpoint {
+// ofNeighbours returns the endpoints of the other nodes that live, as of the last heartbeat of this one.
+func (a *App) ofNeighbours() []executor.Endpoint {
 	view := a.registry.View()
-	if known := a.others.Load(); known != nil && known.at.Equal(view.At) {
+	if known := a.neighbours.Load(); known != nil && known.at.Equal(view.At) {
 		return known.endpoints
 	}
-	found := &others{at: view.At}
+	found := &neighbours{at: view.At}
 	for _, n := range view.Nodes {
 		if n.ID == a.node || n.Listens == nil {
 			continue
 		}
+		away := n.Listens.Network != a.network
 		if isAddress(n.Listens.API) && !a.o.Config.HTTPAllowAPI {
 			found.endpoints = append(found.endpoints, executor.Endpoint{
-				Part: "the API of node " + n.ID, Address: n.Listens.API, Of: n.Listens.Machine, Setting: "http-allow-api",
+				Part: "the API of node " + n.ID, Address: n.Listens.API, Also: n.Listens.Machine, Away: away,
+				Setting: "http-allow-api",
 			})
 		}
 		if isAddress(n.Listens.Profiles) {
 			found.endpoints = append(found.endpoints, executor.Endpoint{
-				Part: "the profile server of node " + n.ID, Address: n.Listens.Profiles, Of: n.Listens.Machine,
+				Part: "the profile server of node " + n.ID, Address: n.Listens.Profiles, Away: away,
 			})
 		}
 	}
-	a.others.Store(found)
+	a.neighbours.Store(found)
 	return found.endpoints
 }
 
@@ -81,7 +94,7 @@ func (a *App) watchServers(ctx context.Context) error {
 	for ctx.Err() == nil {
 		a.store.DB.Discover(ctx)
 		a.executors.Discover(ctx)
-		_ = clock.Sleep(ctx, serversPause)
+		_ = clock.Sleep(ctx, a.serversPause)
 	}
 	return nil
 }

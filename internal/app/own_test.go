@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/dts-sched/dts/internal/app/profiles"
 	"github.com/dts-sched/dts/internal/cluster"
@@ -35,13 +37,15 @@ func (r *running) ended(id, kind, payload string) string {
 	return task
 }
 
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+
 func TestApp_LetsNoTaskCallItsOwnAddresses(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
-	c.DebugListen = "127.0.0.1:0"
+	c.DebugListen, c.NodeIP = "127.0.0.1:0", "::ffff:192.0.2.78"
 	r := run(t, Options{Config: c, Profiles: profiles.Handler()})
-	_, port, _ := net.SplitHostPort(redis.Addr())
+	port := portOf(redis.Addr())
 	redirect := httptest.NewServer(http.RedirectHandler("http://"+redis.Addr()+"/", http.StatusTemporaryRedirect))
 	t.Cleanup(redirect.Close)
 	for name, c := range map[string]struct{ kind, payload, part string }{
@@ -52,6 +56,7 @@ func TestApp_LetsNoTaskCallItsOwnAddresses(t *testing.T) {
 		"other":    {"http", `{"url":"http://127.0.0.77:` + port + `/"}`, "the Redis of DTS"},
 		"redirect": {"http", `{"method":"GET","url":"` + redirect.URL + `"}`, "the Redis of DTS"},
 		"api":      {"http", `{"method":"GET","url":"http://` + r.address + `/healthz"}`, "the API of this node"},
+		"node-ip":  {"http", `{"url":"http://192.0.2.78:` + portOf(r.address) + `/"}`, "the API of this node"},
 		"profiles": {"http", `{"url":"http://` + r.debug.Addr().String() + `/"}`, "the profile server of this node"},
 		"grpc":     {"grpc", `{"target":"` + redis.Addr() + `","method":"a.B/C","tls":{}}`, "the Redis of DTS"},
 		"grpc-api": {"grpc", `{"target":"` + r.address + `","method":"a.B/C"}`, "the API of this node"},
@@ -73,7 +78,7 @@ func TestApp_LetsNoTaskCallOtherNodes(t *testing.T) {
 	c.Roles = config.Roles{config.RoleAPI}
 	other := run(t, Options{Config: c, Profiles: profiles.Handler()})
 	testkit.Eventually(t, "the first node knows the other one", func() bool { return len(r.registry.View().Nodes) == 2 })
-	_, port, _ := net.SplitHostPort(other.Addr())
+	port := portOf(other.Addr())
 	api, debug := "the API of node "+other.Node(), "the profile server of node "+other.Node()
 	for name, c := range map[string]struct{ kind, payload, part string }{
 		"api":      {"http", `{"method":"GET","url":"http://127.0.0.1:` + port + `/healthz"}`, api},
@@ -89,8 +94,68 @@ func TestApp_LetsNoTaskCallOtherNodes(t *testing.T) {
 	}
 	other.finish()
 	testkit.Eventually(t, "the other node has left", func() bool { return len(r.registry.View().Nodes) == 1 })
-	if found := r.ofOthers(); len(found) > 0 {
+	if found := r.ofNeighbours(); len(found) > 0 {
 		t.Errorf("a node that has left still listens: %v", found)
+	}
+}
+
+// The other node is on a machine that has the addresses of this one too, as those of bridges of containers.
+func TestApp_LetsTasksCallItsMachineBesideOtherNodes(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	r := run(t, Options{Config: settings(redis.URL())})
+	sidecar := httptest.NewUnstartedServer(http.NotFoundHandler())
+	testkit.Must(t, sidecar.Listener.Close())
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp4", "0.0.0.0:0")
+	testkit.Must(t, err)
+	sidecar.Listener = listener
+	sidecar.Start()
+	t.Cleanup(sidecar.Close)
+	port := portOf(listener.Addr().String())
+	machine := append(cluster.Addresses(), netip.MustParseAddr("192.0.2.79"))
+	other := cluster.New(cluster.Options{
+		DB: redis.DB(t), Key: r.store.Keys.Nodes(), Channel: r.store.Keys.Members(), ID: "other", Beat: time.Second,
+		Self: func() cluster.Node {
+			l := &cluster.Listens{API: "0.0.0.0:" + port, Profiles: "127.0.0.1:" + port, Network: "other", Machine: machine}
+			return cluster.Node{Listens: l}
+		},
+	})
+	beat(t, other)
+	testkit.Eventually(t, "the first node knows the other one", func() bool { return len(r.registry.View().Nodes) == 2 })
+	for host, want := range map[string]string{
+		"127.0.0.1": "404", cluster.IP(): "404", "192.0.2.79": "the API of node other listens there",
+	} {
+		task := r.ended(strings.ReplaceAll(host, ":", "-"), "http", `{"method":"GET","url":"http://`+net.JoinHostPort(host, port)+`/"}`)
+		if !strings.Contains(task, want) {
+			t.Errorf("%s: got %s, want %s", host, task, want)
+		}
+	}
+}
+
+// beat keeps a node on the list until the test ends.
+func beat(t *testing.T, r *cluster.Registry) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() { stop(); testkit.Must(t, testkit.Receive(t, ended, "the end of the heartbeats")) })
+}
+
+func TestApp_PublishesHowItIsReached(t *testing.T) {
+	t.Parallel()
+	node := netip.MustParseAddr("192.0.2.77")
+	for listen, want := range map[string][]netip.Addr{
+		"127.0.0.1:0": {node}, "0.0.0.0:0": append([]netip.Addr{node}, cluster.Addresses()...),
+	} {
+		var listener net.ListenConfig
+		l, err := listener.Listen(t.Context(), "tcp", listen)
+		testkit.Must(t, err)
+		a := &App{listener: l, network: cluster.Network(), o: Options{Config: config.Config{NodeIP: node.String()}}}
+		got := a.listens()
+		if !slices.Equal(got.Machine, want) || got.API != l.Addr().String() || got.Network != cluster.Network() {
+			t.Errorf("%s: got %+v, want the addresses %v", listen, got, want)
+		}
+		testkit.Must(t, l.Close())
 	}
 }
 
@@ -101,6 +166,7 @@ func TestApp_LetsNoTaskCallAReplicaThatWasAdded(t *testing.T) {
 		Config: settings(pair.Primary.URL()), Log: slog.New(slog.DiscardHandler), Executors: builtin.Table(),
 	})
 	testkit.Must(t, err)
+	a.serversPause = 50 * time.Millisecond
 	pair.AddReplica()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -41,9 +41,11 @@ type Node struct {
 
 // Listens says where a node listens, so that tasks of other nodes do not call it.
 type Listens struct {
-	API      string       `json:"api,omitempty"`      // HOST:PORT, where the host may be 0.0.0.0 or ::
-	Profiles string       `json:"profiles,omitempty"` // likewise; "" without them
-	Machine  []netip.Addr `json:"machine,omitempty"`  // see Addresses
+	API      string `json:"api,omitempty"`      // HOST:PORT, where the host may be 0.0.0.0 or ::
+	Profiles string `json:"profiles,omitempty"` // HOST:PORT, where the host is a loopback address; "" without them
+	Network  string `json:"network,omitempty"`  // see Network
+	// Machine has further addresses that lead to the API: --node-ip, and Addresses if the host of API is 0.0.0.0 or ::.
+	Machine []netip.Addr `json:"machine,omitempty"`
 }
 
 // Has reports whether the node has the role. Every node has the role "".

@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
 
 func TestQuota_AddsUpAndDiffersByOneAtMost(t *testing.T) {
@@ -89,23 +92,26 @@ func TestView_ListsWhoTakesOnWork(t *testing.T) {
 	}
 }
 
+// interfaces are the addresses of network interfaces.
+func interfaces(t *testing.T, cidrs ...string) []net.Addr {
+	t.Helper()
+	var all []net.Addr
+	for _, c := range cidrs {
+		ip, network, err := net.ParseCIDR(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, &net.IPNet{IP: ip, Mask: network.Mask})
+	}
+	return all
+}
+
 func TestIP_IsTheFirstAddressThatOthersCanUse(t *testing.T) {
 	t.Parallel()
-	of := func(cidrs ...string) []net.Addr {
-		var all []net.Addr
-		for _, c := range cidrs {
-			ip, network, err := net.ParseCIDR(c)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all = append(all, &net.IPNet{IP: ip, Mask: network.Mask})
-		}
-		return all
-	}
 	for want, addresses := range map[string][]net.Addr{
-		"127.0.0.1":   of("127.0.0.1/8", "::1/128", "fe80::1/64"),
-		"10.0.0.7":    of("127.0.0.1/8", "2001:db8::1/64", "10.0.0.7/24", "10.0.1.7/24"),
-		"2001:db8::1": of("::1/128", "2001:db8::1/64", "2001:db8::2/64"),
+		"127.0.0.1":   interfaces(t, "127.0.0.1/8", "::1/128", "fe80::1/64"),
+		"10.0.0.7":    interfaces(t, "127.0.0.1/8", "2001:db8::1/64", "10.0.0.7/24", "10.0.1.7/24"),
+		"2001:db8::1": interfaces(t, "::1/128", "2001:db8::1/64", "2001:db8::2/64"),
 	} {
 		if got := firstOutside(addresses); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -113,6 +119,46 @@ func TestIP_IsTheFirstAddressThatOthersCanUse(t *testing.T) {
 	}
 	if net.ParseIP(IP()) == nil || Host() == "" {
 		t.Errorf("this machine is %q at %q", Host(), IP())
+	}
+}
+
+// A machine with many bridges of containers has an IPv4 address of each.
+func TestAddresses_HaveRoomForIPv6(t *testing.T) {
+	t.Parallel()
+	many := []string{"127.0.0.1/8", "10.0.0.7/24"}
+	for i := range 40 {
+		many = append(many, fmt.Sprintf("172.18.%d.1/24", i))
+	}
+	found := first(interfaces(t, append(many, "::1/128", "2001:db8::1/64", "fe80::1/64")...))
+	if len(found) != 17 || found[0].String() != "10.0.0.7" || found[16].String() != "2001:db8::1" {
+		t.Errorf("got %v, want 10.0.0.7, 15 bridges and 2001:db8::1", found)
+	}
+}
+
+func TestNetwork_NamesTheKernelAndItsNamespace(t *testing.T) {
+	t.Parallel()
+	proc := func(boot, namespace string) fs.FS {
+		return fstest.MapFS{
+			"sys/kernel/random/boot_id": {Data: []byte(boot + "\n")},
+			"self/ns/net":               {Data: []byte("net:[" + namespace + "]"), Mode: fs.ModeSymlink},
+		}
+	}
+	for want, c := range map[string]struct {
+		proc fs.FS
+		host string
+	}{
+		"b-1 net:[1]": {proc("b-1", "1"), "container"},
+		"b-1 net:[2]": {proc("b-1", "2"), "container"},
+		"b-2 net:[1]": {proc("b-2", "1"), "container"},
+		"web net:[1]": {proc("", "1"), "web"},
+		"web":         {fstest.MapFS{}, "web"},
+	} {
+		if got := networkOf(c.proc, c.host); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := Network(); got == "" || runtime.GOOS == "linux" && !strings.Contains(got, " net:[") {
+		t.Errorf("this network is %q", got)
 	}
 }
 

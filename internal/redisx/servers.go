@@ -53,7 +53,8 @@ func (l *Link) Servers() []string {
 
 // Discover asks Redis for servers to which nobody may connect: the nodes of a cluster; else the replicas of the
 // primary, the sentinels that the URL does not name, and the port of a server that is reached by a socket of Unix.
-// What Redis does not say within a second stays unknown.
+// It asks all at once, so that one that is silent keeps no other answer back. What Redis does not say within a second
+// stays unknown.
 func (db *DB) Discover(ctx context.Context) {
 	if strings.HasPrefix(db.url, hiddenScheme) {
 		return
@@ -65,21 +66,39 @@ func (db *DB) Discover(ctx context.Context) {
 		known.add(nodesOf(db.ClusterNodes(ctx).Val())...)
 		return
 	}
+	var questions sync.WaitGroup
+	questions.Go(func() { known.add(replicasOf(ctx, db)...) })
 	if strings.HasPrefix(db.url, "unix://") {
-		fields, _ := Info(ctx, db, "server")
-		if port := fields["tcp_port"]; port != "" && port != "0" {
-			known.add(net.JoinHostPort("127.0.0.1", port))
-		}
-	}
-	fields, _ := Info(ctx, db, "replication")
-	for name, value := range fields {
-		if strings.HasPrefix(name, "slave") && strings.HasPrefix(value, "ip=") {
-			known.add(replicaOf(value))
-		}
+		questions.Go(func() { known.add(portOf(ctx, db)...) })
 	}
 	if a, err := parse(db.url); err == nil && a.shape == "sentinel" {
-		known.add(otherSentinels(ctx, a)...)
+		if o, err := a.sentinel(); err == nil {
+			for _, address := range o.SentinelAddrs {
+				questions.Go(func() { known.add(otherSentinels(ctx, o, address)...) })
+			}
+		}
 	}
+	questions.Wait()
+}
+
+// portOf returns the address at which a server listens beside its socket of Unix; none if there is none.
+func portOf(ctx context.Context, server redis.Cmdable) []string {
+	fields, _ := Info(ctx, server, "server")
+	if port := fields["tcp_port"]; port != "" && port != "0" {
+		return []string{net.JoinHostPort("127.0.0.1", port)}
+	}
+	return nil
+}
+
+// replicasOf returns the addresses of the replicas of a primary.
+func replicasOf(ctx context.Context, primary redis.Cmdable) (found []string) {
+	fields, _ := Info(ctx, primary, "replication")
+	for name, value := range fields {
+		if strings.HasPrefix(name, "slave") && strings.HasPrefix(value, "ip=") {
+			found = append(found, replicaOf(value))
+		}
+	}
+	return found
 }
 
 // nodesOf returns the addresses in the answer to CLUSTER NODES, with lines as ID 10.0.0.2:6379@16379,NAME FLAGS ...
@@ -101,26 +120,16 @@ func replicaOf(line string) string {
 	return net.JoinHostPort(ip, port)
 }
 
-// otherSentinels asks the first sentinel of a URL that answers for the others.
-func otherSentinels(ctx context.Context, a address) (found []string) {
-	o, err := a.sentinel()
-	if err != nil {
-		return nil
+// otherSentinels asks one of the sentinels of a URL for the others.
+func otherSentinels(ctx context.Context, o *redis.FailoverOptions, address string) (found []string) {
+	sentinel := redis.NewSentinelClient(&redis.Options{
+		Addr: address, Username: o.SentinelUsername, Password: o.SentinelPassword, TLSConfig: o.TLSConfig,
+		MaxRetries: noRetries, ContextTimeoutEnabled: true,
+	})
+	others, _ := sentinel.Sentinels(ctx, o.MasterName).Result()
+	_ = sentinel.Close()
+	for _, other := range others {
+		found = append(found, net.JoinHostPort(other["ip"], other["port"]))
 	}
-	for _, address := range o.SentinelAddrs {
-		sentinel := redis.NewSentinelClient(&redis.Options{
-			Addr: address, Username: o.SentinelUsername, Password: o.SentinelPassword, TLSConfig: o.TLSConfig,
-			MaxRetries: noRetries, ContextTimeoutEnabled: true,
-		})
-		others, err := sentinel.Sentinels(ctx, o.MasterName).Result()
-		_ = sentinel.Close()
-		if err != nil {
-			continue
-		}
-		for _, other := range others {
-			found = append(found, net.JoinHostPort(other["ip"], other["port"]))
-		}
-		return found
-	}
-	return nil
+	return found
 }

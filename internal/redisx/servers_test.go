@@ -91,8 +91,14 @@ func TestServers_AreAllOfASentinelDeployment(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSentinel(t)
 	wantServers(t, first(t, s.URL()), append(slices.Clone(s.Sentinels), s.Servers...)...)
-	db := redistest.Open(t, first(t, s.URL()))
-	wantFound(t, db, s.AddSentinel().Addr())
+	one, all := redistest.Open(t, first(t, s.URL())), redistest.Open(t, s.URL())
+	added := s.AddSentinel().Addr()
+	wantFound(t, one, added)
+	for _, server := range []*redistest.Server{s.Sentinels[0], s.Servers[0]} { // the first that are asked
+		server.Pause()
+		t.Cleanup(server.Continue)
+	}
+	wantFound(t, all, added)
 }
 
 func TestServers_AreAllNodesOfACluster(t *testing.T) {

@@ -78,12 +78,7 @@ func TestSuccession_TakesAFirstReplicaForNoFailover(t *testing.T) {
 			before["master_replid"], after["master_replid"])
 	}
 	server.Restart()
-	testkit.Eventually(t, "another primary has taken over", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		_ = other.Ping(ctx).Err()
-		return s.Within(time.Hour)
-	})
+	waits(t, other, s)
 }
 
 // A connection to a replica would stay when that takes over, and nobody would ask on it who answers.

@@ -54,11 +54,13 @@ type Options struct {
 // Endpoint is where a part of this installation listens.
 type Endpoint struct {
 	Part    string // as in "the API of this node"
-	Address string // HOST:PORT; without a host, or with 0.0.0.0 or ::, every address of this machine
+	Address string // HOST:PORT; without a host, or with 0.0.0.0 or ::, every address of the part's machine
 	Machine bool   // if that is an address of this machine, the part may listen at all others of it as well
 	Setting string // that opens it to tasks besides http-allow; "" if there is none
-	// Of are the addresses of the machine to which Address belongs, if that may be another one; none for this machine.
-	Of []netip.Addr
+	// Away says that the part is in another network: on another machine, or in another container. Addresses that are
+	// also those of this machine, as 127.0.0.1 and that of docker0, do not lead to it from here.
+	Away bool
+	Also []netip.Addr // further addresses that lead to the part, at the port of Address
 }
 
 // RedisEndpoints are the endpoints of a Redis with these servers, which may listen at more addresses than those at

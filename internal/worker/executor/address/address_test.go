@@ -123,22 +123,23 @@ func TestRules_DenyTheInstallationItself(t *testing.T) {
 	}
 }
 
-// Of is what another node says of its machine; that of the second one is this machine.
 func TestRules_DenyOtherNodes(t *testing.T) {
 	t.Parallel()
-	here := []netip.Addr{netip.MustParseAddr("198.51.100.3"), netip.MustParseAddr("127.0.0.1")}
+	here := []netip.Addr{netip.MustParseAddr("198.51.100.3")}
 	away := []netip.Addr{netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("2001:db8::2")}
 	r := New()
 	r.Protect(func() []executor.Endpoint {
 		return []executor.Endpoint{
-			{Part: "api", Address: "[::]:8080", Of: away}, {Part: "profiles", Address: "127.0.0.1:6060", Of: away},
-			{Part: "api", Address: "0.0.0.0:8081", Of: here}, {Part: "profiles", Address: "127.0.0.1:6061", Of: here},
-			{Part: "api", Address: "198.51.100.9:8082", Of: away},
+			{Part: "api", Address: "[::]:8080", Also: away, Away: true},
+			{Part: "profiles", Address: "127.0.0.1:6060", Away: true},
+			{Part: "api", Address: "0.0.0.0:8081", Also: here}, {Part: "profiles", Address: "127.0.0.1:6061"},
+			{Part: "api", Address: "198.51.100.9:8082", Away: true}, {Part: "api", Address: "0.0.0.0:8083", Away: true},
+			{Part: "api", Address: "198.51.100.9:8084", Also: away, Away: true},
 		}
 	})
 	for _, text := range []string{
 		"198.51.100.1:8080", "[2001:db8::2]:8080", "[64:ff9b::c633:6401]:8080", "198.51.100.3:8081", "127.0.0.1:8081",
-		"[::1]:8081", "0.0.0.0:8081", "127.0.0.1:6061", "0.0.0.0:6061", "198.51.100.9:8082",
+		"[::1]:8081", "0.0.0.0:8081", "127.0.0.1:6061", "0.0.0.0:6061", "198.51.100.9:8082", "198.51.100.1:8084",
 	} {
 		if err := check(t, r, text); err == nil || !executor.IsPermanent(err) {
 			t.Errorf("%s: %v, want a final error", text, err)
@@ -146,8 +147,61 @@ func TestRules_DenyOtherNodes(t *testing.T) {
 	}
 	for _, text := range []string{
 		"127.0.0.1:8080", "198.51.100.2:8080", "198.51.100.1:8081", "127.0.0.1:6060", "127.0.0.2:6061", "198.51.100.1:8082",
+		"0.0.0.0:6060", "127.0.0.1:8083", "0.0.0.0:8083", "[::]:8083",
 	} {
 		testkit.Must(t, check(t, r, text))
+	}
+}
+
+// Bridges of containers have the same address on many machines.
+func TestRules_DenyNoAddressOfThisMachineForOthers(t *testing.T) {
+	t.Parallel()
+	all, err := net.InterfaceAddrs()
+	testkit.Must(t, err)
+	shared := []netip.Addr{netip.MustParseAddr("198.51.100.1")}
+	for _, one := range all {
+		if ip := netip.MustParsePrefix(one.String()).Addr(); !ip.IsLinkLocalUnicast() {
+			shared = append(shared, ip)
+		}
+	}
+	r := New()
+	r.Protect(func() []executor.Endpoint {
+		found := []executor.Endpoint{{Part: "api", Address: "0.0.0.0:8080", Also: shared, Away: true}}
+		for _, ip := range shared {
+			at := netip.AddrPortFrom(ip, 8081).String()
+			found = append(found, executor.Endpoint{Part: "api", Address: at, Away: true})
+		}
+		return found
+	})
+	for _, port := range []uint16{8080, 8081} {
+		for i, ip := range append(shared, netip.MustParseAddr("127.0.0.1"), netip.IPv6Loopback()) {
+			at := netip.AddrPortFrom(ip, port)
+			if err := r.Check(t.Context(), at); (err != nil) != (i == 0) {
+				t.Errorf("%s: %v", at, err)
+			}
+		}
+	}
+}
+
+// Whoever cannot tell what is here denies all that another node has, and all that may be the node itself.
+func TestRules_DenyMoreIfTheMachineIsUnknown(t *testing.T) {
+	t.Parallel()
+	here := func() addresses { return addresses{unknown: true} }
+	one := netip.MustParseAddr("192.0.2.1")
+	for name, c := range map[string]struct {
+		to, listens string
+		e           executor.Endpoint
+		want        bool
+	}{
+		"its own":         {"192.0.2.1", "0.0.0.0", executor.Endpoint{}, true},
+		"other node":      {"192.0.2.1", "0.0.0.0", executor.Endpoint{Away: true, Also: []netip.Addr{one}}, true},
+		"other address":   {"192.0.2.2", "0.0.0.0", executor.Endpoint{Away: true, Also: []netip.Addr{one}}, false},
+		"other loopback":  {"127.0.0.1", "127.0.0.1", executor.Endpoint{Away: true}, false},
+		"Redis elsewhere": {"192.0.2.1", "192.0.2.2", executor.Endpoint{Machine: true}, true},
+	} {
+		if got := leadsTo(netip.MustParseAddr(c.to), netip.MustParseAddr(c.listens), c.e, here); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }
 

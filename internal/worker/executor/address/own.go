@@ -62,15 +62,10 @@ func (r *Rules) resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 // its machine if that is unspecified, or e.Machine says so of a part that is on this machine.
 func leadsTo(to, listens netip.Addr, e executor.Endpoint, here machine) bool {
 	listens = listens.Unmap().WithZone("")
-	switch {
-	case len(e.Of) == 0:
-		return to == listens || (listens.IsUnspecified() || e.Machine && here().has(listens)) && here().has(to)
-	case listens.IsUnspecified():
-		return slices.Contains(e.Of, to) || here().isOneOf(e.Of) && here().has(to)
-	case listens.IsLoopback():
-		return to == listens && here().isOneOf(e.Of)
+	if to == listens || slices.Contains(e.Also, to) {
+		return !e.Away || !here().has(to)
 	}
-	return to == listens
+	return !e.Away && (listens.IsUnspecified() || e.Machine && here().mayHave(listens)) && here().mayHave(to)
 }
 
 // machine returns the addresses of this machine, which it reads when it is first called.
@@ -95,10 +90,10 @@ type addresses struct {
 	unknown bool // they cannot be read
 }
 
-// has reports whether an address is one of this machine. One that cannot be compared is taken for one.
+// has reports whether an address is known to be one of this machine.
 func (a addresses) has(ip netip.Addr) bool {
-	return ip.IsLoopback() || ip.IsUnspecified() || a.unknown || slices.Contains(a.known, ip)
+	return ip.IsLoopback() || ip.IsUnspecified() || slices.Contains(a.known, ip)
 }
 
-// isOneOf reports whether addresses of a machine are those of this one.
-func (a addresses) isOneOf(all []netip.Addr) bool { return slices.ContainsFunc(all, a.has) }
+// mayHave reports whether an address is one of this machine, or may be, as its addresses cannot be read.
+func (a addresses) mayHave(ip netip.Addr) bool { return a.unknown || a.has(ip) }

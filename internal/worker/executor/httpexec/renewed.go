@@ -16,11 +16,12 @@ const dialsLimit = 4_000
 type renewed struct {
 	current atomic.Pointer[http.Transport]
 	dials   atomic.Int64 // of the current one
+	limit   int64        // see dialsLimit
 }
 
 // newRenewed begins with a transport, which must have a DialContext.
 func newRenewed(first *http.Transport) *renewed {
-	r := &renewed{}
+	r := &renewed{limit: dialsLimit}
 	dial := first.DialContext
 	first.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		r.dials.Add(1)
@@ -33,7 +34,7 @@ func newRenewed(first *http.Transport) *renewed {
 // RoundTrip implements http.RoundTripper.
 func (r *renewed) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := r.current.Load()
-	if r.dials.Load() >= dialsLimit {
+	if r.dials.Load() >= r.limit {
 		t = r.renew(t)
 	}
 	return t.RoundTrip(req)
