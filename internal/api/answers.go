@@ -36,7 +36,8 @@ const cancelOperation = "cancelTask"
 // answers are smaller than smallAnswer. That of extendAttempts repeats its body, which counts until it is answered.
 var brief = []string{
 	"reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker",
-	"acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue", "deleteSchedule", "triggerSchedule",
+	"acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue",
+	"deleteSchedule", "triggerSchedule",
 }
 
 // answers writes answers, into memory that they share until their clients have read them.

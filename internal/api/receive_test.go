@@ -136,7 +136,8 @@ func TestReceive_BoundsBodiesInSum(t *testing.T) {
 	if got := r.call("POST", "/v1/tasks", large); got.status != http.StatusCreated {
 		t.Fatalf("beside bodies that were announced: %d %.300s", got.status, got.body)
 	}
-	testkit.Eventually(t, "the room of a request that has ended is free", func() bool { return r.server.bodies.holds() == 0 })
+	free := func() bool { return r.server.bodies.holds() == 0 }
+	testkit.Eventually(t, "the room of a request that has ended is free", free)
 	r.server.bodies.owe(other, 500<<10)
 	got := r.call("POST", "/v1/tasks", large)
 	p := got.problem(t)

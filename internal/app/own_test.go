@@ -125,7 +125,8 @@ func TestApp_LetsTasksCallItsMachineBesideOtherNodes(t *testing.T) {
 	for host, want := range map[string]string{
 		"127.0.0.1": "404", cluster.IP(): "404", "192.0.2.79": "the API of node other listens there",
 	} {
-		task := r.ended(strings.ReplaceAll(host, ":", "-"), "http", `{"method":"GET","url":"http://`+net.JoinHostPort(host, port)+`/"}`)
+		url := "http://" + net.JoinHostPort(host, port) + "/"
+		task := r.ended(strings.ReplaceAll(host, ":", "-"), "http", `{"method":"GET","url":"`+url+`"}`)
 		if !strings.Contains(task, want) {
 			t.Errorf("%s: got %s, want %s", host, task, want)
 		}
