@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -79,7 +80,7 @@ func outside(addresses []net.Addr) (four, six []netip.Addr) {
 // firstOutside returns the first global unicast address, IPv4 before IPv6, or loopback.
 func firstOutside(addresses []net.Addr) string {
 	four, six := outside(addresses)
-	if all := append(four, six...); len(all) > 0 {
+	if all := slices.Concat(four, six); len(all) > 0 {
 		return all[0].String()
 	}
 	return loopback
