@@ -216,10 +216,7 @@ func (s *Succession) meet(address string, h history) {
 		s.known[h.id] = &primary{
 			run: h.run, before: h.before, tookOver: s.last, settled: s.last.Add(s.settle), telling: s.telling,
 		}
-		select {
-		case s.changed <- struct{}{}:
-		default:
-		}
+		s.signal()
 	case !met:
 		s.known[h.id] = &primary{run: h.run, before: h.before}
 		if s.joining && (s.outage || h.before != noHistory) {
@@ -233,6 +230,14 @@ func (s *Succession) meet(address string, h history) {
 	}
 	s.primaries[address] = h.id
 	delete(s.unsure, address)
+}
+
+// signal says that a primary has taken over.
+func (s *Succession) signal() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 }
 
 // renames reports whether the history is the one of the last primary at the same address under another name: Redis
