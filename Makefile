@@ -32,17 +32,19 @@ quick: ## Build, vet and test what has changed, without the race detector, clust
 # everything; each package of tests that hangs for 45 minutes fails with the stacks of its goroutines. Both targets have
 # the same flags, so that the long one takes the results of tests without a long form from the cache.
 TEST := go test -race -vet=off -parallel 8 -timeout 45m
+# The packages that wait longest come first, so that the others run beside them.
+ALL := ./test ./test/model ./internal/scheduler ./...
 
 .PHONY: test
 test: ## Run all that a change must pass, with the race detector
 	scripts/ensure-test-tools
-	$(TEST) ./...
+	$(TEST) $(ALL)
 	cd bench && $(TEST) ./...
 
 .PHONY: test-long
 test-long: ## Run all tests in full, for an hour: fleets through failovers and upgrades, every zone, weeks of time travel
 	scripts/ensure-test-tools
-	TEST_LONG=1 $(TEST) ./...
+	TEST_LONG=1 $(TEST) $(ALL)
 
 # Rounds under faults; test/chaos says which variables choose among them.
 CHAOS := go test -race -vet=off -count=1 -v -run TestChaos
