@@ -126,7 +126,7 @@ func (c *Control) checkNames(
 	ctx context.Context, submitted, complete []task.Definition, answers []Submitted, warnings func(taskType, queue string) []string,
 ) map[int]error {
 	var unnamed map[int]error
-	var repeats []task.Definition // perhaps
+	var repeats []task.Definition // they have an id, so they may be there already
 	var places []int
 	for i, d := range complete {
 		if answers[i].Err != nil {

@@ -228,9 +228,9 @@ func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
 	}
 }
 
-// A node of an earlier release does not know the set, and leaves tasks in it that it cancels or puts on the wheel.
-func TestClaim_TakesNothingUnnamedThatDoesNotWait(t *testing.T) {
-	t.Parallel()
+// withUnnamed has more tasks wait than there are names for, and returns the quotas of the claims that put them there.
+func withUnnamed(t *testing.T) (*storetest.World, partition.Quotas) {
+	t.Helper()
 	w := storetest.New(t)
 	many(t, w, "default", task.WaitingNamesLimit/2+4)
 	http := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
@@ -238,6 +238,13 @@ func TestClaim_TakesNothingUnnamedThatDoesNotWait(t *testing.T) {
 	for range 3 {
 		claim(t, w, quotas)
 	}
+	return w, quotas
+}
+
+// A node of an earlier release does not know the set, and leaves tasks in it that it cancels or puts on the wheel.
+func TestClaim_TakesNothingUnnamedThatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	w, quotas := withUnnamed(t)
 	k := w.KeysOf(sibling(0))
 	set := string(k.Ready(lua.Unnamed))
 	names := w.DB.ZRange(w.Ctx, set, 0, -1).Val()
@@ -276,13 +283,7 @@ func TestClaim_TakesNothingUnnamedThatDoesNotWait(t *testing.T) {
 // When others with a name have ended, those without one get theirs: they are seen, and limits count them.
 func TestClaim_GivesANameToWhatHadNone(t *testing.T) {
 	t.Parallel()
-	w := storetest.New(t)
-	many(t, w, "default", task.WaitingNamesLimit/2+4)
-	http := lua.Offer{Queues: []string{"default"}, Types: []string{"http"}}
-	quotas := partition.Quotas{Default: 1000, Served: lua.ServedText([]lua.Offer{http})}
-	for range 3 {
-		claim(t, w, quotas)
-	}
+	w, quotas := withUnnamed(t)
 	k := w.KeysOf(sibling(0))
 	named, before := waiting(w)
 	for _, name := range w.DB.SMembers(w.Ctx, string(k.Backlog())).Val()[:20] {

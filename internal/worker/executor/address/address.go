@@ -34,7 +34,7 @@ var reserved = []netip.Prefix{
 // stateless translation (RFC 2765).
 var translated = []struct {
 	block netip.Prefix
-	at    [][4]int // one, or several of which nobody can tell which it is
+	at    [][4]int // several if nobody can tell the length of the prefix
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), [][4]int{after96}},
 	{netip.MustParsePrefix("64:ff9b:1::/48"), [][4]int{after48, after56, after64, after96}},
