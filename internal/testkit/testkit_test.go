@@ -131,6 +131,15 @@ func TestSample_IsRepeatedByItsSeed(t *testing.T) {
 	}
 }
 
+func TestSample_IsTheSameWithoutASeed(t *testing.T) {
+	t.Setenv(longVariable, "")
+	t.Setenv(seedVariable, "")
+	first := Sample(t, 10, numbers(100))
+	if second := Sample(t, 10, numbers(100)); !slices.Equal(first, second) {
+		t.Errorf("%v, and then %v", first, second)
+	}
+}
+
 func TestSample_SaysHowToRepeatIt(t *testing.T) {
 	t.Setenv(longVariable, "")
 	t.Setenv(seedVariable, "42")
