@@ -2755,7 +2755,7 @@ func (Take) Decode(r *Reply) (v TakeReply) {
 }
 
 // TakeBack runs take_back.lua: a leader takes queued tasks back whose deliveries no worker can take, as it has not enqueued them or has recalled them.
-// They wait in the set of ready tasks of their queue, or of their lane, for the same attempt.
+// They wait apart, in their queue or their lane, for the same attempt.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -2766,7 +2766,7 @@ type TakeBack struct {
 	States     StatesKey // HASH
 	Fence      Fence     // that this leader got with the lease
 	Events     EventsChannel
-	Deliveries []TakeBackDelivery // apart: in their lane
+	Deliveries []TakeBackDelivery // lane: their queue is served, and only not their type
 }
 
 // TakeBackReply is the reply to TakeBack.
@@ -2778,7 +2778,7 @@ type TakeBackReply struct {
 type TakeBackDelivery struct {
 	Member  task.Ref
 	Attempt int
-	Apart   bool
+	Lane    bool
 }
 
 // Script is take_back.lua.
@@ -2791,7 +2791,7 @@ func (c TakeBack) Keys() []string { return []string{string(c.Lease), string(c.St
 func (c TakeBack) Args() []any {
 	args := []any{string(c.Fence), string(c.Events)}
 	for _, e := range c.Deliveries {
-		args = append(args, e.Member.String(), e.Attempt, flag(e.Apart))
+		args = append(args, e.Member.String(), e.Attempt, flag(e.Lane))
 	}
 	return args
 }

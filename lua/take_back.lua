@@ -1,13 +1,13 @@
 -- take_back: a leader takes queued tasks back whose deliveries no worker can take, as it has not enqueued them or has recalled them.
--- They wait in the set of ready tasks of their queue, or of their lane, for the same attempt.
--- includes: clock, number, refuse, fence, state, changes, definition, events
+-- They wait apart, in their queue or their lane, for the same attempt.
+-- includes: clock, number, refuse, fence, state, changes, definition, apart, events
 -- keys:
 --   lease   STRING  the script makes further keys of the same partition
 --   states  HASH
 -- args:
 --   fence       fence  that this leader got with the lease
 --   events      channel
---   deliveries  (member member, attempt attempt, apart flag)*  apart: in their lane
+--   deliveries  (member member, attempt attempt, lane flag)*  lane: their queue is served, and only not their type
 -- reply:
 --   taken  number  tasks that were taken back
 -- refuses:
@@ -20,16 +20,14 @@ if leader then
 end
 
 local taken = 0
-for member, attempt, apart in deliveries() do
+for member, attempt, lane in deliveries() do
   local record, text = redis.call('HGET', defs_key(), member), redis.call('HGET', states, member)
   if record and text and queued_attempt(text) == attempt then
     local fields = parse_state(text)
     fields.state, fields.attempt, fields.queued = 'scheduled', int(attempt - 1), nil
     set_later(states, member, format_state(fields))
     remove_later(queued_key(), member)
-    local name = apart and lane_of(record) or queue_of(record)
-    put_later(ready_key(name), fields.due, member)
-    add_later(backlog_key(), name)
+    leave_apart(lane and lane_of(record) or queue_of(record), member, fields.due)
     announce('scheduled', member, 'scheduled', fields.attempt, '', record, ',"due":' .. fields.due)
     taken = taken + 1
   end

@@ -15,8 +15,8 @@ const (
 	// unnamedPause is the time between two looks at a part of the tasks without a name of their own. There may be a
 	// million.
 	unnamedPause = 100 * time.Millisecond
-	// unnamedTime is after what time claims look at them again though what is served has not changed: Redis may have lost
-	// writes.
+	// unnamedTime is the time after which claims look at them again, even if what is served has not changed: Redis may
+	// have lost writes.
 	unnamedTime = time.Hour
 )
 
@@ -60,7 +60,7 @@ func (a *apart) reserve(r *partition.Quotas, now time.Time) {
 // note records what a claim has found.
 func (a *apart) note(r partition.Quotas, o outcome, now time.Time) {
 	if o.backlog == nil { // it may have put tasks under further names, and looked or not
-		a.seen, a.tried, a.unnamed = "", "", ""
+		a.forget()
 		return
 	}
 	if !r.Known {
@@ -75,6 +75,9 @@ func (a *apart) note(r partition.Quotas, o outcome, now time.Time) {
 		a.unnamed, a.paused = o.unnamed, now
 	}
 }
+
+// forget has claims look at all names and all tasks again.
+func (a *apart) forget() { a.seen, a.tried, a.unnamed = "", "", "" }
 
 // goesOn reports whether it is time for the next part of a look at tasks without a name.
 func (a *apart) goesOn(now time.Time) bool {
@@ -96,6 +99,13 @@ func (q *quotas) lookAgain(p int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.apartIn(p).seen = ""
+}
+
+// tookBack has the next claim in a partition look at all names and all tasks: some may wait there again.
+func (q *quotas) tookBack(p int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.apartIn(p).forget()
 }
 
 // wakeApart wakes the terms of partitions in which tasks wait that nobody served. The caller holds the mutex.

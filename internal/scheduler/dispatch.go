@@ -135,6 +135,6 @@ func (t *term) takeBack(ctx context.Context, s split, backlog partition.Backlog)
 			backlog[lua.LaneName(d.Queue, d.Type)] = time.Time{}
 		}
 	}
-	t.s.quotas.lookAgain(t.partition)
+	t.s.quotas.tookBack(t.partition)
 	return errors.Join(failures...)
 }

@@ -109,7 +109,7 @@ func (t *term) parkUnrunnable(ctx context.Context, w *partition.Watched) error {
 		if len(recalled) > 0 {
 			forget(w, recalled)
 			failures = append(failures, t.leader.TakeBack(ctx, recalled, some.apart))
-			t.s.quotas.lookAgain(t.partition)
+			t.s.quotas.tookBack(t.partition)
 			t.s.wake(t.partition) // so that a claim sees what waits
 		}
 	}

@@ -6,11 +6,14 @@
 
 local next_unnamed = '' -- where the next claim goes on; '' at the end
 
--- first_rank returns the rank of the first task to look at. If the last one is gone, some are looked at twice.
+-- first_rank returns the rank of the first task to look at. If the last one has gone or has another time, some are
+-- looked at twice.
 local function first_rank(set)
   local due, last = string.match(unnamed, '^(%S+) (.*)$')
-  local rank = redis.call('ZRANK', set, last)
-  return rank and rank + 1 or redis.call('ZCOUNT', set, '-inf', '(' .. due)
+  if tonumber(redis.call('ZSCORE', set, last)) == tonumber(due) then
+    return redis.call('ZRANK', set, last) + 1
+  end
+  return redis.call('ZCOUNT', set, '-inf', '(' .. due)
 end
 
 -- waiting_records returns the definitions of those of the tasks that wait in the set. A node of an earlier release,

@@ -280,6 +280,47 @@ func TestClaim_TakesNothingUnnamedThatDoesNotWait(t *testing.T) {
 	}
 }
 
+// A look goes on where the one before it ended, also if that task waits from another time on meanwhile.
+func TestClaim_LooksOnIfTheLastTaskHasAnotherTime(t *testing.T) {
+	t.Parallel()
+	w, quotas := withUnnamed(t)
+	set := string(w.KeysOf(sibling(0)).Ready(lua.Unnamed))
+	names := w.DB.ZRange(w.Ctx, set, 0, -1).Val()
+	quotas.Unnamed, quotas.Known = lua.FirstUnnamed, true
+	first, err := w.Leader(sibling(0)).Claim(w.Ctx, 1, quotas, time.Second)
+	testkit.Must(t, err)
+	later := redis.Z{Member: names[0], Score: float64(w.DB.Time(w.Ctx).Val().UnixMilli())}
+	testkit.Must(t, w.DB.ZAdd(w.Ctx, set, later).Err())
+	offer := lua.Offer{Queues: []string{"default"}}
+	for _, member := range names {
+		ref, err := task.ParseRef(member)
+		testkit.Must(t, err)
+		offer.Types = append(offer.Types, w.Get(ref).Type)
+	}
+	quotas.Unnamed, quotas.Served = first.Unnamed, lua.ServedText([]lua.Offer{offer})
+	got, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, quotas, time.Second)
+	testkit.Must(t, err)
+	if len(names) < 3 || len(got.Deliveries) != len(names) {
+		t.Errorf("of %d tasks, %d are claimed", len(names), len(got.Deliveries))
+	}
+}
+
+func TestTakeBack_LeavesOthersAShareOfTheNames(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const without = 30
+	many(t, w, "default", task.WaitingNamesLimit/2+without)
+	for range 4 {
+		got, err := w.Leader(sibling(0)).Claim(w.Ctx, 256, partition.Quotas{Default: 1000}, time.Second)
+		testkit.Must(t, err)
+		testkit.Must(t, w.Leader(sibling(0)).TakeBack(w.Ctx, got.Deliveries, true))
+		w.CheckSets()
+	}
+	if names, others := waiting(w); names+others != task.WaitingNamesLimit/2+without || others < without-2 {
+		t.Errorf("%d tasks have names and %d have none", names, others)
+	}
+}
+
 // When others with a name have ended, those without one get theirs: they are seen, and limits count them.
 func TestClaim_GivesANameToWhatHadNone(t *testing.T) {
 	t.Parallel()

@@ -98,13 +98,13 @@ func (l *Leader) Claim(ctx context.Context, limit int, quotas Quotas, look time.
 }
 
 // TakeBack takes tasks back that Claim has queued and whose deliveries no worker can take: they wait as if they had not been
-// claimed, in their queues or, if apart, in their lanes. Errors: ErrFenced, or an error of Redis.
-func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery, apart bool) error {
+// claimed, in their queues or, if lane is set, in their lanes. Errors: ErrFenced, or an error of Redis.
+func (l *Leader) TakeBack(ctx context.Context, deliveries []task.Delivery, lane bool) error {
 	call := lua.TakeBack{
 		Lease: l.keys.Lease(), States: l.keys.States(), Fence: l.fence, Events: l.o.Layout.Keys.Events(), Deliveries: nil,
 	}
 	for _, d := range deliveries {
-		call.Deliveries = append(call.Deliveries, lua.TakeBackDelivery{Member: d.Ref, Attempt: d.Attempt, Apart: apart})
+		call.Deliveries = append(call.Deliveries, lua.TakeBackDelivery{Member: d.Ref, Attempt: d.Attempt, Lane: lane})
 	}
 	_, err := redisx.Run(ctx, l.o.Layout.DB, call)
 	return fenced(err)
