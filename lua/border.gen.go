@@ -503,7 +503,7 @@ func (Checkpoint) Decode(*Reply) CheckpointReply { return CheckpointReply{} }
 // overtake those overdue ones of it that the leader has not come to, unless it has just come to some. Tasks of a queue
 // and a type of which the leader, or the backlog, knows a lane count and wait there, as if the lane was a queue of its
 // own. Tasks that nobody can run wait apart, in their queue or lane, and have no part in this until somebody can. There
-// are NAMES_LIMIT names of queues and lanes for them at most: what has none waits with all others that have none.
+// are NAMES_LIMIT names of queues and lanes for them at most: the others share one set without a name.
 //
 // Refusals:
 //   - CodeFenced: another leader holds the lease of the partition, or none does
@@ -2959,7 +2959,7 @@ func (p Partition) Wheel() WheelKey {
 	return WheelKey(p.prefix + "wheel")
 }
 
-// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do.
+// ReadyKey names a ZSET: scheduled tasks of a queue that are due and wait until the queue has room, by due time; they are not on the wheel. `<queue> <type>` is a lane: tasks of one type that wait apart, as no living worker of the queue runs them, or too few do. `*` has those that nobody serves and for which there was no further name: before a change to a release that does not know it, have a worker serve them, or cancel them.
 type ReadyKey string
 
 // Ready makes the key dts:{p}:ready:<queue>.

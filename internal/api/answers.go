@@ -32,9 +32,10 @@ var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedu
 // cancelOperation has an answer as large as its task, and guards it itself.
 const cancelOperation = "cancelTask"
 
-// brief are the changes that a debtor may go on with: running attempts, held locks and the queues depend on them. Their
-// answers are smaller than smallAnswer. That of extendAttempts repeats its body, which counts until it is answered.
-var brief = []string{
+// smallAnswers are the changes that go on while an address exceeds its share: running attempts, held locks and the
+// queues depend on them. Their answers are smaller than smallAnswer. That of extendAttempts repeats its body, which
+// counts until it is answered.
+var smallAnswers = []string{
 	"reportProgress", "reportAttempt", "finishAttempt", "extendAttempts", "leaveWorker",
 	"acquireLock", "renewLock", "releaseLock", "pauseQueue", "resumeQueue", "limitQueue",
 	"deleteSchedule", "triggerSchedule",
@@ -115,7 +116,7 @@ func (a *answers) count(from netip.Prefix, n int64, mayFail bool) error {
 	case mayFail:
 		return a.full("ask for a smaller page, or try again")
 	}
-	a.room.owe(from, n)
+	a.room.takeAnyway(from, n)
 	return nil
 }
 
@@ -123,25 +124,25 @@ func (a *answers) full(helps string) error {
 	return a.room.refusal("answers that wait for their readers", helps)
 }
 
-// leavesDebt reports whether guardDebt guards an operation.
-func leavesDebt(method, operation string) bool {
-	return method != http.MethodGet && operation != cancelOperation && !slices.Contains(brief, operation)
+// hasLargeAnswer reports whether guardShare guards an operation.
+func hasLargeAnswer(method, operation string) bool {
+	return method != http.MethodGet && operation != cancelOperation && !slices.Contains(smallAnswers, operation)
 }
 
-// guardDebt refuses changes with large answers to an address that has not read the answers to earlier changes: these
+// guardShare refuses changes with large answers to an address that has not read the answers to earlier changes: these
 // are written, however much of the memory that needs. Error: CodeOverloaded.
-func (a *answers) guardDebt(next echo.HandlerFunc) echo.HandlerFunc {
+func (a *answers) guardShare(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if a.indebted(c) {
-			return a.debtor()
+		if a.exceedsShare(c) {
+			return a.refuseLarge()
 		}
 		return next(c)
 	}
 }
 
-func (a *answers) indebted(c echo.Context) bool { return a.room.indebted(clientOf(c.Request())) }
+func (a *answers) exceedsShare(c echo.Context) bool { return a.room.exceedsShare(clientOf(c.Request())) }
 
-func (a *answers) debtor() error {
+func (a *answers) refuseLarge() error {
 	return a.full("nothing was done, so read the answers to earlier requests, or try again")
 }
 

@@ -32,21 +32,21 @@ func (b *budget) take(from netip.Prefix, n int64) bool {
 	return true
 }
 
-// owe counts n bytes that an address must get.
-func (b *budget) owe(from netip.Prefix, n int64) {
+// takeAnyway counts n bytes that an address must get.
+func (b *budget) takeAnyway(from netip.Prefix, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.add(from, n)
 }
 
-// indebted reports whether an address holds more than take ever gives to one.
-func (b *budget) indebted(from netip.Prefix) bool {
+// exceedsShare reports whether an address holds more than take ever gives to one.
+func (b *budget) exceedsShare(from netip.Prefix) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.held[from] > b.size/2
 }
 
-// give returns n bytes that take or owe counted.
+// give returns n bytes that take or takeAnyway counted.
 func (b *budget) give(from netip.Prefix, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

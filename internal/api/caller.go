@@ -11,7 +11,7 @@ import (
 
 // callerOf resolves who sent a request and in which namespace: the one of the query, or the default one.
 func callerOf(c echo.Context) control.Caller {
-	return control.Caller{Namespace: cmp.Or(c.QueryParam("namespace"), task.DefaultNamespace), Address: c.RealIP()}
+	return control.Caller{Namespace: cmp.Or(c.QueryParam("namespace"), task.DefaultNamespace), Address: addressOf(c.Request())}
 }
 
 // callerIn resolves who sent a request whose body can name a namespace, too; "" is none. Error: CodeInvalid if body and

@@ -59,7 +59,7 @@ func (e *endpoints) followLogs(c echo.Context, who control.Caller, id, after str
 	return e.follow(c, logsOf(who.Ref(id)), func(ctx context.Context, feed *events.Subscription, out *stream) error {
 		f := logFollower{
 			control: e.Control, show: e.taskOf, who: who, id: id, after: after, feed: feed, out: out, heartbeat: e.Heartbeat,
-			streams: e.streams,
+			streams: e.streams, reserve: func(n int64) (func(), error) { return e.reserve(c, n) },
 		}
 		return f.run(ctx)
 	})
@@ -82,6 +82,7 @@ type logFollower struct {
 	out       *stream
 	heartbeat time.Duration
 	streams   *places
+	reserve   func(bytes int64) (release func(), _ error)
 }
 
 // run sends until the task has ended and all of its lines were sent, or until ctx ends.
@@ -158,8 +159,18 @@ func (f *logFollower) send(lines []task.LogLine) error {
 	return nil
 }
 
+// end sends the task. If too much waits for slow readers, the stream ends without it, and the client asks again.
 func (f *logFollower) end(t task.Task) error {
-	if err := f.out.send("end", "", f.show(t)); err != nil {
+	text, err := frame("end", "", f.show(t))
+	if err != nil {
+		return err
+	}
+	release, err := f.reserve(int64(len(text)))
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := f.out.write(text); err != nil {
 		return err
 	}
 	return f.out.flush()

@@ -98,6 +98,15 @@ func clientOf(r *http.Request) netip.Prefix {
 	return networkOf(remote.Addr())
 }
 
+// addressOf is clientOf as a text: an address, or a network.
+func addressOf(r *http.Request) string {
+	client := clientOf(r)
+	if client.IsSingleIP() {
+		return client.Addr().String()
+	}
+	return client.String()
+}
+
 // enterStream takes a place among the streams. Error: codeTooManyStreams.
 func (e *endpoints) enterStream(c echo.Context) (leave func(), _ error) {
 	leave, reached := e.streams.enter(clientOf(c.Request()))

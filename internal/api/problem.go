@@ -39,7 +39,8 @@ func (s *Server) fail(err error, c echo.Context) {
 		if p.Status == http.StatusServiceUnavailable {
 			level = slog.LevelWarn
 		}
-		s.options.Log.Log(c.Request().Context(), level, "request failed", "request_id", p.RequestID, "path", c.Request().URL.Path, "code", p.Code, "error", err)
+		s.options.Log.Log(c.Request().Context(), level, "request failed", "request_id", p.RequestID, "path", task.Cut(c.Request().URL.Path, pathLimit),
+			"code", p.Code, "error", err)
 	}
 	switch {
 	case c.Response().Committed:

@@ -150,8 +150,8 @@ func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc 
 			if slices.Contains(paged, op.OperationID) {
 				chains[op.OperationID] = append(chains[op.OperationID], s.page)
 			}
-			if leavesDebt(method, op.OperationID) {
-				chains[op.OperationID] = slices.Insert(chains[op.OperationID], 1, s.answers.guardDebt) // behind what counts refusals
+			if hasLargeAnswer(method, op.OperationID) {
+				chains[op.OperationID] = slices.Insert(chains[op.OperationID], 1, s.answers.guardShare) // behind what counts refusals
 			}
 		}
 	}

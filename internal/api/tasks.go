@@ -129,9 +129,9 @@ func (e *endpoints) CancelTask(c echo.Context, id TaskID, _ CancelTaskParams) er
 	return e.answerTask(c, t, err)
 }
 
-// guardLarge refuses a large task as an answer to a debtor: see guardDebt. Errors: CodeOverloaded, those of GetTask.
+// guardLarge refuses a large task as an answer to an address that exceeds its share: see guardShare. Errors: CodeOverloaded, those of GetTask.
 func (e *endpoints) guardLarge(c echo.Context, id string) error {
-	if !e.indebted(c) {
+	if !e.exceedsShare(c) {
 		return nil
 	}
 	t, err := e.Control.GetTask(c.Request().Context(), callerOf(c), id)
@@ -140,7 +140,7 @@ func (e *endpoints) guardLarge(c echo.Context, id string) error {
 	}
 	text, err := json.Marshal(e.taskOf(t))
 	if err == nil && len(text) > smallAnswer {
-		return e.debtor()
+		return e.refuseLarge()
 	}
 	return err
 }

@@ -118,6 +118,7 @@ type edge struct {
 // newApp builds the node.
 func newApp(ctx context.Context, o Options, e edge) (*App, error) {
 	o.Log = telemetry.Throttle(o.Log)
+	o.Embedded = o.Embedded || o.Config.Redis.Embedded()
 	a := &App{
 		network: cluster.Network(), serversPause: serversPause,
 		o: o, types: o.Executors.Types(), metrics: telemetry.New(), succession: redisx.NewSuccession(settleTime),

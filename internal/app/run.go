@@ -79,7 +79,7 @@ func (a *App) parts() []part {
 		parts = append(parts, part{name: "api", run: func(ctx context.Context) error { return a.serve(ctx, a.listener) }})
 	}
 	if a.worker != nil {
-		if !a.o.Config.Redis.Embedded() { // that has no other servers
+		if !a.o.Embedded { // that has no other servers
 			parts = append(parts, part{name: "watch of the servers", run: a.watchServers})
 		}
 		parts = append(parts, part{name: "worker", run: a.worker.Run, ready: a.worker.Ready()})

@@ -84,7 +84,7 @@ func (a *App) guard(l net.Listener, asked string) api.Guard {
 func (a *App) buildControl() *control.Control {
 	return control.New(control.Options{
 		Store: a.store, Queues: a.queues, Nodes: a.registry, Now: a.registry.Now, Types: a.types, Workers: a.remote, Log: a.o.Log,
-		MaxSubmissions: a.o.Config.MaxSubmissions, Embedded: a.o.Embedded || a.o.Config.Redis.Embedded(),
+		MaxSubmissions: a.o.Config.MaxSubmissions, Embedded: a.o.Embedded,
 	})
 }
 

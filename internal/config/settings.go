@@ -71,7 +71,7 @@ func (s *Settings) declareData() {
 	f.DurationVar(&c.LeaseTTL, "lease-ttl", c.LeaseTTL, "how long a partition may be without a leader after a crash")
 	f.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats; a node counts as dead after three missed ones")
 	f.IntVar(&c.MaxSubmissions, "max-submissions", c.MaxSubmissions, "most submissions that wait for their answer at this node, counted in tasks; beyond, they are refused at once (503)")
-	f.IntVar(&c.MaxWorkersPerAddress, "max-workers-per-address", c.MaxWorkersPerAddress, "most workers by HTTP that one address may have at this node, of 200 in all")
+	f.IntVar(&c.MaxWorkersPerAddress, "max-workers-per-address", c.MaxWorkersPerAddress, "most workers by HTTP of one address, of IPv6 of one /64 network, at this node, of 200 in all")
 	f.Var(&c.TransferMemory, "transfer-memory", "most bytes of request bodies that are under way at this node, and as many of answers; "+
 		"beyond, large ones are refused at once (503); one client's address has as much as it leaves to others, a half while it is alone; at least 32MiB")
 	f.IntVar(&c.MaxConnectionsPerAddress, "max-connections-per-address", c.MaxConnectionsPerAddress,

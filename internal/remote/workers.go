@@ -9,6 +9,7 @@ package remote
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -207,15 +208,19 @@ func (w *Workers) checkRoom(replaced *session, address string, offer Offer) erro
 	case replaced == nil && len(w.sessions) >= SessionsLimit:
 		return task.Errorf(task.CodeUnavailable, "this node has %d workers already: ask another one", SessionsLimit)
 	case n >= w.o.PerAddress:
-		return task.Errorf(task.CodeUnavailable,
-			"worker: %d workers call this node from the address %s, and --max-workers-per-address allows no more: ask another node", n, address)
+		return refusal("worker", "%d workers call this node from the address %s, and --max-workers-per-address allows no "+
+			"more: ask another node", n, address)
 	}
 	if size := len(lua.ServedText(offers)); size > NamesLimit {
-		return task.Errorf(task.CodeUnavailable,
-			"queues, types: with these, the names of all workers that call this node from the address %s have %d bytes, at most %d are "+
-				"allowed: name fewer, or the same as other workers, or ask another node", address, size, NamesLimit)
+		return refusal("queues, types", "with these, the names of all workers that call this node from the address %s have %d "+
+			"bytes, at most %d are allowed: name fewer, or the same as other workers, or ask another node", address, size, NamesLimit)
 	}
 	return nil
+}
+
+// refusal says that another node may take what this one does not, because of a field.
+func refusal(field, format string, args ...any) error {
+	return &task.Error{Code: task.CodeUnavailable, Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
 func (w *Workers) isNode(id string) bool {

@@ -62,7 +62,7 @@ func (t *term) maintain(ctx context.Context) error {
 // over, those first that would go next: so a backlog drains though finished tasks need more memory than waiting ones.
 func (t *term) rest(ctx context.Context, busy bool) error {
 	signal(t.claimed) // in case there is something to look after that dispatch does not know of
-	// And names of queues and lanes that somebody else has listed.
+	// Somebody else may have listed further names of queues and lanes.
 	if len(t.s.quotas.namesApart(t.partition)) > 0 {
 		t.s.quotas.lookAgain(t.partition)
 		t.s.wake(t.partition)

@@ -27,7 +27,8 @@ type slots struct {
 	own     map[string]served // of nodes, by queue
 	nodes   int               // that lead partitions, or want to
 	foreign map[string]int    // of asynq's own servers, by queue
-	asked   map[string]bool
+	asked   map[string]bool   // names for which foreign was read since began
+	began   time.Time
 	workers []cluster.Node // living ones that take attempts
 	text    string         // see served
 	leftOut int            // workers by HTTP of which claims are not told
@@ -86,8 +87,8 @@ func (s *slots) ofNodes(name string) int {
 
 func (s *slots) onlyForeign(name string) bool { return s.ofNodes(name) == 0 && s.of(name) > 0 }
 
-// servedLimit is how many bytes a claim is told of what is served, so far as guests, which are workers by HTTP, bring
-// it: more is not worth its transport.
+// servedLimit is how many bytes of the offers of guests, which are workers by HTTP, a claim carries: more are not worth
+// their transport.
 const servedLimit = 64 << 10
 
 // served returns the queues and types that somebody serves, as claims take it.
@@ -196,7 +197,10 @@ func (s *slots) setForeign(names []string, foreign map[string]int, err error) {
 	if err != nil {
 		return
 	}
-	s.foreign, s.asked = foreign, make(map[string]bool)
+	if s.asked == nil || s.read.Sub(s.began) >= foreignTime {
+		s.asked, s.began = make(map[string]bool), s.read
+	}
+	s.foreign = foreign
 	for _, name := range names {
 		s.asked[name] = true
 	}

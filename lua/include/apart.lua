@@ -1,5 +1,5 @@
 -- apart: lets due tasks wait that nobody can run, and no claim looks at them until somebody can: under their name or,
--- if there are too many names, with all others that have none.
+-- if there are too many names, in one set without a name.
 -- includes: changes
 
 local apart = {} -- names that nobody serves and under which tasks wait

@@ -15,7 +15,10 @@ const (
 )
 
 // Portions says how many records to read at once, by the size of those that were read, and when a page is full.
-type Portions struct{ bytes, records int }
+type Portions struct {
+	bytes, records int // that were read
+	kept           int // bytes that are on the page
+}
 
 // Next is how many records to read now, up to most.
 func (p *Portions) Next(most int) int {
@@ -25,14 +28,17 @@ func (p *Portions) Next(most int) int {
 	return min(max(1, portionBytes/max(1, p.bytes/p.records)), most)
 }
 
-// Add counts a record.
-func (p *Portions) Add(bytes int) {
+// Read counts a record that was read, and whether it is on the page.
+func (p *Portions) Read(bytes int, kept bool) {
 	p.bytes += bytes
 	p.records++
+	if kept {
+		p.kept += bytes
+	}
 }
 
-// Full reports whether a page with all of these records is to end.
-func (p *Portions) Full() bool { return p.bytes >= PageBytes }
+// Full reports whether the page is to end.
+func (p *Portions) Full() bool { return p.kept >= PageBytes }
 
 // TextBytes is how many bytes a text takes in an answer, which is JSON: up to six times as many as it has.
 func TextBytes(text string) int {

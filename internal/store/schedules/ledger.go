@@ -146,7 +146,7 @@ func (s *Schedules) HistoryPage(ctx context.Context, ref task.Ref, present, befo
 				return page, true, nil
 			}
 			page = append(page, revision)
-			portions.Add(len(e))
+			portions.Read(len(e), true)
 			before = revision.Number
 		}
 		if len(entries) < n {

@@ -63,11 +63,15 @@ func (s *Schedules) match(
 		}
 		for _, one := range found {
 			last++
-			if one == nil || !f.matches(one.Schedule) {
+			if one == nil {
+				continue
+			}
+			matches := f.matches(one.Schedule)
+			portions.Read(one.bytes, matches)
+			if !matches {
 				continue
 			}
 			matched = append(matched, one.Schedule)
-			portions.Add(one.bytes)
 			if len(matched) == limit || portions.Full() {
 				return matched, last, nil
 			}
@@ -200,7 +204,7 @@ func (s *Schedules) readEach(ctx context.Context, refs []task.Ref, do func(sched
 				return layout.Unavailable(err)
 			}
 			if one != nil {
-				portions.Add(one.bytes)
+				portions.Read(one.bytes, true)
 				do(one.Schedule)
 			}
 		}

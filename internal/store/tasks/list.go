@@ -106,31 +106,31 @@ func (s *Tasks) match(
 	ctx context.Context, f Filter, entries []layout.Entry, limit int, portions *layout.Portions,
 ) (matched []task.Task, last int, _ error) {
 	for last < len(entries) {
-		chunk := entries[last:min(len(entries), last+portions.Next(layout.ReadChunk))]
+		chunk := entries[last:min(len(entries), last+layout.ReadChunk)]
 		refs, err := s.selectRefs(ctx, f, f.refs(chunk))
 		if err != nil {
 			return nil, 0, err
 		}
-		tasks, err := s.GetEach(ctx, refs)
-		if err != nil {
-			return nil, 0, err
-		}
-		byMember := make(map[string]task.Task, len(tasks))
-		for _, t := range tasks {
-			byMember[t.Ref.String()] = t
-		}
-		for _, e := range chunk {
-			last++
-			t, found := byMember[e.Member]
-			if !found || !f.matches(t) {
-				continue
+		for len(refs) > 0 {
+			portion := refs[:min(len(refs), portions.Next(layout.ReadChunk))]
+			refs = refs[len(portion):]
+			tasks, err := s.GetEach(ctx, portion)
+			if err != nil {
+				return nil, 0, err
 			}
-			matched = append(matched, t)
-			portions.Add(len(t.Payload) + layout.TextBytes(t.Result) + layout.TextBytes(t.Error))
-			if len(matched) == limit || portions.Full() {
-				return matched, last, nil
+			for _, t := range tasks {
+				if !f.matches(t) {
+					continue
+				}
+				matched = append(matched, t)
+				portions.Read(len(t.Payload)+layout.TextBytes(t.Result)+layout.TextBytes(t.Error), true)
+				if len(matched) == limit || portions.Full() {
+					isLast := func(e layout.Entry) bool { return e.Member == t.Ref.String() }
+					return matched, last + 1 + slices.IndexFunc(chunk, isLast), nil
+				}
 			}
 		}
+		last += len(chunk)
 	}
 	return matched, last, nil
 }

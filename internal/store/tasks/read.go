@@ -218,7 +218,7 @@ func logPage(lines []task.LogLine, limit int) LogPage {
 		if portions.Full() {
 			return LogPage{Lines: lines[:i], More: true}
 		}
-		portions.Add(layout.TextBytes(line.Text))
+		portions.Read(layout.TextBytes(line.Text), true)
 	}
 	return LogPage{Lines: lines, More: len(lines) == limit}
 }

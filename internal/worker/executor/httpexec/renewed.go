@@ -14,36 +14,46 @@ const dialsLimit = 4_000
 // renewed is a transport that forgets the hosts of former calls. When another one takes its place, idle connections
 // are closed, and calls that are under way go on; those count no more for the limits of the new one.
 type renewed struct {
-	current atomic.Pointer[http.Transport]
-	dials   atomic.Int64 // of the current one
-	limit   int64        // see dialsLimit
+	current atomic.Pointer[counted]
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	limit   int64 // see dialsLimit
+}
+
+// counted is a transport, and how many connections it has opened.
+type counted struct {
+	*http.Transport
+	dials atomic.Int64
 }
 
 // newRenewed begins with a transport, which must have a DialContext.
 func newRenewed(first *http.Transport) *renewed {
-	r := &renewed{limit: dialsLimit}
-	dial := first.DialContext
-	first.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		r.dials.Add(1)
-		return dial(ctx, network, address)
-	}
-	r.current.Store(first)
+	r := &renewed{limit: dialsLimit, dial: first.DialContext}
+	r.current.Store(r.count(first))
 	return r
+}
+
+// count has a transport count its connections.
+func (r *renewed) count(t *http.Transport) *counted {
+	c := &counted{Transport: t}
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c.dials.Add(1)
+		return r.dial(ctx, network, address)
+	}
+	return c
 }
 
 // RoundTrip implements http.RoundTripper.
 func (r *renewed) RoundTrip(req *http.Request) (*http.Response, error) {
 	t := r.current.Load()
-	if r.dials.Load() >= r.limit {
+	if t.dials.Load() >= r.limit {
 		t = r.renew(t)
 	}
 	return t.RoundTrip(req)
 }
 
 // renew replaces a transport, unless another call has done so, and returns the current one.
-func (r *renewed) renew(old *http.Transport) *http.Transport {
-	if r.current.CompareAndSwap(old, old.Clone()) {
-		r.dials.Store(0)
+func (r *renewed) renew(old *counted) *counted {
+	if r.current.CompareAndSwap(old, r.count(old.Clone())) {
 		old.CloseIdleConnections()
 	}
 	return r.current.Load()

@@ -31,9 +31,9 @@ func TestExecutor_ForgetsHosts(t *testing.T) {
 	for i := range 120 {
 		_, err := execute(t, h, object{"method": "GET", "url": fmt.Sprintf("http://10.0.0.%d/", i)})
 		wantDenied(t, err, "10.0.")
-		most = max(most, remembered(t, h.transport.current.Load()))
+		most = max(most, remembered(t, h.transport.current.Load().Transport))
 	}
-	if now := remembered(t, h.transport.current.Load()); most > 50 || now > 20 {
+	if now := remembered(t, h.transport.current.Load().Transport); most > 50 || now > 20 {
 		t.Errorf("it remembers %d hosts, and %d at most, want no more than 20 and 50", now, most)
 	}
 }
@@ -61,13 +61,13 @@ func TestRenewed_LetsCallsUnderWayGoOn(t *testing.T) {
 	}()
 	testkit.Receive(t, arrived, "the slow call")
 	before := h.transport.current.Load()
-	h.transport.dials.Store(h.transport.limit)
+	before.dials.Store(h.transport.limit)
 	for range 3 {
 		_, err := execute(t, h, object{"method": "GET", "url": server.URL})
 		testkit.Must(t, err)
 	}
-	if before == h.transport.current.Load() || h.transport.dials.Load() != 1 {
-		t.Errorf("the transport is the same, or opened %d connections, want a new one with 1", h.transport.dials.Load())
+	if now := h.transport.current.Load(); now == before || now.dials.Load() != 1 {
+		t.Errorf("the transport is the same, or opened %d connections, want a new one with 1", now.dials.Load())
 	}
 	close(goOn)
 	testkit.Must(t, testkit.Receive(t, ended, "the end of the slow call"))
