@@ -380,6 +380,7 @@ func TestDial_RefusesWhatIsNoAddress(t *testing.T) {
 }
 
 func TestOpen_RefusesWhatIsNoRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for url, code := range map[string]dts.Code{"http://x": dts.CodeInvalid, "redis://127.0.0.1:1": dts.CodeUnavailable} {
 		if _, err := dts.Open(url); dts.CodeOf(err) != code {

@@ -61,6 +61,7 @@ func TestLock_IsHeldUntilUnlock(t *testing.T) {
 }
 
 func TestLock_IsRenewedWhetherItsContextEndsOrNot(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	overBoth(t, func(t *testing.T, c *dts.Client) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -213,6 +214,7 @@ func cutOff(t *testing.T) (*redistest.Proxy, *dts.Client, *dts.Client) {
 }
 
 func TestLock_IsLostBeforeAnotherCanHaveIt(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	proxy, behind, free := cutOff(t)
 	l := take(t, behind, "deploy", time.Second)
@@ -243,6 +245,7 @@ func TestLock_IsLostBeforeAnotherCanHaveIt(t *testing.T) {
 
 // A reply of Redis that is lost has the script run again; a holder that is cut off for less than its lease goes on.
 func TestLock_OutlastsAnInterruption(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	proxy, behind, free := cutOff(t)
 	l := take(t, behind, "deploy", 3*time.Second)

@@ -102,6 +102,7 @@ func TestHandle_DecodesThePayloadAndEncodesTheResult(t *testing.T) {
 }
 
 func TestHandle_ErrorsSayWhatFollows(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	s := newShop(t, func(w *dts.Worker) {
 		w.Handle("permanent", func(context.Context, *dts.Task) (any, error) {
@@ -196,6 +197,7 @@ func TestHandler_LogsAndTellsItsProgress(t *testing.T) {
 
 // The log has more bytes than one page of the API.
 func TestLogs_FollowShortPages(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	s := newShop(t, func(w *dts.Worker) {
 		w.Handle("rows", func(ctx context.Context, _ *dts.Task) (any, error) {
@@ -315,6 +317,7 @@ func TestWorker_IsANodeOfTheFleet(t *testing.T) {
 }
 
 func TestWorker_WaitsForRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	way := redistest.NewProxy(t, redistest.Start(t).Addr())
 	way.Cut()

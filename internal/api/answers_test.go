@@ -32,6 +32,7 @@ func (r *rig) fillList() {
 var other = netip.MustParsePrefix("192.0.2.1/32")
 
 func TestAnswers_AreBoundedInSum(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.TransferMemory = 1 << 20 })
 	r.fillList()

@@ -93,6 +93,7 @@ func TestSubmitTasks_SaysWhichTasksRedisDidNotTake(t *testing.T) {
 }
 
 func TestSubmitTasks_LimitsNumberAndBytes(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	r := startRig(t)
 	many := func(n int) string {

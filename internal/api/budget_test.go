@@ -152,6 +152,7 @@ var local = netip.MustParsePrefix("127.0.0.1/32")
 // Who does not read large answers to changes gets them nevertheless, but no further ones. Behind the same address may
 // be somebody who holds a lock, or runs an attempt: what has a small answer goes on.
 func TestAnswers_RefuseLargeOnesToADebtor(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	calls := map[string]struct {
 		call    string

@@ -19,6 +19,7 @@ import (
 
 // Each byte of these lines takes six in the answer.
 func TestReadLogs_EndsAPageThatIsFull(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")

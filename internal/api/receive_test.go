@@ -272,6 +272,7 @@ func TestParseJSON_RefusesManyMembersCheaply(t *testing.T) {
 
 // One body that has its turn takes up to 20 times its size, so the next one waits.
 func TestDecoding_BoundsLargeBodiesAtOnce(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.RequestTimeout = 50 * time.Millisecond })
 	for range decodingLimit {

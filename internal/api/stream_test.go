@@ -473,6 +473,7 @@ func TestFollowLogs_ResumesAfterACursor(t *testing.T) {
 }
 
 func TestFollowLogs_FindsLinesWithoutAnEvent(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	r := startRig(t)
 	r.submit("a")

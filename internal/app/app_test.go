@@ -77,6 +77,7 @@ func run(t *testing.T, o Options) *running {
 
 // However many commands wait for the connections of a node, it says that it lives, keeps its partitions, and extends its runs.
 func TestApp_LivesWhileAllItsConnectionsAreTaken(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
@@ -292,6 +293,7 @@ func (r *running) ready() bool {
 }
 
 func TestReadiness_NeedsRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	a := run(t, Options{Config: settings(redis.URL())})
@@ -371,6 +373,7 @@ func TestNew_SaysWhyItFailsAndClosesEverything(t *testing.T) {
 }
 
 func TestApp_SurvivesARestartOfRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t, redistest.AOF())
 	a := run(t, Options{Config: settings(redis.URL())})
@@ -398,6 +401,7 @@ func TestRun_ClosesEverythingAtItsEnd(t *testing.T) {
 }
 
 func TestRun_StopsWithoutRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	c := settings(redis.URL())
@@ -409,6 +413,7 @@ func TestRun_StopsWithoutRedis(t *testing.T) {
 }
 
 func TestApp_InstallationsOnOneRedisDoNotShareTasks(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	one, other := settings(redis.URL()), settings(redis.URL())

@@ -15,6 +15,7 @@ import (
 )
 
 func TestData_NodesSayThatRedisHasLostItAndGoOn(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	db := redis.DB(t)
@@ -50,6 +51,7 @@ func TestData_NodesSayThatRedisHasLostItAndGoOn(t *testing.T) {
 }
 
 func TestData_ANodeEndsIfAnotherNumberOfPartitionsIsThere(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	var log testkit.Log
@@ -96,6 +98,7 @@ func TestData_AClientOfRedisStopsIfAnotherNumberOfPartitionsIsThere(t *testing.T
 
 // A node that was away, and finds when it is back that the layout has moved to one that it does not serve, ends.
 func TestData_ANodeEndsIfTheLayoutHasMovedPastIt(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	db := redis.DB(t)

@@ -53,6 +53,7 @@ const (
 )
 
 func TestHang_EveryOperationSaysSoSoon(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	r := run(t, Options{Config: settings(redis.URL())})
@@ -123,6 +124,7 @@ func resultOf(body string) (int, string) {
 
 // The metrics of the node itself are there when one needs them most. Afterwards, the first request succeeds.
 func TestHang_MetricsComeSoonAndRequestsSucceedAfterwards(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	r := run(t, Options{Config: settings(redis.URL()), Monitor: monitor.New})
@@ -163,6 +165,7 @@ func (r *running) callWithin(limit time.Duration, path string) (int, string) {
 
 // In an outage, whatever a node does fails again and again, and for each partition. The log says so once in a while.
 func TestHang_FloodsNoLog(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const outage = 10 * time.Second // as long as package telemetry leaves out what it has written
 	redis := redistest.Start(t)
@@ -209,6 +212,7 @@ func (w *warnings) WithAttrs([]slog.Attr) slog.Handler { return w }
 
 // What waits for something else than an answer of Redis is not cut off.
 func TestHang_LimitsNoWaitForOtherThings(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis := redistest.Start(t)
 	r := run(t, Options{Config: settings(redis.URL())})

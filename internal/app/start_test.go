@@ -17,6 +17,7 @@ import (
 )
 
 func TestNew_WaitsForRedisAndSaysSo(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	way := redistest.NewProxy(t, redistest.Start(t).Addr())
 	way.Cut()
@@ -70,6 +71,7 @@ func TestNew_WaitsForRedisAndSaysSo(t *testing.T) {
 }
 
 func TestNew_StopsWaitingForRedisWithItsContext(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Pause()

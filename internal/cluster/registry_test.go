@@ -126,6 +126,7 @@ func TestRegistry_TellsEveryWatcherOfAChange(t *testing.T) {
 }
 
 func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t)
 	db, proxy := behindProxy(t, srv)
@@ -152,6 +153,7 @@ func TestRegistry_TakesANodeForDeadAfterThreeMissedBeats(t *testing.T) {
 
 // After an outage, the first node back does not take the others for dead.
 func TestRegistry_WhoWasLateItselfJudgesNobodyAtOnce(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t, redistest.AOF())
 	way := redistest.NewProxy(t, srv.Addr())
@@ -380,6 +382,7 @@ func TestRegistry_TellsWhenRedisHasLostTheList(t *testing.T) {
 
 // Whoever was cut off for long may have been taken off the list.
 func TestRegistry_TellsOfNoLossIfItsEntryMayHaveBeenRemoved(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t)
 	db, way := behindProxy(t, srv)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 )
 
 func TestAuditSchedule_ExpectsNoTicksAfterTheLastRun(t *testing.T) {
@@ -53,6 +54,7 @@ func TestAuditSchedule_FindsGapsAndStrays(t *testing.T) {
 }
 
 func TestAuditSchedule_SaysWhatTheLedgerHasForgotten(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.put(daily(func(d *schedule.Definition) {
@@ -84,6 +86,7 @@ func (w *world) audit(ref task.Ref) schedule.Report {
 }
 
 func TestAuditSchedule_DoesNotRememberWhatWasForgotten(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.put(daily(func(d *schedule.Definition) { d.Rules[0].Every, d.Misfire.Policy = time.Second, schedule.MisfireSkip }))

@@ -392,6 +392,7 @@ func TestExamine_FindsNothingWhereAllIsInOrder(t *testing.T) {
 
 // Every check finds what somebody has broken, and nothing else does; repair mends it, and finds nothing more.
 func TestExamine_FindsAndRepairs(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	tested := make(map[string]bool)
 	for _, b := range breakages {
@@ -531,6 +532,7 @@ var ailments = []struct {
 }
 
 func TestExamine_JudgesTheDeployment(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	tested := make(map[string]bool)
 	for _, a := range ailments {

@@ -15,6 +15,7 @@ import (
 )
 
 func TestHeld_IsRenewedForSeveralLifetimes(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	db := redistest.Start(t).DB(t)
 	held := acquire(t, leaseFor(db, "a", short))
@@ -32,6 +33,7 @@ func TestHeld_IsRenewedForSeveralLifetimes(t *testing.T) {
 }
 
 func TestHeld_ContextEndsBeforeTheLeaseWhenRedisIsUnreachable(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, breakIt := range map[string]func(*redistest.Proxy){
 		"connections are cut": (*redistest.Proxy).Cut,
@@ -132,6 +134,7 @@ func TestHeld_ReleaseEndsTheContext(t *testing.T) {
 }
 
 func TestHeld_SurvivesAShortOutage(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t, redistest.AOF())
 	held := acquire(t, leaseFor(srv.DB(t), "a", 6*short))

@@ -221,6 +221,7 @@ func TestLease_HasADefaultTimeToLive(t *testing.T) {
 }
 
 func TestLease_UnreachableRedisIsNotARefusal(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)

@@ -21,6 +21,7 @@ import (
 const holderRedis = "DTS_TEST_HOLDER_REDIS"
 
 func TestHeld_OfAProcessStoppedForTooLongIsRefused(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t)
 	db := srv.DB(t)

@@ -90,6 +90,7 @@ func TestList_CountsByState(t *testing.T) {
 }
 
 func TestList_ReportsAnUnreachableRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	x.srv.Kill()

@@ -145,6 +145,7 @@ func TestAsynqServer_BesideAConsumerNeverTakesTheSame(t *testing.T) {
 }
 
 func TestAsynqClient_EnqueuesAReference(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	reference := []byte(`{"task": "a", "namespace": "default", "attempt": 3}`)
 	for name, o := range map[string][]asynq.Option{
@@ -176,6 +177,7 @@ func TestAsynqClient_EnqueuesAReference(t *testing.T) {
 }
 
 func TestAsynqClient_GetsAForeignTaskArchivedWithTheReason(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, o := range map[string][]asynq.Option{"at once": nil, "later": {asynq.ProcessIn(time.Second)}} {
 		t.Run(name, func(t *testing.T) {
@@ -308,6 +310,7 @@ func withoutTimes(t *testing.T, x *transport) map[string]any {
 }
 
 func TestInspector_RunsADeadLetterAgain(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	handled := make(chan task.Ref, 2)
@@ -338,6 +341,7 @@ func TestInspector_DeletesADeliveryThatWaits(t *testing.T) {
 }
 
 func TestInspector_PausesAndResumesAQueue(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	handled := make(chan task.Ref, 1)

@@ -137,6 +137,7 @@ func TestConsumer_DrainsAFullRedis(t *testing.T) {
 }
 
 func TestConsumer_DoesNotSpinWhileRedisRefuses(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	x.breakQueue()
@@ -275,6 +276,7 @@ func TestConsumer_EndsWhileRedisIsUnreachable(t *testing.T) {
 }
 
 func TestConsumer_EndsThoughItHasNeverReachedRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	proxy := redistest.NewProxy(t, x.srv.Addr())
@@ -434,6 +436,7 @@ func TestConsumer_HoldsDeliveriesThatTheBeatCanShow(t *testing.T) {
 
 // Without arrivals, a consumer asks for the lengths of its queues every two to four seconds, and beats.
 func TestConsumer_CostsLittleWhileIdle(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	x.pool(x.srv.URL(), func(task.Ref, int) error { return nil },

@@ -25,6 +25,7 @@ func (r recorder) Handle(_ context.Context, record slog.Record) error {
 
 // The link to Redis logs an outage, once for all.
 func TestConsumer_LogsNothingOfItsOwnInAnOutageOfRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	proxy := redistest.NewProxy(t, x.srv.Addr())

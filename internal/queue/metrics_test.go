@@ -94,6 +94,7 @@ func TestCollector_ShowsTheQueuesBesideABrokenOne(t *testing.T) {
 }
 
 func TestCollector_HasNoFiguresWhileRedisIsUnreachable(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	x.enqueue(aDelivery("a"))

@@ -220,6 +220,7 @@ func TestForget_DeletesWhatNobodyWorksOn(t *testing.T) {
 }
 
 func TestEnqueue_ReportsAnUnreachableRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	proxy := redistest.NewProxy(t, x.srv.Addr())

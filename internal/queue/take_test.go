@@ -241,6 +241,7 @@ func TestArrivals_AreAnnounced(t *testing.T) {
 
 // A script whose keys are in two slots fails in a cluster, also in one of a single server.
 func TestTransport_WorksOnACluster(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t, redistest.With("--cluster-enabled", "yes"))
 	one := srv.DB(t)

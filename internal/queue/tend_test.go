@@ -183,6 +183,7 @@ func TestTend_GoesOnBehindABrokenQueue(t *testing.T) {
 }
 
 func TestTend_StaysWhereItIsIfThereIsNoListOfQueues(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	x := newTransport(t)
 	x.srv.Kill()

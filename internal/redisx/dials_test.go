@@ -14,6 +14,7 @@ import (
 // A pool that has failed to connect as often as it has connections repeats its last error for up to a second, also when Redis is back. That is no new
 // outage, and no command fails of it.
 func TestLink_KnowsThatRedisIsBackWhateverPoolsRepeat(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	var out bytes.Buffer
 	server := redistest.Start(t)

@@ -50,6 +50,7 @@ func TestOpen_RefusesAnUnusableURLWithoutShowingItsPassword(t *testing.T) {
 }
 
 func TestOpen_ChoosesTheClientForEveryShapeOfRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	redis7 := redistest.Start(t, redistest.With("--cluster-enabled", "yes"))
 	one := redis7.DB(t)
@@ -317,6 +318,7 @@ func (c resetting) Write(b []byte) (int, error) {
 
 // A connection that swallows everything, as behind a firewall that forgot it, is given up and made anew.
 func TestListen_NoticesAConnectionThatSilentlyDied(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	srv := redistest.Start(t)
 	way := redistest.NewProxy(t, srv.Addr())

@@ -60,6 +60,7 @@ func TestSuccession_OnlyVitalClientsReachAnotherPrimaryAtOnce(t *testing.T) {
 
 // Redis names its history anew when the first replica comes, but has lost nothing.
 func TestSuccession_TakesAFirstReplicaForNoFailover(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	server := redistest.Start(t, redistest.With("--repl-diskless-sync-delay", "0"))
 	way := redistest.NewProxy(t, server.Addr())

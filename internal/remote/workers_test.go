@@ -390,6 +390,7 @@ func TestWorkers_TellRedisOfAllRunsAtOnce(t *testing.T) {
 
 // Whoever is silent is off the list, and what it ran does not stay in asynq's queue.
 func TestWorkers_ASilentWorkerIsGone(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	ref := w.hand("a")
@@ -424,6 +425,7 @@ func TestWorkers_AnIdleWorkerIsGoneBeforeItsLease(t *testing.T) {
 
 // A worker cannot extend its leases while Redis is away. When another primary has taken over, the node must know what the worker runs.
 func TestWorkers_HoldTheirAttemptsWhileRedisIsAway(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	w := join(t, storetest.On(t, server.DB(t)))
@@ -449,6 +451,7 @@ func TestWorkers_HoldTheirAttemptsWhileRedisIsAway(t *testing.T) {
 
 // A shard of a cluster may be away while the others answer.
 func TestWorkers_HoldAttemptsOfWhichRedisSaysNothing(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	shard := redistest.NewProxy(t, server.Addr())
@@ -478,6 +481,7 @@ func TestWorkers_HoldAttemptsOfWhichRedisSaysNothing(t *testing.T) {
 }
 
 func TestWorkers_ExtendingIsASignOfLife(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	ref := w.hand("a")
@@ -685,6 +689,7 @@ func TestWorkers_StopTakingWithTheNode(t *testing.T) {
 
 // What has no room in an answer waits for the next call, in its queue.
 func TestTake_EndsABatchThatIsFull(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const n, size, room = 30, 200 << 10, TakeBytes / (200 << 10)
 	w := newWorld(t)

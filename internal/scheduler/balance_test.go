@@ -27,6 +27,7 @@ func TestScheduler_AloneLeadsEverything(t *testing.T) {
 
 // Leases last longer than the test: every move of a partition is a hand-over.
 func TestScheduler_SharesThePartitionsEvenlyAsNodesComeAndGo(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -63,6 +64,7 @@ func TestScheduler_ListensForThePartitionsThatItLeads(t *testing.T) {
 }
 
 func TestScheduler_HandsOverAtOnceWhenItStopsWithHigherTokens(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -97,6 +99,7 @@ func token(t *testing.T, fence string) int {
 }
 
 func TestScheduler_TakesOverWhatADeadNodeLedWhenItsLeasesRunOut(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", time.Second)
@@ -125,6 +128,7 @@ func TestScheduler_StopsLeadingWhenAnotherTakesTheLease(t *testing.T) {
 
 // A node that has its share has nothing to wait for but news of the others.
 func TestScheduler_IsIdleWhenItHasItsShare(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -140,6 +144,7 @@ func TestScheduler_IsIdleWhenItHasItsShare(t *testing.T) {
 }
 
 func TestScheduler_EndsWhileRedisIsUnreachable(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)

@@ -64,6 +64,7 @@ func TestDispatch_IsWokenByATaskMovedForward(t *testing.T) {
 
 // With maintenance out of the way, a leader that waits does not look at its wheel at all.
 func TestDispatch_DoesNotPollTheWheel(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", 4*time.Second)
@@ -80,6 +81,7 @@ func TestDispatch_DoesNotPollTheWheel(t *testing.T) {
 }
 
 func TestDispatch_TakesAWholeBacklog(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const n = 3*claimLimit + 17
 	w := newWorld(t)
@@ -158,6 +160,7 @@ func TestWatch_EnqueuesAllThatWasLostWithinSomeLooks(t *testing.T) {
 }
 
 func TestWatch_KeepsTheOrderOfWhatADeadLeaderClaimed(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	refs := w.siblings(200) // whose names are not in order
@@ -174,6 +177,7 @@ func TestWatch_KeepsTheOrderOfWhatADeadLeaderClaimed(t *testing.T) {
 
 // The client repeats a claim whose connection broke, and the repetition succeeds: it finds nothing more to claim.
 func TestDispatch_RepeatsAClaimWhoseAnswerWasLost(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -192,6 +196,7 @@ func TestDispatch_RepeatsAClaimWhoseAnswerWasLost(t *testing.T) {
 }
 
 func TestDispatch_LooksAgainAfterALostConnection(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -283,6 +288,7 @@ func TestWatch_FindsRunsThatAreToldLate(t *testing.T) {
 }
 
 func TestDispatch_GoesOnAfterARestartOfRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t, redistest.AOF())
 	a := w.start("a", 2*time.Second)

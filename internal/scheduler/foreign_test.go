@@ -113,6 +113,7 @@ func TestForeignServer_WhatWaitsForItWhenItDiesReturnsToDTS(t *testing.T) {
 
 // Tasks that come one by one leave no backlog. Those that come when the server has gone are not handed over by what was known before.
 func TestForeignServer_IsNotReliedOnWhenItHasGone(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	stop := w.asynqServer(1, func(context.Context, *asynq.Task) error { return nil })

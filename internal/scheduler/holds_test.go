@@ -94,6 +94,7 @@ func (w *world) oneFiredForAll(s schedule.Schedule, reason string) {
 
 // What waits was accepted before. The ticks that are due meanwhile are held back.
 func TestFire_LetsTicksThatWaitGoOnWhileTheirQueueIsFull(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	s := w.put("held", each(time.Hour), schedule.OverlapQueue)

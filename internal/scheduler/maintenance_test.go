@@ -90,6 +90,7 @@ func takesNoRunForLostRightAfterAnOutage(t *testing.T, stop func(*world, *node) 
 }
 
 func TestWatch_EndsRunsThatTheirWorkerDoesNotExtend(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -120,6 +121,7 @@ func TestWatch_EndsRunsThatTheirWorkerDoesNotExtend(t *testing.T) {
 
 // Each look finds a delivery that cannot be handed over. The runs of its partition are looked after all the same, and its history is deleted.
 func TestWatch_ABrokenQueueHoldsUpNoReaping(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	refs := w.siblings(3)
@@ -190,6 +192,7 @@ func TestMaintenance_TellsIfItForgetsIDsTooEarly(t *testing.T) {
 
 // All that is kept of the past goes, and nothing else.
 func TestMaintenance_DeletesHistoryWhileRedisIsAlmostFull(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	refs := w.siblings(10)
@@ -262,6 +265,7 @@ func TestWatch_RestoresADeliveryThatVanishedFromAsynq(t *testing.T) {
 }
 
 func TestWatch_RestoresADeliveryWhoseWorkerDiedBeforeItBegan(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager)
@@ -281,6 +285,7 @@ func TestWatch_RestoresADeliveryWhoseWorkerDiedBeforeItBegan(t *testing.T) {
 
 // A wake-up that nobody sent, as after a step of Redis's clock, is made up for by maintenance.
 func TestMaintenance_WakesALeaderThatOversleeps(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	n := w.start("a", never, eager)

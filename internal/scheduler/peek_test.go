@@ -18,6 +18,7 @@ import (
 )
 
 func TestPeek_FindsATaskWhoseWakeUpWasLost(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, func(n *node) { n.pace.peek = 50 * time.Millisecond })
@@ -35,6 +36,7 @@ func TestPeek_FindsATaskWhoseWakeUpWasLost(t *testing.T) {
 
 // What is not announced is not looked for: an idle leader runs no scripts.
 func TestPeek_RunsNoScriptWhileNothingHappens(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, func(n *node) { n.pace.peek = 20 * time.Millisecond })

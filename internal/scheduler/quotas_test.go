@@ -60,6 +60,7 @@ func (w *world) takeFor(lease time.Duration, n int) []string {
 }
 
 func TestDispatch_HandsOverWhatTheWorkersTakeSoonAndKeepsTheRest(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.slots = 1 // so that leastAhead deliveries may wait
@@ -120,6 +121,7 @@ func (w *world) asynqServerOn(db *redisx.DB, queue string, concurrency int, h as
 
 // The server cannot be stopped. What it makes of the delivery must not count for the task as it was changed.
 func TestDispatch_RunsATaskAgainThatWasChangedWhileAsynqsServerHandledIt(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	started, release := make(chan struct{}), make(chan struct{})
@@ -170,6 +172,7 @@ func (w *world) serve(queue string, slots int) {
 }
 
 func TestDispatch_AQueueThatNobodyServesHoldsUpNoOther(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	refs := w.siblings(201)
@@ -193,6 +196,7 @@ func TestDispatch_AQueueThatNobodyServesHoldsUpNoOther(t *testing.T) {
 
 // As its workers take nothing, the rest waits where it can be moved; and it holds up no other queue.
 func TestDispatch_HandsOverLittleToAQueueThatIsPausedInAsynq(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.slots = 1
@@ -218,6 +222,7 @@ func TestDispatch_HandsOverLittleToAQueueThatIsPausedInAsynq(t *testing.T) {
 }
 
 func TestDispatch_HearsThatAQueueHasRoom(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.slots = 1
@@ -533,6 +538,7 @@ func TestDispatch_StartsABacklogOfAllPartitionsInOrder(t *testing.T) {
 
 // What waits starts when the workers take what they have got, although Redis cannot grow.
 func TestDispatch_ABacklogDrainsWhileRedisIsFull(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.slots = 1

@@ -136,6 +136,7 @@ func TestFire_HappensWhenATickIsDueAndNotBefore(t *testing.T) {
 }
 
 func TestFire_IsWokenByAnEarlierTick(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, change := range map[string]func(w *world, other, s schedule.Schedule){
 		"of a new schedule":     func(w *world, _, s schedule.Schedule) { w.put(s.ID, s.Spec, schedule.OverlapAllow) },
@@ -307,6 +308,7 @@ func TestFire_ArrivingWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
 }
 
 func TestFire_LooksAgainAfterALostConnection(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never)
@@ -320,6 +322,7 @@ func TestFire_LooksAgainAfterALostConnection(t *testing.T) {
 }
 
 func TestFire_GoesOnAfterARestartOfRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t, redistest.AOF())
 	a := w.start("a", 2*time.Second)

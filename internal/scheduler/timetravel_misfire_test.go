@@ -39,6 +39,7 @@ func join(parts ...[]string) []string {
 
 // Nobody leads from 12:30 to 12:30. Hourly ticks before and after run; of the 24 in between, the policy says which do.
 func TestTravel_AnOutageOfADayEndsAsTheMisfirePolicySays(t *testing.T) {
+	testkit.NotQuick(t)
 	before, after := span("10 10:00", "10 12:00", "fired"), span("11 13:00", "11 14:00", "fired")
 	all := func(window time.Duration, limit int) schedule.Misfire {
 		return schedule.Misfire{Policy: schedule.MisfireAll, Window: window, Max: limit}

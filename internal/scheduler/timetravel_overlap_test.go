@@ -24,6 +24,7 @@ func (v *voyage) takes(d time.Duration) {
 }
 
 func TestTravel_OverlapDecidesAboutLongTasks(t *testing.T) {
+	testkit.NotQuick(t)
 	for name, c := range map[schedule.Overlap]struct{ ledger, ran []string }{
 		schedule.OverlapAllow: {
 			ledger: []string{"08:10 fired", "08:20 fired", "08:30 fired", "08:40 fired", "08:50 fired", "09:00 fired", "09:10 fired"},
@@ -64,6 +65,7 @@ func TestTravel_OverlapDecidesAboutLongTasks(t *testing.T) {
 // A task that is cancelled and takes four minutes to stop holds up the tick that replaced it; one that takes longer
 // than the time to the next tick has that one run in its place.
 func TestTravel_ReplaceWaitsForTheEndOfWhatItReplaces(t *testing.T) {
+	testkit.NotQuick(t)
 	for name, c := range map[string]struct {
 		lingers     time.Duration
 		ledger, ran []string
@@ -199,6 +201,7 @@ func TestTravel_FailuresInARowPauseASchedule(t *testing.T) {
 }
 
 func TestTravel_AScheduleEndsAfterItsLastRun(t *testing.T) {
+	testkit.NotQuick(t)
 	for _, c := range []struct {
 		outage time.Duration
 		ledger []string

@@ -104,6 +104,7 @@ func justBack() *contact {
 
 // What no worker has begun has no worker that an outage could keep from extending anything.
 func TestWatch_EnqueuesALostDeliveryWhileRunsAreSparedAfterAnOutage(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager, func(n *node) { n.contact = justBack() })
@@ -153,6 +154,7 @@ func TestWatch_EnqueuesADeliverySoonAfterRedisHung(t *testing.T) {
 
 // A server of a cluster that has only the queue may be away for as long as a task has waited, and then comes the time until the next look.
 func TestWatch_EnqueuesALostDeliverySoonAfterItsQueueIsBack(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	a := w.start("a", never, eager)

@@ -17,7 +17,8 @@ const (
 // same in both, and covers in its short form a part of what the long form covers.
 func Long() bool { return os.Getenv(longVariable) == "1" }
 
-// NotQuick skips a test if `make quick` runs the tests: one that waits for seconds, or starts a cluster or a program.
+// NotQuick skips a test if `make quick` runs the tests: one that waits for more than about 0.7 s, computes for as long, or
+// starts a cluster or a program.
 func NotQuick(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

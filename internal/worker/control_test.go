@@ -149,6 +149,7 @@ func TestBegin_LostByRedisCostsTheRunNothing(t *testing.T) {
 }
 
 func TestBegin_WaitsUntilRedisIsBack(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	runs := make(chan struct{}, 5)
@@ -168,6 +169,7 @@ func TestBegin_WaitsUntilRedisIsBack(t *testing.T) {
 
 // An answer that comes when the lease of the run is over ends no attempt that has not done anything.
 func TestBegin_LeasesTheRunAgainIfTheAnswerCameTooLate(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.lease = 2 * time.Second
@@ -185,6 +187,7 @@ func TestBegin_LeasesTheRunAgainIfTheAnswerCameTooLate(t *testing.T) {
 }
 
 func TestReport_WaitsUntilRedisIsBack(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -201,6 +204,7 @@ func TestReport_WaitsUntilRedisIsBack(t *testing.T) {
 }
 
 func TestBegin_RunsARepeatedDeliveryOnce(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}, 5), make(chan struct{})

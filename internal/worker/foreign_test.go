@@ -41,6 +41,7 @@ func (w *world) info() queue.Info {
 }
 
 func TestForeignClient_StartsAnAttemptWithAReference(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	do, ran := echo()
@@ -64,6 +65,7 @@ func TestForeignClient_StartsAnAttemptWithAReference(t *testing.T) {
 // What is no reference becomes a dead letter with the reason, and what refers to no queued attempt is dropped: each of them once, and
 // holding up nothing.
 func TestForeignClient_RunsNothingButAReferenceToAQueuedAttempt(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	do, ran := echo()

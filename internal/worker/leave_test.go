@@ -17,6 +17,7 @@ import (
 )
 
 func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	ref, ended := w.runUntilStopped()
@@ -33,6 +34,7 @@ func TestWorker_StopsItsWorkWithoutGraceWhenCutOff(t *testing.T) {
 
 // The run outlasts its lease. Who was not given another attempt meanwhile goes on, and whose attempt is over stops at once.
 func TestWorker_GoesOnThroughAnOutageThatItTolerates(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	ref, ended := w.runUntilStopped(func(o *Options) { o.OutageTolerance = time.Hour })
@@ -65,6 +67,7 @@ func TestWorker_GoesOnThroughAnOutageThatItTolerates(t *testing.T) {
 
 // The run goes on for two and a half seconds without an extension, wherever in its rhythm the worker is.
 func TestWorker_GoesOnThroughAShortOutage(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	ref, ended := w.runUntilStopped()
@@ -83,6 +86,7 @@ func TestWorker_GoesOnThroughAShortOutage(t *testing.T) {
 }
 
 func TestWorker_KeepsTheLeasesOfItsRunsAndStopsTheOthers(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	do, begun, ended := untilStopped()
@@ -105,6 +109,7 @@ func TestWorker_KeepsTheLeasesOfItsRunsAndStopsTheOthers(t *testing.T) {
 }
 
 func TestDrain_LetsWorkFinishAndHandsTheRestBackAtOnce(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	begun, finish := make(chan struct{}, 5), make(chan struct{})
@@ -211,6 +216,7 @@ func TestDrain_LeavesTheRestToTheNextWorker(t *testing.T) {
 
 // Begun attempts that the worker leaves behind are for the leaders to find; their deliveries must not stay in asynq.
 func TestDrain_ReturnsDeliveriesOfAttemptsThatDoNotEnd(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -232,6 +238,7 @@ func TestDrain_ReturnsDeliveriesOfAttemptsThatDoNotEnd(t *testing.T) {
 }
 
 func TestWorker_EndsWhileRedisIsUnreachable(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	do, begun, _ := untilStopped()
@@ -247,6 +254,7 @@ func TestWorker_EndsWhileRedisIsUnreachable(t *testing.T) {
 }
 
 func TestWorker_EndsThoughAnExecutorDoesNot(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}), make(chan struct{})

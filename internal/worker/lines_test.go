@@ -123,6 +123,7 @@ func (w *world) added() int {
 }
 
 func TestLog_LostLinesDoNotFailTheTask(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	begun, end := make(chan struct{}), make(chan struct{})

@@ -32,6 +32,7 @@ func TestAttempt_SuccessEndsTheTaskWithItsResult(t *testing.T) {
 }
 
 func TestAttempt_FailureIsRepeatedAfterTheDelayOfThePolicy(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	cases := map[string]struct {
 		retry  task.Retry
@@ -156,6 +157,7 @@ func TestAttempt_FailureSaysHowLongTheNextOneWaits(t *testing.T) {
 // The first delivery says its type, so the worker passes over it. The second one says another, as it is of an older task of that name,
 // until a leader looks after it.
 func TestWorker_GivesBackWhatItDoesNotRun(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := newWorld(t)
 	w.start(fails)

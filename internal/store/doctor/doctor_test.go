@@ -37,6 +37,7 @@ func newDoctor(w *storetest.World, entries int) *doctor.Doctor {
 
 // An examination stops at its bounds, and another one goes on behind it, until nothing is left out.
 func TestExamine_GoesOnWhereItStopped(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	const many = 2000
@@ -67,6 +68,7 @@ func TestExamine_GoesOnWhereItStopped(t *testing.T) {
 
 // What belongs to one schedule, queue or list can be more than one examination looks at. The bounds hold within it, and nothing is left out.
 func TestExamine_GoesOnWithinACollection(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const many = 1000
 	first, second := task.Ref{Namespace: "default", ID: "first"}, task.Ref{Namespace: "default", ID: "second"}

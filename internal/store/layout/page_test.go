@@ -184,6 +184,7 @@ func skipUnlessCI(t *testing.T, format string, args ...any) {
 
 // In the order of English, an a is before a B, and punctuation counts for little.
 func TestReadEntries_OrdersByBytesWhateverTheLocaleOfRedis(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	locales := t.TempDir()
 	if said, err := exec.Command("localedef", "-i", "en_US", "-f", "UTF-8", filepath.Join(locales, "en_US.UTF-8")).CombinedOutput(); err != nil {

@@ -130,6 +130,7 @@ func TestEnter_LetsNoMoreInThanThereIsRoomFor(t *testing.T) {
 }
 
 func TestEnter_FollowsALimitThatAnotherNodeSets(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	here, there := open(w), open(w)
@@ -147,6 +148,7 @@ func TestEnter_FollowsALimitThatAnotherNodeSets(t *testing.T) {
 }
 
 func TestEnter_LetsAllInWhileRedisDoesNotAnswer(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	server := redistest.Start(t)
 	w := storetest.On(t, server.DB(t))

@@ -15,6 +15,7 @@ import (
 
 // The scripts of this version work on the text of a state, so a task must go through all of them.
 func TestOpen_MakesTasksWithWhichEverythingCanBeDone(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	data := storetest.ReadOlder(t, layout1)
 	w := storetest.On(t, older(t))

@@ -38,6 +38,7 @@ func TestOpen_RefusesOtherLayoutsAndPartitions(t *testing.T) {
 }
 
 func TestOpen_RefusesToConvertBesideLivingNodes(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	db := older(t)
 	now := db.Time(t.Context()).Val().UnixMilli()
@@ -80,6 +81,7 @@ func TestOpen_RefusesToConvertBesideANodeThatJustStarted(t *testing.T) {
 }
 
 func TestOpen_ConvertsOnceForManyNodes(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	db := older(t)
 	want := convertedOlder(t)
@@ -146,6 +148,7 @@ var errCut = errors.New("the connection is cut")
 
 // A conversion may end after any command: because the node dies, or because an answer of Redis is lost.
 func TestOpen_GoesOnWhereAConversionWasInterrupted(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	data, want := storetest.ReadOlder(t, layout1), convertedOlder(t)
 	server := redistest.Start(t)

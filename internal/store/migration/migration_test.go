@@ -268,6 +268,7 @@ func TestOpen_ConvertsLayout2(t *testing.T) {
 
 // One unreadable task must not keep a node from starting, nor get lost.
 func TestOpen_LeavesUnreadableTasksWhereTheyAre(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	db := older(t)
 	hash := func(name string) string {

@@ -145,6 +145,7 @@ func waiting(w *storetest.World) (names, others int) {
 }
 
 func TestClaim_LeavesEachNamespaceAShareOfTheNames(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	const all = task.WaitingNamesLimit
@@ -169,6 +170,7 @@ func TestClaim_LeavesEachNamespaceAShareOfTheNames(t *testing.T) {
 
 // What has no name waits as long as it has to, keeps its due time, and costs nothing meanwhile.
 func TestClaim_LooksAtTasksWithoutANameAsItIsTold(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	const without = 600

@@ -45,6 +45,7 @@ func createOverdue(t *testing.T, w *storetest.World, n int, queue string, until 
 // As after an outage of all schedulers. Tasks of another queue are taken at the first claim after they are due, however many are overdue;
 // those of the same queue are taken in the order in which they were due.
 func TestClaim_TakesNewlyDueTasksOfAnotherQueueWhileManyAreOverdue(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const limit, room = 256, 16
 	n := testkit.Amount(15_000, 1_000_000)
@@ -98,6 +99,7 @@ func TestClaim_TakesNewlyDueTasksOfAnotherQueueWhileManyAreOverdue(t *testing.T)
 
 // As where the workers have room for everything: the newest ones, which are put apart, do not make the claims smaller.
 func TestClaim_TakesAsManyAsItMayWhileManyAreOverdue(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	const n, limit = 20_000, 256
 	w := storetest.New(t)

@@ -151,6 +151,7 @@ func TestFire_CreatesNoMoreLiveTasksThanTheLimit(t *testing.T) {
 
 // The tasks run, and do not stop.
 func TestFire_WaitsForAsManyReplacedTasksAsMayBeLive(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	w.Hourly(2, func(d *schedule.Definition) { d.Overlap = schedule.OverlapReplace })

@@ -56,6 +56,7 @@ func count(ticked []partition.Ticked, o schedule.Outcome) int {
 }
 
 func TestFire_ReplacesAsManyTasksAsMayBeLiveInPieces(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	replaceMany(t, w, schedule.LiveLimit)

@@ -224,6 +224,7 @@ func (s *story) commit() {
 
 // A ledger of chunks, and one that has each record by itself, answer everything alike.
 func TestLedger_AnswersAsOneWithoutChunks(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for seed := range testkit.Amount(12, 200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 
 // Payloads of more than task.InlinePayloadLimit bytes are stored apart.
 func TestChange_FromAnyPayloadToAnyOther(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	edge := longPayload("e")[:task.InlinePayloadLimit-1]

@@ -138,6 +138,7 @@ func TestListenEvents_DoesNotHearOtherDatabases(t *testing.T) {
 
 // As after a process that was stopped for a while, or a failover of Redis to a replica without the key.
 func TestListenEvents_TellsThatScriptsHadStoppedPublishing(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	connected, disconnected := make(chan struct{}, 10), make(chan struct{}, 10)

@@ -82,6 +82,7 @@ func TestList_RefusesAnInvalidCursor(t *testing.T) {
 }
 
 func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	const count = layout.ReadChunk + 10
@@ -111,6 +112,7 @@ func TestList_EndsAPageOfLargeTasksEarlyAndLosesNone(t *testing.T) {
 
 // Each byte of these results takes six in an answer.
 func TestList_CountsTextAsItIsAnswered(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	w := storetest.New(t)
 	const count = layout.PageBytes/(6*task.ResultLimit) + 10

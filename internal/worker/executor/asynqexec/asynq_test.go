@@ -344,6 +344,7 @@ func TestExecutor_TellsInstallationsApart(t *testing.T) {
 
 // Tasks of other types do not call the Redis of the fleet, also before the executor has connected to it.
 func TestExecutor_SaysWhereItsRedisListens(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	f := newFleet(t)
 	replica := redistest.Start(t)

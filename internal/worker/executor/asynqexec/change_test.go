@@ -37,6 +37,7 @@ func (f *fleet) described() string {
 }
 
 func TestExecutor_ReplacesAnAsynqTaskOfWhichThePayloadHasChanged(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	for name, c := range map[string]struct{ before, after, want string }{
 		"type":         {`"type": "a"`, `"type": "b"`, "b  map[] 0 10m0s 24h0m0s\n"},

@@ -16,6 +16,7 @@ import (
 const closeLimit = 4 * time.Second
 
 func TestExecutor_ClosesInTimeThoughSettledTasksCannotBeDeleted(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	f := newFleet(t)
 	f.serve(func(context.Context, *asynq.Task) error { return nil })
@@ -41,6 +42,7 @@ func TestExecutor_ClosesInTimeThoughSettledTasksCannotBeDeleted(t *testing.T) {
 }
 
 func TestExecutor_DeletesSettledTasksOnceRedisIsBack(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	f := newFleet(t)
 	f.serve(func(context.Context, *asynq.Task) error { return nil })
@@ -74,6 +76,7 @@ func TestExecutor_DeletesSettledTasksOnceRedisIsBack(t *testing.T) {
 }
 
 func TestExecutor_StopsDeletingWhenRedisDoesNotAnswer(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	f := newFleet(t)
 	e := f.executor()

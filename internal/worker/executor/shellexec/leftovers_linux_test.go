@@ -47,6 +47,7 @@ func TestExecutor_EndsWhatLeftTheGroup(t *testing.T) {
 
 // A process that is just about to run another program has no environment that could be read.
 func TestExecutor_EndsWhatLeavesTheGroupAtTheEnd(t *testing.T) {
+	testkit.NotQuick(t)
 	marker := fmt.Sprint(900_000_000 + syscall.Getpid()) // seconds: nobody else sleeps for so long
 	sleep := `setsid sleep ` + marker + ` >/dev/null 2>&1 &`
 	for range 40 {

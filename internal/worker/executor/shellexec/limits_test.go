@@ -45,6 +45,7 @@ func TestExecutor_SetsLimitsBeforeTheCommandRuns(t *testing.T) {
 }
 
 func TestExecutor_NamesTheLimitThatACommandExceeded(t *testing.T) {
+	testkit.NotQuick(t)
 	t.Parallel()
 	needLimits(t)
 	for name, c := range map[string]struct {

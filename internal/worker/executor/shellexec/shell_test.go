@@ -275,6 +275,7 @@ func TestExecutor_TellsTheCommandTheTickThatTheTaskStandsFor(t *testing.T) {
 }
 
 func TestExecutor_ReadsAFloodInBoundedMemory(t *testing.T) {
+	testkit.NotQuick(t)
 	for name, script := range map[string]string{
 		"of one line":   `head -c 200000000 /dev/zero | tr '\0' x`,
 		"of many lines": `yes 'the quick brown fox jumps over the lazy dog' | head -c 50000000`,

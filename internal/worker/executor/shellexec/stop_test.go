@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/dts-sched/dts/internal/clock"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
@@ -177,6 +178,7 @@ func TestExecutor_KillsProcessesThatTheCommandLeavesBehind(t *testing.T) {
 
 // A descendant with a session and an environment of its own cannot be found. It must not delay the end of the attempt.
 func TestExecutor_DoesNotWaitForADescendantThatLeftTheGroup(t *testing.T) {
+	testkit.NotQuick(t)
 	script := `env -i setsid sh -c 'echo $$ >&2; exec sleep 1000' & while :; do sleep 0.05; done`
 	t.Run("when the command ends", func(t *testing.T) {
 		r := sh(t, `env -i setsid sh -c 'echo $$ >&2; exec sleep 1000' & sleep 0.3; echo done`)
