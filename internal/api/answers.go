@@ -140,7 +140,9 @@ func (a *answers) guardShare(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func (a *answers) exceedsShare(c echo.Context) bool { return a.room.exceedsShare(clientOf(c.Request())) }
+func (a *answers) exceedsShare(c echo.Context) bool {
+	return a.room.exceedsShare(clientOf(c.Request()))
+}
 
 func (a *answers) refuseLarge() error {
 	return a.full("nothing was done, so read the answers to earlier requests, or try again")

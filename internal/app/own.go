@@ -13,13 +13,14 @@ import (
 // serversPause is App.serversPause, but in tests.
 const serversPause = 10 * time.Second
 
-// own returns where the nodes, their Redis and the Redis of the executors listen, which tasks do not call unless a
-// setting says so.
+// own returns where the nodes, their Redis and the Redis of the executors listen. Tasks do not call them unless a
+// setting says so, and no target sends a task to them.
 func (a *App) own() []executor.Endpoint {
 	all := append(executor.RedisEndpoints("the Redis of DTS", a.link.Servers()), a.executors.Endpoints()...)
-	if a.listener != nil && !a.o.Config.HTTPAllowAPI {
+	if a.listener != nil {
 		all = append(all, executor.Endpoint{
 			Part: "the API of this node", Address: a.Addr(), Also: a.nodeIP(), Setting: "http-allow-api",
+			Allowed: a.o.Config.HTTPAllowAPI,
 		})
 	}
 	if a.debug != nil {
@@ -67,10 +68,10 @@ func (a *App) ofNeighbours() []executor.Endpoint {
 			continue
 		}
 		away := n.Listens.Network != a.network
-		if isAddress(n.Listens.API) && !a.o.Config.HTTPAllowAPI {
+		if isAddress(n.Listens.API) {
 			found.endpoints = append(found.endpoints, executor.Endpoint{
 				Part: "the API of node " + n.ID, Address: n.Listens.API, Also: n.Listens.Machine, Away: away,
-				Setting: "http-allow-api",
+				Setting: "http-allow-api", Allowed: a.o.Config.HTTPAllowAPI,
 			})
 		}
 		if isAddress(n.Listens.Profiles) {

@@ -187,10 +187,27 @@ func TestApp_LetsTasksCallItsAPIIfToldTo(t *testing.T) {
 	c.Roles = config.Roles{config.RoleAPI}
 	other := run(t, Options{Config: c})
 	testkit.Eventually(t, "the first node knows the other one", func() bool { return len(r.registry.View().Nodes) == 2 })
-	for _, address := range []string{r.address, other.address} {
-		task := r.ended(strings.ReplaceAll(address, ":", "-"), "http", `{"method":"GET","url":"http://`+address+`/healthz"}`)
+	for i, address := range []string{r.address, other.address} {
+		task := r.ended(fmt.Sprint("itself", i), "http", `{"method":"GET","url":"http://`+address+`/healthz"}`)
 		if !strings.Contains(task, `"state":"succeeded"`) {
 			t.Errorf("%s: got %s", address, task)
+		}
+		// Whoever answers a task must not choose what the node does, also if a connection is open.
+		redirect := httptest.NewServer(http.RedirectHandler("http://"+address+"/healthz", http.StatusTemporaryRedirect))
+		t.Cleanup(redirect.Close)
+		later := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "http://"+address+"/healthz")
+			w.WriteHeader(http.StatusAccepted)
+		}))
+		t.Cleanup(later.Close)
+		for what, payload := range map[string]string{
+			"redirected": `{"method":"GET","url":"` + redirect.URL + `"}`,
+			"polled":     `{"method":"GET","url":"` + later.URL + `","accept":{"poll":"100ms"}}`,
+		} {
+			task := r.ended(fmt.Sprint(what, i), "http", payload)
+			if !strings.Contains(task, "only the URL of a task may name it") || !strings.Contains(task, `"state":"failed"`) {
+				t.Errorf("%s to %s: got %s", what, address, task)
+			}
 		}
 	}
 }

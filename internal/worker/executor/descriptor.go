@@ -57,6 +57,7 @@ type Endpoint struct {
 	Address string // HOST:PORT; without a host, or with 0.0.0.0 or ::, every address of the part's machine
 	Machine bool   // if that is an address of this machine, the part may listen at all others of it as well
 	Setting string // that opens it to tasks besides http-allow; "" if there is none
+	Allowed bool   // tasks may call it, but no target may send them there
 	// Away says that the part is in another network: on another machine, or in another container. Addresses that are
 	// also those of this machine, as 127.0.0.1 and that of docker0, do not lead to it from here.
 	Away bool

@@ -15,7 +15,7 @@ import (
 
 // checkOwn returns an error if a part of the installation listens at an address, unless a block of http-allow names
 // its port: one without a port is for other services at the same address. The names of parts are looked up only if
-// the port is theirs.
+// the port is theirs. What is Allowed is checked only for a context of Sent.
 func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 	if r.own == nil || r.Allow.name(at) {
 		return nil
@@ -23,7 +23,7 @@ func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 	here := thisMachine()
 	for _, e := range r.own() {
 		host, port, err := net.SplitHostPort(e.Address)
-		if err != nil || port != strconv.Itoa(int(at.Port())) {
+		if err != nil || port != strconv.Itoa(int(at.Port())) || e.Allowed && !IsSent(ctx) {
 			continue
 		}
 		found, err := r.resolve(ctx, host)
@@ -32,19 +32,32 @@ func (r *Rules) checkOwn(ctx context.Context, at netip.AddrPort) error {
 				at, e.Part, task.Cut(e.Address, excerptLimit), err)
 		}
 		if slices.ContainsFunc(found, func(ip netip.Addr) bool { return leadsTo(at.Addr(), ip, e, here) }) {
-			return denied(at, e.Part+" listens there; "+remedy(e, at)+" would allow it")
+			return denied(at, e.Part+" listens there; "+remedy(e, at))
 		}
 	}
 	return nil
 }
 
-// remedy is the setting that opens an endpoint to tasks.
+// sentKey marks a context of Sent.
+type sentKey struct{}
+
+// Sent returns a context for the check of an address that the target of a task has named, as in a redirect to another
+// origin.
+func Sent(ctx context.Context) context.Context { return context.WithValue(ctx, sentKey{}, true) }
+
+// IsSent reports whether Sent made a context.
+func IsSent(ctx context.Context) bool { return ctx.Value(sentKey{}) != nil }
+
+// remedy says what opens an endpoint to tasks.
 func remedy(e executor.Endpoint, at netip.AddrPort) string {
 	text := "--http-allow " + at.String()
+	if e.Allowed {
+		return "only the URL of a task may name it, and no redirect, unless there is " + text
+	}
 	if e.Setting != "" {
 		text = "--" + e.Setting + ", or " + text + ","
 	}
-	return text
+	return text + " would allow it"
 }
 
 // resolve returns the addresses of a host; the unspecified one if there is no host.

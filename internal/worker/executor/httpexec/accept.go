@@ -12,6 +12,7 @@ import (
 	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
+	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
 
 // How often the status of accepted work is read: the wait doubles from the first one on.
@@ -107,6 +108,9 @@ func (e *Executor) poll(ctx context.Context, c *call, a executor.Attempt, at *ur
 		header.Del("Content-Type")
 	}
 	e.introduce(header, c, a)
+	if !trusted {
+		ctx = address.Sent(ctx)
+	}
 	req := (&http.Request{Method: http.MethodGet, URL: at, Header: header}).WithContext(ctx)
 	if trusted {
 		req.Host = c.host

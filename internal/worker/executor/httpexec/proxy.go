@@ -14,7 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor/address"
 )
 
-// guard checks what a proxy is asked for.
+// guard checks where a target sends a call, and what a proxy is asked for.
 type guard struct {
 	http.RoundTripper
 	addresses *address.Rules
@@ -23,6 +23,9 @@ type guard struct {
 
 // RoundTrip implements http.RoundTripper.
 func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if isSent(req) {
+		req = req.WithContext(address.Sent(req.Context()))
+	}
 	if err := g.check(req); err != nil {
 		if req.Body != nil {
 			_ = req.Body.Close()
@@ -35,7 +38,21 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 // errProxy stands for an error that shows the address of the proxy, which may hold a password.
 var errProxy = errors.New("the environment of the node names an invalid proxy (HTTP_PROXY, HTTPS_PROXY)")
 
+// isSent reports whether a redirect of another origin has led to a request.
+func isSent(req *http.Request) bool {
+	first := req
+	for first.Response != nil {
+		first = first.Response.Request
+	}
+	return !stays(req, first.URL)
+}
+
 func (g guard) check(req *http.Request) error {
+	if address.IsSent(req.Context()) { // there may be a connection already
+		if err := g.checkNamed(req.Context(), req.URL.Scheme, req.URL.Host); err != nil {
+			return err
+		}
+	}
 	via, err := g.proxy(req)
 	switch {
 	case err != nil:
