@@ -123,8 +123,8 @@ func testClockJump(t *testing.T, redis string, jump func(ahead time.Duration)) {
 	await(t, time.Minute, "all run", func() bool { return far.count() == running })
 	ticked := func(at time.Time) func() bool {
 		return func() bool {
-			ledger := a.ledger("s")
-			return len(ledger) > 0 && ledger[0].Tick.After(at) // the newest tick
+			newest := a.newestTicks("s", 1)
+			return len(newest) > 0 && newest[0].Tick.After(at)
 		}
 	}
 	start := time.Now()

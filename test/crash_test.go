@@ -16,7 +16,7 @@ import (
 // Promise 1 and 3: nothing accepted is lost, an attempt starts once, while nodes come and go.
 func TestTasks_SurviveACleanStopAndACrash(t *testing.T) {
 	t.Parallel()
-	count, spread := testkit.Amount(300, 10_000), testkit.Amount(3*time.Second, 30*time.Second)
+	count, spread := testkit.Amount(150, 10_000), testkit.Amount(3*time.Second, 30*time.Second)
 	redis, far := redistest.Start(t), newRecorder(t)
 	a, b := startNode(t, redis.URL()), startNode(t, redis.URL())
 
@@ -36,7 +36,7 @@ func TestTasks_SurviveACleanStopAndACrash(t *testing.T) {
 	b.kill()
 	d := startNode(t, redis.URL())
 	await(t, 2*time.Minute, "all have succeeded", func() bool {
-		return far.count() >= count && len(d.all("scheduled", "queued", "running")) == 0
+		return far.count() >= count && d.idle()
 	})
 	t.Logf("%d tasks due over %s ended after %s, in %d calls", count, spread, time.Since(start).Round(time.Millisecond), far.count())
 
@@ -91,12 +91,18 @@ func TestLeader_StoppedForLongerThanItsLeaseChangesNothing(t *testing.T) {
 	b := startNode(t, redis.URL(), "--roles", "api,worker")
 	// Work for all partitions at one instant opens enough connections for the claim to find one that stands: on a
 	// new one, the greeting would be held back, and the claim never sent.
-	for i := range 200 {
+	const warming = 200
+	var warmUp []client.Submission
+	for i := range warming {
 		s := far.task(fmt.Sprintf("warm-up%03d", i), "/ok")
 		s.Delay = ptr("1s")
-		b.submit(s)
+		warmUp = append(warmUp, s)
 	}
-	await(t, 30*time.Second, "the first node dispatches", func() bool { return len(b.all("succeeded")) == 200 })
+	b.submit(warmUp...)
+	await(t, 30*time.Second, "the first node has dispatched", b.idle)
+	if n := len(b.all("succeeded")); n != warming {
+		t.Fatalf("%d tasks have succeeded, want %d", n, warming)
+	}
 	way.Hold()
 	b.submit(far.task("contended", "/ok"))
 	claim := scriptHash(t, "claim")

@@ -68,7 +68,8 @@ func examineAtTheEnd(t *testing.T, redis string) {
 	})
 }
 
-// While a fleet works, ticks, loses a leader and a worker, and replaces them, doctor raises no false alarm.
+// While a fleet works, ticks, loses a leader and a worker, and replaces them, doctor raises no false alarm. It examines the
+// fleet at least once before the loss, and once afterwards.
 func TestDoctor_FindsNoErrorOnALiveSystem(t *testing.T) {
 	t.Parallel()
 	span := testkit.Amount(4*time.Second, 2*time.Minute)
@@ -76,10 +77,11 @@ func TestDoctor_FindsNoErrorOnALiveSystem(t *testing.T) {
 	api := startNode(t, redis.URL(), "--roles", "api")
 	dying := startNode(t, redis.URL())
 	startNode(t, redis.URL())
-	for i := range 20 {
+	every := testkit.Amount(500*time.Millisecond, 200*time.Millisecond).String()
+	for i := range testkit.Amount(8, 20) { // schedules, as many of each overlap
 		overlap := []client.Overlap{client.OverlapSkip, client.OverlapQueue, client.OverlapReplace, client.OverlapAllow}[i%4]
 		put, err := api.PutScheduleWithResponse(t.Context(), fmt.Sprintf("every-%d", i), nil, client.ScheduleDefinition{
-			Every: ptr("200ms"), Overlap: &overlap, Task: client.TaskTemplate{Type: "http", Payload: []byte(`{"url": "` + far.URL + `/slow"}`)},
+			Every: &every, Overlap: &overlap, Task: client.TaskTemplate{Type: "http", Payload: []byte(`{"url": "` + far.URL + `/slow"}`)},
 		})
 		testkit.Must(t, err)
 		if put.JSON201 == nil {
@@ -90,19 +92,28 @@ func TestDoctor_FindsNoErrorOnALiveSystem(t *testing.T) {
 	var load sync.WaitGroup
 	load.Go(func() { keepBusy(ctx, t, api, far) })
 
-	began, killed, rounds := time.Now(), false, 0
-	for ; time.Since(began) < span; rounds++ {
-		if !killed && time.Since(began) > span/4 {
-			dying.kill()
-			killed = true
-			startNode(t, redis.URL())
-		}
-		expectNoError(t, api)
-	}
+	began := time.Now()
+	before := examineUntil(t, api, began.Add(span/4))
+	dying.kill()
+	startNode(t, redis.URL())
+	after := examineUntil(t, api, began.Add(span))
 	stop()
 	load.Wait()
-	t.Logf("%d examinations while %d attempts ran", rounds, far.count())
+	t.Logf("%d and %d examinations while %d attempts ran", before, after, far.count())
 }
+
+// examineUntil examines everything at least once, and until a time. It returns how often.
+func examineUntil(t *testing.T, n *node, end time.Time) (rounds int) {
+	t.Helper()
+	for rounds == 0 || time.Now().Before(end) {
+		expectNoError(t, n)
+		rounds++
+	}
+	return rounds
+}
+
+// busyBatch is the number of tasks that keepBusy submits at once.
+var busyBatch = testkit.Amount(5, 20)
 
 // keepBusy submits tasks, and cancels some of them, until ctx ends.
 func keepBusy(ctx context.Context, t *testing.T, api *node, far *recorder) {
@@ -111,7 +122,7 @@ func keepBusy(ctx context.Context, t *testing.T, api *node, far *recorder) {
 	for i := 0; ctx.Err() == nil; i++ {
 		<-pace.C
 		var tasks []client.Submission
-		for k := range 20 {
+		for k := range busyBatch {
 			s := far.task(fmt.Sprintf("t-%d-%d", i, k), []string{"/ok", "/slow"}[k%2])
 			s.Delay = ptr(fmt.Sprintf("%dms", 50*k))
 			s.Retention = ptr("2s")
@@ -121,7 +132,7 @@ func keepBusy(ctx context.Context, t *testing.T, api *node, far *recorder) {
 			t.Error(err)
 			return
 		}
-		_, _ = api.CancelTaskWithResponse(ctx, *tasks[i%20].ID, nil) // it may have ended
+		_, _ = api.CancelTaskWithResponse(ctx, *tasks[i%busyBatch].ID, nil) // it may have ended
 	}
 }
 

@@ -132,7 +132,7 @@ func (f *failover) run() damage {
 		testkit.Must(f.t, err)
 	}
 	for range 100 {
-		if len(f.api.all("scheduled", "queued", "running")) == 0 {
+		if f.api.idle() {
 			break
 		}
 		testkit.Must(f.t, clock.Sleep(f.t.Context(), 100*time.Millisecond))

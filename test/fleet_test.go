@@ -52,7 +52,7 @@ func TestMixedFleet_LosesNothingWhenOneOfEachKindDies(t *testing.T) {
 	nodes["go"][0].kill()
 	_ = python[0].end(syscall.SIGKILL)
 	close(far.block)
-	await(t, time.Minute, "all have ended", func() bool { return len(lead.all("scheduled", "queued", "running")) == 0 })
+	await(t, time.Minute, "all have ended", lead.idle)
 
 	if done := len(lead.all("succeeded")); done != len(tasks) {
 		t.Errorf("%d tasks have succeeded, want %d", done, len(tasks))

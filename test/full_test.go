@@ -194,9 +194,12 @@ func (n *node) beatAfter(at time.Time, ids ...string) bool {
 func (n *node) ticks(id string) int { return len(n.ledger(id)) }
 
 // ledger is what the ledger of a schedule says of its newest 500 ticks, the newest first.
-func (n *node) ledger(id string) []client.LedgerEntry {
+func (n *node) ledger(id string) []client.LedgerEntry { return n.newestTicks(id, 500) }
+
+// newestTicks is what the ledger of a schedule says of its newest ticks, at most limit, the newest first.
+func (n *node) newestTicks(id string, limit int) []client.LedgerEntry {
 	n.t.Helper()
-	page, err := n.ReadLedgerWithResponse(n.t.Context(), id, &client.ReadLedgerParams{Limit: ptr(500)})
+	page, err := n.ReadLedgerWithResponse(n.t.Context(), id, &client.ReadLedgerParams{Limit: &limit})
 	testkit.Must(n.t, err)
 	return page.JSON200.Entries
 }

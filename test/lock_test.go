@@ -78,14 +78,20 @@ func (j *lockJob) endsWith(code int) {
 }
 
 // locks is a client and a server for dtsctl lock.
-func locks(t *testing.T) (*redistest.Server, *dts.Client, string) {
+type locks struct {
+	redis  *redistest.Server
+	client *dts.Client
+	url    string
+}
+
+func newLocks(t *testing.T) locks {
 	t.Helper()
 	redis := redistest.Start(t)
 	n := startNode(t, redis.URL(), "--roles", "api")
 	c, err := dts.Open(redis.URL())
 	testkit.Must(t, err)
 	t.Cleanup(func() { _ = c.Close() })
-	return redis, c, n.url
+	return locks{redis: redis, client: c, url: n.url}
 }
 
 // isHeld reports whether somebody holds the lock deploy.
@@ -100,73 +106,74 @@ func isHeld(t *testing.T, c *dts.Client) bool {
 	return false
 }
 
-const patient = "trap 'echo ended; exit 7' TERM; echo began; while :; do sleep 0.02; done"
+const patient = "trap 'echo ended; exit 7' TERM; echo began; while :; do sleep 0.1; done"
 
-func TestLockCommand_PassesSignalsOnAndReleasesTheLock(t *testing.T) {
+// The subtests take the same lock on the same Redis, one after the other. The one that stops Redis comes last.
+func TestLockCommand(t *testing.T) {
 	t.Parallel()
-	_, c, url := locks(t)
-	j := startLock(t, url, patient)
-	if !isHeld(t, c) {
+	l := newLocks(t)
+	t.Run("passes signals on and releases the lock", l.testSignal)
+	t.Run("frees the lock when it was killed", l.testKill)
+	t.Run("ends the command when the lock was lost", l.testLoss)
+	t.Run("gives up with 1", l.testTry)
+	t.Run("loses the lock without Redis", l.testOutage)
+}
+
+func (s locks) testSignal(t *testing.T) {
+	j := startLock(t, s.url, patient)
+	if !isHeld(t, s.client) {
 		t.Error("the command runs without the lock")
 	}
 	testkit.Must(t, j.Process.Signal(syscall.SIGTERM))
 	j.says("ended")
 	j.endsWith(7)
-	if isHeld(t, c) {
+	if isHeld(t, s.client) {
 		t.Error("the lock is still held")
 	}
 }
 
-func TestLockCommand_FreesTheLockWhenItWasKilled(t *testing.T) {
-	t.Parallel()
-	_, c, url := locks(t)
-	j := startLock(t, url, patient, "--ttl", "1s")
-	for held, err := range c.ListLocks(t.Context()) {
+func (s locks) testKill(t *testing.T) {
+	j := startLock(t, s.url, patient, "--ttl", "1s")
+	for held, err := range s.client.ListLocks(t.Context()) {
 		testkit.Must(t, err)
 		if held.TTL != time.Second {
 			t.Errorf("%s would be free %s after the end of its holder", held.Name, held.TTL)
 		}
 	}
 	testkit.Must(t, j.Process.Kill())
-	l, err := c.Lock(t.Context(), "deploy", time.Minute)
+	l, err := s.client.Lock(t.Context(), "deploy", time.Minute)
 	testkit.Must(t, err)
 	testkit.Must(t, l.Unlock(t.Context()))
 }
 
 // A holder that stood still for longer than its lease learns that it lost the lock, and its renewal is refused.
-func TestLockCommand_EndsTheCommandWhenTheLockWasLost(t *testing.T) {
-	t.Parallel()
-	_, c, url := locks(t)
-	j := startLock(t, url, patient, "--ttl", "1s", "--grace", "10s")
+func (s locks) testLoss(t *testing.T) {
+	j := startLock(t, s.url, patient, "--ttl", "1s", "--grace", "10s")
 	testkit.Must(t, j.Process.Signal(syscall.SIGSTOP))
-	l, err := c.Lock(t.Context(), "deploy", time.Minute)
+	l, err := s.client.Lock(t.Context(), "deploy", time.Minute)
 	testkit.Must(t, err)
 	testkit.Must(t, j.Process.Signal(syscall.SIGCONT))
 	j.says("the lock deploy was lost")
 	j.says("ended")
 	j.endsWith(125)
-	if l.Context().Err() != nil || !isHeld(t, c) {
+	if l.Context().Err() != nil || !isHeld(t, s.client) {
 		t.Errorf("the new holder lost the lock: %v", context.Cause(l.Context()))
 	}
 	testkit.Must(t, l.Unlock(t.Context()))
 }
 
-func TestLockCommand_LosesTheLockWithoutRedis(t *testing.T) {
-	t.Parallel()
-	redis, _, url := locks(t)
-	j := startLock(t, url, "trap '' TERM; echo began; while :; do sleep 0.02; done", "--ttl", "2s", "--grace", "200ms")
-	redis.Pause()
+func (s locks) testOutage(t *testing.T) {
+	j := startLock(t, s.url, "trap '' TERM; echo began; while :; do sleep 0.1; done", "--ttl", "2s", "--grace", "200ms")
+	s.redis.Pause()
 	j.says("the lock deploy was lost")
 	j.endsWith(125)
-	redis.Continue()
+	s.redis.Continue()
 }
 
-func TestLockCommand_GivesUpWithOne(t *testing.T) {
-	t.Parallel()
-	_, c, url := locks(t)
-	l, err := c.Lock(t.Context(), "deploy", time.Minute)
+func (s locks) testTry(t *testing.T) {
+	l, err := s.client.Lock(t.Context(), "deploy", time.Minute)
 	testkit.Must(t, err)
-	out, err := exec.Command(filepath.Join(binaries, "dtsctl"), "--server", url, "lock", "deploy", "--try", "--", "echo", "ran").CombinedOutput()
+	out, err := exec.Command(filepath.Join(binaries, "dtsctl"), "--server", s.url, "lock", "deploy", "--try", "--", "echo", "ran").CombinedOutput()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(string(out), "(lock_held)") || strings.Contains(string(out), "ran\n") {
 		t.Errorf("got %v: %s", err, out)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"strings"
@@ -152,34 +153,63 @@ func (n *node) attempts(id string) []client.Attempt {
 func (n *node) all(states ...client.State) []client.Task {
 	n.t.Helper()
 	var tasks []client.Task
-	limit := 500
+	for page := range n.pages(500, states...) {
+		tasks = append(tasks, page...)
+	}
+	return tasks
+}
+
+// idle is a condition: no task waits or runs.
+func (n *node) idle() bool {
+	n.t.Helper()
+	for page := range n.pages(1, "scheduled", "queued", "running") {
+		if len(page) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// pages lists the tasks in the given states, up to limit at a time.
+func (n *node) pages(limit int, states ...client.State) iter.Seq[[]client.Task] {
+	n.t.Helper()
 	params := client.ListTasksParams{Limit: &limit, State: states}
-	for {
-		answer, err := n.ListTasksWithResponse(n.t.Context(), &params)
-		if err != nil {
-			n.t.Fatal(err)
+	return func(yield func([]client.Task) bool) {
+		for {
+			answer, err := n.ListTasksWithResponse(n.t.Context(), &params)
+			if err != nil {
+				n.t.Fatal(err)
+			}
+			if answer.JSON200 == nil {
+				n.t.Fatalf("listing: %s: %s", answer.Status(), answer.Body)
+			}
+			next := answer.JSON200.NextCursor
+			if !yield(answer.JSON200.Tasks) || next == nil || *next == "" {
+				return
+			}
+			params.Cursor = next
 		}
-		if answer.JSON200 == nil {
-			n.t.Fatalf("listing: %s: %s", answer.Status(), answer.Body)
-		}
-		tasks = append(tasks, answer.JSON200.Tasks...)
-		if answer.JSON200.NextCursor == nil || *answer.JSON200.NextCursor == "" {
-			return tasks
-		}
-		params.Cursor = answer.JSON200.NextCursor
 	}
 }
 
-// await checks every 50 ms whether the condition holds: most conditions are requests to a node, which has other work.
+const (
+	shortestPause = 10 * time.Millisecond
+	longestPause  = 200 * time.Millisecond
+)
+
+// await checks again and again whether the condition holds, after pauses of a tenth of the time that it has waited: most
+// conditions are requests to a node, which has other work.
 func await(t *testing.T, within time.Duration, what string, condition func() bool) {
 	t.Helper()
 	deadline, cancel := context.WithTimeout(t.Context(), within)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
+	begin := time.Now()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	for !condition() {
+		pause.Reset(min(max(time.Since(begin)/10, shortestPause), longestPause))
 		select {
-		case <-tick.C:
+		case <-pause.C:
 		case <-deadline.Done():
 			t.Fatalf("not within %s: %s", within, what)
 		}

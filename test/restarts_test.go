@@ -82,7 +82,7 @@ func TestRollingRestarts_LoseNothingThatTheyCutShort(t *testing.T) {
 		stopped[old.id] = true
 		nodes[at] = start()
 	}
-	await(t, time.Minute, "all have ended", func() bool { return len(api.all("scheduled", "queued", "running")) == 0 })
+	await(t, time.Minute, "all have ended", api.idle)
 
 	done := api.all(client.StateSucceeded)
 	if len(done) != accepted {

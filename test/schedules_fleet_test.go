@@ -36,7 +36,7 @@ type fleetSize struct {
 
 var (
 	longFleet  = fleetSize{200, 1000, 130 * time.Second, 40 * time.Second, 80 * time.Second, 20_000, 1000}
-	shortFleet = fleetSize{100, 0, 20 * time.Second, 6 * time.Second, 0, 1000, 150}
+	shortFleet = fleetSize{50, 0, 20 * time.Second, 6 * time.Second, 0, 500, 150}
 )
 
 // fleet is many schedules that live.

@@ -64,7 +64,7 @@ func TestSchedules_EveryTickIsAccountedForWhileLeadersComeAndGo(t *testing.T) {
 func (f *fleet) awaitEnd() {
 	f.t.Helper()
 	limit := 500
-	await(f.t, 2*time.Minute, "all tasks have ended", func() bool { return len(f.api.all("scheduled", "queued", "running")) == 0 })
+	await(f.t, 2*time.Minute, "all tasks have ended", f.api.idle)
 	await(f.t, time.Minute, "all schedules have ended", func() bool {
 		params := client.ListSchedulesParams{Limit: &limit}
 		for {
@@ -80,7 +80,7 @@ func (f *fleet) awaitEnd() {
 			}
 		}
 	})
-	await(f.t, time.Minute, "the last tasks have ended", func() bool { return len(f.api.all("scheduled", "queued", "running")) == 0 })
+	await(f.t, time.Minute, "the last tasks have ended", f.api.idle)
 }
 
 func lives(s client.Schedule) bool {

@@ -223,7 +223,7 @@ func TestUpgrade_RollsForthAndBackUnderLoad(t *testing.T) {
 		}
 	}
 	newer := startRelease(t, thisRelease, redis.URL(), "--roles", "api")
-	await(t, time.Minute, "all have ended", func() bool { return len(newer.all("scheduled", "queued", "running")) == 0 })
+	await(t, time.Minute, "all have ended", newer.idle)
 	r.judge(schedules, newer)
 }
 
@@ -327,7 +327,7 @@ func TestUpgrade_BothReleasesKnowWhatEitherHasDeleted(t *testing.T) {
 				gone = append(gone, s)
 			}
 		}
-		await(t, time.Minute, "all have ended", func() bool { return len(newer.all("scheduled", "queued", "running")) == 0 })
+		await(t, time.Minute, "all have ended", newer.idle)
 		leader.stop()
 		leader = startRelease(t, deleting, redis.URL(), "--roles", "scheduler")
 		await(t, time.Minute, deleting+" has deleted all", func() bool {

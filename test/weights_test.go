@@ -39,7 +39,7 @@ func TestWeights_ShareAWorkerUnderOverload(t *testing.T) {
 			t.Errorf("%d calls of %s, want about %d", ran[queue], queue, want)
 		}
 	}
-	await(t, time.Minute, "the rest has run", func() bool { return len(api.all("scheduled", "queued", "running")) == 0 })
+	await(t, time.Minute, "the rest has run", api.idle)
 	if n := len(api.all(client.StateSucceeded)); n != len(weights)*each {
 		t.Errorf("%d tasks have succeeded, want %d", n, len(weights)*each)
 	}

@@ -77,7 +77,7 @@ func TestWorkers_LoseNothingInACleanStopAndACrash(t *testing.T) {
 		b.kill()
 		c.hire()
 		await(c.t, 2*time.Minute, "all have succeeded", func() bool {
-			return c.far.count() >= count && len(c.all("scheduled", "queued", "running")) == 0
+			return c.far.count() >= count && c.idle()
 		})
 		if done := c.all("succeeded"); len(done) != count {
 			c.t.Errorf("%d tasks have succeeded, want %d", len(done), count)

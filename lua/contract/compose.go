@@ -226,16 +226,21 @@ func (f Field) Elements() []Field {
 }
 
 var (
-	makerCall = regexp.MustCompile(`\b([a-z_]+)_key\(`)
 	upperWord = regexp.MustCompile(`\b[A-Z][A-Z_]*[A-Z]\b`)
 	quoted    = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"`)
 )
 
+// makerSuffix ends the name of a function that makes keys, where it is called.
+const makerSuffix = "_key("
+
+// notInName reports whether a character cannot be in the name of a key.
+func notInName(r rune) bool { return r != '_' && (r < 'a' || r > 'z') }
+
 // makersIn returns the kinds of keys that code makes, in the order of Keys.
 func makersIn(code string) []Kind {
 	called := map[string]bool{}
-	for _, m := range makerCall.FindAllStringSubmatch(code, -1) {
-		called[m[1]] = true
+	for before, rest, found := strings.Cut(code, makerSuffix); found; before, rest, found = strings.Cut(rest, makerSuffix) {
+		called[before[1+strings.LastIndexFunc(before, notInName):]] = true
 	}
 	var makers []Kind
 	for _, k := range Keys {
@@ -282,14 +287,22 @@ func beginningsFor(c Contract, makers []Kind) (string, error) {
 	return b.String(), nil
 }
 
-// constantsIn returns the Lua code that binds the constants that code names.
+// constantsIn returns the Lua code that binds the constants that code names. A node composes scripts while it starts, and
+// regular expressions are slow: they see only the lines that may name a constant.
 func constantsIn(code string) string {
+	may := slices.Sorted(maps.Keys(Constants))
+	may = slices.DeleteFunc(may, func(constant string) bool { return !strings.Contains(code, constant) })
 	named := map[string]bool{}
-	for _, word := range upperWord.FindAllString(quoted.ReplaceAllString(WithoutComments(code), "''"), -1) {
-		named[word] = true
+	for line := range strings.Lines(code) {
+		if !slices.ContainsFunc(may, func(constant string) bool { return strings.Contains(line, constant) }) {
+			continue
+		}
+		for _, word := range upperWord.FindAllString(quoted.ReplaceAllString(WithoutComments(line), "''"), -1) {
+			named[word] = true
+		}
 	}
 	var b strings.Builder
-	for _, constant := range slices.Sorted(maps.Keys(Constants)) {
+	for _, constant := range may {
 		if !named[constant] {
 			continue
 		}

@@ -38,11 +38,12 @@ var (
 		{size: Size{Ticks: 2, Attempts: 1, Leaders: 1, Workers: 1, Overlap: Queue}},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Lag: 1}, lost: lostWork},
-		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 9, Early: true}, lost: lostStory},
+		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 5, Early: true}, lost: lostStory},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 1, Workers: 1, Deletes: true}},
 	}
 	large = []search{
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 2}, lost: lostWork},
+		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 9, Early: true}, lost: lostStory},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Lag: 12, Early: true}, lost: lostStory},
 		{size: Size{Tasks: 1, Attempts: 1, Leaders: 2, Workers: 1, Lag: 2}, lost: lostWork},
 		{size: Size{Tasks: 1, Attempts: 2, Leaders: 1, Workers: 1, Cancels: true, Deletes: true, Backlog: true}},

@@ -4,6 +4,7 @@ package process
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,16 +30,48 @@ const (
 )
 
 // Build builds packages with the race detector and returns the new directory that the programs are in. The paths of the packages are
-// relative to the working directory, that of the test.
+// relative to the working directory, that of the test. It keeps the programs of each working directory in the user's cache: go build links
+// only those that have changed since the last call, and linking one takes seconds.
 func Build(packages ...string) (dir string, err error) {
-	if dir, err = os.MkdirTemp("", "dts-test-"); err != nil {
+	kept, err := keptPrograms()
+	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", append([]string{"build", "-race", "-ldflags=-s -w", "-o", dir}, packages...)...)
+	build := exec.Command("go", append([]string{"build", "-race", "-ldflags=-s -w", "-o", kept}, packages...)...)
 	if out, err := build.CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("building the programs: %w\n%s", err, out), os.RemoveAll(dir))
+		return "", fmt.Errorf("building the programs: %w\n%s", err, out)
+	}
+	if dir, err = os.MkdirTemp(filepath.Dir(kept), "run-"); err != nil {
+		return "", err
+	}
+	for _, p := range packages {
+		name := filepath.Base(p)
+		// A link: the next build replaces the kept program and leaves this one as it is.
+		if err := os.Link(filepath.Join(kept, name), filepath.Join(dir, name)); err != nil {
+			return "", errors.Join(err, os.RemoveAll(dir))
+		}
 	}
 	return dir, nil
+}
+
+// keptPrograms returns the directory that keeps the programs of the working directory.
+func keptPrograms() (dir string, err error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(cache, fmt.Sprintf("programs-%x", sha256.Sum256([]byte(here))))
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// cacheDir is where tests keep what takes long to make.
+func cacheDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "dts-test"), err
 }
 
 var skewing sync.Mutex // held while BuildSkewed builds
@@ -84,11 +117,10 @@ func BuildCommit(dir, name, commit, program string) error {
 
 // unpack writes the files of a commit to a directory of its own, if that was not done before: Go's build cache goes by the directory.
 func unpack(commit string) (dir string, err error) {
-	cache, err := os.UserCacheDir()
+	cache, err := cacheDir()
 	if err != nil {
 		return "", err
 	}
-	cache = filepath.Join(cache, "dts-test")
 	dir = filepath.Join(cache, commit)
 	if _, err := os.Stat(dir); err == nil {
 		return dir, nil
