@@ -47,7 +47,7 @@ func createOverdue(t *testing.T, w *storetest.World, n int, queue string, until 
 func TestClaim_TakesNewlyDueTasksOfAnotherQueueWhileManyAreOverdue(t *testing.T) {
 	t.Parallel()
 	const limit, room = 256, 16
-	n := testkit.Amount(15_000, 1_000_000)
+	n := testkit.Amount(6_000, 1_000_000)
 	w := storetest.New(t)
 	createOverdue(t, w, n, "bulk", w.DB.Time(w.Ctx).Val().Add(-time.Minute))
 	root := task.Ref{Namespace: "default", ID: "s"}

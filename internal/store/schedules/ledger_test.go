@@ -225,7 +225,7 @@ func (s *story) commit() {
 // A ledger of chunks, and one that has each record by itself, answer everything alike.
 func TestLedger_AnswersAsOneWithoutChunks(t *testing.T) {
 	t.Parallel()
-	for seed := range testkit.Amount(12, 200) {
+	for seed := range testkit.Amount(5, 200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t, uint64(seed))
