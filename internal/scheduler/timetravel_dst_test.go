@@ -125,7 +125,7 @@ func (s scheduled) late(pace time.Duration) {
 func TestTravel_JitterDelaysTasksAndNotTicks(t *testing.T) {
 	testkit.NotQuick(t)
 	const jitter = 10 * time.Minute
-	steady := rhythm{lease: 5 * time.Minute, beat: 100 * time.Second} // a takeover is shorter than the jitters
+	steady := rhythm{lease: 2 * time.Minute, beat: 40 * time.Second} // a takeover is shorter than the jitter of each tick
 	from := at("2026-03-07T23:30Z")
 	spec := cron("0 * * * *")
 	spec.Jitter = jitter
