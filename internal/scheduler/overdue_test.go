@@ -40,7 +40,7 @@ func TestDispatch_DrainsWhatIsOverdueAtThePaceOfTheWorkers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.slots = 10
-	n := testkit.Amount(15_000, 1_000_000)
+	n := testkit.Amount(6_000, 1_000_000)
 	w.createMany(n)
 	start := w.now()
 	a := w.start("a", never)

@@ -70,7 +70,7 @@ func TestTravel_ChangingASpecWhileTicksAreDueLosesAndDoublesNothing(t *testing.T
 				random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // what is random can be repeated
 				v.start()
 				v.start()
-				until := from.Add(testkit.Amount(6*time.Minute, 10*time.Minute))
+				until := from.Add(testkit.Amount(4*time.Minute, 10*time.Minute))
 				c := v.changer(seed)
 				var changing sync.WaitGroup
 				changing.Go(func() { c.keepChanging(rand.New(rand.NewPCG(seed, 3)), until) }) //nolint:gosec // as above

@@ -45,7 +45,7 @@ func TestTravel_ALeaderCutOffForAWhileDoublesNothing(t *testing.T) {
 				random := rand.New(rand.NewPCG(7, 7)) //nolint:gosec // what is random can be repeated
 				v.start()
 				v.start()
-				until := from.Add(6 * time.Minute)
+				until := from.Add(testkit.Amount(4*time.Minute, 6*time.Minute))
 				d := schedule.Definition{
 					Spec: cron("*/2 * * * * *"), Overlap: schedule.OverlapAllow,
 					Misfire: schedule.Misfire{Policy: schedule.MisfireAll, Window: time.Hour},

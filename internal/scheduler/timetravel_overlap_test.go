@@ -221,7 +221,7 @@ func TestTravel_AScheduleEndsAfterItsLastRun(t *testing.T) {
 				if c.outage > 0 {
 					v.outage(c.outage)
 				}
-				v.until(at("2026-03-11T08:05Z"))
+				v.until(at("2026-03-10T18:05Z"))
 				s.recorded("15:04", c.ledger...)
 				s.proved(len(c.ledger))
 				if now := s.read(); now.Runs != 4 || now.EndedAt.IsZero() || len(s.runs()) != 4 {

@@ -144,7 +144,18 @@ func (s *soup) settle() {
 		_, err := s.v.store.Schedules.Resume(s.v.t.Context(), each.ref)
 		testkit.Must(s.v.t, err)
 	}
-	s.v.pass(time.Hour) // queues are long
+	for end := clock.Now().Add(time.Hour); clock.Until(end) > 0 && !s.rests(); { // queues are long
+		s.v.pass(5 * time.Minute)
+	}
+}
+
+// rests reports whether each schedule has ended, and all that it has begun.
+func (s *soup) rests() bool {
+	s.v.t.Helper()
+	return !slices.ContainsFunc(s.all, func(each scheduled) bool {
+		now := each.read()
+		return now.EndedAt.IsZero() || now.Live > 0 || now.Waiting > 0
+	})
 }
 
 // agrees checks that all there is to know of a schedule fits together.

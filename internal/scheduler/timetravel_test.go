@@ -54,23 +54,23 @@ func every(from, until time.Time, step time.Duration) []time.Time {
 	return at
 }
 
-// Two weeks with a task every half hour; the short form travels for five days, so that each trouble comes once, and has
-// a task every two hours.
+// Two weeks with a task every half hour, and a trouble each day. In the short form, each trouble comes once, a third of a
+// day after the one before it, and a task is due every hour.
 func TestTravel_DelayedTasksEachRunOnceForDays(t *testing.T) {
 	testkit.NotQuick(t)
-	days := testkit.Amount(5, 14)
+	troubles, apart := testkit.Amount(5, 14), testkit.Amount(day/3, day)
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, slow, func(v *voyage) {
 		v.start()
 		v.start()
 		var all []time.Time
-		for d := range days {
-			midnight := from.Add(time.Duration(d) * day)
-			today := every(midnight.Add(5*time.Minute), midnight.Add(day), testkit.Amount(2*time.Hour, 30*time.Minute))
-			v.delayed(today)
-			all = append(all, today...)
-			v.until(midnight.Add(7 * time.Minute))
-			switch leader := v.leads(); d % 5 {
+		for i := range troubles {
+			start := from.Add(time.Duration(i) * apart)
+			next := every(start.Add(5*time.Minute), start.Add(apart), testkit.Amount(time.Hour, 30*time.Minute))
+			v.delayed(next)
+			all = append(all, next...)
+			v.until(start.Add(7 * time.Minute))
+			switch leader := v.leads(); i % 5 {
 			case 0:
 				leader.stop()
 			case 1:
@@ -85,7 +85,7 @@ func TestTravel_DelayedTasksEachRunOnceForDays(t *testing.T) {
 			}
 			v.start()
 		}
-		v.until(from.Add(time.Duration(days)*day + time.Hour))
+		v.until(from.Add(time.Duration(troubles)*apart + time.Hour))
 		v.ranOnTime(all)
 	})
 }
@@ -95,7 +95,7 @@ func TestTravel_AKilledLeaderDelaysTasksByALeaseAtMost(t *testing.T) {
 	testkit.NotQuick(t)
 	from := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	travel(t, from, quick, func(v *voyage) {
-		minutes := testkit.Amount(12*time.Minute, 30*time.Minute)
+		minutes := testkit.Amount(7*time.Minute, 30*time.Minute)
 		at := every(from.Add(time.Minute), from.Add(minutes), 10*time.Second)
 		v.delayed(at)
 		first := v.start()

@@ -179,7 +179,7 @@ func TestOpen_GoesOnWhereAConversionWasInterrupted(t *testing.T) {
 	if total < 50 {
 		t.Fatalf("a conversion takes %d commands only", total)
 	}
-	for _, n := range testkit.Sample(t, 25, all) {
+	for _, n := range testkit.Sample(t, 10, all) {
 		interrupted(n, func(f *faults) { // it dies
 			f.before = func(i int, _ []redis.Cmder) error {
 				if i >= n {

@@ -48,7 +48,7 @@ func TestClaim_TakesNewlyDueTasksOfAnotherQueueWhileManyAreOverdue(t *testing.T)
 	testkit.NotQuick(t)
 	t.Parallel()
 	const limit, room = 256, 16
-	n := testkit.Amount(15_000, 1_000_000)
+	n := testkit.Amount(6_000, 1_000_000)
 	w := storetest.New(t)
 	createOverdue(t, w, n, "bulk", w.DB.Time(w.Ctx).Val().Add(-time.Minute))
 	root := task.Ref{Namespace: "default", ID: "s"}

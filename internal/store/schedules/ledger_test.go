@@ -226,7 +226,7 @@ func (s *story) commit() {
 func TestLedger_AnswersAsOneWithoutChunks(t *testing.T) {
 	testkit.NotQuick(t)
 	t.Parallel()
-	for seed := range testkit.Amount(12, 200) {
+	for seed := range testkit.Amount(5, 200) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			s := newStory(t, uint64(seed))

@@ -6,7 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
 )
 
@@ -82,15 +85,19 @@ func (w *World) listedStates(k lua.Partition, namespaces []string) map[string]ta
 			sets[string(k.Index(namespace, state))] = state
 		}
 	}
-	for _, queue := range w.DB.SMembers(w.Ctx, string(k.Backlog())).Val() {
+	backlog := w.DB.SMembers(w.Ctx, string(k.Backlog())).Val()
+	for _, queue := range backlog {
 		sets[string(k.Ready(queue))] = task.Scheduled
-		if w.DB.ZCard(w.Ctx, string(k.Ready(queue))).Val() == 0 {
+	}
+	members := w.membersOf(slices.Collect(maps.Keys(sets)))
+	for _, queue := range backlog {
+		if len(members[string(k.Ready(queue))]) == 0 {
 			w.t.Errorf("queue or lane %s is on the list of those with a backlog, and has none", queue)
 		}
 	}
 	listed := map[string]task.State{}
 	for set, state := range sets {
-		for _, member := range w.DB.ZRange(w.Ctx, set, 0, -1).Val() {
+		for _, member := range members[set] {
 			if other, twice := listed[member]; twice {
 				w.t.Errorf("%s is listed as %s and as %s", member, other, state)
 			}
@@ -98,4 +105,21 @@ func (w *World) listedStates(k lua.Partition, namespaces []string) map[string]ta
 		}
 	}
 	return listed
+}
+
+// membersOf reads sorted sets, all at once: there may be hundreds of lanes.
+func (w *World) membersOf(sets []string) map[string][]string {
+	w.t.Helper()
+	pipe := w.DB.Pipeline()
+	reads := make(map[string]*redis.StringSliceCmd, len(sets))
+	for _, set := range sets {
+		reads[set] = pipe.ZRange(w.Ctx, set, 0, -1)
+	}
+	_, err := pipe.Exec(w.Ctx)
+	testkit.Must(w.t, err)
+	members := make(map[string][]string, len(sets))
+	for set, read := range reads {
+		members[set] = read.Val()
+	}
+	return members
 }
