@@ -37,7 +37,7 @@ func Build(packages ...string) (dir string, err error) {
 	if err != nil {
 		return "", err
 	}
-	build := exec.Command("go", append([]string{"build", "-race", "-ldflags=-s -w", "-o", kept}, packages...)...)
+	build := goBuild(kept, "", packages...)
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("building the programs: %w\n%s", err, out)
 	}
@@ -52,6 +52,15 @@ func Build(packages ...string) (dir string, err error) {
 		}
 	}
 	return dir, nil
+}
+
+// goBuild builds packages with the race detector, and the flags that the Makefile has for tests, so that Go's cache has
+// what both need.
+func goBuild(out, link string, packages ...string) *exec.Cmd {
+	return exec.Command("go", append([]string{
+		"build", "-race", "-gcflags=all=-dwarf=false", "-gcflags=github.com/yuin/gopher-lua/...=-dwarf=false -race=false",
+		"-ldflags=-s -w" + link, "-o", out,
+	}, packages...)...)
 }
 
 // keptPrograms returns the directory that keeps the programs of the working directory.
@@ -90,8 +99,8 @@ func BuildSkewed(dir, dtsd, skew string) (name string, err error) {
 
 // BuildWith builds a program with another value of a variable of a package, into a directory that Build returned.
 func BuildWith(dir, name, program, variable, value string) error {
-	set := "-ldflags=-s -w -X github.com/dts-sched/dts/" + variable + "=" + value
-	if out, err := exec.Command("go", "build", "-race", set, "-o", filepath.Join(dir, name), program).CombinedOutput(); err != nil {
+	build := goBuild(filepath.Join(dir, name), " -X github.com/dts-sched/dts/"+variable+"="+value, program)
+	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("building %s with %s=%s: %w\n%s", program, variable, value, err, out)
 	}
 	return nil
