@@ -23,27 +23,46 @@ const (
 
 	// warnInterval is the least time between two warnings of refused connections.
 	warnInterval = time.Minute
+
+	// fewConnections is how many a node should be able to serve; if it is less, the log says so.
+	fewConnections = 1000
 )
 
-// perAddress is a listener that closes the connections of a client's address beyond a limit.
-type perAddress struct {
+// bounded is a listener that closes the connections of a client's address, and of all, beyond limits.
+type bounded struct {
 	net.Listener
 	open   places
+	files  int // that this process may open; 0 if that is not known
 	log    *slog.Logger
 	mu     sync.Mutex
 	warned time.Time
 }
 
-// limitPerAddress bounds the connections of each address to l; 0 is any number.
-func limitPerAddress(l net.Listener, limit int, log *slog.Logger) net.Listener {
-	if limit == 0 {
-		return l
+// limitConnections bounds the connections to l: those of each address to a limit, 0 for any number, and all by how many
+// files this process may open, 0 if that is not known.
+func limitConnections(l net.Listener, perAddress, files int, log *slog.Logger) net.Listener {
+	b := &bounded{Listener: l, files: files, log: log}
+	b.open.perAddress, b.open.all = connectionBounds(perAddress, files)
+	if b.open.all > 0 && b.open.all < fewConnections {
+		log.Warn("few clients can connect: raise the limit of open files (LimitNOFILE, ulimit -n)",
+			"open_files", files, "connections", b.open.all, "connections_per_address", b.open.perAddress)
 	}
-	return &perAddress{Listener: l, open: places{perAddress: limit}, log: log}
+	return b
+}
+
+// connectionBounds leaves half of the files to Redis and to tasks, and half of the connections to other addresses.
+func connectionBounds(perAddress, files int) (each, all int) {
+	all = files / 2
+	switch {
+	case all == 0 || perAddress == 0:
+		return perAddress, all
+	default:
+		return min(perAddress, max(1, all/2)), all
+	}
 }
 
 // Accept returns the next connection that may stay.
-func (l *perAddress) Accept() (net.Conn, error) {
+func (l *bounded) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
 		if err != nil {
@@ -55,18 +74,18 @@ func (l *perAddress) Accept() (net.Conn, error) {
 		}
 		remote, _ := tcp.RemoteAddr().(*net.TCPAddr) // a connection that has failed has none
 		from := networkOf(remote.AddrPort().Addr())
-		if leave, _ := l.open.enter(from); leave != nil {
+		leave, reached := l.open.enter(from)
+		if leave != nil {
 			return &countedConn{TCPConn: tcp, leave: leave}, nil
 		}
-		l.turnAway(tcp, from)
+		l.turnAway(tcp, from, reached)
 	}
 }
 
 // turnAway closes a connection, and says why. Nothing is lost: no request of it was read.
-func (l *perAddress) turnAway(conn *net.TCPConn, from netip.Prefix) {
-	l.warn(from)
-	p := problemOf(task.Errorf(codeTooManyConnections,
-		"this address has %d connections, as many as it may (max-connections-per-address)", l.open.perAddress), rand.Text())
+func (l *bounded) turnAway(conn *net.TCPConn, from netip.Prefix, reached bound) {
+	l.warn(from, reached)
+	p := problemOf(l.refusal(reached), rand.Text())
 	var out bytes.Buffer
 	body, err := json.Marshal(p)
 	if err == nil {
@@ -79,8 +98,17 @@ func (l *perAddress) turnAway(conn *net.TCPConn, from netip.Prefix) {
 	_ = conn.Close()
 }
 
+func (l *bounded) refusal(reached bound) error {
+	if reached == boundOfAll {
+		return task.Errorf(codeTooManyConnections, "this node has %d connections, half of the %d files that it may open: "+
+			"ask another node, or raise its limit of open files", l.open.all, l.files)
+	}
+	return task.Errorf(codeTooManyConnections, "this address has %d connections, as many as it may "+
+		"(max-connections-per-address, and a quarter of the files that the node may open)", l.open.perAddress)
+}
+
 // warn says that connections are refused, once a minute: who opens them must not fill the log.
-func (l *perAddress) warn(from netip.Prefix) {
+func (l *bounded) warn(from netip.Prefix, reached bound) {
 	l.mu.Lock()
 	now := clock.Now()
 	due := now.Sub(l.warned) >= warnInterval
@@ -88,7 +116,12 @@ func (l *perAddress) warn(from netip.Prefix) {
 		l.warned = now
 	}
 	l.mu.Unlock()
-	if due {
+	switch {
+	case !due:
+	case reached == boundOfAll:
+		l.log.Warn("refusing connections: they are half of the files that this process may open",
+			"connections", l.open.all, "open_files", l.files)
+	default:
 		l.log.Warn("refusing connections of an address: it has as many as it may",
 			"address", from, "max_connections_per_address", l.open.perAddress)
 	}

@@ -35,7 +35,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener) error {
 	defer abort(nil)
 	defer s.stopStreams()
 	srv := s.httpServer(requests)
-	l = limitPerAddress(l, s.options.MaxConnections, s.options.Log)
+	l = limitConnections(l, s.options.MaxConnections, openFiles(), s.options.Log)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 

@@ -49,7 +49,7 @@ type Options struct {
 	ReadTimeout     time.Duration     // for the head and the first 64 KiB of a request to arrive, and each further 64 KiB; default 10s
 	TransferMemory  int64             // bytes of request bodies under way, and as many of answers; default 64 MiB
 	TransferTimeout time.Duration     // for a whole body to arrive, and for a client to read a whole large answer; default 60s
-	MaxConnections  int               // of one client's address, see perAddress; 0: any number
+	MaxConnections  int               // of one client's address; 0: any number
 	MaxStreams      int               // of events and logs; 0: any number
 	StreamsPerAddr  int               // of one client's address, of IPv6 its /64 network; 0: any number
 	ShutdownGrace   time.Duration     // for requests in progress when Run is told to end; default 10s

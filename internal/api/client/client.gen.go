@@ -1187,7 +1187,7 @@ type Problem struct {
 	// | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 	// | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 	// | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
-	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+	// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`), or all have half of the files that the node may open |
 	// | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
 	// | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 	Code ProblemCode `json:"code"`
@@ -1247,7 +1247,7 @@ type Problem struct {
 // | `body_too_slow` | 408 | 64 KiB of the body took longer than 10 s to arrive, or a smaller body did |
 // | `unsupported_media_type` | 415 | the body must be `application/json`, not encoded |
 // | `cross_origin` | 403 | a page of another origin made a browser send the request, or a reverse proxy did not pass on the `Host` that the browser sent |
-// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`) |
+// | `too_many_connections` | 429 | the client's address has as many connections as it may (`--max-connections-per-address`), or all have half of the files that the node may open |
 // | `too_many_streams` | 503 | the client's address (`--max-streams-per-address`) or the node (`--max-streams`) has as many streams of events and logs as it may |
 // | `host_not_allowed` | 403 | the `Host` header is no name of this server (`--allowed-hosts`) |
 type ProblemCode string
