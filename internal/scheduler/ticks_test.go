@@ -44,6 +44,17 @@ func hourly(first time.Time) schedule.Spec {
 	return schedule.Spec{Rules: []schedule.Rule{{Every: time.Hour}}, StartAt: first}
 }
 
+// putSoon puts a schedule that ticks soon, and not before it is there.
+func (w *world) putSoon(id string) (s schedule.Schedule, tick time.Time) {
+	w.t.Helper()
+	for in := 100 * time.Millisecond; ; in *= 2 {
+		tick = w.now().Add(in)
+		if s = w.put(id, hourly(tick), schedule.OverlapAllow); s.UpdatedAt.Before(tick) {
+			return s, tick
+		}
+	}
+}
+
 func each(d time.Duration) schedule.Spec { return schedule.Spec{Rules: []schedule.Rule{{Every: d}}} }
 
 // ledger is the records of a schedule, the oldest tick first.
@@ -152,7 +163,7 @@ func TestFire_IsWokenByAnEarlierTick(t *testing.T) {
 			other := w.put(ids[0].ID, hourly(far), schedule.OverlapAllow)
 			w.lookedAt(other, far)
 			a.quiet("due_schedules")
-			tick := w.now().Add(500 * time.Millisecond)
+			tick := w.now().Add(time.Second)
 			s := schedule.Schedule{Definition: schedule.Definition{Ref: ids[1], Spec: hourly(tick)}}
 			change(w, other, s)
 			if name == "of a changed schedule" {
@@ -168,7 +179,7 @@ func TestFire_LooksAtAResumedScheduleAtOnce(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	tick := w.now().Add(300 * time.Millisecond)
+	tick := w.now().Add(time.Second)
 	s := w.put("rests", hourly(tick), schedule.OverlapAllow)
 	_, err := w.store.Schedules.Pause(t.Context(), s.Ref, "")
 	testkit.Must(t, err)
@@ -230,7 +241,7 @@ func TestFire_SentTwiceDoublesNothing(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	tick := w.now().Add(time.Second)
+	tick := w.now().Add(2 * time.Second)
 	s := w.put("lost", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
 	w.firing(a)
@@ -251,7 +262,7 @@ func TestFire_ThatTimedOutIsRepeatedAndDoublesNothing(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	tick := w.now().Add(time.Second)
+	tick := w.now().Add(2 * time.Second)
 	s := w.put("slow", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
 	w.firing(a)
@@ -270,7 +281,7 @@ func TestFire_OfALeaderThatDiedIsNotRepeatedByTheNext(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", 5*time.Second)
 	w.leads(map[*node]int{a: 16})
-	tick := w.now().Add(time.Second)
+	tick := w.now().Add(2 * time.Second)
 	s := w.put("last", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
 	w.firing(a)
@@ -291,7 +302,7 @@ func TestFire_ArrivingWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", 5*time.Second)
 	w.leads(map[*node]int{a: 16})
-	tick := w.now().Add(time.Second)
+	tick := w.now().Add(2 * time.Second)
 	s := w.put("late", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
 	w.firing(a)
@@ -315,8 +326,7 @@ func TestFire_LooksAgainAfterALostConnection(t *testing.T) {
 	w.leads(map[*node]int{a: 16})
 	a.quiet("due_schedules")
 	a.proxy.Cut()
-	tick := w.now().Add(100 * time.Millisecond)
-	s := w.put("unheard", hourly(tick), schedule.OverlapAllow)
+	s, tick := w.putSoon("unheard")
 	a.proxy.Mend()
 	w.firedOnce(s, tick)
 }
