@@ -115,8 +115,8 @@ func nameOf(host string) string {
 func plainName(name string) string { return strings.TrimSuffix(strings.ToLower(name), ".") }
 
 // ofOtherPage reports whether a page of another origin had a browser send a request, whatever its method. Browsers say
-// so in Sec-Fetch-Site. Old browsers do not, and none does if the server is neither local nor has TLS: then Origin names
-// the page whose script sends a request.
+// so in Sec-Fetch-Site. Old browsers do not, and none does if the server is neither local nor has TLS: then Origin
+// names the page whose script sends a request.
 func ofOtherPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "none", "same-origin":

@@ -355,7 +355,7 @@ func TestConnectionBounds_LeaveFilesForTheRest(t *testing.T) {
 		{0, 1024, 0, 512}, {16384, 0, 16384, 0}, {0, 0, 0, 0}, {16384, 3, 1, 1},
 	} {
 		if each, all := connectionBounds(c.perAddress, c.files); each != c.each || all != c.all {
-			t.Errorf("%d of an address, %d files: %d and %d connections, want %d and %d", c.perAddress, c.files, each, all, c.each, c.all)
+			t.Errorf("%+v: %d connections of an address, and %d of all", c, each, all)
 		}
 	}
 }

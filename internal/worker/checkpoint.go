@@ -49,8 +49,8 @@ func (l *lines) saveSoon(checkpoint json.RawMessage) error {
 	return nil
 }
 
-// sendCheckpoint saves the newest checkpoint. One that Redis does not take is sent again with the next flush, unless there
-// is a newer one by then. After the last flush, the log says that it is lost.
+// sendCheckpoint saves the newest checkpoint. One that Redis does not take is sent again with the next flush, unless
+// there is a newer one by then. After the last flush, the log says that it is lost.
 func (l *lines) sendCheckpoint(ctx context.Context, last bool) {
 	l.mu.Lock()
 	checkpoint := l.unsaved
