@@ -109,9 +109,10 @@ func (n *node) refusals(script, code string) int {
 }
 
 // firing lets a node look at its schedules until one is due, and at Redis's memory, and stops it just when it has sent what it decided: that
-// is held back in the proxy.
-func (w *world) firing(n *node) {
+// is held back in the proxy. Until shortly before the tick, it lets the node renew its leases.
+func (w *world) firing(n *node, tick time.Time) {
 	w.t.Helper()
+	testkit.Eventually(w.t, "the tick is near", func() bool { return w.now().After(tick.Add(-700 * time.Millisecond)) })
 	n.proxy.Hold()
 	testkit.Eventually(w.t, "the node fires", func() bool {
 		if n.holds("due_schedules") || bytes.Contains(n.proxy.Held(), []byte("memory")) {
@@ -244,7 +245,7 @@ func TestFire_SentTwiceDoublesNothing(t *testing.T) {
 	tick := w.now().Add(2 * time.Second)
 	s := w.put("lost", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
-	w.firing(a)
+	w.firing(a, tick)
 	w.srv.Pause()
 	a.proxy.Release() // Redis will carry it out,
 	a.proxy.Cut()     // and not be able to answer
@@ -265,7 +266,7 @@ func TestFire_ThatTimedOutIsRepeatedAndDoublesNothing(t *testing.T) {
 	tick := w.now().Add(2 * time.Second)
 	s := w.put("slow", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
-	w.firing(a)
+	w.firing(a, tick)
 	fires := a.runs("fire")
 	w.srv.Pause()
 	a.proxy.Release()
@@ -284,7 +285,7 @@ func TestFire_OfALeaderThatDiedIsNotRepeatedByTheNext(t *testing.T) {
 	tick := w.now().Add(2 * time.Second)
 	s := w.put("last", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
-	w.firing(a)
+	w.firing(a, tick)
 	w.srv.Pause()
 	a.proxy.Release()
 	a.proxy.Cut()
@@ -305,7 +306,7 @@ func TestFire_ArrivingWhenAnotherNodeLeadsChangesNothing(t *testing.T) {
 	tick := w.now().Add(2 * time.Second)
 	s := w.put("late", hourly(tick), schedule.OverlapAllow)
 	w.lookedAt(s, tick)
-	w.firing(a)
+	w.firing(a, tick)
 	b := w.start("b", 5*time.Second)
 	w.leads(map[*node]int{a: 0, b: 16})
 	w.firedOnce(s, tick)
