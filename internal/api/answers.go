@@ -27,7 +27,7 @@ const (
 
 // paged are the operations whose answers take several MB to make. readLogs takes its turn itself, as it may be a
 // stream.
-var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule"}
+var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule", "listQueues"}
 
 // cancelOperation has an answer as large as its task, and guards it itself.
 const cancelOperation = "cancelTask"
@@ -140,7 +140,9 @@ func (a *answers) guardShare(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func (a *answers) exceedsShare(c echo.Context) bool { return a.room.exceedsShare(clientOf(c.Request())) }
+func (a *answers) exceedsShare(c echo.Context) bool {
+	return a.room.exceedsShare(clientOf(c.Request()))
+}
 
 func (a *answers) refuseLarge() error {
 	return a.full("nothing was done, so read the answers to earlier requests, or try again")

@@ -74,6 +74,9 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 	if got, err := r.ListTasksWithResponse(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a page was read without a turn: %v, %v", got, err)
 	}
+	if got, err := r.ListQueuesWithResponse(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("queues were read without a turn: %v, %v", got, err)
+	}
 	if got := r.call("GET", "/v1/tasks/none", ""); got.status != http.StatusNotFound {
 		t.Errorf("what is no page: %d %s", got.status, got.body)
 	}
