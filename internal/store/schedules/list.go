@@ -26,7 +26,8 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	var page Page
 	var portions layout.Portions
 	for scan := s.l.NewScan(limit, 0, true); ; {
-		refs, more, err := s.readRefs(ctx, f.Namespace, after, scan.Next())
+		names := min(scan.Next(), layout.ScanChunk) // of each partition, as nobody knows where the first ones are
+		refs, more, err := s.readRefs(ctx, f.Namespace, after, names)
 		if err != nil {
 			return Page{}, err
 		}
