@@ -71,6 +71,7 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 	}
 	for name, read := range map[string]func(ctx context.Context) (any, error){
 		"tasks":  func(ctx context.Context) (any, error) { return r.ListTasksWithResponse(ctx, nil) },
+		"locks":  func(ctx context.Context) (any, error) { return r.ListLocksWithResponse(ctx, nil) },
 		"queues": func(ctx context.Context) (any, error) { return r.ListQueuesWithResponse(ctx) },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -35,8 +35,8 @@ func (l *Layout) NewScan(limit, sets int, first bool) *Scan {
 	return s
 }
 
-// Next is how many entries to read now: the more, the more of them have not matched. Each time costs a look at all sets,
-// and there may be thousands of them.
+// Next is how many entries to read now: more each time. Each time costs a look at all sets, and there may be thousands
+// of them.
 func (s *Scan) Next() int {
 	n := min(s.next, ScanBudget-s.seen)
 	s.next = max(ScanChunk, s.more, min(scanMost, 2*s.next))

@@ -52,8 +52,8 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	return page, err
 }
 
-// match reads schedules and returns those that match the filter, up to limit of them, until the page is full or that takes
-// long. last is how many names it went through: one at least, unless there are none.
+// match reads schedules and returns those that match the filter, up to limit of them, until the page is full or that
+// takes long. last is how many names it went through: one at least, unless there are none.
 func (s *Schedules) match(
 	ctx context.Context, f Filter, refs []task.Ref, limit int, scan *layout.Scan, portions *layout.Portions,
 ) (matched []schedule.Schedule, last int, _ error) {

@@ -12,9 +12,9 @@ import (
 )
 
 // List reads tasks, newest first by the time of their state: due, queued, started or finished. A task that changes state
-// between two pages may be on both or on neither. A page may have fewer tasks than limit, even none, and not be the last,
-// as it ends early after layout.ScanBudget entries and after layout.PageTime: read on until NextCursor is empty. Errors:
-// CodeInvalid for the cursor, CodeUnavailable.
+// between two pages may be on both or on neither. A page may have fewer tasks than limit, even none, and not be the
+// last: it ends early after layout.ScanBudget entries and after layout.PageTime. Read on until NextCursor is empty.
+// Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	from, err := layout.ParseCursor(cursor)
 	if err != nil {
