@@ -38,8 +38,8 @@ const (
 	turnLook   = 2 * time.Second // between two looks of one that waits for a turn, whether Redis answers
 )
 
-// take waits for a turn, as long as answers says that Redis answers: otherwise all that wait would have to fail, a few at
-// a time. Who has waited longest is next. The caller calls end afterwards. Errors: CodeUnavailable, or that of ctx.
+// take waits for a turn, as long as answers says that Redis answers: otherwise all that wait would have to fail, a few
+// at a time. Who has waited longest is next. The caller calls end afterwards. Errors: CodeUnavailable, or that of ctx.
 func (t turns) take(ctx context.Context, answers func() bool) (end func(), _ error) {
 	end = func() { <-t }
 	select {

@@ -2903,8 +2903,8 @@ type ClientInterface interface {
 	// ListTasks List tasks
 	//
 	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
-	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB, after
-	// a look at 20,000 tasks, and after about half a second.
+	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+	// after a look at 20,000 tasks, and after about half a second.
 	//
 	// Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 	ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3920,8 +3920,8 @@ func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *Tri
 // ListTasks List tasks
 //
 // Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
-// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB, after
-// a look at 20,000 tasks, and after about half a second.
+// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+// after a look at 20,000 tasks, and after about half a second.
 //
 // Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -8064,8 +8064,8 @@ type ClientWithResponsesInterface interface {
 	// ListTasksWithResponse List tasks
 	//
 	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
-	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB, after
-	// a look at 20,000 tasks, and after about half a second.
+	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+	// after a look at 20,000 tasks, and after about half a second.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11532,8 +11532,8 @@ func (c *ClientWithResponses) TriggerScheduleWithResponse(ctx context.Context, i
 // ListTasksWithResponse List tasks
 //
 // Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
-// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB, after
-// a look at 20,000 tasks, and after about half a second.
+// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+// after a look at 20,000 tasks, and after about half a second.
 //
 // Returns a wrapper object for the known response body format(s).
 //
