@@ -27,7 +27,7 @@ const (
 
 // paged are the operations whose answers take several MB to make. readLogs takes its turn itself, as it may be a
 // stream.
-var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule"}
+var paged = []string{"listTasks", "listSchedules", "listRevisions", "auditSchedule", "listQueues", "listLocks"}
 
 // cancelOperation has an answer as large as its task, and guards it itself.
 const cancelOperation = "cancelTask"

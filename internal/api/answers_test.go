@@ -69,10 +69,16 @@ func TestPages_AreReadFewAtATime(t *testing.T) {
 		testkit.Must(t, err)
 		ends = append(ends, end)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	defer cancel()
-	if got, err := r.ListTasksWithResponse(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a page was read without a turn: %v, %v", got, err)
+	for name, read := range map[string]func(ctx context.Context) (any, error){
+		"tasks":  func(ctx context.Context) (any, error) { return r.ListTasksWithResponse(ctx, nil) },
+		"locks":  func(ctx context.Context) (any, error) { return r.ListLocksWithResponse(ctx, nil) },
+		"queues": func(ctx context.Context) (any, error) { return r.ListQueuesWithResponse(ctx) },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if got, err := read(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s were read without a turn: %v, %v", name, got, err)
+		}
+		cancel()
 	}
 	if got := r.call("GET", "/v1/tasks/none", ""); got.status != http.StatusNotFound {
 		t.Errorf("what is no page: %d %s", got.status, got.body)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -37,27 +38,35 @@ const (
 	turnLook   = 2 * time.Second // between two looks of one that waits for a turn, whether Redis answers
 )
 
-// take waits for a turn, as long as answers says that Redis answers: otherwise all that wait would have to fail, four at a time. The caller calls
-// end afterwards. Errors: CodeUnavailable, or that of ctx.
+// take waits for a turn, as long as answers says that Redis answers: otherwise all that wait would have to fail, a few
+// at a time. Who has waited longest is next. The caller calls end afterwards. Errors: CodeUnavailable, or that of ctx.
 func (t turns) take(ctx context.Context, answers func() bool) (end func(), _ error) {
-	look := time.NewTicker(turnLook)
-	defer look.Stop()
-	for {
-		select {
-		case t <- struct{}{}:
-			return func() { <-t }, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-look.C:
+	end = func() { <-t }
+	select {
+	case t <- struct{}{}:
+		return end, nil
+	default:
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		for clock.Sleep(ctx, turnLook) == nil {
 			if !answers() {
-				return nil, task.Errorf(task.CodeUnavailable, "Redis does not answer, and others wait for it: nothing was done")
+				cancel(task.Errorf(task.CodeUnavailable, "Redis does not answer, and others wait for it: nothing was done"))
 			}
 		}
+	}()
+	select {
+	case t <- struct{}{}:
+		return end, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 }
 
-// PagesLimit is how many pages are read at once. A page takes several times as much memory while it is read as its text does.
-const PagesLimit = 16
+// PagesLimit is how many pages are read at once. A page takes several times as much memory while it is read as its text
+// does, and one of thousands of sets keeps Redis busy for all the time that it is read.
+const PagesLimit = 4
 
 // TakePage waits for a turn to read a page of a list, or another answer that may be large. The caller calls end when it has the text, and
 // may call it again. Errors: CodeUnavailable while no server of Redis answers; or that of ctx.

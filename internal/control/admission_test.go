@@ -7,10 +7,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/lua"
@@ -154,4 +156,30 @@ func TestSubmitEach_GivesItsTurnUpWhenItsContextEnds(t *testing.T) {
 		t.Errorf("%v, and %d wait", err, c.admission.busy.Load())
 	}
 	g.letThrough(t, &callers, failures)
+}
+
+// A look whether Redis answers costs nobody the place.
+func TestTurns_AreTakenInTheOrderOfWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		one, answers := make(turns, 1), func() bool { return true }
+		end, err := one.take(t.Context(), answers)
+		testkit.Must(t, err)
+		order := make(chan int, 2)
+		for n := range 2 {
+			go func() {
+				if end, err := one.take(t.Context(), answers); err == nil {
+					defer end()
+				}
+				order <- n
+			}()
+			// The first one looks before the turn is free, the other one does not.
+			testkit.Must(t, clock.Sleep(t.Context(), 3*turnLook/4))
+		}
+		end()
+		if first := <-order; first != 0 {
+			t.Errorf("number %d was first", first)
+		}
+		<-order
+	})
 }

@@ -2717,6 +2717,7 @@ type ClientInterface interface {
 	//
 	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
 	// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	// It ends early as one of tasks does.
 	//
 	// Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
 	ListSchedules(ctx context.Context, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2901,7 +2902,9 @@ type ClientInterface interface {
 
 	// ListTasks List tasks
 	//
-	// Lists tasks of a namespace, the newest first. Filters are joined by "and".
+	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+	// after a look at 20,000 tasks, and after about half a second.
 	//
 	// Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 	ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3561,6 +3564,7 @@ func (c *Client) ResumeQueue(ctx context.Context, queue QueueName, reqEditors ..
 //
 // Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
 // `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+// It ends early as one of tasks does.
 //
 // Corresponds with GET /v1/schedules (the `ListSchedules` operationId).
 func (c *Client) ListSchedules(ctx context.Context, params *ListSchedulesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3915,7 +3919,9 @@ func (c *Client) TriggerSchedule(ctx context.Context, id ScheduleID, params *Tri
 
 // ListTasks List tasks
 //
-// Lists tasks of a namespace, the newest first. Filters are joined by "and".
+// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+// after a look at 20,000 tasks, and after about half a second.
 //
 // Corresponds with GET /v1/tasks (the `ListTasks` operationId).
 func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7854,6 +7860,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
 	// `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+	// It ends early as one of tasks does.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -8056,7 +8063,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListTasksWithResponse List tasks
 	//
-	// Lists tasks of a namespace, the newest first. Filters are joined by "and".
+	// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+	// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+	// after a look at 20,000 tasks, and after about half a second.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -11217,6 +11226,7 @@ func (c *ClientWithResponses) ResumeQueueWithResponse(ctx context.Context, queue
 //
 // Lists schedules of a namespace in the order of their ids. Filters are joined by "and". A page can be shorter than
 // `limit`, even empty, and not be the last one: go on while there is a `next_cursor`.
+// It ends early as one of tasks does.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -11521,7 +11531,9 @@ func (c *ClientWithResponses) TriggerScheduleWithResponse(ctx context.Context, i
 
 // ListTasksWithResponse List tasks
 //
-// Lists tasks of a namespace, the newest first. Filters are joined by "and".
+// Lists tasks of a namespace, the newest first. Filters are joined by "and". A page can be shorter than `limit`,
+// even empty, and not be the last one: go on while there is a `next_cursor`. It ends early after about 4 MiB,
+// after a look at 20,000 tasks, and after about half a second.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -2,6 +2,7 @@ package layout
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -88,23 +89,28 @@ func (l *Layout) BacklogOf(ctx context.Context, partitions []int) (map[int]int, 
 	return counts, err
 }
 
+// countsAtOnce is the most sets that one round trip counts: Redis serves nobody else during a pipeline.
+const countsAtOnce = 1000
+
 // eachReady calls visit for every set of those partitions that holds tasks, with their number. Error: CodeUnavailable.
 func (l *Layout) eachReady(ctx context.Context, partitions []int, visit func(set ready, n int)) error {
 	sets, err := l.readySets(ctx, partitions)
-	if err != nil || len(sets) == 0 {
+	if err != nil {
 		return err
 	}
-	pipe := l.DB.Pipeline()
-	sizes := make([]*redis.IntCmd, len(sets))
-	for i, set := range sets {
-		sizes[i] = pipe.ZCard(ctx, string(set.key))
-	}
-	if _, err := pipe.Exec(ctx); err != nil {
-		return Unavailable(err)
-	}
-	for i, set := range sets {
-		if n := int(sizes[i].Val()); n > 0 {
-			visit(set, n)
+	for some := range slices.Chunk(sets, countsAtOnce) {
+		pipe := l.DB.Pipeline()
+		sizes := make([]*redis.IntCmd, len(some))
+		for i, set := range some {
+			sizes[i] = pipe.ZCard(ctx, string(set.key))
+		}
+		if _, err := pipe.Exec(ctx); err != nil {
+			return Unavailable(err)
+		}
+		for i, set := range some {
+			if n := int(sizes[i].Val()); n > 0 {
+				visit(set, n)
+			}
 		}
 	}
 	return nil

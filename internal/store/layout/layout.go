@@ -42,6 +42,7 @@ type Layout struct {
 	memory        sync.Map           // by server: *memory
 	writes        singleflight.Group // by server: see Ready
 	losses        losses
+	PageTime      time.Duration // how long a list reads for one page: that of the package, unless a test sets it
 	mayHaveLost   func() bool
 	awaitsReports func() bool
 }
@@ -67,7 +68,7 @@ type Options struct {
 // waits while another node does (see package migration). Errors: Redis does not answer, holds another layout or another number of
 // partitions than Options expects, or the data cannot be converted now.
 func Open(ctx context.Context, o Options) (*Layout, error) {
-	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), mayHaveLost: o.MayHaveLost, awaitsReports: o.AwaitsReports}
+	l := &Layout{DB: o.DB, Vital: cmp.Or(o.Vital, o.DB), Keys: lua.NewKeyspace(o.Prefix, o.DB.Number()), Log: o.Log, losses: newLosses(o.Lost), PageTime: PageTime, mayHaveLost: o.MayHaveLost, awaitsReports: o.AwaitsReports}
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
 	}

@@ -13,12 +13,6 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// Limits of lists that filter what they read.
-const (
-	ScanChunk  = 500    // entries read in one round trip
-	ScanBudget = 20_000 // entries read in one request; beyond it a page ends early, with a cursor
-)
-
 // Entry is a member of a sorted set with its score: usually a task and a time in ms since 1970.
 type Entry struct {
 	Score  int64
@@ -30,8 +24,16 @@ func newerFirst(a, b Entry) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Member, a.Member))
 }
 
-// readSets is the most sets that one run of a script reads: Redis does nothing else meanwhile.
-const readSets = 100
+const (
+	// readSets is the most sets that one run of a script reads: Redis does nothing else meanwhile.
+	readSets = 100
+	// tripReads is how much one round trip reads: Redis serves nobody else during a pipeline. It is about 20 ms, as a
+	// set, of which at least the first entry is read, costs as much as setReads further entries.
+	tripReads = 5000
+	setReads  = 5
+	// readGrowth is how many times as many entries are read on of sets that had more than their part of them.
+	readGrowth = 4
+)
 
 // ReadEntries reads the newest n entries of all sets together that come after from, newest first; from nil is the start. The
 // sets are grouped: those of a group are of one partition. more is false if no entries follow. Error: CodeUnavailable.
@@ -41,15 +43,17 @@ const readSets = 100
 func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *Entry, n int) (all []Entry, more bool, _ error) {
 	for calls := readCalls(groups, from, n); len(calls) > 0; {
 		var rest []unread
-		for i, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, calls) {
-			if page.Err != nil {
-				return nil, false, Unavailable(page.Err)
-			}
-			for _, e := range page.Reply.Entries {
-				all = append(all, Entry{Score: int64(e.Score), Member: e.Member})
-			}
-			if len(page.Reply.Entries) == calls[i].Limit {
-				rest = append(rest, unread{calls[i], all[len(all)-1]})
+		for _, trip := range roundTrips(calls) {
+			for i, page := range redisx.RunEach[lua.ReadPageReply](ctx, l.DB, trip) {
+				if page.Err != nil {
+					return nil, false, Unavailable(page.Err)
+				}
+				for _, e := range page.Reply.Entries {
+					all = append(all, Entry{Score: int64(e.Score), Member: e.Member})
+				}
+				if len(page.Reply.Entries) == trip[i].Limit {
+					rest = append(rest, unread{trip[i], all[len(all)-1]})
+				}
 			}
 		}
 		slices.SortFunc(all, newerFirst)
@@ -60,6 +64,20 @@ func (l *Layout) ReadEntries(ctx context.Context, groups [][]lua.ZSetKey, from *
 		return all[:n], true, nil
 	}
 	return all, more, nil
+}
+
+// roundTrips cuts calls into those of one round trip each.
+func roundTrips(calls []lua.ReadPage) (trips [][]lua.ReadPage) {
+	reads := tripReads
+	for _, call := range calls {
+		n := setReads*(1+len(call.Others)) + call.Limit
+		if reads+n > tripReads {
+			trips, reads = append(trips, nil), 0
+		}
+		last := len(trips) - 1
+		trips[last], reads = append(trips[last], call), reads+n
+	}
+	return trips
 }
 
 // unread is what comes after the last entry that a call read.
@@ -73,7 +91,8 @@ func wanted(rest []unread, all []Entry, n int) []lua.ReadPage {
 	var calls []lua.ReadPage
 	for _, u := range rest {
 		if len(all) < n || newerFirst(u.last, all[n-1]) < 0 {
-			u.call.Score, u.call.Member, u.call.Limit = strconv.FormatInt(u.last.Score, 10), u.last.Member, n
+			u.call.Score, u.call.Member = strconv.FormatInt(u.last.Score, 10), u.last.Member
+			u.call.Limit = min(n, readGrowth*u.call.Limit)
 			calls = append(calls, u.call)
 		}
 	}

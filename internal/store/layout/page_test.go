@@ -1,7 +1,9 @@
 package layout
 
 import (
+	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -156,6 +158,122 @@ func TestReadEntries_OfManySetsReadsLittleMoreThanThePage(t *testing.T) {
 	scripts, firsts, others := calls("evalsha"), calls("zrange"), calls("zrevrange")
 	if scripts != 4 || firsts != 400 || others > 4*50 {
 		t.Errorf("%d scripts read %d first members and %d times others, want 4, 400 and fewer than 200", scripts, firsts, others)
+	}
+}
+
+// pipelines is a hook that notes how many commands, and how many arguments in all, each pipeline has, and how many
+// entries read_page.lua returns in all of them.
+type pipelines struct {
+	commands, args []int
+	entries        int
+}
+
+func (p *pipelines) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (p *pipelines) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (p *pipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		args := 0
+		for _, cmd := range cmds {
+			args += len(cmd.Args())
+		}
+		p.commands, p.args = append(p.commands, len(cmds)), append(p.args, args)
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			if run, ok := cmd.(*redis.Cmd); ok && err == nil {
+				reply, _ := run.Slice()
+				entries, _ := reply[0].([]any)
+				p.entries += len(entries) / 2 // each has a score
+			}
+		}
+		return err
+	}
+}
+
+// Redis serves nobody else during a pipeline.
+func TestReadEntries_ReadsFewSetsInARoundTrip(t *testing.T) {
+	t.Parallel()
+	const script = 7 // arguments of a run that are no further sets
+	for name, c := range map[string]struct{ partitions, sets, entries, trips int }{
+		"as usual":       {16, 10, 500, 1},
+		"many sets":      {16, 1000, 500, 18},
+		"many entries":   {16, 10, 5000, 3},
+		"of a partition": {1, 10, 20_000, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
+			keys := make([][]lua.ZSetKey, c.partitions)
+			for p := range keys {
+				for i := range c.sets {
+					keys[p] = append(keys[p], lua.ZSetKey(l.Keys.Partition(p).Ready(fmt.Sprint(i))))
+				}
+			}
+			_, _, err := l.ReadEntries(t.Context(), keys[:1], nil, 1) // from now on, Redis has the script
+			testkit.Must(t, err)
+			var sent pipelines
+			l.DB.AddHook(&sent)
+			entries, more, err := l.ReadEntries(t.Context(), keys, nil, c.entries)
+			if len(entries) > 0 || more || err != nil || len(sent.args) != c.trips {
+				t.Errorf("%d entries, more %v, in %d round trips, want %d: %v", len(entries), more, len(sent.args), c.trips, err)
+			}
+			sets := 0
+			for i, args := range sent.args {
+				n := args - (script-1)*sent.commands[i] // the first set of each run is among them
+				if sets += n; n > 1000 {
+					t.Errorf("%d sets in a round trip", n)
+				}
+			}
+			if sets != c.partitions*c.sets {
+				t.Errorf("%d sets were read, want %d", sets, c.partitions*c.sets)
+			}
+		})
+	}
+}
+
+// What lies behind is read on where there is more of it than elsewhere, and not all of it at once.
+func TestReadEntries_ReadsOnByAFewTimesAsMuch(t *testing.T) {
+	t.Parallel()
+	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0)}
+	groups := slices.Repeat([][]int{{0}}, 16)
+	groups[3], groups[9] = []int{1000}, []int{1000}
+	keys, want := fillSets(t, l, groups, func(i int) Entry {
+		return Entry{Score: int64(i % 1000), Member: fmt.Sprint("default:", i)}
+	})
+	_, _, err := l.ReadEntries(t.Context(), keys, nil, 1) // from now on, Redis has the script
+	testkit.Must(t, err)
+	var sent pipelines
+	l.DB.AddHook(&sent)
+	page, more, err := l.ReadEntries(t.Context(), keys, nil, 500)
+	if diff := cmp.Diff(want[:500], page); diff != "" || !more || err != nil {
+		t.Fatalf("more %v, %v (-want +got):\n%s", more, err, diff)
+	}
+	if sent.entries < 500 || sent.entries > 800 {
+		t.Errorf("Redis sent %d entries for 500", sent.entries)
+	}
+}
+
+func TestBacklog_CountsFewSetsInARoundTrip(t *testing.T) {
+	t.Parallel()
+	l := &Layout{DB: redistest.Start(t).DB(t), Keys: lua.NewKeyspace("", 0), partitions: 2}
+	var names []any
+	for i := range countsAtOnce {
+		names = append(names, fmt.Sprint("q", i))
+	}
+	for p := range l.partitions {
+		testkit.Must(t, l.DB.SAdd(t.Context(), string(l.Keys.Partition(p).Backlog()), names...).Err())
+		last := string(l.Keys.Partition(p).Ready(fmt.Sprint("q", countsAtOnce-1)))
+		testkit.Must(t, l.DB.ZAdd(t.Context(), last, redis.Z{Score: 1, Member: "default:a"}).Err())
+	}
+	var sent pipelines
+	l.DB.AddHook(&sent)
+	counts, err := l.Backlog(t.Context())
+	if want := map[string]int{fmt.Sprint("q", countsAtOnce-1): 2}; !maps.Equal(counts, want) || err != nil {
+		t.Errorf("got %v, %v, want %v", counts, err, want)
+	}
+	if slices.Max(sent.commands) > 1000 {
+		t.Errorf("pipelines of %v commands", sent.commands)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/schedule"
 	"github.com/dts-sched/dts/internal/store/codec"
 	"github.com/dts-sched/dts/internal/store/layout"
@@ -15,7 +16,7 @@ import (
 )
 
 // List reads the schedules of a namespace, sorted by name. A page may have fewer schedules than limit, even none, and not
-// be the last: read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
+// be the last, as one of tasks: read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
@@ -24,24 +25,25 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	after := string(raw)
 	var page Page
 	var portions layout.Portions
-	for seen := 0; ; {
-		refs, more, err := s.readRefs(ctx, f.Namespace, after, limit)
+	for scan := s.l.NewScan(limit, 0, true); ; {
+		names := min(scan.Next(), layout.ScanChunk) // of each partition, as nobody knows where the first ones are
+		refs, more, err := s.readRefs(ctx, f.Namespace, after, names)
 		if err != nil {
 			return Page{}, err
 		}
-		matched, last, err := s.match(ctx, f, refs, limit-len(page.Schedules), &portions)
+		matched, last, err := s.match(ctx, f, refs, limit-len(page.Schedules), scan, &portions)
 		if err != nil {
 			return Page{}, err
 		}
 		page.Schedules = append(page.Schedules, matched...)
-		seen += last
+		scan.Read(last)
 		if last > 0 {
 			after = refs[last-1].ID
 		}
 		if last == len(refs) && !more {
 			break
 		}
-		if len(page.Schedules) == limit || portions.Full() || seen >= layout.ScanBudget {
+		if len(page.Schedules) == limit || last < len(refs) || portions.Full() || scan.Over() {
 			page.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(after))
 			break
 		}
@@ -50,12 +52,13 @@ func (s *Schedules) List(ctx context.Context, f Filter, limit int, cursor string
 	return page, err
 }
 
-// match reads schedules and returns those that match the filter, up to limit of them and until the page is full. last is how many names
-// it went through.
+// match reads schedules and returns those that match the filter, up to limit of them, until the page is full or that
+// takes long. last is how many names it went through: one at least, unless there are none.
 func (s *Schedules) match(
-	ctx context.Context, f Filter, refs []task.Ref, limit int, portions *layout.Portions,
+	ctx context.Context, f Filter, refs []task.Ref, limit int, scan *layout.Scan, portions *layout.Portions,
 ) (matched []schedule.Schedule, last int, _ error) {
-	for last < len(refs) {
+	began := clock.Now()
+	for last < len(refs) && (last == 0 || !scan.IsLong(began)) {
 		chunk := refs[last:min(len(refs), last+portions.Next(layout.ReadChunk))]
 		found, err := s.getEach(ctx, chunk)
 		if err != nil {

@@ -57,6 +57,46 @@ func TestList_LosesNoScheduleBetweenPages(t *testing.T) {
 	}
 }
 
+func TestList_ReadsManyNamesAtOnceWhenNothingMatches(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	for i := range 40 {
+		w.Put(storetest.Daily(func(d *schedule.Definition) { d.ID = fmt.Sprintf("s%02d", i) }))
+	}
+	filter := schedules.Filter{Namespace: "default", Owner: "nobody"}
+	testkit.Must(t, w.DB.ConfigResetStat(w.Ctx).Err())
+	page, err := w.Schedules.List(w.Ctx, filter, 1, "")
+	if len(page.Schedules) > 0 || page.NextCursor != "" || err != nil {
+		t.Errorf("got %+v, %v", page, err)
+	}
+	stats := w.DB.InfoMap(w.Ctx, "commandstats").Val()["Commandstats"]["cmdstat_zrangebylex"]
+	if !strings.HasPrefix(stats, "calls=4,") { // of two partitions, for one name and then for the others
+		t.Errorf("names were read with %s", stats)
+	}
+}
+
+func TestList_EndsAPageOfSchedulesThatTakesLong(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const count = layout.ReadChunk + 10
+	for i := range count {
+		w.Put(storetest.Daily(func(d *schedule.Definition) { d.ID = fmt.Sprintf("s%02d", i) }))
+	}
+	w.PageTime = 0 // all takes too long
+	seen, pages := make(map[string]bool), 0
+	for cursor := ""; pages == 0 || cursor != ""; pages++ {
+		page, err := w.Schedules.List(w.Ctx, schedules.Filter{Namespace: "default"}, 500, cursor)
+		testkit.Must(t, err)
+		for _, s := range page.Schedules {
+			seen[s.ID] = true
+		}
+		cursor = page.NextCursor
+	}
+	if len(seen) != count || pages != 6 { // of ten each, as the first portion of a page
+		t.Errorf("%d schedules in %d pages, want %d in 6", len(seen), pages, count)
+	}
+}
+
 func TestList_EndsAPageOfLargeSchedulesEarly(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)

@@ -5,14 +5,16 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/lua"
 )
 
 // List reads tasks, newest first by the time of their state: due, queued, started or finished. A task that changes state
-// between two pages may be on both or on neither. A page may have fewer tasks than limit, even none, and not be the last:
-// read on until NextCursor is empty. Errors: CodeInvalid for the cursor, CodeUnavailable.
+// between two pages may be on both or on neither. A page may have fewer tasks than limit, even none, and not be the
+// last: it ends early after layout.ScanBudget entries and after layout.PageTime. Read on until NextCursor is empty.
+// Errors: CodeInvalid for the cursor, CodeUnavailable.
 func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (Page, error) {
 	from, err := layout.ParseCursor(cursor)
 	if err != nil {
@@ -24,29 +26,33 @@ func (s *Tasks) List(ctx context.Context, f Filter, limit int, cursor string) (P
 	}
 	var page Page
 	var portions layout.Portions
-	for seen, chunk := 0, limit; ; chunk = max(limit, layout.ScanChunk) {
-		entries, more, err := s.l.ReadEntries(ctx, groups, from, chunk)
+	for scan := s.l.NewScan(limit, countSets(groups), from == nil); ; {
+		entries, more, err := s.l.ReadEntries(ctx, groups, from, scan.Next())
 		if err != nil {
 			return Page{}, err
 		}
-		matched, last, err := s.match(ctx, f, entries, limit-len(page.Tasks), &portions)
+		matched, last, err := s.match(ctx, f, entries, limit-len(page.Tasks), scan, &portions)
 		if err != nil {
 			return Page{}, err
 		}
 		page.Tasks = append(page.Tasks, matched...)
-		seen += len(entries)
-		exhausted := !more && last == len(entries)
-		if last > 0 {
-			from = &entries[last-1]
-		}
-		if exhausted {
+		scan.Read(last)
+		if !more && last == len(entries) {
 			return page, nil
 		}
-		if len(page.Tasks) >= limit || seen >= layout.ScanBudget || portions.Full() {
+		from = &entries[last-1]
+		if len(page.Tasks) >= limit || last < len(entries) || portions.Full() || scan.Over() {
 			page.NextCursor = from.Cursor()
 			return page, nil
 		}
 	}
+}
+
+func countSets(groups [][]lua.ZSetKey) (n int) {
+	for _, sets := range groups {
+		n += len(sets)
+	}
+	return n
 }
 
 // listSets are the sorted sets that hold the tasks of the filter's states, for each partition. Error: CodeUnavailable.
@@ -100,12 +106,13 @@ func (s *Tasks) listPartitions(f Filter) []int {
 	return all
 }
 
-// match reads the tasks of entries and returns those that match the filter, up to limit of them and until the page is full. last is how
-// many entries it went through.
+// match reads the tasks of entries and returns those that match the filter, up to limit of them, until the page is full
+// or that takes long. last is how many entries it went through: one at least, unless there are none.
 func (s *Tasks) match(
-	ctx context.Context, f Filter, entries []layout.Entry, limit int, portions *layout.Portions,
+	ctx context.Context, f Filter, entries []layout.Entry, limit int, scan *layout.Scan, portions *layout.Portions,
 ) (matched []task.Task, last int, _ error) {
-	for last < len(entries) {
+	began := clock.Now()
+	for last < len(entries) && (last == 0 || !scan.IsLong(began)) {
 		chunk := entries[last:min(len(entries), last+layout.ReadChunk)]
 		refs, err := s.selectRefs(ctx, f, f.refs(chunk))
 		if err != nil {

@@ -1,13 +1,16 @@
 package tasks_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/store/storetest"
@@ -148,5 +151,76 @@ func TestList_MovesNoPayloadsToFilter(t *testing.T) {
 	}
 	if n := sent(t, w) - before; n > 15*task.InlinePayloadLimit {
 		t.Errorf("Redis sent %d bytes for one task with a payload of %d", n, len(short))
+	}
+}
+
+// runs is a hook that counts the pipelines of scripts.
+type runs struct{ atomic.Int64 }
+
+func (r *runs) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (r *runs) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (r *runs) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if cmds[0].Name() == "evalsha" {
+			r.Add(1)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// Each time costs a look at all sets.
+func TestList_ReadsMoreEachTimeThatNothingMatches(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	var defs []task.Definition
+	for i := range 3400 {
+		ref := task.Ref{Namespace: "other", ID: fmt.Sprint("t", i)}
+		defs = append(defs, task.Definition{Ref: ref, Type: "http", Delay: time.Hour})
+	}
+	createAll(t, w, defs)
+	w.PageTime = time.Hour
+	var reads runs
+	w.DB.AddHook(&reads)
+	page, err := w.Tasks.List(w.Ctx, tasks.Filter{Namespace: "default"}, 500, "")
+	if len(page.Tasks) > 0 || page.NextCursor != "" || err != nil {
+		t.Errorf("got %d tasks, cursor %q, %v", len(page.Tasks), page.NextCursor, err)
+	}
+	if n := reads.Load(); n != 3 { // 500, 1,000 and 2,000
+		t.Errorf("%d round trips, want 3", n)
+	}
+}
+
+// A page must go on all the same: whoever follows its cursor comes to the end.
+func TestList_EndsAPageThatTakesLong(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const count = 4*layout.ReadChunk + 10
+	var defs []task.Definition
+	for i := range count {
+		d := task.Definition{Ref: task.Ref{ID: fmt.Sprintf("t%03d", i)}, Type: "http", Delay: time.Hour}
+		if i == 0 || i == count-1 {
+			d.Owner = "me"
+		}
+		defs = append(defs, d)
+	}
+	createAll(t, w, defs)
+	w.PageTime = 0 // all takes too long
+	for _, f := range []tasks.Filter{{Namespace: "default"}, {Namespace: "default", Owner: "me"}, {Namespace: "none"}} {
+		want := map[string]int{"default": count, "none": 0}[f.Namespace]
+		if f.Owner != "" {
+			want = 2
+		}
+		pages := readPages(t, w, f, 500)
+		seen := make(map[string]bool)
+		for _, page := range pages {
+			for _, listed := range page.Tasks {
+				seen[listed.ID] = true
+			}
+		}
+		if len(seen) != want || len(pages) != 5 {
+			t.Errorf("%+v: %d tasks in %d pages, want %d in 5", f, len(seen), len(pages), want)
+		}
 	}
 }
