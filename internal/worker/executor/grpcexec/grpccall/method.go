@@ -41,7 +41,7 @@ func (m *Method) Encode(request json.RawMessage) (wire []byte, err error) {
 }
 
 // RequestCost is about how many bytes of memory Encode takes: [{},{}] makes a message of three bytes.
-func (c *Call) RequestCost() int { return len(c.Request) * valueCost }
+func (c *Call) RequestCost() int { return len(c.Request) * messageCost / 3 }
 
 // Memory that the messages of a call take with their JSON, measured: an empty message takes 200 bytes and 200 more while
 // it is read, one with a field 550 and 400 more.
