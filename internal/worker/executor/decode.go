@@ -8,7 +8,7 @@ import (
 
 // decodeRoom is the memory, in bytes, that values decoded from foreign input may take at a time in this process. Few
 // bytes on the wire can make values of a hundred times their size.
-const decodeRoom = 64 << 20
+const decodeRoom = 32 << 20
 
 var decoding = semaphore.NewWeighted(decodeRoom)
 
