@@ -11,8 +11,8 @@ import (
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
-// Source says from where descriptors come: the field of the payload that names it, and how many bytes of memory they may
-// take once they are read.
+// Source says from where descriptors come: the field of the payload that names it, and how many bytes of memory they
+// may take once they are read.
 type Source struct {
 	Field string
 	Limit int
@@ -69,8 +69,8 @@ type File struct {
 	Imports []string
 }
 
-// Add adds a serialized FileDescriptorProto. Errors: *executor.InvalidPayloadError if it takes too much memory; any other
-// means that it is malformed.
+// Add adds a serialized FileDescriptorProto. Errors: *executor.InvalidPayloadError if it takes too much memory; any
+// other means that it is malformed.
 func (s *Set) Add(serialized []byte) (File, error) {
 	kept, err := withoutSource(serialized)
 	if err != nil {

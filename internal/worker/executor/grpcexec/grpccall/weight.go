@@ -135,8 +135,8 @@ func wellFormed(wire []byte) error {
 	return nil
 }
 
-// contents are those of the fields of a message that have this number, and a length. Of a field that occurs once, the last
-// one counts. They end where the message is malformed.
+// contents are those of the fields of a message that have this number, and a length. Of a field that occurs once, the
+// last one counts. They end where the message is malformed.
 func contents(wire []byte, number protowire.Number) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for len(wire) > 0 {
