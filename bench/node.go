@@ -80,7 +80,7 @@ func (n *node) url() string { return "http://" + n.Addr() }
 func executors(handle func(executor.Attempt)) executor.Table {
 	return append(builtin.Table(), &executor.Descriptor{
 		Type: benchType, Timeout: time.Minute,
-		CheckPayload: func(json.RawMessage) error { return nil },
+		CheckPayload: func(context.Context, json.RawMessage) error { return nil },
 		New:          func(executor.Options) (executor.Executor, error) { return handler(handle), nil },
 	})
 }

@@ -60,7 +60,7 @@ func (c *Control) PutSchedule(ctx context.Context, who Caller, d schedule.Defini
 // put tries to put a definition until the schedule does not change between reading and writing it.
 func (c *Control) put(ctx context.Context, d schedule.Definition, o PutOptions) (Put, error) {
 	d = d.Normalize()
-	if err := c.checkSchedule(d); err != nil {
+	if err := c.checkSchedule(ctx, d); err != nil {
 		return Put{}, err
 	}
 	for try := range putTries {
@@ -72,11 +72,11 @@ func (c *Control) put(ctx context.Context, d schedule.Definition, o PutOptions) 
 	return Put{}, task.Errorf(task.CodeScheduleChanged, "schedule %q changed during each of %d tries to replace it: try again", d.ID, putTries)
 }
 
-func (c *Control) checkSchedule(d schedule.Definition) error {
+func (c *Control) checkSchedule(ctx context.Context, d schedule.Definition) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	return schedule.InTask(c.types.CheckPayload(d.Task.Type, d.Task.Payload))
+	return schedule.InTask(c.types.CheckPayload(ctx, d.Task.Type, d.Task.Payload))
 }
 
 // putOnce reads the schedule and puts a valid definition over it. again says that an earlier try may have written the

@@ -178,7 +178,7 @@ func (c *Control) complete(ctx context.Context, who Caller, d task.Definition) (
 	return d, c.checkTask(ctx, d)
 }
 
-// checkTask checks a complete definition. Error: CodeInvalid.
+// checkTask checks a complete definition. Errors: CodeInvalid, and that of ctx.
 func (c *Control) checkTask(ctx context.Context, d task.Definition) error {
 	var now time.Time // of no interest to a task that names no time
 	if !d.RunAt.IsZero() {
@@ -187,5 +187,5 @@ func (c *Control) checkTask(ctx context.Context, d task.Definition) error {
 	if err := d.Validate(now); err != nil {
 		return err
 	}
-	return c.types.CheckPayload(d.Type, d.Payload)
+	return c.types.CheckPayload(ctx, d.Type, d.Payload)
 }

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -59,7 +60,7 @@ func TestSubmit_UsesTheNamespaceOfTheCaller(t *testing.T) {
 func TestSubmit_ChecksThePayload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.types = task.Types{"http": {CheckPayload: func(json.RawMessage) error { return task.Invalid("payload", "is empty") }}}
+	w.types = task.Types{"http": {CheckPayload: func(context.Context, json.RawMessage) error { return task.Invalid("payload", "is empty") }}}
 	if _, err := w.Submit(w.ctx, me, task.Definition{Type: "http"}); task.CodeOf(err) != task.CodeInvalid {
 		t.Errorf("a task: %v", err)
 	}

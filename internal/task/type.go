@@ -2,6 +2,7 @@ package task
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"time"
 )
@@ -12,8 +13,9 @@ type Type struct {
 	// DefaultTimeout: a node that does not know the type waits for that time before it counts an attempt as lost, and so
 	// never takes a running attempt from a worker that knows the type.
 	Timeout time.Duration
-	// CheckPayload checks the payload of a new task. Its error has CodeInvalid and the field. nil accepts every payload.
-	CheckPayload func(payload json.RawMessage) error
+	// CheckPayload checks the payload of a new task. Its error has CodeInvalid and the field, or is that of ctx: a large
+	// payload may wait for its turn. nil accepts every payload.
+	CheckPayload func(ctx context.Context, payload json.RawMessage) error
 	// Setting is the name of the setting with which a node runs tasks of the type; "" if every worker does.
 	Setting string
 }
@@ -27,11 +29,11 @@ func (t Types) Timeout(d Definition) time.Duration {
 	return cmp.Or(d.Timeout, t[d.Type].Timeout, DefaultTimeout)
 }
 
-// CheckPayload checks the payload of a new task of the named type. Error: CodeInvalid.
-func (t Types) CheckPayload(name string, payload json.RawMessage) error {
+// CheckPayload checks the payload of a new task of the named type. Errors: CodeInvalid, and that of ctx.
+func (t Types) CheckPayload(ctx context.Context, name string, payload json.RawMessage) error {
 	check := t[name].CheckPayload
 	if check == nil {
 		return nil
 	}
-	return check(payload)
+	return check(ctx, payload)
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -33,9 +34,9 @@ func TestTypes_TimeoutIsTheDefinitionsOrTheTypesOrTheDefault(t *testing.T) {
 
 func TestTypes_CheckPayloadAsksTheTypeAlone(t *testing.T) {
 	refused := errors.New("refused")
-	known := Types{"strict": {CheckPayload: func(json.RawMessage) error { return refused }}, "plain": {}}
+	known := Types{"strict": {CheckPayload: func(context.Context, json.RawMessage) error { return refused }}, "plain": {}}
 	for name, want := range map[string]error{"strict": refused, "plain": nil, "unknown": nil} {
-		if err := known.CheckPayload(name, nil); !errors.Is(err, want) {
+		if err := known.CheckPayload(t.Context(), name, nil); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
 	}

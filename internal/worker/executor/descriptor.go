@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,8 +24,8 @@ type Descriptor struct {
 	Timeout time.Duration
 
 	// CheckPayload says what is invalid about a payload, before any attempt is made. It runs on every node, with or
-	// without an executor. Error: *InvalidPayloadError. nil accepts every payload.
-	CheckPayload func(payload json.RawMessage) error
+	// without an executor. Errors: *InvalidPayloadError, and the cause of ctx. nil accepts every payload.
+	CheckPayload func(ctx context.Context, payload json.RawMessage) error
 
 	// OptIn, if set, means that a node runs the type only if it is told to by the setting enable-<type>. It is the help
 	// text of that setting. Types without it run on every worker.
@@ -146,9 +147,9 @@ func (t Table) Types() task.Types {
 
 // refusing makes the check of a submission from the check of a payload: the same error, with the code that submitters
 // get.
-func refusing(check func(json.RawMessage) error) func(json.RawMessage) error {
-	return func(payload json.RawMessage) error {
-		err := check(payload)
+func refusing(check func(context.Context, json.RawMessage) error) func(context.Context, json.RawMessage) error {
+	return func(ctx context.Context, payload json.RawMessage) error {
+		err := check(ctx, payload)
 		var invalid *InvalidPayloadError
 		if errors.As(err, &invalid) {
 			return task.Invalid(invalid.Field, "%s", invalid.Message)

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -31,10 +32,10 @@ func (d *delay) Validate() error {
 func twoTypes() Table {
 	newPlain := func(Options) (Executor, error) { return plain{}, nil }
 	return Table{
-		{Type: "fast", Timeout: time.Second, New: newPlain, CheckPayload: func(json.RawMessage) error { return nil }},
+		{Type: "fast", Timeout: time.Second, New: newPlain, CheckPayload: func(context.Context, json.RawMessage) error { return nil }},
 		{
 			Type: "slow", Timeout: time.Minute, New: newPlain, OptIn: "run slow tasks", Settings: &delay{},
-			CheckPayload: func(json.RawMessage) error { return Invalid("speed", "is missing") },
+			CheckPayload: func(context.Context, json.RawMessage) error { return Invalid("speed", "is missing") },
 		},
 	}
 }
@@ -111,11 +112,11 @@ func TestTable_TypesDescribesAlsoTypesThatAreNotEnabled(t *testing.T) {
 	if got := types.Timeout(task.Definition{Type: "slow"}); got != time.Minute {
 		t.Errorf("timeout is %s", got)
 	}
-	if err := types.CheckPayload("fast", nil); err != nil {
+	if err := types.CheckPayload(t.Context(), "fast", nil); err != nil {
 		t.Error(err)
 	}
 	var refused *task.Error
-	err := types.CheckPayload("slow", json.RawMessage(`{}`))
+	err := types.CheckPayload(t.Context(), "slow", json.RawMessage(`{}`))
 	if !errors.As(err, &refused) || refused.Code != task.CodeInvalid || refused.Field != "payload.speed" || refused.Message != "is missing" {
 		t.Errorf("error is %#v", err)
 	}

@@ -4,8 +4,8 @@
 // below this one, which exports Describe; package builtin lists them, and package payloads what programs need of them that only submit.
 // To add a type, write such a package and add its line to both: settings, timeouts, checks of payloads and the worker all read the table.
 //
-// An executor bounds everything that it reads from outside, in bytes and in time, and returns only what fits the limits
-// of package task. The task's retry policy decides whether a failed attempt is followed by another one, and when. An executor can only
+// An executor bounds everything that it reads from outside, in bytes and in time, and what it makes of that in memory, by
+// [Decode]. It returns only what fits the limits of package task. The task's retry policy decides whether a failed attempt is followed by another one, and when. An executor can only
 // narrow that, by a [Verdict].
 package executor
 

@@ -124,7 +124,7 @@ func TestParse_RefusesTheVariablesThatTheShellExecutorRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shell.CheckPayload(payload); (err != nil) != (name != "OTHER") {
+		if err := shell.CheckPayload(t.Context(), payload); (err != nil) != (name != "OTHER") {
 			t.Errorf("%s: the executor says %v", name, err)
 		}
 	}

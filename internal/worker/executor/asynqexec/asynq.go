@@ -37,7 +37,7 @@ func Describe() *executor.Descriptor {
 	return &executor.Descriptor{
 		Type:         "asynq",
 		Timeout:      task.DefaultTimeout,
-		CheckPayload: func(payload json.RawMessage) error { _, err := parseOrder(payload); return err },
+		CheckPayload: func(_ context.Context, payload json.RawMessage) error { _, err := parseOrder(payload); return err },
 		OptIn:        "run tasks of type asynq: whoever may submit, may enqueue in any queue of asynq on that Redis",
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {

@@ -27,7 +27,7 @@ func TestTable_EveryDescriptorIsComplete(t *testing.T) {
 			t.Errorf("%s: timeout %s must be more than 0 and at most %s", d.Type, d.Timeout, task.DefaultTimeout)
 		}
 		var invalid *executor.InvalidPayloadError
-		if err := d.CheckPayload(json.RawMessage(`{"no field has this name": 1}`)); !errors.As(err, &invalid) {
+		if err := d.CheckPayload(t.Context(), json.RawMessage(`{"no field has this name": 1}`)); !errors.As(err, &invalid) {
 			t.Errorf("%s accepts a payload with an unknown field: %v", d.Type, err)
 		}
 	}

@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	cacheLimit = 32 << 20 // bytes of descriptors
+	cacheLimit = 64 << 20 // bytes of memory, by grpccall.Set.Cost
 	cacheTime  = 5 * time.Minute
 
 	// entryCost is what a method counts beside its descriptors, so that many small ones take little memory as well.
 	entryCost = 16 << 10
 )
 
-// cache keeps methods for cacheTime, and the last used ones if they are too many. The memory that descriptors take is a small multiple of
-// their size.
+// cache keeps methods for cacheTime, and the last used ones if they are too many.
 type cache struct {
-	limit int // bytes of serialized descriptors, and entryCost for each
+	limit int // bytes of memory
 
 	mu    sync.Mutex
 	items map[cacheKey]*list.Element
@@ -56,7 +55,7 @@ func (c *cache) get(key cacheKey) *grpccall.Method {
 	return item.value
 }
 
-// put keeps a method whose descriptors have that size.
+// put keeps a method whose descriptors take that many bytes of memory.
 func (c *cache) put(key cacheKey, value *grpccall.Method, size int) {
 	size += entryCost + len(key.server.CA)
 	c.mu.Lock()

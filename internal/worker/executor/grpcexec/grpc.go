@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/types/dynamicpb"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -110,21 +112,32 @@ func (e *Executor) do(ctx context.Context, c *grpccall.Call, a executor.Attempt)
 	}
 	defer func() { e.pool.put(conn, conn.unusable(ctx, err)) }()
 	ctx = metadata.NewOutgoingContext(ctx, metadataOf(c, a))
-	request, m, err := e.methods.request(ctx, conn, c)
+	wire, err := e.methods.request(ctx, conn, c)
 	if err != nil {
 		return "", conn.explain(judge(c, err))
 	}
-	response := dynamicpb.NewMessage(m.Output())
+	request, response := serialized(wire), serialized(nil)
 	if err := conn.Invoke(ctx, c.Method.Path(), request, response); err != nil {
 		if isCode(err, codes.Unimplemented) {
 			e.methods.forget(c)
 		}
 		return "", conn.explain(judge(c, err))
 	}
-	text, err := m.Text(response)
+	result, err := e.methods.result(ctx, conn, c, response.ProtoReflect().GetUnknown())
+	if errors.Is(err, grpccall.ErrMalformed) {
+		return "", judge(c, status.Error(codes.Internal, err.Error()))
+	}
 	if err != nil {
 		a.Log("stderr", task.Cut("the response cannot be written as JSON: "+err.Error(), task.LogLineLimit))
 		return "", nil // the call itself was a success, and must not be made again
 	}
-	return task.Cut(text, task.ResultLimit), nil
+	return result, nil
+}
+
+// serialized is a message that has been serialized already, or is left so when it is received: an empty one, all of whose
+// fields are unknown.
+func serialized(wire []byte) proto.Message {
+	m := &emptypb.Empty{}
+	m.ProtoReflect().SetUnknown(wire)
+	return m
 }

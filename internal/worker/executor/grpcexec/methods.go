@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-
-	"google.golang.org/protobuf/proto"
+	"strings"
 
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -27,21 +26,76 @@ type methods struct {
 	known  *cache
 }
 
-// request makes the message of a call. If what is known of the method does not fit the request, the method is looked up again, as it may
-// have changed. Errors: *executor.InvalidPayloadError and a permanent *executor.Verdict; others if the server or the file cannot be read.
-func (ms *methods) request(ctx context.Context, conn *conn, c *grpccall.Call) (proto.Message, *grpccall.Method, error) {
+// request makes the serialized message of a call. If what is known of the method does not fit the request, the method is
+// looked up again, as it may have changed. Errors: *executor.InvalidPayloadError and a permanent *executor.Verdict; others
+// if the server or the file cannot be read.
+func (ms *methods) request(ctx context.Context, conn *conn, c *grpccall.Call) (request []byte, err error) {
+	encode := func(m *grpccall.Method) (err error) {
+		request, err = m.Encode(c.Request)
+		return err
+	}
+	if known, err := ms.useKnown(ctx, c, c.RequestCost(), encode); known && err == nil {
+		return request, nil
+	}
+	err = ms.useNew(ctx, conn, c, c.RequestCost(), encode)
+	return request, err
+}
+
+// result makes the result of a response. An attempt does not keep its method while it waits for the server, so if that is
+// not known any more, it is looked up again. Errors: grpccall.ErrMalformed; any other means that there is no result.
+func (ms *methods) result(ctx context.Context, conn *conn, c *grpccall.Call, response []byte) (text string, err error) {
+	cost := grpccall.ResponseLimit
 	if m := ms.known.get(keyOf(c)); m != nil {
-		if message, err := m.Read(c.Request); err == nil {
-			return message, m, nil
+		if cost, err = m.ResponseCost(response); err != nil {
+			return "", err
 		}
 	}
-	m, size, err := ms.find(ctx, conn, c)
-	if err != nil {
-		return nil, nil, err
+	write := func(m *grpccall.Method) error {
+		written, err := m.Text(response)
+		text = strings.Clone(task.Cut(written, task.ResultLimit))
+		return err
 	}
-	ms.known.put(keyOf(c), m, size)
-	message, err := m.Read(c.Request)
-	return message, m, err
+	if known, err := ms.useKnown(ctx, c, cost, write); known || err != nil {
+		return text, err
+	}
+	err = ms.useNew(ctx, conn, c, cost, write)
+	return text, err
+}
+
+// useKnown calls use with the method of a call, within executor.Decode, if it is known.
+func (ms *methods) useKnown(
+	ctx context.Context, c *grpccall.Call, cost int, use func(*grpccall.Method) error,
+) (known bool, err error) {
+	key := keyOf(c)
+	if ms.known.get(key) == nil {
+		return false, nil
+	}
+	err = executor.Decode(ctx, cost, func() error {
+		m := ms.known.get(key) // not from before the wait: others may have taken its place in memory
+		if known = m != nil; !known {
+			return nil
+		}
+		return use(m)
+	})
+	return known, err
+}
+
+// useNew looks the method of a call up, and calls use with it, within executor.Decode.
+func (ms *methods) useNew(
+	ctx context.Context, conn *conn, c *grpccall.Call, cost int, use func(*grpccall.Method) error,
+) error {
+	set, err := ms.find(ctx, conn, c)
+	if err != nil {
+		return err
+	}
+	return executor.Decode(ctx, set.Cost+cost, func() error {
+		m, err := set.Method(c.Method)
+		if err != nil {
+			return err
+		}
+		ms.known.put(keyOf(c), m, set.Cost)
+		return use(m)
+	})
 }
 
 // forget makes the next call look its method up again.
@@ -65,26 +119,19 @@ func keyOf(c *grpccall.Call) cacheKey {
 	return cacheKey{method: c.Method, server: c.Server}
 }
 
-// find looks a method up, and returns the size of the descriptors as well.
-func (ms *methods) find(ctx context.Context, conn *conn, c *grpccall.Call) (*grpccall.Method, int, error) {
+// find finds the descriptors of a method.
+func (ms *methods) find(ctx context.Context, conn *conn, c *grpccall.Call) (*grpccall.Set, error) {
 	switch {
 	case c.Set != nil:
-		m, err := grpccall.MethodOfSet("descriptor_set", c.Set, c.Method)
-		return m, len(c.Set), err
+		return grpccall.ReadSet(grpccall.OfPayload, c.Set)
 	case c.File != "":
 		set, err := ms.readFile(c.File)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		m, err := grpccall.MethodOfSet("descriptor_file", set, c.Method)
-		return m, len(set), err
+		return grpccall.ReadSet(grpccall.OfFile, set)
 	}
-	files, size, err := reflectService(ctx, conn, c.Method.Service)
-	if err != nil {
-		return nil, 0, err
-	}
-	m, err := grpccall.MethodOf("method", files, c.Method)
-	return m, size, err
+	return reflectService(ctx, conn, c.Method.Service)
 }
 
 // readFile reads a descriptor set from the folder, and from no other place.

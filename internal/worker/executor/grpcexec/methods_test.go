@@ -4,14 +4,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/interop/grpc_testing"
+	reflection "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/dts-sched/dts/internal/testkit"
+	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
 
@@ -69,5 +74,83 @@ func TestCache_KeepsTheLastUsedWithinItsLimit(t *testing.T) {
 	c.drop(key(5))
 	if c.get(key(5)) != nil || c.size != 0 {
 		t.Error("a dropped one is there")
+	}
+}
+
+// describing is a server whose reflection says that of each service.
+type describing struct {
+	reflection.UnimplementedServerReflectionServer
+	file []byte
+}
+
+func (d describing) ServerReflectionInfo(s reflection.ServerReflection_ServerReflectionInfoServer) error {
+	for {
+		if _, err := s.Recv(); err != nil {
+			return nil //nolint:nilerr // the client has ended the stream
+		}
+		files := &reflection.FileDescriptorResponse{FileDescriptorProto: [][]byte{d.file}}
+		err := s.Send(&reflection.ServerReflectionResponse{
+			MessageResponse: &reflection.ServerReflectionResponse_FileDescriptorResponse{FileDescriptorResponse: files},
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// serveDescribed serves reflection that describes Health, and n messages beside it.
+func serveDescribed(t *testing.T, n int) *running {
+	t.Helper()
+	file := protodesc.ToFileDescriptorProto(grpc_health_v1.File_grpc_health_v1_health_proto)
+	for i := range n {
+		file.MessageType = append(file.MessageType, &descriptorpb.DescriptorProto{Name: proto.String(fmt.Sprint("M", i))})
+	}
+	text, err := proto.Marshal(file)
+	testkit.Must(t, err)
+	return serveWith(t, func(s *grpc.Server) {
+		reflection.RegisterServerReflectionServer(s, describing{file: text})
+	})
+}
+
+func TestExecutor_BoundsWhatAServerDescribes(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t)
+	_, err := execute(t, e, object{"target": serveDescribed(t, 80_000).target, "method": check})
+	const want = "payload.method: the descriptors take more than 48 MiB of memory"
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !executor.IsPermanent(err) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestCache_CountsTheMemoryOfDescriptors(t *testing.T) {
+	t.Parallel()
+	e := newExecutor(t)
+	const messages = 5000
+	_, err := execute(t, e, object{"target": serveDescribed(t, messages).target, "method": check})
+	testkit.Must(t, err)
+	const each = 700 // bytes that an empty message takes, as measured
+	if e.methods.known.size < messages*each {
+		t.Errorf("%d messages count %d bytes, want at least %d for each", messages, e.methods.known.size, each)
+	}
+}
+
+func TestExecutor_KeepsNoMethodWhileItWaits(t *testing.T) {
+	t.Parallel()
+	s := serve(t, true)
+	s.hold = make(chan struct{})
+	e := newExecutor(t)
+	e.methods.known = newCache(0) // nothing has room
+	done := make(chan error, 1)
+	var result string
+	go func() {
+		var err error
+		result, err = execute(t, e, object{"target": s.target, "method": unary, "request": object{"responseSize": 3}})
+		done <- err
+	}()
+	<-s.started
+	close(s.hold)
+	testkit.Must(t, <-done)
+	if want := `{"payload":{"body":"AAAA"}}`; result != want || s.asked.Load() != 2 {
+		t.Errorf("%s after %d reflections, want %s after 2", result, s.asked.Load(), want)
 	}
 }

@@ -9,10 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	reflection "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/descriptorpb"
 
-	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/worker/executor"
 	"github.com/dts-sched/dts/internal/worker/executor/grpcexec/grpccall"
 )
@@ -23,9 +20,9 @@ var reflectionMethods = []string{
 	"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 }
 
-// reflectService asks the server for the file of a service and for all that it imports, and returns their size as well. Errors:
-// a permanent *executor.Verdict if the server does not describe the service; others if it does not answer.
-func reflectService(ctx context.Context, conn grpc.ClientConnInterface, service string) ([]*descriptorpb.FileDescriptorProto, int, error) {
+// reflectService asks the server for the file of a service and for all that it imports. Errors: *executor.InvalidPayloadError
+// and a permanent *executor.Verdict if the server does not describe the service; others if it does not answer.
+func reflectService(ctx context.Context, conn grpc.ClientConnInterface, service string) (*grpccall.Set, error) {
 	ctx, cancel := context.WithCancel(ctx) // ends the stream
 	defer cancel()
 	for _, version := range reflectionMethods {
@@ -34,10 +31,10 @@ func reflectService(ctx context.Context, conn grpc.ClientConnInterface, service 
 			err = r.readService(service)
 		}
 		if !isCode(err, codes.Unimplemented) {
-			return r.files, r.size, brief(err)
+			return r.set, brief(err)
 		}
 	}
-	return nil, 0, executor.Permanent(errors.New("payload.method: the server does not describe its services (reflection): give descriptor_set or descriptor_file"))
+	return nil, executor.Permanent(errors.New("payload.method: the server does not describe its services (reflection): give descriptor_set or descriptor_file"))
 }
 
 // brief is an error of a reflection as an error of the attempt: a status keeps its code and its details.
@@ -54,10 +51,11 @@ func brief(err error) error {
 	return status.FromProto(said).Err()
 }
 
-// reader reads descriptors from a stream.
+// reader reads descriptors from a stream. It keeps them as they came: to make more of them waits for its turn.
 type reader struct {
 	stream grpc.BidiStreamingClient[reflection.ServerReflectionRequest, reflection.ServerReflectionResponse]
-	files  []*descriptorpb.FileDescriptorProto
+	set    *grpccall.Set
+	files  []grpccall.File
 	have   map[string]bool // by name of the file: it was asked for, or came
 	// received are the names of files. A server may send a great many tiny ones.
 	received map[string]bool
@@ -66,7 +64,7 @@ type reader struct {
 
 func openReflection(ctx context.Context, conn grpc.ClientConnInterface, version string) (*reader, error) {
 	stream, err := conn.NewStream(ctx, &reflection.ServerReflection_ServiceDesc.Streams[0], version, grpc.MaxCallRecvMsgSize(descriptorsLimit))
-	r := &reader{have: map[string]bool{}, received: map[string]bool{}}
+	r := &reader{set: grpccall.NewSet(grpccall.OfServer), have: map[string]bool{}, received: map[string]bool{}}
 	r.stream = &grpc.GenericClientStream[reflection.ServerReflectionRequest, reflection.ServerReflectionResponse]{ClientStream: stream}
 	return r, err
 }
@@ -82,7 +80,7 @@ func (r *reader) readService(name string) error {
 		return err
 	}
 	for read := 0; read < len(r.files); { // readFile appends to files
-		imports := r.files[read].GetDependency()
+		imports := r.files[read].Imports
 		read++
 		for _, imported := range imports {
 			if err := r.readFile(imported); err != nil {
@@ -133,18 +131,19 @@ func (r *reader) keep(serialized []byte) error {
 	if r.size += len(serialized); r.size > descriptorsLimit {
 		return executor.Permanent(fmt.Errorf("payload.method: the server's descriptors are longer than %d bytes (reflection)", descriptorsLimit))
 	}
-	var file descriptorpb.FileDescriptorProto
-	if err := proto.Unmarshal(serialized, &file); err != nil {
-		return fmt.Errorf("the server sent an unreadable descriptor: %s", task.Cut(grpccall.Plain(err), excerptLimit))
-	}
-	r.have[file.GetName()] = true
-	if r.received[file.GetName()] {
+	name := grpccall.FileName(serialized)
+	r.have[name] = true
+	if r.received[name] {
 		return nil
 	}
 	if len(r.files) == descriptorFilesLimit {
 		return executor.Permanent(fmt.Errorf("payload.method: the server describes the method by more than %d files (reflection)", descriptorFilesLimit))
 	}
-	r.received[file.GetName()] = true
-	r.files = append(r.files, &file)
-	return nil
+	r.received[name] = true
+	file, err := r.set.Add(serialized)
+	if err != nil && !executor.IsPermanent(err) {
+		err = fmt.Errorf("the server sent an unreadable descriptor: %w", err)
+	}
+	r.files = append(r.files, file)
+	return err
 }

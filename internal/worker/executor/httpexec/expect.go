@@ -19,8 +19,13 @@ import (
 )
 
 const (
-	expectLimit = 1 << 20 // bytes of an answer that are read to look for what is expected
-	pathLimit   = 200     // bytes of a JSON path
+	expectLimit = 1 << 20  // bytes of an answer that are read to look for what is expected
+	pathLimit   = 200      // bytes of a JSON path
+	equalsLimit = 16 << 10 // bytes of what the value at a path must be
+
+	// valuesLimit is how many values an answer may have that is decoded to look at a path. One takes about valueCost bytes.
+	valuesLimit = 200_000
+	valueCost   = 200
 )
 
 // expect says what the body of a successful answer must be like: {contains?, matches?, json?: {path, equals}}. All conditions must hold.
@@ -75,6 +80,8 @@ func (e *expect) parsePath(raw json.RawMessage) error {
 		return executor.Invalid("expect.json.path", "%q must be a JSON path, such as $.status", e.path)
 	case equals == nil:
 		return executor.Invalid("expect.json.equals", "is missing: what the value at path must be")
+	case len(equals) > equalsLimit:
+		return executor.Invalid("expect.json.equals", "is %d bytes long, at most %d are allowed", len(equals), equalsLimit)
 	}
 	if e.at, err = jp.ParseString(e.path); err != nil {
 		return executor.Invalid("expect.json.path", "%q is not a JSON path: %v", e.path, err)
@@ -112,16 +119,23 @@ func (e *expect) check(ctx context.Context, body string) error {
 	if matches, err := e.matches.match(ctx, body); err != nil || !matches {
 		return cmp.Or(err, fmt.Errorf("the answer does not match %q", e.matches))
 	}
-	return e.checkPath(body)
-}
-
-func (e *expect) checkPath(body string) error {
 	if e.path == "" {
 		return nil
 	}
+	n := countValues(body)
+	switch {
+	case n > valuesLimit && !json.Valid([]byte(body)):
+		return errNotJSON
+	case n > valuesLimit:
+		return fmt.Errorf("the answer has about %d values, at most %d are read for payload.expect.json", n, valuesLimit)
+	}
+	return executor.Decode(ctx, n*valueCost, func() error { return e.checkPath(body) })
+}
+
+func (e *expect) checkPath(body string) error {
 	value, err := decodeJSON([]byte(body))
 	if err != nil {
-		return errors.New("the answer is not JSON")
+		return errNotJSON
 	}
 	found := e.at.Get(value)
 	for _, v := range found {
@@ -135,6 +149,24 @@ func (e *expect) checkPath(body string) error {
 	}
 	got, _ := json.Marshal(found[0])
 	return fmt.Errorf("the answer has %s at %s, want %s", task.Cut(string(got), excerptLimit), e.path, want)
+}
+
+var errNotJSON = errors.New("the answer is not JSON")
+
+// countValues estimates how many values there are in JSON, without decoding it.
+func countValues(text string) int {
+	n, quoted := 1, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && (c == ',' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n
 }
 
 // decodeJSON decodes JSON so that equal numbers are equal values: integers as int64, whatever their form.

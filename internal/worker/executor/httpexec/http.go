@@ -50,7 +50,7 @@ func Describe(a *address.Rules) *executor.Descriptor {
 	return &executor.Descriptor{
 		Type:         "http",
 		Timeout:      defaultTimeout,
-		CheckPayload: func(payload json.RawMessage) error { _, err := parseCall(payload); return err },
+		CheckPayload: func(_ context.Context, payload json.RawMessage) error { _, err := parseCall(payload); return err },
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {
 			a.Protect(o.Own)

@@ -113,6 +113,9 @@ func TestParseCall_BoundsWhatIsExpected(t *testing.T) {
 	t.Parallel()
 	for field, c := range map[string]struct{ expect, message string }{
 		"payload.expect.matches": {`{"matches": "` + strings.Repeat("a", 1001) + `"}`, "1001 bytes long, at most 1000"},
+		"payload.expect.json.equals": {
+			`{"json": {"path": "$", "equals": [` + strings.Repeat("[],", 6000) + `0]}}`, "18003 bytes long, at most 16384",
+		},
 		"payload.expect.json.path": {
 			`{"json": {"path": "$.` + strings.Repeat("a", 200) + `", "equals": 1}}`, "202 bytes long, at most 200",
 		},

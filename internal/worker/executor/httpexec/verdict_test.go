@@ -1,12 +1,17 @@
 package httpexec
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
 )
 
@@ -98,4 +103,37 @@ func TestExecutor_ExpectsJSONOfABoundedSize(t *testing.T) {
 			t.Errorf("%d bytes: %v, want %s", size, err, want)
 		}
 	}
+}
+
+func TestExpect_BoundsTheValuesThatItDecodes(t *testing.T) {
+	t.Parallel()
+	e, err := parseExpect([]byte(`{"json": {"path": "$[*][*]", "equals": 1}}`))
+	testkit.Must(t, err)
+	const limit = "the answer has about 200003 values, at most 200000 are read for payload.expect.json"
+	for name, c := range map[string]struct{ body, want string }{
+		"as many as may be":       {"[" + strings.Repeat("[0],", 99_998) + "[1]]", ""},
+		"too many":                {"[" + strings.Repeat("[0],", 100_000) + "[1]]", limit},
+		"many, and no JSON":       {"[" + strings.Repeat("[0],", 100_000), "the answer is not JSON"},
+		"a text with many ,[{":    {`[["\"` + strings.Repeat(",[{", 100_000) + `", 1]]`, ""},
+		"a text that ends so: \\": {`[["\\"` + strings.Repeat(",[1]", 100_000) + `]]`, limit},
+	} {
+		err := e.check(t.Context(), c.body)
+		if got := fmt.Sprint(cmp.Or(err, errors.New(""))); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestExpect_WaitsForItsTurn(t *testing.T) {
+	e, err := parseExpect([]byte(`{"json": {"path": "$.a", "equals": 1}}`))
+	testkit.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	testkit.Must(t, executor.Decode(t.Context(), 1<<30, func() error {
+		if err := e.check(ctx, `{"a": 1}`); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("an answer is decoded while there is no room: %v", err)
+		}
+		return nil
+	}))
+	testkit.Must(t, e.check(t.Context(), `{"a": 1}`))
 }

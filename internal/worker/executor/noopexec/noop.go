@@ -17,7 +17,7 @@ func Describe() *executor.Descriptor {
 	return &executor.Descriptor{
 		Type:         "noop",
 		Timeout:      task.DefaultTimeout,
-		CheckPayload: func(payload json.RawMessage) error { _, err := parsePlan(payload); return err },
+		CheckPayload: func(_ context.Context, payload json.RawMessage) error { _, err := parsePlan(payload); return err },
 		New:          func(executor.Options) (executor.Executor, error) { return Executor{}, nil },
 	}
 }

@@ -34,7 +34,7 @@ func Describe() *executor.Descriptor {
 	return &executor.Descriptor{
 		Type:         "shell",
 		Timeout:      defaultTimeout,
-		CheckPayload: func(payload json.RawMessage) error { _, err := parseCommand(payload); return err },
+		CheckPayload: func(_ context.Context, payload json.RawMessage) error { _, err := parseCommand(payload); return err },
 		OptIn:        "run tasks of type shell: whoever may submit, may run any command here",
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {

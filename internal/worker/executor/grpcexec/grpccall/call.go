@@ -3,6 +3,7 @@
 package grpccall
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -25,7 +26,7 @@ func Describe() *executor.Descriptor {
 	return &executor.Descriptor{
 		Type:         "grpc",
 		Timeout:      defaultTimeout,
-		CheckPayload: func(payload json.RawMessage) error { _, err := Parse(payload); return err },
+		CheckPayload: Check,
 	}
 }
 
@@ -49,8 +50,28 @@ func (n Name) String() string { return n.Service + "/" + n.Method }
 // Path is the method in a request.
 func (n Name) Path() string { return "/" + n.String() }
 
-// Parse reads a payload. If it has the descriptors of the method, it checks the method and the request as well. Error:
-// *executor.InvalidPayloadError.
+// Check checks a payload. If it has the descriptors of the method, it checks the method and the request as well. Errors:
+// *executor.InvalidPayloadError, and the cause of ctx.
+func Check(ctx context.Context, payload json.RawMessage) error {
+	c, err := Parse(payload)
+	if err != nil || c.Set == nil {
+		return err
+	}
+	set, err := ReadSet(OfPayload, c.Set)
+	if err != nil {
+		return err
+	}
+	return executor.Decode(ctx, set.Cost+c.RequestCost(), func() error {
+		m, err := set.Method(c.Method)
+		if err != nil {
+			return err
+		}
+		_, err = m.Encode(c.Request)
+		return err
+	})
+}
+
+// Parse reads a payload, and leaves the method and the request for later. Error: *executor.InvalidPayloadError.
 func Parse(payload json.RawMessage) (*Call, error) {
 	var c Call
 	var method, set string
@@ -77,11 +98,13 @@ func Parse(payload json.RawMessage) (*Call, error) {
 		func() error { return c.Server.setTLS(encrypted) },
 		func() error { return c.setDescriptors(set) },
 		func() error { return c.setAgain(again) },
-		c.checkRequest,
 	} {
 		if err := step(); err != nil {
 			return nil, err
 		}
+	}
+	if len(c.Request) == 0 || string(c.Request) == "null" {
+		c.Request = json.RawMessage("{}")
 	}
 	return &c, nil
 }
@@ -132,20 +155,4 @@ func (c *Call) setAgain(names []string) error {
 		c.Again[code.Code(number)] = true
 	}
 	return nil
-}
-
-// checkRequest checks what can be checked without the server and the files of a node.
-func (c *Call) checkRequest() error {
-	if len(c.Request) == 0 || string(c.Request) == "null" {
-		c.Request = json.RawMessage("{}")
-	}
-	if c.Set == nil {
-		return nil
-	}
-	m, err := MethodOfSet("descriptor_set", c.Set, c.Method)
-	if err != nil {
-		return err
-	}
-	_, err = m.Read(c.Request)
-	return err
 }

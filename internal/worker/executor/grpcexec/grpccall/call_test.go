@@ -10,7 +10,6 @@ import (
 	"google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
-	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor"
@@ -81,14 +80,14 @@ func TestParse_RefusesPayloadsThatNobodyCanRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse(json.RawMessage(c.payload))
+			err := Check(t.Context(), json.RawMessage(c.payload))
 			executortest.WantInvalid(t, err, c.field, c.message)
 		})
 	}
 	for _, payload := range []string{with("request", nil), with("target", "[::1]:1"), with("tls", object{}), with("request", object{"service": "a"}),
 		with("tls", object{"server_name": "a_1.Orders-2.internal."}), with("tls", object{"server_name": "10.0.0.1"}), with("target", "[fe80::1]:1"),
 	} {
-		if _, err := Parse(json.RawMessage(payload)); err != nil {
+		if err := Check(t.Context(), json.RawMessage(payload)); err != nil {
 			t.Errorf("%.100s: %v", payload, err)
 		}
 	}
@@ -107,15 +106,23 @@ func TestParse_RefusesDescriptorsAtWhichProtobufPanics(t *testing.T) {
 	}}}
 	serialized, err := proto.Marshal(set)
 	testkit.Must(t, err)
-	_, err = Parse(json.RawMessage(executortest.JSON(t, object{
+	err = Check(t.Context(), json.RawMessage(executortest.JSON(t, object{
 		"target": "a:1", "method": "google.protobuf.B/C", "request": "2026-01-02T15:04:05Z", "descriptor_set": serialized,
 	})))
 	executortest.WantInvalid(t, err, "payload.request", "the descriptors are unusable")
-	m, err := MethodOfSet("descriptor_set", serialized, Name{"google.protobuf.B", "C"})
+	m, err := methodOfSet(serialized, Name{"google.protobuf.B", "C"})
 	testkit.Must(t, err)
-	if _, err := m.Text(dynamicpb.NewMessage(m.Output())); err == nil {
+	if _, err := m.Text(nil); err == nil {
 		t.Error("a response of such a message has a result")
 	}
+}
+
+func methodOfSet(serialized []byte, name Name) (*Method, error) {
+	set, err := ReadSet(OfPayload, serialized)
+	if err != nil {
+		return nil, err
+	}
+	return set.Method(name)
 }
 
 func TestParse_KnowsTheFilesOfProtobufItself(t *testing.T) {
@@ -132,7 +139,7 @@ func TestParse_KnowsTheFilesOfProtobufItself(t *testing.T) {
 			}},
 		}}})
 		testkit.Must(t, err)
-		if _, err := MethodOfSet("descriptor_set", serialized, Name{"a.B", "C"}); err != nil {
+		if _, err := methodOfSet(serialized, Name{"a.B", "C"}); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -143,6 +150,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(`{"target": "[::1]:65535", "method": "a.B/C", "descriptor_set": "CgA=", "retry_codes": ["ABORTED"]}`)
 	f.Add(`{"target": "a:1", "method": "a.B/C", "descriptor_file": "a.binpb"}`)
 	f.Fuzz(func(t *testing.T, payload string) {
+		_ = Check(t.Context(), json.RawMessage(payload)) // it does not panic
 		c, err := Parse(json.RawMessage(payload))
 		if err != nil {
 			var invalid *executor.InvalidPayloadError
