@@ -39,8 +39,8 @@ func (l *Layout) readySets(ctx context.Context, partitions []int) ([]ready, erro
 	return sets, nil
 }
 
-// ReadySets returns the sets of tasks that are due and wait in those partitions, by partition: all of them, or only those
-// that may have tasks of a queue if that is not "". Error: CodeUnavailable.
+// ReadySets returns the sets of tasks that are due and wait in those partitions, by partition: all of them, or only
+// those that may have tasks of a queue if that is not "". Error: CodeUnavailable.
 func (l *Layout) ReadySets(ctx context.Context, partitions []int, queue string) (map[int][]lua.ReadyKey, error) {
 	all, err := l.readySets(ctx, partitions)
 	keys := make(map[int][]lua.ReadyKey)
@@ -69,8 +69,8 @@ func (l *Layout) Unnamed(ctx context.Context) (int, error) {
 	return sum, nil
 }
 
-// Backlog counts the tasks that are due and wait, by queue, in all partitions. It leaves out those of Unnamed, which are
-// of any queues. Error: CodeUnavailable.
+// Backlog counts the tasks that are due and wait, by queue, in all partitions. It leaves out those of Unnamed, which
+// are of any queues. Error: CodeUnavailable.
 func (l *Layout) Backlog(ctx context.Context) (map[string]int, error) {
 	partitions := make([]int, l.Partitions())
 	for p := range partitions {
@@ -116,11 +116,12 @@ func (l *Layout) eachReady(ctx context.Context, partitions []int, visit func(set
 	return nil
 }
 
-// waitingSample is how many tasks of a partition that no leader has looked at yet are looked at to count those of a queue.
+// waitingSample is how many tasks of a partition that no leader has looked at yet are looked at to count those of a
+// queue.
 const waitingSample = 64
 
-// CountWaiting counts the tasks of a queue that are due and not handed over, in all partitions. Those that no leader has looked at yet, usually
-// for some milliseconds, are estimated. Error: CodeUnavailable.
+// CountWaiting counts the tasks of a queue that are due and not handed over, in all partitions. Those that no leader
+// has looked at yet, usually for some milliseconds, are estimated. Error: CodeUnavailable.
 func (l *Layout) CountWaiting(ctx context.Context, queue string) (int, error) {
 	calls := make([]lua.CountWaiting, l.Partitions())
 	for p := range calls {

@@ -44,7 +44,9 @@ func TestExecutor_LearnsThatADescriptionHasChanged(t *testing.T) {
 	e := described(t, "--grpc-descriptors="+folder)
 	for _, name := range []string{"old_size", "new_size"} {
 		write(name)
-		got, err := execute(t, e, object{"target": s.target, "method": unary, "descriptor_file": "a", "request": object{name: 3}})
+		got, err := execute(t, e, object{
+			"target": s.target, "method": unary, "descriptor_file": "a", "request": object{name: 3},
+		})
 		if want := `{"payload":{"body":"AAAA"}}`; err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
 		}

@@ -178,7 +178,8 @@ func TestMethod_BoundsWhatAResponseTakes(t *testing.T) {
 	nothing := func(*fileProto) {}
 	longName := func(f *fileProto) { f.MessageType[0].Field[1].JsonName = proto.String(strings.Repeat("a", 100_000)) }
 	lengthed := func(tag byte, content string) string {
-		return string([]byte{tag, byte(len(content)) | 0x80, byte(len(content)>>7) | 0x80, byte(len(content) >> 14)}) + content
+		n := len(content)
+		return string([]byte{tag, byte(n) | 0x80, byte(n>>7) | 0x80, byte(n >> 14)}) + content
 	}
 	empties := strings.Repeat("\x0a\x00", 200_000)
 	for name, c := range map[string]struct {
