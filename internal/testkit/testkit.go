@@ -17,12 +17,8 @@ import (
 // Limit is how long a test waits for anything that must happen, unless it says otherwise, by a [Stopwatch].
 const Limit = 20 * time.Second
 
-// The pause between two checks of a condition is a twentieth of the wait so far, within these bounds: a check costs a
-// round trip, and many tests wait at once.
-const (
-	minPause = 3 * time.Millisecond
-	maxPause = 20 * time.Millisecond
-)
+// pollInterval is how often Eventually checks its condition. Some conditions hold for some milliseconds only.
+const pollInterval = 3 * time.Millisecond
 
 // heapGrowth is the GOGC of tests. Their heaps are small, and what they allocate lives briefly: the collector of a test
 // program takes less than half the time that it takes with the default of 100.
@@ -64,12 +60,13 @@ func Within(t testing.TB, limit time.Duration, what string, condition func() boo
 	t.Helper()
 	watch, stop := startStopwatch()
 	defer stop()
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
 	for !condition() {
-		elapsed := watch.Elapsed()
-		if elapsed >= limit {
+		if watch.Elapsed() >= limit {
 			t.Fatalf("not within %s: %s", limit, what)
 		}
-		<-time.After(min(max(elapsed/20, minPause), maxPause))
+		<-poll.C
 	}
 }
 
