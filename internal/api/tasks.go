@@ -129,7 +129,8 @@ func (e *endpoints) CancelTask(c echo.Context, id TaskID, _ CancelTaskParams) er
 	return e.answerTask(c, t, err)
 }
 
-// guardLarge refuses a large task as an answer to an address that exceeds its share: see guardShare. Errors: CodeOverloaded, those of GetTask.
+// guardLarge refuses a large task as an answer to an address that exceeds its share: see guardShare. Errors:
+// CodeOverloaded, those of GetTask.
 func (e *endpoints) guardLarge(c echo.Context, id string) error {
 	if !e.exceedsShare(c) {
 		return nil

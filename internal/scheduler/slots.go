@@ -31,7 +31,7 @@ type slots struct {
 	began   time.Time
 	workers []cluster.Node // living ones that take attempts
 	text    string         // see served
-	leftOut int            // workers by HTTP of which claims are not told
+	leftOut int            // workers by HTTP that claims do not know
 	read    time.Time      // when foreign was read
 	reading bool           // Redis has not answered yet
 }

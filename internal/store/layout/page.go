@@ -27,8 +27,8 @@ func newerFirst(a, b Entry) int {
 const (
 	// readSets is the most sets that one run of a script reads: Redis does nothing else meanwhile.
 	readSets = 100
-	// tripReads is how much one round trip reads: Redis serves nobody else during a pipeline. It is about 20 ms, as a
-	// set, of which at least the first entry is read, costs as much as setReads further entries.
+	// tripReads is how much one round trip reads: Redis serves nobody else during a pipeline. It is about 20 ms. The
+	// first entry of a set costs as much as setReads further ones.
 	tripReads = 5000
 	setReads  = 5
 	// readGrowth is how many times as many entries are read on of sets that had more than their part of them.

@@ -37,7 +37,7 @@ const (
 	publicLimit = 100_000 // ways through public imports: protobuf goes each one
 )
 
-// Set is a serialized FileDescriptorSet of which it is known what it takes.
+// Set is a serialized FileDescriptorSet, and the memory that its descriptors take.
 type Set struct {
 	from Source
 	wire []byte // without source_code_info
@@ -158,7 +158,7 @@ func longestName(m protoreflect.Message, own protoreflect.Name, scope int) int {
 	return longest
 }
 
-// checkPublicImports counts the ways that lead through public imports, of which two in each of 30 files make 2^30.
+// checkPublicImports counts the ways that lead through public imports: with two in each of 30 files, there are 2^30.
 func checkPublicImports(files []*descriptorpb.FileDescriptorProto) error {
 	byName := make(map[string]*descriptorpb.FileDescriptorProto, len(files))
 	for _, f := range files {
