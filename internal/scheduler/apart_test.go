@@ -120,6 +120,9 @@ func TestDispatch_StartsWhatWaitedApartWhenAWorkerComes(t *testing.T) {
 		return w.backlog()["default"] == 96 && w.pending("default") == 4
 	})
 	leave()
+	testkit.Eventually(t, "the leader knows that the worker has left", func() bool {
+		return len(a.members.View().Alive(config.RoleWorker)) == 1
+	})
 	late := w.create(task.Definition{Type: "type7"})
 	testkit.Eventually(t, "a later one waits", func() bool { return w.backlog()["default"] == 97 })
 	w.join(1000, "type7")
