@@ -52,8 +52,7 @@ const (
 	publishInterval = 10 * time.Second
 	// publishedLimit is of how many queues it is known that they were added; beyond, it is forgotten of all.
 	publishedLimit = 10_000
-	// publishTimeout is how long that may take; publishPatience is how long a hand-over waits for it in a cluster.
-	publishTimeout  = time.Second
+	// publishPatience is how long a hand-over waits for that in a cluster.
 	publishPatience = 100 * time.Millisecond
 	// handledRetention is how long asynq keeps a delivery that one of its own servers has handled, so that a leader sees it and
 	// ends the attempt. Consumers delete what they have handled.
@@ -244,8 +243,6 @@ func (q *Queues) publish(ctx context.Context, batches []*batch) error {
 	return redisx.CallEach(ctx, &q.errands, redisx.Calls[struct{}]{
 		Keys: []string{string(lua.AsynqQueues)},
 		Do: func([]int) []redisx.Result[struct{}] {
-			ctx, cancel := context.WithTimeout(ctx, publishTimeout)
-			defer cancel()
 			return []redisx.Result[struct{}]{{Err: publish(ctx, q.db, due)}}
 		},
 	})[0].Err

@@ -108,8 +108,8 @@ func (n *node) refusals(script, code string) int {
 	return int(m.GetCounter().GetValue())
 }
 
-// firing puts a schedule, lets a node look at it until its first tick is due, and at Redis's memory, and stops it just
-// when it has sent what it decided: that is held back in the proxy.
+// firing puts a schedule, and lets a node go on until it has sent what it decided about the first tick: that is held
+// back in the proxy.
 func (w *world) firing(n *node, id string) (s schedule.Schedule, tick time.Time) {
 	w.t.Helper()
 	for try := 1; ; try++ {
@@ -122,7 +122,7 @@ func (w *world) firing(n *node, id string) (s schedule.Schedule, tick time.Time)
 			if tooLate = len(w.ledger(s)) > 0 || !s.UpdatedAt.Before(tick); tooLate || n.holds("fire") {
 				return true
 			}
-			if n.holds("due_schedules") || bytes.Contains(n.proxy.Held(), []byte("memory")) {
+			if len(n.proxy.Held()) > 0 { // what it sends before, and what a new connection begins with
 				w.srv.Pause() // so that nothing is answered before what follows is held back
 				n.proxy.Release()
 				n.proxy.Hold()
@@ -254,15 +254,23 @@ func TestFire_SentTwiceDoublesNothing(t *testing.T) {
 	w := newWorld(t)
 	a := w.start("a", never)
 	w.leads(map[*node]int{a: 16})
-	s, tick := w.firing(a, "lost")
-	w.srv.Pause()
-	a.proxy.Release() // Redis will carry it out,
-	a.proxy.Cut()     // and not be able to answer
-	a.proxy.Mend()
-	w.srv.Continue()
-	w.firedOnce(s, tick)
-	testkit.Eventually(t, "the second one is refused", func() bool { return a.refusals("fire", "CHANGED") > 0 })
-	w.firedOnce(s, tick)
+	refused := func() bool { return a.refusals("fire", "CHANGED") > 0 }
+	for try := 1; !refused(); try++ {
+		if try > 10 {
+			t.Fatal("of ten that were sent twice, none was refused")
+		}
+		s, tick := w.firing(a, fmt.Sprint("lost", try))
+		given := a.runs("fire")
+		w.srv.Pause()
+		a.proxy.Release() // Redis will carry it out,
+		a.proxy.Cut()     // and not be able to answer
+		a.proxy.Mend()
+		w.srv.Continue()
+		w.firedOnce(s, tick)
+		// On a busy machine, the client may give up before it can send it again.
+		testkit.Eventually(t, "the second one has ended", func() bool { return refused() || a.runs("fire") > given })
+		w.firedOnce(s, tick)
+	}
 }
 
 // The leader fires, and gives up before Redis, which stands still, carries it out.
