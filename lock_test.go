@@ -221,7 +221,7 @@ func TestLock_IsLostBeforeAnotherCanHaveIt(t *testing.T) {
 	proxy.Hold() // nothing arrives any more: neither renewals nor their refusals
 	lostAt := make(chan time.Time, 1)
 	context.AfterFunc(l.Context(), func() { lostAt <- clock.Now() })
-	next := take(t, free, "deploy", time.Second)
+	next := take(t, free, "deploy", time.Minute)
 	taken := clock.Now()
 	if lost := testkit.Receive(t, lostAt, "the loss"); lost.After(taken) {
 		t.Errorf("the context ended %s after another holder got the lock", lost.Sub(taken))
