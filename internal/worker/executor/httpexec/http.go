@@ -196,7 +196,8 @@ const idempotencyKey = "idempotency-key"
 
 // once sends each request at most once. net/http would also send requests of safe methods without a body again when a
 // reused connection breaks. So they get an empty body, which net/http finds to be empty and leaves out.
-// Where an answer sends the caller is escaped as the URL of a payload.
+// Where an answer sends the caller is escaped as the URL of a payload. An answer that changes to another protocol has
+// no body: what follows it is no HTTP, and net/http would read it for as long as the server likes, whatever ends.
 type once struct{ http.RoundTripper }
 
 func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -209,10 +210,17 @@ func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	resp, err := o.RoundTripper.RoundTrip(req)
-	if err == nil && resp.Header.Get("Location") != "" {
-		resp.Header.Set("Location", escape(resp.Header.Get("Location")))
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	if resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		resp.Body = http.NoBody
+	}
+	if to := resp.Header.Get("Location"); to != "" {
+		resp.Header.Set("Location", escape(to))
+	}
+	return resp, nil
 }
 
 // refused is the error for an answer that is not a success. It says whether, and when, another attempt may be.

@@ -2,6 +2,8 @@ package httpexec
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/dts-sched/dts/internal/task"
+	"github.com/dts-sched/dts/internal/testkit"
 	"github.com/dts-sched/dts/internal/worker/executor/executortest"
 )
 
@@ -169,5 +172,50 @@ func TestExecutor_SendsNoBodyWithAGet(t *testing.T) {
 	}
 	if got := <-head; strings.Contains(got, "Content-Length") || strings.Contains(got, "Transfer-Encoding") {
 		t.Errorf("the request was %q", got)
+	}
+}
+
+// Whatever a server sends after it, and for however long, is not for an http task.
+func TestExecutor_ReadsNothingAfterAChangeOfProtocol(t *testing.T) {
+	t.Parallel()
+	closed := make(chan error, 10)
+	url := serveFunc(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/later" {
+			w.Header().Set("Location", "/")
+			w.WriteHeader(http.StatusAccepted)
+			return
+		}
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nhello")
+		_, err = conn.Read(make([]byte, 1)) // the client closes it
+		closed <- err
+	})
+	for name, payload := range map[string]object{
+		"POST": {"url": url}, "GET": {"url": url, "method": "GET"}, "status": {"url": url + "/later", "accept": quick},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		attempt := executortest.NewRecorder(executortest.JSON(t, payload)).Attempt
+		ended := make(chan error, 1)
+		go func() {
+			_, err := newExecutor(t).Execute(ctx, attempt)
+			ended <- err
+		}()
+		if err := testkit.Receive(t, closed, "the end of the connection"); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: the connection ended with %v", name, err)
+		}
+		want := "HTTP 101 Switching Protocols"
+		if name == "status" { // it asks again
+			cancel()
+			want = "context canceled"
+		}
+		err := testkit.Receive(t, ended, "the end of the attempt")
+		if err == nil || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", name, err, want)
+		}
+		cancel()
 	}
 }
