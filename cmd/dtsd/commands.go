@@ -37,8 +37,8 @@ worker runs them, and the api serves REST, metrics and the monitoring page.
 Try it in one process, without a Redis:   dtsd dev --demo
 Run a node for real:                      dtsd serve --redis redis://127.0.0.1:6379/0`,
 		SilenceUsage: true, SilenceErrors: true,
-		Args: cobra.NoArgs,
 	}
+	root.SetFlagErrorFunc(config.FlagError)
 	root.AddCommand(newServeCommand(), newDevCommand(), newVersionCommand())
 	return root
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/dts-sched/dts/internal/cli/queue"
 	"github.com/dts-sched/dts/internal/cli/schedule"
 	"github.com/dts-sched/dts/internal/cli/task"
+	"github.com/dts-sched/dts/internal/config"
 )
 
 // NewRootCommand returns dtsctl with all its commands.
@@ -38,6 +39,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	command.Group(root)
+	root.SetFlagErrorFunc(config.FlagError)
 	root.SetIn(f.In)
 	root.SetOut(f.Printer.Out)
 	root.SetErr(f.Printer.Err)

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// FlagError says which flag of a command line is wrong and what would be right. It is a cobra.Command's FlagErrorFunc.
+func FlagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		var names []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				names = append(names, "--"+f.Name)
+			}
+		})
+		return fmt.Errorf("%w%s", err, DidYouMean("--"+unknown.GetSpecifiedName(), names))
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		right := rightValue(f.Value.Type(), invalid.Unwrap())
+		if !strings.HasPrefix(right, "must ") {
+			right = "is wrong: " + right
+		}
+		return fmt.Errorf("--%s: %q %s", f.Name, invalid.GetValue(), right)
+	}
+	return err
+}
+
+// rightValue says what a flag of that type takes, or else why it refused a value.
+func rightValue(kind string, err error) string {
+	switch {
+	case strings.HasPrefix(kind, "duration"):
+		return "must be a duration with its unit, as in 30s or 1h30m"
+	case strings.HasPrefix(kind, "int"), strings.HasPrefix(kind, "uint"):
+		return "must be a whole number"
+	case kind == "bool":
+		return "must be true or false"
+	}
+	return err.Error()
+}
