@@ -17,7 +17,7 @@ const (
 	lockWaitLimit   = 20 * time.Second       // of one request, as the document has it
 	lockAskMargin   = 5 * time.Second        // of a request's timeout that is not spent waiting
 	lockPause       = 200 * time.Millisecond // before asking a server again that answered at once, or not at all
-	lockAbandonTime = time.Second            // for giving back a lock that nobody waits for any more
+	lockAbandonTime = time.Second            // for the end of a request, and for giving its lock back, when nobody waits any more
 )
 
 // LockRequest says which lock is wanted.
@@ -72,10 +72,10 @@ func (a *acquisition) run(ctx context.Context) (client.Lock, time.Time, error) {
 		lock, trusted, err := a.ask(ctx, wait)
 		held, late := isLockHeld(err), errors.Is(err, errLate)
 		switch {
-		case err == nil:
-			return lock, trusted, nil
 		case ctx.Err() != nil:
 			return lock, trusted, ctx.Err()
+		case err == nil:
+			return lock, trusted, nil
 		case !held && !late && (!a.reached || IsFinal(err)), a.isOver():
 			return lock, trusted, err
 		}
@@ -102,6 +102,11 @@ func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock,
 	if a.Note != "" {
 		body.Note = &a.Note
 	}
+	if wait == 0 { // the server answers at once; if it did so after abandon, the lock would be held by nobody
+		var cancel context.CancelFunc
+		ctx, cancel = outlast(ctx, lockAbandonTime)
+		defer cancel()
+	}
 	params := &client.AcquireLockParams{Namespace: a.client.Namespace}
 	asked := clock.Now()
 	answer, err := Read[client.Lock](a.client.AcquireLockWithResponse(ctx, a.Name, params, body))
@@ -114,6 +119,16 @@ func (a *acquisition) ask(ctx context.Context, wait time.Duration) (client.Lock,
 		err = &Unreachable{errLate}
 	}
 	return answer.Value, trusted, err
+}
+
+// outlast returns a context that ends a while after ctx has ended.
+func outlast(ctx context.Context, while time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		_ = clock.Sleep(longer, while)
+		cancel()
+	})
+	return longer, func() { stop(); cancel() }
 }
 
 // left is how much of the time to wait is left; much where it has no end.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -19,7 +20,7 @@ import (
 type lateServer struct {
 	late   []time.Duration
 	asked  int
-	calls  []string // what was asked for after that
+	calls  []string // what was asked for, and "got" when a lock was given
 	waited time.Duration
 }
 
@@ -35,6 +36,7 @@ func (l *lateServer) RoundTrip(r *http.Request) (*http.Response, error) {
 				return nil, err
 			}
 		}
+		l.calls = append(l.calls, "got")
 	}
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Request: r,
@@ -81,6 +83,31 @@ func TestLock_IsNotGivenAfterItsExpiry(t *testing.T) {
 					testkit.Must(t, lease.Release(t.Context()))
 				}
 			})
+		})
+	}
+}
+
+// A request that is under way when its caller gives up ends before the lock is given back.
+func TestLock_OfARequestUnderWayIsGivenBackAfterIt(t *testing.T) {
+	t.Parallel()
+	for late, want := range map[time.Duration]string{
+		500 * time.Millisecond: "[acquire got release]",
+		9 * time.Second:        "[acquire release]", // nobody waits so long
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &lateServer{late: []time.Duration{late}}
+			c, err := New(Options{Address: DefaultAddress, Transport: server})
+			testkit.Must(t, err)
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			began := clock.Now()
+			_, err = c.Lock(ctx, LockRequest{Name: "deploy", TTL: time.Minute})
+			if !errors.Is(err, context.DeadlineExceeded) || clock.Since(began) > 100*time.Millisecond+lockAbandonTime {
+				t.Errorf("it ended after %s with %v", clock.Since(began), err)
+			}
+			if got := fmt.Sprint(server.calls); got != want {
+				t.Errorf("an answer after %s: %s, want %s", late, got, want)
+			}
 		})
 	}
 }
