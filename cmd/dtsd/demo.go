@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/dts-sched/dts/internal/api/client"
+	"github.com/dts-sched/dts/internal/cli/printer"
 	"github.com/dts-sched/dts/internal/clock"
 )
 
@@ -188,7 +189,7 @@ func printEvent(ctx context.Context, out io.Writer, c *client.ClientWithResponse
 	if e.State == "succeeded" {
 		line += result(ctx, c, e.Task)
 	}
-	fmt.Fprintln(out, line)
+	fmt.Fprintln(out, printer.Flat(printer.Harmless(line)))
 }
 
 // result returns "  -> " and the result of a task, or "" if it has none or cannot be read.

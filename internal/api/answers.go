@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -83,13 +84,18 @@ func (a *answers) reply(c echo.Context, status int, contentType string, v any) e
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
+	return a.send(c, status, http.Header{echo.HeaderContentType: {contentType}}, text.Bytes())
+}
+
+// send answers with a text. Error: as that of reply.
+func (a *answers) send(c echo.Context, status int, header http.Header, text []byte) error {
 	for _, key := range []string{pageKey, reservedKey} {
 		if end, ok := c.Get(key).(func()); ok {
 			end()
 		}
 	}
 	out := http.ResponseWriter(c.Response())
-	if n := int64(text.Len()); n > smallAnswer {
+	if n := int64(len(text)); n > smallAnswer {
 		from := clientOf(c.Request())
 		if err := a.count(from, n, c.Request().Method == http.MethodGet); err != nil {
 			return err
@@ -97,12 +103,12 @@ func (a *answers) reply(c echo.Context, status int, contentType string, v any) e
 		defer a.room.give(from, n)
 		out = newPaced(c, a.whole)
 	}
-	c.Response().Header().Set(echo.HeaderContentType, contentType)
+	maps.Copy(c.Response().Header(), header)
 	c.Response().WriteHeader(status)
 	if c.Request().Method == http.MethodHead {
 		return nil
 	}
-	if _, err := out.Write(text.Bytes()); err != nil {
+	if _, err := out.Write(text); err != nil {
 		return fmt.Errorf("writing the answer: %w", err)
 	}
 	return nil

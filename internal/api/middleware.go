@@ -19,8 +19,8 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// pathLimit is how many bytes of a path the access log shows.
-const pathLimit = 500
+// methodLimit and pathLimit are how many bytes of a method and a path the access log shows.
+const methodLimit, pathLimit = 20, 500
 
 var saneRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
@@ -47,7 +47,8 @@ func (s *Server) accessLog(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		r := c.Request()
 		s.options.Log.LogAttrs(r.Context(), accessLevel(c.Path()), "request",
-			slog.String("request_id", requestIDOf(c)), slog.String("method", r.Method), slog.String("path", task.Cut(r.URL.Path, pathLimit)),
+			slog.String("request_id", requestIDOf(c)), slog.String("method", task.Cut(r.Method, methodLimit)),
+			slog.String("path", task.Cut(r.URL.Path, pathLimit)),
 			slog.Int("status", c.Response().Status), slog.Int64("bytes", c.Response().Size),
 			slog.Duration("took", clock.Since(start)), slog.String("client", c.RealIP()))
 		return nil

@@ -113,24 +113,12 @@ func New(o Options) (*Server, error) {
 	}
 	RegisterHandlersWithOptions(s.echo, e, RegisterHandlersOptions{OperationMiddlewares: s.perOperation(d.doc)})
 	s.mount("/metrics", o.Metrics)
-	s.mount("/monitor", o.Monitor)
+	s.mount(monitorPath, o.Monitor, s.monitorTurn)
 	return s, nil
 }
 
 // Handler serves everything; whoever uses it instead of Run brings the timeouts.
 func (s *Server) Handler() http.Handler { return s.echo }
-
-func (s *Server) mount(path string, h http.Handler) {
-	if h == nil {
-		return
-	}
-	serve := func(c echo.Context) error {
-		h.ServeHTTP(newPaced(c, s.options.TransferTimeout), c.Request())
-		return nil
-	}
-	s.echo.Any(path, serve)
-	s.echo.Any(path+"/*", serve)
-}
 
 // perOperation is what each operation of the document has in front of its handler, by operation id.
 func (s *Server) perOperation(doc *openapi3.T) map[string][]echo.MiddlewareFunc {

@@ -27,6 +27,7 @@ var reserved = []netip.Prefix{
 	netip.MustParsePrefix("fd20:ce::254/128"),
 	netip.MustParsePrefix("fd00:c1::a9fe:a9fe/128"), netip.MustParsePrefix("fd00:42::42/128"),
 	netip.MustParsePrefix("100.100.100.200/32"), netip.MustParsePrefix("168.63.129.16/32"),
+	netip.MustParsePrefix("192.0.0.192/32"),
 }
 
 // translated are blocks of IPv6 whose addresses lead to an IPv4 address that is in them, and at which of their bytes:

@@ -62,7 +62,7 @@ func TestRules_DenyTheLinkAndCloudMetadata(t *testing.T) {
 		"64:ff9b::a9fe:101", "64:ff9b:1::a9fe:101", "::ffff:0:a9fe:101",
 		"64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::", "64:ff9b:1:0:a9:fea9:fe00::", "64:ff9b:1:ab00::a9fe:101",
 		"2002:a9fe:a9fe::1", "fe80::1", "fe80::1%eth0", "febf::1", "fd00:ec2::254",
-		"fd00:c1::a9fe:a9fe", "100.100.100.200",
+		"fd00:c1::a9fe:a9fe", "100.100.100.200", "192.0.0.192",
 	} {
 		if err := check(t, a, text); err == nil || !executor.IsPermanent(err) {
 			t.Errorf("%s: %v, want a final error", text, err)
