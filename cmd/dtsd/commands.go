@@ -38,7 +38,7 @@ Try it in one process, without a Redis:   dtsd dev --demo
 Run a node for real:                      dtsd serve --redis redis://127.0.0.1:6379/0`,
 		SilenceUsage: true, SilenceErrors: true,
 	}
-	root.SetFlagErrorFunc(config.FlagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return config.FlagError(cmd.Flags(), err) })
 	root.AddCommand(newServeCommand(), newDevCommand(), newVersionCommand())
 	return root
 }

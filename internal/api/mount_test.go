@@ -33,7 +33,8 @@ func TestMount_CountsAnswersThatNobodyReads(t *testing.T) {
 		room.give(other, 900<<10)
 		for range 10 { // each gives its room back
 			got := r.call("GET", path, "")
-			if got.status != http.StatusAccepted || len(got.body) != 200<<10 || got.header.Get("Content-Type") != "text/x-large" {
+			kind := got.header.Get("Content-Type")
+			if got.status != http.StatusAccepted || len(got.body) != 200<<10 || kind != "text/x-large" {
 				t.Fatalf("%s: %d, %d bytes, %v", path, got.status, len(got.body), got.header)
 			}
 		}
@@ -47,7 +48,8 @@ func TestMonitor_ListsHundredTasksAtATime(t *testing.T) {
 	t.Parallel()
 	r := startRig(t, func(o *Options) { o.Monitor = large })
 	for size, want := range map[string]int{
-		"100": http.StatusAccepted, "1": http.StatusAccepted, "": http.StatusAccepted, "101": 400, "0": 400, "-1": 400, "many": 400,
+		"100": http.StatusAccepted, "1": http.StatusAccepted, "": http.StatusAccepted,
+		"101": 400, "0": 400, "-1": 400, "many": 400,
 	} {
 		got := r.call("GET", "/monitor/api/queues/default/archived_tasks?size="+size, "")
 		if got.status != want {

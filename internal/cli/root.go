@@ -39,7 +39,7 @@ without a header, and times in RFC 3339. With -o json or -o yaml, the output is 
 		SilenceUsage: true, SilenceErrors: true,
 	}
 	command.Group(root)
-	root.SetFlagErrorFunc(config.FlagError)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return config.FlagError(cmd.Flags(), err) })
 	root.SetIn(f.In)
 	root.SetOut(f.Printer.Out)
 	root.SetErr(f.Printer.Err)

@@ -5,18 +5,17 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// FlagError says which flag of a command line is wrong and what would be right. It is a cobra.Command's FlagErrorFunc.
-func FlagError(cmd *cobra.Command, err error) error {
+// FlagError says of an error of FlagSet.Parse which flag is wrong and what would be right.
+func FlagError(flags *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		var names []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		flags.VisitAll(func(f *pflag.Flag) {
 			if !f.Hidden {
 				names = append(names, "--"+f.Name)
 			}

@@ -3,7 +3,7 @@ package config
 import (
 	"testing"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 func TestFlagError_SaysWhatWouldBeRight(t *testing.T) {
@@ -20,18 +20,14 @@ func TestFlagError_SaysWhatWouldBeRight(t *testing.T) {
 		"--pairs=x":                     `--pairs: "x" is wrong: x must be formatted as key=value`,
 		"--listen":                      "flag needs an argument: --listen",
 	} {
-		cmd := &cobra.Command{Use: "dts", RunE: func(*cobra.Command, []string) error { return nil }}
-		cmd.SilenceErrors, cmd.SilenceUsage = true, true
-		cmd.SetFlagErrorFunc(FlagError)
-		flags := cmd.Flags()
+		flags := pflag.NewFlagSet("dts", pflag.ContinueOnError)
 		flags.String("listen", "", "")
 		flags.Duration("wait", 0, "")
 		flags.DurationSlice("waits", nil, "")
 		flags.Int("number", 0, "")
 		flags.Bool("on", false, "")
 		flags.StringToInt("pairs", nil, "")
-		cmd.SetArgs([]string{arg})
-		if err := cmd.Execute(); err == nil || err.Error() != want {
+		if err := FlagError(flags, flags.Parse([]string{arg})); err == nil || err.Error() != want {
 			t.Errorf("%s: %v\nwant %s", arg, err, want)
 		}
 	}
