@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/dts-sched/dts/internal/lease/leasetest"
 	"github.com/dts-sched/dts/internal/redistest"
 	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/store/codec"
@@ -50,6 +51,40 @@ func TestLeader_WithAnOldFenceChangesNothing(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, redistest.Dump(t, w.DB)); diff != "" {
 		t.Errorf("Redis changed (-before +after):\n%s", diff)
+	}
+}
+
+// All scripts of leaders share the check. A lease key that was deleted or restored can leave two leases that last.
+func TestLeader_NeedsTheNewestFenceAndALeaseThatLasts(t *testing.T) {
+	t.Parallel()
+	const older, newest lua.Fence = "1:older", "2:newest"
+	for _, c := range []struct {
+		name   string
+		fence  lua.Fence
+		leases []lua.Fence // those that last
+		want   error
+	}{
+		{"it leads", newest, []lua.Fence{newest}, nil},
+		{"its lease is over", newest, nil, partition.ErrFenced},
+		{"another one leads", older, []lua.Fence{older, newest}, partition.ErrFenced},
+		{"the lease of the newest one is over", older, []lua.Fence{older}, partition.ErrFenced},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.New(t)
+			ref := w.Bring("waits", task.Scheduled)
+			p := w.PartitionOf(ref)
+			key := w.Partitions.LeaseKey(p)
+			leasetest.End(t, w.DB, key)
+			testkit.Must(t, w.DB.Set(w.Ctx, string(key), string(newest), 0).Err())
+			for _, fence := range c.leases {
+				testkit.Must(t, w.DB.Set(w.Ctx, string(key)+":"+string(fence), "", 0).Err())
+			}
+			claimed, err := w.Partitions.At(p).Lead(c.fence).Claim(w.Ctx, 10, storetest.Quotas, time.Second)
+			if !errors.Is(err, c.want) || (len(claimed.Deliveries) == 1) != (c.want == nil) {
+				t.Errorf("claimed %v, %v; want %v", claimed.Deliveries, err, c.want)
+			}
+		})
 	}
 }
 

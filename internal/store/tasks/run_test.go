@@ -99,6 +99,28 @@ func TestLog_KeepsTheNewestLinesAndTheirNumbers(t *testing.T) {
 	}
 }
 
+func TestReattempt_KeepsTheNewestAttemptsInTheHistory(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	const surplus = 3
+	ref := w.Create(task.Definition{
+		Ref: task.Ref{Namespace: "default", ID: "a"}, Retry: task.Retry{MaxAttempts: task.AttemptsLimit},
+	}).Ref
+	for range task.HistoryLimit + surplus {
+		testkit.Must(t, w.Begin(ref).Reattempt(w.Ctx, 0, task.OutcomeFailed, "boom"))
+	}
+	history := string(w.KeysOf(ref).Attempts(ref))
+	if n := w.DB.LLen(w.Ctx, history).Val(); n != task.HistoryLimit {
+		t.Errorf("Redis keeps %d attempts, want %d", n, task.HistoryLimit)
+	}
+	attempts, err := w.Tasks.Attempts(w.Ctx, ref)
+	testkit.Must(t, err)
+	first, last := attempts[0].Number, attempts[len(attempts)-1].Number
+	if len(attempts) != task.HistoryLimit || first != surplus+1 || last != task.HistoryLimit+surplus {
+		t.Errorf("%d attempts, from %d to %d; want the newest %d", len(attempts), first, last, task.HistoryLimit)
+	}
+}
+
 func TestBegin_RepeatedStartsTheLeaseAnew(t *testing.T) {
 	t.Parallel()
 	w := storetest.New(t)
