@@ -81,14 +81,29 @@ func TestSubmit_IsRefusedAtOnceWhileAsManyWaitAsMay(t *testing.T) {
 		})
 	}
 	testkit.Eventually(t, "they wait", func() bool { return c.admission.busy.Load() == limit && g.held.Load() == 1 })
-	for name, do := range map[string]func() error{
-		"submit":   func() error { _, err := c.Submit(w.ctx, me, task.Definition{Type: "http"}); return err },
-		"batch":    func() error { _, err := c.SubmitEach(w.ctx, me, make([]task.Definition, 2)); return err },
-		"put":      func() error { _, err := c.PutSchedule(w.ctx, me, daily(nil), PutOptions{}); return err },
-		"trigger":  func() error { _, err := c.TriggerSchedule(w.ctx, me, nightly.ID); return err },
-		"backfill": func() error { _, err := c.BackfillSchedule(w.ctx, me, nightly.ID, BackfillRange{}); return err },
+	for name, do := range map[string]func(ctx context.Context) error{
+		"submit": func(ctx context.Context) error {
+			_, err := c.Submit(ctx, me, task.Definition{Type: "http"})
+			return err
+		},
+		"batch": func(ctx context.Context) error {
+			_, err := c.SubmitEach(ctx, me, make([]task.Definition, 2))
+			return err
+		},
+		"put": func(ctx context.Context) error {
+			_, err := c.PutSchedule(ctx, me, daily(nil), PutOptions{})
+			return err
+		},
+		"trigger": func(ctx context.Context) error { _, err := c.TriggerSchedule(ctx, me, nightly.ID); return err },
+		"backfill": func(ctx context.Context) error {
+			_, err := c.BackfillSchedule(ctx, me, nightly.ID, BackfillRange{})
+			return err
+		},
 	} {
-		if err := do(); task.CodeOf(err) != task.CodeOverloaded {
+		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second) // whoever is let in waits for the gate
+		err := do(ctx)
+		cancel()
+		if task.CodeOf(err) != task.CodeOverloaded {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
