@@ -24,15 +24,16 @@ func (s *Server) mount(path string, h http.Handler, before ...echo.MiddlewareFun
 		return
 	}
 	serve := func(c echo.Context) error {
-		made := made{header: make(http.Header), status: http.StatusOK}
-		h.ServeHTTP(&made, c.Request())
-		return s.answers.send(c, made.status, made.header, made.text.Bytes())
+		m := made{header: make(http.Header), status: http.StatusOK}
+		h.ServeHTTP(&m, c.Request())
+		return s.answers.send(c, m.status, m.header, m.text.Bytes())
 	}
 	s.echo.Any(path, serve, before...)
 	s.echo.Any(path+"/*", serve, before...)
 }
 
-// monitorTurn has what the monitor reads in Redis wait its turn as pages of lists do, and bounds it.
+// monitorTurn lets a request of the monitor's pages read Redis when its turn comes, as those for pages of lists, and
+// refuses one for too many tasks.
 func (s *Server) monitorTurn(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if !strings.HasPrefix(c.Request().URL.Path, monitorPath+"/api/") {

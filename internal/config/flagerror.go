@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagError says of an error of FlagSet.Parse which flag is wrong and what would be right.
+// FlagError adds to an error of flags.Parse what would be right.
 func FlagError(flags *pflag.FlagSet, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError

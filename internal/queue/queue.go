@@ -52,7 +52,7 @@ const (
 	publishInterval = 10 * time.Second
 	// publishedLimit is of how many queues it is known that they were added; beyond, it is forgotten of all.
 	publishedLimit = 10_000
-	// publishPatience is how long a hand-over waits for that in a cluster.
+	// publishPatience is how long a hand-over in a cluster waits until its queues are in asynq's list.
 	publishPatience = 100 * time.Millisecond
 	// handledRetention is how long asynq keeps a delivery that one of its own servers has handled, so that a leader sees it and
 	// ends the attempt. Consumers delete what they have handled.

@@ -196,8 +196,8 @@ const idempotencyKey = "idempotency-key"
 
 // once sends each request at most once. net/http would also send requests of safe methods without a body again when a
 // reused connection breaks. So they get an empty body, which net/http finds to be empty and leaves out.
-// Where an answer sends the caller is escaped as the URL of a payload. An answer that changes to another protocol has
-// no body: what follows it is no HTTP, and net/http would read it for as long as the server likes, whatever ends.
+// Where an answer sends the caller is escaped as the URL of a payload. An answer that changes to another protocol gets
+// no body: net/http takes all that follows for its body, and goes on to read it when the context has ended.
 type once struct{ http.RoundTripper }
 
 func (o once) RoundTrip(req *http.Request) (*http.Response, error) {
