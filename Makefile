@@ -29,7 +29,7 @@ quick: ## Vet all, and test what has changed and what imports it, without the ra
 # everything; each package of tests that hangs for 45 minutes fails with the stacks of its goroutines. Both targets have
 # the same flags, so that the long one takes the results of tests without a long form from the cache.
 #
-# The race detector leaves out the Lua interpreter of the embedded Redis, of which each run of a script has one of its
+# The race detector leaves out the Lua interpreter of the embedded Redis: each run of a script has an interpreter of its
 # own. To watch it takes a fifth of the processor time of tests in virtual time. Without notes for debuggers, compiling
 # takes an eighth less. Package test/process builds programs with the same flags, so that Go's cache has what both need.
 RACE := -race -gcflags=all=-dwarf=false '-gcflags=github.com/yuin/gopher-lua/...=-dwarf=false -race=false'

@@ -32,7 +32,7 @@ func FlagError(flags *pflag.FlagSet, err error) error {
 	return err
 }
 
-// rightValue says what a flag of that type takes, or else why it refused a value.
+// rightValue says what a flag of that type takes. For all other types, the error of the flag says that.
 func rightValue(kind string, err error) string {
 	switch {
 	case strings.HasPrefix(kind, "duration"):

@@ -142,7 +142,7 @@ func TestTravel_ALongListOfMisfiresSurvivesTheDeathOfItsLeaders(t *testing.T) {
 		t.Run(string(misfire.Policy), func(t *testing.T) {
 			t.Parallel()
 			from := at("2026-03-10T09:30Z")
-			minutes := testkit.Amount(18, 21) // in the first of which, and for more than 17, ticks come late
+			minutes := testkit.Amount(18, 21) // ticks come late from the first minute on, for more than 17
 			travel(t, from, brisk, func(v *voyage) {
 				n := v.start()
 				spec := cron("* * * * * *")

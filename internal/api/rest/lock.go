@@ -17,7 +17,7 @@ const (
 	lockWaitLimit   = 20 * time.Second       // of one request, as the document has it
 	lockAskMargin   = 5 * time.Second        // of a request's timeout that is not spent waiting
 	lockPause       = 200 * time.Millisecond // before asking a server again that answered at once, or not at all
-	lockAbandonTime = time.Second            // for the end of a request, and for giving its lock back, when nobody waits any more
+	lockAbandonTime = time.Second            // for the end of a request, and then for giving its lock back
 )
 
 // LockRequest says which lock is wanted.

@@ -31,7 +31,7 @@ const (
 	// first entry of a set costs as much as setReads further ones.
 	tripReads = 5000
 	setReads  = 5
-	// readGrowth is how many times as many entries are read on of sets that had more than their part of them.
+	// readGrowth multiplies how many entries the next read asks for in a set that had more.
 	readGrowth = 4
 )
 
