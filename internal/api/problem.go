@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -25,6 +24,15 @@ const (
 	detailLimit = 1024
 )
 
+// failureKey is where a request has its failure, for the log.
+const failureKey = "dts-failure"
+
+// failure is what went wrong with a request, as its client hears it and as it is.
+type failure struct {
+	Problem
+	err error
+}
+
 // fail turns whatever went wrong with a request into its problem document. Nothing can be answered where
 // the answer has begun, as in streams, or where the client has gone.
 func (s *Server) fail(err error, c echo.Context) {
@@ -34,14 +42,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		gone, err = false, task.Errorf(task.CodeUnavailable, "%s", cause)
 	}
 	p := problemOf(err, requestIDOf(c))
-	if p.Status >= http.StatusInternalServerError && !gone && c.Path() != "/readyz" { // which is there to say no
-		level := slog.LevelError
-		if p.Status == http.StatusServiceUnavailable {
-			level = slog.LevelWarn
-		}
-		s.options.Log.Log(c.Request().Context(), level, "request failed", "request_id", p.RequestID, "path", task.Cut(c.Request().URL.Path, pathLimit),
-			"code", p.Code, "error", err)
-	}
+	c.Set(failureKey, failure{p, err})
 	switch {
 	case c.Response().Committed:
 		return

@@ -30,6 +30,9 @@ var refusals = []struct{ answer, reason string }{
 // passing are how answers begin that Redis gives for a while only: it is full, starts, cannot save, has lost its replicas or fails over.
 var passing = []string{"OOM", "LOADING", "MISCONF", "NOREPLICAS", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY"}
 
+// turningAway are how answers begin by which Redis does nothing for a client.
+var turningAway = []string{"LOADING", "NOAUTH", "WRONGPASS"}
+
 // Passes reports whether err is an answer of Redis that it gives for a while only.
 func Passes(err error) bool {
 	return slices.ContainsFunc(passing, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
