@@ -58,7 +58,7 @@ func (c *command) start(a executor.Attempt, passed []string, as *account, out *o
 	as.open(p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr)
 	if err := as.start(p.cmd.Start); err != nil {
 		closeAll(p.pipes)
-		return nil, err
+		return nil, c.lack(err, p.cmd.Path, as)
 	}
 	if err := c.limits.apply(p.cmd.Process.Pid); err != nil {
 		p.signal(syscall.SIGKILL)

@@ -38,12 +38,11 @@ func Describe() *executor.Descriptor {
 		OptIn:        "run tasks of type shell: whoever may submit, may run any command here",
 		Settings:     s,
 		New: func(o executor.Options) (executor.Executor, error) {
-			hidden := hide()
-			if o.Log != nil {
-				s.warn(o.Log)
-				if hidden != nil {
-					o.Log.Warn("cannot hide the environment of this node from shell commands", "error", hidden)
-				}
+			if err := hide(); err != nil && o.Log != nil {
+				o.Log.Warn("cannot hide the environment of this node from shell commands", "error", err)
+			}
+			if err := s.check(o.Log); err != nil {
+				return nil, err
 			}
 			return New(s.Options), nil
 		},
