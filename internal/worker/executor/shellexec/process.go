@@ -88,8 +88,8 @@ func (p *process) connect() (childEnds []*os.File, err error) {
 // Writing ends with the process, as Wait closes stdin.
 func (p *process) stream(input string, stdin io.WriteCloser, out *output) {
 	var readers sync.WaitGroup
-	readers.Go(func() { _ = readLines(p.pipes[0], out.stdout) })
-	readers.Go(func() { _ = readLines(p.pipes[1], out.stderr) })
+	readers.Go(func() { _ = readLines(p.pipes[0], out.stdout, out.showStdout) })
+	readers.Go(func() { _ = readLines(p.pipes[1], out.stderr, out.showStderr) })
 	go func() {
 		readers.Wait()
 		close(p.drained)
