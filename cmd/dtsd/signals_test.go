@@ -87,8 +87,8 @@ func (d *spawned) submit(t *testing.T, id, script string) {
 		`{"id": %q, "type": "shell", "payload": {"command": ["sh", "-c", %q]}, "retry": {"max_attempts": 1}}`, id, script))
 }
 
-// A node whose log and output nobody reads any more works on, and drains when its terminal goes away. The commands that it
-// runs have the signals that every program begins with.
+// A node whose log and output nobody reads any more works on, and drains when its terminal goes away. The commands
+// that it runs have the signals that every program begins with.
 func TestMain_OutlivesItsReadersAndDrainsOnSIGHUP(t *testing.T) {
 	if args := os.Getenv(rerunArgs); args != "" {
 		os.Args = strings.Fields(args)

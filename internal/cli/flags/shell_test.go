@@ -27,8 +27,8 @@ func TestLineWarnings_AreForOneArgumentThatNamesNoFile(t *testing.T) {
 		}
 	}
 	const quoted = `'echo '\''a'\'''`
-	want := []string{"all of " + quoted + " is taken as the name of a program; to have a shell run it, write: -- sh -c " + quoted}
-	if got := LineWarnings([]string{"echo 'a'"}); !slices.Equal(got, want) {
+	want := "all of " + quoted + " is taken as the name of a program; to have a shell run it, write: -- sh -c " + quoted
+	if got := LineWarnings([]string{"echo 'a'"}); !slices.Equal(got, []string{want}) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

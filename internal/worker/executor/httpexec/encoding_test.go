@@ -40,7 +40,8 @@ func TestExecutor_DecodesWhatThePayloadAsksFor(t *testing.T) {
 			t.Errorf("%q: got %q, %v, and the server was asked for %q", header, got, err, is)
 		}
 	}
-	_, err := execute(t, newExecutor(t), object{"url": "http://a", "headers": object{"accept-encoding": "a", "Accept-Encoding": "b"}})
+	twice := object{"accept-encoding": "a", "Accept-Encoding": "b"}
+	_, err := execute(t, newExecutor(t), object{"url": "http://a", "headers": twice})
 	executortest.WantInvalid(t, err, "payload.headers", "Accept-Encoding is given twice")
 }
 

@@ -29,8 +29,8 @@ func callable(u *url.URL) bool {
 func isControl(r rune) bool { return r < ' ' || r == 0x7f }
 
 // escape makes a URL, or a relative reference to one, of a text as people write it, without the fragment: what RFC
-// 3986 does not allow in a path or a query is escaped, as browsers do, and what is escaped already stays. So is a % in a
-// path that begins no escape; in a query, it stays. Control characters stay, and make it invalid.
+// 3986 does not allow in a path or a query is escaped, as browsers do, and what is escaped already stays. So is a % in
+// a path that begins no escape; in a query, it stays. Control characters stay, and make it invalid.
 func escape(text string) string {
 	text, _, _ = strings.Cut(text, "#")
 	host := hostEnd(text)

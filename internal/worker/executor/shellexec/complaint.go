@@ -13,11 +13,13 @@ const (
 	complaintLimit = 1 << 10 // bytes, with the line ends between them
 )
 
-// complaint is why a command has failed, by its own words: the last lines of its standard error that are not blank. The line
-// that names the error often stands above a stack trace, so the lines of a trace make room for what is above them.
+// complaint is why a command has failed, by its own words: the last lines of its standard error that are not blank.
+// The line that names the error often stands above a stack trace, so the lines of a trace make room for what is above
+// them.
 type complaint struct{ lines []string }
 
-// ofTrace matches lines of stack traces: those of Go, of PHP ("#0 file(3): f()"), and indented ones, as most languages have.
+// ofTrace matches lines of stack traces: those of Go, of PHP ("#0 file(3): f()"), and indented ones, as most languages
+// have.
 var ofTrace = regexp.MustCompile(`^(\s|#\d|goroutine \d|created by |[\w/.-]+\.[\w.(*)\[\]{}-]*\(.*\)$)`)
 
 // add takes the next line. The newest one stays until another one comes.

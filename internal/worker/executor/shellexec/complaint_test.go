@@ -69,13 +69,14 @@ func TestComplaint_HasTheLineThatNamesTheError(t *testing.T) {
 		"a\nb\nc\nd\ne\nf\n":          "b\nc\nd\ne\nf",
 		"a\n  b\nc\nd\n\te\n":         "a\n  b\nc\nd\n\te",
 		"a\nb\nc\nd\nerror:\n  why\n": "b\nc\nd\nerror:\n  why",
-		node:                          "[eval]:1\nthrow new Error(\"no route to db\")\n^\nError: no route to db\nNode.js v20.20.2",
+		node: "[eval]:1\nthrow new Error(\"no route to db\")\n^\n" +
+			"Error: no route to db\nNode.js v20.20.2",
 		golang: "2026/11/26 09:00:00 starting\npanic: no route to db\ncreated by main.start in goroutine 1\n" +
 			"\t/app/main.go:1 +0x1d\nexit status 2",
 		java: "Exception in thread \"main\" java.lang.IllegalStateException: cannot close\n\tat Main.main(Main.java:3)\n" +
 			"Caused by: java.net.NoRouteToHostException: no route to db\n\tat Db.connect(Db.java:1)\n\t... 1 more",
-		php: "PHP Fatal error:  Uncaught Exception: no route to db in /app/a.php:3\nStack trace:\n#2 /app/a.php(7): close()\n" +
-			"#3 {main}\n  thrown in /app/a.php on line 3",
+		php: "PHP Fatal error:  Uncaught Exception: no route to db in /app/a.php:3\nStack trace:\n" +
+			"#2 /app/a.php(7): close()\n#3 {main}\n  thrown in /app/a.php on line 3",
 	} {
 		var c complaint
 		for line := range strings.Lines(text) {

@@ -19,8 +19,8 @@ import (
 // nameLimit is how many bytes of a name from the payload an error quotes.
 const nameLimit = 200
 
-// lack says what was missing when the command could not be started from path, for good. An error that may pass, as for want
-// of memory, stays as it is.
+// lack says what was missing when the command could not be started from path, for good. An error that may pass, as for
+// want of memory, stays as it is.
 func (c *command) lack(err error, path string, as *account) error {
 	if text := c.missing(err, path, as); text != "" {
 		return executor.Permanent(errors.New(text))
@@ -38,7 +38,8 @@ func (c *command) missing(err error, path string, as *account) string {
 	case errors.Is(err, syscall.E2BIG):
 		return "payload: the command, its variables and the checkpoint are longer than the system allows"
 	case errors.Is(err, syscall.ENOEXEC):
-		return fmt.Sprintf("payload.command: %s is no program for this node: a script begins with #! and its interpreter", name)
+		const text = "payload.command: %s is no program for this node: a script begins with #! and its interpreter"
+		return fmt.Sprintf(text, name)
 	}
 	if text := c.missingDir(err); text != "" {
 		return text

@@ -15,19 +15,19 @@ const (
 	tailLimit = 20 // lines of output that make the result
 )
 
-// wholeWrite is less than what programs gather before they write. A longer write may end anywhere in a text; a shorter one
-// ends where the program meant it to.
+// wholeWrite is less than what programs gather before they write. A longer write may end anywhere in a text; a shorter
+// one ends where the program meant it to.
 const wholeWrite = 4096
 
-// showEvery is how often the states of an unfinished line are shown: after a tenth of the time that it has taken so far, and
-// not more than once in showLeast.
+// showEvery is how often the states of an unfinished line are shown: after a tenth of the time that it has taken so
+// far, and not more than once in showLeast.
 const (
 	showLeast = time.Second
 	showEvery = 10
 )
 
-// lineReader reads lines of any length in bounded memory. Programs draw progress in one line: each carriage return in it begins
-// a new state of the line, and only the newest one counts, as on a terminal.
+// lineReader reads lines of any length in bounded memory. Programs draw progress in one line: each carriage return in
+// it begins a new state of the line, and only the newest one counts, as on a terminal.
 type lineReader struct {
 	emit func(line string)  // takes every line, when it has ended
 	show func(state string) // takes states of a line that has not ended, now and then
@@ -39,8 +39,9 @@ type lineReader struct {
 	began, shown time.Time // of the first carriage return, and of the last call of show
 }
 
-// readLines calls emit with every line of r, without its line end and cut at task.LogLineLimit, or at checkpointLine if it begins
-// with checkpointPrefix. Text after the last line end is a line too. It returns the error of r, or nil at io.EOF.
+// readLines calls emit with every line of r, without its line end and cut at task.LogLineLimit, or at checkpointLine
+// if it begins with checkpointPrefix. Text after the last line end is a line too. It returns the error of r, or nil at
+// io.EOF.
 func readLines(r io.Reader, emit, show func(line string)) error {
 	l := &lineReader{emit: emit, show: show, line: make([]byte, 0, task.LogLineLimit+over)}
 	buf := make([]byte, readSize)

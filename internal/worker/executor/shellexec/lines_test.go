@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dts-sched/dts/internal/clock"
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
@@ -54,7 +55,7 @@ func TestReadLines_ShowsAnUnfinishedLineNowAndThen(t *testing.T) {
 				func(state string) { shown = append(shown, state) })
 		}()
 		at := func(wait time.Duration, text string) []string {
-			time.Sleep(wait)
+			testkit.Must(t, clock.Sleep(t.Context(), wait))
 			_, err := io.WriteString(out, text)
 			testkit.Must(t, err)
 			synctest.Wait()

@@ -35,8 +35,8 @@ func (n need) err() error {
 	return fmt.Errorf("%s; %s", n.what, n.remedy)
 }
 
-// check looks for what commands of the users need. What only some payloads need is a warning: such commands fail when they
-// are to run. Error: no command could run as one of the users.
+// check looks for what commands of the users need. What only some payloads need is a warning: such commands fail when
+// they are to run. Error: no command could run as one of the users.
 func (o Options) check(log *slog.Logger) error {
 	var failures []error
 	for _, n := range o.needs() {
@@ -84,7 +84,8 @@ func (o Options) needsOfLimits(users []string) need {
 	n := need{remedy: howToGive("CAP_SYS_RESOURCE"), always: o.limits.exist()}
 	which := "commands with limits fail"
 	if n.always {
-		which = "commands would fail, as all have the limits of --shell-max-memory, --shell-max-cpu-time or --shell-max-open-files"
+		which = "commands would fail, as all have the limits of --shell-max-memory, --shell-max-cpu-time or " +
+			"--shell-max-open-files"
 	}
 	n.what = fmt.Sprintf("shell-users: this node cannot limit commands that run as %s: that needs %s; %s",
 		strings.Join(users, ", "), limitOthersNeeds, which)
@@ -97,6 +98,8 @@ func howToGive(capabilities ...string) string {
 	for i, c := range capabilities {
 		short[i] = strings.TrimPrefix(c, "CAP_")
 	}
-	return fmt.Sprintf("systemd: AmbientCapabilities=%s; Docker: --cap-add %s; Kubernetes: securityContext.capabilities.add: [%s]",
-		strings.Join(capabilities, " "), strings.Join(short, " --cap-add "), strings.Join(short, ", "))
+	const text = "systemd: AmbientCapabilities=%s; Docker: --cap-add %s; " +
+		"Kubernetes: securityContext.capabilities.add: [%s]"
+	all := strings.Join(capabilities, " ")
+	return fmt.Sprintf(text, all, strings.Join(short, " --cap-add "), strings.Join(short, ", "))
 }

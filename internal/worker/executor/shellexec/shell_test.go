@@ -261,6 +261,7 @@ func TestExecutor_ReadsAFloodInBoundedMemory(t *testing.T) {
 	for name, script := range map[string]string{
 		"of one line":   `head -c 200000000 /dev/zero | tr '\0' x`,
 		"of many lines": `yes 'the quick brown fox jumps over the lazy dog' | head -c 50000000`,
+		"of one bar":    `yes 'the quick brown fox' | tr '\n' '\r' | head -c 50000000`,
 		"of NULs":       `head -c 200000000 /dev/zero >&2`,
 	} {
 		t.Run(name, func(t *testing.T) {
