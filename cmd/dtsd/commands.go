@@ -47,8 +47,9 @@ func newServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run a node on a Redis",
-		Long: `serve runs a node until it receives SIGTERM or SIGINT. Then it hands its partitions to the other nodes,
-waits up to --drain-timeout for running tasks, and exits. A second signal ends it at once.
+		Long: `serve runs a node until it receives SIGTERM, SIGINT or SIGHUP. Then it hands its partitions to the other
+nodes, waits up to --drain-timeout for running tasks, and exits. A second SIGTERM or SIGINT ends it at once.
+When the reader of its log goes away, the node goes on without it.
 
 Every flag can also be set in the environment (--lease-ttl is DTS_LEASE_TTL) and in a YAML file (--config).
 A flag overrides the environment, and the environment overrides the file.`,
@@ -122,6 +123,7 @@ type node struct {
 
 // run loads the settings, runs a node and, once the node is ready, calls whenReady.
 func run(cmd *cobra.Command, settings *config.Settings, n node, whenReady func(context.Context, *app.App, config.Config) error) error {
+	outliveReaders()
 	cfg, err := settings.Load(os.Environ())
 	if err != nil {
 		return err

@@ -116,6 +116,16 @@ func TestReadyz_FailsWithItsChecks(t *testing.T) {
 	}
 }
 
+func TestHealth_TakesAnyParameters(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	for _, path := range []string{"/healthz?note=hello%20world", "/readyz?_=1&_=2"} {
+		if got := r.call("GET", path, ""); got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
+	}
+}
+
 func TestOpenapi_ServesTheDocument(t *testing.T) {
 	t.Parallel()
 	r := startRig(t)

@@ -2526,7 +2526,7 @@ type ClientInterface interface {
 
 	// Healthz Is the process alive?
 	//
-	// Looks at nothing outside of the process.
+	// Looks at nothing outside of the process, nor at parameters.
 	//
 	// Corresponds with GET /healthz (the `Healthz` operationId).
 	Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2538,7 +2538,7 @@ type ClientInterface interface {
 
 	// Readyz Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 	//
 	// Corresponds with GET /readyz (the `Readyz` operationId).
 	Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -3153,7 +3153,7 @@ type ClientInterface interface {
 
 // Healthz Is the process alive?
 //
-// Looks at nothing outside of the process.
+// Looks at nothing outside of the process, nor at parameters.
 //
 // Corresponds with GET /healthz (the `Healthz` operationId).
 func (c *Client) Healthz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3185,7 +3185,7 @@ func (c *Client) Openapi(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // Readyz Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 //
 // Corresponds with GET /readyz (the `Readyz` operationId).
 func (c *Client) Readyz(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7641,7 +7641,7 @@ type ClientWithResponsesInterface interface {
 
 	// HealthzWithResponse Is the process alive?
 	//
-	// Looks at nothing outside of the process.
+	// Looks at nothing outside of the process, nor at parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7657,7 +7657,7 @@ type ClientWithResponsesInterface interface {
 
 	// ReadyzWithResponse Can it do its work?
 	//
-	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+	// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -10875,7 +10875,7 @@ func (r TakeAttemptsResponse) ContentType() string {
 
 // HealthzWithResponse Is the process alive?
 //
-// Looks at nothing outside of the process.
+// Looks at nothing outside of the process, nor at parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -10903,7 +10903,7 @@ func (c *ClientWithResponses) OpenapiWithResponse(ctx context.Context, reqEditor
 
 // ReadyzWithResponse Can it do its work?
 //
-// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason.
+// Answers 200 if Redis takes writes, in a cluster one server of it at least, and every role of this node runs, else `unavailable` (503) with the reason. Looks at no parameters.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -121,6 +121,7 @@ func putRun(ctx context.Context, opts *putOptions) error {
 	if err != nil {
 		return err
 	}
+	opts.Printer.Warn(flags.LineWarnings(opts.Template.Command))
 	c, err := opts.Client()
 	if err != nil {
 		return err

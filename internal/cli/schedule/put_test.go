@@ -112,6 +112,16 @@ func TestPut_IsConditional(t *testing.T) {
 	}
 }
 
+func TestPut_WarnsOfALineForAShell(t *testing.T) {
+	s := clitest.Start(t)
+	s.On("GET /v1/schedules/{id}", 404, clitest.Problem(404, client.ScheduleNotFound, "", "no such schedule"))
+	s.On("PUT /v1/schedules/{id}", 201, aSchedule("a"))
+	got := s.Pipe().Run(t, "schedule", "put", "a", "--every", "1s", "--", "ls | wc")
+	if got.Code != 0 || !strings.HasSuffix(got.Err, "write: -- sh -c 'ls | wc'\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestPut_TellsWhatChanged(t *testing.T) {
 	s := clitest.Start(t)
 	before := aSchedule("a", func(c *client.Schedule) { c.Labels = &client.Labels{"team": "x"}; c.Paused = true })
