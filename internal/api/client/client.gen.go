@@ -1449,7 +1449,8 @@ type Schedule struct {
 	// Example: default
 	Namespace Name `json:"namespace"`
 
-	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended.
+	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended. It is left out, too, if
+	// none is found beyond thousands of excluded days, hours or minutes.
 	NextAt *time.Time `json:"next_at,omitempty"`
 
 	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
