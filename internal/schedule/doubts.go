@@ -31,7 +31,7 @@ const (
 	sixFields = "%s: of six fields, the first is the second here, and ? means every value in any field; " +
 		"in AWS, the first is the minute, and the last the year: write five fields without the year, or all seven"
 	weekdayNumbers = "%s: the day of week %s means %s here, where Sunday is 0 or 7; " +
-		"in Quartz and AWS, where Sunday is 1, it means %s: write names, as here"
+		"in Quartz and AWS, where Sunday is 1, it means %s: write names of weekdays"
 )
 
 // doubtsAbout returns what may be meant by an expression otherwise.

@@ -79,10 +79,11 @@ func CompleteFiles(cmd *cobra.Command, flag string) {
 // CompleteFileArguments offers the shell files as arguments.
 func CompleteFileArguments(cmd *cobra.Command) { cmd.ValidArgsFunction = offerFiles }
 
-// CompleteCommand offers the shell files behind "--", where a command stands.
+// CompleteCommand offers the shell files behind the name of a thing and "--", where a command stands. Cobra does not tell
+// whether there was a "--", but nothing else stands there.
 func CompleteCommand(cmd *cobra.Command) {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		if cmd.ArgsLenAtDash() == cmd.Flags().NArg() { // cobra itself adds "--" at the end
+		if len(args) == 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		return offerFiles(cmd, args, word)
