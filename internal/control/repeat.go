@@ -7,14 +7,14 @@ import (
 	"github.com/dts-sched/dts/internal/task"
 )
 
-// createTasks is Create or Preview of the store.
-type createTasks func(context.Context, []task.Definition) []tasks.Created
+// creation is Create or Preview of the store.
+type creation func(context.Context, []task.Definition) []tasks.Created
 
 // recognise looks at the tasks that are there where a submission has their id and is written in another way. Where both
 // mean the same, it repeats the submission as it was written first, so that the result is the task. Only submissions
 // that conflict cost these round trips. The first content of a task that was changed or deleted is known as a digest
 // only: the conflict stays.
-func (c *Control) recognise(ctx context.Context, defs []task.Definition, results []tasks.Created, create createTasks) {
+func (c *Control) recognise(ctx context.Context, defs []task.Definition, results []tasks.Created, create creation) {
 	var refs []task.Ref
 	for n, r := range results {
 		if task.CodeOf(r.Err) == task.CodeTaskConflict {
