@@ -22,7 +22,7 @@ import (
 // TestMain runs dtsctl itself, in a process of its own, where startProcess asks for it.
 func TestMain(m *testing.M) {
 	if os.Getenv(asProcess) != "" {
-		os.Exit(cli.Main(""))
+		os.Exit(cli.Main("")) //nolint:forbidigo // this process is dtsctl
 	}
 	testkit.Main(m)
 }
