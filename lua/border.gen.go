@@ -2101,7 +2101,7 @@ func (PutAside) Decode(*Reply) PutAsideReply { return PutAsideReply{} }
 //   - CodeChanged: the schedule has another revision; the detail is its number, 0 for none
 //   - CodeEarly: ticks later than asked have been decided in the meantime: read the schedule and call again
 //
-// Repeated: refused with CHANGED and the revision after base: the caller reads the schedule and finds its own definition
+// Repeated: harmless: the nonce of the present revision is that of the call
 type PutSchedule struct {
 	Schedule  ScheduleKey  // HASH
 	History   HistoryKey   // LIST
@@ -2113,6 +2113,7 @@ type PutSchedule struct {
 	Def       string    // JSON: the definition without its task
 	Task      string    // the definition of every tick's task: a line of JSON, a line break, the payload
 	Pause     bool      // also pauses the schedule
+	Nonce     string    // drawn for this call, so that its repeat is known
 	Wake      WakeChannel
 }
 
@@ -2131,7 +2132,7 @@ func (c PutSchedule) Keys() []string {
 
 // Args are its ARGV.
 func (c PutSchedule) Args() []any {
-	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), string(c.Wake)}
+	return []any{c.Member.String(), c.Base, moment(c.Asked), c.Def, c.Task, flag(c.Pause), c.Nonce, string(c.Wake)}
 }
 
 // Decode reads its reply.
@@ -3079,7 +3080,7 @@ func (p Partition) Ticks() TicksKey {
 	return TicksKey(p.prefix + "ticks")
 }
 
-// ScheduleKey names a HASH: one schedule: def, task, revision, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
+// ScheduleKey names a HASH: one schedule: def, task, revision, nonce, created, from, cursor, and later runs, failures, paused, note, rest, ended, known, records, oldest, replacing. `nonce`: drawn by the call that put the revision; `from`: its revision decides the ticks after this time; `rest`: the last pause that a resume ended, `<from ms> <until ms>`; `known`: records of ticks up to this time are missing from the ledger; `records`, `oldest`: how many ticks the ledger has, and a time before which it has none; `replacing`: the waiting tick for which live tasks are still to be stopped.
 type ScheduleKey string
 
 // Schedule makes the key dts:{p}:schedule:<ref>.

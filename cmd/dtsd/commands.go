@@ -56,7 +56,7 @@ A flag overrides the environment, and the environment overrides the file.`,
 		Example: `  dtsd serve --redis redis://127.0.0.1:6379/0
   dtsd serve --roles worker --queues reports=1 --concurrency 4 --enable-shell
   DTS_REDIS=redis+sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster dtsd serve`,
-		Args: cobra.NoArgs,
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	executors := builtin.Table()
 	settings := config.Bind(cmd.Flags(), config.Default(), executors)
@@ -75,7 +75,7 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 --enable-shell and --http-allow-api.`,
 		Example: `  dtsd dev --demo
   dtsd dev --redis-listen 127.0.0.1:6380`,
-		Args: cobra.NoArgs,
+		Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	executors := builtin.Table()
 	executors.EnableAll()
@@ -108,7 +108,7 @@ is a loopback address, shell tasks are enabled, and tasks may call the API of th
 
 func newVersionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print the version", Args: cobra.NoArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		Run: func(cmd *cobra.Command, _ []string) { fmt.Fprintln(cmd.OutOrStdout(), "dtsd", versionString()) },
 	}
 }

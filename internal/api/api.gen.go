@@ -1060,7 +1060,7 @@ type Misfire struct {
 	Window Duration `json:"window,omitempty,omitzero"`
 }
 
-// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window. `all`: those
+// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window and no later tick runs. `all`: those
 // within the window run, the newest `max` of them, the oldest first and a second apart, as far as `overlap` lets them: with `skip`
 // the task of the first one keeps the others from running.
 type MisfirePolicy string
@@ -1444,7 +1444,8 @@ type Schedule struct {
 	// Example: default
 	Namespace Name `json:"namespace"`
 
-	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended.
+	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended. It is left out, too, if
+	// none is found beyond thousands of excluded days, hours or minutes.
 	NextAt string `json:"next_at,omitempty,omitzero"`
 
 	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1481,7 +1482,7 @@ type Schedule struct {
 	Waiting int `json:"waiting"`
 
 	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
-	// runs their type.
+	// runs their type. And that a cron expression means something else in Quartz and AWS.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/dts-sched/dts/internal/redisx"
 	"github.com/dts-sched/dts/internal/task"
 )
 
@@ -41,7 +42,7 @@ func (s *Server) fail(err error, c echo.Context) {
 		// It is not the client who goes; without an answer, net/http would say 200.
 		gone, err = false, task.Errorf(task.CodeUnavailable, "%s", cause)
 	}
-	p := problemOf(err, requestIDOf(c))
+	p := problemFor(c, err)
 	c.Set(failureKey, failure{p, err})
 	switch {
 	case c.Response().Committed:
@@ -55,6 +56,20 @@ func (s *Server) fail(err error, c echo.Context) {
 	if err := s.answers.reply(c, p.Status, problemType, p); err != nil {
 		s.options.Log.Debug("answer not delivered", "request_id", p.RequestID, "error", err)
 	}
+}
+
+// problemFor is the problem document for a request. Who only reads is not told that a change may have been made.
+func problemFor(c echo.Context, err error) Problem {
+	p := problemOf(err, requestIDOf(c))
+	if onlyReads(c.Request()) {
+		p.Detail = redisx.WithoutDoubt(p.Detail)
+	}
+	return p
+}
+
+// onlyReads reports whether a request changes nothing: it asks, or tries something out.
+func onlyReads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead || r.URL.Query().Get("dry_run") == "true"
 }
 
 // noteRefusal tells whoever counts refusals why a request that creates work, or a task of a batch, was refused: by its code if that says that

@@ -8,12 +8,15 @@ import (
 	"go/parser"
 	"go/token"
 	"net/http"
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/labstack/echo/v4"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/dts-sched/dts/internal/store/layout"
 	"github.com/dts-sched/dts/internal/task"
 	"github.com/dts-sched/dts/internal/testkit"
 )
@@ -406,5 +409,21 @@ func TestSubmitTask_RefusesAZeroDurationThatWouldMeanTheDefault(t *testing.T) {
 	}
 	if got := r.call("POST", "/v1/tasks", `{"type":"http","delay":"0s","retry":{"delays":["0s"]}}`); got.status != http.StatusCreated {
 		t.Errorf("no delay: %d %s", got.status, got.body)
+	}
+}
+
+func TestProblem_TellsNoReaderOfAChange(t *testing.T) {
+	t.Parallel()
+	err := layout.Unavailable(context.DeadlineExceeded)
+	for request, wants := range map[string]bool{
+		"GET /v1/tasks": false, "HEAD /v1/tasks/a": false, "PUT /v1/schedules/a?dry_run=true": false,
+		"POST /v1/tasks": true, "PUT /v1/schedules/a?dry_run=false": true, "DELETE /v1/tasks/a": true,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		c := echo.New().NewContext(httptest.NewRequest(method, path, nil), httptest.NewRecorder())
+		p := problemFor(c, err)
+		if got := strings.Contains(p.Detail, "change"); got != wants || !strings.Contains(p.Detail, "did not answer") {
+			t.Errorf("%s: %s", request, p.Detail)
+		}
 	}
 }

@@ -316,3 +316,12 @@ func TestSubmitTask_DryRunAnswersAndWritesNothing(t *testing.T) {
 		t.Errorf("the task of a batch exists: %s", got.body)
 	}
 }
+
+// Editors of Windows put one in front of what curl then sends.
+func TestSubmitTask_PassesOverAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	r := startRig(t)
+	if got := r.call("POST", "/v1/tasks", "\ufeff"+`{"id":"a","type":"noop"}`); got.status != http.StatusCreated {
+		t.Errorf("got %d: %s", got.status, got.body)
+	}
+}

@@ -54,6 +54,12 @@ func RefusedWrites(err error) string {
 	return said
 }
 
+// doubt ends the reason of WhyNot where Redis may have done what it was told.
+const doubt = "; a change may have been made nevertheless"
+
+// WithoutDoubt returns a reason of WhyNot as it holds for whoever only reads: nothing can have changed.
+func WithoutDoubt(reason string) string { return strings.TrimSuffix(reason, doubt) }
+
 // WhyNot says, for people, why a command failed. It may have been one that changes something.
 func WhyNot(err error) string {
 	if IsFull(err) {
@@ -62,7 +68,7 @@ func WhyNot(err error) string {
 	if said := RefusedWrites(err); said != "" {
 		return "Redis refuses writes: " + said
 	}
-	return "Redis did not answer in time, or refused; a change may have been made nevertheless"
+	return "Redis did not answer in time, or refused" + doubt
 }
 
 // explain is why the first command of a client failed with err.

@@ -1065,7 +1065,7 @@ type Misfire struct {
 	Window *Duration `json:"window,omitempty"`
 }
 
-// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window. `all`: those
+// MisfirePolicy `skip`: none of them runs. `once`: the newest one runs for all of them, if it is within the window and no later tick runs. `all`: those
 // within the window run, the newest `max` of them, the oldest first and a second apart, as far as `overlap` lets them: with `skip`
 // the task of the first one keeps the others from running.
 type MisfirePolicy string
@@ -1449,7 +1449,8 @@ type Schedule struct {
 	// Example: default
 	Namespace Name `json:"namespace"`
 
-	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended.
+	// NextAt The next tick that is not excluded; left out while it is paused, and when it has ended. It is left out, too, if
+	// none is found beyond thousands of excluded days, hours or minutes.
 	NextAt *time.Time `json:"next_at,omitempty"`
 
 	// Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1486,7 +1487,7 @@ type Schedule struct {
 	Waiting int `json:"waiting"`
 
 	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
-	// runs their type.
+	// runs their type. And that a cron expression means something else in Quartz and AWS.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -2913,9 +2914,11 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -2933,9 +2936,11 @@ type ClientInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -3940,9 +3945,11 @@ func (c *Client) ListTasks(ctx context.Context, params *ListTasksParams, reqEdit
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -3970,9 +3977,11 @@ func (c *Client) SubmitTaskWithBody(ctx context.Context, params *SubmitTaskParam
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -8076,9 +8085,11 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -8096,9 +8107,11 @@ type ClientWithResponsesInterface interface {
 	//
 	// Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 	// process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-	// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-	// space between the tokens. So whoever needs to be able to repeat
-	// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+	// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+	// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+	// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+	// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+	// or sends an `Idempotency-Key`.
 	//
 	// An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 	// nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -11550,9 +11563,11 @@ func (c *ClientWithResponses) ListTasksWithResponse(ctx context.Context, params 
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the
@@ -11576,9 +11591,11 @@ func (c *ClientWithResponses) SubmitTaskWithBodyWithResponse(ctx context.Context
 //
 // Accepts a task. Once this answers 201, the task is in Redis and reaches a final state whatever single
 // process dies. Submitting the same id with the same content again is harmless: the answer is 200 and
-// the task as it is now. With other content it is `task_conflict`; payloads are compared as text, without white
-// space between the tokens. So whoever needs to be able to repeat
-// a request whose answer was lost gives the task an id, or sends an `Idempotency-Key`.
+// the task as it is now. With other content it is `task_conflict`. The content is the same if a default is left out
+// or spelled out, and if the members of objects in the payload have another order; numbers are compared as they are
+// written. (Of a task that was changed or has been deleted, the payload is compared as text, without white space
+// between the tokens.) So whoever needs to be able to repeat a request whose answer was lost gives the task an id,
+// or sends an `Idempotency-Key`.
 //
 // An id is remembered as long as its task is kept, and at least for a time after its end that is a setting of the
 // nodes (`--remember`, 1 h). If the task has been deleted meanwhile, the answer is 200 and what is known of it: the

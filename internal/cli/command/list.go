@@ -5,13 +5,13 @@ import (
 	"github.com/dts-sched/dts/internal/cli/server"
 )
 
-// ShowPages prints a list, and tells people if it goes on.
+// ShowPages prints a list, and says on stderr if it goes on. A document says it by itself.
 func ShowPages[T any](p *printer.Printer, pages server.Pages[T], columns []printer.Column[T]) error {
 	raw, err := pages.JSON()
 	if err != nil {
 		return err
 	}
-	if pages.More && p.ForPeople() {
+	if pages.More && p.IsTable() {
 		defer p.Notef("There are more; --all lists them.")
 	}
 	return p.Show(raw, func() error { return printer.PrintTable(p, columns, pages.Rows) })

@@ -41,6 +41,7 @@ log. Nodes run commands only if they were started with --enable-shell.`,
 	}
 	opts.bind(cmd)
 	opts.Shell.Bind(cmd.Flags())
+	command.CompleteFileArguments(cmd)
 	cmd.Flags().SetInterspersed(false) // flags after the name of the command belong to it
 	return cmd
 }
