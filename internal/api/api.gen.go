@@ -575,10 +575,11 @@ type Backoff struct {
 	// Initial The wait before attempt 2. Default 1s.
 	Initial Duration `json:"initial,omitempty,omitzero"`
 
-	// Jitter The share of a wait by which it is made longer or shorter at random. Default 0.1.
+	// Jitter The share of a wait by which it is made longer or shorter at random. Default: each wait is drawn at random
+	// from 0 to its full length; 0.1 for `shell`.
 	Jitter *float64 `json:"jitter,omitempty"`
 
-	// Max The longest wait. Default 10m.
+	// Max The longest wait. Default 1h; 10m for `shell`.
 	Max Duration `json:"max,omitempty,omitzero"`
 }
 
@@ -1327,7 +1328,8 @@ type ReportedLine struct {
 // ReportedLineStream `stdout` unless it is said.
 type ReportedLineStream string
 
-// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 type Retry struct {
 	// Backoff Waits that grow by a factor from one attempt to the next.
 	Backoff Backoff `json:"backoff,omitempty,omitzero"`
@@ -1335,7 +1337,7 @@ type Retry struct {
 	// Delays The waits before attempt 2, 3, ...; the last one is repeated.
 	Delays []Duration `json:"delays,omitempty,omitzero"`
 
-	// MaxAttempts Attempts in all; 1 means at most once. Default 4, or one more than there are `delays`.
+	// MaxAttempts Attempts in all; 1 means at most once. Default 25, or one more than there are `delays`; 4 for `shell`.
 	MaxAttempts int `json:"max_attempts,omitempty,omitzero"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
@@ -1672,7 +1674,8 @@ type Submission struct {
 	// Retention How long it is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// RunAt When it is due; cut to whole milliseconds. In the past, it is due at once. Not together with `delay`.
@@ -1841,7 +1844,8 @@ type Task struct {
 	// Retention How long it is kept after its end; left out where the defaults are used.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry Retry `json:"retry"`
 
 	// RunAt When it is or was due, for its first run or its next attempt.
@@ -1929,7 +1933,8 @@ type TaskTemplate struct {
 	// Retention How long a task is kept after its end, at most 365 days. Default 24h, or 7 days if it failed.
 	Retention Duration `json:"retention,omitempty,omitzero"`
 
-	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`.
+	// Retry How often the task is tried, and what it waits for in between; either `backoff` or `delays`. The task of a
+	// schedule without a policy makes no attempt after a failed one that could last until the next tick.
 	Retry Retry `json:"retry,omitempty,omitzero"`
 
 	// Timeout How long one attempt may take, at most 7 days. Default 30s for `http` and `grpc`, else 10m.

@@ -41,6 +41,7 @@ type Task struct {
 	DueAt           time.Time // when the first or the next attempt is due, or was due
 	FirstDueAt      time.Time // when the first attempt since the submission or the last retry was due; zero before it is claimed
 	CreatedAt       time.Time
+	Earlier         bool            // created before the present defaults of retries held in its installation: earlier ones apply
 	QueuedAt        time.Time       // when the newest attempt was claimed
 	StartedAt       time.Time       // when a worker began the newest attempt
 	FinishedAt      time.Time       // set in final states only

@@ -98,28 +98,93 @@ func TestRetry_TheBackoffGrowsWithinItsBoundsAndJitters(t *testing.T) {
 		{1, 0.5, time.Second}, {2, 0.5, 3 * time.Second}, {3, 0.5, 9 * time.Second}, {4, 0.5, 20 * time.Second}, {1000, 0.5, 20 * time.Second},
 		{2, 0, 1500 * time.Millisecond}, {2, 0.75, 3750 * time.Millisecond},
 	} {
-		if got := r.After(c.n, c.random); got != c.want {
+		if got := r.after(c.n, c.random); got != c.want {
 			t.Errorf("after attempt %d, random %g: %s, want %s", c.n, c.random, got, c.want)
 		}
 	}
-	if got := (Retry{}).After(1, 0); got != 900*time.Millisecond {
-		t.Errorf("the default jitter is 10 %%, got %s", got)
+}
+
+// The bounds are those of ADR 31.
+func TestPolicy_DefaultsOutlastAnOutage(t *testing.T) {
+	patient := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+	brief := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
+	for name, c := range map[string]struct {
+		task        Task
+		attempts    int
+		first       []time.Duration // the longest of the first waits, without jitter
+		least, most float64         // a wait as a share of its length, with the least and the greatest random number
+		all         time.Duration   // all waits, without jitter
+	}{
+		"http":            {Task{Definition: Definition{Type: "http"}}, 25, patient, 0, 1, 47_295 * time.Second},
+		"a Go type":       {Task{Definition: Definition{Type: "mail:send"}}, 25, patient, 0, 1, 47_295 * time.Second},
+		"commands":        {Task{Definition: Definition{Type: "shell"}}, 4, brief, 0.9, 1.1, 7 * time.Second},
+		"of before":       {Task{Definition: Definition{Type: "http"}, Earlier: true}, 4, brief, 0.9, 1.1, 7 * time.Second},
+		"a tick's":        {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Type: "http"}}, 25, patient, 0, 1, 47_295 * time.Second},
+		"a number":        {Task{Definition: Definition{Retry: Retry{MaxAttempts: 3}}}, 3, patient[:2], 0, 1, 3 * time.Second},
+		"a longest wait":  {Task{Definition: Definition{Retry: Retry{Backoff: Backoff{Max: time.Second}}}}, 25, patient[:1], 0, 1, 24 * time.Second},
+		"a first of 20 s": {Task{Definition: Definition{Type: "shell", Retry: Retry{Backoff: Backoff{Initial: 20 * time.Second}}}}, 4, nil, 0.9, 1.1, 140 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := c.task.Policy()
+			if policy.MaxAttempts != c.attempts {
+				t.Errorf("%d attempts, want %d", policy.MaxAttempts, c.attempts)
+			}
+			full := policy // without jitter
+			full.Backoff.Jitter = new(float64)
+			all := time.Duration(0)
+			for n := 1; n < c.attempts; n++ {
+				wait := full.after(n, 0.5)
+				all += wait
+				if n <= len(c.first) && wait != c.first[n-1] {
+					t.Errorf("after attempt %d it waits %s at most, want %s", n, wait, c.first[n-1])
+				}
+				for random, share := range map[float64]float64{0: c.least, 0.999_999_999: c.most} {
+					want := time.Duration(share * float64(wait)).Round(time.Millisecond)
+					if got := policy.after(n, random); got != want {
+						t.Errorf("after attempt %d, random %g: %s, want %s", n, random, got, want)
+					}
+				}
+			}
+			if all != c.all {
+				t.Errorf("all waits are %s, want %s", all, c.all)
+			}
+		})
+	}
+}
+
+func TestTask_MakesRoomForTheNextTickByDefault(t *testing.T) {
+	for name, c := range map[string]struct {
+		task Task
+		want bool
+	}{
+		"a tick":                {Task{Definition: Definition{Ref: Ref{ID: "a@20260102T150405Z"}}}, true},
+		"a command's":           {Task{Definition: Definition{Ref: Ref{ID: "a@20260102T150405Z"}, Type: "shell"}}, true},
+		"no tick":               {Task{Definition: Definition{Ref: Ref{ID: "a"}}}, false},
+		"with attempts":         {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{MaxAttempts: 25}}}, false},
+		"with a time":           {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{MaxElapsed: time.Hour}}}, false},
+		"with delays":           {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{Delays: []time.Duration{1}}}}, false},
+		"with a jitter":         {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{Backoff: Backoff{Jitter: new(float64)}}}}, false},
+		"of before, and spared": {Task{Definition: Definition{Ref: Ref{ID: "a@b"}}, Earlier: true}, false},
+	} {
+		if got := c.task.MustEndBeforeTick(); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 
 func TestRetry_AListOfDelaysSetsAttemptsAndWaits(t *testing.T) {
 	r := Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}
-	if r.Attempts() != 3 {
-		t.Errorf("%d attempts, want one more than there are delays", r.Attempts())
+	if got := r.resolved(Retry{MaxAttempts: 9}); got.MaxAttempts != 3 {
+		t.Errorf("%d attempts, want one more than there are delays", got.MaxAttempts)
 	}
 	for n, want := range map[int]time.Duration{1: time.Minute, 2: 5 * time.Minute, 3: 5 * time.Minute} {
-		if got := r.After(n, 0.9); got != want {
+		if got := r.after(n, 0.9); got != want {
 			t.Errorf("after attempt %d: %s, want %s", n, got, want)
 		}
 	}
 	r.MaxAttempts = 2
-	if r.Attempts() != 2 {
-		t.Errorf("max_attempts counts for more than the list: %d", r.Attempts())
+	if got := r.resolved(Retry{MaxAttempts: 9}); got.MaxAttempts != 2 {
+		t.Errorf("max_attempts counts for more than the list: %d", got.MaxAttempts)
 	}
 }
 
@@ -174,9 +239,6 @@ func TestDefinition_OmittedFieldsHaveDefaults(t *testing.T) {
 	d.Retention = time.Minute
 	if d.EffectiveRetention(Failed) != time.Minute {
 		t.Error("a task's own retention counts")
-	}
-	if n := (Retry{}).Attempts(); n != 4 {
-		t.Errorf("%d attempts", n)
 	}
 }
 

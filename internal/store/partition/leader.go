@@ -176,7 +176,7 @@ func (l *Leader) LookAfter(ctx context.Context, look Look) (Watched, error) {
 // watched decodes a task without payload. ok is false if it cannot be read.
 func (l *Leader) watched(ctx context.Context, member, record, state string) (task.Task, bool) {
 	ref, err := task.ParseRef(member)
-	t, errTask := codec.DecodeTask(ref, codec.Record{Definition: record, State: state})
+	t, errTask := codec.DecodeTask(ref, codec.Record{Definition: record, State: state, RetriesSince: l.o.Layout.RetriesSince()})
 	if err := errors.Join(err, errTask); err != nil {
 		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable task", "task", member, "error", err)
 		return task.Task{}, false
