@@ -115,7 +115,8 @@ const (
 	OutcomeFailed    Outcome = "failed"
 	OutcomeTimeout   Outcome = "timeout"
 	OutcomeCancelled Outcome = "cancelled"
-	OutcomeLost      Outcome = "lost" // its worker died, was cut off or shut down
+	OutcomeLost      Outcome = "lost"    // its worker died, was cut off or shut down
+	OutcomeSnoozed   Outcome = "snoozed" // its target asked to be called later: the attempt does not count
 )
 
 // Attempt is one try of a task.

@@ -1461,7 +1461,7 @@ type Finish struct {
 	States StatesKey // HASH the script makes further keys of the same partition
 	Events EventsChannel
 	Wake   WakeChannel
-	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept; queued: when the attempt was claimed; span: what a further attempt may take, if it must be over before the next tick of the schedule that created the task, else 0
+	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept; queued: when the attempt was claimed; span: what a further attempt may take, if it must be over before the next tick of the schedule that created the task, else 0; last: the number of the last attempt that may be made from now on, 0 as before
 }
 
 // FinishReply is the reply to Finish.
@@ -1483,6 +1483,7 @@ type FinishEnd struct {
 	Retention time.Duration
 	Queued    time.Time
 	Span      time.Duration
+	Last      int
 }
 
 // FinishAnswer is an element of answers of finish.lua.
@@ -1503,7 +1504,7 @@ func (c Finish) Keys() []string { return []string{string(c.States)} }
 func (c Finish) Args() []any {
 	args := []any{string(c.Events), string(c.Wake)}
 	for _, e := range c.Ends {
-		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds(), moment(e.Queued), e.Span.Milliseconds())
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds(), moment(e.Queued), e.Span.Milliseconds(), e.Last)
 	}
 	return args
 }

@@ -194,6 +194,7 @@ const (
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeFailed    Outcome = "failed"
 	OutcomeLost      Outcome = "lost"
+	OutcomeSnoozed   Outcome = "snoozed"
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeTimeout   Outcome = "timeout"
 )
@@ -206,6 +207,8 @@ func (e Outcome) Valid() bool {
 	case OutcomeFailed:
 		return true
 	case OutcomeLost:
+		return true
+	case OutcomeSnoozed:
 		return true
 	case OutcomeSucceeded:
 		return true
@@ -457,7 +460,7 @@ type Attempt struct {
 	Number int    `json:"number"`
 
 	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-	// end.
+	// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 	Outcome   Outcome `json:"outcome,omitempty,omitzero"`
 	StartedAt string  `json:"started_at"`
 }
@@ -1135,7 +1138,7 @@ type NodeList struct {
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-// end.
+// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 type Outcome string
 
 // Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1341,7 +1344,8 @@ type Retry struct {
 	MaxAttempts int `json:"max_attempts,omitempty,omitzero"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit.
+	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h for attempts after
+	// an answer with `Retry-After` (429 and 503), which do not count as such.
 	MaxElapsed Duration `json:"max_elapsed,omitempty,omitzero"`
 }
 
@@ -1806,7 +1810,8 @@ type Task struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels Labels `json:"labels,omitempty,omitzero"`
 
-	// MaxAttempts The number of the last attempt that may be made; running an ended task again raises it.
+	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
+	// attempt that is `snoozed`.
 	MaxAttempts int `json:"max_attempts"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.

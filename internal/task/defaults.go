@@ -11,6 +11,7 @@ const (
 	DefaultBackoffInitial = time.Second
 	DefaultBackoffFactor  = 2.0
 	DefaultBackoffMax     = time.Hour
+	DefaultSnooze         = 24 * time.Hour // for so long an attempt may be snoozed after the first one was due, without retry.max_elapsed
 
 	// Commands are tried less often, as are tasks of before the present defaults (see Task.Earlier).
 	CommandType          = "shell"

@@ -98,13 +98,22 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 	}
 	if outcome != OutcomeLost {
 		policy := t.Policy()
-		before := t.MaxAttempts - policy.MaxAttempts // attempts made before it was retried
+		before := t.MaxAttempts - policy.MaxAttempts // attempts made before it was retried, or snoozed since
 		at = at.Add(max(policy.after(t.Attempt-before, random), min(least, BackoffLimit).Round(time.Millisecond)))
 	}
 	if t.Retry.MaxElapsed > 0 && at.Sub(t.firstDue()) > t.Retry.MaxElapsed {
 		return time.Time{}, false
 	}
 	return at, true
+}
+
+// Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it, and this one is not
+// among those of the policy, so that a task of which it was the last one gets a further one. ok is false if it counts as any other that
+// failed: a task with one attempt is run at most once, and both the number and the time of all attempts are bounded.
+func (t Task) Snooze(at time.Time, wait time.Duration) (due time.Time, ok bool) {
+	due = at.Add(wait.Round(time.Millisecond))
+	within := due.Sub(t.firstDue()) <= cmp.Or(t.Retry.MaxElapsed, DefaultSnooze)
+	return due, wait > 0 && within && t.Attempt < AttemptsLimit && t.Policy().MaxAttempts > 1
 }
 
 // firstDue is the time from which MaxElapsed counts. Only the first attempt has no FirstDueAt yet.

@@ -60,13 +60,15 @@ type Task struct {
 type Outcome string
 
 // The outcomes of an attempt. It is lost if its worker died, was cut off, shut down, or lost the
-// attempt before the end.
+// attempt before the end. It is snoozed if its target asked to be called again later: it is not among the attempts of the
+// retry policy.
 const (
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeFailed    Outcome = "failed"
 	OutcomeTimeout   Outcome = "timeout"
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeLost      Outcome = "lost"
+	OutcomeSnoozed   Outcome = "snoozed"
 )
 
 // Attempt is one attempt to run a task. A running attempt has no FinishedAt and no Outcome.

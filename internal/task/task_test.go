@@ -107,6 +107,7 @@ func TestRetry_TheBackoffGrowsWithinItsBoundsAndJitters(t *testing.T) {
 // The bounds are those of ADR 31.
 func TestPolicy_DefaultsOutlastAnOutage(t *testing.T) {
 	patient := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second}
+	of := func(kind string, r Retry) Task { return Task{Definition: Definition{Type: kind, Retry: r}} }
 	brief := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}
 	for name, c := range map[string]struct {
 		task        Task
@@ -115,14 +116,13 @@ func TestPolicy_DefaultsOutlastAnOutage(t *testing.T) {
 		least, most float64         // a wait as a share of its length, with the least and the greatest random number
 		all         time.Duration   // all waits, without jitter
 	}{
-		"http":            {Task{Definition: Definition{Type: "http"}}, 25, patient, 0, 1, 47_295 * time.Second},
-		"a Go type":       {Task{Definition: Definition{Type: "mail:send"}}, 25, patient, 0, 1, 47_295 * time.Second},
-		"commands":        {Task{Definition: Definition{Type: "shell"}}, 4, brief, 0.9, 1.1, 7 * time.Second},
+		"http":            {of("http", Retry{}), 25, patient, 0, 1, 47_295 * time.Second},
+		"a Go type":       {of("mail:send", Retry{}), 25, patient, 0, 1, 47_295 * time.Second},
+		"commands":        {of("shell", Retry{}), 4, brief, 0.9, 1.1, 7 * time.Second},
 		"of before":       {Task{Definition: Definition{Type: "http"}, Earlier: true}, 4, brief, 0.9, 1.1, 7 * time.Second},
-		"a tick's":        {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Type: "http"}}, 25, patient, 0, 1, 47_295 * time.Second},
-		"a number":        {Task{Definition: Definition{Retry: Retry{MaxAttempts: 3}}}, 3, patient[:2], 0, 1, 3 * time.Second},
-		"a longest wait":  {Task{Definition: Definition{Retry: Retry{Backoff: Backoff{Max: time.Second}}}}, 25, patient[:1], 0, 1, 24 * time.Second},
-		"a first of 20 s": {Task{Definition: Definition{Type: "shell", Retry: Retry{Backoff: Backoff{Initial: 20 * time.Second}}}}, 4, nil, 0.9, 1.1, 140 * time.Second},
+		"a number":        {of("http", Retry{MaxAttempts: 3}), 3, patient[:2], 0, 1, 3 * time.Second},
+		"a longest wait":  {of("http", Retry{Backoff: Backoff{Max: time.Second}}), 25, patient[:1], 0, 1, 24 * time.Second},
+		"a first of 20 s": {of("shell", Retry{Backoff: Backoff{Initial: 20 * time.Second}}), 4, nil, 0.9, 1.1, 140 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := c.task.Policy()
@@ -153,18 +153,20 @@ func TestPolicy_DefaultsOutlastAnOutage(t *testing.T) {
 }
 
 func TestTask_MakesRoomForTheNextTickByDefault(t *testing.T) {
+	const id = "a@20260102T150405Z"
+	of := func(id string, r Retry) Task { return Task{Definition: Definition{Ref: Ref{ID: id}, Retry: r}} }
 	for name, c := range map[string]struct {
 		task Task
 		want bool
 	}{
-		"a tick":                {Task{Definition: Definition{Ref: Ref{ID: "a@20260102T150405Z"}}}, true},
-		"a command's":           {Task{Definition: Definition{Ref: Ref{ID: "a@20260102T150405Z"}, Type: "shell"}}, true},
-		"no tick":               {Task{Definition: Definition{Ref: Ref{ID: "a"}}}, false},
-		"with attempts":         {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{MaxAttempts: 25}}}, false},
-		"with a time":           {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{MaxElapsed: time.Hour}}}, false},
-		"with delays":           {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{Delays: []time.Duration{1}}}}, false},
-		"with a jitter":         {Task{Definition: Definition{Ref: Ref{ID: "a@b"}, Retry: Retry{Backoff: Backoff{Jitter: new(float64)}}}}, false},
-		"of before, and spared": {Task{Definition: Definition{Ref: Ref{ID: "a@b"}}, Earlier: true}, false},
+		"a tick":        {of(id, Retry{}), true},
+		"a command's":   {Task{Definition: Definition{Ref: Ref{ID: id}, Type: "shell"}}, true},
+		"no tick":       {of("a", Retry{}), false},
+		"with attempts": {of(id, Retry{MaxAttempts: 25}), false},
+		"with a time":   {of(id, Retry{MaxElapsed: time.Hour}), false},
+		"with delays":   {of(id, Retry{Delays: []time.Duration{1}}), false},
+		"with a jitter": {of(id, Retry{Backoff: Backoff{Jitter: new(float64)}}), false},
+		"of before":     {Task{Definition: Definition{Ref: Ref{ID: id}}, Earlier: true}, false},
 	} {
 		if got := c.task.MustEndBeforeTick(); got != c.want {
 			t.Errorf("%s: %v", name, got)
@@ -227,6 +229,36 @@ func TestNextAttempt_FollowsThePolicy(t *testing.T) {
 		due, ok := c.task.NextAttempt(c.outcome, ended, c.least, 0)
 		if ok != c.ok || ok && !due.Equal(ended.Add(c.wait)) {
 			t.Errorf("%s: %s, %v; want %s after the end, %v", c.name, due, ok, c.wait, c.ok)
+		}
+	}
+}
+
+func TestSnooze_IsBoundedByTimeAndNumber(t *testing.T) {
+	ended := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
+	task := func(attempt int, since time.Duration, r Retry) Task {
+		due := ended.Add(-since)
+		return Task{Definition: Definition{Retry: r}, Attempt: attempt, MaxAttempts: max(attempt, 25), FirstDueAt: due}
+	}
+	for name, c := range map[string]struct {
+		task Task
+		wait time.Duration
+		want bool
+	}{
+		"the first":               {task(1, 0, Retry{}), time.Minute, true},
+		"the last":                {task(25, time.Hour, Retry{}), time.Minute, true},
+		"at most once":            {task(1, 0, Retry{MaxAttempts: 1}), time.Minute, false},
+		"one of two":              {task(2, 0, Retry{MaxAttempts: 2}), time.Minute, true},
+		"no wait":                 {task(1, 0, Retry{}), 0, false},
+		"just within a day":       {task(1, 23*time.Hour, Retry{}), time.Hour, true},
+		"just beyond a day":       {task(1, 23*time.Hour, Retry{}), time.Hour + time.Millisecond, false},
+		"just within max_elapsed": {task(1, 47*time.Hour, Retry{MaxElapsed: 48 * time.Hour}), time.Hour, true},
+		"beyond max_elapsed":      {task(1, time.Minute, Retry{MaxElapsed: time.Hour}), time.Hour, false},
+		"up to attempt 1,000":     {task(999, time.Hour, Retry{}), time.Second, true},
+		"from attempt 1,000 on":   {task(1000, time.Hour, Retry{}), time.Second, false},
+	} {
+		due, ok := c.task.Snooze(ended, c.wait)
+		if ok != c.want || ok && !due.Equal(ended.Add(c.wait)) {
+			t.Errorf("%s: %s, %v; want %v", name, due, ok, c.want)
 		}
 	}
 }

@@ -43,11 +43,11 @@ func TestAttempt_FailureIsRepeatedAfterTheDelayOfThePolicy(t *testing.T) {
 			task.Retry{MaxAttempts: 4, Delays: []time.Duration{time.Minute, time.Hour}}, 0,
 			[]time.Duration{time.Minute, time.Hour, time.Hour},
 		},
-		"backoff in the middle of its jitter": {
-			task.Retry{}, 0.5, []time.Duration{time.Second, 2 * time.Second, 4 * time.Second},
+		"backoff drawn from 0 on": {
+			task.Retry{}, 0.5, []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second},
 		},
 		"backoff at the lower end of its jitter": {
-			task.Retry{}, 0, []time.Duration{900 * time.Millisecond, 1800 * time.Millisecond, 3600 * time.Millisecond},
+			task.Retry{Backoff: task.Backoff{Jitter: new(0.1)}}, 0, []time.Duration{900 * time.Millisecond, 1800 * time.Millisecond, 3600 * time.Millisecond},
 		},
 	}
 	for name, c := range cases {

@@ -199,6 +199,7 @@ const (
 	OutcomeCancelled Outcome = "cancelled"
 	OutcomeFailed    Outcome = "failed"
 	OutcomeLost      Outcome = "lost"
+	OutcomeSnoozed   Outcome = "snoozed"
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeTimeout   Outcome = "timeout"
 )
@@ -211,6 +212,8 @@ func (e Outcome) Valid() bool {
 	case OutcomeFailed:
 		return true
 	case OutcomeLost:
+		return true
+	case OutcomeSnoozed:
 		return true
 	case OutcomeSucceeded:
 		return true
@@ -462,7 +465,7 @@ type Attempt struct {
 	Number int    `json:"number"`
 
 	// Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-	// end.
+	// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 	Outcome   *Outcome  `json:"outcome,omitempty"`
 	StartedAt time.Time `json:"started_at"`
 }
@@ -1140,7 +1143,7 @@ type NodeList struct {
 }
 
 // Outcome How an attempt ended. `lost` means that its worker died, was cut off, shut down, or lost the attempt before the
-// end.
+// end. `snoozed`: its target asked to be called again later; the attempt does not count for `retry.max_attempts`.
 type Outcome string
 
 // Overlap What becomes of a tick while a task of the schedule has not ended, retries included. `allow`: its task is created
@@ -1346,7 +1349,8 @@ type Retry struct {
 	MaxAttempts *int `json:"max_attempts,omitempty"`
 
 	// MaxElapsed No further attempt is made that would be due longer than this after the first one was due. It counts anew
-	// when a task that has ended is retried. Default: no limit.
+	// when a task that has ended is retried. Default: no limit but that of the attempts, and 24h for attempts after
+	// an answer with `Retry-After` (429 and 503), which do not count as such.
 	MaxElapsed *Duration `json:"max_elapsed,omitempty"`
 }
 
@@ -1811,7 +1815,8 @@ type Task struct {
 	// Labels Free text, for people and tools; at most 32 of them, names and values at most 200 bytes.
 	Labels *Labels `json:"labels,omitempty"`
 
-	// MaxAttempts The number of the last attempt that may be made; running an ended task again raises it.
+	// MaxAttempts The number of the last attempt that may be made. Running an ended task again raises it, and so does an
+	// attempt that is `snoozed`.
 	MaxAttempts int `json:"max_attempts"`
 
 	// Namespace 1-200 of `A-Z a-z 0-9 . _ -`.

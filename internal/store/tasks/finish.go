@@ -19,6 +19,7 @@ type End struct {
 	Result  string        // cut to its limit; "" for none
 	Reason  string        // the error, cut to its limit; "" for none
 	Delay   time.Duration // until the further attempt is due
+	Last    int           // the number of the last attempt that may be made, if the attempt was snoozed; else 0
 	Span    time.Duration // what that one may take, if it must be over before the next tick of the task's schedule; else 0
 }
 
@@ -29,6 +30,7 @@ type Ending struct {
 	Reason  string        // the error
 	Final   bool          // no further attempt can succeed, whatever the retry policy allows
 	Wait    time.Duration // least time until the next attempt
+	Snooze  bool          // the target asks for Wait: the attempt does not count, as far as task.Task.Snooze allows that
 	Timeout time.Duration // of the next attempt
 }
 
@@ -60,7 +62,14 @@ func (r *Run) End(e Ending, now time.Time, random float64) End {
 		end.State = task.Cancelled
 		return end
 	}
-	if due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random); again && !e.Final {
+	due, again := r.Task.NextAttempt(e.Outcome, now, e.Wait, random)
+	if e.Snooze && !e.Final {
+		if later, ok := r.Task.Snooze(now, e.Wait); ok {
+			due, again = later, true
+			end.Outcome, end.Last = task.OutcomeSnoozed, r.Task.MaxAttempts+1
+		}
+	}
+	if again && !e.Final {
 		end.State, end.Delay = task.Scheduled, due.Sub(now)
 		if e.Outcome != task.OutcomeLost && r.Task.MustEndBeforeTick() {
 			end.Span = cmp.Or(e.Timeout, task.DefaultTimeout)
@@ -152,7 +161,7 @@ func finishEnd(e End) lua.FinishEnd {
 	return lua.FinishEnd{
 		Member: t.Ref, Attempt: t.Attempt, Run: lua.RunToken(t.Run), State: e.State, Outcome: e.Outcome,
 		Result: task.Cut(e.Result, task.ResultLimit), Reason: task.Cut(e.Reason, task.ErrorLimit), Delay: e.Delay,
-		Retention: t.EffectiveRetention(e.State), Queued: t.QueuedAt, Span: e.Span,
+		Retention: t.EffectiveRetention(e.State), Queued: t.QueuedAt, Span: e.Span, Last: e.Last,
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/dts-sched/dts/internal/testkit"
 )
 
-// report ends a failed attempt as a worker does, after a wait of nothing where the policy draws one, and returns its task.
+// report ends a failed attempt as a worker does, and returns its task. What the policy draws at random is the least.
 func report(w *storetest.World, run *tasks.Run, e tasks.Ending) task.Task {
 	now, err := w.Now(w.Ctx, w.PartitionOf(run.Task.Ref))
 	for again := err == nil; again; {
@@ -39,7 +39,9 @@ func dueTick(t *testing.T, w *storetest.World, ref task.Ref, in time.Duration) {
 func TestFinish_EndsATicksTaskInTimeForTheNext(t *testing.T) {
 	t.Parallel()
 	const timeout = time.Minute
-	failed := tasks.Ending{Outcome: task.OutcomeFailed, Reason: "boom", Timeout: timeout}
+	outcome := func(o task.Outcome) tasks.Ending { return tasks.Ending{Outcome: o, Reason: "boom", Timeout: timeout} }
+	failed, waiting := outcome(task.OutcomeFailed), outcome(task.OutcomeFailed)
+	waiting.Wait = timeout
 	for name, c := range map[string]struct {
 		change func(*schedule.Definition)
 		before func(*storetest.World)
@@ -51,14 +53,16 @@ func TestFinish_EndsATicksTaskInTimeForTheNext(t *testing.T) {
 		"no time for another":     {next: timeout - time.Second, end: failed, want: task.Failed},
 		"a tick that is late":     {next: -time.Second, end: failed, want: task.Failed},
 		"a default timeout":       {next: 5 * time.Minute, end: tasks.Ending{Outcome: task.OutcomeFailed}, want: task.Failed},
-		"a timeout":               {next: timeout - time.Second, end: tasks.Ending{Outcome: task.OutcomeTimeout, Timeout: timeout}, want: task.Failed},
-		"a wait that is too long": {next: 2 * timeout, end: tasks.Ending{Outcome: task.OutcomeFailed, Timeout: timeout, Wait: timeout}, want: task.Failed},
-		"a lost attempt":          {next: time.Second, end: tasks.Ending{Outcome: task.OutcomeLost, Timeout: timeout}, want: task.Scheduled},
+		"a timeout":               {next: timeout - time.Second, end: outcome(task.OutcomeTimeout), want: task.Failed},
+		"a wait that is too long": {next: 2 * timeout, end: waiting, want: task.Failed},
+		"a lost attempt":          {next: time.Second, end: outcome(task.OutcomeLost), want: task.Scheduled},
 		"overlap allow": {
-			change: func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow }, next: time.Second, end: failed, want: task.Failed,
+			change: func(d *schedule.Definition) { d.Overlap = schedule.OverlapAllow },
+			next:   time.Second, end: failed, want: task.Failed,
 		},
 		"a policy of its own": {
-			change: func(d *schedule.Definition) { d.Task.Retry.MaxAttempts = 3 }, next: time.Second, end: failed, want: task.Scheduled,
+			change: func(d *schedule.Definition) { d.Task.Retry.MaxAttempts = 3 },
+			next:   time.Second, end: failed, want: task.Scheduled,
 		},
 		"a paused schedule": {
 			before: func(w *storetest.World) { w.Pause(storetest.Nightly) }, end: failed, want: task.Scheduled,
@@ -137,4 +141,51 @@ func TestCreate_KeepsDefaultsOfBeforeForOldTasks(t *testing.T) {
 	if err != nil || again.MaxAttempts != 8 {
 		t.Errorf("retried by hand it has %d attempts, %v; want four more", again.MaxAttempts, err)
 	}
+}
+
+func TestFinish_SnoozedAttemptsDoNotCount(t *testing.T) {
+	t.Parallel()
+	w := storetest.New(t)
+	d := task.Definition{Ref: task.Ref{Namespace: "default", ID: "a"}}
+	d.Retry = task.Retry{MaxAttempts: 2, Delays: []time.Duration{time.Minute}}
+	w.Create(d)
+	snoozed := tasks.Ending{Outcome: task.OutcomeFailed, Reason: "HTTP 429", Snooze: true, Wait: time.Hour}
+	failed := tasks.Ending{Outcome: task.OutcomeFailed, Reason: "HTTP 500"}
+	for i, c := range []struct {
+		end  tasks.Ending
+		want task.State
+		last int
+		wait time.Duration // until the next attempt
+	}{
+		{snoozed, task.Scheduled, 3, time.Hour},
+		{failed, task.Scheduled, 3, time.Minute},
+		{snoozed, task.Scheduled, 4, time.Hour},
+		{failed, task.Failed, 4, 0},
+	} {
+		if i > 0 {
+			testkit.Must(t, w.DB.ZAdd(w.Ctx, string(w.KeysOf(d.Ref).Wheel()), redis.Z{Member: d.Ref.String()}).Err())
+		}
+		run := w.Begin(d.Ref)
+		got := report(w, run, c.end)
+		if got.State != c.want || got.Attempt != i+1 || got.MaxAttempts != c.last {
+			t.Fatalf("after attempt %d: %+v; want %s, and %d attempts", i+1, got, c.want, c.last)
+		}
+		attempts, err := w.Tasks.Attempts(w.Ctx, d.Ref)
+		testkit.Must(t, err)
+		a := attempts[len(attempts)-1]
+		outcome := map[bool]task.Outcome{true: task.OutcomeSnoozed, false: task.OutcomeFailed}[c.end.Snooze]
+		if len(attempts) != i+1 || a.Outcome != outcome || a.Error != c.end.Reason {
+			t.Errorf("attempt %d is recorded as %+v, want %s", i+1, a, outcome)
+		}
+		if wait := got.DueAt.Sub(a.FinishedAt); c.wait != 0 && (wait < c.wait-time.Second || wait > c.wait) {
+			t.Errorf("after attempt %d it waits %s, want %s", i+1, wait, c.wait)
+		}
+		if c.end.Snooze {
+			again := tasks.End{Run: run, State: task.Scheduled, Outcome: task.OutcomeSnoozed, Last: c.last, Delay: time.Hour}
+			if err := w.Tasks.FinishEach(w.Ctx, []tasks.End{again})[0]; err != nil || w.Get(d.Ref).MaxAttempts != c.last {
+				t.Errorf("a repeated report: %v, %d attempts", err, w.Get(d.Ref).MaxAttempts)
+			}
+		}
+	}
+	w.CheckSets()
 }
