@@ -195,7 +195,11 @@ func (l *Leader) Reap(ctx context.Context, t task.Task, now, until time.Time, re
 	}
 	err := l.reap(ctx, t, to, until, reason)
 	if redisx.RefusedWith(err, lua.CodeCancelled) {
-		err = l.reap(ctx, t, task.Cancelled, until, reason)
+		to = task.Cancelled
+		err = l.reap(ctx, t, to, until, reason)
+	}
+	if err == nil {
+		l.o.Tasks.LogEnd(ctx, t, to, task.OutcomeLost, reason)
 	}
 	if redisx.RefusedWith(err, lua.CodeState, lua.CodeStale, lua.CodeNotFound, lua.CodeHeld) {
 		return fmt.Errorf("task %s, attempt %d: %w", t.Ref, t.Attempt, tasks.ErrStale)

@@ -86,6 +86,10 @@ func (s *Tasks) FinishEach(ctx context.Context, ends []End) []error {
 	for i, f := range s.finishKnown(ctx, s.l.DB, ends) {
 		if errs[i] = f.err; f.err == nil {
 			s.recent.add(ends[i], s.serverOf(ends[i].Run), f.at)
+			if f.recorded {
+				e := ends[i]
+				s.LogEnd(ctx, e.Run.Task, e.State, e.Outcome, e.Reason)
+			}
 		}
 	}
 	return errs
