@@ -154,6 +154,24 @@ func TestAttempt_FailureSaysHowLongTheNextOneWaits(t *testing.T) {
 	w.expectDelay(ref, time.Hour)
 }
 
+func TestAttempt_SnoozedOneIsNotUsedUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start(func(context.Context, executor.Attempt) (string, error) {
+		return "", executor.Snooze(errors.New("HTTP 429"), time.Hour)
+	})
+	ref := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 2}})
+	got := w.reaches(ref, task.Scheduled)
+	a := w.last(ref, task.OutcomeSnoozed)
+	if wait := got.DueAt.Sub(a.FinishedAt); got.MaxAttempts != 3 || got.Error != "HTTP 429" || wait != time.Hour {
+		t.Errorf("the task has %d attempts, and the next one is due after %s; want 3, an hour", got.MaxAttempts, wait)
+	}
+	once := w.submit(task.Definition{Retry: task.Retry{MaxAttempts: 1}})
+	if got := w.reaches(once, task.Failed); got.Attempt != 1 {
+		t.Errorf("a task that is run at most once made %d attempts", got.Attempt)
+	}
+}
+
 // The first delivery says its type, so the worker passes over it. The second one says another, as it is of an older task of that name,
 // until a leader looks after it.
 func TestWorker_GivesBackWhatItDoesNotRun(t *testing.T) {

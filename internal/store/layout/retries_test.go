@@ -31,7 +31,7 @@ func TestOpen_SettlesSinceWhenRetriesHold(t *testing.T) {
 	testkit.Must(t, err)
 	since := first.RetriesSince()
 	if since.Before(before.Truncate(time.Millisecond)) || since.After(after) {
-		t.Errorf("in an older installation since %s, want since the first node of this release, %s to %s", since, before, after)
+		t.Errorf("since %s, want since the first node of this release, %s to %s", since, before, after)
 	}
 	if second := serving(t, db); !second.RetriesSince().Equal(since) {
 		t.Errorf("for the second node since %s, want %s", second.RetriesSince(), since)
