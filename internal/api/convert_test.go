@@ -60,7 +60,8 @@ func TestQueueOf_WritesTheLatencyInWholeMilliseconds(t *testing.T) {
 }
 
 func TestRetryOf_ShowsWhatApplies(t *testing.T) {
-	got := retryOf(task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}})
+	d := task.Definition{Retry: task.Retry{Delays: []time.Duration{time.Minute, 5 * time.Minute}}}
+	got := retryOf(task.Task{Definition: d}.Policy())
 	if diff := cmp.Diff(Retry{MaxAttempts: 3, Delays: []string{"1m", "5m"}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

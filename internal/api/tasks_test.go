@@ -206,7 +206,7 @@ func TestClient_LeadsATaskThroughItsLife(t *testing.T) {
 	}
 	retried, err := r.RetryTaskWithResponse(ctx, "a", nil)
 	testkit.Must(t, err)
-	if a := retried.JSON200; a == nil || a.State != client.StateScheduled || a.MaxAttempts != 6 || a.FinishedAt != nil {
+	if a := retried.JSON200; a == nil || a.State != client.StateScheduled || a.MaxAttempts != 27 || a.FinishedAt != nil {
 		t.Errorf("retried: %s", retried.Body)
 	}
 }

@@ -241,8 +241,8 @@ func TestTravel_RetriesLeaveRoomForTheNextTick(t *testing.T) {
 		d := tenMinutes(schedule.OverlapSkip)
 		d.Ref = task.Ref{Namespace: task.DefaultNamespace, ID: "s"}
 		d.Task = task.Definition{Type: "echo", Timeout: time.Minute, Retention: day}
-		_, err := useCases(v.store).PutSchedule(t.Context(), caller, d, control.PutOptions{})
-		testkit.Must(t, err)
+		_, err := useCases(v.store).PutSchedule(v.t.Context(), caller, d, control.PutOptions{})
+		testkit.Must(v.t, err)
 		s := scheduled{v, d.Ref}
 		v.until(at("2026-03-10T09:30Z"))
 		s.recorded("15:04", "08:10 fired", "08:20 fired", "08:30 fired", "08:40 fired", "08:50 fired", "09:00 fired", "09:10 fired")
