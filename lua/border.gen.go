@@ -26,6 +26,7 @@ const (
 	CodeOver      Code = "OVER"       // extend_runs
 	CodeStale     Code = "STALE"      // begin, checkpoint, extend_runs, finish, log, progress, reap
 	CodeState     Code = "STATE"      // begin, cancel, change, checkpoint, extend_runs, finish, log, progress, reap, retry
+	CodeTick      Code = "TICK"       // finish
 	CodeType      Code = "TYPE"       // begin
 )
 
@@ -1453,13 +1454,14 @@ func (ExtendRuns) Decode(r *Reply) (v ExtendRunsReply) {
 //   - CodeState: the task has ended, or waits for the attempt; the detail is its state
 //   - CodeStale: another attempt or run is current; the detail is the number of the current attempt
 //   - CodeCancelled: the task was asked to stop: report it as cancelled
+//   - CodeTick: a further attempt could last until the next tick, whose time is the detail: report the task as failed
 //
 // Repeated: harmless: a run that has ended in this way changes nothing
 type Finish struct {
 	States StatesKey // HASH the script makes further keys of the same partition
 	Events EventsChannel
 	Wake   WakeChannel
-	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept; queued: when the attempt was claimed
+	Ends   []FinishEnd // state: of the task from now on; result and reason: "" for none; delay: until the next attempt is due; retention: how long a task that has ended is kept; queued: when the attempt was claimed; span: what a further attempt may take, if it must be over before the next tick of the schedule that created the task, else 0; last: the number of the last attempt that may be made from now on, 0 as before
 }
 
 // FinishReply is the reply to Finish.
@@ -1480,6 +1482,8 @@ type FinishEnd struct {
 	Delay     time.Duration
 	Retention time.Duration
 	Queued    time.Time
+	Span      time.Duration
+	Last      int
 }
 
 // FinishAnswer is an element of answers of finish.lua.
@@ -1500,7 +1504,7 @@ func (c Finish) Keys() []string { return []string{string(c.States)} }
 func (c Finish) Args() []any {
 	args := []any{string(c.Events), string(c.Wake)}
 	for _, e := range c.Ends {
-		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds(), moment(e.Queued))
+		args = append(args, e.Member.String(), e.Attempt, string(e.Run), string(e.State), string(e.Outcome), e.Result, e.Reason, e.Delay.Milliseconds(), e.Retention.Milliseconds(), moment(e.Queued), e.Span.Milliseconds(), e.Last)
 	}
 	return args
 }
@@ -3216,7 +3220,7 @@ func (k Keyspace) Limits() LimitsKey {
 	return LimitsKey(k.prefix + "limits")
 }
 
-// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since.
+// MetaKey names a HASH: the number of partitions, the secret with which nodes sign the tokens of runs, the version of the layout; `3-unfinished` while data of an older layout is converted. `moving`: a node would have the layout move, and no node has joined since. `retries`: since when the present defaults of retries hold, in ms; 0 for always.
 type MetaKey string
 
 // Meta makes the key dts:meta.

@@ -129,6 +129,8 @@ type Record struct {
 	Result     string
 	Error      string
 	Checkpoint string
+
+	RetriesSince time.Time // since when the present defaults of retries hold; tasks that were created before have earlier ones
 }
 
 // createdDigits is the number of digits at the beginning of a stored definition: the time of the creation in ms.
@@ -156,9 +158,10 @@ func DecodeTask(ref task.Ref, r Record) (task.Task, error) {
 		d.Payload = json.RawMessage(r.Payload)
 	}
 	t := task.Task{
-		Definition: d, State: task.Scheduled, MaxAttempts: d.Retry.Attempts(), CreatedAt: created, DueAt: d.FirstDue(created),
-		Result: r.Result, Error: r.Error,
+		Definition: d, State: task.Scheduled, CreatedAt: created, DueAt: d.FirstDue(created),
+		Result: r.Result, Error: r.Error, Earlier: created.Before(r.RetriesSince),
 	}
+	t.MaxAttempts = t.Policy().MaxAttempts
 	if r.Checkpoint != "" {
 		t.Checkpoint = json.RawMessage(r.Checkpoint)
 	}

@@ -37,6 +37,7 @@ type Layout struct {
 	serves        []string           // see Serves
 	present       atomic.Value       // string: see Present
 	secret        atomic.Value       // string: of the installation, see Sign
+	retries       atomic.Int64       // see RetriesSince, in ms; unsettled until Open knows it
 	wipes         atomic.Int64       // how often Redis has lost all data, as far as this process has noticed
 	Log           *slog.Logger       // gets an error for each stored entry that is unreadable and skipped; never nil
 	memory        sync.Map           // by server: *memory
@@ -76,6 +77,7 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 		l.serves = strings.Split(served, ",")
 	}
 	l.present.Store(l.serves[0]) // nodes that are not on the list yet may serve no newer one
+	l.retries.Store(unsettled)
 	_, found, err := l.settle(ctx, cmp.Or(o.Partitions, DefaultPartitions), rand.Text())
 	if err != nil {
 		return nil, err
@@ -95,21 +97,55 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 // settles them. It only reads if none is missing, which a Redis that refuses writes allows. Error: one of Redis.
 func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gone bool, found []any, _ error) {
 	meta := string(l.Keys.Meta())
-	found, err := l.DB.HMGet(ctx, meta, "partitions", "layout", "secret").Result()
+	found, err := l.DB.HMGet(ctx, meta, metaFields...).Result()
 	if err == nil && slices.Contains(found, nil) {
+		if err := l.settleRetries(ctx, found[0] == nil); err != nil {
+			return false, nil, err
+		}
 		pipe := l.DB.Pipeline()
 		first := pipe.HSetNX(ctx, meta, "partitions", partitions)
 		pipe.HSetNX(ctx, meta, "layout", l.Present())
 		pipe.HSetNX(ctx, meta, "secret", secret)
-		all := pipe.HMGet(ctx, meta, "partitions", "layout", "secret")
+		pipe.HSetNX(ctx, meta, "retries", l.retries.Load())
+		all := pipe.HMGet(ctx, meta, metaFields...)
 		_, err = pipe.Exec(ctx)
 		gone, found = first.Val(), all.Val()
+		if all.Err() == nil && !slices.Contains(found[:3], nil) {
+			err = nil // a full Redis may lack the time since which the defaults hold: until it has room, each node has its own
+		}
 	}
 	if err != nil {
 		return false, nil, fmt.Errorf("reading %s: %w", meta, err)
 	}
 	return gone, found, nil
 }
+
+// metaFields are the fields of dts:meta that Open and Check settle.
+var metaFields = []string{"partitions", "layout", "secret", "retries"}
+
+// unsettled stands for a time that is not known yet.
+const unsettled = -1
+
+// settleRetries settles since when the present defaults of retries hold, as far as this node has a say: always in a new
+// installation, and from now on in one of an earlier release. Error: CodeUnavailable.
+func (l *Layout) settleRetries(ctx context.Context, fresh bool) error {
+	if l.retries.Load() != unsettled {
+		return nil // as this node has found or settled it before
+	}
+	if fresh {
+		l.retries.Store(0)
+		return nil
+	}
+	now, err := l.Now(ctx, 0)
+	if err == nil {
+		l.retries.Store(now.UnixMilli())
+	}
+	return err
+}
+
+// RetriesSince is since when the present defaults of retries hold in this installation: tasks that were created before keep
+// the earlier ones (ADR 31).
+func (l *Layout) RetriesSince() time.Time { return time.UnixMilli(l.retries.Load()) }
 
 // ErrOther is the error of Check if Redis holds the data of another installation than the one that was opened.
 var ErrOther = errors.New("redis holds other data now")
@@ -160,6 +196,13 @@ func (l *Layout) adopt(meta []any, expected int) (string, error) {
 		l.partitions = n
 	}
 	l.secret.Store(secret)
+	if since, ok := meta[3].(string); ok {
+		ms, err := strconv.ParseInt(since, 10, 64)
+		if err != nil {
+			return "", fmt.Errorf("%s: retries is %q, must be a time in ms since 1970", l.Keys.Meta(), since)
+		}
+		l.retries.Store(ms)
+	}
 	return found, nil
 }
 

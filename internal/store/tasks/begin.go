@@ -71,7 +71,7 @@ func (s *Tasks) begun(start Start, lease time.Duration, answer lua.BeginAnswer) 
 	if code := answer.Refused.Code; code != "" {
 		return Begun{Err: fmt.Errorf("task %s, attempt %d: %w: %s", start.Ref, start.Attempt, ErrLeftover, code)}
 	}
-	t, err := codec.DecodeTask(start.Ref, codec.Record{
+	t, err := s.decode(start.Ref, codec.Record{
 		Definition: answer.Record, Payload: answer.Payload, State: answer.State, Checkpoint: answer.Checkpoint,
 	})
 	if err != nil {

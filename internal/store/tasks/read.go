@@ -39,14 +39,20 @@ func (s *Tasks) get(ctx context.Context, ref task.Ref, brief bool) (task.Task, e
 	if err != nil {
 		return task.Task{}, err
 	}
-	return decodeFound(ref, records[0])
+	return s.decodeFound(ref, records[0])
 }
 
 // decodeFound decodes a record that was read. Error: CodeTaskNotFound if it is empty.
-func decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
+func (s *Tasks) decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
 	if r.Definition == "" {
 		return task.Task{}, notFound(ref)
 	}
+	return s.decode(ref, r)
+}
+
+// decode reads a task with the defaults that hold for it. Error: the definition or the state cannot be read.
+func (s *Tasks) decode(ref task.Ref, r codec.Record) (task.Task, error) {
+	r.RetriesSince = s.l.RetriesSince()
 	return codec.DecodeTask(ref, r)
 }
 
@@ -71,7 +77,7 @@ func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, bri
 		if r.Definition == "" {
 			continue
 		}
-		t, err := codec.DecodeTask(refs[i], r)
+		t, err := s.decode(refs[i], r)
 		if err != nil {
 			s.l.Log.ErrorContext(ctx, "skipping unreadable task", "task", refs[i].String(), "error", err)
 			continue
