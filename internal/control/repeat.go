@@ -28,16 +28,16 @@ func (c *Control) recognise(ctx context.Context, defs []task.Definition, results
 	if err != nil {
 		return // they conflict, as far as is known
 	}
-	there := make(map[task.Ref]task.Definition, len(found))
+	there := make(map[task.Ref]task.Task, len(found))
 	for _, t := range found {
-		there[t.Ref] = t.Definition
+		there[t.Ref] = t
 	}
 	var again []task.Definition
 	var places []int
 	for n, r := range results {
 		first, ok := there[defs[n].Ref]
 		if ok && task.CodeOf(r.Err) == task.CodeTaskConflict && c.types.Alike(first, defs[n]) {
-			again, places = append(again, first), append(places, n)
+			again, places = append(again, first.Definition), append(places, n)
 		}
 	}
 	if len(again) == 0 {

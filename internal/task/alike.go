@@ -7,20 +7,21 @@ import (
 	"time"
 )
 
-// Alike reports whether two definitions of one task mean the same: the members of objects in the payload may have
-// another order, and a default may be left out in one of them. Numbers are compared as they are written, since 64 bits
-// do not hold all of them.
-func (t Types) Alike(a, b Definition) bool {
-	return sameJSON(a.Payload, b.Payload) && reflect.DeepEqual(t.spelledOut(a), t.spelledOut(b))
+// Alike reports whether a definition means the same as that of a task: the members of objects in the payload may have
+// another order, and a default of the task may be left out in one of them. Numbers are compared as they are written,
+// since 64 bits do not hold all of them.
+func (t Types) Alike(there Task, d Definition) bool {
+	defaults := there.defaultRetry()
+	return sameJSON(there.Payload, d.Payload) &&
+		reflect.DeepEqual(t.spelledOut(there.Definition, defaults), t.spelledOut(d, defaults))
 }
 
-// spelledOut returns a definition with the defaults that apply to it, and without its payload.
-func (t Types) spelledOut(d Definition) Definition {
+// spelledOut returns a definition with the defaults in place of what it leaves out, and without its payload.
+func (t Types) spelledOut(d Definition, defaults Retry) Definition {
 	d = d.Normalize()
 	d.Timeout = t.Timeout(d)
-	d.Retry.MaxAttempts = d.Retry.Attempts()
-	if len(d.Retry.Delays) == 0 {
-		d.Retry.Delays, d.Retry.Backoff = nil, d.Retry.Backoff.Resolved()
+	if d.Retry = d.Retry.resolved(defaults); len(d.Retry.Delays) == 0 {
+		d.Retry.Delays = nil
 	}
 	if len(d.Labels) == 0 {
 		d.Labels = nil
