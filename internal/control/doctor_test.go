@@ -361,6 +361,16 @@ var breakages = []struct {
 	{check: "server-leftovers", name: "asynq lists a dead server", damage: func(w *ward) {
 		w.do("ZADD", "asynq:servers", 1, "asynq:servers:{a:1:x}")
 	}, example: "asynq:servers:{a:1:x} has been dead since 1970-01-01T00:00:01Z"},
+	{check: "schedule-held-back", name: "the queue of a schedule is full", damage: func(w *ward) {
+		for id, queueName := range map[string]string{"often": "small", "goes-on": "large"} {
+			w.Put(storetest.Daily(func(d *schedule.Definition) {
+				d.Ref, d.Rules, d.Task.Queue = ref(id), []schedule.Rule{{Every: time.Hour}}, queueName
+			}))
+			w.Rewind(ref(id), 90*time.Minute)
+			w.do("ZADD", w.KeysOf(ref(id)).Ticks(), time.Now().UnixMilli(), ref(id)) // as after a look of its leader
+		}
+		w.do("HSET", w.Keys.Limits(), "small", 1)
+	}, example: "default:often has ticks that are held back since ", stays: true},
 	{check: "ledger-holes", name: "a record is lost", damage: func(w *ward) {
 		w.Put(storetest.Daily(func(d *schedule.Definition) {
 			d.Ref = ref("often")
