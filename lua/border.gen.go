@@ -1249,7 +1249,7 @@ func (ExamineNames) Decode(r *Reply) (v ExamineNamesReply) {
 }
 
 // ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is asked to: leaders
-// look at the schedules whose ticks they have to plan, and nothing is left of schedules that do not exist.
+// look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist, and none has lost its definition.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineSchedules struct {
@@ -1626,8 +1626,8 @@ func (GiveBack) Decode(r *Reply) (v GiveBackReply) {
 	return v
 }
 
-// HeldSchedules runs held_schedules.lua: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately, or is about to. They are
-// held back if a tick is due before that look: the leader has seen it and not decided it.
+// HeldSchedules runs held_schedules.lua: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately, or is
+// about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
 //
 // Repeated: harmless: it only reads
 type HeldSchedules struct {

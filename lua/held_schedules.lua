@@ -1,13 +1,13 @@
--- held_schedules: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately, or is about to. They are
--- held back if a tick is due before that look: the leader has seen it and not decided it.
+-- held_schedules: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately, or
+-- is about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
 -- includes: clock, number, definition
 -- keys:
 --   ticks  ZSET  the script makes further keys of the same partition
 -- args:
 --   members  text*
 -- reply:
---   held  (member text, look time, revision text, cursor text, from text, created text, ended text, def text, queue text)*  look: when the
---     leader looks at it again; queue: of its tasks; the others as they are in the hash
+--   held  (member text, look time, revision text, cursor text, from text, created text, ended text, def text,
+--     queue text)*  look: when the leader looks at it again; queue: of its tasks; the others as they are in the hash
 -- refuses: nothing
 -- repeat: harmless: it only reads
 -- full: reads

@@ -22,9 +22,10 @@ import (
 	"github.com/dts-sched/dts/lua"
 )
 
-// age makes a schedule that much older, with nobody having looked at it since.
-func (w *world) age(s schedule.Schedule, by time.Duration) {
+// age makes a schedule 20.5 hours older, with nobody having looked at it since.
+func (w *world) age(s schedule.Schedule) {
 	w.t.Helper()
+	const by = 20*time.Hour + 30*time.Minute
 	k := w.store.KeysOf(s.Ref)
 	const script = "#!lua flags=allow-oom\n" +
 		"redis.call('HSET', KEYS[1], 'created', ARGV[1], 'from', ARGV[2], 'cursor', ARGV[3]) redis.call('ZADD', KEYS[2], 0, ARGV[4])"
@@ -63,7 +64,7 @@ func TestFire_HoldsTicksBackWhileTheirQueueIsFull(t *testing.T) {
 	queues := queue.New(queue.Options{DB: w.db})
 	waits := w.fill(queues, task.DefaultQueue)
 	s := w.put("held", each(time.Hour), schedule.OverlapAllow)
-	w.age(s, 20*time.Hour+30*time.Minute)
+	w.age(s)
 	a := w.start("a", never)
 	testkit.Eventually(t, "it is held back again and again", func() bool { return a.runs("fire") > 2 })
 	if all := w.ledger(s); len(all) != 0 {
@@ -84,7 +85,7 @@ func (w *world) putIn(ref task.Ref, queueName string) schedule.Schedule {
 		Ref: ref, Spec: each(time.Hour), Overlap: schedule.OverlapAllow, Task: task.Definition{Type: "echo", Queue: queueName, Payload: long},
 	}, control.PutOptions{})
 	testkit.Must(w.t, err)
-	w.age(put.Schedule, 20*time.Hour+30*time.Minute)
+	w.age(put.Schedule)
 	return put.Schedule
 }
 
@@ -197,7 +198,7 @@ func TestFire_LetsTicksThatWaitGoOnWhileTheirQueueIsFull(t *testing.T) {
 	_, err = useCases(w.store).TriggerSchedule(t.Context(), caller, s.ID)
 	testkit.Must(t, err)
 	w.fill(queue.New(queue.Options{DB: w.db}), task.DefaultQueue)
-	w.age(s, 20*time.Hour+30*time.Minute)
+	w.age(s)
 	a := w.start("a", never)
 	first := task.Ref{Namespace: s.Namespace, ID: s.ID + "@" + runs.Name}
 	w.reaches(first, task.Queued)

@@ -27,7 +27,7 @@ const (
 )
 
 var (
-	scheduleChecks = []string{unreadable, notLookedAt, "schedule-drift", "schedule-leftovers"}
+	scheduleChecks = []string{unreadable, notLookedAt, "schedule-drift", "schedule-lost", "schedule-leftovers"}
 	ledgerChecks   = []string{ledgerHoles, unreadable}
 	tickChecks     = append([]string{heldBack}, scheduleChecks...)
 )

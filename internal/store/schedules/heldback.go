@@ -22,10 +22,11 @@ type HeldBack struct {
 // heldTicks is how many undecided ticks HeldBack looks through for the first one that is not excluded.
 const heldTicks = 1000
 
-// HeldBack returns those of some schedules of a partition, given by their names "namespace:id", whose ticks are held back. It leaves
-// out what cannot be read. It does not look at limits: only a queue that has one is full. Error: CodeUnavailable.
+// HeldBack returns those of some schedules of a partition, given as "namespace:id", whose ticks are held back. It leaves
+// out what cannot be read. It does not look at limits: only a queue that has one can be full. Error: CodeUnavailable.
 func (s *Schedules) HeldBack(ctx context.Context, partition int, members []string) ([]HeldBack, error) {
-	reply, err := redisx.Run(ctx, s.l.DB, lua.HeldSchedules{Ticks: s.l.Keys.Partition(partition).Ticks(), Members: members})
+	ticks := s.l.Keys.Partition(partition).Ticks()
+	reply, err := redisx.Run(ctx, s.l.DB, lua.HeldSchedules{Ticks: ticks, Members: members})
 	if err != nil {
 		return nil, layout.Unavailable(err)
 	}
@@ -44,15 +45,16 @@ func (s *Schedules) HeldBack(ctx context.Context, partition int, members []strin
 	return all, nil
 }
 
-// heldSince returns the first tick that a schedule's leader has seen and not decided; the zero time if there is none. Errors: the schedule cannot be
-// read; CodeUnavailable.
+// heldSince returns the first tick that a schedule's leader has seen and not decided; the zero time if there is none.
+// Errors: the schedule cannot be read; CodeUnavailable.
 func (s *Schedules) heldSince(ctx context.Context, held lua.HeldSchedulesHeld) (time.Time, error) {
 	ref, err := task.ParseRef(held.Member)
 	if err != nil {
 		return time.Time{}, err
 	}
 	present, err := codec.DecodeSchedule(ref, map[string]string{
-		"def": held.Def, "revision": held.Revision, "cursor": held.Cursor, "from": held.From, "created": held.Created, "ended": held.Ended,
+		"def": held.Def, "revision": held.Revision, "cursor": held.Cursor, "from": held.From, "created": held.Created,
+		"ended": held.Ended,
 	})
 	if err != nil {
 		return time.Time{}, err
@@ -70,8 +72,8 @@ func (s *Schedules) heldSince(ctx context.Context, held lua.HeldSchedulesHeld) (
 	return time.Time{}, nil
 }
 
-// Timeline returns the timeline of a schedule for ticks after its cursor. It reads the history only if ticks of an earlier revision are undecided.
-// Errors: a definition cannot be read or does not compile; CodeUnavailable.
+// Timeline returns the timeline of a schedule for ticks after its cursor. It reads the history only if ticks of an
+// earlier revision are undecided. Errors: a definition cannot be read or does not compile; CodeUnavailable.
 func (s *Schedules) Timeline(ctx context.Context, present schedule.Schedule) (schedule.Timeline, error) {
 	var history []schedule.Revision
 	if present.Cursor.Before(present.UpdatedAt) { // ticks up to UpdatedAt have the times of an earlier revision

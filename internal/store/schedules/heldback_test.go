@@ -37,6 +37,7 @@ func TestHeldBack_TellsTheQueueAndTheFirstTick(t *testing.T) {
 	now := time.Now().UTC()
 	hour := fmt.Sprintf("* %d * * *", now.Add(-2*time.Hour-time.Minute).Hour()) // of the first tick
 	days := now.AddDate(0, 0, -2).Format(time.DateOnly) + "/" + now.AddDate(0, 0, 2).Format(time.DateOnly)
+	const deceptive = `{"type":"x","queue":"low"}`
 	long := `"` + strings.Repeat("x", 2*task.InlinePayloadLimit) + `"`
 	for name, c := range map[string]struct {
 		change func(d *schedule.Definition)
@@ -46,7 +47,7 @@ func TestHeldBack_TellsTheQueueAndTheFirstTick(t *testing.T) {
 		"no queue":     {func(*schedule.Definition) {}, task.DefaultQueue, 0},
 		"its queue":    {func(d *schedule.Definition) { d.Task.Queue = "low" }, "low", 0},
 		"long":         {func(d *schedule.Definition) { d.Task.Queue, d.Task.Payload = "low", []byte(long) }, "low", 0},
-		"deceptive":    {func(d *schedule.Definition) { d.Task.Payload = []byte(`{"type":"x","queue":"low"}`) }, task.DefaultQueue, 0},
+		"deceptive":    {func(d *schedule.Definition) { d.Task.Payload = []byte(deceptive) }, task.DefaultQueue, 0},
 		"one excluded": {func(d *schedule.Definition) { d.Exclude = []string{hour} }, task.DefaultQueue, 1},
 		"all excluded": {func(d *schedule.Definition) { d.Exclude = []string{days} }, "", 0},
 	} {
@@ -60,7 +61,8 @@ func TestHeldBack_TellsTheQueueAndTheFirstTick(t *testing.T) {
 			case c.queue == "" && len(all) > 0:
 				t.Errorf("%+v is held back", all)
 			case c.queue == "":
-			case len(all) != 1 || all[0].Ref != nightly || all[0].Queue != c.queue || schedule.TickName(all[0].Since) != names[c.first]:
+			case len(all) != 1 || all[0].Ref != nightly || all[0].Queue != c.queue,
+				schedule.TickName(all[0].Since) != names[c.first]:
 				t.Errorf("held back is %+v, want %s from %s on", all, c.queue, names[c.first])
 			}
 		})
@@ -70,11 +72,13 @@ func TestHeldBack_TellsTheQueueAndTheFirstTick(t *testing.T) {
 func TestHeldBack_LeavesOutWhatIsNot(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]func(w *storetest.World){
-		"decided":     func(w *storetest.World) { w.MakeDue(nightly); w.Fire(nightly) },
-		"paused":      func(w *storetest.World) { w.Pause(nightly) },
-		"deleted":     func(w *storetest.World) { w.Pause(nightly); _ = w.Schedules.Delete(w.Ctx, nightly) },
-		"due again":   func(w *storetest.World) { w.MakeDue(nightly) }, // and its leader is away
-		"unreadable":  func(w *storetest.World) { w.DB.HSet(w.Ctx, string(w.KeysOf(nightly).Schedule(nightly)), "def", "{") },
+		"decided":   func(w *storetest.World) { w.MakeDue(nightly); w.Fire(nightly) },
+		"paused":    func(w *storetest.World) { w.Pause(nightly) },
+		"deleted":   func(w *storetest.World) { w.Pause(nightly); _ = w.Schedules.Delete(w.Ctx, nightly) },
+		"due again": func(w *storetest.World) { w.MakeDue(nightly) }, // and its leader is away
+		"unreadable": func(w *storetest.World) {
+			w.DB.HSet(w.Ctx, string(w.KeysOf(nightly).Schedule(nightly)), "def", "{")
+		},
 		"not due yet": func(w *storetest.World) { w.Put(storetest.Daily(nil)); w.MakeDue(nightly); w.Fire(nightly) },
 	} {
 		t.Run(name, func(t *testing.T) {
