@@ -1626,8 +1626,8 @@ func (GiveBack) Decode(r *Reply) (v GiveBackReply) {
 	return v
 }
 
-// HeldSchedules runs held_schedules.lua: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately, or is
-// about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
+// HeldSchedules runs held_schedules.lua: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately,
+// or is about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
 //
 // Repeated: harmless: it only reads
 type HeldSchedules struct {

@@ -1,5 +1,5 @@
--- held_schedules: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately, or
--- is about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
+-- held_schedules: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately,
+-- or is about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
 -- includes: clock, number, definition
 -- keys:
 --   ticks  ZSET  the script makes further keys of the same partition
