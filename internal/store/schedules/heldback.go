@@ -22,8 +22,9 @@ type HeldBack struct {
 // heldTicks is how many undecided ticks HeldBack looks through for the first one that is not excluded.
 const heldTicks = 1000
 
-// HeldBack returns those of some schedules of a partition, given as "namespace:id", whose ticks are held back. It
-// leaves out what cannot be read. It does not look at limits: only a queue that has one can be full. Error: CodeUnavailable.
+// HeldBack returns those of some schedules of a partition whose ticks are held back; members are "namespace:id".
+// It leaves out what cannot be read. It does not look at limits: only a queue that has one can be full.
+// Error: CodeUnavailable.
 func (s *Schedules) HeldBack(ctx context.Context, partition int, members []string) ([]HeldBack, error) {
 	ticks := s.l.Keys.Partition(partition).Ticks()
 	reply, err := redisx.Run(ctx, s.l.DB, lua.HeldSchedules{Ticks: ticks, Members: members})
