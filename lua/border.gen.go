@@ -891,17 +891,18 @@ func (Done) Decode(r *Reply) (v DoneReply) {
 //
 // Repeated: harmless: it only reads
 type DueSchedules struct {
-	Lease LeaseKey // STRING
-	Ticks TicksKey // ZSET
-	Fence Fence    // that this leader got with the lease
-	Limit int      // maximum number of schedules
+	Lease  LeaseKey // STRING
+	Ticks  TicksKey // ZSET
+	Fence  Fence    // that this leader got with the lease
+	Limit  int      // maximum number of schedules
+	Queues bool     // also reads the queues of their tasks; without it, none of the definitions of tasks is read
 }
 
 // DueSchedulesReply is the reply to DueSchedules.
 type DueSchedulesReply struct {
 	Now  time.Time
 	Next time.Time         // when the next schedule is due; none if no other one is
-	Due  []DueSchedulesDue // as they are in the hash
+	Due  []DueSchedulesDue // as they are in the hash; queue: of its tasks, "" if it was not asked for
 }
 
 // DueSchedulesDue is an element of due of due_schedules.lua.
@@ -916,6 +917,7 @@ type DueSchedulesDue struct {
 	Rest     string
 	Runs     string
 	Def      string
+	Queue    string
 }
 
 // Script is due_schedules.lua.
@@ -926,15 +928,15 @@ func (c DueSchedules) Keys() []string { return []string{string(c.Lease), string(
 
 // Args are its ARGV.
 func (c DueSchedules) Args() []any {
-	return []any{string(c.Fence), c.Limit}
+	return []any{string(c.Fence), c.Limit, flag(c.Queues)}
 }
 
 // Decode reads its reply.
 func (DueSchedules) Decode(r *Reply) (v DueSchedulesReply) {
 	v.Now = r.Time("now")
 	v.Next = r.Time("next")
-	for e := range r.List("due", 10) {
-		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def")})
+	for e := range r.List("due", 11) {
+		v.Due = append(v.Due, DueSchedulesDue{Member: e.Text("member"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Paused: e.Text("paused"), Rest: e.Text("rest"), Runs: e.Text("runs"), Def: e.Text("def"), Queue: e.Text("queue")})
 	}
 	return v
 }
@@ -1248,7 +1250,7 @@ func (ExamineNames) Decode(r *Reply) (v ExamineNamesReply) {
 }
 
 // ExamineSchedules runs examine_schedules.lua: finds what of schedules does not fit together, each schedule in one moment, and repairs it if it is asked to: leaders
-// look at the schedules whose ticks they have to plan, and nothing is left of schedules that do not exist.
+// look at the schedules whose ticks they have to plan, nothing is left of schedules that do not exist, and none has lost its definition.
 //
 // Repeated: harmless: what was repaired is not found again
 type ExamineSchedules struct {
@@ -1625,6 +1627,56 @@ func (c GiveBack) Args() []any {
 // Decode reads its reply.
 func (GiveBack) Decode(r *Reply) (v GiveBackReply) {
 	v.Returned = r.Number("returned")
+	return v
+}
+
+// HeldSchedules runs held_schedules.lua: reads those of some schedules whose ticks their leader may hold back: it has looked at them lately,
+// or is about to. They are held back if a tick is due before that look: the leader has seen it and not decided it.
+//
+// Repeated: harmless: it only reads
+type HeldSchedules struct {
+	Ticks   TicksKey // ZSET the script makes further keys of the same partition
+	Members []string
+}
+
+// HeldSchedulesReply is the reply to HeldSchedules.
+type HeldSchedulesReply struct {
+	Held []HeldSchedulesHeld // look: when the leader looks at it again; queue: of its tasks; the others as they are in the hash
+}
+
+// HeldSchedulesHeld is an element of held of held_schedules.lua.
+type HeldSchedulesHeld struct {
+	Member   string
+	Look     time.Time
+	Revision string
+	Cursor   string
+	From     string
+	Created  string
+	Ended    string
+	Def      string
+	Queue    string
+}
+
+// Script is held_schedules.lua.
+func (HeldSchedules) Script() *Script { return scriptOf("held_schedules") }
+
+// Keys are its KEYS.
+func (c HeldSchedules) Keys() []string { return []string{string(c.Ticks)} }
+
+// Args are its ARGV.
+func (c HeldSchedules) Args() []any {
+	args := []any{}
+	for _, e := range c.Members {
+		args = append(args, e)
+	}
+	return args
+}
+
+// Decode reads its reply.
+func (HeldSchedules) Decode(r *Reply) (v HeldSchedulesReply) {
+	for e := range r.List("held", 9) {
+		v.Held = append(v.Held, HeldSchedulesHeld{Member: e.Text("member"), Look: e.Time("look"), Revision: e.Text("revision"), Cursor: e.Text("cursor"), From: e.Text("from"), Created: e.Text("created"), Ended: e.Text("ended"), Def: e.Text("def"), Queue: e.Text("queue")})
+	}
 	return v
 }
 

@@ -1488,7 +1488,8 @@ type Schedule struct {
 	Waiting int `json:"waiting"`
 
 	// Warnings In the answer to a PUT: why its tasks may not run, though it is accepted; no living node serves their queue, or
-	// runs their type. And that a cron expression means something else in Quartz and AWS.
+	// runs their type. And that a cron expression means something else in Quartz and AWS. In the answer to a GET: which limit of
+	// a queue holds its ticks back, and since which tick; and why the tasks in that queue wait.
 	Warnings []string `json:"warnings,omitempty,omitzero"`
 }
 

@@ -129,7 +129,7 @@ func TestSubmit_TakesAnotherWordingForTheSameTask(t *testing.T) {
 		first := task.Definition{Ref: task.Ref{Namespace: "default", ID: id}, Type: "http", Payload: json.RawMessage(texts[0])}
 		again, other := first, first
 		again.Payload = json.RawMessage(texts[1])
-		again.Retry.MaxAttempts, again.Retry.Backoff = first.Retry.Attempts(), first.Retry.Backoff.Resolved()
+		again.Retry = task.Task{Definition: first}.Policy()
 		other.Payload = json.RawMessage(strings.Replace(texts[1], "2", "3", 1))
 		answers := w.submit([]task.Definition{first, again, other})
 		if answers[0].Existed || !answers[1].Existed || answers[1].Err != nil || string(answers[1].Task.Payload) != texts[0] {

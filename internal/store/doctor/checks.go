@@ -74,10 +74,12 @@ var Checks = []Check{
 	{Name: "id-never-forgotten", Severity: Warning, Means: "The id of a deleted task would be taken for ever.", Repair: "Puts it at the end of the order in which ids are forgotten.", Repairs: true, OfData: true},
 	{Name: "unconverted", Severity: Warning, Means: "Tasks of an older layout could not be converted: DTS does not know them any more.", Repair: "By hand: they are in `dts:{p}:unconverted`: see \"Upgrading\".", OfData: true},
 
-	{Name: "schedule-unreadable", Severity: Error, Means: "The definition of a schedule cannot be read: it does not tick.", Repair: "By hand: put it again (`dtsctl schedule put`), or delete it.", OfData: true},
+	{Name: "schedule-unreadable", Severity: Error, Means: "The definition of a schedule cannot be read, or is lost: it does not tick.", Repair: "By hand: put it again (`dtsctl schedule put`), or delete it then. What is left of it stays.", OfData: true},
 	{Name: "schedule-not-looked-at", Severity: Error, Means: "A schedule is active, and its leader would not plan its next tick, or only after its time, or leaves a tick waiting.", Repair: "Has the leader look at it now. Ticks that it has missed are misfires.", Repairs: true, OfData: true},
 	{Name: "schedule-drift", Severity: Error, Means: "A schedule is not listed, or its leader looks at it though it is paused.", Repair: "Lists it, or removes it from those at which leaders look.", Repairs: true, OfData: true},
-	{Name: "schedule-leftovers", Severity: Warning, Means: "Entries, a ledger or a history are left of a schedule that does not exist.", Repair: "Deletes them.", Repairs: true, OfData: true},
+	{Name: "schedule-lost", Severity: Error, Means: "A schedule has lost its definition, as after an eviction, and earlier revisions are left: it does not tick.", Repair: "Brings the newest of these back, paused, to tick from then on: check it, and resume it.", Repairs: true, OfData: true},
+	{Name: "schedule-leftovers", Severity: Warning, Means: "Entries are left of a schedule that does not exist, and nothing that says what it was.", Repair: "Deletes them.", Repairs: true, OfData: true},
+	{Name: heldBack, Severity: Warning, Means: "A schedule's ticks are held back, as its queue is at its limit. When there is room, its misfire policy decides about them.", Repair: "By hand: start workers for the queue, or raise its limit (`dtsctl queue limit`).", OfData: true},
 	{Name: "live-ended", Severity: Error, Means: "A task that has ended counts as live for its schedule: triggers, and ticks that wait, do not go on before the next tick, unless the overlap policy is allow.", Repair: "Removes it from those that are live. A tick that waits goes on.", Repairs: true, OfData: true},
 	{Name: "ledger-holes", Severity: Error, Means: "A decided tick of the last hour has no record, or a record has no tick that explains it.", Repair: "By hand: see `dtsctl schedule audit ID`; `dtsctl schedule backfill ID` runs what was missed.", OfData: true},
 
