@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -33,6 +34,7 @@ type spawned struct {
 // spawn starts "dtsd dev --demo", waits until it serves, and then reads neither its output nor its log any more.
 func spawn(t *testing.T) *spawned {
 	t.Helper()
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // a program begins with what its parent ignores, as under nohup, but not with what it catches
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), rerunArgs+"=dtsd dev --demo --listen 127.0.0.1:0 --log-level debug")
 	out, err := cmd.StdoutPipe()

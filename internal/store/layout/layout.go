@@ -90,6 +90,9 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 		layout, err = migration.Present, migration.Run(ctx, migration.Options{DB: l.DB, Keys: l.Keys, Partitions: l.partitions, Log: l.Log})
 	}
 	l.present.Store(layout)
+	if err == nil {
+		err = l.settleRetries(ctx, found)
+	}
 	return l, err
 }
 
@@ -98,21 +101,20 @@ func Open(ctx context.Context, o Options) (*Layout, error) {
 func (l *Layout) settle(ctx context.Context, partitions int, secret string) (gone bool, found []any, _ error) {
 	meta := string(l.Keys.Meta())
 	found, err := l.DB.HMGet(ctx, meta, metaFields...).Result()
-	if err == nil && slices.Contains(found, nil) {
-		if err := l.settleRetries(ctx, found[0] == nil); err != nil {
-			return false, nil, err
+	if err == nil && slices.Contains(found[:3], nil) {
+		if found[0] == nil { // a new installation
+			l.retries.CompareAndSwap(unsettled, 0)
 		}
 		pipe := l.DB.Pipeline()
 		first := pipe.HSetNX(ctx, meta, "partitions", partitions)
 		pipe.HSetNX(ctx, meta, "layout", l.Present())
 		pipe.HSetNX(ctx, meta, "secret", secret)
-		pipe.HSetNX(ctx, meta, "retries", l.retries.Load())
+		if since := l.retries.Load(); since != unsettled {
+			pipe.HSetNX(ctx, meta, "retries", since)
+		}
 		all := pipe.HMGet(ctx, meta, metaFields...)
 		_, err = pipe.Exec(ctx)
 		gone, found = first.Val(), all.Val()
-		if all.Err() == nil && !slices.Contains(found[:3], nil) {
-			err = nil // a full Redis may lack the time since which the defaults hold: until it has room, each node has its own
-		}
 	}
 	if err != nil {
 		return false, nil, fmt.Errorf("reading %s: %w", meta, err)
@@ -126,21 +128,28 @@ var metaFields = []string{"partitions", "layout", "secret", "retries"}
 // unsettled stands for a time that is not known yet.
 const unsettled = -1
 
-// settleRetries settles since when the present defaults of retries hold, as far as this node has a say: always in a new
-// installation, and from now on in one of an earlier release. Error: CodeUnavailable.
-func (l *Layout) settleRetries(ctx context.Context, fresh bool) error {
-	if l.retries.Load() != unsettled {
-		return nil // as this node has found or settled it before
-	}
-	if fresh {
-		l.retries.Store(0)
+// settleRetries settles since when the present defaults of retries hold in an installation of an earlier release, whose data this node serves:
+// from now on, or as another node has settled it. found is dts:meta. A full Redis lacks the time: until it has room, each node has its own. Error:
+// CodeUnavailable.
+func (l *Layout) settleRetries(ctx context.Context, found []any) error {
+	if found[3] != nil {
 		return nil
 	}
-	now, err := l.Now(ctx, 0)
-	if err == nil {
+	if l.retries.Load() == unsettled {
+		now, err := l.Now(ctx, 0)
+		if err != nil {
+			return err
+		}
 		l.retries.Store(now.UnixMilli())
 	}
-	return err
+	pipe := l.DB.Pipeline()
+	pipe.HSetNX(ctx, string(l.Keys.Meta()), "retries", l.retries.Load())
+	settled := pipe.HGet(ctx, string(l.Keys.Meta()), "retries")
+	_, _ = pipe.Exec(ctx) // each reply has its error
+	if since, err := settled.Int64(); err == nil {
+		l.retries.Store(since)
+	}
+	return nil
 }
 
 // RetriesSince is since when the present defaults of retries hold in this installation: tasks that were created before keep
@@ -166,7 +175,7 @@ func (l *Layout) Check(ctx context.Context) (gone bool, _ error) {
 		return gone, fmt.Errorf("%w: %w", ErrOther, err)
 	}
 	l.present.Store(layout)
-	return gone, nil
+	return gone, l.settleRetries(ctx, found)
 }
 
 // NoteWipe records that Redis has lost all data: what this process remembers of it is wrong.
