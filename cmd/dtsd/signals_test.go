@@ -34,7 +34,8 @@ type spawned struct {
 // spawn starts "dtsd dev --demo", waits until it serves, and then reads neither its output nor its log any more.
 func spawn(t *testing.T) *spawned {
 	t.Helper()
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // a program begins with what its parent ignores, as under nohup, but not with what it catches
+	// A program ignores what its parent ignores, as under nohup, but not what its parent catches.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(os.Environ(), rerunArgs+"=dtsd dev --demo --listen 127.0.0.1:0 --log-level debug")
 	out, err := cmd.StdoutPipe()
