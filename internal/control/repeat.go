@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -17,7 +18,7 @@ type creation func(context.Context, []task.Definition) []tasks.Created
 func (c *Control) recognise(ctx context.Context, defs []task.Definition, results []tasks.Created, create creation) {
 	var refs []task.Ref
 	for n, r := range results {
-		if task.CodeOf(r.Err) == task.CodeTaskConflict {
+		if task.CodeOf(r.Err) == task.CodeTaskConflict && !slices.Contains(refs, defs[n].Ref) {
 			refs = append(refs, defs[n].Ref)
 		}
 	}
@@ -25,8 +26,13 @@ func (c *Control) recognise(ctx context.Context, defs []task.Definition, results
 		return
 	}
 	found, err := c.store.Tasks.GetEach(ctx, refs)
-	if err != nil {
-		return // they conflict, as far as is known
+	if err != nil { // nobody knows whether they conflict
+		for n, r := range results {
+			if task.CodeOf(r.Err) == task.CodeTaskConflict {
+				results[n].Err = err
+			}
+		}
+		return
 	}
 	there := make(map[task.Ref]task.Task, len(found))
 	for _, t := range found {

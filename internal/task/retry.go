@@ -98,7 +98,8 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 	}
 	if outcome != OutcomeLost {
 		policy := t.Policy()
-		before := t.MaxAttempts - policy.MaxAttempts // attempts made before it was retried, or snoozed since
+		// Attempts made before it was retried, or snoozed since. A node of an earlier release may have stored a lower limit.
+		before := max(t.MaxAttempts-policy.MaxAttempts, 0)
 		at = at.Add(max(policy.after(t.Attempt-before, random), min(least, BackoffLimit).Round(time.Millisecond)))
 	}
 	if t.Retry.MaxElapsed > 0 && at.Sub(t.firstDue()) > t.Retry.MaxElapsed {
