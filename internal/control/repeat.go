@@ -11,8 +11,8 @@ import (
 // creation is Create or Preview of the store.
 type creation func(context.Context, []task.Definition) []tasks.Created
 
-// recognise looks at the tasks that are there where a submission has their id and is written in another way. Where both
-// mean the same, it repeats the submission as it was written first, so that the result is the task. Only submissions
+// recognise looks at the tasks that are there where a submission has their id and is written in another way. If both
+// mean the same, it submits the stored wording again, which returns the task that is there. Only submissions
 // that conflict cost these round trips. The first content of a task that was changed or deleted is known as a digest
 // only: the conflict stays.
 func (c *Control) recognise(ctx context.Context, defs []task.Definition, results []tasks.Created, create creation) {

@@ -109,7 +109,7 @@ func (t Task) NextAttempt(outcome Outcome, at time.Time, least time.Duration, ra
 }
 
 // Snooze decides about an attempt whose target asked for that wait at the given time: the next one is due after it, and this one is not
-// among those of the policy, so that a task of which it was the last one gets a further one. ok is false if it counts as any other that
+// among those of the policy, so that its task gets a further one after its last. ok is false if it counts as any other that
 // failed: a task with one attempt is run at most once, and both the number and the time of all attempts are bounded.
 func (t Task) Snooze(at time.Time, wait time.Duration) (due time.Time, ok bool) {
 	due = at.Add(wait.Round(time.Millisecond))
