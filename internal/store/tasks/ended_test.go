@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/dts-sched/dts/internal/store/partition"
 	"github.com/dts-sched/dts/internal/store/storetest"
 	"github.com/dts-sched/dts/internal/store/tasks"
 	"github.com/dts-sched/dts/internal/task"
@@ -22,7 +23,7 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 		now, err := w.Now(w.Ctx, w.PartitionOf(run.Task.Ref))
 		testkit.Must(t, err)
 		w.Lapse(run.Task.Ref)
-		return w.Leader(run.Task.Ref).Reap(w.Ctx, run.Task, now, time.UnixMilli(1), "node node-a died")
+		return w.Leader(run.Task.Ref).Reap(w.Ctx, run.Task, now, time.UnixMilli(1), partition.Loss{Reason: "node node-a died"})
 	}
 	ends := map[string]func(*tasks.Run) error{
 		"failed": func(r *tasks.Run) error {
@@ -45,6 +46,7 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 	got := make(map[string]string)
 	for msg, level := range map[string]string{
 		"a task has failed": "WARN", "an attempt did not succeed; there will be another one": "INFO",
+		"an attempt was lost with its node; there will be another one": "WARN",
 	} {
 		for _, e := range log.Find(t, msg) {
 			id := e["task"].(string)
@@ -58,7 +60,7 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 	want := map[string]string{
 		"default:failed": "WARN failed attempts 1 attempt <nil> on node-a",
 		"default:again":  "INFO timeout attempts <nil> attempt 1 on node-a",
-		"default:lost":   "INFO lost attempts <nil> attempt 1 on node-a",
+		"default:lost":   "WARN lost attempts <nil> attempt 1 on node-a",
 		"default:poison": "WARN lost attempts 1 attempt <nil> on node-a",
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
