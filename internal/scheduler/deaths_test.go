@@ -50,7 +50,10 @@ func (w *world) hurry(ref task.Ref) {
 
 // logged makes a node write its log there.
 func logged(log *testkit.Log) func(*node) {
-	return func(n *node) { n.o.Log = slog.New(slog.NewJSONHandler(log, nil)) }
+	return func(n *node) {
+		n.o.Log = slog.New(slog.NewJSONHandler(log, nil))
+		n.o.Store.Layout.Log = n.o.Log
+	}
 }
 
 func TestWatch_EndsATaskThatKillsItsWorkers(t *testing.T) {
@@ -73,6 +76,14 @@ func TestWatch_EndsATaskThatKillsItsWorkers(t *testing.T) {
 	last, said := w.get(poison), "node z died while it ran the task, as did before it y and x: the task is not tried again"
 	if last.Attempt != 3 || last.Outcome != task.OutcomeLost || !strings.HasPrefix(last.Error, said) {
 		t.Errorf("it ended %s after attempt %d: %s", last.Outcome, last.Attempt, last.Error)
+	}
+	var told []map[string]any
+	testkit.Eventually(t, "the log says that it has failed", func() bool {
+		told = log.Find(t, "a task has failed, as its workers died again and again")
+		return len(told) > 0
+	})
+	if e := told[0]; e["level"] != "WARN" || e["task"] != poison.String() || e["attempts"] != 3.0 || e["node"] != "z" {
+		t.Errorf("the log says %v", e)
 	}
 	testkit.Eventually(t, "the log names it with both nodes", func() bool {
 		return strings.Contains(fmt.Sprint(log.Find(t, "tasks were running on several nodes in a row that died")),

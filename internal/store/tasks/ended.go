@@ -19,20 +19,24 @@ func (s *Tasks) LogEnd(ctx context.Context, t task.Task, to task.State, o task.O
 	case task.Failed:
 		s.l.Log.WarnContext(ctx, "a task has failed", append(fields, "attempts", t.Attempt)...)
 	case task.Scheduled:
-		s.l.Log.InfoContext(ctx, "an attempt did not succeed; there will be another one", append(fields, "attempt", t.Attempt)...)
+		s.l.Log.InfoContext(ctx, "an attempt did not succeed; there will be another one",
+			append(fields, "attempt", t.Attempt)...)
 	}
 }
 
-// LogLoss is LogEnd for an attempt that a leader has ended as lost, which is always a warning. next is when another attempt is due, if
-// there is one; poison says that the task ends as it kills its workers.
-func (s *Tasks) LogLoss(ctx context.Context, t task.Task, to task.State, next time.Time, poison bool, reason string) {
+// LogLoss is LogEnd for an attempt that a leader has ended as lost, which is always a warning. next is when another
+// attempt is due, if there is one; poison says that the task ends as it kills its workers.
+func (s *Tasks) LogLoss(
+	ctx context.Context, t task.Task, to task.State, next time.Time, poison bool, reason string,
+) {
 	fields := endFields(t, task.OutcomeLost, reason)
 	switch {
 	case to == task.Scheduled:
 		s.l.Log.WarnContext(ctx, "an attempt was lost with its node; there will be another one",
 			append(fields, "attempt", t.Attempt, "next", next)...)
 	case to == task.Failed && poison:
-		s.l.Log.WarnContext(ctx, "a task has failed, as its workers died again and again", append(fields, "attempts", t.Attempt)...)
+		s.l.Log.WarnContext(ctx, "a task has failed, as its workers died again and again",
+			append(fields, "attempts", t.Attempt)...)
 	default:
 		s.LogEnd(ctx, t, to, task.OutcomeLost, reason)
 	}

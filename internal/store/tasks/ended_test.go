@@ -23,7 +23,8 @@ func TestLogEnd_WritesOneLineForEachFailure(t *testing.T) {
 		now, err := w.Now(w.Ctx, w.PartitionOf(run.Task.Ref))
 		testkit.Must(t, err)
 		w.Lapse(run.Task.Ref)
-		return w.Leader(run.Task.Ref).Reap(w.Ctx, run.Task, now, time.UnixMilli(1), partition.Loss{Reason: "node node-a died"})
+		loss := partition.Loss{Reason: "node node-a died"}
+		return w.Leader(run.Task.Ref).Reap(w.Ctx, run.Task, now, time.UnixMilli(1), loss)
 	}
 	ends := map[string]func(*tasks.Run) error{
 		"failed": func(r *tasks.Run) error {
