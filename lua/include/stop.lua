@@ -4,7 +4,8 @@
 
 -- retention_of returns how long a cancelled task is kept, in ms.
 local function retention_of(record)
-  return cjson.decode(head_of(record)).retention or DEFAULT_RETENTION
+  local readable, head = pcall(cjson.decode, head_of(record))
+  return readable and type(head) == 'table' and head.retention or DEFAULT_RETENTION
 end
 
 -- tell_to_stop asks the worker of a running task to stop it.

@@ -5,12 +5,13 @@ import (
 	"github.com/dts-sched/dts/internal/cli/server"
 )
 
-// ShowPages prints a list, and tells people if it goes on.
+// ShowPages prints a list, tells what is missing in it, and tells people if it goes on.
 func ShowPages[T any](p *printer.Printer, pages server.Pages[T], columns []printer.Column[T]) error {
 	raw, err := pages.JSON()
 	if err != nil {
 		return err
 	}
+	p.Warn(pages.Warnings)
 	if pages.More && p.ForPeople() {
 		defer p.Notef("There are more; --all lists them.")
 	}

@@ -176,9 +176,9 @@ func (l *Leader) LookAfter(ctx context.Context, look Look) (Watched, error) {
 // watched decodes a task without payload. ok is false if it cannot be read.
 func (l *Leader) watched(ctx context.Context, member, record, state string) (task.Task, bool) {
 	ref, err := task.ParseRef(member)
-	t, errTask := codec.DecodeTask(ref, codec.Record{Definition: record, State: state})
-	if err := errors.Join(err, errTask); err != nil {
-		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable task", "task", member, "error", err)
+	t := codec.DecodeTask(ref, codec.Record{Definition: record, State: state})
+	if err != nil || t.Damage != "" {
+		l.o.Layout.Log.ErrorContext(ctx, "skipping unreadable task", "task", member, "error", cmp.Or(t.Damage, fmt.Sprint(err)))
 		return task.Task{}, false
 	}
 	return t, true

@@ -47,15 +47,15 @@ func decodeFound(ref task.Ref, r codec.Record) (task.Task, error) {
 	if r.Definition == "" {
 		return task.Task{}, notFound(ref)
 	}
-	return codec.DecodeTask(ref, r)
+	return codec.DecodeTask(ref, r), nil
 }
 
 func notFound(ref task.Ref) error {
 	return &task.Error{Code: task.CodeTaskNotFound, Message: sentence(task.CodeTaskNotFound, ref, "")}
 }
 
-// GetEach reads many tasks in one round trip. Tasks that do not exist are left out, and so are those that cannot be read:
-// one unreadable task must not keep the others from being listed. Error: CodeUnavailable.
+// GetEach reads many tasks in one round trip. Tasks that do not exist are left out; of those that cannot be read, Damage says so.
+// Error: CodeUnavailable.
 func (s *Tasks) GetEach(ctx context.Context, refs []task.Ref) ([]task.Task, error) {
 	return s.getEach(ctx, s.l.DB, refs, false)
 }
@@ -68,15 +68,9 @@ func (s *Tasks) getEach(ctx context.Context, db *redisx.DB, refs []task.Ref, bri
 	}
 	tasks := make([]task.Task, 0, len(refs))
 	for i, r := range records {
-		if r.Definition == "" {
-			continue
+		if r.Definition != "" {
+			tasks = append(tasks, codec.DecodeTask(refs[i], r))
 		}
-		t, err := codec.DecodeTask(refs[i], r)
-		if err != nil {
-			s.l.Log.ErrorContext(ctx, "skipping unreadable task", "task", refs[i].String(), "error", err)
-			continue
-		}
-		tasks = append(tasks, t)
 	}
 	return tasks, nil
 }
